@@ -102,7 +102,7 @@ pub enum Place {
 
 impl Place {
     /// The place of a record in it.
-    pub(crate) fn within(&self, name: &str) -> Self {
+    pub fn within(&self, name: &str) -> Self {
         match self {
             Place::File(path) => Place::Record(path.clone(), name.to_owned()),
             Place::Record(path, zip) => Place::Record(path.clone(), format!("{zip}/{name}")),
@@ -170,6 +170,10 @@ pub enum RecordProblem {
     Missing,
     #[error("is compressed; archives of `torch.export.save` never are, store it (`zip -0`)")]
     Compressed,
+    #[error("cannot be inflated; the archive is damaged")]
+    Deflate,
+    #[error("has more than {limit} bytes")]
+    Large { limit: usize },
     #[error("is encrypted")]
     Encrypted,
     #[error("claims bytes {start} to {end} of a file of {len}; the file may be truncated")]

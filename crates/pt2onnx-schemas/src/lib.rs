@@ -14,3 +14,6 @@
 mod constants;
 
 pub use constants::*;
+
+/// All schemas, one on a line, in the order of their names. Lines that start with `#` are comments.
+pub const LIST: &str = include_str!("schemas.txt");

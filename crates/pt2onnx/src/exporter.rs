@@ -2,12 +2,16 @@
 
 use crate::{
     Detail, DynamicAxes, Error, Failed, OnnxProgram, Operators, OptionError, Options, OutputNames,
-    Registry, Report, SaveOptions, State, Target, Training, Weights,
+    Registry, Report, SaveOptions, State, Target, Training, Warning, WarningKind, Weights,
     pipeline::{Translated, translate},
+    torchscript_program::{self, Read},
 };
 use bytes::Bytes;
 use indexmap::IndexMap;
-use pt2onnx_fx::{Constant, ExportedProgram, archive};
+use pt2onnx_fx::{
+    Constant, ExportedProgram,
+    archive::{self, Records},
+};
 use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{Level, Pass};
 use pt2onnx_tensor::Tensor;
@@ -336,7 +340,12 @@ impl Exporter {
         let path = archive.as_ref();
         let mut report = Report::new(Some(self.options.clone()));
         report.read(path);
-        self.translated(report, self.inputs(Some(path)), || archive::read(path))
+        self.translated(report, self.inputs(Some(path)), || match archive::read(path) {
+            Err(error) if torchscript_program::is_one(&error) => {
+                self.flattened(Records::open(path))
+            }
+            program => Ok(program.map_err(Error::Archive)?.into()),
+        })
     }
 
     /// Does the same as [`export_bytes`](Self::export_bytes), but an error comes with a [`Report`]. A program has one, too.
@@ -345,7 +354,13 @@ impl Exporter {
     /// See [`Error`].
     pub fn attempt_bytes(&self, archive: impl Into<Bytes>) -> Result<OnnxProgram, Failed> {
         let report = Report::new(Some(self.options.clone()));
-        self.translated(report, self.inputs(None), || archive::read_bytes(archive))
+        let bytes = archive.into();
+        self.translated(report, self.inputs(None), || match archive::read_bytes(bytes.clone()) {
+            Err(error) if torchscript_program::is_one(&error) => {
+                self.flattened(Records::from_bytes(bytes))
+            }
+            program => Ok(program.map_err(Error::Archive)?.into()),
+        })
     }
 
     /// Does the same as [`export_program`](Self::export_program), but an error comes with a [`Report`]. A program has one, too.
@@ -354,7 +369,7 @@ impl Exporter {
     /// See [`Error`].
     pub fn attempt_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Failed> {
         let report = Report::new(Some(self.options.clone()));
-        self.translated(report, self.inputs(None), || Ok(program))
+        self.translated(report, self.inputs(None), || Ok(program.into()))
     }
 
     /// Translates a program in parts: its JSON, as archives hold it, and its tensors ([`archive::from_json`]).
@@ -368,19 +383,43 @@ impl Exporter {
         constants: IndexMap<String, Constant>,
     ) -> Result<OnnxProgram, Failed> {
         let report = Report::new(Some(self.options.clone()));
-        self.translated(report, self.inputs(None), || archive::from_json(json, state, constants))
+        self.translated(report, self.inputs(None), || {
+            let program = archive::from_json(json, state, constants);
+            Ok(program.map_err(Error::Archive)?.into())
+        })
     }
 
     fn translated(
         &self,
         mut report: Report,
         inputs: Inputs,
-        read: impl FnOnce() -> pt2onnx_fx::Result<ExportedProgram>,
+        read: impl FnOnce() -> Result<Read, Error>,
     ) -> Result<OnnxProgram, Failed> {
-        let program = report.stage("read", read).map_err(Error::Archive);
-        let made = program
-            .and_then(|program| translate(program, &self.options, &self.registry, &mut report));
+        let read = report.stage("read", read);
+        let made = read.and_then(|read| {
+            let made = translate(read.program, &self.options, &self.registry, &mut report)?;
+            let first = Warning::all(WarningKind::Specialised, read.warnings);
+            Ok(Translated { warnings: first.chain(made.warnings).collect(), ..made })
+        });
         self.close(made, report, inputs)
+    }
+
+    /// The program of a TorchScript archive.
+    fn flattened(&self, records: pt2onnx_fx::Result<Records>) -> Result<Read, Error> {
+        let records = records.map_err(Error::Archive)?;
+        torchscript_program::read(records, &self.options, &self.registry)
+    }
+
+    /// Sets the type or value of an input of a TorchScript archive ([`Options::input`]).
+    pub fn input(mut self, name: impl Into<String>, given: impl Into<String>) -> Self {
+        self.options.input.push((name.into(), given.into()));
+        self
+    }
+
+    /// Sets the method of a TorchScript archive to convert; `forward` by default.
+    pub fn method(mut self, method: impl Into<String>) -> Self {
+        self.options.method = method.into();
+        self
     }
 
     /// The files that an export reads.

@@ -43,6 +43,7 @@ mod random;
 mod report;
 #[cfg(feature = "ort")]
 mod runtime;
+mod torchscript_program;
 mod training;
 #[cfg(feature = "ort")]
 mod verification;
@@ -70,6 +71,7 @@ pub use pt2onnx_opt as opt;
 pub use pt2onnx_opt::{OPSETS, Target};
 pub use pt2onnx_symbolic as symbolic;
 pub use pt2onnx_tensor as tensor;
+pub use pt2onnx_torchscript as torchscript;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{SaveOptions, Saved, Weights};
 pub use report::{

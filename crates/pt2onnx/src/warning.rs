@@ -31,6 +31,8 @@ pub struct Warning {
 pub enum WarningKind {
     /// An output of the program is no tensor, and left out.
     Output,
+    /// A TorchScript program does for some sizes what the model does not.
+    Specialised,
     /// The program was exported in training mode.
     Training,
     /// The program writes into tensors, and the new values are lost.

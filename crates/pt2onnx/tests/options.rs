@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 /// Every option, at a value other than its default.
 fn all() -> Value {
     json!({
+        "input": {"x": "float32[batch,3]", "1": "none"},
+        "method": "decode",
         "opset": 18,
         "ir-version": 9,
         "target": "tensorrt",

@@ -18,6 +18,13 @@ pub struct Options {
     /// Read options from a TOML file; its keys are the names of these flags, which override it
     #[arg(long, value_name = "FILE.toml", help_heading = "Input and output")]
     pub options: Option<PathBuf>,
+    /// TorchScript: the type or value of an input, by name, position or path: `x=float32[batch,3,224,224]`, `1=16000`,
+    /// `images.0=none`; can be given several times [default: those of the trace]
+    #[arg(long, value_name = "NAME=TYPE", value_parser = values::key_value, help_heading = "Input and output")]
+    input: Vec<(String, String)>,
+    /// TorchScript: the method to convert [default: forward]
+    #[arg(long, value_name = "NAME", help_heading = "Input and output")]
+    method: Option<String>,
     /// What to do with values that the program writes into its buffers and inputs
     #[arg(long, value_enum, help_heading = "Input and output")]
     state: Option<State>,
@@ -128,6 +135,8 @@ impl Options {
     fn put(self, to: &mut pt2onnx::Options) {
         self.passes.put(to);
         self.saving.put(to);
+        set_list(&mut to.input, self.input);
+        set(&mut to.method, self.method);
         set(&mut to.opset, self.opset);
         set_some(&mut to.ir_version, self.ir_version);
         set(&mut to.target, self.target.map(Into::into));

@@ -53,6 +53,18 @@ fn changed(name: &str, changes: &[(&str, &str)]) -> Option<Vec<u8>> {
     }))
 }
 
+/// A TorchScript archive whose `forward` has these lines.
+fn script(lines: &str) -> Option<Vec<u8>> {
+    let code = format!("class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n{lines}");
+    let records: [(&str, &[u8]); 4] = [
+        ("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}b."),
+        ("m/constants.pkl", b"\x80\x02)."),
+        ("m/code/__torch__.py", code.as_bytes()),
+        ("m/version", b"3"),
+    ];
+    Some(zip(records))
+}
+
 /// A view of floats as integers, with the result recorded as this type.
 fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
     let argument = r#"{"name": "other", "arg": {"as_int": 2}, "kind": 1}"#;
@@ -104,6 +116,19 @@ fn hollow() -> Option<Vec<u8>> {
 pub const CONVERT: &str = "MODEL -o OUT";
 
 pub const CASES: &[Case] = &[
+    // TorchScript.
+    case(|| Some(zip([("m/model.json", &b"{}"[..])])), CONVERT),
+    case(|| script("    return (\n"), CONVERT),
+    case(|| script("    return torch.relu(x)\n"), CONVERT),
+    case(|| script("    return torch.relu(x)\n"), "MODEL -o OUT --input x=3"),
+    case(|| script("    return torch.relu(x)\n"), "MODEL -o OUT --input y=3"),
+    case(|| script("    return torch.relu(x)\n"), "MODEL -o OUT --method encode"),
+    case(
+        || script("    ops.prim.RaiseException(\"too small\")\n    return x\n"),
+        "MODEL -o OUT --input x=float32[n]",
+    ),
+    case(|| script("    return torch.nothing(x)\n"), "MODEL -o OUT --input x=float32[n]"),
+    case(|| script("    return x\n"), "inspect MODEL"),
     // Usage.
     case(none, ""),
     case(none, "MODEL"),
@@ -178,7 +203,6 @@ pub const CASES: &[Case] = &[
     case(|| Some(b"\x08\x0a\x12\x07pytorch".to_vec()), CONVERT),
     case(|| Some([&8u64.to_le_bytes()[..], b"{\"a\":{}}"].concat()), CONVERT),
     case(|| Some(b"\x80\x02}q\x00.".to_vec()), CONVERT),
-    case(|| zipped(&[("m/data.pkl", b"."), ("m/version", b"3"), ("m/code/x.py", b"")]), CONVERT),
     case(|| zipped(&[("m/data.pkl", b"."), ("m/version", b"3")]), CONVERT),
     case(|| zipped(&[("m/data/aotinductor/model/x.so", b"x")]), CONVERT),
     case(|| zipped(&[("hello.txt", b"hello")]), CONVERT),

@@ -3,7 +3,7 @@
 
 mod open;
 mod payload;
-mod pickle;
+pub mod pickle;
 mod program;
 mod records;
 mod torch_save;
@@ -11,4 +11,6 @@ mod torch_types;
 
 pub use open::Archive;
 pub use program::{from_json, read, read_bytes};
+pub use records::Records;
 pub use torch_save::state_dict;
+pub use torch_types::{element_type, storage_type};

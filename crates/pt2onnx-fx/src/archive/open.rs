@@ -37,7 +37,7 @@ impl Archive {
         let archive = Self { path, records };
         match archive.refusal() {
             Some(found) => Err(Error::Layout { place: archive.records.place, found }),
-            None => Ok(archive),
+            None => Ok(Self { records: archive.records.stored()?, ..archive }),
         }
     }
 
@@ -72,7 +72,10 @@ impl Archive {
         if self.models().next().is_none() {
             return Some(if holds("data/aotinductor/") {
                 NotAnArchive::AotInductor
-            } else if holds("code/") && self.records.has("data.pkl") {
+            } else if (holds("code/") && self.records.has("data.pkl"))
+                || self.records.has("bytecode.pkl")
+                || self.records.has("model.json")
+            {
                 NotAnArchive::TorchScript
             } else if self.records.has("data.pkl") {
                 NotAnArchive::TorchSave

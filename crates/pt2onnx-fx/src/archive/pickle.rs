@@ -3,29 +3,35 @@
 //! Nothing is called or imported. An opcode or a class that is not listed here is an error that names it. Values are stored in one arena,
 //! so memory is proportional to the pickle. Values may contain themselves: code that walks them must have a limit.
 
-use super::torch_types;
 use crate::error::PickleProblem as Problem;
 use rustc_hash::FxHashMap;
 use std::{borrow::Cow, sync::Arc};
 
+/// The result of reading a pickle.
 type Read<T> = Result<T, Problem>;
 
 /// A place in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Id(usize);
+pub struct Id(usize);
 
 /// A Python value. Containers refer to their parts by place, since a pickle may change them after it has used them.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub enum Value {
+    /// None.
     None,
+    /// A bool.
     Bool(bool),
+    /// An int.
     Int(i64),
-    /// A float. Its value is not kept.
-    Float,
+    /// A float.
+    Float(f64),
+    /// A str.
     Text(Arc<str>),
     /// Bytes. Their values are not kept.
     Bytes,
+    /// A list.
     List(Vec<Id>),
+    /// A tuple.
     Tuple(Arc<[Id]>),
     /// Keys and values in the order set; a dict's or an `OrderedDict`'s.
     Dict(Vec<(Id, Id)>),
@@ -33,27 +39,38 @@ pub(super) enum Value {
     Global(Arc<str>),
     /// An object that is kept outside of the pickle: what `pickle` calls a persistent id.
     Persistent(Id),
-    /// A call of a class or function with arguments (a tuple). It is not executed.
+    /// A call of a class or function. It is not executed.
     Call {
+        /// `module.name`.
         global: Arc<str>,
+        /// A tuple of arguments; the only argument if [`Rules::objects`] allows that.
         arguments: Id,
+    },
+    /// An object that is made without arguments. No method of its class is run.
+    Object {
+        /// `module.name`.
+        class: Arc<str>,
+        /// What it is told to be: mostly a dict of its attributes.
+        state: Option<Id>,
     },
 }
 
 impl Value {
     /// Python's name of its type.
-    pub(super) fn kind(&self) -> &str {
+    pub fn kind(&self) -> &str {
         match self {
             Value::None => "None",
             Value::Bool(_) => "a bool",
             Value::Int(_) => "an int",
-            Value::Float => "a float",
+            Value::Float(_) => "a float",
             Value::Text(_) => "a str",
             Value::Bytes => "bytes",
             Value::List(_) => "a list",
             Value::Tuple(_) => "a tuple",
             Value::Dict(_) => "a dict",
-            Value::Global(name) | Value::Call { global: name, .. } => name,
+            Value::Global(name)
+            | Value::Call { global: name, .. }
+            | Value::Object { class: name, .. } => name,
             Value::Persistent(_) => "a storage",
         }
     }
@@ -61,22 +78,24 @@ impl Value {
 
 /// A read pickle.
 #[derive(Debug)]
-pub(super) struct Pickle {
+pub struct Pickle {
     arena: Vec<Value>,
     root: Id,
 }
 
 impl Pickle {
     /// The pickled value.
-    pub(super) fn root(&self) -> &Value {
+    pub fn root(&self) -> &Value {
         self.get(self.root)
     }
 
-    pub(super) fn root_id(&self) -> Id {
+    /// Its place.
+    pub fn root_id(&self) -> Id {
         self.root
     }
 
-    pub(super) fn get(&self, id: Id) -> &Value {
+    /// The value at a place.
+    pub fn get(&self, id: Id) -> &Value {
         self.arena.get(id.0).unwrap_or(&Value::None)
     }
 }
@@ -95,6 +114,8 @@ mod op {
     pub const BINPERSID: u8 = b'Q';
     pub const REDUCE: u8 = b'R';
     pub const BINUNICODE: u8 = b'X';
+    pub const DICT: u8 = b'd';
+    pub const LIST: u8 = b'l';
     pub const APPEND: u8 = b'a';
     pub const BUILD: u8 = b'b';
     pub const GLOBAL: u8 = b'c';
@@ -115,6 +136,7 @@ mod op {
     pub const TUPLE1: u8 = 0x85;
     pub const TUPLE2: u8 = 0x86;
     pub const TUPLE3: u8 = 0x87;
+    pub const NEWOBJ: u8 = 0x81;
     pub const NEWTRUE: u8 = 0x88;
     pub const NEWFALSE: u8 = 0x89;
     pub const LONG1: u8 = 0x8a;
@@ -125,38 +147,26 @@ mod op {
     pub const FRAME: u8 = 0x95;
 }
 
-/// Classes and functions that a pickle may name, besides element types and storage types ([`allowed`]).
-const GLOBALS: &[&str] = &[
-    "collections.OrderedDict",
-    "torch.Size",
-    "torch.device",
-    "torch._tensor._rebuild_from_type_v2",
-    "torch._utils._rebuild_tensor",
-    "torch._utils._rebuild_tensor_v2",
-    "torch._utils._rebuild_tensor_v3",
-    "torch._utils._rebuild_parameter",
-    "torch._utils._rebuild_parameter_with_state",
-    "torch._utils._rebuild_meta_tensor_no_storage",
-    "torch.serialization._get_layout",
-    "torch.Tensor",
-    "torch.nn.parameter.Parameter",
-    "torch.nn.parameter.Buffer",
-];
-
-/// Whether a pickle may name this class or function.
-fn allowed(name: &str) -> bool {
-    GLOBALS.contains(&name)
-        || torch_types::element_type(name).is_some()
-        || torch_types::storage_type(name).is_some()
+/// What a pickle may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Whether it may name this class or function, `module.name`.
+    pub allowed: fn(&str) -> bool,
+    /// Whether it may hold objects with a state, and calls with one argument that is not in a tuple, as TorchScript writes them.
+    pub objects: bool,
 }
 
 /// The most values of a pickle. An opcode of one byte can make a large value.
 const MOST_VALUES: usize = 1 << 24;
 
 /// Reads a pickle of protocol 2 to 5.
-pub(super) fn read(bytes: &[u8]) -> Read<Pickle> {
+///
+/// # Errors
+/// The bytes are not a pickle, or hold what the rules do not allow.
+pub fn read(bytes: &[u8], rules: &Rules) -> Read<Pickle> {
     let mut machine = Machine {
         bytes,
+        rules: *rules,
         at: 0,
         arena: Vec::new(),
         stack: Vec::new(),
@@ -169,6 +179,7 @@ pub(super) fn read(bytes: &[u8]) -> Read<Pickle> {
 
 struct Machine<'a> {
     bytes: &'a [u8],
+    rules: Rules,
     at: usize,
     arena: Vec<Value>,
     stack: Vec<Id>,
@@ -221,8 +232,8 @@ impl<'a> Machine<'a> {
                 self.push(Value::Int(value));
             }
             op::BINFLOAT => {
-                self.take(8)?;
-                self.push(Value::Float);
+                let value = f64::from_be_bytes(self.array()?);
+                self.push(Value::Float(value));
             }
             op::SHORT_BINUNICODE => {
                 let length = self.byte()?;
@@ -265,6 +276,15 @@ impl<'a> Machine<'a> {
                 let items: Arc<[Id]> = self.stack.drain(from..).collect();
                 self.push(Value::Tuple(items));
             }
+            op::LIST => {
+                let items = self.marked()?;
+                self.push(Value::List(items));
+            }
+            op::DICT => {
+                let items = self.marked()?;
+                self.push(Value::Dict(Vec::new()));
+                self.set(items)?;
+            }
             op::EMPTY_LIST => self.push(Value::List(Vec::new())),
             op::APPEND => {
                 let item = self.pop()?;
@@ -304,6 +324,7 @@ impl<'a> Machine<'a> {
                 self.push(Value::Persistent(id));
             }
             op::REDUCE => self.reduce()?,
+            op::NEWOBJ if self.rules.objects => self.new_object()?,
             op::BUILD => self.build()?,
             _ => return Ok(false),
         }
@@ -466,7 +487,7 @@ impl<'a> Machine<'a> {
 
     fn global(&mut self, module: &str, name: &str) -> Read<()> {
         let global = format!("{module}.{name}");
-        if !allowed(&global) {
+        if !(self.rules.allowed)(&global) {
             return Err(Problem::Global(global));
         }
         self.push(Value::Global(global.into()));
@@ -477,6 +498,7 @@ impl<'a> Machine<'a> {
         let (arguments, callable) = (self.pop()?, self.pop()?);
         let global = match (self.arena.get(callable.0), self.arena.get(arguments.0)) {
             (Some(Value::Global(global)), Some(Value::Tuple(_))) => global.clone(),
+            (Some(Value::Global(global)), Some(_)) if self.rules.objects => global.clone(),
             _ => return Err(Problem::Call),
         };
         if &*global != "collections.OrderedDict" {
@@ -490,11 +512,27 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Sets attributes. Only dicts may have any (`OrderedDict._metadata`), and they are ignored.
+    fn new_object(&mut self) -> Read<()> {
+        let (arguments, class) = (self.pop()?, self.pop()?);
+        match (self.arena.get(class.0), self.arena.get(arguments.0)) {
+            (Some(Value::Global(class)), Some(Value::Tuple(none))) if none.is_empty() => {
+                let class = class.clone();
+                self.push(Value::Object { class, state: None });
+                Ok(())
+            }
+            _ => Err(Problem::Call),
+        }
+    }
+
+    /// Gives an object its state, or a dict attributes. Those of dicts (`OrderedDict._metadata`) are ignored.
     fn build(&mut self) -> Read<()> {
-        self.pop()?;
+        let given = self.pop()?;
         match self.top_mut()? {
             Value::Dict(_) => Ok(()),
+            Value::Object { state, .. } => {
+                *state = Some(given);
+                Ok(())
+            }
             other => Err(Problem::Attributes(other.kind().to_owned())),
         }
     }

@@ -12,7 +12,7 @@ use zip::{
 
 /// The records of a zip: of a mapped file, of a record of one, or of bytes in memory.
 #[derive(Clone, Debug)]
-pub(super) struct Records {
+pub struct Records {
     /// The zip: a file, or a record of one.
     pub(super) place: Place,
     bytes: Storage,
@@ -27,11 +27,16 @@ struct Entry {
     range: Range<usize>,
     /// Checksum; 0 where none was computed, as `torch.serialization.set_crc32_options` has it.
     crc: u32,
+    /// How many bytes it is when inflated, if it is deflated.
+    inflated: Option<u64>,
 }
 
 impl Records {
     /// Maps a file.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a zip file that can be used.
+    pub fn open(path: &Path) -> Result<Self> {
         let path = Arc::new(path.to_path_buf());
         let io = |source| Error::Io { path: path.clone(), source };
         let file = File::open(&*path).map_err(io)?;
@@ -40,8 +45,11 @@ impl Records {
     }
 
     /// Those of a zip in memory. Messages name it `<bytes>`.
-    pub(super) fn from_bytes(bytes: Bytes) -> Result<Self> {
-        Self::new(Place::File(Arc::new("<bytes>".into())), Storage::new(bytes))
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), except of files.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self> {
+        Self::new(Place::File(Arc::new("<bytes>".into())), Storage::new(bytes.into()))
     }
 
     /// Finds the records of a zip in these bytes.
@@ -50,7 +58,21 @@ impl Records {
         Ok(Self { place, bytes, entries })
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    /// The zip, for messages.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The same records, if none of them is compressed.
+    pub(super) fn stored(self) -> Result<Self> {
+        match self.entries.iter().find(|(_, entry)| entry.inflated.is_some()) {
+            Some((name, _)) => Err(self.place.record(name, RecordProblem::Compressed)),
+            None => Ok(self),
+        }
+    }
+
+    /// Names of all records, in the directory's order, without the folder that PyTorch puts them in.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
@@ -66,12 +88,36 @@ impl Records {
         }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    /// Whether there is a record of this name.
+    pub fn has(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<Storage> {
-        self.bytes.slice(self.entries.get(name)?.range.clone())
+    /// The bytes of a record, if it is there and not compressed.
+    pub fn get(&self, name: &str) -> Option<Storage> {
+        let entry = self.entries.get(name).filter(|entry| entry.inflated.is_none())?;
+        self.bytes.slice(entry.range.clone())
+    }
+
+    /// The bytes of a record to parse, inflated if it is deflated, with its checksum verified.
+    ///
+    /// # Errors
+    /// The record is missing or damaged, or has more than `limit` bytes.
+    pub fn read(&self, name: &str, limit: usize) -> Result<Storage> {
+        let problem = |problem| self.place.record(name, problem);
+        let entry = self.entries.get(name).ok_or_else(|| problem(RecordProblem::Missing))?;
+        let Some(size) = entry.inflated else {
+            return Ok(self.checked(name)?.0);
+        };
+        let size = usize::try_from(size).ok().filter(|&size| size <= limit);
+        let size = size.ok_or_else(|| problem(RecordProblem::Large { limit }))?;
+        let deflated = self.bytes.bytes().get(entry.range.clone()).unwrap_or_default();
+        let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(deflated, size);
+        let bytes = bytes.map_err(|_| problem(RecordProblem::Deflate))?;
+        if bytes.len() != size || (entry.crc != 0 && entry.crc != crc32fast::hash(&bytes)) {
+            return Err(problem(RecordProblem::Checksum));
+        }
+        Ok(Storage::new(bytes))
     }
 
     /// A record to parse, with its checksum verified. Checksums of tensors are not verified, because tensors are not read.
@@ -111,11 +157,14 @@ fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
         if entry.encrypted() {
             return Err(place.record(&name, RecordProblem::Encrypted));
         }
-        if entry.compression() != CompressionMethod::Stored {
-            return Err(place.record(&name, RecordProblem::Compressed));
-        }
+        let inflated = match entry.compression() {
+            CompressionMethod::Stored => None,
+            CompressionMethod::DEFLATE => Some(entry.size()),
+            _ => return Err(place.record(&name, RecordProblem::Compressed)),
+        };
         let start = entry.data_start().unwrap_or(u64::MAX);
-        let end = start.saturating_add(entry.size());
+        let length = if inflated.is_some() { entry.compressed_size() } else { entry.size() };
+        let end = start.saturating_add(length);
         let range = usize::try_from(start)
             .ok()
             .zip(usize::try_from(end).ok())
@@ -126,7 +175,7 @@ fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
         })?;
         occupied.push((entry.header_start(), end as u64, name.clone()));
         let (range, crc) = (start..end, entry.crc32());
-        found.push((name, Entry { range, crc }));
+        found.push((name, Entry { range, crc, inflated }));
     }
     if zip.has_duplicate_names() {
         return Err(place.record("(some)", RecordProblem::Twice));

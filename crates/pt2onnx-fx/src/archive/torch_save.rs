@@ -1,7 +1,7 @@
 //! What `torch.save` writes: a zip of its own with a pickle, and one record for each storage. Tensors are views of those.
 
 use super::{
-    pickle::{self, Id, Pickle, Value},
+    pickle::{self, Id, Pickle, Rules, Value},
     records::Records,
     torch_types::{element_type, storage_type},
 };
@@ -28,6 +28,32 @@ fn not_saved(error: Error) -> Error {
     }
 }
 
+/// What pickles of tensors may name.
+const RULES: Rules = Rules { allowed, objects: false };
+
+/// Classes and functions that a pickle may name, besides element types and storage types ([`allowed`]).
+const GLOBALS: &[&str] = &[
+    "collections.OrderedDict",
+    "torch.Size",
+    "torch.device",
+    "torch._tensor._rebuild_from_type_v2",
+    "torch._utils._rebuild_tensor",
+    "torch._utils._rebuild_tensor_v2",
+    "torch._utils._rebuild_tensor_v3",
+    "torch._utils._rebuild_parameter",
+    "torch._utils._rebuild_parameter_with_state",
+    "torch._utils._rebuild_meta_tensor_no_storage",
+    "torch.serialization._get_layout",
+    "torch.Tensor",
+    "torch.nn.parameter.Parameter",
+    "torch.nn.parameter.Buffer",
+];
+
+/// Whether a pickle may name this class or function.
+fn allowed(name: &str) -> bool {
+    GLOBALS.contains(&name) || element_type(name).is_some() || storage_type(name).is_some()
+}
+
 /// A value that `torch.save` wrote.
 pub(super) struct Saved {
     records: Records,
@@ -48,13 +74,14 @@ impl Saved {
                 place: records.place,
             });
         }
+        let records = records.stored()?;
         let (bytes, place) = records.checked("data.pkl")?;
         let order = records.get("byteorder");
         if order.is_some_and(|order| &**order.bytes() == b"big") {
             let problem = Problem::BigEndian;
             return Err(Error::Pickle { place, problem });
         }
-        match pickle::read(bytes.bytes()) {
+        match pickle::read(bytes.bytes(), &RULES) {
             Ok(pickle) => Ok(Self { records, pickle, place }),
             Err(problem) => Err(Error::Pickle { place, problem }),
         }

@@ -3,7 +3,7 @@
 use pt2onnx_tensor::DType;
 
 /// The element type of a Python name: `torch.float32`.
-pub(super) fn element_type(global: &str) -> Option<DType> {
+pub fn element_type(global: &str) -> Option<DType> {
     Some(match global.strip_prefix("torch.")? {
         "float64" => DType::F64,
         "float32" => DType::F32,
@@ -31,7 +31,7 @@ pub(super) fn element_type(global: &str) -> Option<DType> {
 }
 
 /// The element type of a class of storages (`Some(None)` if it is untyped): `torch.FloatStorage`.
-pub(super) fn storage_type(global: &str) -> Option<Option<DType>> {
+pub fn storage_type(global: &str) -> Option<Option<DType>> {
     let class = match global.strip_prefix("torch.")? {
         "storage.UntypedStorage" | "UntypedStorage" => return Some(None),
         class => class.strip_suffix("Storage")?,

@@ -77,7 +77,7 @@ pub struct TensorMeta {
 
 impl TensorMeta {
     /// Describes a tensor with data.
-    pub(crate) fn of(tensor: &Tensor) -> Self {
+    pub fn of(tensor: &Tensor) -> Self {
         let int = |&size: &usize| Expr::int(i64::try_from(size).unwrap_or(i64::MAX));
         Self {
             dtype: tensor.dtype(),

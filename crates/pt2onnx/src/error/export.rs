@@ -24,6 +24,9 @@ pub enum Error {
     /// The archive cannot be read: it does not exist, is not an archive, is damaged, or has an unknown version.
     #[error(transparent)]
     Archive(pt2onnx_fx::Error),
+    /// A TorchScript archive cannot be read or flattened.
+    #[error(transparent)]
+    TorchScript(Box<pt2onnx_torchscript::Error>),
     /// Parts of the program cannot be translated; all of them are listed.
     #[error("parts of the program cannot be translated:{}", lines(.0))]
     Program(
@@ -92,6 +95,14 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Archive(_) => ErrorKind::Archive,
+            Error::TorchScript(error) => match **error {
+                pt2onnx_torchscript::Error::Run { .. } => ErrorKind::Conversion,
+                pt2onnx_torchscript::Error::NoMethod { .. }
+                | pt2onnx_torchscript::Error::Untold { .. }
+                | pt2onnx_torchscript::Error::Misfit { .. }
+                | pt2onnx_torchscript::Error::NoInput { .. } => ErrorKind::Options,
+                _ => ErrorKind::Archive,
+            },
             Error::Program(failures) => match failures.iter().map(Failure::kind).next() {
                 Some(kind) if failures.iter().all(|f| f.kind() == kind) => kind,
                 _ if failures.is_empty() => ErrorKind::Conversion,
@@ -116,6 +127,12 @@ impl Error {
             #[cfg(feature = "ort")]
             Error::Run(_) => ErrorKind::Runtime,
         }
+    }
+}
+
+impl From<pt2onnx_torchscript::Error> for Error {
+    fn from(error: pt2onnx_torchscript::Error) -> Self {
+        Self::TorchScript(Box::new(error))
     }
 }
 

@@ -51,6 +51,12 @@ pub const DEFAULT_OPSET: u32 = 20;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct Options {
+    /// Types of the inputs of a TorchScript archive, or their values: `float32[batch,3,224,224]`, `16000`, `none`, each by the
+    /// name or position of a parameter or a path in it (`x`, `0`, `images.0`). A trace has those that it was made with.
+    #[serde(with = "form::pairs")]
+    pub input: Vec<(String, String)>,
+    /// The method of a TorchScript archive to convert; `forward` by default.
+    pub method: String,
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub opset: u32,
     /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that can hold the model.
@@ -141,6 +147,8 @@ impl Default for Options {
     fn default() -> Self {
         let (save, passes) = (SaveOptions::default(), pt2onnx_opt::Options::default());
         Self {
+            input: Vec::new(),
+            method: "forward".to_owned(),
             opset: DEFAULT_OPSET,
             ir_version: None,
             target: Target::default(),

@@ -1,0 +1,236 @@
+//! The container: records, version, and the parsed code.
+
+use crate::{
+    error::{Error, NotTorchScript, Result},
+    syntax::{self, Class, Function},
+};
+use pt2onnx_fx::{
+    Place,
+    archive::{
+        Records,
+        pickle::{self, Pickle, Rules},
+    },
+};
+use rustc_hash::FxHashMap;
+use std::{path::Path, sync::Arc};
+
+/// The most bytes of a record that is parsed.
+const MAX_RECORD: usize = 256 << 20;
+
+/// An open archive.
+#[derive(Debug)]
+pub struct Archive {
+    records: Records,
+    version: u32,
+    files: Vec<SourceFile>,
+    index: FxHashMap<String, Definition>,
+}
+
+/// A file of the code.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// Name of the record: `code/__torch__/m.py`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What a qualified name such as `__torch__.m.Model` stands for.
+#[derive(Clone, Debug)]
+pub enum Definition {
+    /// A class.
+    Class(Arc<ClassDef>),
+    /// A function.
+    Function(FunctionDef),
+}
+
+/// A class of the archive.
+#[derive(Debug)]
+pub struct ClassDef {
+    /// `__torch__.m.Model`.
+    pub name: String,
+    /// Position of its file.
+    pub file: usize,
+    /// Its code.
+    pub class: Class,
+}
+
+/// A function of the archive.
+#[derive(Clone, Debug)]
+pub struct FunctionDef {
+    /// Position of its file.
+    pub file: usize,
+    /// Its code.
+    pub function: Arc<Function>,
+}
+
+/// Whether these records are those of a TorchScript archive, of whatever version.
+pub fn is_torchscript(records: &Records) -> bool {
+    let code = records.names().any(|name| name.starts_with("code/"));
+    (code && records.has("data.pkl")) || records.has("bytecode.pkl") || records.has("model.json")
+}
+
+impl Archive {
+    /// Opens and maps an archive.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a TorchScript archive.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::new(Records::open(path.as_ref())?)
+    }
+
+    /// Reads an archive of these records.
+    ///
+    /// # Errors
+    /// They are not those of a TorchScript archive, or the code cannot be parsed.
+    pub fn new(records: Records) -> Result<Self> {
+        let refuse = |found| Error::Layout { place: records.place().clone(), found };
+        if records.has("model.json") && !records.has("data.pkl") {
+            return Err(refuse(NotTorchScript::Legacy));
+        }
+        if !records.has("data.pkl") {
+            return Err(refuse(NotTorchScript::NoData));
+        }
+        if !records.names().any(|name| name.starts_with("code/")) {
+            return Err(refuse(NotTorchScript::NoCode));
+        }
+        if let Some(order) = records.get("byteorder")
+            && &**order.bytes() == b"big"
+        {
+            return Err(refuse(NotTorchScript::BigEndian));
+        }
+        let version = ["version", ".data/version"].into_iter().find(|name| records.has(name));
+        let version = match version {
+            Some(name) => {
+                let text = records.read(name, MAX_RECORD)?;
+                let text = String::from_utf8_lossy(text.bytes()).trim().to_owned();
+                let number = text.parse().ok().filter(|v| (1..=10).contains(v));
+                number.ok_or_else(|| refuse(NotTorchScript::Version(text)))?
+            }
+            None => 1,
+        };
+        let mut archive = Self { records, version, files: Vec::new(), index: FxHashMap::default() };
+        archive.read_code()?;
+        Ok(archive)
+    }
+
+    fn read_code(&mut self) -> Result<()> {
+        let names = self.records.names().filter(|n| n.starts_with("code/") && n.ends_with(".py"));
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        for path in names {
+            let bytes = self.records.read(&path, MAX_RECORD)?;
+            let text = String::from_utf8_lossy(bytes.bytes()).into_owned();
+            let parsed = syntax::parse(&text).map_err(|error| Error::Syntax {
+                place: self.records.place().within(&path),
+                line: error.line,
+                what: error.what,
+            })?;
+            let module = path.trim_start_matches("code/").trim_end_matches(".py").replace('/', ".");
+            let file = self.files.len();
+            for class in parsed.classes {
+                let name = format!("{module}.{}", class.name);
+                let class = Arc::new(ClassDef { name: name.clone(), file, class });
+                self.index.insert(name, Definition::Class(class));
+            }
+            for function in parsed.functions {
+                let name = format!("{module}.{}", function.name);
+                self.index.insert(name, Definition::Function(FunctionDef { file, function }));
+            }
+            self.files.push(SourceFile { path, text });
+        }
+        Ok(())
+    }
+
+    /// The version of the format: 3 to 10.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The records.
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// The file, for messages.
+    pub fn place(&self) -> &Place {
+        self.records.place()
+    }
+
+    /// The files of the code.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// What a qualified name stands for.
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
+        self.index.get(name)
+    }
+
+    /// The class of this qualified name.
+    pub fn class(&self, name: &str) -> Option<&Arc<ClassDef>> {
+        match self.index.get(name) {
+            Some(Definition::Class(class)) => Some(class),
+            _ => None,
+        }
+    }
+
+    /// The pickle of this name; `None` if there is none.
+    ///
+    /// # Errors
+    /// It is damaged, or names something that TorchScript never does.
+    pub fn pickle(&self, name: &str) -> Result<Option<Pickle>> {
+        if !self.records.has(name) {
+            return Ok(None);
+        }
+        let bytes = self.records.read(name, MAX_RECORD)?;
+        let place = || self.records.place().within(name);
+        match pickle::read(bytes.bytes(), &RULES) {
+            Ok(pickle) => Ok(Some(pickle)),
+            Err(problem) => {
+                Err(Error::Archive(pt2onnx_fx::Error::Pickle { place: place(), problem }))
+            }
+        }
+    }
+
+    /// The class of the saved module.
+    ///
+    /// # Errors
+    /// `data.pkl` is not an object of a class of the archive.
+    pub fn root_class(&self) -> Result<&Arc<ClassDef>> {
+        let refuse =
+            || Error::Layout { place: self.records.place().clone(), found: NotTorchScript::NoData };
+        let pickle = self.pickle("data.pkl")?.ok_or_else(refuse)?;
+        match pickle.root() {
+            pickle::Value::Object { class, .. } => self.class(class).ok_or_else(refuse),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+/// What pickles of TorchScript may name.
+const RULES: Rules = Rules { allowed, objects: true };
+
+fn allowed(name: &str) -> bool {
+    const GLOBALS: &[&str] = &[
+        "collections.OrderedDict",
+        "torch.device",
+        "builtins.complex",
+        "torch._utils._rebuild_tensor_v2",
+        "torch._utils._rebuild_qtensor",
+        "torch._utils._rebuild_parameter",
+        "torch.jit._pickle.build_intlist",
+        "torch.jit._pickle.build_tensorlist",
+        "torch.jit._pickle.build_doublelist",
+        "torch.jit._pickle.build_boollist",
+        "torch.jit._pickle.build_tensor_from_id",
+        "torch.jit._pickle.restore_type_tag",
+        "torch.per_tensor_affine",
+        "torch.per_channel_affine",
+        "torch.per_channel_affine_float_qparams",
+        "torch.per_tensor_symmetric",
+        "torch.per_channel_symmetric",
+    ];
+    GLOBALS.contains(&name)
+        || name.starts_with("__torch__.")
+        || (name.starts_with("torch.") && name.ends_with("Storage"))
+}

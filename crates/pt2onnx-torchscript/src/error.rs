@@ -1,0 +1,114 @@
+//! Errors of reading and flattening TorchScript archives.
+
+use pt2onnx_fx::Place;
+use std::fmt;
+
+/// An error: what is wrong, where, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation of variants and fields")]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{0}")]
+    Archive(#[from] pt2onnx_fx::Error),
+
+    #[error(
+        "{place}: not a TorchScript archive: {found}. Write one with `torch.jit.save(module, path)`"
+    )]
+    Layout { place: Place, found: NotTorchScript },
+
+    #[error("{place}, line {line}: {what}; the code is damaged or of a newer PyTorch")]
+    Syntax { place: Place, line: u32, what: String },
+
+    #[error("there is no method `{method}`; the module has {}", known.join(", "))]
+    NoMethod { method: String, known: Vec<String> },
+
+    #[error("the types of the inputs are not known: {}. Give them with `--input NAME=TYPE`, as in `--input {example}`", missing.join(", "))]
+    Untold { missing: Vec<String>, example: String },
+
+    #[error("`--input {name}={given}` does not fit the parameter `{name}: {ty}`")]
+    Misfit { name: String, given: String, ty: String },
+
+    #[error("there is no input `{name}`; the method takes {}", known.join(", "))]
+    NoInput { name: String, known: Vec<String> },
+
+    #[error("no thread can be started: {0}")]
+    Thread(String),
+
+    #[error("{site}: {problem}")]
+    Run { site: Box<Site>, problem: Problem },
+}
+
+/// The result of reading or flattening an archive.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a zip file is that is not a readable TorchScript archive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
+pub enum NotTorchScript {
+    #[error(
+        "PyTorch 1.0 to 1.3 wrote it (`model.json`); load it in PyTorch 1.4 or newer and save it again"
+    )]
+    Legacy,
+    #[error(
+        "it has no code, only bytecode; save the module with `torch.jit.save` or `_save_for_lite_interpreter`"
+    )]
+    NoCode,
+    #[error("it has no `data.pkl`")]
+    NoData,
+    #[error("its version `{0}` is not a number from 1 to 10")]
+    Version(String),
+    #[error("its data are big-endian")]
+    BigEndian,
+}
+
+/// Where in the user's model something is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The method or function that ran: `forward` of a module.
+    pub function: String,
+    /// Path of the module: `layer1.0`; empty for the root.
+    pub module: String,
+    /// The user's line, or that of the archive's code: `model.py:12`.
+    pub line: String,
+}
+
+/// ``code/__torch__/m.py:12 (in forward of module layer1.0)``.
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (in {}", self.line, self.function)?;
+        if !self.module.is_empty() {
+            write!(f, " of module {}", self.module)?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Why a line cannot be flattened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages are the documentation")]
+#[non_exhaustive]
+pub enum Problem {
+    #[error("raises {0}")]
+    Raises(String),
+    #[error("no overload of {0} takes these arguments")]
+    NoOverload(String),
+    #[error("`{0}` is not known")]
+    Unbound(String),
+    #[error("{0} is not supported")]
+    Unsupported(String),
+    #[error("expected {expected}, found {found}")]
+    Kind { expected: &'static str, found: String },
+    #[error("{op}: the type of the result is not known: {why}")]
+    Type { op: String, why: String },
+    #[error("the condition depends on data, and {0}")]
+    Branch(String),
+    #[error("the loop depends on data, and {0}")]
+    Loop(String),
+    #[error("the program runs longer than {0} steps")]
+    Steps(u64),
+    #[error("the program needs more than {0} values")]
+    Memory(usize),
+    #[error("calls nest more than {0} deep")]
+    Depth(usize),
+}

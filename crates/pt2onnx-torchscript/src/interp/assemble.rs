@@ -1,0 +1,233 @@
+//! From the archive to the program: loads the module, runs the method, and puts the parts together.
+
+use super::{
+    Interp, Step,
+    inputs::{Given, Told, method_of, parameters},
+    load::Role,
+    traced::traced_inputs,
+};
+use crate::{
+    archive::Archive,
+    error::{Error, Problem, Result},
+    types::Types,
+    value::{Item, Value},
+};
+use indexmap::IndexMap;
+use pt2onnx_fx::{
+    Argument, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec, SCHEMA_MAJOR,
+};
+use std::sync::Arc;
+
+/// The bytes of the stack on which the interpreter runs.
+const STACK: usize = 128 << 20;
+
+/// A flattened program.
+#[derive(Debug)]
+pub struct Flat {
+    /// The program.
+    pub program: ExportedProgram,
+    /// What the user should know: branches that were chosen for all sizes.
+    pub warnings: Vec<String>,
+}
+
+/// Flattens a method of the saved module. What `given` does not tell of the inputs, a trace tells itself.
+///
+/// # Errors
+/// The archive is damaged, inputs are not told, or the method has something that cannot be flattened.
+pub fn flatten(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+) -> Result<Flat> {
+    std::thread::scope(|scope| {
+        let run = move || flatten_here(archive, method, given, types);
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        let thread = thread.map_err(|error| Error::Thread(error.to_string()))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn flatten_here(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+) -> Result<Flat> {
+    let function = method_of(archive, method)?;
+    let params = parameters(archive, method)?;
+    let mut told = traced_inputs(archive, method)?;
+    let mut given = Told::rename(given, &params)?;
+    // What the user tells of a parameter replaces all that the trace tells of it.
+    let mut kept = Told::rename(std::mem::take(&mut told), &params).unwrap_or_default();
+    let top = |path: &str| path.split('.').next().map(str::to_owned);
+    kept.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
+    kept.append(&mut given);
+    let told = Told::of(kept);
+
+    let mut interp = Interp::new(archive, types);
+    let root = interp.load_module()?;
+    let args = interp.arguments(&function, &told)?;
+    let tensors = interp.attributes();
+    let result = interp.run_root(&root, method, args);
+    let result = result.map_err(|problem| interp.error(problem))?;
+    let mut outputs = Vec::new();
+    let flat = interp.outputs(&result, &mut outputs, 32);
+    flat.map_err(|problem| interp.error(problem))?;
+    if outputs.is_empty() {
+        let nothing = super::expected("tensors and numbers as results", &result);
+        nothing.map_err(|problem| interp.error(problem))?;
+    }
+    let mutations = interp.mutations(&tensors);
+    Ok(interp.finish(mutations, outputs))
+}
+
+/// A tensor that an object has as an attribute: the object, the attribute, the name of the tensor.
+type Attribute = (usize, Name, Name);
+
+impl Interp<'_> {
+    fn load_module(&mut self) -> Result<Value> {
+        let archive = self.archive;
+        if let Some(pickle) = archive.pickle("constants.pkl")? {
+            let pool = self.load(&pickle, "constants", Role::Constant);
+            let pool = pool.map_err(|problem| self.error(problem))?;
+            self.pool = self.sequence(&pool).unwrap_or_default();
+        }
+        match archive.pickle("data.pkl")? {
+            Some(pickle) => {
+                let root = self.load(&pickle, "data", Role::Attribute);
+                root.map_err(|problem| self.error(problem))
+            }
+            None => Err(self.error(Problem::Unbound("data.pkl".to_owned()))),
+        }
+    }
+
+    /// All tensors that are attributes of objects.
+    fn attributes(&self) -> Vec<Attribute> {
+        let mut found = Vec::new();
+        for (at, item) in self.heap.iter().enumerate() {
+            if let Item::Object { attributes, .. } = item {
+                for (name, value) in attributes {
+                    if let Value::Tensor(tensor) = value {
+                        found.push((at, name.clone(), tensor.clone()));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// The attributes that the method has given new tensors.
+    fn mutations(&mut self, before: &[Attribute]) -> Vec<OutputSpec> {
+        let mut mutations = Vec::new();
+        for (object, attribute, old) in before {
+            let Some(Item::Object { attributes, .. }) = self.heap.get(*object) else { continue };
+            let Some(Value::Tensor(new)) = attributes.get(attribute) else { continue };
+            if new == old {
+                continue;
+            }
+            let new = new.clone();
+            let same = match (self.meta(old), self.meta(&new)) {
+                (Ok(old), Ok(new)) => (old.dtype, &old.sizes) == (new.dtype, &new.sizes),
+                _ => false,
+            };
+            let spec = self.specs.iter().find(|spec| spec.name() == Some(old));
+            let spec = match spec {
+                Some(InputSpec::Parameter { target, .. }) => {
+                    OutputSpec::ParameterMutation { name: new, target: target.clone() }
+                }
+                Some(InputSpec::Buffer { target, .. }) => {
+                    OutputSpec::BufferMutation { name: new, target: target.clone() }
+                }
+                _ => continue,
+            };
+            if same {
+                mutations.push(spec);
+            } else {
+                self.warnings.push(format!(
+                    "the attribute `{attribute}` gets a tensor of another type or size, which is not kept"
+                ));
+            }
+        }
+        mutations
+    }
+
+    /// The tensors of a result, in order. Numbers become tensors.
+    fn outputs(&mut self, value: &Value, found: &mut Vec<Argument>, depth: usize) -> Step<()> {
+        self.step()?;
+        if depth == 0 {
+            return Err(Problem::Depth(32));
+        }
+        match value {
+            Value::Tensor(name) => found.push(Argument::Tensor(name.clone())),
+            Value::None => {}
+            Value::Tuple(_) | Value::List(_) => {
+                for item in self.sequence(value).unwrap_or_default() {
+                    self.outputs(&item, found, depth - 1)?;
+                }
+            }
+            Value::Dict(dict) => {
+                for (_, item) in self.entries(*dict).to_vec() {
+                    self.outputs(&item, found, depth - 1)?;
+                }
+            }
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+                let tensor =
+                    self.operator("prim", "NumToTensor", vec![value.clone()], Vec::new())?;
+                self.outputs(&tensor, found, depth - 1)?;
+            }
+            Value::Object(object) => {
+                let Some(Item::Object { attributes, .. }) = self.heap.get(object.0) else {
+                    return Ok(());
+                };
+                for item in attributes.values().cloned().collect::<Vec<_>>() {
+                    self.outputs(&item, found, depth - 1)?;
+                }
+            }
+            Value::Str(_) | Value::Device(_) | Value::Enum(_) => {}
+            other => return super::expected("tensors and numbers as results", other),
+        }
+        Ok(())
+    }
+
+    fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Flat {
+        // Parameters first, then buffers, constants and the user's inputs.
+        let rank = |spec: &InputSpec| match spec {
+            InputSpec::Parameter { .. } => 0,
+            InputSpec::Buffer { .. } => 1,
+            InputSpec::TensorConstant { .. } => 2,
+            _ => 3,
+        };
+        let mut inputs: Vec<_> = self.specs.into_iter().zip(self.inputs).collect();
+        inputs.sort_by_key(|(spec, _)| rank(spec));
+        let (specs, inputs) = inputs.into_iter().unzip();
+        let written = mutations.iter().filter_map(OutputSpec::name);
+        let mut outputs: Vec<Argument> = written.cloned().map(Argument::Tensor).collect();
+        let mut output_specs = mutations;
+        output_specs.extend(results.iter().cloned().map(OutputSpec::UserOutput));
+        outputs.extend(results);
+        let graph = Graph {
+            nodes: self.nodes,
+            inputs,
+            outputs,
+            values: Arc::new(self.facts.values),
+            is_single_tensor_return: false,
+        };
+        let program = ExportedProgram {
+            graph,
+            signature: GraphSignature { inputs: specs, outputs: output_specs },
+            constraints: self.facts.constraints,
+            range_constraints: Vec::new(),
+            guards: Vec::new(),
+            module_call_graph: Vec::new(),
+            state: self.state,
+            constants: self.constants,
+            mutations: Vec::new(),
+            torch_version: format!("TorchScript {}", self.archive.version()),
+            schema_version: (SCHEMA_MAJOR, 0),
+            verifiers: Vec::new(),
+            opset_version: IndexMap::default(),
+        };
+        Flat { program, warnings: self.warnings }
+    }
+}

@@ -1,0 +1,335 @@
+//! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
+
+use super::{Env, Flow, Interp, Step, graph::Body};
+use crate::{
+    error::Problem,
+    syntax::Stmt,
+    types::Contents,
+    value::{Item, Value},
+};
+use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What a branch left behind.
+struct Branch {
+    flow: Flow,
+    env: Env,
+    heap: Vec<Item>,
+    nodes: Vec<Node>,
+    contents: FxHashMap<Name, Contents>,
+}
+
+/// The results of `cond`: the values of both branches, and the name of the merged one.
+#[derive(Default)]
+struct Merged {
+    results: Vec<[Name; 2]>,
+    outputs: Vec<Name>,
+}
+
+impl Interp<'_> {
+    /// A condition that is not known: where only sizes decide, the general case is taken.
+    pub(super) fn undecided(
+        &mut self,
+        test: &Value,
+        then: &[Stmt],
+        other: &[Stmt],
+        env: &mut Env,
+    ) -> Step<Flow> {
+        if let Value::Bool(condition) = test
+            && let Some(general) = self.generally(condition)
+        {
+            let site = self.site();
+            self.warnings.push(format!(
+                "{site}: `{condition}` is taken to be {} for all sizes",
+                if general { "true" } else { "false" }
+            ));
+            let branch = if general { then } else { other };
+            return self.deeper(|interp| interp.block(branch, env));
+        }
+        self.both(test, then, other, env)
+    }
+
+    fn both(&mut self, test: &Value, then: &[Stmt], other: &[Stmt], env: &mut Env) -> Step<Flow> {
+        let predicate = self.predicate(test)?;
+        let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
+        self.elements = self.elements.saturating_add(heap.len());
+        self.steps(heap.len())?;
+        let outer = std::mem::take(&mut self.nodes);
+        let old = heap.len();
+        let yes = self.branch(then, env.clone());
+        // The second branch sees what was there before; what the first one made stays where it is.
+        let mut heap = heap;
+        heap.extend(self.heap.drain(old.min(self.heap.len())..));
+        let first = std::mem::replace(&mut self.heap, heap);
+        let after = std::mem::replace(&mut self.facts.contents, contents);
+        let yes =
+            yes.map(|(flow, env, nodes)| Branch { flow, env, heap: first, nodes, contents: after });
+        let no = self.branch(other, env.clone());
+        let no = no.map(|(flow, env, nodes)| Branch {
+            flow,
+            env,
+            heap: Vec::new(),
+            nodes,
+            contents: FxHashMap::default(),
+        });
+        self.nodes = outer;
+        match (yes, no) {
+            (Ok(yes), Ok(no)) => self.merge(predicate, yes, no, old, env),
+            // A branch that raises is an assertion that the other one is taken.
+            (Err(Problem::Raises(_)), Ok(no)) => {
+                self.nodes.extend(no.nodes);
+                *env = no.env;
+                Ok(no.flow)
+            }
+            (Ok(yes), Err(Problem::Raises(_))) => {
+                // What the first branch made stands behind what was there before, in the heap of the second one.
+                let made = self.heap.drain(old.min(self.heap.len())..).collect::<Vec<_>>();
+                self.heap = yes.heap;
+                self.heap.extend(made);
+                self.facts.contents = yes.contents;
+                self.nodes.extend(yes.nodes);
+                *env = yes.env;
+                Ok(yes.flow)
+            }
+            (Err(problem), _) | (_, Err(problem)) => Err(problem),
+        }
+    }
+
+    /// Runs a branch; its nodes are kept apart.
+    fn branch(&mut self, body: &[Stmt], mut env: Env) -> Step<(Flow, Env, Vec<Node>)> {
+        let (frames, depth) = (self.frames.len(), self.depth);
+        let flow = self.deeper(|interp| interp.block(body, &mut env));
+        let nodes = std::mem::take(&mut self.nodes);
+        if let Err(Problem::Raises(_)) = &flow {
+            self.frames.truncate(frames);
+            self.depth = depth;
+        }
+        Ok((flow?, env, nodes))
+    }
+
+    fn merge(
+        &mut self,
+        predicate: Argument,
+        yes: Branch,
+        no: Branch,
+        old: usize,
+        env: &mut Env,
+    ) -> Step<Flow> {
+        let mut bodies = [yes.nodes, no.nodes];
+        let mut merged = Merged::default();
+        let flow = match (yes.flow, no.flow) {
+            (Flow::Next, Flow::Next) => Flow::Next,
+            (Flow::Return(a), Flow::Return(b)) => {
+                Flow::Return(self.merge_values(&a, &b, &mut merged, &mut bodies)?)
+            }
+            _ => return Err(Problem::Branch("only one of its branches returns".to_owned())),
+        };
+        let names: FxHashSet<Name> = yes.env.keys().cloned().collect();
+        let mut names: Vec<Name> =
+            names.into_iter().filter(|name| no.env.contains_key(name)).collect();
+        names.sort();
+        let mut after = Env::default();
+        for name in names {
+            if let (Some(a), Some(b)) = (yes.env.get(&name), no.env.get(&name)) {
+                let value = self.merge_values(a, b, &mut merged, &mut bodies)?;
+                after.insert(name, value);
+            }
+        }
+        *env = after;
+        for at in 0..old {
+            self.merge_items(at, yes.heap.get(at), &mut merged, &mut bodies)?;
+        }
+        let known = &mut self.facts.contents;
+        known.retain(|name, contents| yes.contents.get(name) == Some(contents));
+        self.cond(predicate, merged, bodies)?;
+        Ok(flow)
+    }
+
+    /// The node, unless nothing depends on the condition.
+    fn cond(&mut self, predicate: Argument, merged: Merged, bodies: [Vec<Node>; 2]) -> Step<()> {
+        if merged.results.is_empty() {
+            return Ok(());
+        }
+        let [yes, no] = bodies;
+        let results = |at: usize| {
+            merged.results.iter().filter_map(|pair| pair.get(at).cloned()).collect::<Vec<_>>()
+        };
+        let bodies = [
+            Body { inputs: Vec::new(), nodes: yes, outputs: results(0) },
+            Body { inputs: Vec::new(), nodes: no, outputs: results(1) },
+        ];
+        let names = ["true_graph", "false_graph"];
+        let node =
+            self.higher_order("cond", &[predicate], bodies, &names, merged.outputs.clone())?;
+        self.push(node)?;
+        self.read_numbers()
+    }
+
+    fn merge_items(
+        &mut self,
+        at: usize,
+        first: Option<&Item>,
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<()> {
+        let (Some(first), Some(second)) = (first, self.heap.get(at).cloned()) else {
+            return Ok(());
+        };
+        let item = match (first, second) {
+            (Item::List { items: a, element }, Item::List { items: b, .. }) => {
+                if a.len() != b.len() {
+                    return Err(lengths());
+                }
+                let mut items = Vec::with_capacity(a.len());
+                for (a, b) in a.iter().zip(&b) {
+                    items.push(self.merge_values(a, b, merged, bodies)?);
+                }
+                Item::List { items, element: element.clone() }
+            }
+            (Item::Dict(a), Item::Dict(b)) => {
+                if a.len() != b.len() {
+                    return Err(lengths());
+                }
+                let mut entries = Vec::with_capacity(a.len());
+                for ((key, a), (other, b)) in a.iter().zip(&b) {
+                    if !self.same(key, other) {
+                        return Err(lengths());
+                    }
+                    entries.push((key.clone(), self.merge_values(a, b, merged, bodies)?));
+                }
+                Item::Dict(entries)
+            }
+            (
+                Item::Object { attributes: a, .. },
+                Item::Object { class, attributes: mut b, path },
+            ) => {
+                for (name, value) in &mut b {
+                    if let Some(first) = a.get(name) {
+                        *value = self.merge_values(first, value, merged, bodies)?;
+                    }
+                }
+                Item::Object { class, attributes: b, path }
+            }
+            (_, second) => second,
+        };
+        if let Some(slot) = self.heap.get_mut(at) {
+            *slot = item;
+        }
+        Ok(())
+    }
+
+    /// The value that is `a` if the condition holds, and `b` otherwise.
+    fn merge_values(
+        &mut self,
+        a: &Value,
+        b: &Value,
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Value> {
+        self.step()?;
+        Ok(match (a, b) {
+            (Value::Opaque(_), other) | (other, Value::Opaque(_)) => other.clone(),
+            (Value::Callee(_), _) | (_, Value::Callee(_)) => a.clone(),
+            _ if self.same(a, b) => a.clone(),
+            (Value::Tensor(x), Value::Tensor(y)) => {
+                Value::Tensor(self.merge_tensors(x, y, merged)?)
+            }
+            (Value::Int(_), Value::Int(_))
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Float(_), Value::Float(_)) => {
+                let x = self.tensor_in(a, &mut bodies[0])?;
+                let y = self.tensor_in(b, &mut bodies[1])?;
+                let tensor = self.merge_tensors(&x, &y, merged)?;
+                self.number_result(&tensor)?
+            }
+            (Value::Tuple(x), Value::Tuple(y)) if x.items.len() == y.items.len() => {
+                let mut items = Vec::with_capacity(x.items.len());
+                for (a, b) in x.items.iter().zip(&y.items) {
+                    items.push(self.merge_values(a, b, merged, bodies)?);
+                }
+                self.tuple(items, x.class.clone())?
+            }
+            (Value::List(x), Value::List(y)) => {
+                let (x, y) = (self.items(*x).to_vec(), self.items(*y).to_vec());
+                if x.len() != y.len() {
+                    return Err(lengths());
+                }
+                let mut items = Vec::with_capacity(x.len());
+                for (a, b) in x.iter().zip(&y) {
+                    items.push(self.merge_values(a, b, merged, bodies)?);
+                }
+                let element = self.element(a);
+                self.list(items, element)?
+            }
+            _ => {
+                let text =
+                    format!("it makes {} in one branch and {} in the other", a.kind(), b.kind());
+                return Err(Problem::Branch(text));
+            }
+        })
+    }
+
+    fn merge_tensors(&mut self, x: &Name, y: &Name, merged: &mut Merged) -> Step<Name> {
+        let known = merged.results.iter().position(|[a, b]| a == x && b == y);
+        if let Some(name) = known.and_then(|at| merged.outputs.get(at)) {
+            return Ok(name.clone());
+        }
+        let (a, b) = (self.meta(x)?.clone(), self.meta(y)?.clone());
+        if a.dtype != b.dtype || a.sizes.len() != b.sizes.len() {
+            let rank = |meta: &pt2onnx_fx::TensorMeta| meta.sizes.len();
+            return Err(Problem::Branch(format!(
+                "it makes a tensor of {} and {} dimensions in one branch, of {} and {} in the other",
+                a.dtype,
+                rank(&a),
+                b.dtype,
+                rank(&b)
+            )));
+        }
+        let mut meta = a;
+        for (size, other) in meta.sizes.iter_mut().zip(&b.sizes) {
+            if self.facts.constraints.prove_eq(size, other) != Some(true) {
+                *size = self.size_symbol();
+            }
+        }
+        meta.strides = super::graph::contiguous(&meta.sizes);
+        meta.requires_grad = false;
+        let name = self.fresh("cond");
+        self.facts.values.insert(name.clone(), ValueMeta::from(meta));
+        self.roots.insert(name.clone(), name.clone());
+        merged.results.push([x.clone(), y.clone()]);
+        merged.outputs.push(name.clone());
+        Ok(name)
+    }
+
+    /// A number as a tensor, whose node is in a body.
+    pub(super) fn tensor_in(&mut self, number: &Value, body: &mut Vec<Node>) -> Step<Name> {
+        std::mem::swap(&mut self.nodes, body);
+        let made = self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new());
+        std::mem::swap(&mut self.nodes, body);
+        match made? {
+            Value::Tensor(name) => Ok(name),
+            other => super::expected("a tensor", &other),
+        }
+    }
+
+    /// The condition of a branch as an argument.
+    pub(super) fn predicate(&mut self, test: &Value) -> Step<Argument> {
+        match test {
+            Value::Tensor(name) => Ok(Argument::Tensor(name.clone())),
+            _ => {
+                let truth = self.truth_of(test)?;
+                if let Some(name) = truth.number().and_then(|e| self.truths.get(e)) {
+                    return Ok(Argument::Tensor(name.clone()));
+                }
+                match self.operator("prim", "NumToTensor", vec![truth], Vec::new())? {
+                    Value::Tensor(name) => Ok(Argument::Tensor(name)),
+                    other => super::expected("a tensor", &other),
+                }
+            }
+        }
+    }
+}
+
+fn lengths() -> Problem {
+    Problem::Branch("it makes a list or dict of another length in each branch".to_owned())
+}

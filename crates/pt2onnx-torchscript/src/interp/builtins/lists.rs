@@ -1,0 +1,194 @@
+//! Methods of lists, and functions of them.
+
+use crate::{
+    error::Problem,
+    interp::{Interp, Step, compare, expected},
+    schema::Type,
+    value::{Ref, Value, known},
+};
+use std::cmp::Ordering;
+
+impl Interp<'_> {
+    /// The result of an operator on a list; `None` if it is another operator.
+    pub(super) fn on_list(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        let Some(&Value::List(list)) = args.first() else {
+            return Ok(None);
+        };
+        if let Some(value) = self.change_list(name, list, args)? {
+            return Ok(Some(value));
+        }
+        let items = self.items(list).to_vec();
+        self.steps(items.len())?;
+        let element = args.first().and_then(|list| self.element(list));
+        Ok(Some(match (name, args) {
+            ("len", [_]) => Value::int(i64::try_from(items.len()).unwrap_or(i64::MAX)),
+            ("list" | "copy", [_]) => self.list(items, element)?,
+            ("add", [_, Value::List(other)]) => {
+                let more = self.items(*other).to_vec();
+                self.steps(more.len())?;
+                self.list([items, more].concat(), element)?
+            }
+            ("mul", [_, count]) => {
+                let count =
+                    count.as_int().map_or_else(|| expected("a known integer", count), Ok)?;
+                let count = usize::try_from(count).unwrap_or(0);
+                self.steps(items.len().saturating_mul(count))?;
+                let repeated = std::iter::repeat_n(&items, count).flatten().cloned().collect();
+                self.list(repeated, element)?
+            }
+            ("__getitem__", [list, index]) => self.get_item(list, index)?,
+            ("slice", [list, rest @ ..]) => {
+                let arg = |at: usize, default| rest.get(at).cloned().unwrap_or(default);
+                let (start, end) = (arg(0, Value::None), arg(1, Value::None));
+                self.slice(list, &start, &end, &arg(2, Value::int(1)))?
+            }
+            ("__contains__" | "contains", [_, item]) => {
+                Value::bool(items.iter().any(|other| self.same(other, item)))
+            }
+            ("index", [_, item]) => match items.iter().position(|other| self.same(other, item)) {
+                Some(at) => Value::int(i64::try_from(at).unwrap_or(i64::MAX)),
+                None => return Err(Problem::Raises("ValueError: not in the list".to_owned())),
+            },
+            ("count", [_, item]) => {
+                let count = items.iter().filter(|other| self.same(other, item)).count();
+                Value::int(i64::try_from(count).unwrap_or(i64::MAX))
+            }
+            ("sorted", [_]) => {
+                let sorted = self.sorted(items, false)?;
+                self.list(sorted, element)?
+            }
+            ("max" | "min", [_]) => return self.fold(name, &items),
+            ("sum", [_]) => {
+                let plain = items.iter().all(|v| v.number().is_some());
+                if !plain {
+                    return Ok(None);
+                }
+                return self.fold("add", &items).map(|sum| sum.or(Some(Value::int(0))));
+            }
+            ("all" | "any", [_]) => {
+                let mut truths = Vec::with_capacity(items.len());
+                for item in &items {
+                    truths.push(self.truth(item)?);
+                }
+                match truths.into_iter().collect::<Option<Vec<bool>>>() {
+                    Some(truths) if name == "all" => Value::bool(truths.iter().all(|&t| t)),
+                    Some(truths) => Value::bool(truths.iter().any(|&t| t)),
+                    None => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Operators that change the list.
+    fn change_list(&mut self, name: &str, list: Ref, args: &[Value]) -> Step<Option<Value>> {
+        let length = i64::try_from(self.items(list).len()).unwrap_or(i64::MAX);
+        let place = |index: &Value| -> Step<usize> {
+            let Some(at) = index.as_int() else {
+                return expected("a known integer", index);
+            };
+            let at = if at < 0 { at.saturating_add(length) } else { at };
+            let raise = || Problem::Raises("IndexError".to_owned());
+            if !(0..length).contains(&at) {
+                return Err(raise());
+            }
+            usize::try_from(at).map_err(|_| raise())
+        };
+        Ok(Some(match (name, args) {
+            ("append", [of, item]) => {
+                self.items_mut(list)?.push(item.clone());
+                of.clone()
+            }
+            ("extend" | "add_", [of, other]) => {
+                let Some(more) = self.sequence(other) else { return Ok(None) };
+                self.steps(more.len())?;
+                self.elements = self.elements.saturating_add(more.len());
+                self.items_mut(list)?.extend(more);
+                of.clone()
+            }
+            ("insert", [_, index, item]) => {
+                let Some(at) = index.as_int() else {
+                    return expected("a known integer", index);
+                };
+                let at = if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
+                self.items_mut(list)?.insert(usize::try_from(at).unwrap_or(0), item.clone());
+                Value::None
+            }
+            ("pop", [_]) => match self.items_mut(list)?.pop() {
+                Some(item) => item,
+                None => return Err(Problem::Raises("IndexError: pop from empty list".to_owned())),
+            },
+            ("pop" | "Delete", [_, index]) => {
+                let at = place(index)?;
+                self.items_mut(list)?.remove(at)
+            }
+            ("remove", [_, item]) => {
+                let items = self.items(list);
+                match items.iter().position(|other| self.same(other, item)) {
+                    Some(at) => self.items_mut(list)?.remove(at),
+                    None => return Err(Problem::Raises("ValueError: not in the list".to_owned())),
+                };
+                Value::None
+            }
+            ("clear", [_]) => {
+                self.items_mut(list)?.clear();
+                Value::None
+            }
+            ("reverse", [_]) => {
+                self.items_mut(list)?.reverse();
+                Value::None
+            }
+            ("_set_item", [of, index, item]) => {
+                self.set_item(of, index, item.clone())?;
+                of.clone()
+            }
+            ("sort", [_, rest @ ..]) => {
+                let reverse = rest.first().and_then(Value::as_bool).unwrap_or(false);
+                let items = self.items(list).to_vec();
+                let sorted = self.sorted(items, reverse)?;
+                *self.items_mut(list)? = sorted;
+                Value::None
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn sorted(&mut self, mut items: Vec<Value>, reverse: bool) -> Step<Vec<Value>> {
+        let key = |value: &Value| value.number().and_then(known);
+        let known = items.iter().all(|v| key(v).is_some() || v.as_str().is_some());
+        if !known {
+            return Err(Problem::Unsupported("sorting a list of unknown values".to_owned()));
+        }
+        items.sort_by(|a, b| {
+            let order = match (a.as_str(), b.as_str()) {
+                (Some(a), Some(b)) => a.cmp(b),
+                _ => key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal),
+            };
+            if reverse { order.reverse() } else { order }
+        });
+        Ok(items)
+    }
+
+    fn fold(&mut self, op: &str, items: &[Value]) -> Step<Option<Value>> {
+        let mut result: Option<Value> = None;
+        for item in items {
+            result = match result {
+                None => Some(item.clone()),
+                Some(so_far) => match compare::binary(op, &so_far, item)? {
+                    Some(value) => Some(value),
+                    None => return Ok(None),
+                },
+            };
+        }
+        Ok(result)
+    }
+
+    /// A list of integers.
+    pub(in crate::interp) fn int_list(
+        &mut self,
+        items: impl IntoIterator<Item = pt2onnx_symbolic::Expr>,
+    ) -> Step<Value> {
+        let items = items.into_iter().map(Value::Int).collect();
+        self.list(items, Some(Type::Int))
+    }
+}

@@ -1,0 +1,222 @@
+//! Operators that the interpreter runs itself, because their operands are not tensors, and the way to those that become nodes.
+
+mod dicts;
+mod lists;
+mod numbers;
+mod resize;
+mod strings;
+mod tensors;
+
+use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
+use crate::{error::Problem, schema::Schema, value::Value};
+use std::cell::Cell;
+
+impl Interp<'_> {
+    /// Calls an operator such as `aten::add`.
+    pub(super) fn operator(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: Vec<Value>,
+        kwargs: Kwargs,
+    ) -> Step<Value> {
+        self.step()?;
+        if let Some(value) = self.builtin(namespace, name, &args, &kwargs)? {
+            return Ok(value);
+        }
+        let (name, args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        let full = format!("{namespace}::{name}");
+        let (schema, bound) = self.overload(&full, &args, &kwargs)?;
+        match &*schema.overload {
+            // Overloads of the language, not of the dispatcher.
+            "prim_Device" | "prim_dtype" | "prim_other" if schema.name == "to" => {
+                self.move_to(&schema, bound)
+            }
+            _ => match bound
+                .iter()
+                .zip(&schema.params)
+                .position(|(v, p)| p.name == "out" && v.is_some())
+            {
+                Some(at) => self.in_place_of(&full, &schema, bound, at),
+                None => self.emit(&schema, bound),
+            },
+        }
+    }
+
+    /// The result of an operator that makes no node; `None` if it is to be matched with the schemas.
+    fn builtin(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: &[Value],
+        kwargs: &Kwargs,
+    ) -> Step<Option<Value>> {
+        if !matches!(namespace, "aten" | "prim") {
+            return Ok(None);
+        }
+        if name == "RaiseException" {
+            let text = args.first().map(|v| self.text_of(v)).unwrap_or_default();
+            let class = match args.get(1) {
+                Some(Value::Str(class)) => class.trim_start_matches("builtins.").to_owned(),
+                _ => "an exception".to_owned(),
+            };
+            return Err(Problem::Raises(format!("{class}: {text}")));
+        }
+        if let Some(value) = self.on_tensors(namespace, name, args, kwargs)? {
+            return Ok(Some(value));
+        }
+        if !kwargs.is_empty() {
+            return Ok(None);
+        }
+        match args.first() {
+            Some(Value::List(_)) => {
+                if let Some(value) = self.on_list(name, args)? {
+                    return Ok(Some(value));
+                }
+            }
+            Some(Value::Dict(dict)) => {
+                if let Some(value) = self.on_dict(name, *dict, args)? {
+                    return Ok(Some(value));
+                }
+            }
+            Some(Value::Str(text)) => {
+                if let Some(value) = self.on_text(name, &text.clone(), args)? {
+                    return Ok(Some(value));
+                }
+            }
+            _ => {}
+        }
+        self.on_values(name, args)
+    }
+
+    /// The operator and arguments that mean today what the operator meant when the archive was written.
+    fn upgraded(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        mut args: Vec<Value>,
+        mut kwargs: Kwargs,
+    ) -> Step<(String, Vec<Value>, Kwargs)> {
+        let version = self.archive.version();
+        let has = |kwargs: &Kwargs, key: &str| kwargs.iter().any(|(n, _)| n == key);
+        if namespace == "aten" {
+            match name {
+                "div" | "div_"
+                    if version < 4
+                        && args.len() == 2
+                        && kwargs.is_empty()
+                        && args.iter().all(|a| self.is_integer(a)) =>
+                {
+                    kwargs.push(("rounding_mode".into(), Value::str("trunc")));
+                }
+                "full" if version < 5 && !has(&kwargs, "dtype") && !has(&kwargs, "out") => {
+                    kwargs.push(("dtype".into(), Value::int(6)));
+                }
+                "linspace" if version < 8 && args.len() < 3 && !has(&kwargs, "steps") => {
+                    args.push(Value::int(100));
+                }
+                "logspace" if version < 9 && args.len() < 3 && !has(&kwargs, "steps") => {
+                    args.push(Value::int(100));
+                }
+                _ => {}
+            }
+        }
+        // Functions of the language, not of the dispatcher: a number before a tensor.
+        let swaps = matches!(name, "add" | "mul" | "eq" | "ne");
+        if let [number, Value::Tensor(_)] = args.as_slice()
+            && swaps
+            && number.number().is_some()
+        {
+            args.swap(0, 1);
+        }
+        Ok((name.to_owned(), args, kwargs))
+    }
+
+    /// `x.to(device, dtype)`: only the element type matters.
+    fn move_to(&mut self, schema: &Schema, bound: Bound) -> Step<Value> {
+        let given = |name: &str| {
+            let at = schema.params.iter().position(|param| param.name == name)?;
+            bound.get(at).cloned().flatten()
+        };
+        let tensor = given("self").unwrap_or(Value::None);
+        match given("dtype") {
+            None | Some(Value::None) => Ok(tensor),
+            Some(dtype) => self.operator("aten", "to", vec![tensor, dtype], Kwargs::new()),
+        }
+    }
+
+    /// A call with `out=`: its result takes the place of that tensor, which may have had other sizes.
+    fn in_place_of(
+        &mut self,
+        full: &str,
+        schema: &Schema,
+        mut bound: Bound,
+        at: usize,
+    ) -> Step<Value> {
+        let Some(Value::Tensor(out)) = bound.get_mut(at).and_then(Option::take) else {
+            return self.emit(schema, bound);
+        };
+        let (mut args, mut kwargs) = (Vec::new(), Kwargs::new());
+        for (value, param) in bound.into_iter().zip(&schema.params) {
+            match value {
+                Some(value) if param.keyword => kwargs.push((param.name.clone(), value)),
+                Some(value) => args.push(value),
+                None => {}
+            }
+        }
+        let (namespace, name) = full.split_once("::").unwrap_or(("aten", full));
+        let made = self.operator(namespace, name, args, kwargs)?;
+        let dtype = dtype_number(self.meta(&out)?.dtype).map_or(Value::None, Value::int);
+        let made = self.operator("aten", "to", vec![made, dtype], Kwargs::new())?;
+        if let Value::Tensor(name) = &made {
+            self.replaced.insert(out, name.clone());
+        }
+        Ok(made)
+    }
+
+    fn is_integer(&self, value: &Value) -> bool {
+        match value {
+            Value::Int(_) | Value::Bool(_) => true,
+            Value::Tensor(name) => {
+                let dtype = self.meta(name).map(|meta| meta.dtype);
+                dtype.is_ok_and(|dtype| dtype.is_int() || dtype == pt2onnx_tensor::DType::Bool)
+            }
+            _ => false,
+        }
+    }
+
+    /// Python's `str`.
+    pub(in crate::interp) fn text_of(&self, value: &Value) -> String {
+        self.text_within(value, 8, &Cell::new(1000))
+    }
+
+    fn text_within(&self, value: &Value, depth: usize, parts: &Cell<usize>) -> String {
+        if depth == 0 || parts.get() == 0 {
+            return "...".to_owned();
+        }
+        parts.set(parts.get() - 1);
+        let all = |items: &[Value]| {
+            let items: Vec<String> =
+                items.iter().take(64).map(|v| self.text_within(v, depth - 1, parts)).collect();
+            items.join(", ")
+        };
+        match value {
+            Value::Str(text) => text.to_string(),
+            Value::Bool(e) => match e.as_int() {
+                Some(b) => if b != 0 { "True" } else { "False" }.to_owned(),
+                None => e.to_string(),
+            },
+            Value::Int(e) => e.to_string(),
+            Value::Float(e) => match crate::value::known(e) {
+                Some(f) => format!("{f:?}"),
+                None => e.to_string(),
+            },
+            Value::None => "None".to_owned(),
+            Value::List(list) => format!("[{}]", all(self.items(*list))),
+            Value::Tuple(tuple) => format!("({})", all(&tuple.items)),
+            Value::Device(device) => device.to_string(),
+            Value::Enum(member) => format!("{}.{}", member.class, member.name),
+            other => other.kind().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Methods of strings.
+
+use crate::{
+    interp::{Interp, Step},
+    schema::Type,
+    value::Value,
+};
+
+impl Interp<'_> {
+    /// The result of an operator on a string; `None` if it is another operator.
+    pub(super) fn on_text(
+        &mut self,
+        name: &str,
+        text: &str,
+        args: &[Value],
+    ) -> Step<Option<Value>> {
+        let rest = args.get(1..).unwrap_or_default();
+        let second = rest.first().and_then(Value::as_str);
+        let count = |n: usize| Value::int(i64::try_from(n).unwrap_or(i64::MAX));
+        let known =
+            |fits: fn(char) -> bool| Value::bool(!text.is_empty() && text.chars().all(fits));
+        Ok(Some(match (name, second) {
+            ("format", _) => {
+                let mut rest = rest.iter();
+                let mut made = String::new();
+                let mut parts = text.split("{}");
+                made.push_str(parts.next().unwrap_or_default());
+                for part in parts {
+                    made.push_str(&rest.next().map(|v| self.text_of(v)).unwrap_or_default());
+                    made.push_str(part);
+                }
+                self.steps(made.len())?;
+                Value::str(&made)
+            }
+            ("percentFormat", _) => Value::str(text),
+            ("len", _) => count(text.chars().count()),
+            ("add", Some(other)) => {
+                self.steps(text.len() + other.len())?;
+                Value::str(&format!("{text}{other}"))
+            }
+            ("lt", Some(other)) => Value::bool(text < other),
+            ("gt", Some(other)) => Value::bool(text > other),
+            ("le", Some(other)) => Value::bool(text <= other),
+            ("ge", Some(other)) => Value::bool(text >= other),
+            ("__contains__" | "contains", Some(other)) => Value::bool(text.contains(other)),
+            ("startswith", Some(other)) => Value::bool(text.starts_with(other)),
+            ("endswith", Some(other)) => Value::bool(text.ends_with(other)),
+            ("upper", _) => Value::str(&text.to_uppercase()),
+            ("lower", _) => Value::str(&text.to_lowercase()),
+            ("isdigit", _) => known(|c| c.is_ascii_digit()),
+            ("isalpha", _) => known(char::is_alphabetic),
+            ("strip", None) => Value::str(text.trim()),
+            ("lstrip", None) => Value::str(text.trim_start()),
+            ("rstrip", None) => Value::str(text.trim_end()),
+            ("count", Some(other)) if !other.is_empty() => count(text.matches(other).count()),
+            ("find", Some(other)) if rest.len() == 1 => match text.find(other) {
+                Some(at) => count(text.get(..at).unwrap_or_default().chars().count()),
+                None => Value::int(-1),
+            },
+            ("replace", Some(from)) if !from.is_empty() => {
+                let to = rest.get(1).and_then(Value::as_str).unwrap_or_default();
+                self.steps(text.len().saturating_mul(to.len().max(1)))?;
+                Value::str(&text.replace(from, to))
+            }
+            ("split", separator) => {
+                let parts: Vec<Value> = match separator {
+                    Some(separator) if !separator.is_empty() => {
+                        text.split(separator).map(Value::str).collect()
+                    }
+                    _ => text.split_whitespace().map(Value::str).collect(),
+                };
+                self.list(parts, Some(Type::Str))?
+            }
+            ("join", _) => match rest.first().and_then(|list| self.sequence(list)) {
+                Some(items) => {
+                    let items: Vec<String> = items.iter().map(|v| self.text_of(v)).collect();
+                    self.steps(items.iter().map(String::len).sum())?;
+                    Value::str(&items.join(text))
+                }
+                None => return Ok(None),
+            },
+            ("ord", _) => match text.chars().next() {
+                Some(c) => Value::int(i64::from(u32::from(c))),
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        }))
+    }
+}

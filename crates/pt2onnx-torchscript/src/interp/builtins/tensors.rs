@@ -1,0 +1,382 @@
+//! Operators on tensors that need no node: their types answer. And those that read a tensor as a number.
+
+use crate::{
+    error::Problem,
+    interp::{
+        Interp, Step,
+        call::Kwargs,
+        compare,
+        emit::{dtype_number, dtype_of},
+        expected, unsupported,
+    },
+    schema::Type,
+    types::Contents,
+    value::{Value, known},
+};
+use pt2onnx_fx::{ArgKind, Argument, Device, Name, NamedArg, OpName, SymArg, ValueMeta};
+use pt2onnx_symbolic::{Expr, Func};
+use pt2onnx_tensor::DType;
+use std::sync::Arc;
+
+impl Interp<'_> {
+    /// The result of an operator that tensors answer, or that makes tensors in its own way; `None` if it is another operator.
+    pub(super) fn on_tensors(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: &[Value],
+        kwargs: &Kwargs,
+    ) -> Step<Option<Value>> {
+        match (name, args) {
+            ("NumToTensor", [value]) => return self.number_tensor(value).map(Some),
+            ("tensor" | "as_tensor", [value, rest @ ..]) => {
+                return self.new_tensor(value, rest.first(), kwargs);
+            }
+            // The length of the longest sequence is what there is without it.
+            ("_pad_packed_sequence", [data, sizes @ Value::Tensor(steps), rest @ .., total])
+                if args.len() == 5
+                    && total.number() == self.meta(steps)?.sizes.first()
+                    && total.as_int().is_none() =>
+            {
+                let mut args = vec![data.clone(), sizes.clone()];
+                args.extend(rest.iter().cloned().chain([Value::int(-1)]));
+                return self.operator(namespace, name, args, kwargs.clone()).map(Some);
+            }
+            ("broadcast_tensors", [list]) => return self.broadcast_tensors(list).map(Some),
+            ("__interpolate", _) => return self.interpolate(args, kwargs).map(Some),
+            ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
+                return unsupported(format!("aten::{name} of old archives"));
+            }
+            _ => {}
+        }
+        let Some(tensor @ Value::Tensor(of)) = args.first() else {
+            return Ok(None);
+        };
+        let of = of.clone();
+        match (name, args) {
+            ("size" | "sym_size", [_, dim]) => {
+                let sizes = self.meta(&of)?.sizes.clone();
+                return self.pick(&sizes, dim).map(Some);
+            }
+            ("stride", [_, dim]) => {
+                let strides = self.meta(&of)?.strides.clone();
+                return self.pick(&strides, dim).map(Some);
+            }
+            ("size" | "shape", [_]) => {
+                let sizes = self.meta(&of)?.sizes.clone();
+                return self.int_list(sizes).map(Some);
+            }
+            ("stride", [_]) => {
+                let strides = self.meta(&of)?.strides.clone();
+                return self.int_list(strides).map(Some);
+            }
+            ("len", [_]) => {
+                let size = self.meta(&of)?.sizes.first().cloned();
+                return match size {
+                    Some(size) => Ok(Some(Value::Int(size))),
+                    None => Err(Problem::Raises("TypeError: len() of a 0-d tensor".to_owned())),
+                };
+            }
+            ("dim", [_]) => return self.property(tensor, "ndim"),
+            ("numel", [_]) => {
+                return Ok(Some(Value::Int(Expr::product(&self.meta(&of)?.sizes))));
+            }
+            ("is_floating_point", [_]) => {
+                return Ok(Some(Value::bool(self.meta(&of)?.dtype.is_float())));
+            }
+            ("is_complex", [_]) => {
+                return Ok(Some(Value::bool(self.meta(&of)?.dtype.is_complex())));
+            }
+            ("element_size" | "itemsize", [_]) => {
+                let bytes = self.meta(&of)?.dtype.bits() / 8;
+                return Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))));
+            }
+            ("is_contiguous", [_, ..]) => return Ok(Some(Value::bool(true))),
+            ("get_device", [_]) => return Ok(Some(Value::int(-1))),
+            ("requires_grad_", _) => return Ok(Some(tensor.clone())),
+            ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
+            ("tolist", _) => return self.tolist(&of).map(Some),
+            ("__not__", [_]) => {
+                let truth = self.truth_of(tensor)?;
+                return self.on_values("__not__", &[truth]);
+            }
+            _ => {}
+        }
+        if namespace == "prim" && args.len() == 1 {
+            return self.property(tensor, name);
+        }
+        Ok(None)
+    }
+
+    /// A property such as `x.dtype`; `None` if it is none.
+    pub(in crate::interp) fn property(&mut self, value: &Value, name: &str) -> Step<Option<Value>> {
+        let Value::Tensor(of) = value else {
+            return Ok(match (value, name) {
+                (Value::Device(device), "type") => Some(Value::str(&device.kind)),
+                (Value::Device(_), "index") => Some(Value::None),
+                _ => None,
+            });
+        };
+        let meta = self.meta(of)?;
+        Ok(Some(match name {
+            "dtype" => match dtype_number(meta.dtype) {
+                Some(number) => Value::int(number),
+                None => return unsupported("this element type"),
+            },
+            "device" => Value::Device(Arc::new(Device { kind: "cpu".into(), index: None })),
+            "layout" => Value::int(0),
+            "ndim" => Value::int(i64::try_from(meta.sizes.len()).unwrap_or(0)),
+            "shape" => {
+                let sizes = meta.sizes.clone();
+                self.int_list(sizes)?
+            }
+            "requires_grad" | "is_cuda" | "is_sparse" | "is_sparse_csr" | "is_mkldnn"
+            | "is_meta" | "is_xpu" | "is_mps" | "is_vulkan" | "is_ipu" | "is_hpu"
+            | "is_quantized" | "is_nested" | "is_xla" | "is_mtia" | "is_maia" => Value::bool(false),
+            "is_cpu" | "is_leaf" => Value::bool(true),
+            "grad" | "name" => Value::None,
+            "itemsize" => Value::int(i64::try_from(meta.dtype.bits() / 8).unwrap_or(0)),
+            "nbytes" => {
+                let bytes = i64::try_from(meta.dtype.bits() / 8).unwrap_or(0);
+                Value::Int(Expr::product(&meta.sizes) * bytes)
+            }
+            "data" => self.operator("aten", "detach", vec![value.clone()], Kwargs::new())?,
+            "T" => self.operator("aten", "numpy_T", vec![value.clone()], Kwargs::new())?,
+            "mT" | "H" | "mH" => {
+                let namespace = if name == "mT" { "mT" } else { "adjoint" };
+                self.operator("aten", namespace, vec![value.clone()], Kwargs::new())?
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn pick(&self, items: &[Expr], dim: &Value) -> Step<Value> {
+        let Some(at) = dim.as_int() else {
+            return expected("a known integer", dim);
+        };
+        let rank = i64::try_from(items.len()).unwrap_or(0);
+        let at = if at < 0 { at.saturating_add(rank) } else { at };
+        match usize::try_from(at).ok().and_then(|at| items.get(at)) {
+            Some(size) => Ok(Value::Int(size.clone())),
+            None => Err(Problem::Raises("IndexError: no such dimension".to_owned())),
+        }
+    }
+
+    /// A tensor of one element as a number of this type.
+    pub(in crate::interp) fn scalar_of(&mut self, value: &Value, ty: &Type) -> Step<Value> {
+        let Value::Tensor(name) = value else {
+            return Ok(value.clone());
+        };
+        let dtype = self.meta(name)?.dtype;
+        let found = match self.elements_of(name).as_deref() {
+            Some([only]) => only.clone(),
+            _ => self.item(name, dtype)?,
+        };
+        let number = if dtype == DType::Bool {
+            Value::Bool(found)
+        } else if dtype.is_float() {
+            Value::Float(compare::to_float(&found))
+        } else {
+            Value::Int(found)
+        };
+        let number = match ty {
+            Type::Int => self.as_whole(&number)?,
+            Type::Float => self.real_of(&number)?,
+            Type::Bool => self.truth_of(&number)?,
+            _ => number,
+        };
+        if let Value::Bool(truth) = &number
+            && truth.as_int().is_none()
+        {
+            self.truths.insert(truth.clone(), name.clone());
+        }
+        Ok(number)
+    }
+
+    /// A node that reads a number, as a new symbol.
+    fn item(&mut self, tensor: &Name, dtype: DType) -> Step<Expr> {
+        if dtype.is_complex() {
+            return unsupported("reading a complex number from a tensor");
+        }
+        let arg = NamedArg {
+            name: "self".into(),
+            kind: ArgKind::Positional,
+            value: Argument::Tensor(tensor.clone()),
+        };
+        let op = OpName::new("aten", "_local_scalar_dense", "default");
+        let mut node = self.node(op, vec![arg])?;
+        let name = node.name.clone();
+        let named = SymArg::Name(name.clone());
+        let expr = self.facts.symbols.next(dtype.is_float());
+        let (meta, output) = if dtype == DType::Bool {
+            let meta = ValueMeta::SymBool {
+                expr: Expr::call(Func::Eq, vec![expr.clone(), Expr::ONE]),
+                hint: None,
+            };
+            (meta, Argument::SymBool(SymArg::Name(name.clone())))
+        } else if dtype.is_float() {
+            let expr = expr.clone();
+            (
+                ValueMeta::SymFloat { expr, hint: None },
+                Argument::SymFloat(SymArg::Name(name.clone())),
+            )
+        } else {
+            (ValueMeta::SymInt { expr: expr.clone(), hint: None }, Argument::SymInt(named))
+        };
+        if let Some(symbol) = expr.as_symbol() {
+            self.sources.insert(symbol.to_owned(), output.clone());
+        }
+        node.outputs.push(output);
+        let found = match &meta {
+            ValueMeta::SymBool { expr, .. } => expr.clone(),
+            _ => expr,
+        };
+        self.facts.values.insert(name, meta);
+        self.push(node)?;
+        Ok(found)
+    }
+
+    fn tolist(&mut self, tensor: &Name) -> Step<Value> {
+        let meta = self.meta(tensor)?;
+        let (dtype, rank) = (meta.dtype, meta.sizes.len());
+        let wrap = |e: Expr| match dtype {
+            DType::Bool => Value::Bool(e),
+            _ if dtype.is_float() => Value::Float(e),
+            _ => Value::Int(e),
+        };
+        match (self.elements_of(tensor), rank) {
+            (Some(items), 1) => self.list(items.into_iter().map(wrap).collect(), None),
+            (Some(mut items), 0) if items.len() == 1 => Ok(items.pop().map_or(Value::None, wrap)),
+            _ => unsupported("tolist of a tensor that is not known"),
+        }
+    }
+
+    /// `NumToTensor`: a 0-d tensor of the number.
+    fn number_tensor(&mut self, value: &Value) -> Step<Value> {
+        let dtype = match value {
+            Value::Tensor(_) => return Ok(value.clone()),
+            Value::Int(_) => 4,
+            Value::Float(_) => 7,
+            Value::Bool(_) => 11,
+            _ => return expected("a number", value),
+        };
+        // A truth value is the number 0 or 1 to the operator.
+        let number = match value {
+            Value::Bool(e) => Value::Int(e.clone()),
+            other => other.clone(),
+        };
+        let kwargs = vec![("dtype".into(), Value::int(dtype))];
+        self.operator("aten", "scalar_tensor", vec![number], kwargs)
+    }
+
+    /// `torch.tensor(numbers)`.
+    fn new_tensor(
+        &mut self,
+        value: &Value,
+        dtype: Option<&Value>,
+        kwargs: &Kwargs,
+    ) -> Step<Option<Value>> {
+        let dtype = kwargs.iter().find(|(n, _)| n == "dtype").map(|(_, v)| v).or(dtype);
+        let dtype = match dtype {
+            None | Some(Value::None) => None,
+            Some(value) => Some((value.clone(), dtype_of(value)?)),
+        };
+        if let Value::Tensor(_) = value {
+            return match dtype {
+                None => self.operator("aten", "clone", vec![value.clone()], Kwargs::new()),
+                Some((dtype, _)) => {
+                    self.operator("aten", "to", vec![value.clone(), dtype], Kwargs::new())
+                }
+            }
+            .map(Some);
+        }
+        let mut flat = Vec::new();
+        let shape = self.flatten_numbers(value, &mut flat, 16)?;
+        let mut numbers = Vec::with_capacity(flat.len());
+        for item in &flat {
+            numbers.push(self.scalar_of(item, &Type::Number)?);
+        }
+        let dtype = match dtype {
+            Some((_, dtype)) => dtype,
+            None => self.natural_dtype(value, &numbers),
+        };
+        let elements: Option<Vec<Expr>> = numbers.iter().map(|v| v.number().cloned()).collect();
+        let Some(elements) = elements else {
+            return unsupported("a tensor of complex numbers");
+        };
+        if elements.iter().all(|e| known(e).is_some()) {
+            return self.constant(&elements, shape, dtype).map(Some);
+        }
+        let mut scalars = Vec::with_capacity(numbers.len());
+        let number = dtype_number(dtype).map_or(Value::None, Value::int);
+        for value in numbers {
+            let kwargs = vec![("dtype".into(), number.clone())];
+            scalars.push(self.operator("aten", "scalar_tensor", vec![value], kwargs)?);
+        }
+        match (shape.as_slice(), scalars.pop()) {
+            ([], Some(only)) => Ok(Some(only)),
+            ([_], Some(last)) => {
+                scalars.push(last);
+                let list = self.list(scalars, Some(Type::Tensor))?;
+                self.operator("aten", "stack", vec![list], Kwargs::new()).map(Some)
+            }
+            _ => unsupported("a tensor of several dimensions of computed numbers"),
+        }
+    }
+
+    fn natural_dtype(&self, value: &Value, numbers: &[Value]) -> DType {
+        let float = |v: &Value| matches!(v, Value::Float(_));
+        if numbers.iter().any(float) || numbers.is_empty() && self.element(value) != Some(Type::Int)
+        {
+            DType::F32
+        } else if !numbers.is_empty() && numbers.iter().all(|v| matches!(v, Value::Bool(_))) {
+            DType::Bool
+        } else {
+            DType::I64
+        }
+    }
+
+    /// The numbers of nested lists in order; returns the sizes.
+    fn flatten_numbers(
+        &mut self,
+        value: &Value,
+        flat: &mut Vec<Value>,
+        depth: usize,
+    ) -> Step<Vec<usize>> {
+        let Some(items) = self.sequence(value) else {
+            flat.push(value.clone());
+            return Ok(Vec::new());
+        };
+        if depth == 0 {
+            return Err(Problem::Depth(16));
+        }
+        self.steps(items.len())?;
+        let mut inner = Vec::new();
+        for item in &items {
+            inner = self.flatten_numbers(item, flat, depth - 1)?;
+        }
+        inner.insert(0, items.len());
+        Ok(inner)
+    }
+
+    /// A constant of the program with these elements.
+    fn constant(&mut self, elements: &[Expr], shape: Vec<usize>, dtype: DType) -> Step<Value> {
+        let numbers: Vec<f64> = elements.iter().filter_map(known).collect();
+        let wide = elements.iter().any(|e| e.as_int().is_some_and(|i| i.unsigned_abs() > 1 << 53));
+        let bytes = super::super::load::encode(elements, &numbers, dtype, wide);
+        let tensor = bytes.and_then(|bytes| pt2onnx_tensor::Tensor::new(dtype, shape, bytes).ok());
+        let Some(tensor) = tensor else {
+            return unsupported(format!("a constant tensor of {dtype}"));
+        };
+        let name = self.add_constant("_tensor_constant", tensor.clone());
+        self.facts.contents.insert(name.clone(), Contents::Exact(tensor));
+        // PyTorch's FX copies constants, so that writes do not change them.
+        self.operator("aten", "lift_fresh_copy", vec![Value::Tensor(name)], Kwargs::new())
+    }
+
+    fn broadcast_tensors(&mut self, list: &Value) -> Step<Value> {
+        let (schema, bound) =
+            self.overload("aten::broadcast_tensors", std::slice::from_ref(list), &Kwargs::new())?;
+        self.emit(&schema, bound)
+    }
+}

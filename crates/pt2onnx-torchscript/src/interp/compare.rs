@@ -1,0 +1,313 @@
+//! Arithmetic on numbers, known and symbolic, with Python's results.
+
+use super::{Interp, Step, unsupported};
+use crate::{
+    error::Problem,
+    value::{Value, known},
+};
+use pt2onnx_symbolic::{Expr, Func, View};
+use std::cell::Cell;
+
+/// How deeply lists that are compared may nest.
+const MAX_NESTING: usize = 20;
+/// How many values are compared at most.
+const MAX_COMPARED: usize = 1_000_000;
+
+/// An integer as a float.
+pub(super) fn to_float(e: &Expr) -> Expr {
+    match known(e) {
+        Some(f) => Expr::float(f),
+        None if e.is_integer() => Expr::call(Func::ToFloat, vec![e.clone()]),
+        None => e.clone(),
+    }
+}
+
+fn zero_division() -> Problem {
+    Problem::Raises("ZeroDivisionError".to_owned())
+}
+
+/// An operation on two numbers; `None` if it is not one of numbers.
+pub(super) fn binary(op: &str, a: &Value, b: &Value) -> Step<Option<Value>> {
+    let (Some(x), Some(y)) = (a.number(), b.number()) else {
+        return Ok(None);
+    };
+    if let Some(func) = relation(op) {
+        return Ok(Some(Value::Bool(compare(func, x, y))));
+    }
+    match (a, b) {
+        (Value::Bool(_), Value::Bool(_)) => Ok(logic(op, x, y)),
+        (Value::Int(_) | Value::Bool(_), Value::Int(_) | Value::Bool(_)) => ints(op, x, y),
+        _ => floats(op, x, y),
+    }
+}
+
+fn relation(op: &str) -> Option<Func> {
+    Some(match op {
+        "eq" => Func::Eq,
+        "ne" => Func::Ne,
+        "lt" => Func::Lt,
+        "le" => Func::Le,
+        "gt" => Func::Gt,
+        "ge" => Func::Ge,
+        _ => return None,
+    })
+}
+
+pub(super) fn compare(func: Func, x: &Expr, y: &Expr) -> Expr {
+    if let (Some(x), Some(y)) = (x.as_int(), y.as_int()) {
+        return Expr::bool(ordered(func, x.cmp(&y)));
+    }
+    match (known(x), known(y)) {
+        (Some(x), Some(y)) => match x.partial_cmp(&y) {
+            Some(order) => Expr::bool(ordered(func, order)),
+            None => Expr::bool(func == Func::Ne),
+        },
+        _ => Expr::call(func, vec![x.clone(), y.clone()]),
+    }
+}
+
+fn ordered(func: Func, order: std::cmp::Ordering) -> bool {
+    match func {
+        Func::Eq => order.is_eq(),
+        Func::Ne => order.is_ne(),
+        Func::Lt => order.is_lt(),
+        Func::Le => order.is_le(),
+        Func::Gt => order.is_gt(),
+        _ => order.is_ge(),
+    }
+}
+
+fn logic(op: &str, x: &Expr, y: &Expr) -> Option<Value> {
+    let func = match op {
+        "__and__" => Func::And,
+        "__or__" => Func::Or,
+        "__xor__" => Func::Ne,
+        _ => return None,
+    };
+    Some(Value::Bool(match (func, x.as_int(), y.as_int()) {
+        (_, Some(x), Some(y)) => Expr::bool(match func {
+            Func::And => x != 0 && y != 0,
+            Func::Or => x != 0 || y != 0,
+            _ => x != y,
+        }),
+        _ => Expr::call(func, vec![x.clone(), y.clone()]),
+    }))
+}
+
+fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
+    let call = |func: Func| Value::Int(Expr::call(func, vec![x.clone(), y.clone()]));
+    let both = x.as_int().zip(y.as_int());
+    let whole = |value: Option<i64>| match value {
+        Some(value) => Ok(Some(Value::int(value))),
+        None => unsupported("an integer of more than 64 bits"),
+    };
+    let zero = y.as_int() == Some(0);
+    Ok(Some(match op {
+        "add" => Value::Int(x + y),
+        "sub" => Value::Int(x - y),
+        "mul" => Value::Int(x * y),
+        "div" | "floordiv" | "remainder" | "fmod" if zero => return Err(zero_division()),
+        "div" => match both {
+            Some((x, y)) => Value::float(x as f64 / y as f64),
+            None => Value::Float(Expr::call(Func::IntTrueDiv, vec![x.clone(), y.clone()])),
+        },
+        "floordiv" => match both {
+            Some((x, y)) => return whole(floor_div(x, y)),
+            None => Value::Int(x.floor_div(y)),
+        },
+        "remainder" => match both {
+            Some((x, y)) => {
+                return whole(floor_div(x, y).map(|q| x.wrapping_sub(q.wrapping_mul(y))));
+            }
+            None => Value::Int(x.modulo(y)),
+        },
+        "fmod" => match both {
+            Some((x, y)) => Value::float((x as f64) % (y as f64)),
+            None => return Ok(None),
+        },
+        "pow" => match both {
+            Some((x, y)) if y >= 0 => {
+                let exponent = u32::try_from(y).unwrap_or(u32::MAX);
+                return whole(x.checked_pow(exponent));
+            }
+            Some((x, y)) => Value::float((x as f64).powf(y as f64)),
+            None => call(Func::PowByNatural),
+        },
+        "__and__" => call(Func::BitwiseAnd),
+        "__or__" => call(Func::BitwiseOr),
+        "__xor__" => call(Func::BitwiseXor),
+        "__lshift__" => match both {
+            Some((x, y)) if (0..64).contains(&y) => {
+                return whole(i64::try_from(i128::from(x) << y).ok());
+            }
+            _ => call(Func::LShift),
+        },
+        "__rshift__" => match both {
+            Some((x, y)) if (0..64).contains(&y) => return whole(Some(x >> y)),
+            _ => call(Func::RShift),
+        },
+        "max" => Value::Int(x.max(y)),
+        "min" => Value::Int(x.min(y)),
+        _ => return Ok(None),
+    }))
+}
+
+fn floor_div(x: i64, y: i64) -> Option<i64> {
+    let quotient = x.checked_div(y)?;
+    let down = x % y != 0 && ((x < 0) != (y < 0));
+    Some(quotient - i64::from(down))
+}
+
+fn floats(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
+    let (fx, fy) = (to_float(x), to_float(y));
+    let Some((a, b)) = known(x).zip(known(y)) else {
+        return Ok(Some(Value::Float(match op {
+            "add" => fx + fy,
+            "sub" => fx - fy,
+            "mul" => fx * fy,
+            "div" => Expr::call(Func::FloatTrueDiv, vec![fx, fy]),
+            "pow" => Expr::call(Func::FloatPow, vec![fx, fy]),
+            "max" => Expr::call(Func::Max, vec![fx, fy]),
+            "min" => Expr::call(Func::Min, vec![fx, fy]),
+            _ => return Ok(None),
+        })));
+    };
+    if b == 0.0 && matches!(op, "div" | "floordiv" | "remainder") {
+        return Err(zero_division());
+    }
+    Ok(Some(Value::float(match op {
+        "add" => a + b,
+        "sub" => a - b,
+        "mul" => a * b,
+        "div" => a / b,
+        "floordiv" => (a / b).floor(),
+        "remainder" => a - b * (a / b).floor(),
+        "fmod" => a % b,
+        "pow" => a.powf(b),
+        "atan2" => a.atan2(b),
+        "max" => a.max(b),
+        "min" => a.min(b),
+        _ => return Ok(None),
+    })))
+}
+
+/// An operation on one number; `None` if it is not one of numbers.
+pub(super) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
+    let Some(x) = a.number() else {
+        return Ok(None);
+    };
+    let float = matches!(a, Value::Float(_));
+    let round = |func: Func, whole: fn(f64) -> f64| match known(x) {
+        _ if !float => Ok(Some(Value::Int(x.clone()))),
+        Some(f) => match whole(f) {
+            f if f.abs() < 9e18 => Ok(Some(Value::int(f as i64))),
+            _ => unsupported("an integer of more than 64 bits"),
+        },
+        None => Ok(Some(Value::Int(Expr::call(func, vec![x.clone()])))),
+    };
+    let math = |of: fn(f64) -> f64, func: Option<Func>| match (known(x), func) {
+        (Some(f), _) => Some(Value::float(of(f))),
+        (None, Some(func)) => Some(Value::Float(Expr::call(func, vec![to_float(x)]))),
+        (None, None) => None,
+    };
+    Ok(match op {
+        "neg" => Some(match (float, known(x)) {
+            (true, Some(f)) => Value::float(-f),
+            (true, None) => Value::Float(-x),
+            (false, _) => Value::Int(-x),
+        }),
+        "abs" => Some(match (float, known(x)) {
+            (true, Some(f)) => Value::float(f.abs()),
+            (true, None) => Value::Float(Expr::call(Func::Abs, vec![x.clone()])),
+            (false, _) => Value::Int(Expr::call(Func::Abs, vec![x.clone()])),
+        }),
+        "floor" => return round(Func::FloorToInt, f64::floor),
+        "ceil" => return round(Func::CeilToInt, f64::ceil),
+        "round" if float => known(x).map(|f| Value::float(f.round_ties_even())),
+        "sqrt" => math(f64::sqrt, Some(Func::Sqrt)),
+        "exp" => math(f64::exp, Some(Func::Exp)),
+        "log" => math(f64::ln, Some(Func::Log)),
+        "log2" => math(f64::log2, Some(Func::Log2)),
+        "log10" => math(f64::log10, None),
+        "log1p" => math(f64::ln_1p, None),
+        "expm1" => math(f64::exp_m1, None),
+        "sin" => math(f64::sin, Some(Func::Sin)),
+        "cos" => math(f64::cos, Some(Func::Cos)),
+        "tan" => math(f64::tan, Some(Func::Tan)),
+        "atan" => math(f64::atan, Some(Func::Atan)),
+        "tanh" => math(f64::tanh, Some(Func::Tanh)),
+        "degrees" => math(f64::to_degrees, None),
+        "radians" => math(f64::to_radians, None),
+        "isnan" => known(x).map(|f| Value::bool(f.is_nan())),
+        "isinf" => known(x).map(|f| Value::bool(f.is_infinite())),
+        "isfinite" => known(x).map(|f| Value::bool(f.is_finite())),
+        _ => None,
+    })
+}
+
+/// An expression as a truncated integer.
+pub(super) fn truncated(x: &Expr) -> Step<Expr> {
+    match x.view() {
+        View::Int(_) => Ok(x.clone()),
+        _ => match known(x) {
+            Some(f) if f.abs() < 9e18 => Ok(Expr::int(f as i64)),
+            Some(_) => unsupported("a float that is no integer of 64 bits"),
+            None if x.is_integer() => Ok(x.clone()),
+            None => Ok(Expr::call(Func::TruncToInt, vec![x.clone()])),
+        },
+    }
+}
+
+impl Interp<'_> {
+    /// Whether two values are equal, as keys of dicts and elements of lists are compared.
+    pub(super) fn same(&self, a: &Value, b: &Value) -> bool {
+        self.same_within(a, b, MAX_NESTING, &Cell::new(MAX_COMPARED))
+    }
+
+    fn same_within(&self, a: &Value, b: &Value, depth: usize, parts: &Cell<usize>) -> bool {
+        if depth == 0 || parts.get() == 0 {
+            return false;
+        }
+        parts.set(parts.get() - 1);
+        let within = |a: &[Value], b: &[Value]| {
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(a, b)| self.same_within(a, b, depth - 1, parts))
+        };
+        match (a, b) {
+            (Value::None, Value::None) => true,
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Enum(a), Value::Enum(b)) => (&a.class, &a.name) == (&b.class, &b.name),
+            (Value::Tensor(a), Value::Tensor(b)) => a == b,
+            (Value::Device(a), Value::Device(b)) => a == b,
+            (Value::Object(a), Value::Object(b)) => a == b,
+            (Value::Complex(a, b), Value::Complex(c, d)) => (a, b) == (c, d),
+            (Value::Tuple(a), Value::Tuple(b)) => within(&a.items, &b.items),
+            (Value::List(a), Value::List(b)) => a == b || within(self.items(*a), self.items(*b)),
+            (Value::Dict(a), Value::Dict(b)) => a == b,
+            _ => match (a.number(), b.number()) {
+                (Some(x), Some(y)) => {
+                    self.facts.constraints.decide(&compare(Func::Eq, x, y)).unwrap_or(x == y)
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// The truth of a condition on sizes for dimensions that are neither 0 nor 1 nor equal by chance; `None` if it depends on data.
+    pub(super) fn generally(&self, condition: &Expr) -> Option<bool> {
+        let free = condition.symbols();
+        if free.is_empty() || free.iter().any(|s| s.starts_with('u') || s.starts_with("zu")) {
+            return None;
+        }
+        let mut next = 1000;
+        let sizes: Vec<_> = free
+            .into_iter()
+            .map(|symbol| {
+                next += 1;
+                (symbol, next)
+            })
+            .collect();
+        let value = condition.eval(&|name| sizes.iter().find(|(s, _)| **s == *name).map(|s| s.1));
+        value.map(|value| value != 0)
+    }
+}

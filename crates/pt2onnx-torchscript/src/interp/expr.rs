@@ -1,0 +1,358 @@
+//! Expressions other than calls.
+
+use super::{Env, Interp, Step, expected, unsupported};
+use crate::{
+    archive::Definition,
+    error::Problem,
+    schema::Type,
+    syntax::{Expr, ExprKind},
+    value::{Callee, EnumMember, Item, Tuple, Value},
+};
+use pt2onnx_fx::Name;
+use pt2onnx_symbolic::Expr as Sym;
+use std::sync::Arc;
+
+impl Interp<'_> {
+    pub(super) fn eval(&mut self, expr: &Expr, env: &Env) -> Step<Value> {
+        self.step()?;
+        self.deeper(|interp| interp.eval_kind(expr, env))
+    }
+
+    pub(super) fn eval_all(&mut self, exprs: &[Expr], env: &Env) -> Step<Vec<Value>> {
+        exprs.iter().map(|expr| self.eval(expr, env)).collect()
+    }
+
+    fn eval_kind(&mut self, expr: &Expr, env: &Env) -> Step<Value> {
+        Ok(match &expr.kind {
+            ExprKind::Name(name) => return self.name(name, env),
+            ExprKind::None => Value::None,
+            ExprKind::Bool(value) => Value::bool(*value),
+            ExprKind::Int(value) => Value::int(*value),
+            ExprKind::Float(value) => Value::float(*value),
+            ExprKind::Imaginary(value) => Value::Complex(0.0, *value),
+            ExprKind::Str(text) => Value::Str(text.clone()),
+            ExprKind::Neg(inner) => match self.eval(inner, env)? {
+                Value::Int(e) => Value::Int(-e),
+                Value::Float(e) => match crate::value::known(&e) {
+                    Some(f) => Value::float(-f),
+                    None => Value::Float(-e),
+                },
+                Value::Complex(re, im) => Value::Complex(-re, -im),
+                other => return expected("a number", &other),
+            },
+            ExprKind::Attr(base, name) => {
+                let base = self.eval(base, env)?;
+                return self.attribute(&base, name);
+            }
+            ExprKind::Index(base, index) => {
+                let (base, index) = (self.eval(base, env)?, self.eval(index, env)?);
+                return self.get_item(&base, &index);
+            }
+            ExprKind::Slice(base, start, end) => {
+                let base = self.eval(base, env)?;
+                let bound = |interp: &mut Self, e: &Option<Box<Expr>>| match e {
+                    Some(e) => interp.eval(e, env),
+                    None => Ok(Value::None),
+                };
+                let (start, end) = (bound(self, start)?, bound(self, end)?);
+                return self.slice(&base, &start, &end, &Value::int(1));
+            }
+            ExprKind::Call(call) => return self.call(call, env),
+            ExprKind::Tuple(items) => {
+                let items = self.eval_all(items, env)?;
+                return self.tuple(items, None);
+            }
+            ExprKind::List(items) => {
+                let items = self.eval_all(items, env)?;
+                return self.list(items, None);
+            }
+            ExprKind::Dict(entries) => {
+                let mut made = Vec::with_capacity(entries.len());
+                for (key, value) in entries {
+                    made.push((self.eval(key, env)?, self.eval(value, env)?));
+                }
+                return self.dict(made);
+            }
+        })
+    }
+
+    /// A tuple. Its depth has a limit, because tuples are dropped recursively.
+    pub(super) fn tuple(
+        &mut self,
+        items: Vec<Value>,
+        class: Option<Arc<crate::archive::ClassDef>>,
+    ) -> Step<Value> {
+        const MOST: usize = 40;
+        self.steps(items.len())?;
+        let tuple = Tuple::new(items, class);
+        match tuple.depth() > MOST {
+            true => Err(Problem::Depth(MOST)),
+            false => Ok(Value::Tuple(Arc::new(tuple))),
+        }
+    }
+
+    fn name(&mut self, name: &Name, env: &Env) -> Step<Value> {
+        if let Some(value) = env.get(name) {
+            return Ok(match value {
+                Value::Tensor(tensor) => Value::Tensor(self.current(tensor)),
+                other => other.clone(),
+            });
+        }
+        Ok(match &**name {
+            "torch" | "ops" | "CONSTANTS" | "__torch__" => {
+                Value::callee(Callee::Namespace(name.to_string()))
+            }
+            "inf" => Value::float(f64::INFINITY),
+            "nan" => Value::float(f64::NAN),
+            "infj" => Value::Complex(0.0, f64::INFINITY),
+            "nanj" => Value::Complex(0.0, f64::NAN),
+            _ => return Err(Problem::Unbound(name.to_string())),
+        })
+    }
+
+    pub(super) fn attribute(&mut self, base: &Value, name: &Name) -> Step<Value> {
+        match base {
+            Value::Callee(callee) => match &**callee {
+                Callee::Namespace(path) => self.member(path, name),
+                Callee::Class(class) => match class.class.values.iter().find(|(n, _)| n == name) {
+                    Some((_, value)) if class.class.base.as_deref() == Some("Enum") => {
+                        let value = self.eval(value, &Env::default())?;
+                        Ok(Value::Enum(Arc::new(EnumMember {
+                            class: class.name.clone(),
+                            name: name.clone(),
+                            value,
+                        })))
+                    }
+                    _ => Ok(Value::callee(Callee::Unbound(class.clone(), name.clone()))),
+                },
+                _ => Err(Problem::Unbound(name.to_string())),
+            },
+            Value::Object(object) => {
+                let Some(Item::Object { class, attributes, .. }) = self.heap.get(object.0) else {
+                    return Err(Problem::Unbound(name.to_string()));
+                };
+                if let Some(value) = attributes.get(name) {
+                    return Ok(value.clone());
+                }
+                let class = class.clone();
+                let mut constants = class.class.attributes.iter();
+                match constants.find(|(n, _, value)| n == name && value.is_some()) {
+                    Some((_, _, Some(value))) => self.eval(value, &Env::default()),
+                    _ if class.class.method(name).is_some() => self.bound(base, name),
+                    _ => Err(Problem::Unbound(format!("{}.{name}", class.name))),
+                }
+            }
+            Value::Enum(member) => match &**name {
+                "name" => Ok(Value::str(&member.name)),
+                "value" => Ok(member.value.clone()),
+                _ => Err(Problem::Unbound(name.to_string())),
+            },
+            Value::Tuple(tuple) => {
+                let fields = tuple.class.as_ref().map(|class| &class.class.attributes);
+                let at = fields.and_then(|fields| fields.iter().position(|(n, ..)| n == name));
+                match at.and_then(|at| tuple.items.get(at)) {
+                    Some(item) => Ok(item.clone()),
+                    None => self.bound(base, name),
+                }
+            }
+            Value::Tensor(_) | Value::Device(_) => match self.property(base, name)? {
+                Some(value) => Ok(value),
+                None => self.bound(base, name),
+            },
+            _ => self.bound(base, name),
+        }
+    }
+
+    fn bound(&self, base: &Value, name: &Name) -> Step<Value> {
+        Ok(Value::callee(Callee::Method(base.clone(), name.clone())))
+    }
+
+    /// `CONSTANTS.c0`, `ops.prim`, `__torch__.m.f`.
+    fn member(&mut self, path: &str, name: &Name) -> Step<Value> {
+        if path == "CONSTANTS" {
+            let index: Option<usize> = name.strip_prefix('c').and_then(|n| n.parse().ok());
+            let value = index.and_then(|index| self.pool.get(index));
+            return value.cloned().ok_or_else(|| Problem::Unbound(format!("CONSTANTS.{name}")));
+        }
+        let full = format!("{path}.{name}");
+        Ok(Value::callee(match self.archive.definition(&full) {
+            Some(Definition::Class(class)) => Callee::Class(class.clone()),
+            Some(Definition::Function(function)) => Callee::Function(function.clone()),
+            None => Callee::Namespace(full),
+        }))
+    }
+
+    /// `annotate(T, value)`, and `x : T = value`: gives lists their type, and converts tensors to numbers.
+    pub(super) fn annotate(&mut self, ty: &Type, value: Value) -> Step<Value> {
+        match (&value, ty.given()) {
+            (Value::List(list), Type::List(inner)) => {
+                let inner = (**inner).clone();
+                if let Some(Item::List { element, .. }) = self.heap.get_mut(list.0) {
+                    element.get_or_insert(inner);
+                }
+                Ok(value)
+            }
+            (
+                Value::Tensor(_),
+                Type::Int | Type::Float | Type::Number | Type::Bool | Type::Complex,
+            ) => self.scalar_of(&value, ty.given()),
+            (Value::Int(e), Type::Float) => Ok(Value::Float(super::compare::to_float(e))),
+            _ => Ok(value),
+        }
+    }
+
+    pub(super) fn get_item(&mut self, base: &Value, index: &Value) -> Step<Value> {
+        match base {
+            Value::Object(object) => self.module_item(*object, index),
+            Value::Tensor(_) => self.operator(
+                "aten",
+                "select",
+                vec![base.clone(), Value::int(0), index.clone()],
+                vec![],
+            ),
+            Value::Dict(dict) => {
+                let entries = self.entries(*dict).to_vec();
+                self.steps(entries.len())?;
+                let found = entries.iter().find(|(key, _)| self.same(key, index));
+                match found {
+                    Some((_, value)) => Ok(value.clone()),
+                    None => Err(Problem::Raises("KeyError".to_owned())),
+                }
+            }
+            Value::Str(text) => {
+                let chars: Vec<char> = text.chars().collect();
+                let at = position(index, chars.len())?;
+                Ok(Value::str(&chars.get(at).map(char::to_string).unwrap_or_default()))
+            }
+            Value::List(list) => {
+                let items = self.items(*list);
+                let at = position(index, items.len())?;
+                items.get(at).cloned().ok_or_else(out_of_range)
+            }
+            Value::Tuple(tuple) => {
+                let at = position(index, tuple.items.len())?;
+                tuple.items.get(at).cloned().ok_or_else(out_of_range)
+            }
+            _ => expected("a list, tuple or dict", base),
+        }
+    }
+
+    pub(super) fn set_item(&mut self, base: &Value, index: &Value, value: Value) -> Step<()> {
+        match base {
+            Value::List(list) => {
+                let at = position(index, self.items(*list).len())?;
+                if let Some(slot) = self.items_mut(*list)?.get_mut(at) {
+                    *slot = value;
+                }
+                Ok(())
+            }
+            Value::Dict(dict) => {
+                let entries = self.entries(*dict).to_vec();
+                self.steps(entries.len())?;
+                let at = entries.iter().position(|(key, _)| self.same(key, index));
+                let entries = self.entries_mut(*dict)?;
+                match at.and_then(|at| entries.get_mut(at)) {
+                    Some(entry) => entry.1 = value,
+                    None => entries.push((index.clone(), value)),
+                }
+                Ok(())
+            }
+            _ => expected("a list or dict", base),
+        }
+    }
+
+    pub(super) fn slice(
+        &mut self,
+        base: &Value,
+        start: &Value,
+        end: &Value,
+        step: &Value,
+    ) -> Step<Value> {
+        let pick = |length: usize| -> Step<Vec<usize>> {
+            let bound = |value: &Value, default: i64| match value {
+                Value::None => Ok(default),
+                _ => value.as_int().map_or_else(|| expected("a known integer", value), Ok),
+            };
+            let length = i64::try_from(length).unwrap_or(i64::MAX);
+            let step = bound(step, 1)?;
+            if step < 1 {
+                return unsupported("a slice with a step below 1");
+            }
+            let fit = |at: i64| if at < 0 { (at + length).max(0) } else { at.min(length) };
+            let (start, end) = (fit(bound(start, 0)?), fit(bound(end, length)?));
+            let step = usize::try_from(step).unwrap_or(1);
+            Ok((start..end).step_by(step).filter_map(|i| usize::try_from(i).ok()).collect())
+        };
+        match base {
+            Value::List(list) => {
+                let at = pick(self.items(*list).len())?;
+                self.steps(at.len())?;
+                let items = at.into_iter().filter_map(|i| self.items(*list).get(i).cloned());
+                let items = items.collect();
+                let element = self.element(base);
+                self.list(items, element)
+            }
+            Value::Tuple(tuple) => {
+                let at = pick(tuple.items.len())?;
+                let items = at.into_iter().filter_map(|i| tuple.items.get(i).cloned()).collect();
+                self.tuple(items, None)
+            }
+            Value::Str(text) => {
+                let chars: Vec<char> = text.chars().collect();
+                let at = pick(chars.len())?;
+                let text: String = at.into_iter().filter_map(|i| chars.get(i)).collect();
+                Ok(Value::str(&text))
+            }
+            _ => expected("a list, tuple or str", base),
+        }
+    }
+
+    /// The type of the elements of a list, if it was said.
+    pub(super) fn element(&self, list: &Value) -> Option<Type> {
+        match list {
+            Value::List(list) => match self.heap.get(list.0) {
+                Some(Item::List { element, .. }) => element.clone(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether a condition is true; `None` if that depends on data or cannot be proved.
+    pub(super) fn truth(&mut self, value: &Value) -> Step<Option<bool>> {
+        Ok(match value {
+            Value::Bool(e) | Value::Int(e) => self.decide(e),
+            Value::Float(e) => crate::value::known(e).map(|f| f != 0.0),
+            Value::None => Some(false),
+            Value::Tensor(name) => match self.elements_of(name).as_deref() {
+                Some([only]) => self.decide(only),
+                _ => None,
+            },
+            _ => return expected("a condition", value),
+        })
+    }
+
+    fn decide(&self, condition: &Sym) -> Option<bool> {
+        match crate::value::known(condition) {
+            Some(f) => Some(f != 0.0),
+            None => self.facts.constraints.decide(condition),
+        }
+    }
+}
+
+fn out_of_range() -> Problem {
+    Problem::Raises("IndexError".to_owned())
+}
+
+/// The position of an index, which may count from the end.
+fn position(index: &Value, length: usize) -> Step<usize> {
+    let Some(at) = index.as_int() else {
+        return expected("a known integer", index);
+    };
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let at = if at < 0 { at.saturating_add(length) } else { at };
+    match (0..length).contains(&at) {
+        true => usize::try_from(at).map_err(|_| out_of_range()),
+        false => Err(out_of_range()),
+    }
+}

@@ -1,0 +1,160 @@
+//! Bodies of higher-order ops: graphs of their own, which get all that they read as operands.
+
+use super::{Interp, Step};
+use crate::value::Value;
+use pt2onnx_fx::{
+    ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values,
+};
+use pt2onnx_symbolic::{Expr, Range};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// A body: its own inputs, its nodes, and the tensors that it returns.
+pub(super) struct Body {
+    pub(super) inputs: Vec<Name>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) outputs: Vec<Name>,
+}
+
+/// The strides of a contiguous tensor.
+pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
+    let mut stride = Expr::ONE;
+    let mut strides: Vec<Expr> = Vec::with_capacity(sizes.len());
+    for size in sizes.iter().rev() {
+        strides.push(stride.clone());
+        stride = stride * size;
+    }
+    strides.reverse();
+    strides
+}
+
+impl Interp<'_> {
+    /// A call of a higher-order op: bodies between the arguments before them and the operands.
+    pub(super) fn higher_order<const N: usize>(
+        &mut self,
+        op: &str,
+        first: &[Argument],
+        bodies: [Body; N],
+        names: &[&str; N],
+        results: Vec<Name>,
+    ) -> Step<Node> {
+        self.higher_order_with(op, first, bodies, names, &[], results)
+    }
+
+    /// As [`higher_order`](Self::higher_order), with arguments between the bodies and the operands.
+    pub(super) fn higher_order_with<const N: usize>(
+        &mut self,
+        op: &str,
+        first: &[Argument],
+        bodies: [Body; N],
+        names: &[&str; N],
+        then: &[Argument],
+        results: Vec<Name>,
+    ) -> Step<Node> {
+        let mut captured: Vec<Name> = Vec::new();
+        for body in &bodies {
+            let mut made: FxHashSet<Name> = body.inputs.iter().cloned().collect();
+            let reads = body.nodes.iter().flat_map(|node| {
+                node.input_names()
+                    .into_iter()
+                    .map(|n| (n, true))
+                    .chain(node.output_names().into_iter().map(|n| (n, false)))
+                    .collect::<Vec<_>>()
+            });
+            let returns = body.outputs.iter().map(|name| (name.clone(), true));
+            for (name, read) in reads.chain(returns) {
+                if !read {
+                    made.insert(name);
+                } else if !made.contains(&name) && !captured.contains(&name) {
+                    captured.push(name);
+                }
+            }
+        }
+        let positional = |value| NamedArg { name: "".into(), kind: ArgKind::Positional, value };
+        let mut args: Vec<NamedArg> = first.iter().cloned().map(positional).collect();
+        for (body, name) in bodies.into_iter().zip(names) {
+            let name = self.fresh(name);
+            let graph = Box::new(self.graph(body, &captured));
+            args.push(positional(Argument::Graph { name, graph }));
+        }
+        args.extend(then.iter().cloned().map(positional));
+        let mut node = self.node(OpName::new("higher_order", op, ""), args)?;
+        let operands: Vec<Argument> =
+            captured.iter().map(|name| self.value_argument(name)).collect();
+        if operands.iter().all(|operand| matches!(operand, Argument::Tensor(_))) {
+            node.args.push(positional(Argument::Tensors(captured)));
+        } else {
+            node.args.extend(operands.into_iter().map(positional));
+        }
+        node.outputs = vec![Argument::Tensors(results)];
+        node.single_return = Some(false);
+        Ok(node)
+    }
+
+    fn graph(&self, body: Body, captured: &[Name]) -> Graph {
+        let mut values = Values::default();
+        let mut note = |name: &Name| {
+            if let Some(meta) = self.facts.values.get(name) {
+                values.insert(name.clone(), meta.clone());
+            }
+        };
+        body.inputs.iter().chain(captured).for_each(&mut note);
+        body.nodes.iter().flat_map(Node::output_names).for_each(|name| note(&name));
+        let inputs =
+            body.inputs.iter().chain(captured).map(|name| self.value_argument(name)).collect();
+        Graph {
+            nodes: body.nodes,
+            inputs,
+            outputs: body.outputs.into_iter().map(Argument::Tensor).collect(),
+            values: Arc::new(values),
+            is_single_tensor_return: false,
+        }
+    }
+
+    /// A value as an argument.
+    fn value_argument(&self, name: &Name) -> Argument {
+        let named = name.clone();
+        match self.facts.values.get(name) {
+            Some(ValueMeta::SymInt { .. }) => Argument::SymInt(SymArg::Name(named)),
+            Some(ValueMeta::SymFloat { .. }) => Argument::SymFloat(SymArg::Name(named)),
+            Some(ValueMeta::SymBool { .. }) => Argument::SymBool(SymArg::Name(named)),
+            _ => Argument::Tensor(named),
+        }
+    }
+
+    /// The tensor that has taken the place of this one, or this one.
+    pub(super) fn current(&self, name: &Name) -> Name {
+        let mut name = name;
+        for _ in 0..self.replaced.len() {
+            match self.replaced.get(name) {
+                Some(next) => name = next,
+                None => break,
+            }
+        }
+        name.clone()
+    }
+
+    /// A new symbol for a size.
+    pub(super) fn size_symbol(&mut self) -> Expr {
+        let symbol = self.facts.symbols.next(false);
+        self.facts.constraints.constrain(&symbol, Range::at_least(0));
+        symbol
+    }
+
+    /// The number in a 0-d result of a higher-order op. The node that reads it is added when the op's own node is there.
+    pub(super) fn number_result(&mut self, tensor: &Name) -> Step<Value> {
+        let nodes = std::mem::take(&mut self.nodes);
+        let read = self.scalar_of(&Value::Tensor(tensor.clone()), &crate::schema::Type::Number);
+        let reading = std::mem::replace(&mut self.nodes, nodes);
+        self.waiting.extend(reading);
+        read
+    }
+
+    /// Adds the nodes that read numbers from results.
+    pub(super) fn read_numbers(&mut self) -> Step<()> {
+        for node in std::mem::take(&mut self.waiting) {
+            self.push(node)?;
+        }
+        Ok(())
+    }
+}

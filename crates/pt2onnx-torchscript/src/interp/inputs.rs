@@ -1,0 +1,358 @@
+//! The inputs of the program: what the user says of each parameter.
+
+use super::{Env, Interp, Step, unsupported};
+use crate::{
+    archive::Archive,
+    error::{Error, Problem, Result},
+    schema::Type,
+    syntax::{Function, Param},
+    value::Value,
+};
+use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta};
+use pt2onnx_symbolic::{Expr, Range};
+use pt2onnx_tensor::DType;
+use std::{fmt, sync::Arc};
+
+/// What is said of an input: `float32[batch,3,224,224]`, `16000`, `none`.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum Given {
+    Tensor(DType, Vec<Size>),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Str(String),
+    None,
+}
+
+/// The size of a dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// A number.
+    Known(usize),
+    /// A name: the size is dynamic.
+    Named(String),
+}
+
+impl Given {
+    /// Parses the text of `--input NAME=TEXT`.
+    pub fn parse(text: &str) -> Self {
+        let text = text.trim();
+        if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('['))
+            && let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype.trim())
+        {
+            let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
+            let sizes = sizes.map(|size| match size.parse() {
+                Ok(known) => Size::Known(known),
+                Err(_) => Size::Named(size.to_owned()),
+            });
+            return Self::Tensor(dtype, sizes.collect());
+        }
+        match text {
+            "none" | "None" => return Self::None,
+            "true" | "True" => return Self::Bool(true),
+            "false" | "False" => return Self::Bool(false),
+            _ => {}
+        }
+        match (text.parse(), text.parse()) {
+            (Ok(int), _) => Self::Int(int),
+            (Err(_), Ok(float)) => Self::Float(float),
+            _ => Self::Str(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tensor(dtype, sizes) => {
+                let size = |size: &Size| match size {
+                    Size::Known(n) => n.to_string(),
+                    Size::Named(name) => name.clone(),
+                };
+                let sizes: Vec<String> = sizes.iter().map(size).collect();
+                write!(f, "{dtype}[{}]", sizes.join(","))
+            }
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Str(text) => f.write_str(text),
+            Self::None => f.write_str("none"),
+        }
+    }
+}
+
+/// The method of the saved module.
+pub(super) fn method_of(archive: &Archive, method: &str) -> Result<Arc<Function>> {
+    let class = archive.root_class()?;
+    class.class.method(method).cloned().ok_or_else(|| {
+        let known = class.class.methods.iter().map(|m| m.name.to_string()).collect();
+        Error::NoMethod { method: method.to_owned(), known }
+    })
+}
+
+/// The parameters of a method of the saved module with their types, `self` left out.
+///
+/// # Errors
+/// There is no such method.
+pub fn parameters(archive: &Archive, method: &str) -> Result<Vec<(String, Type)>> {
+    let function = method_of(archive, method)?;
+    let params = function.params.iter().skip(1);
+    Ok(params.map(|param| (param.name.to_string(), type_of(param))).collect())
+}
+
+fn type_of(param: &Param) -> Type {
+    param.ty.as_ref().map_or(Type::Tensor, Type::of)
+}
+
+/// What is said of the inputs, by path: `x`, `images.0`. If a path is there twice, the last counts.
+pub(super) struct Told(Vec<(String, Given)>);
+
+impl Told {
+    /// What counts, by paths that start with the name of a parameter.
+    pub(super) fn of(given: Vec<(String, Given)>) -> Self {
+        Self(given)
+    }
+
+    /// Replaces positions at the start of paths by the names of parameters.
+    pub(super) fn rename(
+        given: Vec<(String, Given)>,
+        params: &[(String, Type)],
+    ) -> Result<Vec<(String, Given)>> {
+        let mut told = Vec::with_capacity(given.len());
+        for (path, given) in given {
+            let (first, rest) = match path.split_once('.') {
+                Some((first, rest)) => (first, format!(".{rest}")),
+                None => (path.as_str(), String::new()),
+            };
+            let known = params.iter().any(|(name, _)| name == first);
+            let position = first.parse().ok().and_then(|at: usize| params.get(at));
+            let name = match (known, position) {
+                (true, _) => first,
+                (false, Some((name, _))) => name,
+                (false, None) => {
+                    let known = params.iter().map(|(n, ty)| format!("`{n}: {ty}`")).collect();
+                    return Err(Error::NoInput { name: path.clone(), known });
+                }
+            };
+            told.push((format!("{name}{rest}"), given));
+        }
+        Ok(told)
+    }
+
+    fn get(&self, path: &str) -> Option<&Given> {
+        self.0.iter().rev().find(|(p, _)| p == path).map(|(_, given)| given)
+    }
+
+    /// The next parts of what is told within a path, in the order in which they were told.
+    fn within(&self, path: &str) -> Vec<String> {
+        let mut parts: Vec<String> = Vec::new();
+        for (told, _) in &self.0 {
+            let rest = told.strip_prefix(path).and_then(|rest| rest.strip_prefix('.'));
+            if let Some(part) = rest.and_then(|rest| rest.split('.').next())
+                && !parts.iter().any(|p| p == part)
+            {
+                parts.push(part.to_owned());
+            }
+        }
+        parts
+    }
+}
+
+/// Why there is no value for an input.
+pub(super) enum Lack {
+    /// Nothing is told of it.
+    Untold(String),
+    Other(Error),
+}
+
+impl Interp<'_> {
+    /// The arguments of a method.
+    pub(super) fn arguments(&mut self, function: &Function, told: &Told) -> Result<Vec<Value>> {
+        let mut args = Vec::new();
+        let mut missing = Vec::new();
+        for param in function.params.iter().skip(1) {
+            let ty = type_of(param);
+            match self.input(&param.name, &ty, told) {
+                Ok(value) => args.push(value),
+                Err(Lack::Other(error)) => return Err(error),
+                Err(Lack::Untold(what)) => match &param.default {
+                    Some(default) => {
+                        let value = self.eval(default, &Env::default());
+                        args.push(value.map_err(|problem| self.error(problem))?);
+                    }
+                    None => missing.push(what),
+                },
+            }
+        }
+        if missing.is_empty() {
+            return Ok(args);
+        }
+        let first = function.params.get(1).map_or("x", |param| &*param.name);
+        let all = function.params.iter().skip(1);
+        let all = all.map(|param| format!("`{}: {}`", param.name, type_of(param)));
+        Err(Error::Untold {
+            missing: all.collect(),
+            example: format!("{first}=float32[batch,3,224,224]"),
+        })
+    }
+
+    fn input(&mut self, path: &str, ty: &Type, told: &Told) -> std::result::Result<Value, Lack> {
+        let failed = |interp: &Self, problem| Lack::Other(interp.error(problem));
+        if let Some(given) = told.get(path) {
+            let value = self.leaf(path, ty, given);
+            return value.map_err(|problem| failed(self, problem)).and_then(|value| {
+                let misfit = || Error::Misfit {
+                    name: path.to_owned(),
+                    given: given.to_string(),
+                    ty: ty.to_string(),
+                };
+                value.ok_or_else(|| Lack::Other(misfit()))
+            });
+        }
+        let parts = told.within(path);
+        if parts.is_empty() {
+            return Err(Lack::Untold(path.to_owned()));
+        }
+        let part = |name: &str| format!("{path}.{name}");
+        let made = match ty.given() {
+            Type::Tuple(types) => {
+                let mut items = Vec::new();
+                for (at, ty) in types.iter().enumerate() {
+                    items.push(self.input(&part(&at.to_string()), ty, told)?);
+                }
+                self.tuple(items, None)
+            }
+            Type::Dict(_, inner) => {
+                let mut entries = Vec::new();
+                for name in &parts {
+                    let value = self.input(&part(name), inner, told)?;
+                    entries.push((Value::str(name), value));
+                }
+                self.dict(entries)
+            }
+            Type::Named(class) => match self.archive.class(class).cloned() {
+                Some(class) if class.class.base.as_deref() == Some("NamedTuple") => {
+                    let mut items = Vec::new();
+                    for (at, (name, ty, _)) in class.class.attributes.iter().enumerate() {
+                        let by_name = parts.iter().any(|p| *p == **name);
+                        let path = if by_name { part(name) } else { part(&at.to_string()) };
+                        items.push(self.input(&path, &Type::of(ty), told)?);
+                    }
+                    self.tuple(items, Some(class))
+                }
+                _ => unsupported(format!("an input of type {class}")),
+            },
+            list => {
+                let inner = match list {
+                    Type::List(inner) => inner,
+                    other => other,
+                };
+                let mut items = Vec::new();
+                for at in 0..parts.len() {
+                    items.push(self.input(&part(&at.to_string()), inner, told)?);
+                }
+                self.list(items, Some(inner.clone()))
+            }
+        };
+        made.map_err(|problem| failed(self, problem))
+    }
+
+    /// An input of one value; `None` if what is told does not fit the type.
+    fn leaf(&mut self, path: &str, ty: &Type, given: &Given) -> Step<Option<Value>> {
+        let any = matches!(ty.given(), Type::Any | Type::Union(_));
+        let optional = any || matches!(ty, Type::Optional(_));
+        let (value, constant) = match (given, ty.given()) {
+            (Given::Tensor(dtype, sizes), Type::Tensor) => {
+                return self.tensor_input(path, *dtype, sizes).map(Some);
+            }
+            (Given::Tensor(dtype, sizes), _) if any => {
+                return self.tensor_input(path, *dtype, sizes).map(Some);
+            }
+            // A number that stays free is a 0-d tensor.
+            (Given::Tensor(dtype, sizes), Type::Int | Type::Float | Type::Bool)
+                if sizes.is_empty() && kind_of(*dtype) == *ty.given() =>
+            {
+                let tensor = self.tensor_input(path, *dtype, sizes)?;
+                return self.scalar_of(&tensor, ty.given()).map(Some);
+            }
+            (Given::None, Type::None) => (Value::None, ConstantValue::None),
+            (Given::None, _) if optional => (Value::None, ConstantValue::None),
+            (Given::Int(i), Type::Int | Type::Number) => (Value::int(*i), ConstantValue::Int(*i)),
+            (Given::Int(i), Type::Float) => {
+                (Value::float(*i as f64), ConstantValue::Float(*i as f64))
+            }
+            (Given::Int(i), Type::Bool) => (Value::bool(*i != 0), ConstantValue::Bool(*i != 0)),
+            (Given::Float(f), Type::Float | Type::Number) => {
+                (Value::float(*f), ConstantValue::Float(*f))
+            }
+            (Given::Bool(b), Type::Bool) => (Value::bool(*b), ConstantValue::Bool(*b)),
+            (Given::Str(text), Type::Str) => {
+                (Value::str(text), ConstantValue::String(text.as_str().into()))
+            }
+            (Given::Int(i), _) if any => (Value::int(*i), ConstantValue::Int(*i)),
+            (Given::Float(f), _) if any => (Value::float(*f), ConstantValue::Float(*f)),
+            (Given::Bool(b), _) if any => (Value::bool(*b), ConstantValue::Bool(*b)),
+            _ => return Ok(None),
+        };
+        let name = self.fresh(path);
+        self.inputs.push(match &constant {
+            ConstantValue::None => Argument::None,
+            ConstantValue::Int(i) => Argument::Int(*i),
+            ConstantValue::Float(f) => Argument::Float(*f),
+            ConstantValue::Bool(b) => Argument::Bool(*b),
+            ConstantValue::String(text) => Argument::String(text.clone()),
+        });
+        self.specs.push(InputSpec::Constant { name, value: constant });
+        Ok(Some(value))
+    }
+
+    fn tensor_input(&mut self, path: &str, dtype: DType, sizes: &[Size]) -> Step<Value> {
+        let mut dims = Vec::with_capacity(sizes.len());
+        for size in sizes {
+            dims.push(match size {
+                Size::Known(n) => {
+                    Expr::int(i64::try_from(*n).map_err(|_| {
+                        Problem::Unsupported("a size of more than 63 bits".to_owned())
+                    })?)
+                }
+                Size::Named(name) => {
+                    let symbol = Expr::symbol(name);
+                    self.facts.constraints.constrain(&symbol, Range::at_least(1));
+                    symbol
+                }
+            });
+        }
+        let mut strides = Vec::with_capacity(dims.len());
+        let mut stride = Expr::ONE;
+        for dim in dims.iter().rev() {
+            strides.push(stride.clone());
+            stride = stride * dim;
+        }
+        strides.reverse();
+        let name: Name = self.fresh(path);
+        let meta = TensorMeta {
+            dtype,
+            sizes: dims,
+            strides,
+            storage_offset: Expr::ZERO,
+            requires_grad: false,
+            device: Device { kind: "cpu".into(), index: None },
+            layout: Layout::Strided,
+        };
+        self.facts.values.insert(name.clone(), meta.into());
+        self.roots.insert(name.clone(), name.clone());
+        self.inputs.push(Argument::Tensor(name.clone()));
+        self.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
+        Ok(Value::Tensor(name))
+    }
+}
+
+/// The type of the numbers that a tensor of this element type holds.
+fn kind_of(dtype: DType) -> Type {
+    match dtype {
+        DType::Bool => Type::Bool,
+        _ if dtype.is_float() => Type::Float,
+        _ => Type::Int,
+    }
+}

@@ -1,0 +1,69 @@
+//! Splits into parts whose number only the code tells: `a, b, c = torch.chunk(x, n)`.
+
+use super::{Interp, Step, fits::Bound};
+use crate::{
+    schema::{Schema, Type},
+    syntax::{Expr, ExprKind},
+    value::Value,
+};
+use pt2onnx_symbolic::Expr as Sym;
+
+/// How many parts an assignment takes its value apart into, if the value is a call.
+pub(super) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
+    match (&target.kind, &value.kind) {
+        (ExprKind::Tuple(targets), ExprKind::Call(_)) => Some(targets.len()),
+        _ => None,
+    }
+}
+
+impl Interp<'_> {
+    /// The parts of a split as slices; `None` for other operators. The assignment says how many there are, and PyTorch raises if there
+    /// are more or fewer; a chunk is taken to have as many as it asks for, with a warning.
+    pub(super) fn parts(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
+        let unpacked = self.unpacked.take();
+        let given = |name: &str| {
+            let at = schema.params.iter().position(|param| param.name == name)?;
+            bound.get(at)?.clone()
+        };
+        let Some(tensor @ Value::Tensor(name)) = &given("self") else {
+            return Ok(None);
+        };
+        let dim = given("dim").and_then(|dim| dim.as_int()).unwrap_or(0);
+        let sizes = &self.meta(name)?.sizes;
+        let rank = i64::try_from(sizes.len()).unwrap_or(0);
+        let axis = usize::try_from(if dim < 0 { dim + rank } else { dim }).unwrap_or(usize::MAX);
+        let Some(size) = sizes.get(axis).cloned() else {
+            return Ok(None);
+        };
+        let (step, count) = match (&*schema.name, given("chunks"), given("split_size"), unpacked) {
+            ("chunk", Some(Value::Int(chunks)), _, Some(count)) => (size.ceil_div(&chunks), count),
+            ("split", _, Some(Value::Int(step)), Some(count)) => (step, count),
+            ("chunk", Some(Value::Int(chunks)), _, None) => {
+                let Some(count) = chunks.as_int().and_then(|c| usize::try_from(c).ok()) else {
+                    return Ok(None);
+                };
+                let site = self.site();
+                self.warnings.push(format!("{site}: `{size}` is taken to give {count} parts"));
+                self.steps(count)?;
+                (size.ceil_div(&chunks), count)
+            }
+            _ => return Ok(None),
+        };
+        let mut parts = Vec::with_capacity(count);
+        for at in 0..count {
+            let at = i64::try_from(at).unwrap_or(i64::MAX);
+            let last = usize::try_from(at + 1) == Ok(count);
+            let end = if last { size.clone() } else { &step * Sym::int(at + 1) };
+            let start = &step * Sym::int(at);
+            let args = vec![
+                tensor.clone(),
+                Value::int(dim),
+                Value::Int(start),
+                Value::Int(end),
+                Value::int(1),
+            ];
+            parts.push(self.operator("aten", "slice", args, Vec::new())?);
+        }
+        self.list(parts, Some(Type::Tensor)).map(Some)
+    }
+}

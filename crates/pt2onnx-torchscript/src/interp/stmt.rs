@@ -1,0 +1,225 @@
+//! Statements.
+
+use super::{Env, Flow, Interp, Step, expected, parts, repeat::Test, unsupported};
+use crate::{
+    archive::FunctionDef,
+    error::Problem,
+    schema::Type,
+    syntax::{Expr, ExprKind, Stmt, StmtKind},
+    value::{Callee, Item, Value},
+};
+
+/// The most times that a loop is unrolled.
+const MAX_TRIPS: usize = 100_000;
+
+impl Interp<'_> {
+    pub(super) fn block(&mut self, body: &[Stmt], env: &mut Env) -> Step<Flow> {
+        for stmt in body {
+            self.step()?;
+            if let Flow::Return(value) = self.stmt(stmt, env)? {
+                return Ok(Flow::Return(value));
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, env: &mut Env) -> Step<Flow> {
+        self.set_at(stmt.at);
+        match &stmt.kind {
+            StmtKind::Assign { target, ty, value } => {
+                self.unpacked = parts::unpacked(target, value);
+                let value = self.eval(value, env)?;
+                self.unpacked = None;
+                let value = match ty {
+                    Some(ty) => self.annotate(&Type::of(ty), value)?,
+                    None => value,
+                };
+                self.assign(target, value, env)?;
+            }
+            StmtKind::Expr(expr) => {
+                self.eval(expr, env)?;
+            }
+            StmtKind::If { test, then, other } => {
+                let test = self.eval(test, env)?;
+                self.set_at(stmt.at);
+                let branch = match self.truth(&test)? {
+                    Some(true) => then,
+                    Some(false) => other,
+                    None => match (only_raises(then), only_raises(other)) {
+                        (true, false) => other,
+                        (false, true) => then,
+                        _ => return self.undecided(&test, then, other, env),
+                    },
+                };
+                return self.deeper(|interp| interp.block(branch, env));
+            }
+            StmtKind::For { target, iter, body } => return self.for_loop(target, iter, body, env),
+            StmtKind::While { test, body } => return self.while_loop(test, body, env),
+            StmtKind::With { context, target, body } => {
+                return self.with(context, target.as_ref(), body, env);
+            }
+            StmtKind::Def(function) => {
+                let file = self.frames.last().map_or(0, |frame| frame.file);
+                let seen = env.iter().filter(|(_, value)| !matches!(value, Value::Callee(_)));
+                let seen = seen.map(|(name, value)| (name.clone(), value.clone())).collect();
+                let def = FunctionDef { file, function: function.clone() };
+                env.insert(function.name.clone(), Value::callee(Callee::Closure(def, seen)));
+            }
+            StmtKind::Return(value) => {
+                let value = match value {
+                    Some(value) => self.eval(value, env)?,
+                    None => Value::None,
+                };
+                return Ok(Flow::Return(value));
+            }
+            StmtKind::Pass => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    fn for_loop(&mut self, target: &Expr, iter: &Expr, body: &[Stmt], env: &mut Env) -> Step<Flow> {
+        let items = match &iter.kind {
+            ExprKind::Call(call) if matches!(&call.callee.kind, ExprKind::Name(n) if n == "range") =>
+            {
+                let args =
+                    call.args.iter().map(|arg| self.eval(arg, env)).collect::<Step<Vec<_>>>()?;
+                let known = args.iter().all(|arg| arg.as_int().is_some());
+                if let ([end], ExprKind::Name(name), false) = (args.as_slice(), &target.kind, known)
+                {
+                    let test = Test::Range(name.clone(), Value::int(0), end.clone());
+                    return self.repeat(&test, body, env);
+                }
+                self.range(&args)?
+            }
+            _ => {
+                let value = self.eval(iter, env)?;
+                match self.sequence(&value) {
+                    Some(items) => items,
+                    None => return expected("a list or range", &value),
+                }
+            }
+        };
+        for item in items {
+            self.step()?;
+            self.assign(target, item, env)?;
+            if let Flow::Return(value) = self.deeper(|interp| interp.block(body, env))? {
+                return Ok(Flow::Return(value));
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    pub(super) fn range(&mut self, args: &[Value]) -> Step<Vec<Value>> {
+        let known = args.iter().map(Value::as_int).collect::<Option<Vec<i64>>>();
+        let (start, end, step) = match known.as_deref() {
+            Some(&[end]) => (0, end, 1),
+            Some(&[start, end]) => (start, end, 1),
+            Some(&[start, end, step]) if step != 0 => (start, end, step),
+            _ => {
+                return Err(Problem::Loop(
+                    "how often it runs is not known, which is not supported yet".to_owned(),
+                ));
+            }
+        };
+        let mut items = Vec::new();
+        let mut at = start;
+        while (step > 0 && at < end) || (step < 0 && at > end) {
+            if items.len() >= MAX_TRIPS {
+                return unsupported(format!("a loop that runs more than {MAX_TRIPS} times"));
+            }
+            items.push(Value::int(at));
+            at = at.saturating_add(step);
+        }
+        self.steps(items.len())?;
+        Ok(items)
+    }
+
+    fn while_loop(&mut self, test: &Expr, body: &[Stmt], env: &mut Env) -> Step<Flow> {
+        for _ in 0..MAX_TRIPS {
+            let condition = self.eval(test, env)?;
+            match self.truth(&condition)? {
+                Some(true) => {}
+                Some(false) => return Ok(Flow::Next),
+                None => return self.repeat(&Test::While(test), body, env),
+            }
+            if let Flow::Return(value) = self.deeper(|interp| interp.block(body, env))? {
+                return Ok(Flow::Return(value));
+            }
+        }
+        unsupported(format!("a loop that runs more than {MAX_TRIPS} times"))
+    }
+
+    fn with(
+        &mut self,
+        context: &Expr,
+        target: Option<&Expr>,
+        body: &[Stmt],
+        env: &mut Env,
+    ) -> Step<Flow> {
+        let manager = self.eval(context, env)?;
+        let entered = match self.has_method(&manager, "__enter__") {
+            true => self.method(&manager, "__enter__", Vec::new(), Vec::new())?,
+            false => Value::None,
+        };
+        if let Some(target) = target {
+            self.assign(target, entered, env)?;
+        }
+        let flow = self.deeper(|interp| interp.block(body, env))?;
+        if self.has_method(&manager, "__exit__") {
+            let args = vec![Value::None, Value::None, Value::None];
+            self.method(&manager, "__exit__", args, Vec::new())?;
+        }
+        Ok(flow)
+    }
+
+    fn assign(&mut self, target: &Expr, value: Value, env: &mut Env) -> Step<()> {
+        match &target.kind {
+            ExprKind::Name(name) => {
+                env.insert(name.clone(), value);
+                Ok(())
+            }
+            ExprKind::Tuple(targets) | ExprKind::List(targets) => {
+                let Some(items) = self.sequence(&value) else {
+                    return expected("a tuple or list", &value);
+                };
+                if items.len() != targets.len() {
+                    let text = format!("ValueError: {} values for {}", items.len(), targets.len());
+                    return Err(Problem::Raises(text));
+                }
+                for (target, item) in targets.iter().zip(items) {
+                    self.assign(target, item, env)?;
+                }
+                Ok(())
+            }
+            ExprKind::Attr(base, name) => match self.eval(base, env)? {
+                Value::Object(object) => {
+                    self.elements = self.elements.saturating_add(1);
+                    if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(object.0) {
+                        attributes.insert(name.clone(), value);
+                    }
+                    Ok(())
+                }
+                other => expected("an object", &other),
+            },
+            ExprKind::Index(base, index) => {
+                let (base, index) = (self.eval(base, env)?, self.eval(index, env)?);
+                self.set_item(&base, &index, value)
+            }
+            _ => unsupported("this assignment"),
+        }
+    }
+}
+
+/// Whether a branch does nothing but raise.
+fn only_raises(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Expr(expr) => match &expr.kind {
+            ExprKind::Call(call) => {
+                call.callee.dotted().is_some_and(|name| name == "ops.prim.RaiseException")
+            }
+            _ => false,
+        },
+        StmtKind::If { then, other, .. } => only_raises(then) && only_raises(other),
+        _ => false,
+    })
+}

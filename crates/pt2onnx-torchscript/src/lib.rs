@@ -1,0 +1,15 @@
+//! TorchScript archives: what `torch.jit.save` writes, flattened into programs of ATen calls.
+//!
+//! Above `fx`, and without knowledge of ONNX. Nothing in a file is executed: the interpreter runs over types, with budgets.
+
+mod archive;
+mod error;
+mod interp;
+pub mod schema;
+pub mod syntax;
+pub mod types;
+mod value;
+
+pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
+pub use error::{Error, NotTorchScript, Problem, Result, Site};
+pub use interp::{Flat, Given, Size, flatten, parameters};

@@ -1,0 +1,152 @@
+//! Parsed code. Every part knows the byte at which it starts, for messages and debug information.
+
+use pt2onnx_fx::Name;
+use std::sync::Arc;
+
+/// A file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct File {
+    /// Classes in order.
+    pub classes: Vec<Class>,
+    /// Functions outside of classes, in order.
+    pub functions: Vec<Arc<Function>>,
+}
+
+/// A class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Its name.
+    pub name: Name,
+    /// `Module`, `NamedTuple`, `Interface`, `ModuleInterface`, `Enum`; none of an ordinary class.
+    pub base: Option<Name>,
+    /// Its methods.
+    pub methods: Vec<Arc<Function>>,
+    /// Attributes with their types, and constants with their values.
+    pub attributes: Vec<(Name, Expr, Option<Expr>)>,
+    /// Values without a type: members of an Enum, `__parameters__`.
+    pub values: Vec<(Name, Expr)>,
+}
+
+/// A function or method.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name.
+    pub name: Name,
+    /// Its parameters; that of a method has `self` first.
+    pub params: Vec<Param>,
+    /// The type of what it returns.
+    pub returns: Option<Expr>,
+    /// What it does.
+    pub body: Vec<Stmt>,
+    /// Where it starts.
+    pub at: u32,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: Name,
+    /// Its type; Tensor if there is none.
+    pub ty: Option<Expr>,
+    /// Its value if it is not given.
+    pub default: Option<Expr>,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// Where it starts.
+    pub at: u32,
+    /// What it is.
+    pub kind: StmtKind,
+}
+
+/// The kinds of statements.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum StmtKind {
+    Assign { target: Expr, ty: Option<Expr>, value: Expr },
+    Expr(Expr),
+    If { test: Expr, then: Vec<Stmt>, other: Vec<Stmt> },
+    For { target: Expr, iter: Expr, body: Vec<Stmt> },
+    While { test: Expr, body: Vec<Stmt> },
+    With { context: Expr, target: Option<Expr>, body: Vec<Stmt> },
+    Def(Arc<Function>),
+    Return(Option<Expr>),
+    Pass,
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// Where it starts.
+    pub at: u32,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// The kinds of expressions.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum ExprKind {
+    Name(Name),
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// `2.5j`.
+    Imaginary(f64),
+    Str(Arc<str>),
+    Neg(Box<Expr>),
+    Attr(Box<Expr>, Name),
+    Index(Box<Expr>, Box<Expr>),
+    Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
+    Call(Box<Call>),
+    Tuple(Vec<Expr>),
+    List(Vec<Expr>),
+    Dict(Vec<(Expr, Expr)>),
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub struct Call {
+    pub callee: Expr,
+    pub args: Vec<Expr>,
+    pub kwargs: Vec<(Name, Expr)>,
+}
+
+impl Expr {
+    /// `a.b.c` as a text, if it is a name or attributes of one.
+    pub fn dotted(&self) -> Option<String> {
+        match &self.kind {
+            ExprKind::Name(name) => Some(name.to_string()),
+            ExprKind::Attr(base, name) => Some(format!("{}.{name}", base.dotted()?)),
+            _ => None,
+        }
+    }
+}
+
+impl Class {
+    /// The method of this name.
+    pub fn method(&self, name: &str) -> Option<&Arc<Function>> {
+        self.methods.iter().find(|m| &*m.name == name)
+    }
+
+    /// The strings of a list such as `__parameters__`.
+    pub fn names(&self, list: &str) -> Vec<&str> {
+        let value = self.values.iter().find(|(name, _)| &**name == list);
+        let items = match value.map(|(_, e)| &e.kind) {
+            Some(ExprKind::List(items) | ExprKind::Tuple(items)) => items.as_slice(),
+            _ => &[],
+        };
+        items
+            .iter()
+            .filter_map(|item| match &item.kind {
+                ExprKind::Str(text) => Some(&**text),
+                _ => None,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,485 @@
+//! Tokens to code, by recursive descent with a limit.
+
+use super::{
+    SyntaxError,
+    ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind},
+    lexer::{Token, tokens},
+    line_of,
+};
+use pt2onnx_fx::Name;
+use std::sync::Arc;
+
+/// How deeply expressions and blocks may nest.
+const MAX_DEPTH: usize = 100;
+
+type Parse<T> = Result<T, SyntaxError>;
+
+/// Parses a file.
+///
+/// # Errors
+/// The text is not in the language, or nests too deeply.
+pub fn parse(text: &str) -> Parse<File> {
+    let mut parser = Parser { text, tokens: tokens(text)?, next: 0, depth: 0 };
+    let mut file = File::default();
+    while *parser.peek() != Token::End {
+        match parser.word() {
+            Some("class") => file.classes.push(parser.class()?),
+            Some("def") => file.functions.push(Arc::new(parser.function()?)),
+            _ => parser.other_line()?,
+        }
+    }
+    Ok(file)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, u32)>,
+    next: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> &Token {
+        self.tokens.get(self.next).map_or(&Token::End, |(token, _)| token)
+    }
+
+    fn at(&self) -> u32 {
+        self.tokens.get(self.next).or(self.tokens.last()).map_or(0, |&(_, at)| at)
+    }
+
+    fn advance(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.next += 1;
+        token
+    }
+
+    fn error<T>(&self, what: impl Into<String>) -> Parse<T> {
+        Err(SyntaxError { line: line_of(self.text, self.at()), what: what.into() })
+    }
+
+    /// The next token, if it is a name or word.
+    fn word(&self) -> Option<&str> {
+        match self.peek() {
+            Token::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn is(&self, sign: char) -> bool {
+        *self.peek() == Token::Sign(sign)
+    }
+
+    fn accept(&mut self, sign: char) -> bool {
+        let found = self.is(sign);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = self.word() == Some(word);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, sign: char) -> Parse<()> {
+        match self.accept(sign) {
+            true => Ok(()),
+            false => self.error(format!("expected `{sign}`")),
+        }
+    }
+
+    fn expect_token(&mut self, token: &Token, what: &str) -> Parse<()> {
+        if self.peek() != token {
+            return self.error(format!("expected {what}"));
+        }
+        self.next += 1;
+        Ok(())
+    }
+
+    fn name(&mut self) -> Parse<Name> {
+        match self.peek() {
+            Token::Name(name) => {
+                let name = Name::from(&**name);
+                self.next += 1;
+                Ok(name)
+            }
+            _ => self.error("expected a name"),
+        }
+    }
+
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MAX_DEPTH {
+            return self.error("nested too deeply");
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    /// `import ...`, `op_version_set = 1`: they say nothing that is needed.
+    fn other_line(&mut self) -> Parse<()> {
+        if !matches!(self.peek(), Token::Name(_)) {
+            return self.error("expected a class or a function");
+        }
+        while !matches!(self.peek(), Token::Newline | Token::End) {
+            self.next += 1;
+        }
+        self.expect_token(&Token::Newline, "the end of the line")
+    }
+
+    /// A colon and the indented lines after it, or what stands on the same line.
+    fn block<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        self.expect(':')?;
+        self.expect_token(&Token::Newline, "the end of the line")?;
+        if *self.peek() != Token::Indent {
+            return Ok(Vec::new());
+        }
+        self.next += 1;
+        self.deeper(|parser| {
+            let mut items = Vec::new();
+            while *parser.peek() != Token::Dedent {
+                items.push(item(parser)?);
+            }
+            parser.next += 1;
+            Ok(items)
+        })
+    }
+
+    fn class(&mut self) -> Parse<Class> {
+        self.next += 1;
+        let name = self.name()?;
+        let mut base = None;
+        if self.accept('(') {
+            base = Some(self.name()?);
+            self.expect(')')?;
+        }
+        let (methods, attributes, values) = Default::default();
+        let mut class = Class { name, base, methods, attributes, values };
+        self.block(|parser| parser.class_item(&mut class))?;
+        Ok(class)
+    }
+
+    fn class_item(&mut self, class: &mut Class) -> Parse<()> {
+        if self.word() == Some("def") {
+            class.methods.push(Arc::new(self.function()?));
+            return Ok(());
+        }
+        if !self.accept_word("pass") {
+            let target = self.expression()?;
+            if self.accept(':') {
+                let ty = self.expression()?;
+                let value = if self.accept('=') { Some(self.expressions()?) } else { None };
+                let ExprKind::Name(name) = target.kind else {
+                    return self.error("expected the name of an attribute");
+                };
+                class.attributes.push((name, ty, value));
+            } else {
+                self.expect('=')?;
+                let value = self.expressions()?;
+                match target.kind {
+                    ExprKind::Name(name) => class.values.push((name, value)),
+                    // `__annotations__["0"] = T`: the name is not one of Python's.
+                    ExprKind::Index(_, index) => match index.kind {
+                        ExprKind::Str(name) => {
+                            class.attributes.push(((&*name).into(), value, None))
+                        }
+                        _ => return self.error("expected a string"),
+                    },
+                    _ => return self.error("expected the name of an attribute"),
+                }
+            }
+        }
+        self.expect_token(&Token::Newline, "the end of the line")
+    }
+
+    fn function(&mut self) -> Parse<Function> {
+        let at = self.at();
+        self.next += 1;
+        let name = self.name()?;
+        self.expect('(')?;
+        let mut params = Vec::new();
+        while !self.accept(')') {
+            if !self.accept('*') {
+                let name = self.name()?;
+                let ty = if self.accept(':') { Some(self.expression()?) } else { None };
+                let default = if self.accept('=') { Some(self.expression()?) } else { None };
+                params.push(Param { name, ty, default });
+            }
+            if !self.is(')') {
+                self.expect(',')?;
+            }
+        }
+        let returns = if self.accept('>') { Some(self.expression()?) } else { None };
+        let body = self.block(Self::statement)?;
+        Ok(Function { name, params, returns, body, at })
+    }
+
+    fn statement(&mut self) -> Parse<Stmt> {
+        let at = self.at();
+        let kind = match self.word() {
+            Some("if") => self.condition()?,
+            Some("for") => {
+                self.next += 1;
+                let target = self.expression()?;
+                if !self.accept_word("in") {
+                    return self.error("expected `in`");
+                }
+                let iter = self.expression()?;
+                StmtKind::For { target, iter, body: self.block(Self::statement)? }
+            }
+            Some("while") => {
+                self.next += 1;
+                let test = self.expression()?;
+                StmtKind::While { test, body: self.block(Self::statement)? }
+            }
+            Some("with") => {
+                self.next += 1;
+                let context = self.expression()?;
+                let target = if self.accept_word("as") { Some(self.expression()?) } else { None };
+                StmtKind::With { context, target, body: self.block(Self::statement)? }
+            }
+            Some("def") => StmtKind::Def(Arc::new(self.function()?)),
+            _ => {
+                let kind = self.simple()?;
+                self.expect_token(&Token::Newline, "the end of the line")?;
+                kind
+            }
+        };
+        Ok(Stmt { at, kind })
+    }
+
+    fn condition(&mut self) -> Parse<StmtKind> {
+        self.next += 1;
+        let test = self.expression()?;
+        let then = self.block(Self::statement)?;
+        let at = self.at();
+        let other = if self.word() == Some("elif") {
+            let kind = self.deeper(Self::condition)?;
+            vec![Stmt { at, kind }]
+        } else if self.accept_word("else") {
+            self.block(Self::statement)?
+        } else {
+            Vec::new()
+        };
+        Ok(StmtKind::If { test, then, other })
+    }
+
+    /// A statement of one line.
+    fn simple(&mut self) -> Parse<StmtKind> {
+        if self.accept_word("pass") {
+            return Ok(StmtKind::Pass);
+        }
+        if self.accept_word("return") {
+            let nothing = *self.peek() == Token::Newline;
+            return Ok(StmtKind::Return(if nothing { None } else { Some(self.expressions()?) }));
+        }
+        let target = self.expressions()?;
+        if self.accept(':') {
+            let ty = self.expression()?;
+            self.expect('=')?;
+            return Ok(StmtKind::Assign { target, ty: Some(ty), value: self.expressions()? });
+        }
+        if self.accept('=') {
+            return Ok(StmtKind::Assign { target, ty: None, value: self.expressions()? });
+        }
+        Ok(StmtKind::Expr(target))
+    }
+
+    /// One expression, or a tuple without parentheses.
+    fn expressions(&mut self) -> Parse<Expr> {
+        let at = self.at();
+        let first = self.expression()?;
+        if !self.is(',') {
+            return Ok(first);
+        }
+        let mut items = vec![first];
+        while self.accept(',') {
+            if matches!(self.peek(), Token::Newline | Token::Sign('=')) {
+                break;
+            }
+            items.push(self.expression()?);
+        }
+        Ok(Expr { at, kind: ExprKind::Tuple(items) })
+    }
+
+    fn expression(&mut self) -> Parse<Expr> {
+        self.deeper(|parser| {
+            let at = parser.at();
+            if parser.accept('-') {
+                let value = parser.expression()?;
+                return Ok(Expr { at, kind: ExprKind::Neg(Box::new(value)) });
+            }
+            let atom = parser.atom()?;
+            parser.suffixes(atom)
+        })
+    }
+
+    fn atom(&mut self) -> Parse<Expr> {
+        let at = self.at();
+        let kind = match self.advance() {
+            Token::Name(name) => match &*name {
+                "None" => ExprKind::None,
+                "True" => ExprKind::Bool(true),
+                "False" => ExprKind::Bool(false),
+                _ => ExprKind::Name((&*name).into()),
+            },
+            Token::Int(value) => ExprKind::Int(value),
+            Token::Float(value) => ExprKind::Float(value),
+            Token::Imaginary(value) => ExprKind::Imaginary(value),
+            Token::Str(mut text) => {
+                while let Token::Str(more) = self.peek() {
+                    text = format!("{text}{more}").into();
+                    self.next += 1;
+                }
+                ExprKind::Str(text)
+            }
+            Token::Sign('(') => {
+                let (mut items, comma) = self.items(')')?;
+                match (items.len(), comma) {
+                    (1, false) => return items.pop().map_or_else(|| self.error("empty"), Ok),
+                    _ => ExprKind::Tuple(items),
+                }
+            }
+            Token::Sign('[') => ExprKind::List(self.items(']')?.0),
+            Token::Sign('{') => ExprKind::Dict(self.entries()?),
+            _ => {
+                self.next -= 1;
+                return self.error("expected an expression");
+            }
+        };
+        Ok(Expr { at, kind })
+    }
+
+    /// Items up to a closing bracket, and whether there was a comma.
+    fn items(&mut self, close: char) -> Parse<(Vec<Expr>, bool)> {
+        let (mut items, mut comma) = (Vec::new(), false);
+        while !self.accept(close) {
+            items.push(self.expression()?);
+            if !self.is(close) {
+                self.expect(',')?;
+                comma = true;
+            }
+        }
+        Ok((items, comma))
+    }
+
+    fn entries(&mut self) -> Parse<Vec<(Expr, Expr)>> {
+        let mut entries = Vec::new();
+        while !self.accept('}') {
+            let key = self.expression()?;
+            self.expect(':')?;
+            entries.push((key, self.expression()?));
+            if !self.is('}') {
+                self.expect(',')?;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Attributes, indices and calls after an expression.
+    fn suffixes(&mut self, mut base: Expr) -> Parse<Expr> {
+        for _ in 0..MAX_DEPTH {
+            let at = base.at;
+            let kind = if self.accept('.') {
+                ExprKind::Attr(Box::new(base), self.name()?)
+            } else if self.accept('(') {
+                self.call(base)?
+            } else if self.accept('[') {
+                self.index(base)?
+            } else {
+                return Ok(base);
+            };
+            base = Expr { at, kind };
+        }
+        self.error("nested too deeply")
+    }
+
+    fn call(&mut self, callee: Expr) -> Parse<ExprKind> {
+        let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+        while !self.accept(')') {
+            let value = self.expression()?;
+            match value.kind {
+                ExprKind::Name(name) if self.accept('=') => kwargs.push((name, self.expression()?)),
+                _ => args.push(value),
+            }
+            if !self.is(')') {
+                self.expect(',')?;
+            }
+        }
+        Ok(ExprKind::Call(Box::new(Call { callee, args, kwargs })))
+    }
+
+    fn index(&mut self, base: Expr) -> Parse<ExprKind> {
+        let base = Box::new(base);
+        if self.accept(':') {
+            let end = if self.is(']') { None } else { Some(Box::new(self.expression()?)) };
+            self.expect(']')?;
+            return Ok(ExprKind::Slice(base, None, end));
+        }
+        let at = self.at();
+        let first = self.expression()?;
+        if self.accept(':') {
+            let end = if self.is(']') { None } else { Some(Box::new(self.expression()?)) };
+            self.expect(']')?;
+            return Ok(ExprKind::Slice(base, Some(Box::new(first)), end));
+        }
+        if self.accept(']') {
+            return Ok(ExprKind::Index(base, Box::new(first)));
+        }
+        // `Dict[str, Tensor]`.
+        self.expect(',')?;
+        let mut items = vec![first];
+        items.append(&mut self.items(']')?.0);
+        Ok(ExprKind::Index(base, Box::new(Expr { at, kind: ExprKind::Tuple(items) })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> (u32, String) {
+        let error = parse(text).unwrap_err();
+        (error.line, error.what)
+    }
+
+    #[test]
+    fn classes_functions_and_statements() {
+        let text = "op_version_set = 1\nclass M(Module):\n  __parameters__ = [\"w\", ]\n  w : Tensor\n  n : Final[int] = 3\n  \
+            __annotations__[\"0\"] = __torch__.A\n  def forward(self: __torch__.M,\n      x: Tensor,\n      k: int=-1) -> Tuple[Tensor, int]:\n    \
+            a, b, = torch.f(x, [1, 2], alpha=1.), x\n    c: List[int] = []\n    if torch.gt(k, 0):\n      pass\n    else:\n      a = b\n    \
+            for i in range(3):\n      self.w = a[0]\n    while True:\n      pass\n    return (a[1:], {\"s\\'\": 1e-5})\ndef f() -> NoneType:\n  return None\n";
+        let file = parse(text).unwrap();
+        let class = &file.classes[0];
+        assert_eq!(class.names("__parameters__"), ["w"]);
+        assert_eq!(class.attributes.iter().map(|a| &*a.0).collect::<Vec<_>>(), ["w", "n", "0"]);
+        let forward = class.method("forward").unwrap();
+        assert_eq!((forward.params.len(), forward.body.len()), (3, 6));
+        let StmtKind::Assign { target, value, .. } = &forward.body[0].kind else { panic!() };
+        assert!(matches!(&target.kind, ExprKind::Tuple(items) if items.len() == 2));
+        assert!(matches!(&value.kind, ExprKind::Tuple(items) if items.len() == 2));
+        assert_eq!(file.functions[0].name, "f");
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, expected) in [
+            ("class M(:\n", (1, "expected a name".to_owned())),
+            ("def f():\n  x = \n", (2, "expected an expression".to_owned())),
+            ("def f():\n  x = 1 + 2\n", (2, "a character that is not known here".to_owned())),
+            ("def f():\n  x = 'a\n", (3, "a string without end".to_owned())),
+            (
+                "def f():\n    x = 1\n  y = 2\n",
+                (3, "the indentation fits no line before".to_owned()),
+            ),
+            ("def f():\n  return (1\n", (3, "expected `,`".to_owned())),
+        ] {
+            assert_eq!(error(text), expected, "{text}");
+        }
+        for open in ["(", "[", "-", "f(", "a["] {
+            let text = format!("def f():\n  return {}", open.repeat(10_000));
+            assert_eq!(error(&text), (2, "nested too deeply".to_owned()), "{open}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the interpreter must be told of each operator: the types of its results. `aten` tells it.
+
+use pt2onnx_fx::{Name, Node, ValueMeta, Values};
+use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashMap;
+
+/// Tells the types of the results of operators. The interpreter runs in a thread of its own, which has a large stack.
+pub trait Types: Send {
+    /// The results of a call, in the order of its schema's returns.
+    ///
+    /// `node` calls an operator of the dispatcher (`aten.add.Tensor`) with arguments by the names of its schema; those with their
+    /// default value are absent. Known integers are [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
+    /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`. `node.outputs` is empty: the interpreter names the results when it knows how many
+    /// there are. What the node reads is in `facts` by name.
+    ///
+    /// Calls are in the order of execution, and each names values that were inputs or results before. A name is never used twice, also
+    /// not in bodies, so that an implementation may keep what it knows of a value by its name. It need not, as `facts` has all that
+    /// can be known.
+    ///
+    /// Nodes that write (`add_`) return the tensor that they write into, with the type that it has then. Higher-order ops are never
+    /// asked for, because their results are those of their bodies.
+    ///
+    /// # Errors
+    /// The types are not known; a guess is never an answer. The text ends the sentence "`aten.foo.default` (model.py:12): ...".
+    fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String>;
+}
+
+/// A result of an operator.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// A tensor or a number.
+    One(Typed),
+    /// A list of tensors: `split`, `unbind`.
+    List(Vec<Typed>),
+    /// An optional tensor that is None.
+    None,
+}
+
+/// The type of a value, and its elements where they are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Typed {
+    /// The type.
+    pub meta: ValueMeta,
+    /// The elements. `None` says that they are not known; the interpreter then computes those of arithmetic on sizes itself.
+    pub contents: Option<Contents>,
+}
+
+impl From<ValueMeta> for Typed {
+    fn from(meta: ValueMeta) -> Self {
+        Self { meta, contents: None }
+    }
+}
+
+/// Known elements of a tensor.
+#[derive(Clone, Debug)]
+pub enum Contents {
+    /// All elements are known. Only small tensors have these, see [`MAX_CONTENTS`].
+    Exact(Tensor),
+    /// The elements of a tensor of rank 0 or 1, as expressions over sizes. Truth values are 0 and 1, or relations.
+    Exprs(Vec<Expr>),
+}
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exprs(a), Self::Exprs(b)) => a == b,
+            (Self::Exact(a), Self::Exact(b)) => {
+                (a.dtype(), a.shape()) == (b.dtype(), b.shape()) && a.to_bytes() == b.to_bytes()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Contents of more elements than these are forgotten.
+pub const MAX_CONTENTS: usize = 4096;
+
+/// What is known of the values so far.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Types by name: of inputs, parameters, constants and results.
+    pub values: Values,
+    /// Known elements by name. A write drops those of all aliases.
+    pub contents: FxHashMap<Name, Contents>,
+    /// Ranges and relations of the symbols in sizes. Operators may add what they guarantee or demand.
+    pub constraints: Constraints,
+    /// Makes symbols for numbers that depend on data.
+    pub symbols: Symbols,
+}
+
+/// Makes symbols, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols(usize);
+
+impl Symbols {
+    /// A new symbol: for an integer that depends on data, as `nonzero` has (`u0`, `u1`, ...), or for a float (`zuf0`, ...).
+    pub fn next(&mut self, float: bool) -> Expr {
+        let prefix = if float { "zuf" } else { "u" };
+        let name = format!("{prefix}{}", self.0);
+        self.0 += 1;
+        Expr::symbol(&name)
+    }
+}

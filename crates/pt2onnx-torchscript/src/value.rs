@@ -1,0 +1,186 @@
+//! Values of the interpreter. Numbers may be symbolic; a tensor is the name of a value of the graph.
+
+use crate::{
+    archive::{ClassDef, FunctionDef},
+    schema::Type,
+};
+use indexmap::IndexMap;
+use pt2onnx_fx::{Device, Name};
+use pt2onnx_symbolic::{Expr, View};
+use std::sync::Arc;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    None,
+    /// A truth value: 0, 1 or a relation.
+    Bool(Expr),
+    Int(Expr),
+    /// A number or an expression.
+    Float(Expr),
+    Complex(f64, f64),
+    Str(Arc<str>),
+    Tensor(Name),
+    List(Ref),
+    Dict(Ref),
+    Tuple(Arc<Tuple>),
+    Object(Ref),
+    Enum(Arc<EnumMember>),
+    Device(Arc<Device>),
+    /// Functions, classes and methods are values while they are called.
+    Callee(Arc<Callee>),
+    /// What nothing may read: `uninitialized(T)`, quantised tensors, objects of C++. It says what it is.
+    Opaque(Arc<str>),
+}
+
+/// A place in the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ref(pub(crate) usize);
+
+/// A tuple; that of a NamedTuple has its class.
+#[derive(Debug)]
+pub(crate) struct Tuple {
+    pub(crate) items: Vec<Value>,
+    pub(crate) class: Option<Arc<ClassDef>>,
+    /// How deeply tuples nest in it.
+    depth: usize,
+}
+
+impl Tuple {
+    pub(crate) fn new(items: Vec<Value>, class: Option<Arc<ClassDef>>) -> Self {
+        let depth = |item: &Value| match item {
+            Value::Tuple(tuple) => tuple.depth,
+            _ => 0,
+        };
+        let depth = 1 + items.iter().map(depth).max().unwrap_or(0);
+        Self { items, class, depth }
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+/// A member of an Enum.
+#[derive(Debug)]
+pub(crate) struct EnumMember {
+    pub(crate) class: String,
+    pub(crate) name: Name,
+    pub(crate) value: Value,
+}
+
+/// What can be called, or is a part of the name of it.
+#[derive(Debug)]
+pub(crate) enum Callee {
+    /// `torch`, `ops.prim`, `__torch__.m`.
+    Namespace(String),
+    Function(FunctionDef),
+    Class(Arc<ClassDef>),
+    /// A method of an object or of a plain value.
+    Method(Value, Name),
+    /// A function of a class: `__torch__.C.f`.
+    Unbound(Arc<ClassDef>, Name),
+    /// A function within a function, with the names that it sees.
+    Closure(FunctionDef, Arc<[(Name, Value)]>),
+}
+
+/// What values refer to.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    List { items: Vec<Value>, element: Option<Type> },
+    Dict(Vec<(Value, Value)>),
+    Object { class: Arc<ClassDef>, attributes: IndexMap<Name, Value>, path: Name },
+}
+
+impl Value {
+    pub(crate) fn bool(value: bool) -> Self {
+        Self::Bool(Expr::bool(value))
+    }
+
+    pub(crate) fn int(value: i64) -> Self {
+        Self::Int(Expr::int(value))
+    }
+
+    pub(crate) fn float(value: f64) -> Self {
+        Self::Float(Expr::float(value))
+    }
+
+    pub(crate) fn str(text: &str) -> Self {
+        Self::Str(text.into())
+    }
+
+    pub(crate) fn tuple(items: Vec<Value>) -> Self {
+        Self::Tuple(Arc::new(Tuple::new(items, None)))
+    }
+
+    pub(crate) fn callee(callee: Callee) -> Self {
+        Self::Callee(Arc::new(callee))
+    }
+
+    /// The type, as messages name it.
+    pub(crate) fn kind(&self) -> &str {
+        match self {
+            Self::None => "None",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Float(_) => "float",
+            Self::Complex(..) => "complex",
+            Self::Str(_) => "str",
+            Self::Tensor(_) => "Tensor",
+            Self::List(_) => "List",
+            Self::Dict(_) => "Dict",
+            Self::Tuple(_) => "Tuple",
+            Self::Object(_) => "an object",
+            Self::Enum(_) => "an Enum",
+            Self::Device(_) => "Device",
+            Self::Callee(_) => "a function",
+            Self::Opaque(what) => what,
+        }
+    }
+
+    /// The expression of a number.
+    pub(crate) fn number(&self) -> Option<&Expr> {
+        match self {
+            Self::Bool(e) | Self::Int(e) | Self::Float(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// The value of an integer that is known.
+    pub(crate) fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(e) => e.as_int(),
+            _ => None,
+        }
+    }
+
+    /// The value of a truth value that is known.
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(e) => e.as_int().map(|i| i != 0),
+            _ => None,
+        }
+    }
+
+    /// The value of a number that is known.
+    pub(crate) fn as_f64(&self) -> Option<f64> {
+        self.number().and_then(known)
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The value of an expression that is a number.
+pub(crate) fn known(expr: &Expr) -> Option<f64> {
+    match expr.view() {
+        View::Int(i) => Some(i as f64),
+        View::Float(f) => Some(f),
+        View::Rational(n, d) => Some(n as f64 / d as f64),
+        _ => None,
+    }
+}
