@@ -30,10 +30,11 @@ _TRAINING = (
 
 
 def convert(source: str | os.PathLike[str] | bytes | bytearray | memoryview, f: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
-    """Converts an archive of ``torch.export.save``, given as a path or as bytes. Needs no PyTorch.
+    """Converts an archive of ``torch.export.save`` or ``torch.jit.save``, given as a path or as bytes. Needs no PyTorch.
 
     ``f`` is where to write the model. The options are those of docs/options.md, as keywords: ``opset=18``, ``dim={"s77": "batch"}``,
-    ``target="ort-cpu"``, ``weights="external"``, ...
+    ``target="ort-cpu"``, ``weights="external"``, ... A scripted module needs the types of its inputs:
+    ``input={"x": "float32[batch,3,224,224]"}``.
 
     Raises UnsupportedOperatorError or ConversionError, which list everything that prevents conversion; OnnxExporterError if the archive
     cannot be read or the model not be written; ValueError and TypeError for wrong options.
