@@ -11,6 +11,8 @@ use tempfile::tempdir;
 
 /// Every option, as key and TOML, and as flags.
 const ALL: &[(&str, &str, &[&str])] = &[
+    ("input", "{ x = \"none\" }", &["--input", "x=none"]),
+    ("method", "\"encode\"", &["--method", "encode"]),
     ("opset", "18", &["--opset", "18"]),
     ("ir-version", "9", &["--ir-version", "9"]),
     ("target", "\"tensorrt\"", &["--target", "tensorrt"]),

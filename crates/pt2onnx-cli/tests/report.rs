@@ -59,7 +59,7 @@ fn of_a_success() {
     assert_eq!(keys, expected);
     let at = |pointer: &str| json.pointer(pointer).unwrap().to_string();
     for (pointer, value) in [
-        ("/format", "1"),
+        ("/format", "2"),
         ("/success", "true"),
         ("/error", "null"),
         ("/failures", "[]"),
