@@ -22,7 +22,7 @@ pub enum Error {
     #[error("there is no method `{method}`; the module has {}", known.join(", "))]
     NoMethod { method: String, known: Vec<String> },
 
-    #[error("the types of the inputs are not known: {}. Give them with `--input NAME=TYPE`, as in `--input {example}`", missing.join(", "))]
+    #[error("the types of the inputs are not known: {}. Give them by the option `input`, as in `{example}`", missing.join(", "))]
     Untold { missing: Vec<String>, example: String },
 
     #[error("`--input {name}={given}` does not fit the parameter `{name}: {ty}`")]

@@ -49,5 +49,5 @@ def test_script(twice: bool) -> None:
 def test_script_without_types() -> None:
     file = io.BytesIO()
     torch.jit.save(torch.jit.script(Net()), file)
-    with pytest.raises(pt2onnx.OnnxExporterError, match="x"):
+    with pytest.raises(ValueError, match="x: Tensor"):
         pt2onnx.convert(file.getvalue())
