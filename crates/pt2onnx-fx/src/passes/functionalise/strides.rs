@@ -19,10 +19,18 @@ pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     strides
 }
 
+/// Whether the strides are recorded. Programs that were no `ExportedProgram` may have none.
+fn has_strides(meta: &TensorMeta) -> bool {
+    meta.strides.len() == meta.sizes.len()
+}
+
 /// Whether all elements follow each other in order; `None` if unknown.
 pub(super) fn is_contiguous(meta: &TensorMeta, known: &Constraints) -> Option<bool> {
     if meta.sizes.iter().any(|s| s.as_int() == Some(0)) {
         return Some(true);
+    }
+    if !has_strides(meta) {
+        return None;
     }
     let mut next = Expr::ONE;
     let mut all = Some(true);
@@ -43,7 +51,7 @@ pub(super) fn is_contiguous(meta: &TensorMeta, known: &Constraints) -> Option<bo
 
 /// Whether two tensors have the same sizes and strides.
 pub(super) fn same_layout(a: &TensorMeta, b: &TensorMeta, known: &Constraints) -> bool {
-    same(&a.sizes, &b.sizes, known) && same(&a.strides, &b.strides, known)
+    has_strides(a) && same(&a.sizes, &b.sizes, known) && same(&a.strides, &b.strides, known)
 }
 
 /// Whether the lists are equal.
@@ -104,6 +112,9 @@ pub(super) fn reshapes_in_place(
 
 /// Whether no two elements of such a tensor share memory; `false` if unknown.
 pub(super) fn no_overlap(sizes: &[Expr], strides: &[Expr]) -> bool {
+    if sizes.len() != strides.len() {
+        return false;
+    }
     let dims = sizes.iter().zip(strides);
     let dims: Option<Vec<(i64, i64)>> =
         dims.map(|(size, stride)| Some((stride.as_int()?, size.as_int()?))).collect();

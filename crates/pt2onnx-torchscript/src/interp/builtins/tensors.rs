@@ -91,7 +91,12 @@ impl Interp<'_> {
                 let bytes = self.meta(&of)?.dtype.bits() / 8;
                 return Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))));
             }
-            ("is_contiguous", [_, ..]) => return Ok(Some(Value::bool(true))),
+            // Strides are not known.
+            ("is_contiguous", [_, ..]) => {
+                let site = self.site();
+                self.warnings.push(format!("{site}: `is_contiguous` is taken to be true"));
+                return Ok(Some(Value::bool(true)));
+            }
             ("get_device", [_]) => return Ok(Some(Value::int(-1))),
             ("requires_grad_", _) => return Ok(Some(tensor.clone())),
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
