@@ -1,6 +1,7 @@
 //! Op schemas in PyTorch's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
 use pt2onnx_fx::graph::Argument;
+use pt2onnx_schemas::Type;
 use std::fmt;
 
 /// The parsed schema of an op.
@@ -10,8 +11,8 @@ pub struct Schema {
     pub name: String,
     /// Parameters in order.
     pub params: Vec<Param>,
-    /// The results' types, as they are written.
-    pub returns: Vec<String>,
+    /// The results' types.
+    pub returns: Vec<ParamType>,
 }
 
 /// A parameter.
@@ -69,64 +70,38 @@ impl fmt::Display for ParamType {
 impl Schema {
     /// Parses a schema. Returns `None` if the text is not a schema.
     pub fn parse(text: &str) -> Option<Self> {
-        let (name, rest) = text.split_once('(')?;
-        let (params, returns) = rest.rsplit_once("->")?;
-        let params = params.trim().strip_suffix(')')?;
-        let params =
-            split(params).into_iter().filter(|p| *p != "*").map(param).collect::<Option<_>>()?;
-        let returns = returns.trim();
-        let returns =
-            returns.strip_prefix('(').and_then(|r| r.strip_suffix(')')).unwrap_or(returns);
-        let returns = split(returns)
-            .into_iter()
-            .map(|r| r.split(' ').next().unwrap_or(r).to_owned())
-            .collect();
-        Some(Self { name: name.trim().to_owned(), params, returns })
+        let schema = pt2onnx_schemas::Schema::parse(text)?;
+        let params = schema.params.into_iter().map(|param| Param {
+            name: param.name.to_owned(),
+            ty: ParamType::from(param.slot.ty),
+            default: param.default.map(literal),
+            mutated: param.slot.written,
+        });
+        let name = text.split('(').next().unwrap_or_default().trim();
+        Some(Self {
+            name: name.to_owned(),
+            params: params.collect(),
+            returns: schema.returns.into_iter().map(|slot| slot.ty.into()).collect(),
+        })
     }
 }
 
-/// The parts between commas that are outside of brackets.
-fn split(text: &str) -> Vec<&str> {
-    let mut depth = 0;
-    let parts = text.split(|c| {
-        depth += i32::from(matches!(c, '(' | '[')) - i32::from(matches!(c, ')' | ']'));
-        c == ',' && depth == 0
-    });
-    parts.map(str::trim).filter(|p| !p.is_empty()).collect()
-}
-
-fn param(text: &str) -> Option<Param> {
-    let (typed, default) = match text.split_once('=') {
-        Some((typed, default)) => (typed, Some(literal(default))),
-        None => (text, None),
-    };
-    // A type can have spaces: `Tensor(a -> *)`.
-    let (ty, name) = typed.rsplit_once(' ')?;
-    let mutated = ty.contains('!');
-    // The alias annotation in `Tensor(a!)` is not part of the type.
-    let mut bare = String::new();
-    let mut depth = 0;
-    for c in ty.chars() {
-        depth += i32::from(c == '(');
-        if depth == 0 {
-            bare.push(c);
-        }
-        depth -= i32::from(c == ')');
+impl From<Type<'_>> for ParamType {
+    fn from(ty: Type<'_>) -> Self {
+        let (ty, optional) = match ty {
+            Type::Optional(inner) => (*inner, true),
+            other => (other, false),
+        };
+        let (ty, list) = match ty {
+            Type::List(element) => (*element, true),
+            other => (other, false),
+        };
+        let (ty, optional_elements) = match ty {
+            Type::Optional(element) => (*element, true),
+            other => (other, false),
+        };
+        Self { base: ty.to_string(), list, optional_elements, optional }
     }
-    let (inner, optional) = match bare.strip_suffix('?') {
-        Some(inner) => (inner, true),
-        None => (&*bare, false),
-    };
-    let (element, list) = match inner.strip_suffix(']').and_then(|i| i.rsplit_once('[')) {
-        Some((element, _)) => (element, true),
-        None => (inner, false),
-    };
-    let (base, optional_elements) = match element.strip_suffix('?') {
-        Some(base) => (base, true),
-        None => (element, false),
-    };
-    let ty = ParamType { base: base.to_owned(), list, optional_elements, optional };
-    Some(Param { name: name.to_owned(), ty, default, mutated })
 }
 
 /// A default value. The losses' `Mean` and `Sum` are numbers.

@@ -113,7 +113,7 @@ impl Registry {
         node: &Node,
         facts: &Facts,
     ) -> Lowered<Vec<Outcome>> {
-        if schema.returns.iter().any(|r| !r.starts_with("Tensor") || r.contains("[]")) {
+        if schema.returns.iter().any(|r| r.base != "Tensor" || r.list) {
             return Err(unknown());
         }
         let (mut model, graph) = self.scratch(node, schema.returns.len(), facts, &[]);
@@ -282,7 +282,7 @@ fn outcomes(
     contents: Option<Vec<Expr>>,
 ) -> Vec<Outcome> {
     let typed = |meta: TensorMeta| Typed { meta: meta.into(), contents: contents.clone() };
-    if schema.returns.len() == 1 && schema.returns[0].contains("[]") {
+    if matches!(&*schema.returns, [ty] if ty.list) {
         return vec![Outcome::List(metas.into_iter().flatten().map(typed).collect())];
     }
     let one =

@@ -34,7 +34,7 @@ pub enum Type {
 
 impl Type {
     /// The type of this name without parts.
-    pub(super) fn simple(name: &str) -> Self {
+    fn simple(name: &str) -> Self {
         match name {
             "Tensor" => Self::Tensor,
             "int" | "SymInt" => Self::Int,
@@ -93,6 +93,22 @@ impl Type {
         match self {
             Self::Optional(inner) => inner.given(),
             other => other,
+        }
+    }
+}
+
+impl From<pt2onnx_schemas::Type<'_>> for Type {
+    fn from(ty: pt2onnx_schemas::Type<'_>) -> Self {
+        use pt2onnx_schemas::Type as Text;
+        let boxed = |inner: Box<Text>| Box::new(Self::from(*inner));
+        match ty {
+            Text::Named(name) => Self::simple(name),
+            Text::List(inner) => Self::List(boxed(inner)),
+            Text::Optional(inner) => Self::Optional(boxed(inner)),
+            Text::Generic("", parts) => Self::Tuple(parts.into_iter().map(Self::from).collect()),
+            Text::Generic(name, parts) => {
+                Self::compound(name, parts.into_iter().map(Self::from).collect())
+            }
         }
     }
 }
