@@ -1,0 +1,252 @@
+//! Parses a schema's text into its parts.
+
+use std::fmt;
+
+/// The schema of an overload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schema<'a> {
+    /// `aten`.
+    pub namespace: &'a str,
+    /// `add`.
+    pub name: &'a str,
+    /// `Tensor`; empty for the default overload.
+    pub overload: &'a str,
+    /// Parameters in order.
+    pub params: Vec<Param<'a>>,
+    /// Results in order.
+    pub returns: Vec<Slot<'a>>,
+}
+
+/// A parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its type.
+    pub slot: Slot<'a>,
+    /// The text of its value if it is not given.
+    pub default: Option<&'a str>,
+    /// Whether it is given by name only.
+    pub keyword: bool,
+}
+
+/// The type of a parameter or result, and what is said of its memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot<'a> {
+    /// The type.
+    pub ty: Type<'a>,
+    /// The length of a list of a fixed length, for which one number may stand: `int[2]`.
+    pub length: Option<usize>,
+    /// The name of the memory: `a` of `Tensor(a!)`. A result with the name of a parameter may share its memory.
+    pub alias: Option<char>,
+    /// Whether the operator writes into it.
+    pub written: bool,
+}
+
+/// A type. Its text is that of schemas, without names of memory and lengths.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type<'a> {
+    /// `Tensor`, `int`, `SymInt`, `Scalar`, a type variable, ...
+    Named(&'a str),
+    /// `int[]`.
+    List(Box<Type<'a>>),
+    /// `int?`.
+    Optional(Box<Type<'a>>),
+    /// `Dict(str, t)`, and the tuple `(str, t)`, whose name is empty.
+    Generic(&'a str, Vec<Type<'a>>),
+}
+
+impl<'a> Schema<'a> {
+    /// Parses a schema such as `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`. Returns `None` if the
+    /// text is not one, or ends its parameters with `...`.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (name, rest) = text.split_once('(')?;
+        let (params, returns) = rest.rsplit_once("->")?;
+        let (params, returns) = (params.trim().strip_suffix(')')?, returns.trim());
+        let (namespace, name) = name.trim().split_once("::")?;
+        let (name, overload) = name.split_once('.').unwrap_or((name, ""));
+        let mut keyword = false;
+        let mut parsed = Vec::new();
+        for text in split(params) {
+            if text == "*" {
+                keyword = true;
+            } else {
+                parsed.push(Param { keyword, ..Param::parse(text)? });
+            }
+        }
+        let returns = match returns.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
+            Some(several) => split(several),
+            None => vec![returns],
+        };
+        // A result may have a name: `Tensor values`. The space of `Dict(str, t)` is part of the type.
+        let bare = |text: &'a str| match text.rsplit_once(' ') {
+            Some((ty, name)) if !name.contains(')') => ty,
+            _ => text,
+        };
+        let returns = returns.into_iter().map(|text| Slot::parse(bare(text)));
+        let returns = returns.collect::<Option<_>>()?;
+        Some(Self { namespace, name, overload, params: parsed, returns })
+    }
+}
+
+/// The parts between commas that are outside of brackets.
+fn split(text: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let parts = text.split(|c| {
+        depth += i32::from(matches!(c, '(' | '[')) - i32::from(matches!(c, ')' | ']'));
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|p| !p.is_empty()).collect()
+}
+
+impl<'a> Param<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (typed, default) = match text.split_once('=') {
+            Some((typed, default)) => (typed, Some(default.trim())),
+            None => (text, None),
+        };
+        // A type can have spaces: `Tensor(a -> *)`.
+        let (ty, name) = typed.rsplit_once(' ')?;
+        Some(Self { name, slot: Slot::parse(ty)?, default, keyword: false })
+    }
+}
+
+impl<'a> Slot<'a> {
+    /// Parses a base and what follows it: `(a!)`, `?`, `[]`, `[2]`, in any order.
+    fn parse(text: &'a str) -> Option<Self> {
+        let text = text.trim();
+        let (base, mut rest) = text.split_at(text.find(['(', '[', '?']).unwrap_or(text.len()));
+        let mut ty = Type::Named(base);
+        if matches!(base, "" | "Dict" | "Future" | "Await" | "RRef") {
+            let (parts, after) = bracket(rest)?;
+            let parts = split(parts).into_iter().map(|part| Some(Self::parse(part)?.ty));
+            ty = Type::Generic(base, parts.collect::<Option<_>>()?);
+            rest = after;
+        }
+        let mut slot = Self { ty, length: None, alias: None, written: false };
+        while let Some(sign) = rest.chars().next() {
+            rest = match sign {
+                '?' => {
+                    slot.ty = Type::Optional(Box::new(slot.ty));
+                    rest.get(1..)?
+                }
+                '[' => {
+                    let close = rest.find(']')?;
+                    slot.length = rest.get(1..close)?.parse().ok();
+                    slot.ty = Type::List(Box::new(slot.ty));
+                    rest.get(close + 1..)?
+                }
+                '(' => {
+                    let (alias, after) = bracket(rest)?;
+                    slot.alias = alias.chars().next();
+                    slot.written |= alias.contains('!');
+                    after
+                }
+                _ => return None,
+            }
+            .trim_start();
+        }
+        Some(slot)
+    }
+}
+
+/// What is in the parentheses at the start, and what follows them.
+fn bracket(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        if depth == 0 {
+            return Some((text.get(1..at)?, text.get(at + 1..)?));
+        }
+    }
+    None
+}
+
+impl fmt::Display for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => f.write_str(name),
+            Self::List(inner) => write!(f, "{inner}[]"),
+            Self::Optional(inner) => write!(f, "{inner}?"),
+            Self::Generic(name, parts) => {
+                let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                write!(f, "{name}({})", parts.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_of_all_kinds() {
+        let parts = |text: &str| {
+            let schema = Schema::parse(text).unwrap();
+            let slot = |slot: &Slot| {
+                let length = slot.length.map(|n| n.to_string()).unwrap_or_default();
+                let alias = slot.alias.map(|a| format!(" {a}")).unwrap_or_default();
+                format!("{}{length}{alias}{}", slot.ty, if slot.written { "!" } else { "" })
+            };
+            let params: Vec<_> = schema
+                .params
+                .iter()
+                .map(|p| {
+                    let default = p.default.map(|d| format!("={d}")).unwrap_or_default();
+                    let star = if p.keyword { "*" } else { "" };
+                    format!("{star}{}: {}{default}", p.name, slot(&p.slot))
+                })
+                .collect();
+            let returns: Vec<_> = schema.returns.iter().map(slot).collect();
+            let name = [schema.namespace, schema.name, schema.overload].join("/");
+            format!("{name} | {} | {}", params.join("; "), returns.join("; "))
+        };
+        for (text, expected) in [
+            (
+                "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+                "aten/add_/Tensor | self: Tensor a!; other: Tensor; *alpha: Scalar=1 | Tensor a!",
+            ),
+            (
+                "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[]) -> (Tensor, Tensor)",
+                "aten/max_pool2d_with_indices/ | self: Tensor; kernel_size: int[]2; stride: int[]2=[] | Tensor; Tensor",
+            ),
+            (
+                "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                "aten/index/Tensor | self: Tensor; indices: Tensor?[] | Tensor",
+            ),
+            (
+                "aten::split(Tensor(a -> *) self, SymInt split_size) -> Tensor(a)[]",
+                "aten/split/ | self: Tensor a; split_size: SymInt | Tensor[] a",
+            ),
+            (
+                "aten::Delete.Dict_str(Dict(str, t)(a!) self, str key) -> ()",
+                "aten/Delete/Dict_str | self: Dict(str, t) a!; key: str | ",
+            ),
+            (
+                "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+                "aten/sum/dim_IntList | self: Tensor; dim: int[]?1; keepdim: bool=False; *dtype: ScalarType?=None | Tensor",
+            ),
+            (
+                "aten::items.str(Dict(str, t) self) -> ((str, t)[])",
+                "aten/items/str | self: Dict(str, t) | (str, t)[]",
+            ),
+            (
+                "aten::max.dim(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+                "aten/max/dim | self: Tensor; dim: int | Tensor; Tensor",
+            ),
+        ] {
+            assert_eq!(parts(text), expected);
+        }
+        for text in ["not a schema", "aten::f(...) -> Tensor", "f(Tensor x) -> Tensor", "a::f(x)"] {
+            assert_eq!(Schema::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_schemas_can_be_parsed() {
+        let schemas = crate::LIST.lines().filter(|line| !line.starts_with('#'));
+        let wrong: Vec<_> = schemas.filter(|t| Schema::parse(t).is_none()).collect();
+        assert!(wrong.iter().all(|text| text.contains("...")), "{wrong:#?}");
+    }
+}
