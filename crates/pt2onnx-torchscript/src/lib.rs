@@ -12,4 +12,4 @@ mod value;
 
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
-pub use interp::{Flat, Given, Size, flatten, parameters};
+pub use interp::{Flat, Given, Size, flatten, flatten_with_state, parameters};

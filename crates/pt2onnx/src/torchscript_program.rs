@@ -1,10 +1,10 @@
 //! TorchScript archives: they are flattened into programs, with the types that the lowerings tell.
 
-use crate::{Error, Options, Registry};
+use crate::{Error, Options, Registry, State};
 use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node, archive::Records};
 use pt2onnx_torchscript::{
-    Archive, Given, flatten,
+    Archive, Given, flatten, flatten_with_state,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -38,7 +38,9 @@ pub(crate) fn read(
     let archive = Archive::new(records)?;
     let given = options.input.iter();
     let given = given.map(|(name, text)| (name.clone(), Given::parse(text))).collect();
-    let flat = flatten(&archive, &options.method, given, &mut Lowerings(registry))?;
+    let keeps = matches!(options.state, State::Pairs | State::Error);
+    let run = if keeps { flatten_with_state } else { flatten };
+    let flat = run(&archive, &options.method, given, &mut Lowerings(registry))?;
     Ok(Read { program: flat.program, warnings: flat.warnings })
 }
 

@@ -8,6 +8,7 @@ mod compare;
 mod contents;
 mod emit;
 mod expr;
+mod first_call;
 mod fits;
 mod frame;
 mod graph;
@@ -17,6 +18,7 @@ mod module;
 mod origin;
 mod parts;
 mod repeat;
+mod state;
 mod stmt;
 mod traced;
 
@@ -34,7 +36,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
-pub use assemble::{Flat, flatten};
+pub use assemble::{Flat, flatten, flatten_with_state};
 pub use inputs::{Given, Size, parameters};
 
 /// The most steps of a program: statements, expressions and elements of lists.
@@ -75,6 +77,8 @@ pub(crate) struct Interp<'a> {
     specs: Vec<InputSpec>,
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
+    /// Inputs of state: the attribute's path, the input and its name in the model.
+    held: Vec<(String, Name, Name)>,
     /// `CONSTANTS`.
     pool: Vec<Value>,
     frames: Vec<Frame>,
@@ -112,6 +116,7 @@ impl<'a> Interp<'a> {
             specs: Vec::new(),
             state: IndexMap::default(),
             constants: IndexMap::default(),
+            held: Vec::new(),
             pool: Vec::new(),
             frames: Vec::new(),
             depth: 0,
