@@ -31,6 +31,11 @@ pub enum Error {
     #[error("there is no input `{name}`; the method takes {}", known.join(", "))]
     NoInput { name: String, known: Vec<String> },
 
+    #[error(
+        "the method writes into the attributes {}; the option `state` keeps the new values, set to `pairs`, or drops them, set to `drop`", attributes.join(", ")
+    )]
+    Writes { attributes: Vec<String> },
+
     #[error("no thread can be started: {0}")]
     Thread(String),
 

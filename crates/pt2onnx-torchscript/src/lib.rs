@@ -5,6 +5,7 @@
 mod archive;
 mod error;
 mod interp;
+mod quantized;
 pub mod schema;
 pub mod syntax;
 pub mod types;

@@ -2,6 +2,7 @@
 
 use crate::{
     archive::{ClassDef, FunctionDef},
+    quantized::{Packed, Quantized},
     schema::Type,
 };
 use indexmap::IndexMap;
@@ -21,6 +22,9 @@ pub(crate) enum Value {
     Complex(f64, f64),
     Str(Arc<str>),
     Tensor(Name),
+    Quantized(Arc<Quantized>),
+    /// Weights that an operator takes in one object.
+    Packed(Arc<Packed>),
     List(Ref),
     Dict(Ref),
     Tuple(Arc<Tuple>),
@@ -29,7 +33,7 @@ pub(crate) enum Value {
     Device(Arc<Device>),
     /// Functions, classes and methods are values while they are called.
     Callee(Arc<Callee>),
-    /// What nothing may read: `uninitialized(T)`, quantised tensors, objects of C++. It says what it is.
+    /// What nothing may read: `uninitialized(T)`, objects of C++. It says what it is.
     Opaque(Arc<str>),
 }
 
@@ -127,6 +131,8 @@ impl Value {
             Self::Complex(..) => "complex",
             Self::Str(_) => "str",
             Self::Tensor(_) => "Tensor",
+            Self::Quantized(_) => "a quantised tensor",
+            Self::Packed(_) => "packed weights",
             Self::List(_) => "List",
             Self::Dict(_) => "Dict",
             Self::Tuple(_) => "Tuple",

@@ -38,9 +38,19 @@ pub(crate) fn read(
     let archive = Archive::new(records)?;
     let given = options.input.iter();
     let given = given.map(|(name, text)| (name.clone(), Given::parse(text))).collect();
-    let keeps = matches!(options.state, State::Pairs | State::Error);
+    let keeps = options.state == State::Pairs;
     let run = if keeps { flatten_with_state } else { flatten };
-    let flat = run(&archive, &options.method, given, &mut Lowerings(registry))?;
+    let mut flat = run(&archive, &options.method, given, &mut Lowerings(registry))?;
+    let lost: Vec<String> = flat.lost.iter().map(|path| format!("`{path}`")).collect();
+    if options.state == State::Error && !lost.is_empty() {
+        return Err(pt2onnx_torchscript::Error::Writes { attributes: lost }.into());
+    }
+    if !lost.is_empty() {
+        flat.warnings.push(format!(
+            "the method gives the attributes {} other values, which are lost; the option `state` keeps them, set to `pairs`",
+            lost.join(", ")
+        ));
+    }
     Ok(Read { program: flat.program, warnings: flat.warnings })
 }
 

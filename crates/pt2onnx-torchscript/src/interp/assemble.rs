@@ -33,6 +33,8 @@ pub struct Flat {
     pub program: ExportedProgram,
     /// What the user should know: branches that were chosen for all sizes.
     pub warnings: Vec<String>,
+    /// The paths of attributes whose new values the program does not give.
+    pub lost: Vec<String>,
 }
 
 /// Flattens a method of the saved module. What `given` does not tell of the inputs, a trace tells itself.
@@ -96,8 +98,8 @@ fn flatten_here(
         let (outputs, found) = interp.call_root(call, &state)?;
         if !keep {
             let mutations = interp.mutations(&found);
-            interp.lost_attributes(&found);
-            return Ok(interp.finish(mutations, outputs));
+            let lost = interp.lost_attributes(&found);
+            return Ok(Flat { lost, ..interp.finish(mutations, outputs) });
         }
         let before = state.clone();
         if interp.learn(&found, &mut state).map_err(|problem| interp.error(problem))? {
@@ -207,6 +209,12 @@ impl Interp<'_> {
         }
         match value {
             Value::Tensor(name) => found.push(Argument::Tensor(name.clone())),
+            Value::Quantized(quantized) => {
+                self.warnings.push(
+                    "a result is a quantised tensor: the model gives its integers".to_owned(),
+                );
+                found.push(Argument::Tensor(quantized.ints.clone()));
+            }
             Value::None => {}
             Value::Tuple(_) | Value::List(_) => {
                 for item in self.sequence(value).unwrap_or_default() {
@@ -275,6 +283,6 @@ impl Interp<'_> {
             verifiers: Vec::new(),
             opset_version: IndexMap::default(),
         };
-        Flat { program, warnings: self.warnings }
+        Flat { program, warnings: self.warnings, lost: Vec::new() }
     }
 }

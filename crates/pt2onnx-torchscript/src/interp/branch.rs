@@ -3,12 +3,14 @@
 use super::{Env, Flow, Interp, Step, graph::Body};
 use crate::{
     error::Problem,
+    quantized::Quantized,
     syntax::Stmt,
     types::Contents,
     value::{Item, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// What a branch left behind.
 struct Branch {
@@ -233,6 +235,12 @@ impl Interp<'_> {
             _ if self.same(a, b) => a.clone(),
             (Value::Tensor(x), Value::Tensor(y)) => {
                 Value::Tensor(self.merge_tensors(x, y, merged)?)
+            }
+            (Value::Quantized(x), Value::Quantized(y))
+                if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
+            {
+                let ints = self.merge_tensors(&x.ints, &y.ints, merged)?;
+                Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
             }
             (Value::Int(_), Value::Int(_))
             | (Value::Bool(_), Value::Bool(_))

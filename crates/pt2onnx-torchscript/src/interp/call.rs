@@ -183,6 +183,7 @@ impl Interp<'_> {
         args.insert(0, value.clone());
         let Value::Object(object) = value else {
             return match value {
+                Value::Packed(packed) => self.packed_method(packed, name, &args, &kwargs),
                 Value::Opaque(what) => unsupported(format!("a call of {what}.{name}")),
                 _ => self.operator("aten", name, args, kwargs),
             };

@@ -278,6 +278,8 @@ impl Interp<'_> {
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Enum(a), Value::Enum(b)) => (&a.class, &a.name) == (&b.class, &b.name),
             (Value::Tensor(a), Value::Tensor(b)) => a == b,
+            (Value::Quantized(a), Value::Quantized(b)) => a == b,
+            (Value::Packed(a), Value::Packed(b)) => a == b,
             (Value::Device(a), Value::Device(b)) => a == b,
             (Value::Object(a), Value::Object(b)) => a == b,
             (Value::Complex(a, b), Value::Complex(c, d)) => (a, b) == (c, d),

@@ -161,6 +161,7 @@ impl Interp<'_> {
                 let root = self.roots.get(&name).cloned().unwrap_or(name);
                 let roots = &self.roots;
                 self.facts.contents.retain(|name, _| roots.get(name).unwrap_or(name) != &root);
+                self.changed.insert(root);
             }
         }
     }

@@ -126,6 +126,8 @@ impl Interp<'_> {
                 length.is_some() && self.fits(value, inner, None, false)
             }
             (Type::Tuple(_), Value::Tuple(_)) | (Type::Dict(..), Value::Dict(_)) => true,
+            (Type::Tensor, Value::Quantized(_)) => true,
+            (Type::Named(name), Value::Packed(_)) => name.starts_with("__torch__.torch.classes."),
             // A type variable.
             (Type::Named(name), _) => name == "t",
             _ => false,

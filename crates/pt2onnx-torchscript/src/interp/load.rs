@@ -4,6 +4,7 @@ use super::{Interp, Step, unsupported};
 use crate::{
     archive::ClassDef,
     error::Problem,
+    quantized::Kind,
     schema::Type,
     syntax,
     types::Contents,
@@ -118,6 +119,8 @@ impl Interp<'_> {
             Data::Call { global, arguments } => {
                 self.called(loader, &global.clone(), *arguments, path, role, depth)?
             }
+            // `torch.per_tensor_affine`.
+            Data::Global(name) if name.starts_with("torch.per_") => Value::str(name),
             Data::Bytes | Data::Global(_) | Data::Persistent(_) => {
                 return unsupported(format!("{} among the objects", loader.pickle.get(id).kind()));
             }
@@ -136,9 +139,15 @@ impl Interp<'_> {
         depth: usize,
     ) -> Step<Value> {
         let Some(class) = self.archive.class(class).cloned() else {
-            let opaque = Value::Opaque(class.into());
-            loader.made.insert(id, opaque.clone());
-            return Ok(opaque);
+            let made = match state {
+                Some(state) if class.starts_with("__torch__.torch.classes.") => {
+                    let state = self.value(loader, state, path, Role::Attribute, depth - 1)?;
+                    self.saved_packed(class, &state)?
+                }
+                _ => Value::Opaque(class.into()),
+            };
+            loader.made.insert(id, made.clone());
+            return Ok(made);
         };
         let object = self.new_object(&class, path.into())?;
         loader.made.insert(id, object.clone());
@@ -201,7 +210,19 @@ impl Interp<'_> {
             ("torch._utils._rebuild_parameter", &[data, ..]) => {
                 self.value(loader, data, path, role, depth - 1)
             }
-            ("torch._utils._rebuild_qtensor", _) => Ok(Value::Opaque("a quantised tensor".into())),
+            ("torch._utils._rebuild_qtensor", &[.., quantizer, _, _]) => {
+                let found = quantized(self.archive.records(), loader.pickle, loader.folder, &items);
+                let Some((kind, tensor)) = found else {
+                    return unsupported(format!("the quantised tensor `{path}`"));
+                };
+                let part = format!("{path}.quantizer");
+                let quantizer = self.value(loader, quantizer, &part, role, depth - 1)?;
+                let quantizer = self.sequence(&quantizer).unwrap_or_default();
+                match self.tensor(tensor, path, role)? {
+                    Value::Tensor(ints) => self.saved_quantized(ints, kind, &quantizer),
+                    other => super::expected("a tensor", &other),
+                }
+            }
             ("torch.jit._pickle.restore_type_tag", &[value, ty]) => {
                 let value = self.value(loader, value, path, role, depth - 1)?;
                 if let Data::Text(text) = loader.pickle.get(ty)
@@ -337,10 +358,50 @@ pub(super) fn view(
     Tensor::strided(dtype, sizes, strides, offset, storage).ok()
 }
 
+/// The integers of the quantised tensor that the arguments of `_rebuild_qtensor` describe, and their kind.
+fn quantized(
+    records: &pt2onnx_fx::archive::Records,
+    pickle: &Pickle,
+    folder: &str,
+    items: &[Id],
+) -> Option<(Kind, Tensor)> {
+    let (class, record, offset, mut sizes, mut strides) = layout(pickle, items)?;
+    let kind = Kind::of_storage(&class)?;
+    let dtype = match kind {
+        Kind::Qint8 => DType::I8,
+        Kind::Quint8 | Kind::Quint4x2 => DType::U8,
+        Kind::Qint32 => DType::I32,
+    };
+    if kind == Kind::Quint4x2 {
+        let last = sizes.last_mut().filter(|last| **last % 2 == 0)?;
+        *last /= 2;
+        let mut stride = 1;
+        for (size, place) in sizes.iter().zip(&mut strides).rev() {
+            *place = stride;
+            stride *= size;
+        }
+    }
+    let storage = records.get(&format!("{folder}/{record}"))?;
+    let tensor = match storage.bytes().is_empty() && !sizes.contains(&0) {
+        true => Tensor::absent(dtype, sizes),
+        false => Tensor::strided(dtype, sizes, strides, offset, storage),
+    };
+    Some((kind, tensor.ok()?))
+}
+
 /// Element type, record, offset, sizes and strides of a tensor.
 pub(super) type Described = (DType, Arc<str>, usize, Vec<usize>, Vec<usize>);
 
 pub(super) fn described(pickle: &Pickle, items: &[Id]) -> Option<Described> {
+    let (class, record, offset, sizes, strides) = layout(pickle, items)?;
+    Some((storage_type(&class)??, record, offset, sizes, strides))
+}
+
+/// Class of the storage, record, offset, sizes and strides of a tensor.
+fn layout(
+    pickle: &Pickle,
+    items: &[Id],
+) -> Option<(String, Arc<str>, usize, Vec<usize>, Vec<usize>)> {
     let &[storage, offset, sizes, strides, ..] = items else {
         return None;
     };
@@ -362,10 +423,9 @@ pub(super) fn described(pickle: &Pickle, items: &[Id]) -> Option<Described> {
     let (Data::Global(class), Data::Text(record)) = (pickle.get(class), pickle.get(record)) else {
         return None;
     };
-    let dtype = storage_type(class)??;
     let sizes = tuple(sizes)?.iter().map(|&id| number(id)).collect::<Option<Vec<_>>>()?;
     let strides = tuple(strides)?.iter().map(|&id| number(id)).collect::<Option<Vec<_>>>()?;
-    Some((dtype, record.clone(), number(offset)?, sizes, strides))
+    Some((class.to_string(), record.clone(), number(offset)?, sizes, strides))
 }
 
 /// The bytes of known numbers as elements of this type; `None` if there is no conversion.

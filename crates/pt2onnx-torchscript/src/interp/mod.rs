@@ -17,6 +17,7 @@ mod load;
 mod module;
 mod origin;
 mod parts;
+mod quantized;
 mod repeat;
 mod state;
 mod stmt;
@@ -34,7 +35,7 @@ use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use assemble::{Flat, flatten, flatten_with_state};
 pub use inputs::{Given, Size, parameters};
@@ -65,6 +66,10 @@ pub(crate) struct Interp<'a> {
     unpacked: Option<usize>,
     /// The values that symbols which depend on data were read as.
     sources: FxHashMap<String, Argument>,
+    /// The tensors that symbols were read from.
+    read_from: FxHashMap<String, Name>,
+    /// The memory that operators wrote into.
+    changed: FxHashSet<Name>,
     /// Tensors that others have taken the place of, as `out=` has it.
     replaced: FxHashMap<Name, Name>,
     /// Truth values that were read from tensors.
@@ -108,6 +113,8 @@ impl<'a> Interp<'a> {
             waiting: Vec::new(),
             unpacked: None,
             sources: FxHashMap::default(),
+            read_from: FxHashMap::default(),
+            changed: FxHashSet::default(),
             replaced: FxHashMap::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),

@@ -46,7 +46,7 @@ impl Interp<'_> {
         for (at, item) in self.heap.iter().enumerate() {
             if let Item::Object { attributes, .. } = item {
                 let slots = attributes.iter().filter(|(_, value)| {
-                    !matches!(value, Value::Object(_) | Value::Callee(_))
+                    !matches!(value, Value::Object(_) | Value::Callee(_) | Value::Packed(_))
                 });
                 found.extend(slots.map(|(name, value)| Found {
                     slot: (at, name.clone()),
@@ -353,17 +353,13 @@ impl Interp<'_> {
         }
     }
 
-    /// Says which attributes change without being kept.
-    pub(super) fn lost_attributes(&mut self, before: &[Found]) {
-        for Found { slot, value: old } in before {
-            let Some(new) = self.attribute_now(slot) else { continue };
-            if !self.same(old, &new) && !self.is_ordinary(old, &new) {
-                let path = self.path_of(slot);
-                self.warnings.push(format!(
-                    "the attribute `{path}` gets another value, which is lost; the option `state` keeps it, set to `pairs`"
-                ));
-            }
-        }
+    /// The paths of attributes that change without being kept.
+    pub(super) fn lost_attributes(&self, before: &[Found]) -> Vec<String> {
+        let lost = before.iter().filter(|Found { slot, value: old }| {
+            self.attribute_now(slot)
+                .is_some_and(|new| !self.same(old, &new) && !self.is_ordinary(old, &new))
+        });
+        lost.map(|found| self.path_of(&found.slot)).collect()
     }
 }
 

@@ -96,7 +96,8 @@ impl Error {
         match self {
             Error::Archive(_) => ErrorKind::Archive,
             Error::TorchScript(error) => match **error {
-                pt2onnx_torchscript::Error::Run { .. } => ErrorKind::Conversion,
+                pt2onnx_torchscript::Error::Run { .. }
+                | pt2onnx_torchscript::Error::Writes { .. } => ErrorKind::Conversion,
                 pt2onnx_torchscript::Error::NoMethod { .. }
                 | pt2onnx_torchscript::Error::Untold { .. }
                 | pt2onnx_torchscript::Error::Misfit { .. }

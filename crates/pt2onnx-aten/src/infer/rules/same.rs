@@ -105,6 +105,8 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::type_as, to_other),
     op!(aten::view_as, as_other),
     op!(aten::zeros_like, like),
+    op!(quantized_decomposed::choose_qparams_tensor, chosen),
+    op!(quantized_decomposed::choose_qparams_symmetric_tensor, chosen),
     op!(quantized_decomposed::dequantize_per_channel, dequantized),
     op!(quantized_decomposed::dequantize_per_tensor, dequantized),
     op!(quantized_decomposed::dequantize_per_tensor_tensor, dequantized),
@@ -160,6 +162,12 @@ fn one_truth(cx: &Cx) -> Lowered {
 /// The values, and where they are within the range.
 fn with_mask(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     Ok([same(cx, x)?, typed(cx, DType::Bool, &cx.shape(x))])
+}
+
+/// A scale and a zero point.
+fn chosen(cx: &Cx) -> Lowered<[Value; 2]> {
+    let one = [pt2onnx_symbolic::Expr::ONE];
+    Ok([typed(cx, DType::F64, &one), typed(cx, DType::I64, &one)])
 }
 
 fn dequantized(cx: &Cx, args: Dequantized) -> Lowered {

@@ -21,6 +21,9 @@ impl Interp<'_> {
         kwargs: Kwargs,
     ) -> Step<Value> {
         self.step()?;
+        if let Some(value) = self.quantized_call(namespace, name, &args, &kwargs)? {
+            return Ok(value);
+        }
         if let Some(value) = self.builtin(namespace, name, &args, &kwargs)? {
             return Ok(value);
         }

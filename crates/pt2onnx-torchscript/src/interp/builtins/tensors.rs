@@ -230,6 +230,7 @@ impl Interp<'_> {
         };
         if let Some(symbol) = expr.as_symbol() {
             self.sources.insert(symbol.to_owned(), output.clone());
+            self.read_from.insert(symbol.to_owned(), tensor.clone());
         }
         node.outputs.push(output);
         let found = match &meta {
