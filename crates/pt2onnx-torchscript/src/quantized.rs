@@ -71,10 +71,17 @@ impl Kind {
 /// Weights of an operator in one object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Packed {
-    Linear { weight: Weight, bias: Option<Name> },
+    Linear {
+        weight: Weight,
+        bias: Option<Name>,
+    },
     Conv(Conv),
     /// A step of a recurrent layer: what it computes of the input, and of its state.
-    Cell { input: Box<Packed>, hidden: Box<Packed>, reduce_range: bool },
+    Cell {
+        input: Box<Packed>,
+        hidden: Box<Packed>,
+        reduce_range: bool,
+    },
     Embedding(Quantized),
 }
 

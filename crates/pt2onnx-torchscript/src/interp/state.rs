@@ -48,10 +48,12 @@ impl Interp<'_> {
                 let slots = attributes.iter().filter(|(_, value)| {
                     !matches!(value, Value::Object(_) | Value::Callee(_) | Value::Packed(_))
                 });
-                found.extend(slots.map(|(name, value)| Found {
-                    slot: (at, name.clone()),
-                    value: value.clone(),
-                }));
+                found.extend(
+                    slots.map(|(name, value)| Found {
+                        slot: (at, name.clone()),
+                        value: value.clone(),
+                    }),
+                );
             }
         }
         found
@@ -140,7 +142,9 @@ impl Interp<'_> {
         self.roots.insert(name.clone(), name.clone());
         self.inputs.push(Argument::Tensor(name.clone()));
         let taken = |spec: &InputSpec| match spec {
-            InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => **target == *path,
+            InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => {
+                **target == *path
+            }
             _ => false,
         };
         let target = match self.specs.iter().any(taken) {
@@ -179,7 +183,9 @@ impl Interp<'_> {
                 Some(known) => match self.joined(known, &held, &path) {
                     Some(joined) => joined,
                     None => {
-                        let text = format!("the attribute `{path}`, whose type changes from call to call,");
+                        let text = format!(
+                            "the attribute `{path}`, whose type changes from call to call,"
+                        );
                         return unsupported(text);
                     }
                 },
@@ -318,10 +324,12 @@ impl Interp<'_> {
         };
         let name = match value {
             Value::Tensor(name) => name.clone(),
-            number => match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
-                Value::Tensor(name) => name,
-                other => return super::expected("a tensor", &other),
-            },
+            number => {
+                match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
+                    Value::Tensor(name) => name,
+                    other => return super::expected("a tensor", &other),
+                }
+            }
         };
         outputs.push(OutputSpec::BufferMutation { name, target });
         Ok(())
@@ -333,10 +341,15 @@ impl Interp<'_> {
             let path = self.path_of(slot);
             let text = match held {
                 Held::Fixed(_) => continue,
-                Held::Number(dtype) => format!("`{path}` is a number that changes: the model takes it as {dtype}[]"),
+                Held::Number(dtype) => {
+                    format!("`{path}` is a number that changes: the model takes it as {dtype}[]")
+                }
                 Held::Tensor(dtype, sizes) => {
                     let sizes: Vec<String> = sizes.iter().map(Expr::to_string).collect();
-                    format!("`{path}` is {dtype}[{}] after the first call, and the model takes it so", sizes.join(","))
+                    format!(
+                        "`{path}` is {dtype}[{}] after the first call, and the model takes it so",
+                        sizes.join(",")
+                    )
                 }
                 Held::Tuple(_) | Held::List(..) => {
                     format!("the tensors of `{path}` are taken as they are after the first call")
@@ -366,7 +379,8 @@ impl Interp<'_> {
 /// Whether an expression depends on data: its symbol means something else in another run.
 fn of_data(e: &Expr) -> bool {
     let numbered = |s: &str, prefix: &str| {
-        s.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        s.strip_prefix(prefix)
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     };
     e.symbols().iter().any(|s| numbered(s, "u") || numbered(s, "zuf"))
 }

@@ -14,6 +14,10 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::fake_quantize_per_tensor_affine, fake_quantize),
     op!(aten::fake_quantize_per_tensor_affine_tensor_qparams, fake_quantize),
     op!(aten::fake_quantize_per_tensor_affine_cachemask, fake_quantize),
+    op!(
+        "pt2onnx::matmul_integer(Tensor a, Tensor b, Tensor a_zero_point, Tensor? b_zero_point) -> Tensor",
+        matmul_integer
+    ),
     op!(quantized_decomposed::_choose_qparams_per_token_asymmetric_impl, per_token_asymmetric),
     op!(quantized_decomposed::choose_qparams_tensor, choose_qparams),
     op!(quantized_decomposed::choose_qparams_per_token, per_token_symmetric),
@@ -377,6 +381,19 @@ fn dequantize_per_channel_group(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
 /// `(q - zero_point) * scale` with a scale and zero point for each row.
 fn dequantize_per_token(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
     affine(cx, args.input, args.scales, args.zero_points)
+}
+
+/// The int32 product of matrices of bytes: `MatMulInteger`. TorchScript's dynamic layers become this.
+fn matmul_integer(
+    cx: &Cx,
+    a: Value,
+    b: Value,
+    a_zero_point: Value,
+    b_zero_point: Option<Value>,
+) -> Lowered {
+    let a_zero_point = cx.cast(first(cx, a_zero_point), cx.dtype(a));
+    let b_zero_point = b_zero_point.map(|zero| cx.cast(zero, cx.dtype(b)));
+    Ok(cx.matmul_integer(a, b, Some(a_zero_point), b_zero_point))
 }
 
 /// `x` as another type.

@@ -20,8 +20,16 @@ const COMPUTES: &[(&str, &str, &[&str])] = &[
     ("layer_norm", "layer_norm", &["input", "normalized_shape", "weight", "bias", "eps"]),
     ("leaky_relu", "leaky_relu", &["qx", "negative_slope"]),
     ("matmul", "matmul", &["qa", "qb"]),
-    ("max_pool1d", "max_pool1d", &["qx", "kernel_size", "stride", "padding", "dilation", "ceil_mode"]),
-    ("max_pool2d", "max_pool2d", &["qx", "kernel_size", "stride", "padding", "dilation", "ceil_mode"]),
+    (
+        "max_pool1d",
+        "max_pool1d",
+        &["qx", "kernel_size", "stride", "padding", "dilation", "ceil_mode"],
+    ),
+    (
+        "max_pool2d",
+        "max_pool2d",
+        &["qx", "kernel_size", "stride", "padding", "dilation", "ceil_mode"],
+    ),
     ("mul", "mul", &["qa", "qb"]),
     ("prelu", "prelu", &["qx", "weight"]),
     ("relu6", "relu6", &["qx"]),
@@ -81,14 +89,17 @@ impl Interp<'_> {
         let made = match &**packed {
             Packed::Linear { .. } => {
                 let x = given.get("X");
-                let x = if name.contains("with_input_q_dq") {
+                if name.contains("with_input_q_dq") {
                     let scheme = self.scheme(&given.get("X_scale"), &given.get("X_zero_point"))?;
                     let x = self.quantized(x, Kind::Quint8, &scheme)?;
-                    self.dequantized(&x)?
+                    let x = self.dequantized(&x)?;
+                    self.packed_linear(x, packed)?
+                } else if name.ends_with("dynamic") {
+                    self.dynamic_linear(x, packed, given.is_true("reduce_range"))?
                 } else {
-                    self.input_of(&x, name, given)?
-                };
-                self.packed_linear(x, packed)?
+                    let x = self.input_of(&x, name, given)?;
+                    self.packed_linear(x, packed)?
+                }
             }
             Packed::Conv(conv) => {
                 let x = self.input_of(&given.get("qx"), name, given)?;
@@ -184,13 +195,24 @@ impl Interp<'_> {
             let x = self.dequantized(&given.get("qx"))?;
             let mut args = vec![x];
             args.extend(["weight", "bias", "mean", "var"].map(|name| given.get(name)));
-            args.extend([Value::bool(false), Value::float(0.1), given.get("eps"), Value::bool(false)]);
+            args.extend([
+                Value::bool(false),
+                Value::float(0.1),
+                given.get("eps"),
+                Value::bool(false),
+            ]);
             return self.aten("batch_norm", args).map(Some);
         }
         if name == "instance_norm" {
             let x = self.dequantized(&given.get("input"))?;
-            let mut args = vec![x, given.get("weight"), given.get("bias"), Value::None, Value::None];
-            args.extend([Value::bool(true), Value::float(0.1), given.get("eps"), Value::bool(false)]);
+            let mut args =
+                vec![x, given.get("weight"), given.get("bias"), Value::None, Value::None];
+            args.extend([
+                Value::bool(true),
+                Value::float(0.1),
+                given.get("eps"),
+                Value::bool(false),
+            ]);
             return self.aten("instance_norm", args).map(Some);
         }
         let Some((_, op, params)) = COMPUTES.iter().find(|(known, ..)| *known == name) else {

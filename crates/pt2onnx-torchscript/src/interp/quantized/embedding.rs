@@ -3,7 +3,7 @@
 use super::Given;
 use crate::{
     interp::{Interp, Step, unsupported},
-    quantized::{Quantized, Scheme},
+    quantized::{Kind, Quantized, Scheme},
     value::Value,
 };
 use std::sync::Arc;
@@ -48,13 +48,50 @@ impl Interp<'_> {
             self.aten("to", vec![parameter, Value::int(6)])
         };
         let (scale, zero_point) = (column(scales)?, column(zero_points)?);
-        let centred = self.aten("sub", vec![rows, zero_point])?;
-        self.aten("mul", vec![centred, scale])
+        self.rows_of(weight, rows, scale, zero_point)
+    }
+
+    /// `rows * scale + bias` with `bias = -zero_point * scale`, both of half precision where the rows have four bits.
+    fn rows_of(
+        &mut self,
+        weight: &Quantized,
+        rows: Value,
+        scale: Value,
+        zero_point: Value,
+    ) -> Step<Value> {
+        let bias = self.aten("mul", vec![zero_point, scale.clone()])?;
+        let bias = self.aten("neg", vec![bias])?;
+        let mut held = |value: Value| -> Step<Value> {
+            if weight.kind != Kind::Quint4x2 {
+                return Ok(value);
+            }
+            let half = self.aten("to", vec![value, Value::int(5)])?;
+            self.aten("to", vec![half, Value::int(6)])
+        };
+        let (scale, bias) = (held(scale)?, held(bias)?);
+        let scaled = self.aten("mul", vec![rows, scale])?;
+        self.aten("add", vec![scaled, bias])
+    }
+
+    /// All rows.
+    fn all_rows(&mut self, weight: &Quantized) -> Step<Value> {
+        let Scheme::Channels { scales, zero_points, axis: 0 } = &weight.scheme else {
+            return self.dequantized(&Value::Quantized(Arc::new(weight.clone())));
+        };
+        let ints = self.ints_of(weight)?;
+        let rows = self.aten("to", vec![Value::Tensor(ints), Value::int(6)])?;
+        let mut column = |parameter: &pt2onnx_fx::Name| -> Step<Value> {
+            let parameter = vec![Value::Tensor(parameter.clone()), Value::int(1)];
+            let parameter = self.aten("unsqueeze", parameter)?;
+            self.aten("to", vec![parameter, Value::int(6)])
+        };
+        let (scale, zero_point) = (column(scales)?, column(zero_points)?);
+        self.rows_of(weight, rows, scale, zero_point)
     }
 
     /// Sums of the rows of each bag.
     fn bags(&mut self, weight: &Quantized, given: &Given) -> Step<Value> {
-        let all = self.dequantized(&Value::Quantized(Arc::new(weight.clone())))?;
+        let all = self.all_rows(weight)?;
         let indices = given.get("indices");
         let Value::Tensor(name) = &indices else {
             return super::expected("a tensor", &indices);

@@ -40,7 +40,10 @@ impl Interp<'_> {
             ("LinearPackedParamsBase", [weight, bias]) => {
                 Packed::Linear { weight: weight_of(weight)?, bias: tensor_of(bias) }
             }
-            ("Conv2dPackedParamsBase" | "Conv3dPackedParamsBase", [Value::Str(_), given, optional]) => {
+            (
+                "Conv2dPackedParamsBase" | "Conv3dPackedParamsBase",
+                [Value::Str(_), given, optional],
+            ) => {
                 let (given, optional) = (self.sequence(given), self.sequence(optional));
                 let (given, optional) = (given.unwrap_or_default(), optional.unwrap_or_default());
                 let (Some(Value::Tensor(numbers)), Some(Value::Quantized(weight))) =
@@ -55,7 +58,10 @@ impl Interp<'_> {
                     None => return refuse(),
                 }
             }
-            ("Conv2dPackedParamsBase" | "Conv3dPackedParamsBase", [Value::Int(_), numbers, tensors]) => {
+            (
+                "Conv2dPackedParamsBase" | "Conv3dPackedParamsBase",
+                [Value::Int(_), numbers, tensors],
+            ) => {
                 let numbers = self.sequence(numbers).unwrap_or_default();
                 let numbers: Option<Vec<i64>> = numbers.iter().map(Value::as_int).collect();
                 let tensors = self.sequence(tensors).unwrap_or_default();
@@ -100,9 +106,10 @@ impl Interp<'_> {
                 Packed::Linear { weight, bias: tensor_of(&given.get("B")) }
             }
             "linear_prepack_fp16" => match given.get("W") {
-                Value::Tensor(weight) => {
-                    Packed::Linear { weight: Weight::Half(weight), bias: tensor_of(&given.get("B")) }
-                }
+                Value::Tensor(weight) => Packed::Linear {
+                    weight: Weight::Half(weight),
+                    bias: tensor_of(&given.get("B")),
+                },
                 other => return super::expected("a tensor", &other),
             },
             "embedding_bag_prepack" if matches!(given.get("weight"), Value::Quantized(_)) => {
@@ -161,10 +168,14 @@ impl Interp<'_> {
     /// An operator that unpacks or asks: `linear_unpack`, `conv2d_stride`.
     pub(super) fn unpack(&mut self, name: &str, packed: &Packed) -> Step<Option<Value>> {
         let bias = |bias: &Option<Name>| bias.clone().map_or(Value::None, Value::Tensor);
-        let asked = name.rsplit('_').next().unwrap_or(name);
-        let asked = if name.ends_with("output_padding") { "output_padding" } else { asked };
+        let words =
+            ["unpack", "output_padding", "padding", "stride", "dilation", "groups", "transpose"];
+        let bare = name.trim_end_matches("_fp16");
+        let Some(asked) = words.into_iter().find(|word| bare.ends_with(word)) else {
+            return Ok(None);
+        };
         let value = match (packed, asked) {
-            (Packed::Linear { weight, bias: b }, "unpack" | "fp16") => {
+            (Packed::Linear { weight, bias: b }, "unpack") => {
                 let weight = match weight {
                     Weight::Quantized(weight) => Value::Quantized(Arc::new(weight.clone())),
                     Weight::Half(name) => Value::Tensor(name.clone()),

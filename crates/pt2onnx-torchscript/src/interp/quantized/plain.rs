@@ -68,6 +68,9 @@ impl Interp<'_> {
         {
             return unsupported(format!("{namespace}::{name} of a tensor quantised per channel"));
         }
+        if treatment == Treatment::Keeps && (base.contains("upsample") || base == "__interpolate") {
+            return self.resampled(first, (namespace, base), args, kwargs);
+        }
         let mut inner = Vec::with_capacity(args.len());
         for arg in args {
             inner.push(self.operand_of(arg, floats)?);
@@ -93,6 +96,30 @@ impl Interp<'_> {
                 self.wrapped(written, &Quantized { scheme, ..(**old).clone() })
             }
             _ => Ok(made),
+        }
+    }
+
+    /// Resampling commutes with the scale. It runs with a scale of 1, because many results are in the middle between two integers.
+    fn resampled(
+        &mut self,
+        first: &Arc<Quantized>,
+        (namespace, name): (&str, &str),
+        args: &[Value],
+        kwargs: &Kwargs,
+    ) -> Step<Value> {
+        let Scheme::Known { zero_point, .. } = first.scheme else {
+            return unsupported(format!("{namespace}::{name} of a tensor whose scale is computed"));
+        };
+        let scheme = Scheme::Known { scale: 1.0, zero_point };
+        let steps = wrap(first.ints.clone(), first.kind, scheme.clone());
+        let mut args = args.to_vec();
+        if let Some(place) = args.first_mut() {
+            *place = self.dequantized(&steps)?;
+        }
+        let made = self.operator(namespace, name, args, kwargs.clone())?;
+        match self.quantized(made, first.kind, &scheme)? {
+            Value::Quantized(made) => Ok(wrap(made.ints.clone(), first.kind, first.scheme.clone())),
+            other => Ok(other),
         }
     }
 
@@ -275,31 +302,118 @@ fn own_scheme(kind: Kind, range: f64, centred: bool) -> Scheme {
 }
 
 const ASKS: &[&str] = &[
-    "dim", "element_size", "get_device", "is_complex", "is_contiguous", "is_floating_point", "len",
-    "numel", "requires_grad_", "shape", "size", "stride", "sym_size",
+    "dim",
+    "element_size",
+    "get_device",
+    "is_complex",
+    "is_contiguous",
+    "is_floating_point",
+    "len",
+    "numel",
+    "requires_grad_",
+    "shape",
+    "size",
+    "stride",
+    "sym_size",
 ];
 
 const MOVES: &[&str] = &[
-    "alias", "alpha_dropout", "channel_shuffle", "chunk", "clone", "contiguous", "detach", "dropout",
-    "expand", "expand_as", "feature_dropout", "flatten", "flip", "gather", "index", "index_select",
-    "movedim", "moveaxis", "narrow", "numpy_T", "permute", "pixel_shuffle", "pixel_unshuffle",
-    "repeat", "repeat_interleave", "reshape", "reshape_as", "roll", "rot90", "select", "slice", "split",
-    "split_with_sizes", "squeeze", "swapaxes", "swapdims", "t", "tile", "transpose", "unbind",
-    "unflatten", "unfold", "unsqueeze", "view", "view_as",
+    "alias",
+    "alpha_dropout",
+    "channel_shuffle",
+    "chunk",
+    "clone",
+    "contiguous",
+    "detach",
+    "dropout",
+    "expand",
+    "expand_as",
+    "feature_dropout",
+    "flatten",
+    "flip",
+    "gather",
+    "index",
+    "index_select",
+    "movedim",
+    "moveaxis",
+    "narrow",
+    "numpy_T",
+    "permute",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "repeat",
+    "repeat_interleave",
+    "reshape",
+    "reshape_as",
+    "roll",
+    "rot90",
+    "select",
+    "slice",
+    "split",
+    "split_with_sizes",
+    "squeeze",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "tile",
+    "transpose",
+    "unbind",
+    "unflatten",
+    "unfold",
+    "unsqueeze",
+    "view",
+    "view_as",
 ];
 
 const KEEPS: &[&str] = &[
-    "__interpolate", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
-    "adaptive_max_pool1d", "adaptive_max_pool2d", "amax", "amin", "avg_pool1d", "avg_pool2d",
-    "avg_pool3d", "cat", "clamp", "clamp_max", "clamp_min", "clip", "concat", "concatenate",
-    "constant_pad_nd", "hardtanh", "leaky_relu", "masked_fill", "max", "max_pool1d", "max_pool2d",
-    "max_pool3d", "maximum", "mean", "min", "minimum", "pad", "quantized_max_pool1d",
-    "quantized_max_pool2d", "quantized_max_pool3d", "reflection_pad1d", "reflection_pad2d", "relu",
-    "relu6", "replication_pad1d", "replication_pad2d", "replication_pad3d", "sort", "stack",
-    "threshold", "topk",
+    "__interpolate",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "amax",
+    "amin",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "cat",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "concat",
+    "concatenate",
+    "constant_pad_nd",
+    "hardtanh",
+    "leaky_relu",
+    "masked_fill",
+    "max",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "pad",
+    "quantized_max_pool1d",
+    "quantized_max_pool2d",
+    "quantized_max_pool3d",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "relu",
+    "relu6",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+    "sort",
+    "stack",
+    "threshold",
+    "topk",
 ];
 
 const READS: &[&str] = &[
-    "Bool", "Float", "Int", "argmax", "argmin", "eq", "equal", "ge", "gt", "item", "le", "lt", "ne",
-    "tolist",
+    "Bool", "Float", "Int", "argmax", "argmin", "eq", "equal", "ge", "gt", "item", "le", "lt",
+    "ne", "tolist",
 ];

@@ -50,7 +50,9 @@ impl Interp<'_> {
                 let at = i64::try_from(layer * directions + direction).unwrap_or(0);
                 let mut state = Vec::new();
                 for hx in &initial {
-                    state.push(self.aten("select", vec![hx.clone(), Value::int(0), Value::int(at)])?);
+                    state.push(
+                        self.aten("select", vec![hx.clone(), Value::int(0), Value::int(at)])?,
+                    );
                 }
                 let (output, state) = self.layer(lstm, cell, x.clone(), state, direction == 1)?;
                 outputs.push(output);
@@ -84,22 +86,14 @@ impl Interp<'_> {
         let Packed::Cell { input, hidden, reduce_range } = cell else {
             return unsupported("parameters of another operator");
         };
-        let x = self.through_integers(x, *reduce_range)?;
-        let mut gates = self.packed_linear(x, input)?;
+        let mut gates = self.dynamic_linear(x, input, *reduce_range)?;
         let axes = Value::tuple(vec![Value::int(0)]);
         if reverse {
             gates = self.aten("flip", vec![gates, axes.clone()])?;
         }
-        // The weight is dequantised outside of the loop.
-        let Packed::Linear { weight, bias } = &**hidden else {
-            return unsupported("parameters of another operator");
-        };
-        let weight = self.weight_floats(weight)?;
-        let bias = bias.clone().map_or(Value::None, Value::Tensor);
         let (output, state) = self.scan(state, gates, |interp, state, gates| {
             let first = state.first().cloned().unwrap_or(Value::None);
-            let h = interp.through_integers(first, *reduce_range)?;
-            let own = interp.aten("linear", vec![h, weight, bias])?;
+            let own = interp.dynamic_linear(first, hidden, *reduce_range)?;
             interp.next_state(if lstm { "lstm" } else { "gru" }, state, gates, own)
         })?;
         let output = if reverse { self.aten("flip", vec![output, axes])? } else { output };
@@ -107,8 +101,15 @@ impl Interp<'_> {
     }
 
     /// The state after a step, from what the cell computes of the input and of the state.
-    fn next_state(&mut self, kind: &str, state: &[Value], input: Value, own: Value) -> Step<Vec<Value>> {
-        let mut both = |name: &str, a: &Value, b: &Value| self.aten(name, vec![a.clone(), b.clone()]);
+    fn next_state(
+        &mut self,
+        kind: &str,
+        state: &[Value],
+        input: Value,
+        own: Value,
+    ) -> Step<Vec<Value>> {
+        let mut both =
+            |name: &str, a: &Value, b: &Value| self.aten(name, vec![a.clone(), b.clone()]);
         let first = state.first().cloned().unwrap_or(Value::None);
         match kind {
             "rnn_relu" | "rnn_tanh" => {
@@ -167,11 +168,9 @@ impl Interp<'_> {
             list @ Value::List(_) => self.sequence(&list).unwrap_or_default(),
             one => vec![one],
         };
-        let x = self.through_integers(given.get("input"), true)?;
-        let x = self.packed_linear(x, &input)?;
+        let x = self.dynamic_linear(given.get("input"), &input, true)?;
         let first = state.first().cloned().unwrap_or(Value::None);
-        let h = self.through_integers(first, true)?;
-        let own = self.packed_linear(h, &hidden)?;
+        let own = self.dynamic_linear(first, &hidden, true)?;
         let kind = name.trim_start_matches("quantized_").trim_end_matches("_cell_dynamic");
         let mut next = self.next_state(kind, &state, x, own)?;
         match next.len() {
@@ -194,7 +193,11 @@ impl Interp<'_> {
         let initial: Vec<Name> = state.iter().map(name_of).collect::<Step<_>>()?;
         let xs = name_of(&xs)?;
         let mut sizes = self.meta(&xs)?.sizes.clone();
-        let steps = if sizes.is_empty() { return unsupported("a loop over a number") } else { sizes.remove(0) };
+        let steps = if sizes.is_empty() {
+            return unsupported("a loop over a number");
+        } else {
+            sizes.remove(0)
+        };
         let mut inputs = Vec::new();
         for name in &initial {
             let sizes = self.meta(name)?.sizes.clone();
@@ -226,8 +229,7 @@ impl Interp<'_> {
         let body = Body { inputs, nodes, outputs };
         let then = [Argument::Tensors(initial), Argument::Tensors(vec![xs])];
         let names = ["scan_combine_graph"];
-        let node =
-            self.higher_order_with("scan", &[], [body], &names, &then, results.clone())?;
+        let node = self.higher_order_with("scan", &[], [body], &names, &then, results.clone())?;
         self.push(node)?;
         results.pop();
         Ok((Value::Tensor(stacked), results.into_iter().map(Value::Tensor).collect()))
