@@ -1,9 +1,9 @@
 //! `pt2onnx inspect`: what an archive holds, and whether it can be converted, as text or JSON.
 
 use crate::{
-    check::Verdict,
     error::CommandError,
     output::{print, print_json},
+    verdict::Verdict,
 };
 use pt2onnx::{
     End, Error, Exporter, ProgramSummary,

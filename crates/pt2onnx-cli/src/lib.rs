@@ -8,11 +8,13 @@ mod apply;
 mod args;
 mod check;
 mod convert;
+mod destination;
 mod diff;
 mod error;
 mod files;
 mod inspect;
 mod log;
+mod many;
 mod ops;
 mod optimize;
 mod options_file;
@@ -21,6 +23,7 @@ mod passes;
 mod progress;
 mod reports;
 mod show;
+mod verdict;
 
 use args::{Cli, Command};
 use error::{Code, CommandError};
@@ -73,7 +76,7 @@ fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
         Some(Command::Ops { json }) => ops::list(json),
         Some(Command::Passes) => print(&passes::list()),
         Some(Command::Explain { op }) => print(&ops::explain(&op)?),
-        None => convert::convert(cli.convert),
+        None => return convert::convert(cli.convert),
     };
     done.map(|()| None)
 }

@@ -50,7 +50,7 @@ fn verbose_names_the_stages() {
         "write",
     ];
     let lines: Vec<&str> =
-        run.stderr.lines().filter_map(|l| l.split_once(": ")).map(|(stage, _)| stage).collect();
+        run.stderr.lines().filter_map(|l| l.split_once(" ms  ")).map(|(_, stage)| stage).collect();
     assert_eq!(lines[..stages.len()], stages);
     assert!(
         run.stderr.contains(&format!("m.onnx: {} bytes", fs::metadata(&output).unwrap().len())),

@@ -124,8 +124,18 @@ fn every_flag_is_an_option() {
     let flags: BTreeSet<&str> = flags
         .map(|(_, flag)| flag.split(|c: char| c.is_whitespace() || c == '.').next().unwrap())
         .collect();
-    let of_the_command =
-        ["help", "version", "output", "options", "report", "verbose", "no-optimize"];
+    let of_the_command = [
+        "help",
+        "version",
+        "output",
+        "options",
+        "jobs",
+        "report",
+        "json",
+        "verbose",
+        "quiet",
+        "no-optimize",
+    ];
     let options = ALL.iter().map(|(key, ..)| *key).chain(of_the_command);
     assert_eq!(flags, options.collect());
 }

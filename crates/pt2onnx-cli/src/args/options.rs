@@ -32,7 +32,8 @@ pub struct Options {
     #[arg(long, value_enum, help_heading = "Input and output")]
     training: Option<Training>,
     /// Opset of the ONNX operators
-    #[arg(long, value_name = "N", value_parser = values::opset, help_heading = OPSET)]
+    #[arg(long, aliases = ["opset-version", "opset_version"])]
+    #[arg(value_name = "N", value_parser = values::opset, help_heading = OPSET)]
     opset: Option<u32>,
     /// Version of the ONNX file format, for runtimes that refuse newer ones [default: the lowest that can hold the model]
     #[arg(long, value_name = "N", value_parser = values::ir_version, help_heading = OPSET)]

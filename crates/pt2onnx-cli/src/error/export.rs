@@ -110,6 +110,10 @@ fn program(failures: &[Failure]) -> CommandError {
     if failures.iter().all(bug) {
         return report.help(REPORT_IT);
     }
+    let custom = |f: &Failure| matches!(&f.reason, Reason::Lower(LowerError::UnknownOp { op, .. }) if !op.starts_with("aten"));
+    if failures.iter().all(custom) {
+        return report.help(crate::ops::CUSTOM_OPS);
+    }
     match failures.iter().any(lowered) {
         true => report.help(
             "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \

@@ -10,10 +10,13 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
     let damaged = "the file may be damaged or cut short; export or copy it again";
     match error {
+        Io { path, .. } if path.is_dir() => input("this is a folder, and an archive is one file".to_owned())
+            .place(path.display())
+            .help("give the `.pt2` file that `torch.export.save` wrote, or a pattern such as `FOLDER/*.pt2`"),
         Io { path, source } => input(format!("the archive cannot be read: {source}")).place(path.display()),
         Layout { place, found } => input(format!("this is not a .pt2 archive: {found}"))
             .place(place)
-            .help("write one with `torch.export.save(exported_program, path)`"),
+            .help(instead(found, place)),
         Saved { place, found } => input(format!("the tensors are not as PyTorch 1.6 and newer save them: {found}"))
             .place(place)
             .help("load them in PyTorch and write them with `torch.save(model.state_dict(), path)`"),
@@ -57,6 +60,18 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
         }
         Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(damaged),
         _ => input(error.to_string()),
+    }
+}
+
+/// What to do with a file that is no archive.
+fn instead(found: &fx::NotAnArchive, place: &impl std::fmt::Display) -> String {
+    use fx::NotAnArchive::*;
+    match found {
+        Protobuf => format!("`pt2onnx show {place}` prints an ONNX model"),
+        TorchSave | Pickle | Tar => "load the model in Python, and write it with \
+            `torch.export.save(torch.export.export(model.eval(), inputs), path)`"
+            .to_owned(),
+        _ => "write one with `torch.export.save(exported_program, path)`".to_owned(),
     }
 }
 

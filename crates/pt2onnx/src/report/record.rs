@@ -99,6 +99,6 @@ pub(crate) fn stage<T>(name: &str, run: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = run();
     let time = start.elapsed();
-    tracing::info!("{name}: {time:.1?}");
+    tracing::info!("{:>9.2} ms  {name}", time.as_secs_f64() * 1e3);
     (result, time)
 }
