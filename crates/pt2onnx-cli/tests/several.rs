@@ -1,5 +1,5 @@
 //! Several archives, and what a terminal shows.
-
+#![expect(clippy::unwrap_used, reason = "a test may fail so")]
 mod common;
 
 use common::{Run, command, files, mlp, pt2onnx, with_json};
