@@ -219,7 +219,7 @@ pub(crate) fn rational(cx: &Cx, x: Value, numerator: &[f64], denominator: &[f64]
 }
 
 /// `steps` numbers from `low` to `high`, as PyTorch rounds them: counted from the nearer end.
-pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType) -> Value {
+pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: &Expr, dtype: DType) -> Value {
     let wide = match dtype {
         DType::F64 => DType::F64,
         d if d.is_float() => DType::F32,
@@ -227,6 +227,16 @@ pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType)
     };
     let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
     let vector = |v| cx.reshape(v, &[Expr::int(1)]);
+    let Some(steps) = steps.as_int() else {
+        let number = |e: &Expr| cx.cast(cx.size(e), wide);
+        let (i, last) = (cx.cast(cx.iota(steps), wide), number(&(steps - 1)));
+        let step = cx.div(cx.sub(high, low), cx.maximum(last, 1.0));
+        // A single step is the low end.
+        let half = cx.maximum(number(&steps.floor_div(&Expr::int(2))), 1.0);
+        let (first, second) =
+            (cx.add(low, cx.mul(i, step)), cx.sub(high, cx.mul(cx.sub(last, i), step)));
+        return cx.cast(cx.select(cx.less(i, half), first, second), dtype);
+    };
     if steps <= 1 {
         let only = cx.cast(vector(low), dtype);
         return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };

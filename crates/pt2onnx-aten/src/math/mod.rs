@@ -16,6 +16,7 @@ pub(crate) mod index;
 pub(crate) mod matrix;
 pub(crate) mod pool;
 pub(crate) mod precision;
+pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 pub(crate) mod sort;
