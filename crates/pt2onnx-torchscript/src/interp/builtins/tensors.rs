@@ -265,6 +265,13 @@ impl Interp<'_> {
             Value::Bool(_) => 11,
             _ => return expected("a number", value),
         };
+        // A truth value that was read from a tensor is that tensor.
+        if let Some(name) = value.number().and_then(|e| self.truths.get(e)) {
+            let meta = self.meta(name)?;
+            if dtype == 11 && meta.dtype == DType::Bool && meta.sizes.is_empty() {
+                return Ok(Value::Tensor(name.clone()));
+            }
+        }
         // A truth value is the number 0 or 1 to the operator.
         let number = match value {
             Value::Bool(e) => Value::Int(e.clone()),
