@@ -47,8 +47,15 @@ def capture(
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
         try:
-            with exporting(), _settings(strict):
+            with exporting(), _settings(strict), _answers() as wrong:
                 program = _export(model, args, kwargs, shapes, strict)
+            if wrong:
+                _errors.warn(
+                    "The code asks for dimensions whose size is 0 or 1 in the example, so they are static: give an example in which they "
+                    "are larger."
+                )
+                with exporting(), _settings(strict):
+                    program = _export(model, args, kwargs, _static(args, kwargs, shapes), strict)
         except Exception as error:
             say(f"{step} ❌")
             failures[strategy] = error
@@ -145,6 +152,48 @@ def _settings(strict: bool) -> Iterator[None]:
             stack.callback(setattr, torch.jit, "isinstance", torch.jit.isinstance)
             torch.jit.isinstance = isinstance
         yield
+
+
+@contextlib.contextmanager
+def _answers() -> Iterator[list[bool]]:
+    """Notes questions about sizes to which the example gives another answer than the capture. Dynamic dimensions are captured as if
+    they were 2 or more, which is right where torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``."""
+    wrong: list[bool] = []
+    try:
+        node: Any = importlib.import_module("torch.fx.experimental.sym_node").SymNode
+        old = node.guard_bool
+    except (ImportError, AttributeError):
+        yield wrong
+        return
+
+    def guard_bool(self: Any, file: str, line: int) -> bool:
+        answer: bool = old(self, file, line)
+        if getattr(self, "_hint", None) is not None and bool(self._hint) != answer:
+            wrong.append(answer)
+        return answer
+
+    node.guard_bool = guard_bool
+    try:
+        yield wrong
+    finally:
+        node.guard_bool = old
+
+
+def _static(args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
+    """Dynamic shapes without dimensions that are 0 or 1 in the example."""
+    import torch
+    from torch.export.dynamic_shapes import _tree_map_with_path  # type: ignore[attr-defined]
+
+    def static(_: Any, leaf: Any, axes: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or not axes:
+            return axes
+        pairs = axes.items() if isinstance(axes, dict) else enumerate(axes)
+        return {axis: size for axis, size in pairs if leaf.shape[axis] > 1 and size is not None}
+
+    inputs = (*args, *kwargs.values())
+    if isinstance(shapes, dict):
+        inputs = dict(zip(shapes, inputs))
+    return _tree_map_with_path(static, inputs, shapes, tree_name="inputs")
 
 
 def _export(

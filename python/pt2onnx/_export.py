@@ -197,14 +197,13 @@ def export(
         else:
             ways = _sources.Ways(model, args, kwargs, dynamic_shapes, axes, hf, steps, lenient=fallback or not dynamo)
             with files.failing("pt_export"), steps.timed("capture"):
-                try:
-                    captured = ways.export()
-                except _errors.TorchExportError as error:
-                    made, captured = ways.script(error, translate)
+                found, captured = ways.run(translate, free=not dynamo)
             if captured.program is not None:
                 files.dump(captured.program)
                 with files.failing("conversion"):
-                    made = translate(_sources.OfProgram(captured.program, ways.shapes, hf))
+                    found = translate(_sources.OfProgram(captured.program, ways.shapes, hf))
+            assert found is not None
+            made = found
     if captured:
         made._capture_strategy, made._relations = captured.strategy, captured.relations
     if not dynamo:

@@ -342,7 +342,7 @@ class ONNXProgram:
         names = self.input_names
         if self._script is None and not args and kwargs and kwargs.keys() <= set(names):
             # Where the program knows the keywords, it knows their order; PyTorch 2.6 mixes up the names of such inputs.
-            if self.exported_program is None or set(_keyword_order(self.exported_program.call_spec.in_spec)) != set(kwargs):
+            if self.exported_program is None or set(keyword_order(self.exported_program.call_spec.in_spec)) != set(kwargs):
                 return dict(kwargs)
         if self._script is not None:
             values = self._script.inputs(args, kwargs)
@@ -374,7 +374,7 @@ def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, 
 
     order = program.call_spec.in_spec
     if kwargs and order is not None:
-        names = _keyword_order(order)
+        names = keyword_order(order)
         if set(names) == set(kwargs):
             kwargs = {name: kwargs[name] for name in names}
     leaves = _pytree.tree_leaves((args, kwargs))
@@ -384,7 +384,7 @@ def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, 
     return [leaf for leaf in leaves if leaf is not None]
 
 
-def _keyword_order(spec: Any) -> list[str]:
+def keyword_order(spec: Any) -> list[str]:
     """The keywords of a program, in its order."""
     from ._handover import children
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +12,9 @@ from ._pt2onnx import convert_bytes, convert_program
 
 if TYPE_CHECKING:
     import torch
+
+#: Translates a source.
+Translate = Callable[["Source"], ONNXProgram]
 
 #: What the exporter of TorchScript of torch.onnx says of ``dynamic_axes``, the names of inputs, and those of outputs.
 Axes = tuple[Any, Any, Any]
@@ -93,6 +97,31 @@ class OfScript:
         return made
 
 
+def _apart(*arguments: Any) -> Any:
+    """The arguments, with a tensor of its own for each: torch.export and the tracer take a tensor that is there twice for one input."""
+    import torch
+    from torch.utils import _pytree
+
+    seen: set[int] = set()
+
+    def apart(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or id(value) not in seen:
+            seen.add(id(value))
+            return value
+        return value.detach().clone().requires_grad_(value.requires_grad)
+
+    return _pytree.tree_map(apart, arguments)
+
+
+def numbers_as_tensors(*arguments: Any) -> Any:
+    """The arguments with tensors for numbers, as the tracer of TorchScript has them."""
+    import torch
+    from torch.utils import _pytree
+
+    kinds = {bool: torch.bool, int: torch.int64, float: torch.float64}
+    return _pytree.tree_map(lambda a: torch.tensor(a, dtype=kinds[type(a)]) if type(a) in kinds else a, arguments)
+
+
 def of_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes) -> _script.Script:
     """A module or function in TorchScript, with dynamic shapes or ``dynamic_axes``."""
     script = _script.of(model, args, kwargs, shapes)
@@ -114,25 +143,40 @@ class Ways:
     def __init__(
         self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes, hf: Any, steps: Any, *, lenient: bool
     ) -> None:
+        args, kwargs = _apart(args, kwargs)
         self._model, self._args, self._kwargs, self._axes, self._steps = model, args, kwargs, axes, steps
         self._lenient = lenient
         if shapes is None and axes[0] is not None:
             shapes, self._args = _from_axes(model, args, kwargs, *axes)
-            self._kwargs = {}
+            self._args, self._kwargs = tuple(self._args), {}
         shapes = _shapes.by_parameter(model, shapes, axes[1])
         self.shapes = hf.spread(model, self._args, self._kwargs, shapes) if hf else shapes
 
-    def export(self) -> _capture.Captured:
-        """By torch.export."""
-        shapes = _shapes.for_torch(self.shapes)
-        return _capture.capture(self._model, self._args, self._kwargs, shapes, self._steps.say)
-
-    def script(
-        self, error: _errors.TorchExportError, translate: Callable[[Source], ONNXProgram]
-    ) -> tuple[ONNXProgram, _capture.Captured]:
-        """By a trace that holds for all arguments, by TorchScript, or by a trace if such are allowed.
+    def run(self, translate: Translate, free: bool) -> tuple[ONNXProgram | None, _capture.Captured]:
+        """Tries all ways. There is a model already if it is one of TorchScript. If numbers are to be ``free``, they are given as
+        tensors, or as they are if that does not work.
 
         Raises TorchExportError with the error of each way if none leads to a model."""
+        from torch.utils import _pytree
+
+        shapes = _shapes.for_torch(self.shapes)
+        leaves = _pytree.tree_leaves((self._args, self._kwargs))
+        if free and any(type(leaf) in (bool, int, float) for leaf in leaves):
+            args, kwargs = numbers_as_tensors(self._args, self._kwargs)
+            try:
+                return None, _capture.capture(self._model, args, kwargs, shapes, self._steps.say)
+            except _errors.TorchExportError:
+                with contextlib.suppress(Exception):
+                    traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
+                    if not notes:
+                        return translate(OfScript(traced)), _capture.Captured(None, "TraceStrategy", {})
+        try:
+            return None, _capture.capture(self._model, self._args, self._kwargs, shapes, self._steps.say)
+        except _errors.TorchExportError as error:
+            return self._script(error, translate)
+
+    def _script(self, error: _errors.TorchExportError, translate: Translate) -> tuple[ONNXProgram, _capture.Captured]:
+        """By a trace that holds for all arguments, by TorchScript, or by a trace if such are allowed."""
         failures = dict(error.failures_by_strategy)
         notes: list[str] = []
         traced = None

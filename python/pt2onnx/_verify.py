@@ -66,7 +66,7 @@ def verify(
     ``model`` is what was exported. With ``second_size``, this is done at other sizes of the dynamic dimensions as well.
     Raises VerificationError if ONNX Runtime cannot load or run the model; what PyTorch raises at the given sizes.
     """
-    kwargs = dict(kwargs or {})
+    kwargs = _ordered(program, dict(kwargs or {}))
     checks = _compare(program, model, tuple(args), kwargs, "given")
     notes: list[str] = []
     if second_size:
@@ -83,6 +83,15 @@ def verify(
                     return Verification(tuple(checks), tuple(notes))
                 notes.append(f"not compared at {what}: PyTorch raises {type(error).__name__}: {str(error).strip()[:200]}")
     return Verification(tuple(checks), tuple(notes))
+
+
+def _ordered(program: ONNXProgram, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments in the order of the program, whose inputs have it."""
+    from ._program import keyword_order
+
+    source = program.exported_program
+    names = keyword_order(source.call_spec.in_spec) if source is not None else []
+    return {name: kwargs[name] for name in names} if set(names) == set(kwargs) else kwargs
 
 
 def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str) -> list[OutputCheck]:
