@@ -55,7 +55,7 @@ def capture(
                     "are larger."
                 )
                 with exporting(), _settings(strict):
-                    program = _export(model, args, kwargs, _static(args, kwargs, shapes), strict)
+                    program = _export(model, args, kwargs, _static(model, args, kwargs, shapes), strict)
         except Exception as error:
             say(f"{step} ❌")
             failures[strategy] = error
@@ -179,10 +179,10 @@ def _answers() -> Iterator[list[bool]]:
         node.guard_bool = old
 
 
-def _static(args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
+def _static(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
     """Dynamic shapes without dimensions that are 0 or 1 in the example."""
     import torch
-    from torch.export.dynamic_shapes import _tree_map_with_path  # type: ignore[attr-defined]
+    from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path  # type: ignore[attr-defined]
 
     def static(_: Any, leaf: Any, axes: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or not axes:
@@ -190,9 +190,9 @@ def _static(args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
         pairs = axes.items() if isinstance(axes, dict) else enumerate(axes)
         return {axis: size for axis, size in pairs if leaf.shape[axis] > 1 and size is not None}
 
-    inputs = (*args, *kwargs.values())
-    if isinstance(shapes, dict):
-        inputs = dict(zip(shapes, inputs))
+    inputs = _combine_args(model, args, kwargs)
+    if not isinstance(shapes, dict):
+        inputs = type(shapes)(inputs.values())
     return _tree_map_with_path(static, inputs, shapes, tree_name="inputs")
 
 

@@ -111,9 +111,10 @@ class _Sizes:
         name = name or f"{leaf.path}_dim_{axis}"
         symbol = re.sub(r"\W", "_", name)
         symbol = f"d{symbol}" if not symbol or symbol[0].isdigit() else symbol
+        first = symbol
         while self._sizes.setdefault(symbol, size) != size:
             symbol += "_"
-        if symbol != name:
+        if first != name and symbol == first:
             self.renamed[symbol] = name
         return symbol
 

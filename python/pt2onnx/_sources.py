@@ -88,12 +88,10 @@ class OfScript:
 
     def _translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         told, renamed = self._script.told()
-        text = _options.as_json({**options, "input": told})
+        text = _options.as_json({**options, "input": told, "dim": {**renamed, **(options.get("dim") or {})}})
         with _raised():
             made = ONNXProgram(convert_bytes(self._script.archive, text, table))
         made._script = self._script
-        if renamed:
-            made.rename_axes(renamed)
         return made
 
 

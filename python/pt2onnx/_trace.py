@@ -95,7 +95,7 @@ def _Function(function: Callable[..., Any]) -> Any:  # noqa: N802
 
 
 def _names(forward: Callable[..., Any], count: int) -> list[str]:
-    """The names of the first parameters; those of ``*args`` are numbered."""
+    """The names of the parameters that may be given by position; those of ``*args`` are numbered."""
     names = []
     for parameter in inspect.signature(forward).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -104,7 +104,7 @@ def _names(forward: Callable[..., Any], count: int) -> list[str]:
             names.append(parameter.name)
     if count > len(names):
         raise TypeError(f"there are {count} arguments, but the module takes {len(names)}")
-    return names[:count]
+    return names
 
 
 def _sign(function: Any, names: list[str]) -> None:
