@@ -87,7 +87,7 @@ def export(
     """Exports a module as an ONNX model: ``torch.onnx.export`` with the same parameters.
 
     Args:
-        model: A module, function, ``torch.export.ExportedProgram`` or ``torch.onnx.ExportableModule``.
+        model: A module or function, also in TorchScript, a ``torch.export.ExportedProgram`` or ``torch.onnx.ExportableModule``.
         args: The positional arguments to capture it with. A last one that is a dict holds keywords, if ``kwargs`` is not given.
         f: Where to write the model: a path, or a ``BytesIO``.
         kwargs: The keyword arguments to capture it with.
@@ -95,7 +95,8 @@ def export(
         input_names, output_names: Names of inputs and outputs in order. ``output_names="from-tree"`` names outputs after the keys and
             fields of what the module returns.
         opset_version: The opset, 9 to 26; 20 by default.
-        dynamo: Both values capture with ``torch.export``.
+        dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out, and
+            a trace may follow the values of the arguments.
         external_data: Whether ``f`` gets a file ``f.data`` with the weights.
         dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions have these names in the model.
         custom_translation_table: Translations by op: functions over ONNX Script, or with a parameter ``cx`` as for
@@ -111,14 +112,15 @@ def export(
         keep_initializers_as_inputs: Whether weights are inputs as well.
         dynamic_axes: Axes by name of inputs, as ``torch.onnx.export`` had them before ``dynamic_shapes``.
         custom_opsets: Versions of other domains.
-        training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them.
+        training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them. With ``dynamo=False``, a
+            ``torch.onnx.TrainingMode`` is the mode in which the module is exported.
         operator_export_type: A ``torch.onnx.OperatorExportTypes``, for ops without a translation.
         **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``, ``state="pairs"``, ``assume_finite=True``, ...
 
     The others are deprecated in ``torch.onnx.export`` and have no effect: ``do_constant_folding``, ``autograd_inlining``, ``fallback``.
 
     Raises:
-        TorchExportError: PyTorch cannot capture the model.
+        TorchExportError: The model can be captured in no way.
         UnsupportedOperatorError, ConversionError: Parts of the program cannot be translated; ``failures`` lists all.
         OnnxExporterError: The model cannot be written.
         ValueError, TypeError: An option or a name cannot be.
@@ -179,7 +181,8 @@ def export(
     def translate(source: _sources.Source) -> ONNXProgram:
         steps.say("Translate the graph into ONNX...")
         with steps.timed("translate"):
-            made = source.translate({**options, **source.options(input_names)}, table)
+            given = {name: value for name, value in options.items() if value is not None}
+            made = source.translate({**source.options(input_names), **given}, table)
         steps.say("Translate the graph into ONNX... ✅")
         return made
 

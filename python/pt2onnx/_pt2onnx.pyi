@@ -61,7 +61,7 @@ class Scope:
 def convert_path(path: str, options: str, translations: Sequence[_Translation]) -> Program: ...
 def convert_bytes(archive: bytes, options: str, translations: Sequence[_Translation]) -> Program: ...
 def convert_program(
-    json: bytes,
+    json: list[bytes],
     storages: Sequence[_Lent],
     state: Sequence[_Row],
     constants: Sequence[_Row],

@@ -45,7 +45,7 @@ class OfProgram:
         options: dict[str, Any] = {"input_names": given, "dim": _shapes.names(self._program, self._shapes)}
         if renamed and not given:
             options["rename"] = renamed
-        return options if found is None else {"output_names": found, **options}
+        return options if found is None else {**options, "output_names": found}
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model."""
@@ -100,15 +100,14 @@ def _apart(*arguments: Any) -> Any:
     import torch
     from torch.utils import _pytree
 
+    leaves, tree = _pytree.tree_flatten(arguments)
     seen: set[int] = set()
-
-    def apart(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or id(value) not in seen:
-            seen.add(id(value))
-            return value
-        return value.detach().clone().requires_grad_(value.requires_grad)
-
-    return _pytree.tree_map(apart, arguments)
+    for at, leaf in enumerate(leaves):
+        if isinstance(leaf, torch.Tensor) and id(leaf) in seen:
+            leaves[at] = leaf.detach().clone().requires_grad_(leaf.requires_grad)
+        seen.add(id(leaf))
+    # Containers that are made anew may lose what is not in their leaves.
+    return _pytree.tree_unflatten(leaves, tree) if len(seen) < len(leaves) else arguments
 
 
 def numbers_as_tensors(*arguments: Any) -> Any:

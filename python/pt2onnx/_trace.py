@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _capture, _script
+from . import _capture, _script, _verify
 
 
 class TraceWarning(Exception):
@@ -41,7 +42,8 @@ def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: An
     _sign(flat, parameters)
     module.__dict__["forward"], old = flat, module.__dict__.get("forward")
     try:
-        with _capture.exporting(), warnings.catch_warnings(record=True) as said, torch.no_grad():
+        kept = _verify.keeping_buffers(module)
+        with _capture.exporting(), warnings.catch_warnings(record=True) as said, torch.no_grad(), kept:
             warnings.simplefilter("always")
             made: Any = torch.jit.trace(module, tuple(leaf.value for leaf in leaves), check_trace=False, strict=False)  # type: ignore[no-untyped-call]
     finally:
@@ -68,9 +70,12 @@ class Traced(_script.Script):
 
 
 def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> _script.Script:
-    """The module or function in TorchScript. Raises what PyTorch raises."""
+    """The module or function in TorchScript. Raises what PyTorch raises, also when it runs."""
     import torch
 
+    # What fails in Python is no model, even if it can be translated.
+    with torch.no_grad(), _verify.keeping_buffers(model):
+        model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
     with warnings.catch_warnings():
         # That TorchScript is deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)

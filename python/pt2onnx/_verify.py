@@ -107,7 +107,7 @@ def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: di
     own_args, own_kwargs = _pytree.tree_map(
         lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else copy.deepcopy(leaf), (args, kwargs)
     )
-    with torch.no_grad(), _keeping_buffers(callable_model):
+    with torch.no_grad(), keeping_buffers(callable_model):
         expected = callable_model(*own_args, **own_kwargs)
     leaves = [leaf for leaf in _pytree.tree_leaves(expected) if isinstance(leaf, (torch.Tensor, bool, int, float))]
     try:
@@ -124,7 +124,7 @@ def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: di
 
 
 @contextlib.contextmanager
-def _keeping_buffers(model: Any) -> Iterator[None]:
+def keeping_buffers(model: Any) -> Iterator[None]:
     """Undoes what happens to the buffers of a module meanwhile: writes into them, and new tensors in their places."""
     import torch
 

@@ -154,10 +154,19 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
         .out_shape()?
         .pop()
         .ok_or_else(|| LowerError::unsupported("the result of a range must be a vector"))?;
-    let index = cx.range(cx.scalar(0, DType::I64), cx.size(&length), cx.scalar(1, DType::I64));
     let (start, step) = (truncated(start), truncated(step));
-    let (wide, start, step) =
-        (DType::F64, cx.as_tensor(&start, DType::F64), cx.as_tensor(&step, DType::F64));
+    let wide = DType::F64;
+    let (start, end, step) =
+        (cx.as_tensor(&start, wide), cx.as_tensor(&end, wide), cx.as_tensor(&step, wide));
+    let length = match length.symbols().iter().all(|s| cx.is_bound(s)) {
+        true => cx.size(&length),
+        // It is a number that only the range itself tells.
+        false => {
+            let steps = cx.ceil(cx.div(cx.sub(end, start), step));
+            cx.reshape(cx.cast(cx.maximum(steps, 0), DType::I64), &[])
+        }
+    };
+    let index = cx.range(cx.scalar(0, DType::I64), length, cx.scalar(1, DType::I64));
     Ok(cx.cast(cx.add(start, cx.mul(cx.cast(index, wide), step)), dtype))
 }
 
