@@ -321,6 +321,8 @@ impl<'a> Driver<'a> {
         let emitted = self.builder.type_of(value);
         if let Some(emitted) = emitted.as_ref().filter(|e| !self.agree(e, &recorded))
             && is_misrecorded(node, i)
+            && let (Type::Tensor(e), Type::Tensor(r)) = (emitted, &recorded)
+            && e.dtype == r.dtype
         {
             recorded = emitted.clone();
         }
