@@ -13,7 +13,7 @@ use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
 use std::{fmt, sync::Arc};
 
-/// What is said of an input: `float32[batch,3,224,224]`, `16000`, `none`.
+/// What is said of an input: `float32[batch,3,224,224]`, `16000`, `none`, `"none"`, `[]`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Given {
@@ -23,6 +23,8 @@ pub enum Given {
     Bool(bool),
     Str(String),
     None,
+    /// A list, tuple or dict without items.
+    Empty,
 }
 
 /// The size of a dimension.
@@ -48,7 +50,12 @@ impl Given {
             });
             return Self::Tensor(dtype, sizes.collect());
         }
+        // Quotes make a text of what is a number or `none` without.
+        if let Some(text) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            return Self::Str(text.to_owned());
+        }
         match text {
+            "[]" => return Self::Empty,
             "none" | "None" => return Self::None,
             "true" | "True" => return Self::Bool(true),
             "false" | "False" => return Self::Bool(false),
@@ -78,6 +85,7 @@ impl fmt::Display for Given {
             Self::Bool(value) => write!(f, "{value}"),
             Self::Str(text) => f.write_str(text),
             Self::None => f.write_str("none"),
+            Self::Empty => f.write_str("[]"),
         }
     }
 }
@@ -262,6 +270,14 @@ impl Interp<'_> {
     fn leaf(&mut self, path: &str, ty: &Type, given: &Given) -> Step<Option<Value>> {
         let any = matches!(ty.given(), Type::Any | Type::Union(_));
         let optional = any || matches!(ty, Type::Optional(_));
+        if *given == Given::Empty {
+            return match ty.given() {
+                Type::List(inner) => self.list(Vec::new(), Some((**inner).clone())).map(Some),
+                Type::Dict(..) => self.dict(Vec::new()).map(Some),
+                Type::Tuple(types) if types.is_empty() => self.tuple(Vec::new(), None).map(Some),
+                _ => Ok(None),
+            };
+        }
         let (value, constant) = match (given, ty.given()) {
             (Given::Tensor(dtype, sizes), Type::Tensor) => {
                 return self.tensor_input(path, *dtype, sizes).map(Some);

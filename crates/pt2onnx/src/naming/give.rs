@@ -92,6 +92,10 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
             _ => continue,
         };
         if let Some(value) = data.name.as_deref().and_then(|n| values.get(n)) {
+            // A value that has the name already is not the one that takes it: the other gets a new one.
+            if model[*value].name == data.name {
+                continue;
+            }
             let (old, new) = (called(&model[*value]), called(data));
             return Err(NameError::Clash { old, new, holder });
         }

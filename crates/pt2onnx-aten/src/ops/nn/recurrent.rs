@@ -262,6 +262,26 @@ mod tests {
     }
 
     #[test]
+    fn a_state_with_a_wrong_record_has_its_own_shape() {
+        check!("aten.lstm.input(x: f32[3, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 2]], [wi: f32[8, 3], wh: f32[8, 2]], False, 1, 0.0, False, False, False) -> (f32[3, 1, 2], f32[1, 1, 1, 2], f32[1, 1, 1, 2])", @r#"
+        (float[3,1,3] x, float[1,1,2] h, float[1,1,2] c, float[8,3] wi, float[8,2] wh) => (float[3,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,2] lstm_2)
+        <
+          int64[8] val_0 = {0, 1, 6, 7, 2, 3, 4, 5},
+          int64[1] val_1 = {0},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Gather <axis: int = 0> (wi, val_0)
+          val_4 = Unsqueeze (val_3, val_1)
+          val_5 = Gather <axis: int = 0> (wh, val_0)
+          val_6 = Unsqueeze (val_5, val_1)
+          val_7, lstm_1, lstm_2 = LSTM <hidden_size: int = 2> (x, val_4, val_6, "", "", h, c)
+          lstm_0 = Squeeze (val_7, val_2)
+        }
+        "#);
+    }
+
+    #[test]
     fn a_projected_state_is_a_scan() {
         check!("aten.lstm.input(x: f32[s0, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 5]], [wi: f32[20, 3], wh: f32[20, 2], wr: f32[2, 5]], False, 1, 0.0, False, False, False) -> (f32[s0, 1, 2], f32[1, 1, 2], f32[1, 1, 5])", @"
         (float[s0,1,3] x, float[1,1,2] h, float[1,1,5] c, float[20,3] wi, float[20,2] wh, float[2,5] wr) => (float[s0,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,5] lstm_2)
