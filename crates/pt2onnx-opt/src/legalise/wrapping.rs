@@ -71,7 +71,7 @@ fn summed(cx: &Builder, node: &Node, x: Value) -> Value {
     cx.emit1("ReduceSum", &[Some(x), node.input(1)], node.attributes.clone())
 }
 
-/// The sums of the upper and of the lower 32 bits.
+/// The sums of the upper and of the lower 32 bits. Of these, [`bits`] are few enough: they stay as they are.
 fn by_halves(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let x = input(node, 0)?;
     let half = cx.scalar(1i64 << 32, DType::I64);
@@ -84,6 +84,11 @@ fn by_halves(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
 fn bits(model: &Model, value: Value) -> u32 {
     let mut left = NODES;
     bits_of(model, value, &mut left)
+}
+
+/// How many bits a number has.
+fn length(number: u64) -> u32 {
+    u64::BITS - number.leading_zeros()
 }
 
 fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
@@ -100,7 +105,7 @@ fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
         let largest = || tensor.to_vec::<i64>()?.iter().map(|i| i.unsigned_abs()).max();
         let small = tensor.has_data() && tensor.numel() <= 4096;
         return match small.then(largest) {
-            Some(Some(largest)) => u64::BITS - largest.leading_zeros(),
+            Some(Some(largest)) => length(largest),
             _ => ALL_BITS,
         };
     }
@@ -109,6 +114,9 @@ fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
     };
     *left -= 1;
     let node = &model[id];
+    let number = |v: Value| Some(model[v].constant()?.to_vec::<i64>()?.first()?.unsigned_abs());
+    let single = |v: &Value| model[*v].constant().is_some_and(|t| t.numel() == 1);
+    let divisor = node.input(1).filter(single).and_then(number).filter(|&d| d > 0);
     let mut of = |i: usize| node.input(i).map_or(0, |x| bits_of(model, x, left));
     let found = match node.op() {
         _ if !node.domain.is_empty() => ALL_BITS,
@@ -119,8 +127,8 @@ fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
         | "Slice" | "Gather" | "GatherElements" | "GatherND" | "Flatten" | "Tile" | "Split"
         | "ReduceMax" | "ReduceMin" | "Abs" | "Neg" | "TopK" | "Unique" | "Trilu" | "Compress"
         | "DepthToSpace" | "ReverseSequence" => of(0),
-        "Div" => of(0),
-        "Mod" => of(1),
+        "Div" => of(0).saturating_sub(divisor.map_or(0, u64::ilog2)),
+        "Mod" => divisor.map_or_else(|| of(1), |d| length(d - 1)),
         "Range" => of(0).max(of(1)),
         "Add" | "Sub" => of(0).max(of(1)) + 1,
         "Mul" => of(0) + of(1),
