@@ -429,19 +429,21 @@ mod tests {
         (float16[1,1,4,8] q, float16[1,1,4,8] k, float16[1,1,4,8] v, bool[4,4] mask) => (float16[1,1,4,8] scaled_dot_product_attention)
         <
           float16 val_0 = {0.35351563},
-          float val_1 = {-inf},
-          float val_2 = {0.0}
+          float val_1 = {0.0},
+          float val_2 = {-1.7014117e38}
         >
         {
           val_3 = Mul (q, val_0)
           val_4 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
           val_5 = MatMul (val_3, val_4)
           val_6 = Cast <to: int = 1> (val_5)
-          val_7 = Where (mask, val_6, val_1)
-          val_8 = Softmax (val_7)
-          val_9 = Where (mask, val_8, val_2)
-          val_10 = Cast <to: int = 10> (val_9)
-          scaled_dot_product_attention = MatMul (val_10, v)
+          val_7 = Where (mask, val_1, val_2)
+          val_8 = Add (val_6, val_7)
+          val_9 = Softmax (val_8)
+          val_10 = Cast <to: int = 1> (mask)
+          val_11 = Mul (val_9, val_10)
+          val_12 = Cast <to: int = 10> (val_11)
+          scaled_dot_product_attention = MatMul (val_12, v)
         }
         ");
     }

@@ -424,16 +424,16 @@ mod tests {
         check!("aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]", @"
         (float[1,4,s0,s1] x) => (float[1,4,s0,s1] group_norm)
         <
-          float val_0 = {1.0},
-          int64[1] val_1 = {2},
-          float val_2 = {0.0},
-          int64[3] val_3 = {1, 2, -1}
+          int64[3] val_0 = {1, 2, -1},
+          float val_1 = {1.0},
+          int64[1] val_2 = {2},
+          float val_3 = {0.0}
         >
         {
-          val_4 = Expand (val_0, val_1)
-          val_5 = Expand (val_2, val_1)
-          val_6 = Reshape (x, val_3)
-          val_7 = InstanceNormalization (val_6, val_4, val_5)
+          val_4 = Reshape (x, val_0)
+          val_5 = Expand (val_1, val_2)
+          val_6 = Expand (val_3, val_2)
+          val_7 = InstanceNormalization (val_4, val_5, val_6)
           val_8 = Shape <start: int = 0, end: int = 4> (x)
           group_norm = Reshape <allowzero: int = 1> (val_7, val_8)
         }
@@ -495,18 +495,18 @@ mod tests {
         check!("aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]", @"
         (float[2,4,s0] x, float[4] w) => (float[2,4,s0] group_norm)
         <
-          float val_0 = {1.0},
-          int64[1] val_1 = {2},
-          float val_2 = {0.0},
-          int64[3] val_3 = {2, 2, -1},
+          int64[3] val_0 = {2, 2, -1},
+          float val_1 = {1.0},
+          int64[1] val_2 = {2},
+          float val_3 = {0.0},
           int64[3] val_4 = {2, 4, -1},
           int64[2] val_5 = {4, 1}
         >
         {
-          val_6 = Expand (val_0, val_1)
-          val_7 = Expand (val_2, val_1)
-          val_8 = Reshape (x, val_3)
-          val_9 = InstanceNormalization (val_8, val_6, val_7)
+          val_6 = Reshape (x, val_0)
+          val_7 = Expand (val_1, val_2)
+          val_8 = Expand (val_3, val_2)
+          val_9 = InstanceNormalization (val_6, val_7, val_8)
           val_10 = Reshape (val_9, val_4)
           val_11 = Reshape (w, val_5)
           group_norm = Mul (val_10, val_11)

@@ -449,16 +449,14 @@ mod tests {
         check!("aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]", @"
         (int64[4,3] x) => (int64[4] prod)
         <
-          int64 val_0 = {1},
-          int64[1] val_1 = {4}
+          int64[3] val_0 = {1, 1, 1},
+          int64[1] val_1 = {1}
         >
         {
-          val_2 = Transpose <perm: ints = [1, 0]> (x)
-          val_6 = Expand (val_0, val_1)
-          prod = Scan <body: graph = body (int64[4] val_3, int64[4] val_4) => (int64[4] val_5)
-          {
-            val_5 = Mul (val_3, val_4)
-          }, num_scan_inputs: int = 1> (val_6, val_2)
+          val_2, val_3, val_4 = Split <axis: int = 1> (x, val_0)
+          val_5 = Mul (val_2, val_3)
+          val_6 = Mul (val_5, val_4)
+          prod = Squeeze (val_6, val_1)
         }
         ");
     }
