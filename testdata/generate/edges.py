@@ -62,7 +62,7 @@ PROGRAMS = [
     ("nothing", "i64 i16 f32", [[1.0], [2.0], [3.0], [4.0]], "x[:0].median() x[:0].nanmedian() x[:0].int().median()"),
 ]
 # Programs that need their sizes.
-FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large")
+FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes")
 
 
 def program(expressions, names):
