@@ -137,15 +137,16 @@ enum Hidden {
     By(Value),
 }
 
-/// Which keys the formula hides, as bools or as numbers that are added to the scores; `None` if `Attention` gives something else for a query without keys.
+/// Which keys the formula hides, as bools or as numbers that are added to the scores; `None` if `Attention` gives something else
+/// for a query without keys.
 fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
-    let guarded = found.value("guard").is_some() || found.value("kept").is_some();
-    let bools = match found.value("kept") {
-        Some(kept) => Some(bools_of(cx, found.value("bias")?, kept)?),
-        None => found.value("allowed"),
+    let [kept, bias] = ["kept", "bias"].map(|name| found.value(name));
+    let [guarded, masked] = ["guard", "masked"].map(|n| kept.or(found.value(n)).is_some());
+    let (bools, bias) = match kept {
+        Some(kept) => (Some(bools_of(cx, bias?, kept)?), None),
+        None => (found.value("allowed"), bias),
     };
-    let masked = found.value("masked").is_some() || found.value("kept").is_some();
-    match (bools, found.value("bias").filter(|_| found.value("kept").is_none())) {
+    match (bools, bias) {
         (None, None) => Some(Hidden::Nothing),
         // Zeros for hidden rows need the mask that hides them.
         (Some(_), _) if guarded && !masked => None,
