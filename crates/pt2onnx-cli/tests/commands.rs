@@ -35,6 +35,7 @@ fn verbose_names_the_stages() {
         "foreach",
         "assertions",
         "functionalise",
+        "attention",
         "dead",
         "drop state",
         "lower",

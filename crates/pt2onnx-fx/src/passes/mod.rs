@@ -1,6 +1,7 @@
 //! Passes on the FX graph. Each takes a valid program to a valid program of the same meaning.
 
 pub mod assertions;
+pub mod attention;
 mod autocast;
 pub mod dead;
 pub mod foreach;
@@ -35,6 +36,10 @@ pub const PASSES: &[(&str, Pass)] = &[
         Ok(())
     }),
     ("functionalise", functionalise::functionalise),
+    ("attention", |program| {
+        attention::restore_attention(program);
+        Ok(())
+    }),
     ("dead", |program| {
         dead::remove_dead(program);
         Ok(())

@@ -35,6 +35,7 @@ mod slicing;
 mod sorting;
 #[cfg(test)]
 mod steps;
+mod wrapping;
 
 pub use descent::{legalise, legalise_for};
 pub use error::{Failure, LegaliseError};
