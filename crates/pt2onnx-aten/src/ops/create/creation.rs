@@ -162,7 +162,7 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
             // Floats from data.
             let wide = |t: &TensorOrScalar| cx.as_tensor(t, DType::F64);
             let ratio = cx.div(cx.sub(wide(&end), wide(&start)), wide(&step));
-            cx.cast(cx.ceil(ratio), DType::I64)
+            cx.reshape(cx.cast(cx.ceil(ratio), DType::I64), &[])
         }
         false => cx.size(&length),
     };
