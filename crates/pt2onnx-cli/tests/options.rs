@@ -19,6 +19,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("state", "\"pairs\"", &["--state", "pairs"]),
     ("training", "\"eval\"", &["--training", "eval"]),
     ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
+    ("aten-nodes", "true", &["--aten-nodes"]),
     ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
     ("inline", "true", &["--inline"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),

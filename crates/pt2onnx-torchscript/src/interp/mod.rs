@@ -22,8 +22,8 @@ mod traced;
 
 use crate::{
     archive::Archive,
-    error::{Error, Problem, Result, Site},
-    syntax::line_of,
+    error::{Error, Problem, Result},
+    ranges::Origin,
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
@@ -33,9 +33,10 @@ use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
-pub use assemble::{Flat, flatten};
-pub use inputs::{Given, Size, parameters};
+pub use assemble::{Flat, Loaded, flatten, inputs, load};
+pub use inputs::{Given, Size, parameters, signature};
 
 /// The most steps of a program: statements, expressions and elements of lists.
 const MAX_STEPS: u64 = 20_000_000;
@@ -78,6 +79,8 @@ pub(crate) struct Interp<'a> {
     /// `CONSTANTS`.
     pool: Vec<Value>,
     frames: Vec<Frame>,
+    /// Where parts of the code come from, by file and position.
+    origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
     steps: u64,
     warnings: Vec<String>,
@@ -114,6 +117,7 @@ impl<'a> Interp<'a> {
             constants: IndexMap::default(),
             pool: Vec::new(),
             frames: Vec::new(),
+            origins: FxHashMap::default(),
             depth: 0,
             steps: 0,
             warnings: Vec::new(),
@@ -123,28 +127,6 @@ impl<'a> Interp<'a> {
     /// The error of a problem where the interpreter is now.
     fn error(&self, problem: Problem) -> Error {
         Error::Run { site: Box::new(self.site()), problem }
-    }
-
-    /// Where the interpreter is now.
-    fn site(&self) -> Site {
-        let Some(frame) = self.frames.last() else {
-            let place = self.archive.place().to_string();
-            return Site { function: "loading".to_owned(), module: String::new(), line: place };
-        };
-        let (path, line) = self.line(frame);
-        let module = self.frames.iter().rev().find_map(|f| f.module.as_ref());
-        Site {
-            function: frame.function.to_string(),
-            module: module.map(|m| m.path.to_string()).unwrap_or_default(),
-            line: format!("{path}:{line}"),
-        }
-    }
-
-    fn line(&self, frame: &Frame) -> (&'a str, u32) {
-        match self.archive.files().get(frame.file) {
-            Some(file) => (&file.path, line_of(&file.text, frame.at)),
-            None => ("", 0),
-        }
     }
 
     /// Counts a step.
