@@ -83,7 +83,9 @@ fn describe(archive: &Archive, given: Vec<(String, Given)>) -> Result<String, Er
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let Some(path) = args.next() else {
-        return Err("give an archive, and the types of its inputs: `show MODEL.pt x=float32[n,4]`".into());
+        return Err(
+            "give an archive, and the types of its inputs: `show MODEL.pt x=float32[n,4]`".into()
+        );
     };
     let given = args.filter_map(|arg| {
         let (name, text) = arg.split_once('=')?;

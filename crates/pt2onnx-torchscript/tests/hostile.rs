@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Few, OBJECTS, archive, archive_of, module, zipped};
+use common::{Few, OBJECTS, archive, archive_of, module};
 use pt2onnx_fx::archive::Records;
-use pt2onnx_torchscript::{Archive, Error, Given, flatten, tensors};
+use pt2onnx_torchscript::{Archive, Error, Given, flatten};
 
 /// What becomes of an archive: the error, or `done`.
 fn end(archive: Result<Archive, Error>) -> String {
@@ -30,21 +30,42 @@ const PROGRAMS: &[(&str, &str)] = &[
     // Long strings.
     ("s = \"ab\"\nwhile True:\n  s = torch.add(s, s)", "longer than"),
     ("s = torch.mul(\"ab\", 1000000000000)", ""),
-    ("s = \"ab\"\nfor i in range(20):\n  s = torch.add(s, s)\nt = torch.replace(s, \"a\", s)", "longer than"),
-    ("s = \"ab\"\nfor i in range(20):\n  s = torch.add(s, s)\nfor i in range(100000):\n  t = torch.upper(s)", "longer than"),
-    ("s = \"ab\"\nfor i in range(20):\n  s = torch.add(s, s)\nl = torch.mul([s], 64)\nwhile True:\n  t = torch.str(l)", ""),
-    ("s = \"{}\"\nfor i in range(12):\n  s = torch.add(s, s)\nwhile True:\n  s = torch.format(s, s)", ""),
+    (
+        "s = \"ab\"\nfor i in range(20):\n  s = torch.add(s, s)\nt = torch.replace(s, \"a\", s)",
+        "longer than",
+    ),
+    (
+        "s = \"ab\"\nfor i in range(20):\n  s = torch.add(s, s)\nfor i in range(100000):\n  t = torch.upper(s)",
+        "longer than",
+    ),
+    (
+        "s = \"ab\"\nfor i in range(20):\n  s = torch.add(s, s)\nl = torch.mul([s], 64)\nwhile True:\n  t = torch.str(l)",
+        "",
+    ),
+    (
+        "s = \"{}\"\nfor i in range(12):\n  s = torch.add(s, s)\nwhile True:\n  s = torch.format(s, s)",
+        "",
+    ),
     // Values that share their parts.
     ("a = (1, 2)\nwhile True:\n  a = (a, a)", "deep"),
-    ("a = (1, 2)\nfor i in range(30):\n  a = (a, a)\nb = (1, 2)\nfor i in range(30):\n  b = (b, b)\nwhile True:\n  c = torch.eq([a], [b])", "longer than"),
+    (
+        "a = (1, 2)\nfor i in range(30):\n  a = (a, a)\nb = (1, 2)\nfor i in range(30):\n  b = (b, b)\nwhile True:\n  c = torch.eq([a], [b])",
+        "longer than",
+    ),
     ("a = (1, 2)\nfor i in range(30):\n  a = (a, a)\nreturn a", "longer than"),
-    ("a = annotate(List[Any], [])\n_0 = torch.append(a, a)\nb = torch.eq(a, a)\nc = torch.str(a)", "done"),
+    (
+        "a = annotate(List[Any], [])\n_0 = torch.append(a, a)\nb = torch.eq(a, a)\nc = torch.str(a)",
+        "done",
+    ),
     ("a = torch.mul([0], 1000000)\nwhile True:\n  b = torch.eq(a, torch.list(a))", "longer than"),
     ("a = torch.mul([0], 1000000)\nwhile True:\n  b = torch.__contains__(a, 1)", "longer than"),
     // Sizes that grow.
     ("n = torch.add(torch.size(x, 0), torch.size(x, 1))\nwhile True:\n  n = torch.mul(n, n)", ""),
     ("n = torch.size(x, 0)\nwhile True:\n  n = torch.mul(n, n)", ""),
-    ("n = torch.size(x, 0)\nwhile True:\n  n = torch.add(torch.floordiv(n, 3), torch.mul(n, n))", ""),
+    (
+        "n = torch.size(x, 0)\nwhile True:\n  n = torch.add(torch.floordiv(n, 3), torch.mul(n, n))",
+        "",
+    ),
     ("n = 3\nwhile True:\n  n = torch.mul(n, n)", ""),
     // Branches and loops on data, each of which copies what there is.
     (
@@ -64,16 +85,120 @@ const PROGRAMS: &[(&str, &str)] = &[
 
 #[test]
 fn programs_end() {
-    let only = std::env::var("ONLY").ok().and_then(|n| n.parse::<usize>().ok());
-    for (at, (lines, said)) in PROGRAMS.iter().enumerate() {
-        if only.is_some_and(|n| n != at) {
-            continue;
-        }
+    for (lines, said) in PROGRAMS {
         let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
         let body = format!("  def forward(self, x: Tensor) -> Tensor:\n{lines}    return x\n");
         let start = std::time::Instant::now();
         let end = end(archive(&body));
-        eprintln!("{at} {:.2}s {}", start.elapsed().as_secs_f64(), end.chars().take(200).collect::<String>());
+        eprintln!(
+            "{:.2}s {lines}{}",
+            start.elapsed().as_secs_f64(),
+            end.chars().take(200).collect::<String>()
+        );
         assert!(end.contains(said), "{lines}{end}");
     }
+}
+
+#[test]
+fn code_that_nests_is_refused() {
+    for (open, close) in
+        [("(", ",)"), ("[", "]"), ("-", ""), ("{1: ", "}"), ("x[", "]"), ("f(", ")")]
+    {
+        let (open, close) = (open.repeat(100_000), close.repeat(100_000));
+        let body =
+            format!("  def forward(self, x: Tensor) -> Tensor:\n    return {open}1{close}\n");
+        assert!(end(archive(&body)).contains("deep"), "{}", &open[..4]);
+    }
+    let mut lines = String::new();
+    for depth in 0..1000 {
+        lines += &format!("{}if True:\n", "  ".repeat(depth + 2));
+    }
+    lines += &format!("{}pass\n", "  ".repeat(1002));
+    let body = format!("  def forward(self, x: Tensor) -> Tensor:\n{lines}    return x\n");
+    assert!(end(archive(&body)).contains("deep"));
+    let chain = "x".to_owned() + &".a".repeat(100_000);
+    let body = format!("  def forward(self, x: Tensor) -> Tensor:\n    return {chain}\n");
+    assert!(end(archive(&body)).contains("deep"));
+}
+
+#[test]
+fn objects_that_nest_or_share_are_refused() {
+    let forward = module("  def forward(self, x: Tensor) -> Tensor:\n    return x\n");
+    let attribute =
+        |value: &[u8]| [b"\x80\x02c__torch__\nM\n)\x81}X\x01\x00\x00\x00a", value, b"sb."].concat();
+    let nested = attribute(&[&b")"[..], &[0x85; 100_000]].concat());
+    assert!(end(archive_of(&forward, &nested, &[])).contains("deep"));
+    // Tuples of twice the one before.
+    let doubled: Vec<u8> = (0..200).flat_map(|_| *b"q\x00h\x00\x86").collect();
+    let doubled = attribute(&[&b")"[..], &doubled].concat());
+    assert!(end(archive_of(&forward, &doubled, &[])).contains("deep"));
+    // A view of one byte as many elements.
+    let view = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nByteStorage\n\
+        X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQK\x00J\xff\xff\xff\x7f\x85K\x00\x85\x89ccollections\nOrderedDict\n)RtR";
+    let end = end(archive_of(&forward, &attribute(view), &[("data/0", b"\x01")]));
+    assert!(end.contains("more than 1073741824 values"), "{end}");
+}
+
+#[test]
+fn records_that_inflate_are_refused() {
+    let forward = module("  def forward(self, x: Tensor) -> Tensor:\n    return x\n");
+    let spaces = vec![b'\n'; 65 << 20];
+    let code = [forward.as_bytes(), &spaces].concat();
+    let bomb = |records: &[(&str, &[u8])]| {
+        let file = deflated(records);
+        assert!(file.len() < 1 << 20);
+        end(Records::from_bytes(file).map_err(Error::from).and_then(Archive::new))
+    };
+    let plain: [(&str, &[u8]); 2] = [("m/data.pkl", OBJECTS), ("m/version", b"3")];
+    let big = [&plain[..], &[("m/code/__torch__.py", &*code)]].concat();
+    assert!(bomb(&big).contains("bytes"), "{}", bomb(&big));
+    // Many of less than the limit.
+    let half = &code[..33 << 20];
+    let two = [("m/code/__torch__.py", half), ("m/code/a.py", half), ("m/code/b.py", half)];
+    assert!(bomb(&[&plain[..], &two].concat()).contains("bytes"));
+    let pickle = vec![b'N'; 33 << 20];
+    let objects = [("m/data.pkl", &*pickle), ("m/code/__torch__.py", forward.as_bytes())];
+    assert!(bomb(&objects).contains("bytes"));
+    // Source ranges are not needed.
+    let ranges = [
+        ("m/data.pkl", OBJECTS),
+        ("m/constants.pkl", b"\x80\x02)."),
+        ("m/code/__torch__.py", forward.as_bytes()),
+        ("m/code/__torch__.py.debug_pkl", &*pickle),
+    ];
+    assert_eq!(bomb(&ranges), "done");
+}
+
+/// A zip file of deflated records, without checksums.
+fn deflated(records: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut file, mut directory) = (Vec::new(), Vec::new());
+    for (name, bytes) in records {
+        let packed = miniz_oxide::deflate::compress_to_vec(bytes, 6);
+        let size = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
+        let at = file.len();
+        // Version, flags, deflated, time, date, checksum; then the sizes and the length of the name.
+        let mut entry = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        entry.extend(size(packed.len()));
+        entry.extend(size(bytes.len()));
+        entry.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        entry.extend([0, 0]);
+        file.extend(b"PK\x03\x04");
+        file.extend(&entry);
+        file.extend(name.as_bytes());
+        file.extend(packed);
+        directory.extend(b"PK\x01\x02\x14\x00");
+        directory.extend(&entry);
+        directory.extend([0; 10]);
+        directory.extend(size(at));
+        directory.extend(name.as_bytes());
+    }
+    let count = u16::try_from(records.len()).unwrap().to_le_bytes();
+    let (at, length) = (file.len(), directory.len());
+    file.extend(directory);
+    file.extend(b"PK\x05\x06\x00\x00\x00\x00");
+    file.extend([count, count].concat());
+    file.extend(u32::try_from(length).unwrap().to_le_bytes());
+    file.extend(u32::try_from(at).unwrap().to_le_bytes());
+    file.extend([0, 0]);
+    file
 }

@@ -98,10 +98,11 @@ pub fn load(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
             _ => None,
         });
         let modules = modules.collect();
-        let constants = interp.constants.into_iter().filter_map(|(name, constant)| match constant {
-            Constant::Tensor(tensor) => Some((name, tensor)),
-            Constant::Opaque { .. } => None,
-        });
+        let constants =
+            interp.constants.into_iter().filter_map(|(name, constant)| match constant {
+                Constant::Tensor(tensor) => Some((name, tensor)),
+                Constant::Opaque { .. } => None,
+            });
         Ok(Loaded { modules, tensors: interp.state.into_iter().chain(constants).collect() })
     })
 }

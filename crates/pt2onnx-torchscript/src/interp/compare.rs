@@ -261,7 +261,11 @@ pub(super) fn truncated(x: &Expr) -> Step<Expr> {
 impl Interp<'_> {
     /// Whether two values are equal, as keys of dicts and elements of lists are compared.
     pub(super) fn same(&self, a: &Value, b: &Value) -> bool {
-        self.same_within(a, b, MAX_NESTING, &Cell::new(MAX_COMPARED))
+        let parts = Cell::new(MAX_COMPARED);
+        let same = self.same_within(a, b, MAX_NESTING, &parts);
+        let compared = (MAX_COMPARED - parts.get()) as u64;
+        self.compared.set(self.compared.get().saturating_add(compared));
+        same
     }
 
     fn same_within(&self, a: &Value, b: &Value, depth: usize, parts: &Cell<usize>) -> bool {

@@ -33,7 +33,7 @@ use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 pub use assemble::{Flat, Loaded, flatten, inputs, load};
 pub use inputs::{Given, Size, parameters, signature};
@@ -83,6 +83,8 @@ pub(crate) struct Interp<'a> {
     origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
     steps: u64,
+    /// Steps of comparisons, which are counted with the next other step.
+    compared: Cell<u64>,
     warnings: Vec<String>,
 }
 
@@ -120,6 +122,7 @@ impl<'a> Interp<'a> {
             origins: FxHashMap::default(),
             depth: 0,
             steps: 0,
+            compared: Cell::new(0),
             warnings: Vec::new(),
         }
     }
@@ -136,7 +139,8 @@ impl<'a> Interp<'a> {
 
     /// Counts steps.
     fn steps(&mut self, count: usize) -> Step<()> {
-        self.steps = self.steps.saturating_add(count as u64);
+        let count = (count as u64).saturating_add(self.compared.take());
+        self.steps = self.steps.saturating_add(count);
         match self.steps > MAX_STEPS {
             true => Err(Problem::Steps(MAX_STEPS)),
             false => Ok(()),
@@ -166,6 +170,26 @@ impl<'a> Interp<'a> {
         }
         self.heap.push(item);
         Ok(Ref(self.heap.len() - 1))
+    }
+
+    /// Counts the steps of a copy of the heap, and what it takes.
+    fn copies(&mut self) -> Step<()> {
+        let size = |item: &Item| match item {
+            Item::List { items, .. } => items.len() + 1,
+            Item::Dict(entries) => entries.len() + 1,
+            Item::Object { attributes, .. } => attributes.len() + 1,
+        };
+        let copied: usize = self.heap.iter().map(size).sum();
+        self.steps(copied)
+    }
+
+    /// Refuses a list of so many elements before it is made.
+    fn room(&mut self, count: usize) -> Step<()> {
+        self.steps(count)?;
+        match self.elements.saturating_add(count) > MAX_VALUES {
+            true => Err(Problem::Memory(MAX_VALUES)),
+            false => Ok(()),
+        }
     }
 
     fn list(&mut self, items: Vec<Value>, element: Option<crate::schema::Type>) -> Step<Value> {

@@ -105,8 +105,8 @@ impl Interp<'_> {
 
         let (inputs, fresh) = self.enter(env, carried, metas)?;
         within = fresh;
+        self.copies()?;
         let heap = self.heap.clone();
-        self.steps(heap.len())?;
         if let Flow::Return(_) = self.deeper(|interp| interp.block(body, &mut within))? {
             return Err(Problem::Loop("it returns".to_owned()));
         }

@@ -83,4 +83,3 @@ pub fn archive_of(code: &str, objects: &[u8], more: &[(&str, &[u8])]) -> Result<
 pub fn archive(body: &str) -> Result<Archive, Error> {
     archive_of(&module(body), OBJECTS, &[])
 }
-
