@@ -61,6 +61,20 @@ fn loops_on_data_become_while_loop() {
 }
 
 #[test]
+fn names_of_sizes_stay_apart_from_those_of_data() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.relu(x)\n";
+    let error = flat(body, &[("x", "float32[u0,4]")]).unwrap_err().to_string();
+    assert!(
+        error.contains("a size that is called `u0`, as sizes that depend on data are"),
+        "{error}"
+    );
+    // Other names with that letter are those of plain sizes, which are taken to be large.
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    if torch.gt(torch.size(x, 0), 1):\n      \
+        y = torch.relu(x)\n    else:\n      y = torch.neg(x)\n    return y\n";
+    assert_eq!(calls(body, &[("x", "float32[units,4]")]), ["aten.relu.default"]);
+}
+
+#[test]
 fn what_stops_is_named_with_its_line() {
     for (body, inputs, said) in [
         (

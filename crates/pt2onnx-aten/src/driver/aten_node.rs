@@ -49,7 +49,11 @@ impl<'a> Driver<'a> {
     pub(super) fn aten_node(&self, domain: &str, node: &'a Node) -> Lowered<Vec<Value>> {
         let op = &node.target;
         let mut inputs = Vec::new();
-        match schema_of(op) {
+        let fits = |schema: &Schema<'_>| {
+            let known = |name: &str| schema.params.iter().any(|param| param.name == name);
+            node.args.iter().all(|arg| known(&arg.name))
+        };
+        match schema_of(op).filter(fits) {
             Some(schema) => {
                 for param in &schema.params {
                     let default = || param.default.and_then(default_of);

@@ -3,6 +3,7 @@
 use super::{Interp, Step, unsupported};
 use crate::{
     error::Problem,
+    types::Symbols,
     value::{Value, known},
 };
 use pt2onnx_symbolic::{Expr, Func, View};
@@ -300,7 +301,7 @@ impl Interp<'_> {
     /// The truth of a condition on sizes for dimensions that are neither 0 nor 1 nor equal by chance; `None` if it depends on data.
     pub(super) fn generally(&self, condition: &Expr) -> Option<bool> {
         let free = condition.symbols();
-        if free.is_empty() || free.iter().any(|s| s.starts_with('u') || s.starts_with("zu")) {
+        if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {
             return None;
         }
         let mut next = 1000;

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Problem, Result},
     schema::Type,
     syntax::{ExprKind, Function, Param},
+    types::Symbols,
     value::Value,
 };
 use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta};
@@ -340,6 +341,11 @@ impl Interp<'_> {
                     Expr::int(i64::try_from(*n).map_err(|_| {
                         Problem::Unsupported("a size of more than 63 bits".to_owned())
                     })?)
+                }
+                Size::Named(name) if Symbols::makes(name) => {
+                    return unsupported(format!(
+                        "a size that is called `{name}`, as sizes that depend on data are,"
+                    ));
                 }
                 Size::Named(name) => {
                     let symbol = Expr::symbol(name);

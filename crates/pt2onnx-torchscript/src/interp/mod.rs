@@ -83,7 +83,7 @@ pub(crate) struct Interp<'a> {
     origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
     steps: u64,
-    /// Steps of comparisons, which are counted with the next other step.
+    /// Steps of comparisons and texts, which are counted with the next other step.
     compared: Cell<u64>,
     warnings: Vec<String>,
 }

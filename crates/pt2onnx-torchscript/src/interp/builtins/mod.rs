@@ -192,7 +192,9 @@ impl Interp<'_> {
 
     /// Python's `str`.
     pub(in crate::interp) fn text_of(&self, value: &Value) -> String {
-        self.text_within(value, MAX_TEXT_DEPTH, &Cell::new(1000))
+        let text = self.text_within(value, MAX_TEXT_DEPTH, &Cell::new(1000));
+        self.compared.set(self.compared.get().saturating_add(text.len() as u64));
+        text
     }
 
     fn text_within(&self, value: &Value, depth: usize, parts: &Cell<usize>) -> String {
