@@ -1,73 +1,11 @@
 //! Programs written as code, flattened with a few operators whose types are known here.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx_fx::{Argument, Node, ValueMeta, archive::Records, text};
-use pt2onnx_tensor::DType;
-use pt2onnx_torchscript::{
-    Archive, Error, Given, flatten,
-    types::{Facts, Outcome, Types},
-};
-use std::io::{Cursor, Write};
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+mod common;
 
-/// Types of operators that keep that of their first tensor, and of some others.
-struct Few;
-
-impl Types for Few {
-    fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
-        let first = node.args.iter().find_map(|arg| match &arg.value {
-            Argument::Tensor(name) => facts.values.get(name).cloned(),
-            _ => None,
-        });
-        let dtype = match node.arg("dtype") {
-            Some(Argument::DType(dtype)) => Some(*dtype),
-            _ => None,
-        };
-        let mut meta = match (&*node.target.name, first) {
-            ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
-            ("relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy", Some(meta)) => {
-                meta
-            }
-            ("gt", Some(mut meta)) => {
-                if let ValueMeta::Tensor(meta) = &mut meta {
-                    meta.dtype = DType::Bool;
-                }
-                meta
-            }
-            ("sum", Some(_)) => scalar(DType::F32),
-            _ => return Err("not among the few".to_owned()),
-        };
-        if let ValueMeta::Tensor(meta) = &mut meta {
-            meta.requires_grad = false;
-        }
-        Ok(vec![Outcome::One(meta.into())])
-    }
-}
-
-fn scalar(dtype: DType) -> ValueMeta {
-    let tensor = pt2onnx_tensor::Tensor::absent(dtype, Vec::new()).unwrap();
-    pt2onnx_fx::TensorMeta::of(&tensor).into()
-}
-
-/// An archive of one module without attributes.
-fn archive(body: &str) -> Result<Archive, Error> {
-    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    let code = format!("class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n{body}");
-    let pickle = b"\x80\x02c__torch__\nM\n)\x81}b.";
-    let records: [(&str, &[u8]); 4] = [
-        ("data.pkl", pickle),
-        ("constants.pkl", b"\x80\x02)."),
-        ("code/__torch__.py", code.as_bytes()),
-        ("version", b"10\n"),
-    ];
-    for (name, bytes) in records {
-        zip.start_file(format!("m/{name}"), stored).unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    let bytes = zip.finish().unwrap().into_inner();
-    Archive::new(Records::from_bytes(bytes)?)
-}
+use common::{Few, archive};
+use pt2onnx_fx::text;
+use pt2onnx_torchscript::{Error, Given, flatten};
 
 fn flat(body: &str, inputs: &[(&str, &str)]) -> Result<String, Error> {
     let given = inputs.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
@@ -123,6 +61,20 @@ fn loops_on_data_become_while_loop() {
 }
 
 #[test]
+fn names_of_sizes_stay_apart_from_those_of_data() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.relu(x)\n";
+    let error = flat(body, &[("x", "float32[u0,4]")]).unwrap_err().to_string();
+    assert!(
+        error.contains("a size that is called `u0`, as sizes that depend on data are"),
+        "{error}"
+    );
+    // Other names with that letter are those of plain sizes, which are taken to be large.
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    if torch.gt(torch.size(x, 0), 1):\n      \
+        y = torch.relu(x)\n    else:\n      y = torch.neg(x)\n    return y\n";
+    assert_eq!(calls(body, &[("x", "float32[units,4]")]), ["aten.relu.default"]);
+}
+
+#[test]
 fn what_stops_is_named_with_its_line() {
     for (body, inputs, said) in [
         (
@@ -154,23 +106,4 @@ fn what_stops_is_named_with_its_line() {
         let error = flat(&body, inputs).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}\n{said}");
     }
-}
-
-#[test]
-fn hostile_programs_end() {
-    for body in [
-        // Doubling lists.
-        "    a = [1]\n    while True:\n      a = torch.add(a, a)\n    return x\n",
-        "    a = [1]\n    while True:\n      b = torch.add_(a, a)\n    return x\n",
-        // Tuples in tuples.
-        "    a = (1, 2)\n    while True:\n      a = (a, a)\n    return x\n",
-        // A list in itself.
-        "    a = annotate(List[Any], [])\n    _0 = torch.append(a, a)\n    b = torch.eq(a, a)\n    return torch.str(a)\n",
-        "    s = \"ab\"\n    while True:\n      s = torch.add(s, s)\n    return x\n",
-    ] {
-        let body = format!("  def forward(self, x: Tensor) -> Tensor:\n{body}");
-        let _ = flat(&body, X);
-    }
-    let recursion = "  def forward(self, x: Tensor) -> Tensor:\n    return (self).forward(x, )\n";
-    assert!(flat(recursion, X).unwrap_err().to_string().contains("deep"));
 }

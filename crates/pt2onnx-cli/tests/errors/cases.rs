@@ -128,7 +128,7 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --input x=float32[n]",
     ),
     case(|| script("    return torch.nothing(x)\n"), "MODEL -o OUT --input x=float32[n]"),
-    case(|| script("    return x\n"), "inspect MODEL"),
+    case(good, "MODEL -o OUT --input x=none"),
     // Usage.
     case(none, "-o OUT"),
     case(good, "MODEL -o OUT --nonsense"),

@@ -14,8 +14,11 @@ use crate::{
 };
 use indexmap::IndexMap;
 use pt2onnx_fx::{
-    Argument, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec, SCHEMA_MAJOR,
+    Argument, Constant, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec,
+    SCHEMA_MAJOR, ValueMeta,
 };
+use pt2onnx_symbolic::Range;
+use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
 /// The bytes of the stack on which the interpreter runs.
@@ -40,8 +43,73 @@ pub fn flatten(
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
 ) -> Result<Flat> {
+    on_large_stack(move || flatten_here(archive, method, given, types))
+}
+
+/// What is known of the inputs of a method: what `given` tells, and of other parameters what the trace tells. The paths begin with
+/// names of parameters and are in their order.
+///
+/// # Errors
+/// There is no such method or input, or the archive is damaged.
+pub fn inputs(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+) -> Result<Vec<(String, Given)>> {
+    let params = parameters(archive, method)?;
+    let mut given = Told::rename(given, &params)?;
+    // What the user tells of a parameter replaces all that the trace tells of it.
+    let traced = traced_inputs(archive, method)?;
+    let mut told = Told::rename(traced, &params).unwrap_or_default();
+    fn top(path: &str) -> &str {
+        path.split('.').next().unwrap_or(path)
+    }
+    told.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
+    told.append(&mut given);
+    let position = |path: &str| params.iter().position(|(name, _)| name == top(path));
+    told.sort_by_cached_key(|(path, _)| {
+        let numbers = path.split('.').skip(1).map_while(|part| part.parse::<usize>().ok());
+        (position(path), numbers.collect::<Vec<_>>())
+    });
+    Ok(told)
+}
+
+/// What an archive holds beside its code.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The paths of the modules and the names of their classes in Python; the path of the root is empty.
+    pub modules: Vec<(String, String)>,
+    /// Tensors by their paths: parameters, buffers, other attributes and constants of the code.
+    pub tensors: IndexMap<String, Tensor>,
+}
+
+/// Reads the objects of an archive.
+///
+/// # Errors
+/// The archive is damaged, or has objects that cannot be read.
+pub fn load(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
+    on_large_stack(move || {
+        let mut interp = Interp::new(archive, types);
+        interp.load_module()?;
+        let modules = interp.heap.iter().filter_map(|item| match item {
+            Item::Object { class, path, .. } if class.is_module() => {
+                Some((path.to_string(), class.python_name()))
+            }
+            _ => None,
+        });
+        let modules = modules.collect();
+        let constants =
+            interp.constants.into_iter().filter_map(|(name, constant)| match constant {
+                Constant::Tensor(tensor) => Some((name, tensor)),
+                Constant::Opaque { .. } => None,
+            });
+        Ok(Loaded { modules, tensors: interp.state.into_iter().chain(constants).collect() })
+    })
+}
+
+/// Runs the interpreter in a thread of its own, which has a large stack.
+fn on_large_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
-        let run = move || flatten_here(archive, method, given, types);
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
         let thread = thread.map_err(|error| Error::Thread(error.to_string()))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -55,16 +123,7 @@ fn flatten_here(
     types: &mut dyn Types,
 ) -> Result<Flat> {
     let function = method_of(archive, method)?;
-    let params = parameters(archive, method)?;
-    let mut told = traced_inputs(archive, method)?;
-    let mut given = Told::rename(given, &params)?;
-    // What the user tells of a parameter replaces all that the trace tells of it.
-    let mut kept = Told::rename(std::mem::take(&mut told), &params).unwrap_or_default();
-    let top = |path: &str| path.split('.').next().map(str::to_owned);
-    kept.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
-    kept.append(&mut given);
-    let told = Told::of(kept);
-
+    let told = Told::of(inputs(archive, method, given)?);
     let mut interp = Interp::new(archive, types);
     let root = interp.load_module()?;
     let args = interp.arguments(&function, &told)?;
@@ -190,14 +249,30 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// The ranges of the sizes of inputs.
+    fn ranges(&self) -> Vec<(String, Range)> {
+        let mut ranges: Vec<(String, Range)> = Vec::new();
+        for spec in &self.specs {
+            let InputSpec::UserInput(Argument::Tensor(name)) = spec else { continue };
+            let Some(ValueMeta::Tensor(meta)) = self.facts.values.get(name) else { continue };
+            for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
+                let symbol = symbol.to_string();
+                if !ranges.iter().any(|(known, _)| *known == symbol) {
+                    ranges.push((symbol, Range::at_least(1)));
+                }
+            }
+        }
+        ranges
+    }
+
     fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Flat {
-        // Parameters first, then buffers, constants and the user's inputs.
+        // Parameters and buffers in the order of the state dict, then constants and the user's inputs.
         let rank = |spec: &InputSpec| match spec {
-            InputSpec::Parameter { .. } => 0,
-            InputSpec::Buffer { .. } => 1,
-            InputSpec::TensorConstant { .. } => 2,
-            _ => 3,
+            InputSpec::Parameter { .. } | InputSpec::Buffer { .. } => 0,
+            InputSpec::TensorConstant { .. } => 1,
+            _ => 2,
         };
+        let ranges = self.ranges();
         let mut inputs: Vec<_> = self.specs.into_iter().zip(self.inputs).collect();
         inputs.sort_by_key(|(spec, _)| rank(spec));
         let (specs, inputs) = inputs.into_iter().unzip();
@@ -217,7 +292,7 @@ impl Interp<'_> {
             graph,
             signature: GraphSignature { inputs: specs, outputs: output_specs },
             constraints: self.facts.constraints,
-            range_constraints: Vec::new(),
+            range_constraints: ranges,
             guards: Vec::new(),
             module_call_graph: Vec::new(),
             state: self.state,

@@ -51,9 +51,10 @@ impl Interp<'_> {
 
     fn both(&mut self, test: &Value, then: &[Stmt], other: &[Stmt], env: &mut Env) -> Step<Flow> {
         let predicate = self.predicate(test)?;
+        self.copies()?;
+        self.steps(self.facts.contents.len().saturating_add(env.len()))?;
         let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
         self.elements = self.elements.saturating_add(heap.len());
-        self.steps(heap.len())?;
         let outer = std::mem::take(&mut self.nodes);
         let old = heap.len();
         let yes = self.branch(then, env.clone());

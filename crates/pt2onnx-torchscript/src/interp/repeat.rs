@@ -4,6 +4,7 @@ use super::{Env, Flow, Interp, Step, expected, graph::Body};
 use crate::{
     error::Problem,
     syntax::{Expr, ExprKind, Stmt, StmtKind},
+    types::Symbols,
     value::Value,
 };
 use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
@@ -74,7 +75,7 @@ impl Interp<'_> {
                 }
                 for (size, other) in meta.sizes.iter_mut().zip(&next.sizes) {
                     if self.facts.constraints.prove_eq(size, other) != Some(true)
-                        && size.as_symbol().is_none_or(|s| !s.starts_with('u'))
+                        && size.as_symbol().is_none_or(|s| !Symbols::makes(s))
                     {
                         *size = self.size_symbol();
                         stable = false;
@@ -105,8 +106,8 @@ impl Interp<'_> {
 
         let (inputs, fresh) = self.enter(env, carried, metas)?;
         within = fresh;
+        self.copies()?;
         let heap = self.heap.clone();
-        self.steps(heap.len())?;
         if let Flow::Return(_) = self.deeper(|interp| interp.block(body, &mut within))? {
             return Err(Problem::Loop("it returns".to_owned()));
         }
@@ -206,7 +207,7 @@ impl Interp<'_> {
             let mut meta = meta.clone();
             for size in &mut meta.sizes {
                 // The sizes after the loop are others than those within.
-                if size.as_symbol().is_some_and(|s| s.starts_with('u')) {
+                if size.as_symbol().is_some_and(|s| Symbols::makes(s)) {
                     *size = self.size_symbol();
                 }
             }
