@@ -5,7 +5,7 @@ use crate::{
     error::Problem,
     syntax::Stmt,
     types::Contents,
-    value::{Item, Value},
+    value::{Item, Parts, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -210,7 +210,17 @@ impl Interp<'_> {
                 }
                 Item::Object { class, attributes: b, path }
             }
-            (_, second) => second,
+            (Item::Parts(a), Item::Parts(b)) => {
+                if (a.dim, &a.size) != (b.dim, &b.size) {
+                    return Err(lengths());
+                }
+                let tensor = match a.tensor == b.tensor {
+                    true => a.tensor.clone(),
+                    false => self.merge_tensors(&a.tensor, &b.tensor, merged)?,
+                };
+                Item::Parts(Parts { tensor, ..b })
+            }
+            _ => return Err(lengths()),
         };
         if let Some(slot) = self.heap.get_mut(at) {
             *slot = item;
@@ -250,6 +260,9 @@ impl Interp<'_> {
                 self.tuple(items, x.class.clone())?
             }
             (Value::List(x), Value::List(y)) => {
+                if self.parts_of(*x).is_some() || self.parts_of(*y).is_some() {
+                    return Err(lengths());
+                }
                 let (x, y) = (self.items(*x).to_vec(), self.items(*y).to_vec());
                 if x.len() != y.len() {
                     return Err(lengths());
