@@ -68,6 +68,8 @@ pub(crate) struct Interp<'a> {
     replaced: FxHashMap<Name, Name>,
     /// Views of tensors that the loop which runs writes into; its body cannot read them.
     hidden: FxHashSet<Name>,
+    /// Whether the branches of conditions may differ in the elements of tensors only.
+    strict: bool,
     /// The memory that was written into: the roots of the tensors.
     writes: FxHashSet<Name>,
     /// Truth values that were read from tensors.
@@ -113,6 +115,7 @@ impl<'a> Interp<'a> {
             sources: FxHashMap::default(),
             replaced: FxHashMap::default(),
             hidden: FxHashSet::default(),
+            strict: false,
             writes: FxHashSet::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),

@@ -425,7 +425,7 @@ impl Interp<'_> {
 
     /// A copy of a carried tensor stands for the memory `root` in a body, which can then write into it. What the program has of that
     /// memory besides is not seen there.
-    fn own(&mut self, root: &Name, tensor: Value) -> Step<()> {
+    pub(super) fn own(&mut self, root: &Name, tensor: Value) -> Step<()> {
         self.forget(root);
         let views = self.roots.iter().filter(|(name, of)| *of == root && *name != root);
         let views: Vec<Name> = views.map(|(name, _)| name.clone()).collect();
