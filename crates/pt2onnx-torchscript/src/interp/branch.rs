@@ -1,11 +1,11 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph::Body};
+use super::{Env, Flow, Interp, Step, graph::Body, parts_list::Sample};
 use crate::{
     error::Problem,
     syntax::Stmt,
     types::Contents,
-    value::{Item, Parts, Value},
+    value::{Item, Parts, Ref, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,6 +35,8 @@ enum Both {
     Merged(Flow),
     /// They write into this memory.
     Writes(Vec<Name>),
+    /// They give these lists different lengths; what the elements are like.
+    Lists(Vec<(Ref, Option<Sample>)>),
 }
 
 impl Interp<'_> {
@@ -90,6 +92,11 @@ impl Interp<'_> {
             match self.run_both(&predicate, [then, other], env, &memory)? {
                 Both::Merged(flow) => return Ok(flow),
                 Both::Writes(more) => memory.extend(more),
+                Both::Lists(lists) => {
+                    for (list, sample) in lists {
+                        self.loosen(list, sample)?;
+                    }
+                }
             }
         }
     }
@@ -125,6 +132,13 @@ impl Interp<'_> {
             (self.heap, self.facts.contents) = (before, known);
             return Ok(Both::Writes(outside));
         }
+        if let (Ok(yes), Ok(_)) = (&yes, &no) {
+            let lists = self.resized(&before, &yes.heap);
+            if !lists.is_empty() && !self.strict {
+                (self.heap, self.facts.contents) = (before, known);
+                return Ok(Both::Lists(lists));
+            }
+        }
         Ok(Both::Merged(match (yes, no) {
             (Ok(yes), Ok(no)) => self.merge(predicate.clone(), (yes, no), old, memory, env)?,
             // A branch that raises is an assertion that the other one is taken.
@@ -147,6 +161,29 @@ impl Interp<'_> {
             }
             (Err(problem), _) | (_, Err(problem)) => return Err(problem),
         }))
+    }
+
+    /// The lists from before that have other lengths after one branch than after the other.
+    fn resized(&self, before: &[Item], first: &[Item]) -> Vec<(Ref, Option<Sample>)> {
+        let mut found = Vec::new();
+        for (at, item) in before.iter().enumerate() {
+            let length = |item: Option<&Item>| match item {
+                Some(Item::List { items, .. }) => Some(items.len()),
+                _ => None,
+            };
+            let (a, b) = (length(first.get(at)), length(self.heap.get(at)));
+            if !matches!(item, Item::List { .. }) || a == b {
+                continue;
+            }
+            let list = Ref(at);
+            let last = match first.get(at) {
+                Some(Item::List { items, .. }) => items.last(),
+                _ => None,
+            };
+            let sample = self.sample(list).or_else(|| last.and_then(|item| self.sample_of(item)));
+            found.push((list, sample));
+        }
+        found
     }
 
     /// Runs a branch; its nodes are kept apart.

@@ -10,7 +10,39 @@ use pt2onnx_fx::{ArgKind, Argument, Name, NamedArg, OpName, TensorMeta};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
+/// What is known of the elements of a list.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) element: Type,
+    pub(super) dtype: DType,
+    pub(super) sizes: Vec<Expr>,
+}
+
 impl Interp<'_> {
+    /// What the elements of a list are like, by its last one; `None` if it has none, or other elements.
+    pub(super) fn sample(&self, list: Ref) -> Option<Sample> {
+        if let Some(Parts { tensor, element, .. }) = self.parts_of(list) {
+            let meta = self.meta(&tensor).ok()?;
+            let sizes = meta.sizes.get(1..)?.to_vec();
+            return Some(Sample { element, dtype: meta.dtype, sizes });
+        }
+        self.sample_of(self.items(list).last()?)
+    }
+
+    /// What an element is like.
+    pub(super) fn sample_of(&self, item: &Value) -> Option<Sample> {
+        let (dtype, sizes) = match item {
+            Value::Tensor(name) => {
+                let meta = self.meta(name).ok()?;
+                (meta.dtype, meta.sizes.clone())
+            }
+            Value::Int(_) => (DType::I64, Vec::new()),
+            Value::Float(_) => (DType::F64, Vec::new()),
+            _ => (DType::Bool, Vec::new()),
+        };
+        Some(Sample { element: element_type(item)?, dtype, sizes })
+    }
+
     /// What such a list is made of; `None` for other lists.
     pub(super) fn parts_of(&self, list: Ref) -> Option<Parts> {
         match self.heap.get(list.0) {
@@ -395,41 +427,25 @@ impl Interp<'_> {
         self.operator("aten", "to", vec![rows, dtype], Kwargs::new())
     }
 
-    /// Makes a list one of unknown length. `sample` is an element of it if it is empty; its sizes are those of all elements.
-    pub(super) fn loosen(&mut self, list: Ref, sample: Option<&Value>) -> Step<Name> {
+    /// Makes a list one of unknown length. `sample` tells of its elements if it is empty.
+    pub(super) fn loosen(&mut self, list: Ref, sample: Option<Sample>) -> Step<Name> {
         let items = self.items(list).to_vec();
-        let Some(first) = items.first().or(sample).cloned() else {
+        let Some(Sample { element, dtype, sizes }) = self.sample(list).or(sample) else {
             return Err(Problem::Loop("it changes a list whose elements are not known".to_owned()));
-        };
-        let Some(element) = element_type(&first) else {
-            let text = format!("it changes a list of {}", first.kind());
-            return Err(Problem::Loop(text));
         };
         let tensor = match items.is_empty() {
             false => self.stacked(items, &element)?,
-            true => self.no_rows(&first)?,
+            true => {
+                let sizes = self.int_list([Expr::ZERO].into_iter().chain(sizes))?;
+                let dtype = dtype_number(dtype).map_or(Value::None, Value::int);
+                match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
+                    Value::Tensor(name) => name,
+                    other => return expected("a tensor", &other),
+                }
+            }
         };
         self.put(list, Parts { tensor: tensor.clone(), dim: 0, size: None, element });
         Ok(tensor)
-    }
-
-    /// A tensor that has no rows; those that come are like this one.
-    fn no_rows(&mut self, like: &Value) -> Step<Name> {
-        let (dtype, sizes) = match like {
-            Value::Tensor(name) => {
-                let meta = self.meta(name)?;
-                (dtype_number(meta.dtype), meta.sizes.clone())
-            }
-            Value::Int(_) => (Some(4), Vec::new()),
-            Value::Float(_) => (Some(7), Vec::new()),
-            _ => (Some(11), Vec::new()),
-        };
-        let sizes = self.int_list([Expr::ZERO].into_iter().chain(sizes))?;
-        let kwargs = vec![("dtype".into(), dtype.map_or(Value::None, Value::int))];
-        match self.operator("aten", "zeros", vec![sizes], kwargs)? {
-            Value::Tensor(name) => Ok(name),
-            other => expected("a tensor", &other),
-        }
     }
 
     /// The list as a result of the program: a node that makes it one value.

@@ -1,6 +1,6 @@
 //! Loops whose number of trips depends on data: a `while_loop` node, which carries what the body changes.
 
-use super::{Env, Flow, Interp, Step, expected, graph::Body};
+use super::{Env, Flow, Interp, Step, expected, graph::Body, parts_list::Sample};
 use crate::{
     error::Problem,
     syntax::{Expr, ExprKind, Stmt, StmtKind},
@@ -54,8 +54,8 @@ enum Attempt {
 /// Something that the body changes and that is not carried yet.
 enum Change {
     Attribute(Ref, Name),
-    /// A list, and an element that it gets.
-    List(Ref, Option<Value>),
+    /// A list, and what its elements are like.
+    List(Ref, Option<Sample>),
     Memory(Name),
     /// A variable is only written into.
     InPlace(Name),
@@ -152,7 +152,7 @@ impl Interp<'_> {
                         let text = "it changes a list that a split gives".to_owned();
                         return Err(Problem::Loop(text));
                     }
-                    None => self.loosen(list, sample.as_ref())?,
+                    None => self.loosen(list, sample)?,
                 };
                 self.carry(Slot::List(list), Value::Tensor(initial), &"a list".into())?
             }
@@ -305,14 +305,13 @@ impl Interp<'_> {
             let (at, after) = (Ref(at), self.heap.get(at));
             match (before, after) {
                 _ if is_carried(&Slot::List(at)) || self.unchanged(at.0, heap) => {}
-                (Item::List { items, .. }, Some(Item::List { items: after, .. })) => {
-                    let sample = after.last().filter(|_| items.is_empty());
-                    let told = sample.is_none_or(|sample| self.is_older(sample, first));
-                    if !told {
+                (Item::List { items, .. }, Some(Item::List { .. } | Item::Parts(_))) => {
+                    let sample = self.sample(at).filter(|_| items.is_empty());
+                    if !sample.as_ref().is_none_or(|sample| is_older(&sample.sizes, first)) {
                         let text = "it adds tensors of different sizes to a list".to_owned();
                         return Err(Problem::Loop(text));
                     }
-                    found.push(Change::List(at, sample.cloned()));
+                    found.push(Change::List(at, sample));
                 }
                 (Item::Parts(_), Some(Item::Parts(_))) => found.push(Change::List(at, None)),
                 (
@@ -351,19 +350,6 @@ impl Interp<'_> {
             }
         }
         Ok(found)
-    }
-
-    /// Whether a value has no sizes that the body made.
-    fn is_older(&self, value: &Value, first: &Sym) -> bool {
-        let number = |symbol: &str| symbol.strip_prefix('u').and_then(|n| n.parse::<usize>().ok());
-        let first = first.as_symbol().and_then(number).unwrap_or(0);
-        let old = |size: &Sym| {
-            size.symbols().iter().all(|symbol| number(symbol).is_none_or(|n| n < first))
-        };
-        match value {
-            Value::Tensor(name) => self.meta(name).is_ok_and(|meta| meta.sizes.iter().all(old)),
-            _ => true,
-        }
     }
 
     /// The inputs of a body, and the variables that are seen in it.
@@ -529,6 +515,14 @@ impl Interp<'_> {
             _ => false,
         }
     }
+}
+
+/// Whether sizes have no symbols that were made from `first` on.
+fn is_older(sizes: &[Sym], first: &Sym) -> bool {
+    let number = |symbol: &str| symbol.strip_prefix('u').and_then(|n| n.parse::<usize>().ok());
+    let first = first.as_symbol().and_then(number).unwrap_or(0);
+    let old = |size: &Sym| size.symbols().iter().all(|s| number(s).is_none_or(|n| n < first));
+    sizes.iter().all(old)
 }
 
 fn written_view() -> Problem {
