@@ -335,7 +335,14 @@ impl<'a> Driver<'a> {
                     _ => self.builder.bind_scalar(expr.clone(), value),
                 },
                 Some(ValueMeta::Tensor(meta)) => {
-                    // In the body, a carried value can have sizes of its own.
+                    // In the body, a carried value can have sizes of its own, others in each trip.
+                    let own = self.builder.shape(value);
+                    for (axis, (size, own)) in meta.sizes.iter().zip(&own).enumerate() {
+                        if let Some(symbol) = size.as_symbol().filter(|_| at < carried && size != own)
+                        {
+                            self.builder.rebind_dim(symbol, value, axis);
+                        }
+                    }
                     let bound = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
                     if !meta.sizes.iter().all(bound) {
                         self.builder.bind_recorded_dims(value, &meta.sizes);

@@ -35,6 +35,11 @@ impl Builder<'_> {
         self.state.borrow_mut().sizes.rebind(symbol.into(), Source::Scalar(value));
     }
 
+    /// As [`Builder::rebind_scalar`], to the size of a dimension.
+    pub fn rebind_dim(&self, symbol: &str, value: Value, axis: usize) {
+        self.state.borrow_mut().sizes.rebind(symbol.into(), Source::Dim(value, axis));
+    }
+
     /// Begins a scope for sizes: what is bound or computed until [`Builder::close_scope`] is then forgotten. Regions are such
     /// scopes themselves.
     pub fn open_scope(&self) {

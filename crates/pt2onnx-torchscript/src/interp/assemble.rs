@@ -218,8 +218,11 @@ impl Interp<'_> {
             return Err(Problem::Depth(32));
         }
         match value {
-            Value::Tensor(name) => found.push(Argument::Tensor(name.clone())),
+            Value::Tensor(name) => found.push(Argument::Tensor(self.current(name))),
             Value::None => {}
+            Value::List(list) if self.parts_of(*list).is_some() => {
+                found.push(self.list_output(*list)?);
+            }
             Value::Tuple(_) | Value::List(_) => {
                 for item in self.sequence(value).unwrap_or_default() {
                     self.outputs(&item, found, depth - 1)?;

@@ -250,6 +250,9 @@ impl Interp<'_> {
                 matches!(value, Value::None) || self.is_instance(value, inner)
             }
             (Type::Union(types), _) => types.iter().any(|ty| self.is_instance(value, ty)),
+            (Type::List(inner), Value::List(list)) if self.parts_of(*list).is_some() => {
+                **inner == Type::Any || self.element(value).as_ref() == Some(&**inner)
+            }
             (Type::List(inner), Value::List(list)) => {
                 let items = self.items(*list);
                 match self.element(value) {

@@ -287,7 +287,10 @@ impl Interp<'_> {
             (Value::Object(a), Value::Object(b)) => a == b,
             (Value::Complex(a, b), Value::Complex(c, d)) => (a, b) == (c, d),
             (Value::Tuple(a), Value::Tuple(b)) => within(&a.items, &b.items),
-            (Value::List(a), Value::List(b)) => a == b || within(self.items(*a), self.items(*b)),
+            (Value::List(a), Value::List(b)) => {
+                let known = |list| self.parts_of(list).is_none();
+                a == b || known(*a) && known(*b) && within(self.items(*a), self.items(*b))
+            }
             (Value::Dict(a), Value::Dict(b)) => a == b,
             _ => match (a.number(), b.number()) {
                 (Some(x), Some(y)) => {

@@ -16,6 +16,7 @@ mod load;
 mod module;
 mod origin;
 mod parts;
+mod parts_list;
 mod repeat;
 mod stmt;
 mod traced;
@@ -32,7 +33,7 @@ use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
 
 pub use assemble::{Flat, Loaded, flatten, inputs, load};
@@ -64,12 +65,20 @@ pub(crate) struct Interp<'a> {
     unpacked: Option<usize>,
     /// The values that symbols which depend on data were read as.
     sources: FxHashMap<String, Argument>,
-    /// Tensors that others have taken the place of, as `out=` has it.
+    /// Tensors that others have taken the place of, as `out=` has it, or in a loop that writes into them.
     replaced: FxHashMap<Name, Name>,
+    /// Views of tensors that the loop which runs writes into; its body cannot read them.
+    hidden: FxHashSet<Name>,
+    /// Whether the branches of conditions may differ in the elements of tensors only.
+    strict: bool,
+    /// The memory that was written into: the roots of the tensors.
+    writes: FxHashSet<Name>,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
     names: FxHashMap<String, usize>,
+    /// The tensors that were written into, by the names of the results of the writes.
+    wholes: FxHashMap<Name, Name>,
     /// Names of tensors that may share memory have the same root.
     roots: FxHashMap<Name, Name>,
     inputs: Vec<Argument>,
@@ -110,8 +119,12 @@ impl<'a> Interp<'a> {
             unpacked: None,
             sources: FxHashMap::default(),
             replaced: FxHashMap::default(),
+            hidden: FxHashSet::default(),
+            strict: false,
+            writes: FxHashSet::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
+            wholes: FxHashMap::default(),
             roots: FxHashMap::default(),
             inputs: Vec::new(),
             specs: Vec::new(),
@@ -163,6 +176,7 @@ impl<'a> Interp<'a> {
             Item::List { items, .. } => items.len(),
             Item::Dict(entries) => entries.len(),
             Item::Object { attributes, .. } => attributes.len(),
+            Item::Parts(_) => 0,
         };
         self.elements = self.elements.saturating_add(elements + 1);
         if self.elements > MAX_VALUES {
@@ -242,6 +256,7 @@ impl<'a> Interp<'a> {
     /// The items of a list or tuple.
     fn sequence(&self, value: &Value) -> Option<Vec<Value>> {
         match value {
+            Value::List(list) if self.parts_of(*list).is_some() => None,
             Value::List(list) => Some(self.items(*list).to_vec()),
             Value::Tuple(tuple) => Some(tuple.items.clone()),
             _ => None,

@@ -90,6 +90,13 @@ impl Interp<'_> {
         let (step, count) = match (&*schema.name, given("chunks"), given("split_size"), unpacked) {
             ("chunk", Some(Value::Int(chunks)), _, Some(count)) => (size.ceil_div(&chunks), count),
             ("split", _, Some(Value::Int(step)), Some(count)) => (step, count),
+            ("chunk", Some(Value::Int(chunks)), _, None) if chunks.as_int().is_none() => {
+                return self.new_parts(name, dim, Some(size.ceil_div(&chunks))).map(Some);
+            }
+            ("split", _, Some(Value::Int(step)), None) => {
+                return self.new_parts(name, dim, Some(step)).map(Some);
+            }
+            ("unbind", _, _, None) => return self.new_parts(name, dim, None).map(Some),
             ("chunk", Some(Value::Int(chunks)), _, None) => {
                 let Some(count) = chunks.as_int().and_then(|c| usize::try_from(c).ok()) else {
                     return Ok(None);

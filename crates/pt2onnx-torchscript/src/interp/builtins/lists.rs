@@ -14,6 +14,9 @@ impl Interp<'_> {
         let Some(&Value::List(list)) = args.first() else {
             return Ok(None);
         };
+        if let Some(parts) = self.parts_of(list) {
+            return self.on_parts(name, list, &parts, args).map(Some);
+        }
         if let Some(value) = self.change_list(name, list, args)? {
             return Ok(Some(value));
         }

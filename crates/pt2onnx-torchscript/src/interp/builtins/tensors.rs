@@ -29,6 +29,11 @@ impl Interp<'_> {
     ) -> Step<Option<Value>> {
         match (name, args) {
             ("NumToTensor", [value]) => return self.number_tensor(value).map(Some),
+            ("tensor" | "as_tensor", [Value::List(list), rest @ ..])
+                if self.parts_of(*list).is_some_and(|parts| parts.element != Type::Tensor) =>
+            {
+                return self.tensor_of_parts(*list, rest.first(), kwargs).map(Some);
+            }
             ("tensor" | "as_tensor", [value, rest @ ..]) => {
                 return self.new_tensor(value, rest.first(), kwargs);
             }
@@ -98,7 +103,7 @@ impl Interp<'_> {
                 return Ok(Some(Value::bool(true)));
             }
             ("get_device", [_]) => return Ok(Some(Value::int(-1))),
-            ("requires_grad_", _) => return Ok(Some(tensor.clone())),
+            ("cpu" | "cuda" | "pin_memory" | "requires_grad_", _) => return Ok(Some(tensor.clone())),
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
             ("__not__", [_]) => {
@@ -172,6 +177,7 @@ impl Interp<'_> {
         let Value::Tensor(name) = value else {
             return Ok(value.clone());
         };
+        let name = &self.readable(name)?;
         let dtype = self.meta(name)?.dtype;
         let found = match self.elements_of(name).as_deref() {
             Some([only]) => only.clone(),
