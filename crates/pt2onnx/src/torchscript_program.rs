@@ -1,12 +1,12 @@
 //! TorchScript archives: they are flattened into programs, with the types that the lowerings tell.
 
-use crate::{Error, OptionError, Options, Registry, TorchScriptSummary};
+use crate::{Error, OptionError, Options, Registry, State, TorchScriptSummary};
 use indexmap::IndexMap;
 use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
 use pt2onnx_tensor::Tensor;
 use pt2onnx_torchscript::{
-    Archive, Given, Size, flatten, inputs, load, signature,
+    Archive, Given, Size, flatten, flatten_with_state, inputs, load, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -53,7 +53,9 @@ pub(crate) fn read(
     let given = given.map(|(name, text)| (name.clone(), Given::parse(text))).collect();
     let mut given = inputs(archive, &options.method, given)?;
     name_axes(&mut given, options);
-    let flat = flatten(archive, &options.method, given, &mut Lowerings(registry))?;
+    let keeps = matches!(options.state, State::Pairs | State::Error);
+    let run = if keeps { flatten_with_state } else { flatten };
+    let flat = run(archive, &options.method, given, &mut Lowerings(registry))?;
     Ok(Read { program: flat.program, warnings: flat.warnings })
 }
 

@@ -2,13 +2,16 @@
 
 use super::{
     Interp, Step,
+    first_call::Terms,
     inputs::{Given, Told, method_of, parameters},
     load::Role,
+    state::{Found, State, unsettled},
     traced::traced_inputs,
 };
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
+    syntax::Function,
     types::Types,
     value::{Item, Value},
 };
@@ -23,6 +26,8 @@ use std::sync::Arc;
 
 /// The bytes of the stack on which the interpreter runs.
 const STACK: usize = 128 << 20;
+/// How many calls are run at most to learn the types of state.
+const MAX_CALLS: usize = 6;
 
 /// A flattened program.
 #[derive(Debug)]
@@ -43,7 +48,22 @@ pub fn flatten(
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
 ) -> Result<Flat> {
-    on_large_stack(move || flatten_here(archive, method, given, types))
+    on_large_stack(move || flatten_here(archive, method, given, types, false))
+}
+
+/// As [`flatten`], but the program is that of the calls after the first one: attributes to which the method gives tensors of
+/// another type or size, or other numbers, are inputs of the types that they have then. Those that stay the same from the second
+/// call on are fixed.
+///
+/// # Errors
+/// Those of [`flatten`], and state whose type changes with each call.
+pub fn flatten_with_state(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+) -> Result<Flat> {
+    on_large_stack(move || flatten_here(archive, method, given, types, true))
 }
 
 /// What is known of the inputs of a method: what `given` tells, and of other parameters what the trace tells. The paths begin with
@@ -121,28 +141,38 @@ fn flatten_here(
     method: &str,
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
+    keep: bool,
 ) -> Result<Flat> {
     let function = method_of(archive, method)?;
     let told = Told::of(inputs(archive, method, given)?);
-    let mut interp = Interp::new(archive, types);
-    let root = interp.load_module()?;
-    let args = interp.arguments(&function, &told)?;
-    let tensors = interp.attributes();
-    let result = interp.run_root(&root, method, args);
-    let result = result.map_err(|problem| interp.error(problem))?;
-    let mut outputs = Vec::new();
-    let flat = interp.outputs(&result, &mut outputs, 32);
-    flat.map_err(|problem| interp.error(problem))?;
-    if outputs.is_empty() {
-        let nothing = super::expected("tensors and numbers as results", &result);
-        nothing.map_err(|problem| interp.error(problem))?;
-    }
-    let mutations = interp.mutations(&tensors);
-    Ok(interp.finish(mutations, outputs))
-}
+    let call = (method, &*function, &told);
 
-/// A tensor that an object has as an attribute: the object, the attribute, the name of the tensor.
-type Attribute = (usize, Name, Name);
+    let (mut state, mut terms, mut first) = (State::default(), Terms::default(), None);
+    for _ in 0..MAX_CALLS {
+        let mut interp = Interp::new(archive, types);
+        let (outputs, found) = interp.call_root(call, &state)?;
+        if !keep {
+            let mutations = interp.mutations(&found);
+            interp.lost_attributes(&found);
+            return Ok(interp.finish(mutations, outputs));
+        }
+        let before = state.clone();
+        if interp.learn(&found, &mut state).map_err(|problem| interp.error(problem))? {
+            // The state is more than what this run took for it.
+            if first.is_none() {
+                first = Some(interp.first_terms(&outputs, &state, &mut terms));
+            }
+            continue;
+        }
+        let mut mutations = interp.mutations(&found);
+        let pairs = interp.state_outputs(&before);
+        mutations.extend(pairs.map_err(|problem| interp.error(problem))?);
+        let now = interp.first_terms(&outputs, &state, &mut terms);
+        interp.explain_state(&state, now.is_some() && first == Some(now));
+        return Ok(interp.finish(mutations, outputs));
+    }
+    Err(Interp::new(archive, types).error(unsettled()))
+}
 
 impl Interp<'_> {
     fn load_module(&mut self) -> Result<Value> {
@@ -161,35 +191,56 @@ impl Interp<'_> {
         }
     }
 
-    /// All tensors that are attributes of objects.
-    fn attributes(&self) -> Vec<Attribute> {
-        let mut found = Vec::new();
-        for (at, item) in self.heap.iter().enumerate() {
-            if let Item::Object { attributes, .. } = item {
-                for (name, value) in attributes {
-                    if let Value::Tensor(tensor) = value {
-                        found.push((at, name.clone(), tensor.clone()));
-                    }
-                }
+    /// Loads the module and calls a method of it. Returns the tensors of its result, and the attributes as the method found them.
+    fn call_root(
+        &mut self,
+        (method, function, told): (&str, &Function, &Told),
+        state: &State,
+    ) -> Result<(Vec<Argument>, Vec<Found>)> {
+        let root = self.load_module()?;
+        let args = self.arguments(function, told)?;
+        self.assume(state).map_err(|problem| self.error(problem))?;
+        let found = self.attributes();
+        let result = self.run_root(&root, method, args);
+        let result = result.map_err(|problem| self.error(problem))?;
+        let mut outputs = Vec::new();
+        let flat = self.outputs(&result, &mut outputs, 32);
+        flat.map_err(|problem| self.error(problem))?;
+        if outputs.is_empty() {
+            let nothing = super::expected("tensors and numbers as results", &result);
+            nothing.map_err(|problem| self.error(problem))?;
+        }
+        Ok((outputs, found))
+    }
+
+    /// The terms of all results and of the state, if the program only computes.
+    fn first_terms(
+        &self,
+        outputs: &[Argument],
+        state: &State,
+        terms: &mut Terms,
+    ) -> Option<Vec<usize>> {
+        let mut names: Vec<Name> = outputs.iter().filter_map(Argument::name).cloned().collect();
+        for slot in state.keys() {
+            match self.attribute_now(slot) {
+                Some(Value::Tensor(name)) => names.push(name),
+                Some(value) if value.number().is_some() => {}
+                _ => return None,
             }
         }
-        found
+        self.terms_of(&names, terms)
     }
 
     /// The attributes that the method has given new tensors.
-    fn mutations(&mut self, before: &[Attribute]) -> Vec<OutputSpec> {
+    fn mutations(&self, before: &[Found]) -> Vec<OutputSpec> {
         let mut mutations = Vec::new();
-        for (object, attribute, old) in before {
-            let Some(Item::Object { attributes, .. }) = self.heap.get(*object) else { continue };
-            let Some(Value::Tensor(new)) = attributes.get(attribute) else { continue };
-            if new == old {
+        for Found { slot, value } in before {
+            let new = self.attribute_now(slot);
+            let (Value::Tensor(old), Some(Value::Tensor(new))) = (value, new) else { continue };
+            let held = self.held.iter().any(|(_, name, _)| name == old);
+            if new == *old || held || !self.is_ordinary(value, &Value::Tensor(new.clone())) {
                 continue;
             }
-            let new = new.clone();
-            let same = match (self.meta(old), self.meta(&new)) {
-                (Ok(old), Ok(new)) => (old.dtype, &old.sizes) == (new.dtype, &new.sizes),
-                _ => false,
-            };
             let spec = self.specs.iter().find(|spec| spec.name() == Some(old));
             let spec = match spec {
                 Some(InputSpec::Parameter { target, .. }) => {
@@ -200,13 +251,7 @@ impl Interp<'_> {
                 }
                 _ => continue,
             };
-            if same {
-                mutations.push(spec);
-            } else {
-                self.warnings.push(format!(
-                    "the attribute `{attribute}` gets a tensor of another type or size, which is not kept"
-                ));
-            }
+            mutations.push(spec);
         }
         mutations
     }

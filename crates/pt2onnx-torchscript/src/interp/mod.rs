@@ -8,6 +8,7 @@ mod compare;
 mod contents;
 mod emit;
 mod expr;
+mod first_call;
 mod fits;
 mod frame;
 mod graph;
@@ -18,6 +19,7 @@ mod origin;
 mod parts;
 mod parts_list;
 mod repeat;
+mod state;
 mod stmt;
 mod traced;
 
@@ -36,7 +38,7 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
 
-pub use assemble::{Flat, Loaded, flatten, inputs, load};
+pub use assemble::{Flat, Loaded, flatten, flatten_with_state, inputs, load};
 pub use inputs::{Given, Size, parameters, signature};
 
 /// The most steps of a program: statements, expressions and elements of lists.
@@ -85,6 +87,8 @@ pub(crate) struct Interp<'a> {
     specs: Vec<InputSpec>,
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
+    /// Inputs of state: the attribute's path, the input and its name in the model.
+    held: Vec<(String, Name, Name)>,
     /// `CONSTANTS`.
     pool: Vec<Value>,
     frames: Vec<Frame>,
@@ -130,6 +134,7 @@ impl<'a> Interp<'a> {
             specs: Vec::new(),
             state: IndexMap::default(),
             constants: IndexMap::default(),
+            held: Vec::new(),
             pool: Vec::new(),
             frames: Vec::new(),
             origins: FxHashMap::default(),
