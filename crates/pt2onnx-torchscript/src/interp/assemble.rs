@@ -130,6 +130,7 @@ fn flatten_here(
     let tensors = interp.attributes();
     let result = interp.run_root(&root, method, args);
     let result = result.map_err(|problem| interp.error(problem))?;
+    interp.outside = "what it returns";
     let mut outputs = Vec::new();
     let flat = interp.outputs(&result, &mut outputs, 32);
     flat.map_err(|problem| interp.error(problem))?;
