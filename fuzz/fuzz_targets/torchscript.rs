@@ -11,7 +11,8 @@ use pt2onnx_torchscript::{Archive, Given, flatten};
 use std::io::{Cursor, Write};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-const CODE: &[u8] = b"class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n    return torch.relu(x)\n";
+const CODE: &[u8] =
+    b"class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n    return torch.relu(x)\n";
 const OBJECTS: &[u8] = b"\x80\x02c__torch__\nM\n)\x81}b.";
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 
 use crate::{
     args::Inspect,
-    error::{Code, CommandError},
+    error::CommandError,
     output::{print, print_json},
     verdict::Verdict,
 };
@@ -20,8 +20,7 @@ pub fn inspect(args: Inspect) -> Result<(), CommandError> {
     let exporter = Exporter::with_options(options)?;
     let mut verdict = Verdict::of(&args.model, || exporter.attempt(&args.model));
     let Some(report) = verdict.report.take().filter(|r| holds_something(r)) else {
-        let unknown = || CommandError::new(Code::Internal, "there is no report");
-        return Err(verdict.error.unwrap_or_else(unknown));
+        return verdict.error.map_or(Ok(()), Err);
     };
     if args.json {
         verdict.report = Some(report);

@@ -52,7 +52,7 @@ const PROGRAMS: &[(&str, &str)] = &[
         "a = (1, 2)\nfor i in range(30):\n  a = (a, a)\nb = (1, 2)\nfor i in range(30):\n  b = (b, b)\nwhile True:\n  c = torch.eq([a], [b])",
         "",
     ),
-    ("a = (1, 2)\nfor i in range(30):\n  a = (a, a)\nreturn a", "longer than"),
+    ("a = (1, 2)\nfor i in range(30):\n  a = (a, a)\nreturn a", "deep"),
     (
         "a = annotate(List[Any], [])\n_0 = torch.append(a, a)\nb = torch.eq(a, a)\nc = torch.str(a)",
         "done",

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Few, archive};
+use common::{Few, OBJECTS, archive, archive_of, module};
 use pt2onnx_fx::text;
 use pt2onnx_torchscript::{Error, Given, flatten};
 
@@ -58,6 +58,58 @@ fn loops_on_data_become_while_loop() {
         while go:\n      y = torch.sub(y, 1)\n      go = bool(torch.gt(torch.sum(y), 0))\n    return y\n";
     let ops = calls(body, X);
     assert!(ops.contains(&"higher_order.while_loop".to_owned()), "{ops:?}");
+}
+
+/// Parts of pickles.
+fn tuple(items: &[Vec<u8>]) -> Vec<u8> {
+    [b"(".to_vec(), items.concat(), b"t".to_vec()].concat()
+}
+
+fn word(text: &str) -> Vec<u8> {
+    let length = u32::try_from(text.len()).unwrap().to_le_bytes();
+    [b"X", &length[..], text.as_bytes()].concat()
+}
+
+fn number(n: i32) -> Vec<u8> {
+    [b"J", &n.to_le_bytes()[..]].concat()
+}
+
+#[test]
+fn errors_name_the_line_that_source_ranges_tell() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.nothing(x)\n";
+    let message = |ranges: Vec<u8>| {
+        let pickle = [b"\x80\x02".to_vec(), ranges, b".".to_vec()].concat();
+        let records = [("code/__torch__.py.debug_pkl", &*pickle)];
+        let archive = archive_of(&module(body), OBJECTS, &records).unwrap();
+        let given = vec![("x".to_owned(), Given::parse("float32[n,4]"))];
+        let error = flatten(&archive, "forward", given, &mut Few).unwrap_err().to_string();
+        error.split(": no overload").next().unwrap().to_owned()
+    };
+    let entry = |text, file| {
+        let range = tuple(&[tuple(&[text, file, number(3)]), number(33), number(40)]);
+        tuple(&[tuple(&[number(0), range, number(0)])])
+    };
+    let [def, line] = ["def forward(self, x):\n", "    return nothing(x)\n"];
+    let expected = "m.py:4: return nothing(x) (in forward)";
+    assert_eq!(message(entry(word(&format!("{def}{line}")), word("/a/m.py"))), expected);
+    let strings = tuple(&[word(""), word(def), word(line), word("/a/m.py")]);
+    let lines = [b"](".to_vec(), number(1), number(2), b"e".to_vec()].concat();
+    let entries = entry(lines, number(3));
+    let table = tuple(&[word("FORMAT_WITH_STRING_TABLE"), strings.clone(), entries]);
+    assert_eq!(message(table), expected);
+    // A Python stack, innermost frame first.
+    let stack = "/a/m.py(7): helper\n/v/site-packages/torch/nn/modules/module.py(1): _call_impl\n/a/n.py(2): forward\n\
+        /v/site-packages/torch/jit/_trace.py(9): trace\n/a/main.py(1): <module>\n";
+    assert_eq!(message(entry(word(stack), word("/a/m.py"))), "m.py:7 (in forward)");
+    // What is damaged, or refers to nothing, tells nothing.
+    let code = "code/__torch__.py:5 (in forward)";
+    for damaged in
+        [number(1), word("x"), tuple(&[number(1)]), entry(number(1), number(99)), b"?".to_vec()]
+    {
+        assert_eq!(message(damaged), code);
+    }
+    let nowhere = tuple(&[word("FORMAT_WITH_STRING_TABLE"), strings, entry(number(-1), number(1))]);
+    assert_eq!(message(nowhere), code);
 }
 
 #[test]

@@ -203,6 +203,7 @@ impl Interp<'_> {
         let found = self.attributes();
         let result = self.run_root(&root, method, args);
         let result = result.map_err(|problem| self.error(problem))?;
+        self.outside = "what it returns";
         let mut outputs = Vec::new();
         let flat = self.outputs(&result, &mut outputs, 32);
         flat.map_err(|problem| self.error(problem))?;

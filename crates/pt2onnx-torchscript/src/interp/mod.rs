@@ -95,6 +95,8 @@ pub(crate) struct Interp<'a> {
     /// Where parts of the code come from, by file and position.
     origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
+    /// What happens while no function runs.
+    outside: &'static str,
     steps: u64,
     /// Steps of comparisons and texts, which are counted with the next other step.
     compared: Cell<u64>,
@@ -139,6 +141,7 @@ impl<'a> Interp<'a> {
             frames: Vec::new(),
             origins: FxHashMap::default(),
             depth: 0,
+            outside: "loading",
             steps: 0,
             compared: Cell::new(0),
             warnings: Vec::new(),

@@ -36,7 +36,7 @@ impl Interp<'_> {
     pub(super) fn site(&self) -> Site {
         let Some(frame) = self.frames.last() else {
             let place = self.archive.place().to_string();
-            return Site { function: "loading".to_owned(), place, ..Site::default() };
+            return Site { function: self.outside.to_owned(), place, ..Site::default() };
         };
         let origin = |f: &Frame| self.archive.origin(f.file, f.at).map(Arc::new);
         let module = self.frames.iter().rev().find_map(|f| f.module.as_ref());
