@@ -13,7 +13,9 @@ mod value;
 
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
-pub use interp::{Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, load, parameters, signature};
+pub use interp::{
+    Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, load, parameters, signature,
+};
 
 /// The example of the README is a test.
 #[cfg(doctest)]

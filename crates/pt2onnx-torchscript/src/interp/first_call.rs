@@ -65,7 +65,8 @@ impl Interp<'_> {
         let mut zeros = matches!(op, "zeros" | "zeros_like" | "new_zeros");
         let reads = node.input_names();
         if MOVES.contains(&op) && !reads.is_empty() {
-            let zero = |name: &Name| reader.of.get(name).is_some_and(|t| reader.zeros.contains_key(t));
+            let zero =
+                |name: &Name| reader.of.get(name).is_some_and(|t| reader.zeros.contains_key(t));
             zeros = reads.iter().all(zero);
         }
         let mut text = format!("{}(", node.target);
@@ -118,7 +119,28 @@ impl Reader<'_> {
 
 /// Ops that only move elements: zeros stay zeros.
 const MOVES: &[&str] = &[
-    "alias", "cat", "chunk", "clone", "contiguous", "detach", "expand", "flatten", "index_select",
-    "narrow", "permute", "repeat", "reshape", "select", "slice", "split", "squeeze", "stack", "t", "to",
-    "transpose", "unbind", "unsqueeze", "view",
+    "alias",
+    "cat",
+    "chunk",
+    "clone",
+    "contiguous",
+    "detach",
+    "expand",
+    "flatten",
+    "index_select",
+    "narrow",
+    "permute",
+    "repeat",
+    "reshape",
+    "select",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "t",
+    "to",
+    "transpose",
+    "unbind",
+    "unsqueeze",
+    "view",
 ];

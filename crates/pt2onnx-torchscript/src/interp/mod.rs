@@ -200,6 +200,7 @@ impl<'a> Interp<'a> {
             Item::List { items, .. } => items.len() + 1,
             Item::Dict(entries) => entries.len() + 1,
             Item::Object { attributes, .. } => attributes.len() + 1,
+            Item::Parts(_) => 1,
         };
         let copied: usize = self.heap.iter().map(size).sum();
         self.steps(copied)

@@ -45,13 +45,15 @@ impl Interp<'_> {
         let mut found = Vec::new();
         for (at, item) in self.heap.iter().enumerate() {
             if let Item::Object { attributes, .. } = item {
-                let slots = attributes.iter().filter(|(_, value)| {
-                    !matches!(value, Value::Object(_) | Value::Callee(_))
-                });
-                found.extend(slots.map(|(name, value)| Found {
-                    slot: (at, name.clone()),
-                    value: value.clone(),
-                }));
+                let slots = attributes
+                    .iter()
+                    .filter(|(_, value)| !matches!(value, Value::Object(_) | Value::Callee(_)));
+                found.extend(
+                    slots.map(|(name, value)| Found {
+                        slot: (at, name.clone()),
+                        value: value.clone(),
+                    }),
+                );
             }
         }
         found
@@ -76,7 +78,7 @@ impl Interp<'_> {
         for (slot, held) in state {
             let path = self.path_of(slot);
             if let Some(old) = self.attribute_now(slot) {
-                self.forget(slot, &old);
+                self.drop_input(slot, &old);
             }
             let value = self.assumed(held, &path)?;
             if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(slot.0) {
@@ -87,7 +89,7 @@ impl Interp<'_> {
     }
 
     /// Drops the input of a tensor that only this attribute held.
-    fn forget(&mut self, slot: &Slot, old: &Value) {
+    fn drop_input(&mut self, slot: &Slot, old: &Value) {
         let others = self.attributes();
         let mut others = others.iter().filter(|found| found.slot != *slot);
         if !others.any(|found| self.same(&found.value, old))
@@ -140,7 +142,9 @@ impl Interp<'_> {
         self.roots.insert(name.clone(), name.clone());
         self.inputs.push(Argument::Tensor(name.clone()));
         let taken = |spec: &InputSpec| match spec {
-            InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => **target == *path,
+            InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => {
+                **target == *path
+            }
             _ => false,
         };
         let target = match self.specs.iter().any(taken) {
@@ -176,10 +180,12 @@ impl Interp<'_> {
                 },
             };
             let next = match &known {
-                Some(known) => match self.joined(known, &held, &path) {
+                Some(known) => match self.of_both(known, &held, &path) {
                     Some(joined) => joined,
                     None => {
-                        let text = format!("the attribute `{path}`, whose type changes from call to call,");
+                        let text = format!(
+                            "the attribute `{path}`, whose type changes from call to call,"
+                        );
                         return unsupported(text);
                     }
                 },
@@ -253,10 +259,10 @@ impl Interp<'_> {
     }
 
     /// What holds before each call, given what held before one and after it.
-    fn joined(&self, a: &Held, b: &Held, path: &str) -> Option<Held> {
+    fn of_both(&self, a: &Held, b: &Held, path: &str) -> Option<Held> {
         let all = |a: &[Held], b: &[Held]| -> Option<Vec<Held>> {
             let pairs = a.iter().zip(b).enumerate();
-            let joined = pairs.map(|(at, (a, b))| self.joined(a, b, &format!("{path}.{at}")));
+            let joined = pairs.map(|(at, (a, b))| self.of_both(a, b, &format!("{path}.{at}")));
             (a.len() == b.len()).then(|| joined.collect()).flatten()
         };
         Some(match (a, b) {
@@ -318,10 +324,12 @@ impl Interp<'_> {
         };
         let name = match value {
             Value::Tensor(name) => name.clone(),
-            number => match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
-                Value::Tensor(name) => name,
-                other => return super::expected("a tensor", &other),
-            },
+            number => {
+                match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
+                    Value::Tensor(name) => name,
+                    other => return super::expected("a tensor", &other),
+                }
+            }
         };
         outputs.push(OutputSpec::BufferMutation { name, target });
         Ok(())
@@ -333,10 +341,15 @@ impl Interp<'_> {
             let path = self.path_of(slot);
             let text = match held {
                 Held::Fixed(_) => continue,
-                Held::Number(dtype) => format!("`{path}` is a number that changes: the model takes it as {dtype}[]"),
+                Held::Number(dtype) => {
+                    format!("`{path}` is a number that changes: the model takes it as {dtype}[]")
+                }
                 Held::Tensor(dtype, sizes) => {
                     let sizes: Vec<String> = sizes.iter().map(Expr::to_string).collect();
-                    format!("`{path}` is {dtype}[{}] after the first call, and the model takes it so", sizes.join(","))
+                    format!(
+                        "`{path}` is {dtype}[{}] after the first call, and the model takes it so",
+                        sizes.join(",")
+                    )
                 }
                 Held::Tuple(_) | Held::List(..) => {
                     format!("the tensors of `{path}` are taken as they are after the first call")
@@ -370,7 +383,8 @@ impl Interp<'_> {
 /// Whether an expression depends on data: its symbol means something else in another run.
 fn of_data(e: &Expr) -> bool {
     let numbered = |s: &str, prefix: &str| {
-        s.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        s.strip_prefix(prefix)
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     };
     e.symbols().iter().any(|s| numbered(s, "u") || numbered(s, "zuf"))
 }
