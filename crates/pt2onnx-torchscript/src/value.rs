@@ -87,11 +87,18 @@ pub(crate) enum Callee {
 /// What values refer to.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
-    List { items: Vec<Value>, element: Option<Type> },
+    List {
+        items: Vec<Value>,
+        element: Option<Type>,
+    },
     /// A list whose length is not known.
     Parts(Parts),
     Dict(Vec<(Value, Value)>),
-    Object { class: Arc<ClassDef>, attributes: IndexMap<Name, Value>, path: Name },
+    Object {
+        class: Arc<ClassDef>,
+        attributes: IndexMap<Name, Value>,
+        path: Name,
+    },
 }
 
 /// The elements of a list whose length is not known: the parts of a tensor along a dimension.

@@ -338,7 +338,8 @@ impl<'a> Driver<'a> {
                     // In the body, a carried value can have sizes of its own, others in each trip.
                     let own = self.builder.shape(value);
                     for (axis, (size, own)) in meta.sizes.iter().zip(&own).enumerate() {
-                        if let Some(symbol) = size.as_symbol().filter(|_| at < carried && size != own)
+                        if let Some(symbol) =
+                            size.as_symbol().filter(|_| at < carried && size != own)
                         {
                             self.builder.rebind_dim(symbol, value, axis);
                         }

@@ -52,12 +52,7 @@ impl Interp<'_> {
     }
 
     /// A list of the parts of a tensor along a dimension.
-    pub(super) fn new_parts(
-        &mut self,
-        tensor: &Name,
-        dim: i64,
-        size: Option<Expr>,
-    ) -> Step<Value> {
+    pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
         let parts = Parts { tensor: tensor.clone(), dim, size, element: Type::Tensor };
         Ok(Value::List(self.alloc(Item::Parts(parts))?))
     }
@@ -112,7 +107,10 @@ impl Interp<'_> {
         };
         let element = element_type(first);
         let Some(element) = element else {
-            return unsupported(format!("an index that depends on data, of a list of {}", first.kind()));
+            return unsupported(format!(
+                "an index that depends on data, of a list of {}",
+                first.kind()
+            ));
         };
         let tensor = self.stacked(items, &element)?;
         self.part(&Parts { tensor, dim: 0, size: None, element }, index)
@@ -139,10 +137,16 @@ impl Interp<'_> {
     fn as_part(&mut self, item: &Value, element: &Type) -> Step<Name> {
         let found = match (item, element) {
             (Value::Tensor(_), Type::Tensor) => item.clone(),
-            (Value::Int(_), Type::Int) | (Value::Float(_), Type::Float) | (Value::Bool(_), Type::Bool) => {
+            (Value::Int(_), Type::Int)
+            | (Value::Float(_), Type::Float)
+            | (Value::Bool(_), Type::Bool) => {
                 self.operator("prim", "NumToTensor", vec![item.clone()], Kwargs::new())?
             }
-            _ => return unsupported("a list of values of several types, whose length or index depends on data"),
+            _ => {
+                return unsupported(
+                    "a list of values of several types, whose length or index depends on data",
+                );
+            }
         };
         match found {
             Value::Tensor(name) => Ok(name),
@@ -151,11 +155,7 @@ impl Interp<'_> {
     }
 
     /// An error unless a tensor has this type and these sizes.
-    fn same_type(
-        &self,
-        meta: &TensorMeta,
-        (dtype, sizes): (DType, &[Expr]),
-    ) -> Step<()> {
+    fn same_type(&self, meta: &TensorMeta, (dtype, sizes): (DType, &[Expr])) -> Step<()> {
         let equal = meta.dtype == dtype
             && meta.sizes.len() == sizes.len()
             && meta
@@ -193,7 +193,9 @@ impl Interp<'_> {
     fn rows(&self, parts: &Parts) -> Step<Value> {
         match (&parts.size, parts.dim) {
             (None, 0) => Ok(Value::Tensor(parts.tensor.clone())),
-            _ => unsupported("a change of a list that a split gives, and whose length depends on data,"),
+            _ => unsupported(
+                "a change of a list that a split gives, and whose length depends on data,",
+            ),
         }
     }
 
@@ -344,10 +346,30 @@ impl Interp<'_> {
         })
     }
 
+    /// The sum of a list of known length and one of unknown length, or the former extended by the latter.
+    pub(super) fn add_parts(&mut self, name: &str, list: Ref, other: Ref) -> Step<Value> {
+        let sum = match name {
+            "add" => {
+                let (items, element) =
+                    (self.items(list).to_vec(), self.element(&Value::List(list)));
+                self.alloc(Item::List { items, element })?
+            }
+            _ => list,
+        };
+        let sample = self.sample(other);
+        self.loosen(sum, sample)?;
+        if let Some(parts) = self.parts_of(sum) {
+            self.extend(sum, &parts, &Value::List(other))?;
+        }
+        Ok(Value::List(sum))
+    }
+
     fn extend(&mut self, list: Ref, parts: &Parts, other: &Value) -> Step<()> {
         let mut pieces = vec![self.rows(parts)?];
         match other {
-            Value::List(other) if self.parts_of(*other).is_some_and(|o| o.element == parts.element) => {
+            Value::List(other)
+                if self.parts_of(*other).is_some_and(|o| o.element == parts.element) =>
+            {
                 if let Some(other) = self.parts_of(*other) {
                     let (a, b) = (self.meta(&parts.tensor)?, self.meta(&other.tensor)?.clone());
                     let sizes = b.sizes.get(1..).unwrap_or_default();
@@ -453,11 +475,8 @@ impl Interp<'_> {
         let Some(parts) = self.parts_of(list) else {
             return expected("a list", &Value::None);
         };
-        let given = |name: &str, value| NamedArg {
-            name: name.into(),
-            kind: ArgKind::Positional,
-            value,
-        };
+        let given =
+            |name: &str, value| NamedArg { name: name.into(), kind: ArgKind::Positional, value };
         let mut args = vec![
             given("self", Argument::Tensor(self.current(&parts.tensor))),
             given("dim", Argument::Int(parts.dim)),

@@ -314,19 +314,17 @@ impl Interp<'_> {
                     found.push(Change::List(at, sample));
                 }
                 (Item::Parts(_), Some(Item::Parts(_))) => found.push(Change::List(at, None)),
-                (
-                    Item::Object { attributes: a, .. },
-                    Some(Item::Object { attributes: b, .. }),
-                ) if a.len() == b.len() => {
+                (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
+                    if a.len() == b.len() =>
+                {
                     let names = a.keys().filter(|name| match (a.get(*name), b.get(*name)) {
                         (Some(Value::Opaque(_) | Value::Callee(_)), _) => false,
                         (Some(a), Some(b)) => !self.same(a, b),
                         _ => true,
                     });
                     let slots = names.map(|name| (at, name.clone()));
-                    let new = slots.filter(|(at, name)| {
-                        !is_carried(&Slot::Attribute(*at, name.clone()))
-                    });
+                    let new =
+                        slots.filter(|(at, name)| !is_carried(&Slot::Attribute(*at, name.clone())));
                     found.extend(new.map(|(at, name)| Change::Attribute(at, name)));
                 }
                 _ => {
@@ -337,7 +335,8 @@ impl Interp<'_> {
         }
         let made: FxHashSet<Name> = self.nodes.iter().flat_map(Node::output_names).collect();
         let outside = self.writes.iter().filter(|root| !made.contains(*root));
-        let mut outside: Vec<Name> = outside.filter(|root| !inputs.contains(root)).cloned().collect();
+        let mut outside: Vec<Name> =
+            outside.filter(|root| !inputs.contains(root)).cloned().collect();
         outside.sort();
         found.extend(outside.into_iter().map(Change::Memory));
         for (variable, input) in carried.iter().zip(inputs) {

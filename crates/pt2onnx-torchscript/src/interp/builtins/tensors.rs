@@ -103,7 +103,9 @@ impl Interp<'_> {
                 return Ok(Some(Value::bool(true)));
             }
             ("get_device", [_]) => return Ok(Some(Value::int(-1))),
-            ("cpu" | "cuda" | "pin_memory" | "requires_grad_", _) => return Ok(Some(tensor.clone())),
+            ("cpu" | "cuda" | "pin_memory" | "requires_grad_", _) => {
+                return Ok(Some(tensor.clone()));
+            }
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
             ("__not__", [_]) => {
