@@ -230,6 +230,145 @@ script("scripted_network", Old(), IMAGES, *TWO_SIZES)
 script("frozen_network", Old(), IMAGES, *TWO_SIZES)
 
 
+class Lists(nn.Module):
+    """Lists that a loop on sizes changes."""
+
+    def forward(self, x: Tensor):
+        rows: List[Tensor] = []
+        numbers: List[int] = []
+        sums: List[float] = []
+        for i in range(x.size(0)):
+            rows.append(x[i] * i)
+            numbers.append(i * 2)
+            sums.append(float(x[i].sum()))
+        all_rows, wide, behind = torch.stack(rows), torch.stack(rows, 1), torch.cat(rows)
+        rows.insert(0, x[1])
+        last = rows.pop()
+        rows[1] = x[0] * 7
+        rows += [x[1], x[2]]
+        del rows[0]
+        total = x[0] * 0
+        for row in rows:
+            total = total * 2 + row
+        return all_rows, wide, behind, torch.stack(rows), last, total, torch.tensor(numbers), torch.tensor(sums), numbers[-1]
+
+
+ROWS = {"x": "float32[n,3]"}
+FOUR_OR_SIX = (torch.randn(4, 3),), (torch.randn(6, 3),)
+script("lists_in_loops", Lists(), ROWS, *FOUR_OR_SIX)
+
+
+class ListsInBranches(nn.Module):
+    """A list that grows by what data say, from a first element and from none."""
+
+    def forward(self, x: Tensor):
+        some: List[Tensor] = []
+        more = [x[0]]
+        for i in range(x.size(0)):
+            if bool(x[i, 0] > 0):
+                some.append(x[i])
+            else:
+                more.append(x[i] * 2)
+        return torch.stack(more), len(some), torch.cat([x[0]] + some)
+
+
+script("lists_in_branches", ListsInBranches(), ROWS, *FOUR_OR_SIX)
+
+
+class Splits(nn.Module):
+    """Parts whose number depends on sizes."""
+
+    def forward(self, x: Tensor):
+        pairs = torch.split(x, 2)
+        total = x[:1] * 0
+        for pair in pairs:
+            total = total * 2 + pair.sum()
+        last = x[0]
+        for row in torch.unbind(x):
+            last = last * 0.5 + row
+        return total, pairs[0], len(pairs), torch.cat(pairs), last, torch.chunk(x, x.size(0) - 2)[1]
+
+
+script("splits_of_sizes", Splits(), ROWS, (torch.randn(7, 3),), (torch.randn(6, 3),))
+
+
+class WrittenInLoops(nn.Module):
+    """Tensors, views and a buffer that loops and branches write into."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("start", torch.ones(3))
+        self.count = 0
+
+    def forward(self, x: Tensor):
+        rows = torch.zeros(x.size(0), 3)
+        view = rows[0]
+        self.count = 0
+        for i in range(x.size(0)):
+            rows[i] = x[i] * 2
+            rows[i, 1] += 1
+            self.count += i
+        sums = self.start.clone()
+        for i in range(x.size(0)):
+            for j in range(x.size(0)):
+                sums[i % 3] += x[j, 0]
+                if bool(x[i, 0] > 0):
+                    sums[1] *= 0.5
+        whole = x.clone()
+        for i in range(x.size(0)):
+            whole = whole.add_(i)
+        branch = x * 1
+        if bool(x.sum() > 0):
+            branch.add_(1)
+        else:
+            branch[0] = 5
+        return rows, view, sums, whole, branch, self.count
+
+
+POSITIVE_OR_NOT = (torch.rand(4, 3),), (-torch.rand(6, 3),)
+script("written_in_loops", WrittenInLoops(), ROWS, *POSITIVE_OR_NOT)
+
+
+class Unsure(nn.Module):
+    """A condition on a size, slices and indices from data."""
+
+    def forward(self, x: Tensor, n: Tensor):
+        if x.size(0) > 5:
+            y = x * 2
+        else:
+            y = x + 1
+        numbers = [1, 5, 7]
+        return y, x[int(n):], x[: int(n)], [x, x * 2, x * 3][int(n)], numbers[int(n)]
+
+
+script("sizes_and_bounds_from_data", Unsure(), {"x": "float32[m,3]", "n": "int64[]"},
+       (torch.randn(4, 3), torch.tensor(2)), (torch.randn(6, 3), torch.tensor(-2)))
+
+
+class ScriptedPacked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.network = nn.GRU(4, 3, bidirectional=True)
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        packed = pack_padded_sequence(x, lengths.cpu(), enforce_sorted=False)
+        result, state = self.network(packed)
+        result, lengths = pad_packed_sequence(result, total_length=x.size(0))
+        return result, lengths, state
+
+
+script("scripted_packed_gru", ScriptedPacked(), DYNAMIC, (torch.randn(5, 3, 4), lengths(2, 5, 1)), (torch.randn(7, 2, 4), lengths(1, 6)))
+
+
+class Padded(nn.Module):
+    def forward(self, a: Tensor, b: Tensor):
+        return nn.utils.rnn.pad_sequence([a, b], True, 1.5), nn.utils.rnn.pad_sequence([a, b])
+
+
+trace("sequences_are_padded", Padded(), {"a": "float32[n,3]", "b": "float32[m,3]"},
+      (torch.randn(4, 3), torch.randn(2, 3)), (torch.randn(2, 3), torch.randn(5, 3)))
+
+
 def save(folder, name):
     how, module, options, inputs, *others = CASES[name]
     torch.manual_seed(0)

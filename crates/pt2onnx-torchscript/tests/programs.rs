@@ -127,6 +127,43 @@ fn names_of_sizes_stay_apart_from_those_of_data() {
 }
 
 #[test]
+fn what_bodies_write_into_is_copied_there_and_written_after() {
+    let before = "  def forward(self, x: Tensor) -> Tensor:\n    y = torch.relu(x)\n    \
+        go = bool(torch.gt(torch.sum(x), 0))\n";
+    let after = "    return y\n";
+    let loops =
+        "    while go:\n      _0 = torch.add_(y, 1)\n      go = bool(torch.gt(torch.sum(y), 0))\n";
+    let branches = "    if go:\n      _0 = torch.add_(y, 1)\n    else:\n      pass\n";
+    for (body, op) in [(loops, "while_loop"), (branches, "cond")] {
+        let printed = flat(&format!("{before}{body}{after}"), X).unwrap();
+        let at = |text: &str| printed.rfind(text).unwrap_or_else(|| panic!("{text}: {printed}"));
+        let places = [&format!("higher_order.{op}"), "aten.clone.default", "aten.copy_.default"];
+        assert!(places.map(at).is_sorted(), "{printed}");
+    }
+}
+
+#[test]
+fn views_from_outside_are_not_read_where_their_memory_is_written() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    y = torch.relu(x)\n    \
+        v = torch.view(y, [-1])\n    go = bool(torch.gt(torch.sum(x), 0))\n    while go:\n      \
+        _0 = torch.add_(y, 1)\n      go = bool(torch.gt(torch.sum(v), 0))\n    return y\n";
+    let error = flat(body, X).unwrap_err().to_string();
+    assert!(
+        error.contains("it reads a view, made before it, of a tensor that it writes"),
+        "{error}"
+    );
+}
+
+#[test]
+fn lists_of_unknown_sizes_may_be_equal() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    if torch.ne(torch.size(x), [5, 4]):\n      \
+        ops.prim.RaiseException(\"no\", \"builtins.ValueError\")\n    else:\n      pass\n    return torch.relu(x)\n";
+    assert_eq!(calls(body, X), ["aten.relu.default"]);
+    let never = body.replace("[5, 4]", "[5, 3]");
+    assert!(flat(&never, X).unwrap_err().to_string().contains("raises ValueError"));
+}
+
+#[test]
 fn what_stops_is_named_with_its_line() {
     for (body, inputs, said) in [
         (

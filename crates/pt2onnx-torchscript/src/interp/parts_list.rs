@@ -346,6 +346,24 @@ impl Interp<'_> {
         })
     }
 
+    /// The sum of a list of known length and one of unknown length, or the former extended by the latter.
+    pub(super) fn add_parts(&mut self, name: &str, list: Ref, other: Ref) -> Step<Value> {
+        let sum = match name {
+            "add" => {
+                let (items, element) =
+                    (self.items(list).to_vec(), self.element(&Value::List(list)));
+                self.alloc(Item::List { items, element })?
+            }
+            _ => list,
+        };
+        let sample = self.sample(other);
+        self.loosen(sum, sample)?;
+        if let Some(parts) = self.parts_of(sum) {
+            self.extend(sum, &parts, &Value::List(other))?;
+        }
+        Ok(Value::List(sum))
+    }
+
     fn extend(&mut self, list: Ref, parts: &Parts, other: &Value) -> Step<()> {
         let mut pieces = vec![self.rows(parts)?];
         match other {

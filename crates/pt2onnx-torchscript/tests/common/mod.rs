@@ -25,9 +25,11 @@ impl Types for Few {
         };
         let mut meta = match (&*node.target.name, first) {
             ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
-            ("relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy", Some(meta)) => {
-                meta
-            }
+            (
+                "relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy" | "clone"
+                | "copy_" | "view",
+                Some(meta),
+            ) => meta,
             ("gt", Some(mut meta)) => {
                 if let ValueMeta::Tensor(meta) = &mut meta {
                     meta.dtype = DType::Bool;

@@ -212,6 +212,11 @@ mod tests {
     use crate::testing::check;
 
     #[test]
+    fn sequences_are_padded_to_the_longest() {
+        check!("aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]", @"");
+    }
+
+    #[test]
     fn negative_pads_crop_after_mirroring() {
         check!("aten.pad(x: f32[2, 5], [2, -1], 'reflect') -> f32[2, 6]", @r#"
         (float[2,5] x) => (float[2,6] pad)

@@ -17,6 +17,11 @@ impl Interp<'_> {
         if let Some(parts) = self.parts_of(list) {
             return self.on_parts(name, list, &parts, args).map(Some);
         }
+        if let ("add" | "add_" | "extend", [_, Value::List(other)]) = (name, args)
+            && self.parts_of(*other).is_some()
+        {
+            return self.add_parts(name, list, *other).map(Some);
+        }
         if let Some(value) = self.change_list(name, list, args)? {
             return Ok(Some(value));
         }

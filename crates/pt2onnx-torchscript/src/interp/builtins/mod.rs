@@ -220,6 +220,7 @@ impl Interp<'_> {
                 None => e.to_string(),
             },
             Value::None => "None".to_owned(),
+            Value::List(list) if self.parts_of(*list).is_some() => "[...]".to_owned(),
             Value::List(list) => format!("[{}]", all(self.items(*list))),
             Value::Tuple(tuple) => format!("({})", all(&tuple.items)),
             Value::Device(device) => device.to_string(),
