@@ -100,7 +100,7 @@ fn describe(out: &mut String, report: &Report, error: Option<&CommandError>) -> 
 }
 
 fn describe_torchscript(out: &mut String, archive: &TorchScriptSummary) -> fmt::Result {
-    let TorchScriptSummary { version, class, methods } = archive;
+    let TorchScriptSummary { version, class, methods, .. } = archive;
     writeln!(out, "archive: TorchScript, format version {version}, class {}", message(class))?;
     writeln!(out, "\nmethods:")?;
     methods.iter().try_for_each(|method| writeln!(out, "  {}", message(method)))

@@ -57,7 +57,7 @@ const PROGRAMS: &[(&str, &str)] = &[
         "a = annotate(List[Any], [])\n_0 = torch.append(a, a)\nb = torch.eq(a, a)\nc = torch.str(a)",
         "done",
     ),
-    ("a = torch.mul([0], 1000000)\nwhile True:\n  b = torch.eq(a, torch.list(a))", "longer than"),
+    ("a = torch.mul([0], 1000000)\nwhile True:\n  b = torch.eq(a, torch.list(a))", "values"),
     ("a = torch.mul([0], 1000000)\nwhile True:\n  b = torch.__contains__(a, 1)", "longer than"),
     // Sizes that grow.
     ("n = torch.add(torch.size(x, 0), torch.size(x, 1))\nwhile True:\n  n = torch.mul(n, n)", ""),
@@ -90,12 +90,16 @@ const PROGRAMS: &[(&str, &str)] = &[
 
 #[test]
 fn programs_end() {
+    let mut wrong = Vec::new();
     for (lines, said) in PROGRAMS {
         let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
         let body = format!("  def forward(self, x: Tensor) -> Tensor:\n{lines}    return x\n");
         let end = end(archive(&body));
-        assert!(end.contains(said), "{lines}{end}");
+        if !end.contains(said) {
+            wrong.push(format!("{lines}{end}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

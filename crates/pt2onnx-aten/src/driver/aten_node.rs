@@ -74,9 +74,10 @@ impl<'a> Driver<'a> {
             }
         }
         let overload = if op.overload == "default" { "" } else { &op.overload };
-        let mut attributes = Attributes::default();
-        attributes.push(("operator".into(), Attribute::from(&*op.name)));
-        attributes.push(("overload_name".into(), Attribute::from(overload)));
+        let attributes: Attributes = vec![
+            ("operator".into(), Attribute::from(&*op.name)),
+            ("overload_name".into(), Attribute::from(overload)),
+        ];
         let types = self.result_types(node)?;
         Ok(self.builder.emit_custom(domain, "ATen", &inputs, attributes, &types).to_vec())
     }
@@ -91,9 +92,7 @@ impl<'a> Driver<'a> {
             Argument::Floats(values) => b.vector(values),
             Argument::String(text) => {
                 let value = Attribute::String(text.to_string());
-                let mut attributes = Attributes::default();
-                attributes.push(("value_string".into(), value));
-                b.emit1("Constant", &[], attributes)
+                b.emit1("Constant", &[], vec![("value_string".into(), value)])
             }
             Argument::DType(dtype) => match torch_number(*dtype) {
                 Some(number) => b.scalar(number, DType::I64),

@@ -463,7 +463,7 @@ impl Interp<'_> {
             let mut meta = meta.clone();
             for size in &mut meta.sizes {
                 // The sizes after the loop are others than those within.
-                if size.as_symbol().is_some_and(|s| Symbols::makes(s)) {
+                if size.as_symbol().is_some_and(Symbols::makes) {
                     *size = self.size_symbol();
                 }
             }

@@ -101,6 +101,7 @@ pub struct ReportedArchive {
 
 /// A TorchScript archive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TorchScriptSummary {
     /// Version of the format.
     pub version: u32,
