@@ -1,7 +1,7 @@
 //! Rewrites a model step by step for an older opset.
 
 use super::{
-    bridge,
+    bridge, doubles,
     error::{Failure, LegaliseError, Reason},
     meaning::fits,
     replace::Done,
@@ -82,6 +82,11 @@ struct Descent {
 impl Descent {
     /// Rewrites one node for the opset; if the runtime does not support its operator, for one without that operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
+        if !self.levels.contains_key(&id)
+            && let Some(done) = doubles::exact(model, id, self.target)
+        {
+            return Ok(done);
+        }
         let op = model[id].op().to_owned();
         let first = schema::versions(&op).first().map_or(0, |s| s.since);
         let without = rules::at(&op, first).is_some() && self.target.lacks(model, id);
