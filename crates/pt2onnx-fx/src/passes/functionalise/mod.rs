@@ -22,6 +22,7 @@ use crate::{
     graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, OutputSpec},
 };
 use graph::Final;
+pub(super) use strides::contiguous;
 use tied::Tied;
 
 /// Replaces operators that write into an argument by functional ones, in bodies too.
