@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,11 @@ STRATEGIES = (("TorchExportNonStrictStrategy", False), ("TorchExportStrictStrate
 
 
 class Captured:
-    """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes."""
+    """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes. There is no
+    program if the way is one of TorchScript."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = ()
+        self, program: torch.export.ExportedProgram | None, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = ()
     ) -> None:
         self.program = program
         self.relations = relations
@@ -43,22 +43,32 @@ def capture(
     failures: dict[str, BaseException] = {}
     lines = repr(model).split("\n", 1)
     name = lines[0] + ("[...]" if len(lines) > 1 else "")
-    if _is_script(model):
-        return Captured(_from_script(model, args, kwargs), "TS2EPConverter", failures)
     for strategy, strict in STRATEGIES:
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
         try:
-            with exporting(), _settings(strict):
+            with exporting(), _settings(strict), _answers() as wrong:
                 program = _export(model, args, kwargs, shapes, strict)
+            if wrong:
+                _errors.warn(
+                    "The code asks for dimensions whose size is 0 or 1 in the example, so they are static: give an example in which they "
+                    "are larger."
+                )
+                with exporting(), _settings(strict):
+                    program = _export(model, args, kwargs, _static(model, args, kwargs, shapes), strict)
         except Exception as error:
             say(f"{step} ❌")
             failures[strategy] = error
         else:
             say(f"{step} ✅")
             return Captured(program, strategy, failures, _drop_assertions(program))
+    raise failed(failures)
+
+
+def failed(failures: dict[str, BaseException]) -> _errors.TorchExportError:
+    """The error if no way gives a program."""
     first = next(iter(failures.values()))
-    text = "".join(f"\n  {strategy}: {_brief(error)}" for strategy, error in failures.items())
+    text = "".join(f"\n  {strategy}: {brief(error)}" for strategy, error in failures.items())
     made = _errors.made(
         _errors.TorchExportError,
         f"torch.export.export cannot capture the model, which is step 1 of 2 of the export:{text}\n"
@@ -66,33 +76,8 @@ def capture(
     )
     assert isinstance(made, _errors.TorchExportError)
     made.failures_by_strategy = failures
-    raise made from first
-
-
-def _is_script(model: Any) -> bool:
-    import torch
-
-    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
-
-
-def _from_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
-    """The program of a module in TorchScript, as torch's own converter gives it. Sizes are those of the arguments."""
-    try:
-        from torch._export.converter import TS2EPConverter
-    except ImportError as error:
-        raise _errors.made(
-            _errors.TorchExportError, "This PyTorch cannot convert modules in TorchScript: export the original module."
-        ) from error
-    try:
-        with warnings.catch_warnings():
-            # That TorchScript is deprecated.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return TS2EPConverter(model, args, kwargs or None).convert()
-    except Exception as error:
-        raise _errors.made(
-            _errors.TorchExportError,
-            f"PyTorch cannot convert this module in TorchScript: {_brief(error)}. Export the original module.",
-        ) from error
+    made.__cause__ = first
+    return made
 
 
 #: Ops that only check their arguments while the program runs.
@@ -125,7 +110,7 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> list[Any]:
     return relations
 
 
-def _brief(error: BaseException) -> str:
+def brief(error: BaseException) -> str:
     """The class and the first line of an error."""
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
 
@@ -167,6 +152,48 @@ def _settings(strict: bool) -> Iterator[None]:
             stack.callback(setattr, torch.jit, "isinstance", torch.jit.isinstance)
             torch.jit.isinstance = isinstance
         yield
+
+
+@contextlib.contextmanager
+def _answers() -> Iterator[list[bool]]:
+    """Notes questions about sizes to which the example gives another answer than the capture. Dynamic dimensions are captured as if
+    they were 2 or more, which is right where torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``."""
+    wrong: list[bool] = []
+    try:
+        node: Any = importlib.import_module("torch.fx.experimental.sym_node").SymNode
+        old = node.guard_bool
+    except (ImportError, AttributeError):
+        yield wrong
+        return
+
+    def guard_bool(self: Any, file: str, line: int) -> bool:
+        answer: bool = old(self, file, line)
+        if getattr(self, "_hint", None) is not None and bool(self._hint) != answer:
+            wrong.append(answer)
+        return answer
+
+    node.guard_bool = guard_bool
+    try:
+        yield wrong
+    finally:
+        node.guard_bool = old
+
+
+def _static(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
+    """Dynamic shapes without dimensions that are 0 or 1 in the example."""
+    import torch
+    from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path  # type: ignore[attr-defined]
+
+    def static(_: Any, leaf: Any, axes: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or not axes:
+            return axes
+        pairs = axes.items() if isinstance(axes, dict) else enumerate(axes)
+        return {axis: size for axis, size in pairs if leaf.shape[axis] > 1 and size is not None}
+
+    inputs = _combine_args(model, args, kwargs)
+    if not isinstance(shapes, dict):
+        inputs = type(shapes)(inputs.values())
+    return _tree_map_with_path(static, inputs, shapes, tree_name="inputs")
 
 
 def _export(

@@ -40,7 +40,7 @@ class UnsupportedOperatorError(ConversionError):
 
 
 class TorchExportError(OnnxExporterError):
-    """``torch.export.export`` refused the model. ``failures_by_strategy`` has the error of each way that was tried."""
+    """The model can be captured in no way. ``failures_by_strategy`` has the error of each way that was tried."""
 
     failures_by_strategy: dict[str, BaseException] = {}
 

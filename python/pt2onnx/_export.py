@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _errors, _options
+from . import _errors, _options, _sources
 from ._program import ONNXProgram, _raised
-from ._pt2onnx import convert_bytes, convert_path, convert_program
+from ._pt2onnx import convert_bytes, convert_path
 from ._translate import translations
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def convert(source: str | os.PathLike[str] | bytes | bytearray | memoryview, f: 
 
     ``f`` is where to write the model. The options are those of docs/options.md, as keywords: ``opset=18``, ``dim={"s77": "batch"}``,
     ``target="ort-cpu"``, ``weights="external"``, ... A scripted module needs the types of its inputs:
-    ``input={"x": "float32[batch,3,224,224]"}``.
+    ``input={"x": "float32[batch,3,224,224]"}``. Axes of a trace become dynamic by ``dynamic_axes={"x": {0: "batch"}}``.
 
     Raises UnsupportedOperatorError or ConversionError, which list everything that prevents conversion; OnnxExporterError if the archive
     cannot be read or the model not be written; ValueError and TypeError for wrong options.
@@ -86,7 +87,7 @@ def export(
     """Exports a module as an ONNX model: ``torch.onnx.export`` with the same parameters.
 
     Args:
-        model: A module, function, ``torch.export.ExportedProgram`` or ``torch.onnx.ExportableModule``.
+        model: A module or function, also in TorchScript, a ``torch.export.ExportedProgram`` or ``torch.onnx.ExportableModule``.
         args: The positional arguments to capture it with. A last one that is a dict holds keywords, if ``kwargs`` is not given.
         f: Where to write the model: a path, or a ``BytesIO``.
         kwargs: The keyword arguments to capture it with.
@@ -94,7 +95,9 @@ def export(
         input_names, output_names: Names of inputs and outputs in order. ``output_names="from-tree"`` names outputs after the keys and
             fields of what the module returns.
         opset_version: The opset, 9 to 26; 20 by default.
-        dynamo: Both values capture with ``torch.export``.
+        dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out, and
+            a trace may follow the values of the arguments. ``input_names`` goes on over parameters and buffers, parameters are inputs if
+            ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
         external_data: Whether ``f`` gets a file ``f.data`` with the weights.
         dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions have these names in the model.
         custom_translation_table: Translations by op: functions over ONNX Script, or with a parameter ``cx`` as for
@@ -110,14 +113,15 @@ def export(
         keep_initializers_as_inputs: Whether weights are inputs as well.
         dynamic_axes: Axes by name of inputs, as ``torch.onnx.export`` had them before ``dynamic_shapes``.
         custom_opsets: Versions of other domains.
-        training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them.
+        training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them. With ``dynamo=False``, a
+            ``torch.onnx.TrainingMode`` is the mode in which the module is exported.
         operator_export_type: A ``torch.onnx.OperatorExportTypes``, for ops without a translation.
         **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``, ``state="pairs"``, ``assume_finite=True``, ...
 
     The others are deprecated in ``torch.onnx.export`` and have no effect: ``do_constant_folding``, ``autograd_inlining``, ``fallback``.
 
     Raises:
-        TorchExportError: PyTorch cannot capture the model.
+        TorchExportError: The model can be captured in no way.
         UnsupportedOperatorError, ConversionError: Parts of the program cannot be translated; ``failures`` lists all.
         OnnxExporterError: The model cannot be written.
         ValueError, TypeError: An option or a name cannot be.
@@ -133,12 +137,12 @@ def export(
 
     import torch
 
-    from . import _capture, _handover, _report, _shapes
+    from . import _capture, _report, _script, _shapes
 
     if isinstance(args, torch.Tensor):
         args = (args,)
     args, kwargs = tuple(args), dict(kwargs or {})
-    if isinstance(model, torch.nn.Module) and model.training:
+    if dynamo and isinstance(model, torch.nn.Module) and model.training:
         _errors.warn(_TRAINING, UserWarning)
     if hasattr(model, "example_arguments") and not args and not kwargs:
         exportable: Any = model
@@ -147,46 +151,20 @@ def export(
         input_names = exportable.input_names() if input_names is None else input_names
         output_names = exportable.output_names() if output_names is None else output_names
         dynamic_shapes = exportable.dynamic_shapes() if dynamic_shapes is None else dynamic_shapes
+    if not kwargs and args and isinstance(args[-1], dict) and not isinstance(model, torch.export.ExportedProgram):
+        args, kwargs = args[:-1], args[-1]
     _distinct("Input", input_names)
     _distinct("Output", output_names)
 
     steps = _report.Steps(verbose)
     files = _report.Artifacts(artifacts_dir, steps, report=report, profile=profile, dump=dump_exported_program)
-    captured: _capture.Captured | None = None
     # Caches are arguments and results of the models of transformers only.
     hf = importlib.import_module(".hf", __package__) if "transformers.cache_utils" in sys.modules else None
     if hf:
         hf.register()
-    if isinstance(model, torch.export.ExportedProgram):
-        program = model
-    else:
-        if not kwargs and args and isinstance(args[-1], dict):
-            args, kwargs = args[:-1], args[-1]
-        if dynamic_shapes is None and dynamic_axes is not None:
-            dynamic_shapes, args = _from_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
-            kwargs = {}
-        dynamic_shapes = _shapes.by_parameter(model, dynamic_shapes, input_names)
-        if hf:
-            dynamic_shapes = hf.spread(model, args, kwargs, dynamic_shapes)
-        with files.failing("pt_export"), steps.timed("capture"):
-            captured = _capture.capture(model, tuple(args), kwargs, _shapes.for_torch(dynamic_shapes), steps.say)
-        program = captured.program
-    files.dump(program)
-
-    if input_names:
-        inputs = [name for name in _shapes.inputs(program) if name is not None]
-        if len(input_names) > len(inputs):
-            _errors.warn(
-                f"There are {len(input_names)} input_names, but the model has {len(inputs)} inputs; the last names are ignored."
-            )
-        input_names = list(input_names)[: len(inputs)]
-    renamed, found = hf.names(program) if hf else ({}, None)
     options = {
         "opset": opset_version,
-        "input_names": list(input_names) if input_names else None,
-        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names or found,
-        "rename": renamed if renamed and not input_names else None,
-        "dim": _shapes.names(program, dynamic_shapes),
+        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names or None,
         "custom_opset": dict(custom_opsets) if custom_opsets else None,
         "operators": _operators(operator_export_type),
         "training": training if isinstance(training, str) else None,
@@ -194,22 +172,47 @@ def export(
         "optimize": 2 if optimize else 0,
         # Weights that are folded would have to be written anew.
         "weights": "external" if external_data and f is not None and not isinstance(f, io.BytesIO) else None,
+        **_as_torchscript(dynamo, export_params, operator_export_type),
         **options,
     }
     if export_modules_as_functions:
         _errors.warn("export_modules_as_functions has no effect: the model is flat.")
-    text, table = _options.as_json(options), translations(custom_translation_table)
-    with files.failing("conversion"):
+    axes = (dynamic_axes, input_names, output_names)
+    table = translations(custom_translation_table)
+
+    def translate(source: _sources.Source) -> ONNXProgram:
         steps.say("Translate the graph into ONNX...")
-        with steps.timed("hand over"):
-            json_, storages, state, constants = _handover.parts(program)
-        with steps.timed("translate"), _raised():
-            native = convert_program(json_, storages, state, constants, text, table)
+        with steps.timed("translate"):
+            given = {name: value for name, value in options.items() if value is not None}
+            made = source.translate({**source.options(input_names, whole=not dynamo), **given}, table)
         steps.say("Translate the graph into ONNX... ✅")
-    made = ONNXProgram(native, program)
-    made._remake = lambda weights: _remade(program, weights, text, table)
+        return made
+
+    captured: _capture.Captured | None = None
+    with _mode(model, training, dynamo):
+        if isinstance(model, torch.export.ExportedProgram):
+            files.dump(model)
+            with files.failing("conversion"):
+                made = translate(_sources.OfProgram(model, dynamic_shapes, hf))
+        elif _script.is_one(model):
+            with files.failing("pt_export"), steps.timed("capture"):
+                script = _sources.of_script(model, args, kwargs, dynamic_shapes, axes)
+            with files.failing("conversion"):
+                made = translate(_sources.OfScript(script))
+        else:
+            ways = _sources.Ways(model, args, kwargs, dynamic_shapes, axes, hf, steps, lenient=fallback or not dynamo)
+            with files.failing("pt_export"), steps.timed("capture"):
+                found, captured = ways.run(translate, free=not dynamo)
+            if captured.program is not None:
+                files.dump(captured.program)
+                with files.failing("conversion"):
+                    found = translate(_sources.OfProgram(captured.program, ways.shapes, hf))
+            assert found is not None
+            made = found
     if captured:
         made._capture_strategy, made._relations = captured.strategy, captured.relations
+    if not dynamo:
+        made._drop_unused_inputs()
     _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
 
     if verify:
@@ -217,34 +220,26 @@ def export(
             _verified(made, model, args, kwargs, steps)
     if f is not None:
         with steps.timed("write"), files.failing("output"):
-            _write(made, f, export_params, external_data)
+            _write(made, f, export_params or not dynamo, external_data)
     files.done(made, captured)
     return made
 
 
-def _remade(program: torch.export.ExportedProgram, weights: Mapping[str, Any], text: str, table: Any) -> Any:
-    """The program's model with other weights."""
-    from . import _handover
-
-    with _raised():
-        return convert_program(*_handover.parts(program, weights), text, table)
-
-
-def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:
-    from . import _shapes
-
-    _errors.warn(
-        "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
-        "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
-        UserWarning,
-    )
+@contextlib.contextmanager
+def _mode(model: Any, training: Any, dynamo: bool) -> Iterator[None]:
+    """The mode in which torch.onnx's exporter of TorchScript exports: evaluation, unless ``training`` says otherwise."""
+    name = getattr(training, "name", "EVAL")
+    old = getattr(model, "training", None)
+    if dynamo or old is None or name == "PRESERVE" or isinstance(training, str):
+        yield
+        return
+    modes = [(module, module.training) for module in model.modules()] if hasattr(model, "modules") else []
     try:
-        return _shapes.from_dynamic_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
-    except Exception as error:
-        raise RuntimeError(
-            "# Failed to convert 'dynamic_axes' to 'dynamic_shapes'. Please provide 'dynamic_shapes' directly. "
-            "Refer to the documentation for 'torch.export.export' for more information on dynamic shapes."
-        ) from error
+        model.train(name == "TRAINING")
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def _distinct(what: str, names: Sequence[str] | str | None) -> None:
@@ -259,6 +254,15 @@ def _operators(kind: Any) -> str | None:
     name = getattr(kind, "name", kind)
     words = {"ONNX": "onnx", "ONNX_ATEN": "aten", "ONNX_ATEN_FALLBACK": "aten-fallback", "ONNX_FALLTHROUGH": "fallthrough"}
     return None if name is None else words.get(str(name), str(name))
+
+
+def _as_torchscript(dynamo: bool, export_params: bool, operator_export_type: Any) -> dict[str, Any]:
+    """Options for what the TorchScript exporter does in another way."""
+    if dynamo:
+        return {}
+    aten = (_operators(operator_export_type) or "").startswith("aten")
+    parameters = {} if export_params else {"weights": "none", "keep_initializers_as_inputs": True}
+    return {"aten_nodes": aten or None, **parameters}
 
 
 def _warn(program: ONNXProgram, training: bool = False) -> None:

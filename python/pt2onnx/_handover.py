@@ -37,8 +37,9 @@ _LOCK = threading.Lock()
 
 def parts(
     program: torch.export.ExportedProgram, weights: Mapping[str, torch.Tensor] | None = None
-) -> tuple[bytes, list[Any], list[Row], list[Row]]:
-    """The program's JSON, storages, and rows of its state and of its constants; with these weights in place of its own.
+) -> tuple[list[bytes], list[Any], list[Row], list[Row]]:
+    """The program's JSON, in a list that gives it away, storages, and rows of its state and of its constants; with these weights in
+    place of its own.
 
     Raises OnnxExporterError for a weight of another shape or type."""
     import torch
@@ -53,7 +54,7 @@ def parts(
         _errors.check_weight(name, weight, own[name])
     state = tensors.rows({**own, **(weights or {})}.items())
     constants = tensors.rows((n, c) for n, c in program.constants.items() if isinstance(c, torch.Tensor))
-    return program_json(program), tensors.storages, state, constants
+    return [program_json(program)], tensors.storages, state, constants
 
 
 def _without_symbolic_bools(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -117,7 +118,8 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
         if hasattr(serializer, "serialize_treespec"):
             methods["serialize_treespec"] = lambda _, spec: changes["treespec_dumps"](spec)
         if hasattr(serde, "_dataclass_to_dict") and hasattr(serde, "_Union"):
-            changes["_dataclass_to_dict"] = _plainly(serde._Union)
+            changes["_dataclass_to_dict"] = lambda value: value
+            changes["json"] = _Pieces(_plainly(serde._Union))
         printing = {"print_readable": lambda *_, **__: ""}
         silent = _replaced(torch.fx.GraphModule, printing)
         with _LOCK, _replaced(serde, changes), _replaced(serializer, methods), silent, _without_gc():
@@ -153,6 +155,42 @@ def _plainly(union: type) -> Callable[[Any], Any]:
         return {name: plain(getattr(value, name)) for name in names} if names else value
 
     return plain
+
+
+class _Pieces:
+    """The module ``json``, whose ``dumps`` turns a program into text node by node: as dicts, all nodes are larger than as text."""
+
+    def __init__(self, plain: Callable[[Any], Any]) -> None:
+        self._plain = plain
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(json, name)
+
+    def dumps(self, value: Any, **options: Any) -> str:
+        """As ``json.dumps``, also for dataclasses."""
+        if not dataclasses.is_dataclass(value):
+            return json.dumps(value, **options)
+        encoder = options.pop("cls", json.JSONEncoder)(**options)
+        return "".join(self._pieces(value, encoder.encode, 4))
+
+    def _pieces(self, value: Any, encode: Callable[[Any], str], levels: int) -> Iterator[str]:
+        """The text of a value. The program, its graph and their lists are ``levels`` levels."""
+        if levels and type(value) is list and value:
+            for at, item in enumerate(value):
+                yield "," if at else "["
+                yield from self._pieces(item, encode, levels - 1)
+            yield "]"
+            return
+        entries = value
+        if levels and dataclasses.is_dataclass(value) and not hasattr(value, "type"):
+            entries = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if levels and type(entries) is dict and entries:
+            for at, (key, item) in enumerate(entries.items()):
+                yield f"{',' if at else '{'}{encode(key)}:"
+                yield from self._pieces(item, encode, levels - 1)
+            yield "}"
+        else:
+            yield encode(self._plain(value))
 
 
 def _saved_json(program: torch.export.ExportedProgram) -> bytes:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import onnxruntime
     import torch
 
+    from ._script import Script
     from ._verify import Verification
 
 #: Weights of as many bytes stand beside the model where it is handed over in memory.
@@ -50,6 +51,9 @@ class ONNXProgram:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._capture_strategy: str | None = None
         self._relations: Sequence[Any] = ()
+        # What it was made from, if that was TorchScript; positions of inputs that the model does not have.
+        self._script: Script | None = None
+        self._dropped: frozenset[int] = frozenset()
         # Translates the program again with other weights; those given so far; what was done to the model since.
         self._remake: Callable[[Mapping[str, Any]], Program] | None = None
         self._weights: dict[str, Any] = {}
@@ -336,11 +340,25 @@ class ONNXProgram:
     def _inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as inputs of the model, by name."""
         names = self.input_names
-        if not args and kwargs and kwargs.keys() <= set(names):
+        if self._script is None and not args and kwargs and kwargs.keys() <= set(names):
             # Where the program knows the keywords, it knows their order; PyTorch 2.6 mixes up the names of such inputs.
-            if self.exported_program is None or set(_keyword_order(self.exported_program.call_spec.in_spec)) != set(kwargs):
+            if self.exported_program is None or set(keyword_order(self.exported_program.call_spec.in_spec)) != set(kwargs):
                 return dict(kwargs)
-        return dict(zip(names, _flat_inputs(self.exported_program, args, dict(kwargs), len(names))))
+        if self._script is not None:
+            values = self._script.inputs(args, kwargs)
+        else:
+            values = _flat_inputs(self.exported_program, args, dict(kwargs), len(names) + len(self._dropped))
+        return dict(zip(names, (value for at, value in enumerate(values) if at not in self._dropped)))
+
+    def _drop_unused_inputs(self) -> None:
+        """Removes the inputs that nothing uses, as the exporter of TorchScript does."""
+        with _raised():
+            self._dropped = frozenset(self._native.drop_unused_inputs())
+        self._edits.append(lambda program: _ignore(program.drop_unused_inputs()))
+
+
+def _ignore(_: Any) -> None:
+    """Takes a result that is of no use."""
 
 
 def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, ...], kwargs: dict[str, Any], count: int) -> list[Any]:
@@ -356,7 +374,7 @@ def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, 
 
     order = program.call_spec.in_spec
     if kwargs and order is not None:
-        names = _keyword_order(order)
+        names = keyword_order(order)
         if set(names) == set(kwargs):
             kwargs = {name: kwargs[name] for name in names}
     leaves = _pytree.tree_leaves((args, kwargs))
@@ -366,7 +384,7 @@ def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, 
     return [leaf for leaf in leaves if leaf is not None]
 
 
-def _keyword_order(spec: Any) -> list[str]:
+def keyword_order(spec: Any) -> list[str]:
     """The keywords of a program, in its order."""
     from ._handover import children
 

@@ -88,7 +88,7 @@ def from_dynamic_axes(
     inputs = (*args, *(kwargs[name] for name in parameters[len(args) :] if name in kwargs))
     leaves, tree = _pytree.tree_flatten(inputs)
     outputs = set(output_names or ())
-    given = {name: _axes(name, axes) for name, axes in dynamic_axes.items() if name not in outputs}
+    given = {name: axes_of(name, axes) for name, axes in dynamic_axes.items() if name not in outputs}
     flat = len(leaves) == len(inputs)
     for order in (list(input_names or ()), parameters if flat else []):
         if given.keys() <= set(order):
@@ -103,8 +103,8 @@ def from_dynamic_axes(
     return _pytree.tree_unflatten(shapes, tree), inputs
 
 
-def _axes(name: str, axes: Any) -> dict[int, Any] | None:
-    """The axes of one input."""
+def axes_of(name: str, axes: Any) -> dict[int, Any] | None:
+    """The axes of one input, as ``dynamic_axes`` has them. Raises ValueError if they are not understood."""
     import torch
 
     if axes is not None and not isinstance(axes, (dict, list, tuple)):

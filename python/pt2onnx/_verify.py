@@ -66,7 +66,7 @@ def verify(
     ``model`` is what was exported. With ``second_size``, this is done at other sizes of the dynamic dimensions as well.
     Raises VerificationError if ONNX Runtime cannot load or run the model; what PyTorch raises at the given sizes.
     """
-    kwargs = dict(kwargs or {})
+    kwargs = _ordered(program, dict(kwargs or {}))
     checks = _compare(program, model, tuple(args), kwargs, "given")
     notes: list[str] = []
     if second_size:
@@ -85,6 +85,15 @@ def verify(
     return Verification(tuple(checks), tuple(notes))
 
 
+def _ordered(program: ONNXProgram, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments in the order of the program, whose inputs have it."""
+    from ._program import keyword_order
+
+    source = program.exported_program
+    names = keyword_order(source.call_spec.in_spec) if source is not None else []
+    return {name: kwargs[name] for name in names} if set(names) == set(kwargs) else kwargs
+
+
 def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str) -> list[OutputCheck]:
     import copy
 
@@ -98,7 +107,7 @@ def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: di
     own_args, own_kwargs = _pytree.tree_map(
         lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else copy.deepcopy(leaf), (args, kwargs)
     )
-    with torch.no_grad(), _keeping_buffers(callable_model):
+    with torch.no_grad(), keeping_buffers(callable_model):
         expected = callable_model(*own_args, **own_kwargs)
     leaves = [leaf for leaf in _pytree.tree_leaves(expected) if isinstance(leaf, (torch.Tensor, bool, int, float))]
     try:
@@ -115,7 +124,7 @@ def _compare(program: ONNXProgram, model: Any, args: tuple[Any, ...], kwargs: di
 
 
 @contextlib.contextmanager
-def _keeping_buffers(model: Any) -> Iterator[None]:
+def keeping_buffers(model: Any) -> Iterator[None]:
     """Undoes what happens to the buffers of a module meanwhile: writes into them, and new tensors in their places."""
     import torch
 

@@ -54,15 +54,12 @@ class ONNXRuntimeOptions:
 
 
 class OnnxRegistry:
-    """Translations by op: the built-in ones, and those that are registered here."""
+    """Translations by op: the built-in ones, and those that are registered here. ``opset_version`` is the opset of the models; 18 by
+    default, as in ``torch.onnx.OnnxRegistry``."""
 
-    def __init__(self) -> None:
+    def __init__(self, opset_version: int = 18) -> None:
         self._functions: dict[str, list[Callable[..., Any]]] = {}
-
-    @property
-    def opset_version(self) -> int:
-        """The opset of the models."""
-        return 20
+        self.opset_version = opset_version
 
     def register_op(
         self, function: Callable[..., Any], namespace: str, op_name: str, overload: str | None = None, is_complex: bool = False
@@ -128,6 +125,7 @@ def dynamo_export(
         kwargs=model_kwargs,
         dynamic_shapes=shapes,
         custom_translation_table={op: functions[-1] for op, functions in table.items()} or None,
+        opset_version=options.onnx_registry.opset_version if options.onnx_registry else None,
         verbose=True if diagnostics.verbosity_level < 20 else None,
         warnings_as_errors=diagnostics.warnings_as_errors,
     )

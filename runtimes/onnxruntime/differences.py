@@ -16,6 +16,10 @@ SCAN = "f, y = Scan<num_scan_inputs = 1, body = b (float[k] a, float[k] c) => (f
 GRAPHS = [
     ("ReduceSum of int64 beyond 2^53", "int64[2] x", "int64[1] y", "y = ReduceSum(x)", [np.array([2**53, 1])], 2**53 + 1),
     ("ReduceProd of int64 beyond 2^53", "int64[2] x", "int64[1] y", "y = ReduceProd(x)", [np.array([2**53 + 1, 3])], 3 * (2**53 + 1)),
+    ("Min of int64 with equal upper halves", "int64[4] x, int64[4] z", "int64[4] y", "y = Min(x, z)", [np.array([2**31] * 4), np.array([1] * 4)], [1] * 4),
+    ("Clip of int64 with equal upper halves", "int64[4] x", "int64[4] y", "c = Constant<value = int64 {1}>() y = Clip(x, , c)", [np.array([2**31] * 4)], [1] * 4),
+    ("Sign of int64 below 2^32", "int64[4] x", "int64[4] y", "y = Sign(x)", [np.array([2**31] * 4)], [1] * 4),
+    ("ReduceMax of int64 with equal upper halves", "int64[1,40] x, int64[1] a", "int64[1,1] y", "y = ReduceMax(x, a)", [np.array([[2**31] + [1] * 39]), np.array([1])], 2**31),
     ("MatMul of a transpose with a vector", "float[2,2] x, float[2] v", "float[2] y", "t = Transpose<perm = [1, 0]>(x) y = MatMul(t, v)", [np.array([[1, 2], [3, 4]], np.float32), np.array([1, 0], np.float32)], [1, 2]),
     ("MaxPool with NaN", "float[1,1,2] x", "float[1,1,1] y", "y = MaxPool<kernel_shape = [2]>(x)", [np.array([[[NAN, 1]]], np.float32)], NAN),
     ("LogSoftmax of float64 with infinity", "double[1,2] x", "double[1,2] y", "y = LogSoftmax<axis = 1>(x)", [np.array([[1, INF]])], [NAN, NAN]),

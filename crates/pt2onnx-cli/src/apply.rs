@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// Gives values to the weights of the model, and writes it to itself or to another file.
 pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
-    log::init(args.verbose);
+    log::init(args.verbose, false);
     let to = args.output.as_ref().unwrap_or(&args.model);
     let mut options = Options::default();
     options.weights = args.to.into();

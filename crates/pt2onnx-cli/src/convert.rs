@@ -1,67 +1,170 @@
-//! `pt2onnx MODEL.pt2 -o OUT.onnx`.
+//! `pt2onnx MODEL.pt2 -o OUT.onnx`, and the same for several archives.
 
 use crate::{
     args::Convert,
+    destination::{Destination, destination},
     error::{Code, CommandError},
     files::{check_outputs, output},
-    log,
-    progress::{tell, watched},
+    log, many,
+    output::print_json,
+    progress::{self, tell, watched},
     reports,
+    verdict::{self, Outcome, Verdict},
 };
 use pt2onnx::{
-    Error, Exporter, OnnxProgram, Saved,
+    Error, Exporter, OnnxProgram, Options, Saved,
+    printable::line,
     writer::{Batch, Inputs},
 };
+use serde_json::Value;
 use std::{
+    fs,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Instant,
 };
 
-pub fn convert(args: Convert) -> Result<(), CommandError> {
-    log::init(args.verbose);
-    let (Some(model), Some(to)) = (args.model, args.output) else {
-        return Err(CommandError::new(Code::Usage, "no archive or no output is given"));
-    };
+pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
+    log::init(args.verbose, args.quiet);
+    let models = many::expand(std::mem::take(&mut args.models))?;
+    let to = destination(models, args.output.take())?;
     let mut inputs = Inputs::new();
-    inputs.add("archive", &model);
     if let Some(path) = &args.options.options {
         inputs.add("options", path);
     }
+    let (verbose, quiet, jobs, json) = (args.verbose, args.quiet, args.jobs, args.json);
     let options = args.options.read()?;
     for functions in &options.functions {
         inputs.add("functions", functions);
     }
-    check_outputs(&inputs, &to, &options, &args.report)?;
-    let (report, error) = match Exporter::with_options(options)?.attempt(&model) {
-        Ok(program) => {
-            for warning in program.warnings() {
-                tracing::warn!("{warning}");
-            }
-            match write(&program, inputs.clone(), &to, &args.report) {
-                Ok(saved) => {
-                    tell(&to, &saved);
-                    // The process ends: to take apart what is many small pieces would only take time.
-                    std::mem::forget(program);
-                    return Ok(());
-                }
-                Err(error) => {
-                    let mut report = program.report().clone();
-                    report.failed(&error);
-                    (report, error)
-                }
-            }
+    let job = Job { inputs, options: &options, reports: &args.report, quiet };
+    match to {
+        Destination::File(model, output) => {
+            job.one(&model, &output, quiet || verbose > 0).map(|()| None)
         }
-        Err(failed) => (*failed.report, failed.error),
-    };
-    let error = CommandError::from(error);
-    // The failure matters more than that its report could not be written.
-    match reports::write(inputs, &args.report, &report) {
-        Err(unwritten) if unwritten.what() != error.what() => {
-            tracing::warn!("{}", unwritten.what());
+        Destination::Folder(folder, models) => {
+            let verdicts = job.all(&folder, &models, jobs)?;
+            if json {
+                let all: Vec<Value> = verdicts.iter().map(Verdict::json).collect();
+                print_json(&all.into(), true)?;
+            }
+            Ok(verdict::code(&verdicts))
         }
-        _ => {}
     }
-    Err(error)
+}
+
+/// What all conversions of one call of the command share.
+struct Job<'a> {
+    /// Files that are read, besides the archive.
+    inputs: Inputs,
+    options: &'a Options,
+    reports: &'a [PathBuf],
+    quiet: bool,
+}
+
+impl Job<'_> {
+    /// Converts one archive.
+    fn one(&self, model: &Path, to: &Path, silent: bool) -> Result<(), CommandError> {
+        let start = Instant::now();
+        let inputs = self.inputs(model);
+        check_outputs(&inputs, to, self.options, self.reports)?;
+        let exporter = Exporter::with_options(self.options.clone())?;
+        let (report, error) = match exporter.attempt(model) {
+            Ok(program) => {
+                for warning in program.warnings() {
+                    tracing::warn!("{warning}");
+                }
+                match write(&program, inputs.clone(), to, self.reports) {
+                    Ok(saved) => {
+                        tell(to, &saved);
+                        if !silent {
+                            progress::done(to, &program, &saved, start.elapsed());
+                        }
+                        // The process ends: to take apart what is many small pieces would only take time.
+                        std::mem::forget(program);
+                        return Ok(());
+                    }
+                    Err(error) => {
+                        let mut report = program.report().clone();
+                        report.failed(&error);
+                        (report, error)
+                    }
+                }
+            }
+            Err(failed) => (*failed.report, failed.error),
+        };
+        let error = CommandError::from(error);
+        // The failure matters more than that its report could not be written.
+        match reports::write(inputs, self.reports, &report) {
+            Err(unwritten) if unwritten.what() != error.what() => {
+                tracing::warn!("{}", unwritten.what());
+            }
+            _ => {}
+        }
+        Err(error)
+    }
+
+    /// Converts each archive by itself, and tells which ones failed.
+    fn all(
+        &self,
+        folder: &Path,
+        models: &[(PathBuf, PathBuf)],
+        jobs: Option<NonZeroUsize>,
+    ) -> Result<Vec<Verdict>, CommandError> {
+        let usage = |what| CommandError::new(Code::Usage, what);
+        if !self.reports.is_empty() {
+            return Err(usage("--report is for one archive, and -o names a folder")
+                .help("`--json` prints what became of each archive"));
+        }
+        if self.options.weights_file.is_some() {
+            return Err(usage("--weights-file is for one archive, and -o names a folder")
+                .help("leave it out: each data file is then named after its model"));
+        }
+        let exporter = Exporter::with_options(self.options.clone())?;
+        let mut inputs = self.inputs.clone();
+        models.iter().for_each(|(model, _)| inputs.add("archive", model));
+        for (_, to) in models {
+            check_outputs(&inputs, to, self.options, &[])?;
+        }
+        fs::create_dir_all(folder).map_err(|e| {
+            let what = format!("the folder cannot be made: {e}");
+            CommandError::new(Code::Output, what).place(folder.display())
+        })?;
+        let verdicts = many::each(models, jobs, self.quiet, |(model, to)| {
+            Verdict::after(model, || attempt(&exporter, model, to, inputs.clone()))
+        })?;
+        for verdict in &verdicts {
+            let path = verdict.path.display().to_string();
+            let warnings = verdict.report.iter().flat_map(|r| &r.warnings);
+            warnings.for_each(|warning| tracing::warn!("{}: {warning}", line(&path)));
+            if let Some(failure) = verdict.failure() {
+                progress::say(&format!("error: {failure}"));
+            }
+        }
+        if !self.quiet && (verdict::code(&verdicts).is_some() || progress::on_terminal()) {
+            progress::say(&verdict::summary(&verdicts, "converted"));
+        }
+        Ok(verdicts)
+    }
+
+    fn inputs(&self, model: &Path) -> Inputs {
+        let mut inputs = self.inputs.clone();
+        inputs.add("archive", model);
+        inputs
+    }
+}
+
+/// Converts one of several archives.
+fn attempt(exporter: &Exporter, model: &Path, to: &Path, inputs: Inputs) -> Outcome {
+    let program = exporter.attempt(model).map_err(|failed| (failed.error, failed.report))?;
+    let mut report = Box::new(program.report().clone());
+    match write(&program, inputs, to, &[]) {
+        Ok(_) => Ok(report),
+        Err(error) => {
+            report.failed(&error);
+            Err((error, report))
+        }
+    }
 }
 
 /// Writes the model and its reports: all of them, or none.

@@ -1,4 +1,4 @@
-//! The `pt2onnx` command: converts `.pt2` archives to ONNX files. It is a library so that Python's `python -m pt2onnx` is the same
+//! The `pt2onnx` command: converts archives (`.pt2`, `.pt`) to ONNX files. It is a library so that Python's `python -m pt2onnx` is the same
 //! command.
 //!
 //! Layer 4, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
@@ -8,11 +8,13 @@ mod apply;
 mod args;
 mod check;
 mod convert;
+mod destination;
 mod diff;
 mod error;
 mod files;
 mod inspect;
 mod log;
+mod many;
 mod ops;
 mod optimize;
 mod options_file;
@@ -21,6 +23,7 @@ mod passes;
 mod progress;
 mod reports;
 mod show;
+mod verdict;
 
 use args::{Cli, Command};
 use error::{Code, CommandError};
@@ -66,14 +69,14 @@ fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
-        Some(Command::Inspect { model, json }) => inspect::inspect(&model, json),
+        Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Show { model, dot }) => print(&show::show(&model, dot)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => ops::list(json),
         Some(Command::Passes) => print(&passes::list()),
         Some(Command::Explain { op }) => print(&ops::explain(&op)?),
-        None => convert::convert(cli.convert),
+        None => return convert::convert(cli.convert),
     };
     done.map(|()| None)
 }

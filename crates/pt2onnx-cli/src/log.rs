@@ -8,9 +8,10 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Shows warnings; with 1, also each stage; with more, also details.
-pub fn init(verbose: u8) {
+/// Shows warnings, unless `quiet`; if `verbose` is 1, also each stage; if it is more, also details.
+pub fn init(verbose: u8, quiet: bool) {
     let level = match verbose {
+        _ if quiet => Level::ERROR,
         0 => Level::WARN,
         1 => Level::INFO,
         _ => Level::DEBUG,

@@ -10,6 +10,11 @@ use std::{collections::HashMap, fmt::Write};
 /// What each op became in the conformance cases. `cargo xtask regen-ops` writes it.
 const TABLE: &str = include_str!("generated/ops.tsv");
 
+/// How ops of other libraries get a translation.
+pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--functions FILE.onnxtxt`), a Python function \
+    (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see docs/custom-ops.md; or keep the op for a runtime that \
+    knows it: `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
+
 /// A line of the table.
 #[derive(Default, Clone, Copy)]
 struct Tested<'a> {
@@ -67,12 +72,14 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     let all = registry.ops();
     let found: Vec<_> = all.iter().filter(is_it).collect();
     if found.is_empty() {
+        let error =
+            CommandError::new(Code::Program, format!("there is no translation of {wanted}"));
         let near = registry.nearest(&wanted).map(|n| format!("the most similar supported op: {n}"));
-        return Err(CommandError::new(
-            Code::Program,
-            format!("there is no translation of {wanted}"),
-        )
-        .help(near.unwrap_or_else(|| "`pt2onnx ops` lists what there is".to_owned())));
+        return Err(error.help(match near {
+            Some(near) => near,
+            None if wanted.starts_with("aten::") => "`pt2onnx ops` lists what there is".to_owned(),
+            None => CUSTOM_OPS.to_owned(),
+        }));
     }
     let mut out = String::new();
     for op in found {

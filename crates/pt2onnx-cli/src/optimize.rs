@@ -13,7 +13,7 @@ use pt2onnx::{
 };
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
-    log::init(args.verbose);
+    log::init(args.verbose, false);
     let mut options = Options::default();
     options.weights = args.weights.unwrap_or_default().into();
     args.saving.put(&mut options);

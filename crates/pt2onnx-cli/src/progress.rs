@@ -1,8 +1,13 @@
 //! Showing the progress of writing, and what was written.
 
-use indicatif::{ProgressBar, ProgressStyle};
-use pt2onnx::Saved;
-use std::{cell::OnceCell, path::Path};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use pt2onnx::{OnnxProgram, Saved, printable::lines};
+use std::{
+    cell::OnceCell,
+    io::{self, IsTerminal, Write},
+    path::Path,
+    time::Duration,
+};
 
 /// Writes with a progress bar, if it writes to a terminal and takes long.
 pub fn watched<T>(write: impl FnOnce(&dyn Fn(u64, u64)) -> T) -> T {
@@ -29,4 +34,25 @@ pub fn tell(output: &Path, saved: &Saved) {
     for (data, bytes) in &saved.data {
         tracing::info!("{}: {bytes} bytes", data.display());
     }
+}
+
+/// Whether somebody sees what goes to standard error.
+pub fn on_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Prints to standard error, without control characters. Failures to print are ignored.
+pub fn say(text: &str) {
+    let _ = io::stderr().write_all(lines(text).as_bytes());
+}
+
+/// On a terminal, one line about the model that was written.
+pub fn done(output: &Path, program: &OnnxProgram, saved: &Saved, time: Duration) {
+    if !on_terminal() {
+        return;
+    }
+    let (nodes, opset) = (program.model().all_nodes().len(), program.model().opset);
+    let data: u64 = saved.data.iter().map(|(_, bytes)| bytes).sum();
+    let (size, seconds) = (HumanBytes(saved.bytes + data), time.as_secs_f64());
+    say(&format!("{}: {nodes} nodes, {size}, opset {opset}, {seconds:.2} s\n", output.display()));
 }

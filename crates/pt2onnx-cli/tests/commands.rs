@@ -30,11 +30,13 @@ fn verbose_names_the_stages() {
     let stages = [
         "read",
         "inline",
+        "records",
         "vmap",
         "wrapped",
         "foreach",
         "assertions",
         "functionalise",
+        "attention",
         "dead",
         "drop state",
         "lower",
@@ -50,7 +52,7 @@ fn verbose_names_the_stages() {
         "write",
     ];
     let lines: Vec<&str> =
-        run.stderr.lines().filter_map(|l| l.split_once(": ")).map(|(stage, _)| stage).collect();
+        run.stderr.lines().filter_map(|l| l.split_once(" ms  ")).map(|(_, stage)| stage).collect();
     assert_eq!(lines[..stages.len()], stages);
     assert!(
         run.stderr.contains(&format!("m.onnx: {} bytes", fs::metadata(&output).unwrap().len())),

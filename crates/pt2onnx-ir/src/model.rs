@@ -145,6 +145,26 @@ impl Model {
         value
     }
 
+    /// Removes the inputs of the main graph that nothing uses. Returns their positions.
+    pub fn remove_unused_inputs(&mut self) -> Vec<usize> {
+        let main = RegionId::MAIN;
+        let old = std::mem::take(&mut self.regions[main.index()].inputs);
+        let (mut kept, mut removed) = (Vec::with_capacity(old.len()), Vec::new());
+        for (position, value) in old.into_iter().enumerate() {
+            if self[value].uses().len() > 0 {
+                self.values[value.index()].def = Def::Input(main, kept.len() as u32);
+                kept.push(value);
+            } else {
+                // A constant that nothing uses is not there.
+                let gone = &mut self.values[value.index()];
+                (gone.def, gone.name, gone.ty) = (Def::Constant(Tensor::scalar(0_i64)), None, None);
+                removed.push(position);
+            }
+        }
+        self.regions[main.index()].inputs = kept;
+        removed
+    }
+
     /// Adds a constant. It is written if something uses it.
     pub fn add_constant(&mut self, tensor: Tensor) -> Value {
         let shape: Vec<Expr> = tensor.shape().iter().map(|&s| Expr::int(s as i64)).collect();

@@ -1,7 +1,7 @@
 //! Attention masks: which keys a query sees.
 
 use crate::facts::{known, number_of, tensor_type};
-use pt2onnx_ir::{Model, Node, Value};
+use pt2onnx_ir::{Builder, Model, Node, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -49,6 +49,34 @@ pub(crate) fn is_choice(model: &Model, mask: Value) -> bool {
         number.is_some_and(|(dtype, n)| n == f64::NEG_INFINITY || !hides(n, dtype))
     };
     node.is_some_and(|n| n.is("Where") && infinite(n.input(1)) && infinite(n.input(2)))
+}
+
+/// The mask of bools of which a formula has numbers: `bias`, which is added to the scores, hides the keys where the mask is false,
+/// and `kept`, by which the softmax is multiplied, is 0 there and 1 elsewhere.
+pub(crate) fn bools_of(cx: &Builder, bias: Value, kept: Value) -> Option<Value> {
+    let computed = || {
+        let model = cx.model();
+        let producer = |v| model.producer(v).map(|n| &model[n]);
+        let mask = producer(kept).filter(|n| n.is("Cast"))?.input(0)?;
+        let choice = producer(bias).filter(|n| n.is("Where") && n.input(0) == Some(mask))?;
+        let (_, seen) = number_of(&model, choice.input(1)?)?;
+        let (dtype, added) = number_of(&model, choice.input(2)?)?;
+        let of_bools = tensor_type(&model, mask)?.0 == DType::Bool;
+        (of_bools && seen == 0.0 && hides(2.0 * added, dtype)).then_some(mask)
+    };
+    let constant = || {
+        let of = |v: Value| cx.constant_of(v).filter(Tensor::has_data);
+        let (bias, kept) = (of(bias)?, of(kept)?);
+        let (added, factors) = (elements(&bias)?, elements(&kept)?);
+        let same = |(&a, &f): (&f64, &f64)| match f {
+            1.0 => a == 0.0,
+            _ => f == 0.0 && hides(2.0 * a, bias.dtype()),
+        };
+        let fits = bias.shape() == kept.shape() && added.iter().zip(&factors).all(same);
+        let bools: Vec<bool> = factors.iter().map(|&f| f == 1.0).collect();
+        fits.then(|| Tensor::from_slice(kept.shape().to_vec(), &bools).ok())?
+    };
+    computed().or_else(|| Some(cx.constant(constant()?)))
 }
 
 /// Whether a mask lets each query see exactly the keys up to its own position.

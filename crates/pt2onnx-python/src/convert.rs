@@ -7,8 +7,12 @@ use crate::{
     program::Program,
     translate::{self, Translation},
 };
-use pt2onnx::{Exporter, Failed, OnnxProgram, fx::Constant, tensor::Storage};
-use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes};
+use pt2onnx::{
+    Error, Exporter, Failed, OnnxProgram,
+    fx::{Constant, archive},
+    tensor::Storage,
+};
+use pyo3::{exceptions::PyValueError, prelude::*, pybacked::PyBackedBytes, types::PyList};
 use std::path::PathBuf;
 
 /// Converts the archive at a path.
@@ -36,11 +40,12 @@ pub fn convert_bytes(
     program(py, || exporter.attempt_bytes(bytes))
 }
 
-/// Converts a program: its JSON, as archives hold it, and its tensors, which are views of `storages`.
+/// Converts a program: its JSON, as archives hold it, and its tensors, which are views of `storages`. The JSON is taken out of a list,
+/// so that its memory is free when it has been read.
 #[pyfunction]
 pub fn convert_program(
     py: Python<'_>,
-    json: PyBackedBytes,
+    json: &Bound<'_, PyList>,
     storages: Vec<Lent>,
     state: Vec<Row>,
     constants: Vec<Row>,
@@ -52,7 +57,11 @@ pub fn convert_program(
     let state = memory::tensors(state, &storages)?;
     let constants = memory::tensors(constants, &storages)?.into_iter();
     let constants = constants.map(|(name, tensor)| (name, Constant::Tensor(tensor))).collect();
-    program(py, || exporter.attempt_parts(&json, state, constants))
+    let text: PyBackedBytes = json.call_method0("pop")?.extract()?;
+    let read = archive::from_json(&text, state, constants);
+    drop(text);
+    let read = read.map_err(|error| errors::error(py, Error::Archive(error)))?;
+    program(py, || exporter.attempt_program(read))
 }
 
 fn exporter(options: &str, translations: Vec<Translation>) -> PyResult<Exporter> {

@@ -134,6 +134,11 @@ impl Program {
         })
     }
 
+    /// Removes the inputs that nothing uses. Returns their positions.
+    fn drop_unused_inputs(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.work(py, |program| Ok(program.model_mut().remove_unused_inputs()))
+    }
+
     /// Another model that is the same, as if it had been read. Weights are shared.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         let made = self.work(py, |program| {

@@ -91,9 +91,29 @@ pub(crate) enum Callee {
 /// What values refer to.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
-    List { items: Vec<Value>, element: Option<Type> },
+    List {
+        items: Vec<Value>,
+        element: Option<Type>,
+    },
+    /// A list whose length is not known.
+    Parts(Parts),
     Dict(Vec<(Value, Value)>),
-    Object { class: Arc<ClassDef>, attributes: IndexMap<Name, Value>, path: Name },
+    Object {
+        class: Arc<ClassDef>,
+        attributes: IndexMap<Name, Value>,
+        path: Name,
+    },
+}
+
+/// The elements of a list whose length is not known: the parts of a tensor along a dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Parts {
+    pub(crate) tensor: Name,
+    pub(crate) dim: i64,
+    /// How long each part is, except for a shorter last one; `None`: the dimension is not in the parts.
+    pub(crate) size: Option<Expr>,
+    /// The type of the elements: tensors, or the numbers that 0-d parts hold.
+    pub(crate) element: Type,
 }
 
 impl Value {

@@ -287,7 +287,6 @@ def test_state(tmp_path: pathlib.Path) -> None:
     assert len(program.input_names) == len(program.output_names) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="the reader of TorchScript is not connected yet")
 def test_script_module() -> None:
     """torch.jit.script and trace."""
     x = torch.randn(2, 4)
@@ -321,3 +320,58 @@ def test_threads() -> None:
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for program in pool.map(pt2onnx.export, exported * 3):
             same(program(x), model(x))
+
+
+def test_as_the_exporter_of_torchscript() -> None:
+    """With ``dynamo=False``: evaluation mode, numbers are inputs, inputs that nothing uses are not there."""
+
+    class Drops(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.9)
+
+        def forward(self, x: torch.Tensor, unused: torch.Tensor, n: int) -> torch.Tensor:
+            return self.drop(x) + n
+
+    model = Drops().train()
+    x = torch.randn(3)
+    program = pt2onnx.export(model, (x, x.clone(), 2), dynamo=False)
+    assert model.training and model.drop.training
+    assert program.input_names == ["x", "n"]
+    torch.testing.assert_close(program(x, x, 5)[0], x + 5)
+
+
+def test_a_tensor_that_is_given_twice() -> None:
+    program = check(Call(lambda x, y: x - 2 * y), (X, X), others=[(X, X + 1)])
+    assert len(program.input_names) == 2
+
+
+X = torch.randn(2, 3)
+
+
+def test_questions_about_sizes_of_the_example() -> None:
+    """Code that asks for a dynamic size of 0 is captured as it runs for the example."""
+
+    @torch.jit.script
+    def start(x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        if state.size(0) == 0:
+            return x * 2
+        return x * 4
+
+    model = Call(lambda x, state: start(x, state)).eval()
+    with pytest.warns(Warning, match="larger"):
+        program = pt2onnx.export(model, (X, torch.empty(0)), dynamic_shapes={"args": ({0: "rows"}, {0: "n"})})
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(program(x, torch.empty(0))[0], x * 2)
+
+
+def test_verify_with_keywords_in_another_order() -> None:
+    class Keywords(torch.nn.Module):
+        def forward(self, *, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a - b.sum()
+
+    model = Keywords().eval()
+    b = torch.randn(4)
+    shapes = {"a": {0: "n"}, "b": None}
+    program = pt2onnx.export(model, kwargs={"a": X, "b": b}, dynamic_shapes=shapes)
+    assert pt2onnx.verify(program, model, kwargs={"b": b, "a": X}).ok

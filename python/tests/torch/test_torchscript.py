@@ -51,3 +51,159 @@ def test_script_without_types() -> None:
     torch.jit.save(torch.jit.script(Net()), file)
     with pytest.raises(ValueError, match="x: Tensor"):
         pt2onnx.convert(file.getvalue())
+
+
+class Nested(torch.nn.Module):
+    """Takes lists and tuples, and a number that says how often."""
+
+    def forward(self, x: torch.Tensor, more: list[torch.Tensor], pair: tuple[torch.Tensor, int], k: int = 2) -> tuple[torch.Tensor, int]:
+        for i in range(k):
+            x = x + more[0]
+        return x * pair[0] + pair[1], x.size(0)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_export_of_a_script(k: int) -> None:
+    """Nested arguments have paths, numbers are inputs, ``dynamic_axes`` are by path."""
+    scripted = torch.jit.script(Nested())
+    y = torch.tensor(2.0)
+    program = pt2onnx.export(scripted, (X, [X], (y, 3)), kwargs={"k": 2}, dynamic_axes={"x": {0: "rows"}, "more.0": {0: "rows"}})
+    assert program.input_names == ["x", "more_0", "pair_0", "pair_1", "k"]
+    other = torch.randn(5, 4)
+    found = program(other, [other], (y, 7), k=k)
+    expected = scripted(other, [other], (y, 7), k)
+    torch.testing.assert_close(found[0], expected[0])
+    assert found[1] == expected[1]
+
+
+def test_export_of_a_scripted_function() -> None:
+    @torch.jit.script
+    def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+        return x * by
+
+    program = pt2onnx.export(scaled, (X, 0.5), input_names=["x", "by"], dynamic_shapes={"x": {0: "rows"}}, verify=True)
+    assert program.verification is not None and program.verification.ok
+    torch.testing.assert_close(program(torch.ones(3, 4), 2.0)[0], torch.full((3, 4), 2.0))
+
+
+def test_names_of_sizes_need_not_be_equal() -> None:
+    """Two dimensions of one name that have different sizes are two."""
+    scripted = torch.jit.script(Net().eval())
+    program = pt2onnx.export(scripted, (torch.randn(3, 4),), input_names=["in"], dynamic_axes={"in": {0: "batch size"}})
+    assert program.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch size"
+
+    @torch.jit.script
+    def joined(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, y])
+
+    program = pt2onnx.export(joined, (torch.ones(2), torch.ones(3)), dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
+    assert program(torch.ones(4), torch.ones(1))[0].shape == (5,)
+
+
+class Branches(torch.nn.Module):
+    """What torch.export refuses and torch.jit.script does not."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if bool(x.sum() > 0):
+            return x * 2
+        return x - 1
+
+
+def test_scripts_where_export_fails() -> None:
+    program = pt2onnx.export(Branches().eval(), (X,))
+    for x in (torch.ones(2, 4), -torch.ones(2, 4)):
+        torch.testing.assert_close(program(x)[0], Branches()(x))
+
+
+class Result(dict):  # type: ignore[type-arg]
+    """A container that torch.export does not know."""
+
+
+class Unknown(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor, scale: dict[str, torch.Tensor]) -> Result:
+        y = self.linear(x)
+        return Result(y=y * scale["by"], rows=y.shape[0])
+
+
+def test_traces_where_export_fails() -> None:
+    """The trace has the names of the module's weights and of the arguments, and its sizes are dynamic."""
+    model = Unknown().eval()
+    shapes = {"x": {0: "rows"}, "scale": {"by": None}}
+    program = pt2onnx.export(model, (X,), kwargs={"scale": {"by": torch.tensor(2.0)}}, dynamic_shapes=shapes)
+    assert program.input_names == ["x", "scale_by"]
+    assert {i.name for i in program.model_proto.graph.initializer} >= {"linear.weight", "linear.bias"}
+    x = torch.randn(5, 4)
+    found = program(x, {"by": torch.tensor(3.0)})
+    torch.testing.assert_close(found[0], model(x, {"by": torch.tensor(3.0)})["y"])
+    assert found[1] == 5
+
+
+def test_traces_of_one_case_are_refused() -> None:
+    """A trace that follows the example's values is no model of the module, unless the exporter that traces is asked for."""
+
+    class Chooses(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Result:
+            return Result(y=x * 2 if float(x.sum()) > 0 else x)
+
+    with pytest.raises(pt2onnx.TorchExportError) as caught:
+        pt2onnx.export(Chooses().eval(), (X,))
+    assert "for these arguments only" in str(caught.value)
+    assert {"TraceStrategy", "ScriptStrategy"} <= caught.value.failures_by_strategy.keys()
+    with pytest.warns(Warning, match="may be wrong for other arguments"):
+        pt2onnx.export(Chooses().eval(), (X,), dynamo=False)
+
+
+def test_dynamic_axes() -> None:
+    """Axes of a trace become dynamic, by the names of inputs as they are in the model."""
+    net, file = Net().eval(), io.BytesIO()
+    torch.jit.save(torch.jit.trace(net, (X,)), file)
+    for names in (None, ["image"]):
+        axes = {(names or ["x"])[0]: {0: "batch"}}
+        program = pt2onnx.convert(file.getvalue(), input_names=names, dynamic_axes=axes)
+        for size in (2, 5):
+            x = torch.randn(size, 4)
+            torch.testing.assert_close(program(x)[0], net(x))
+
+
+def test_parameters_as_inputs() -> None:
+    net, file = Net().eval(), io.BytesIO()
+    torch.jit.save(torch.jit.script(net), file)
+    program = pt2onnx.convert(
+        file.getvalue(), input={"x": "float32[n,4]"}, weights="none", keep_initializers_as_inputs=True, input_names=["x", "w", "b"]
+    )
+    assert program.input_names == ["x", "w", "b"]
+    torch.testing.assert_close(program(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X))
+
+
+def test_the_line_of_an_error() -> None:
+    class Odd(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.lstsq(x, x).solution
+
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Odd()), file)
+    with pytest.raises(pt2onnx.UnsupportedOperatorError, match="test_torchscript.py:[0-9]+: return torch.linalg.lstsq"):
+        pt2onnx.convert(file.getvalue(), input={"x": "float32[3,3]"})
+
+
+def test_options_of_torchscript_for_others() -> None:
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(Net().eval(), (X,)), file)
+    for options in ({"input": {"x": "none"}}, {"method": "encode"}):
+        with pytest.raises(ValueError, match="for TorchScript archives"):
+            pt2onnx.convert(file.getvalue(), **options)
+
+
+def test_the_callers_of_the_torchscript_exporter(tmp_path: pathlib.Path) -> None:
+    net = Net().eval()
+    program = pt2onnx.export(net, (X,), tmp_path / "net.onnx", input_names=["x", "w", "b"], export_params=False, dynamo=False)
+    assert program.input_names == ["x", "w", "b"]
+    saved = pt2onnx.load(tmp_path / "net.onnx")
+    torch.testing.assert_close(saved(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X))
+    kind = torch.onnx.OperatorExportTypes.ONNX_ATEN
+    nodes = pt2onnx.export(net, (X,), dynamo=False, operator_export_type=kind).model_proto.graph.node
+    assert {(node.domain, node.op_type) for node in nodes} == {("org.pytorch.aten", "ATen")}

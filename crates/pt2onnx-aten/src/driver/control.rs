@@ -112,8 +112,11 @@ impl<'a> Driver<'a> {
         let go_on = |driver: &mut Self, carried: &[Value]| -> Lowered {
             let operands: Vec<TensorOrScalar> =
                 tensors(carried).chain(additional.iter().cloned()).collect();
-            let verdict = driver.body(test, &operands)?;
-            let verdict = verdict
+            // The test is translated twice, over other values.
+            driver.builder.open_scope();
+            let verdict = driver.turn(test, &operands, carried.len());
+            driver.builder.close_scope();
+            let verdict = verdict?
                 .first()
                 .copied()
                 .ok_or_else(|| LowerError::unsupported("its condition gives no result"))?;
@@ -127,7 +130,7 @@ impl<'a> Driver<'a> {
         let next: Lowered<Vec<Value>> = (|| {
             let operands: Vec<TensorOrScalar> =
                 tensors(&inputs[2..]).chain(additional.iter().cloned()).collect();
-            let next = self.body(body, &operands)?;
+            let next = self.turn(body, &operands, carried.len())?;
             let mut outputs = vec![go_on(self, &next)?];
             outputs.extend(next);
             Ok(outputs)
@@ -308,20 +311,39 @@ impl<'a> Driver<'a> {
 
     /// Translates a body into the open region, with the operands as its inputs. Returns its outputs.
     fn body(&mut self, graph: &'a Graph, operands: &[TensorOrScalar]) -> Lowered<Vec<Value>> {
+        self.turn(graph, operands, 0)
+    }
+
+    /// As [`body`](Self::body), for a body whose first inputs have another value each time.
+    fn turn(
+        &mut self,
+        graph: &'a Graph,
+        operands: &[TensorOrScalar],
+        carried: usize,
+    ) -> Lowered<Vec<Value>> {
         let values: Vec<Value> = operands.iter().map(|o| self.tensor_of(o)).collect();
         let outer = std::mem::replace(&mut self.scope, Scope::of(graph));
-        for (input, &value) in graph.inputs.iter().zip(&values) {
+        for (at, (input, &value)) in graph.inputs.iter().zip(&values).enumerate() {
             let Some(name) = input.name() else { continue };
             match self.scope.meta(name) {
                 Some(
                     ValueMeta::SymInt { expr, .. }
                     | ValueMeta::SymFloat { expr, .. }
                     | ValueMeta::SymBool { expr, .. },
-                ) => {
-                    self.builder.bind_scalar(expr.clone(), value);
-                }
+                ) => match expr.as_symbol() {
+                    Some(symbol) if at < carried => self.builder.rebind_scalar(symbol, value),
+                    _ => self.builder.bind_scalar(expr.clone(), value),
+                },
                 Some(ValueMeta::Tensor(meta)) => {
-                    // In the body, a carried value can have sizes of its own.
+                    // In the body, a carried value can have sizes of its own, others in each trip.
+                    let own = self.builder.shape(value);
+                    for (axis, (size, own)) in meta.sizes.iter().zip(&own).enumerate() {
+                        if let Some(symbol) =
+                            size.as_symbol().filter(|_| at < carried && size != own)
+                        {
+                            self.builder.rebind_dim(symbol, value, axis);
+                        }
+                    }
                     let bound = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
                     if !meta.sizes.iter().all(bound) {
                         self.builder.bind_recorded_dims(value, &meta.sizes);

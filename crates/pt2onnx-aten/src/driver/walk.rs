@@ -18,7 +18,8 @@ use pt2onnx_fx::{
     passes::is_opaque,
 };
 use pt2onnx_ir::{Builder, Type, Value};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, Func, View};
+use pt2onnx_tensor::DType;
 
 /// The state while a program is translated.
 pub(crate) struct Driver<'a> {
@@ -30,6 +31,8 @@ pub(crate) struct Driver<'a> {
     pub registry: &'a Registry,
     /// Which ops are kept.
     pub operators: Operators,
+    /// Whether ATen ops that are kept become nodes `ATen`.
+    pub aten_nodes: bool,
     /// Whether NaN and infinities may be treated in another way than PyTorch's.
     pub assume_finite: bool,
     pub errors: Error,
@@ -54,6 +57,7 @@ impl<'a> Driver<'a> {
             parts: Parts::default(),
             registry,
             operators: options.operators,
+            aten_nodes: options.aten_nodes,
             assume_finite: options.assume_finite,
             errors: Error::default(),
             partial: false,
@@ -301,7 +305,7 @@ impl<'a> Driver<'a> {
                 continue;
             };
             match meta {
-                Some(meta) => self.tensor(i, name, value, meta)?,
+                Some(meta) => self.tensor((node, i), name, value, meta)?,
                 None => self.number(name, value),
             }
         }
@@ -309,9 +313,22 @@ impl<'a> Driver<'a> {
     }
 
     /// Compares a result with the recorded type, and gives it that type and its name. The recorded type can have more exact sizes.
-    fn tensor(&mut self, i: usize, name: &'a Name, value: Value, meta: &TensorMeta) -> Lowered<()> {
-        let recorded = onnx_type(meta);
+    fn tensor(
+        &mut self,
+        (node, i): (&Node, usize),
+        name: &'a Name,
+        value: Value,
+        meta: &TensorMeta,
+    ) -> Lowered<()> {
+        let mut recorded = onnx_type(meta);
         let emitted = self.builder.type_of(value);
+        if let Some(emitted) = emitted.as_ref().filter(|e| !self.agree(e, &recorded))
+            && is_misrecorded(node, i)
+            && let (Type::Tensor(e), Type::Tensor(r)) = (emitted, &recorded)
+            && e.dtype == r.dtype
+        {
+            recorded = emitted.clone();
+        }
         if !emitted.as_ref().is_none_or(|emitted| self.agree(emitted, &recorded)) {
             return Err(LowerError::WrongType {
                 output: i,
@@ -352,6 +369,17 @@ impl<'a> Driver<'a> {
     fn number(&mut self, name: &'a Name, value: Value) {
         let expr = match self.scope.meta(name) {
             Some(ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. }) => expr.clone(),
+            Some(ValueMeta::SymBool { expr, .. }) => {
+                // A bool that is read from a tensor is recorded as `u0 == 1`, and may be used as the number.
+                if let View::Call(Func::Eq, [number, one]) = expr.view()
+                    && number.as_symbol().is_some()
+                    && one.as_int() == Some(1)
+                {
+                    let as_int = self.builder.cast(value, DType::I64);
+                    self.builder.bind_scalar(number.clone(), as_int);
+                }
+                return self.scope.define(name, value);
+            }
             _ => return self.scope.define(name, value),
         };
         self.builder.bind_scalar(expr, value);
@@ -372,4 +400,11 @@ impl<'a> Driver<'a> {
             }
         }
     }
+}
+
+/// Whether PyTorch is known to record a wrong shape for the output: some versions take the states of recurrent layers apart for
+/// sizes that are fixed, and record `[1, 1, 2, 4]` for `[1, 2, 4]`. The inferred type counts there.
+fn is_misrecorded(node: &Node, output: usize) -> bool {
+    let op = node.target.to_string();
+    output > 0 && ["aten.lstm.", "aten.gru.", "aten.rnn_"].iter().any(|name| op.starts_with(name))
 }

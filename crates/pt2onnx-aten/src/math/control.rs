@@ -54,6 +54,20 @@ pub(crate) fn scan(
         return inputs.iter().map(|&v| cx.expand(v, &wanted)).collect();
     }
     let rank = wanted.len();
+    let others: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
+    if axis != 0 && may_be_empty_along(cx, inputs[0], &others) {
+        // ONNX Runtime ends if slices are empty, unless they are along the first dimension.
+        let first: Vec<usize> = std::iter::once(axis).chain(others).collect();
+        let moved: Vec<Value> = inputs
+            .iter()
+            .map(|&v| if cx.rank(v) < rank { v } else { cx.transpose(v, &first) })
+            .collect();
+        let mut back: Vec<usize> = (1..=axis).collect();
+        back.push(0);
+        back.extend(axis + 1..rank);
+        let found = scan(cx, 0, &moved, initial, step);
+        return found.into_iter().map(|v| cx.transpose(v, &back)).collect();
+    }
     // ONNX Runtime refuses sequences of length 0: what may be one gets an element more.
     let may_be_empty = may_be_empty_along(cx, inputs[0], &[axis]);
     let longer = |v: &Value| match may_be_empty {

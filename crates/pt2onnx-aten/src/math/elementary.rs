@@ -1,12 +1,11 @@
 //! Elementary functions of real numbers: signs, powers, logarithms, trigonometry, polynomials.
 
 use crate::math::control::{any, repeat};
-use crate::math::precision::{double, largest, smallest};
+use crate::math::precision::double;
 use crate::{Cx, LowerError, Lowered, TensorOrScalar};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use std::f64::consts::PI;
 
 /// Whether the sign bit is set. The sign of a zero shows in its reciprocal; the sign of NaN counts as positive.
 pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
@@ -190,20 +189,6 @@ pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
     cx.mul(root(cx.div(a, scale), cx.div(b, scale)), scale)
 }
 
-/// The angle of the point `(x, y)`, from `-pi` to `pi`: `atan(y / x)`, plus or minus `pi` where `x` is negative. The
-/// sign to add is opposite to that of `atan(y / x)`; the reciprocal shows the sign of a zero. A zero `x` is replaced by
-/// the smallest number of its sign, infinities by the largest numbers.
-pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
-    let dtype = cx.dtype(x);
-    let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
-    let tiny = between(cx.reciprocal(x), smallest(dtype));
-    let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
-    let angle = cx.atan(cx.div(between(y, largest(dtype)), x));
-    let upper = cx.less(cx.reciprocal(angle), 0.0);
-    let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
-    cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
-}
-
 /// The polynomial with these coefficients, highest power first, by Horner's scheme.
 pub(crate) fn polynomial(cx: &Cx, x: Value, coefficients: &[f64]) -> Value {
     let Some((&first, rest)) = coefficients.split_first() else {
@@ -219,7 +204,7 @@ pub(crate) fn rational(cx: &Cx, x: Value, numerator: &[f64], denominator: &[f64]
 }
 
 /// `steps` numbers from `low` to `high`, as PyTorch rounds them: counted from the nearer end.
-pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType) -> Value {
+pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: &Expr, dtype: DType) -> Value {
     let wide = match dtype {
         DType::F64 => DType::F64,
         d if d.is_float() => DType::F32,
@@ -227,6 +212,16 @@ pub(crate) fn spaced(cx: &Cx, low: Value, high: Value, steps: i64, dtype: DType)
     };
     let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
     let vector = |v| cx.reshape(v, &[Expr::int(1)]);
+    let Some(steps) = steps.as_int() else {
+        let number = |e: &Expr| cx.cast(cx.size(e), wide);
+        let (i, last) = (cx.cast(cx.iota(steps), wide), number(&(steps - 1)));
+        let step = cx.div(cx.sub(high, low), cx.maximum(last, 1.0));
+        // A single step is the low end.
+        let half = cx.maximum(number(&steps.floor_div(&Expr::int(2))), 1.0);
+        let (first, second) =
+            (cx.add(low, cx.mul(i, step)), cx.sub(high, cx.mul(cx.sub(last, i), step)));
+        return cx.cast(cx.select(cx.less(i, half), first, second), dtype);
+    };
     if steps <= 1 {
         let only = cx.cast(vector(low), dtype);
         return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };

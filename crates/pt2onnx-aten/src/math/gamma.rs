@@ -24,7 +24,7 @@ fn pairs(cx: &Cx, x: Value) -> [Value; 4] {
     [first, cx.add(first, 6), cx.add(first, 10), cx.add(first, 12)]
 }
 
-/// `log(gamma(x))` for positive `x`, by Stirling's series.
+/// `log(gamma(x))` for positive `x`, by Stirling's series; exactly 0 at 1 and 2.
 fn lgamma_positive(cx: &Cx, x: Value) -> Value {
     let (small, y) = shifted(cx, x);
     let inverse = cx.reciprocal(y);
@@ -46,7 +46,10 @@ fn lgamma_positive(cx: &Cx, x: Value) -> Value {
     let stirling = cx.add(main, tail);
     let [a, b, c, d] = pairs(cx, x);
     let shift = cx.log(cx.mul(cx.mul(a, b), cx.mul(c, d)));
-    cx.select(small, cx.sub(stirling, shift), stirling)
+    let value = cx.select(small, cx.sub(stirling, shift), stirling);
+    // Its zeros are exact, or products with infinity are not NaN.
+    let zero = cx.or(cx.equal(x, 1.0), cx.equal(x, 2.0));
+    cx.select(zero, 0.0, value)
 }
 
 /// `x` minus the nearest integer, so that `sin(pi x)` of an integer is exactly 0.

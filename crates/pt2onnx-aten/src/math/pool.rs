@@ -1,6 +1,6 @@
 //! The largest elements of windows, and their indices in the channel.
 
-use crate::math::reduce::{Extreme, any_nan, extreme};
+use crate::math::reduce::{Extreme, any_nan, extreme, lowest};
 use crate::math::sort::arg_extreme;
 use crate::math::window::batched;
 use crate::{Cx, cx::Outputs};
@@ -61,7 +61,13 @@ pub(crate) fn last_of(shape: &[Expr], n: usize) -> &[Expr] {
 pub(crate) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let n = windows.kernel.len();
     let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
-    let (pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), n), last_of(&to, n), false);
+    let (mut pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), n), last_of(&to, n), false);
+    let wide = pads.iter().zip(windows.kernel.iter().cycle()).any(|(pad, kernel)| pad >= kernel);
+    // ONNX Runtime takes no padding as wide as the kernel, which windows with gaps may need. Indices would count what is added here.
+    let x = match wide && !cx.is_used(1) {
+        true => padded(cx, x, n, &std::mem::replace(&mut pads, vec![0; 2 * n])),
+        false => x,
+    };
     let options = attrs::MaxPool {
         strides: Some(windows.stride.clone()),
         pads: Some(pads),
@@ -86,6 +92,13 @@ pub(crate) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Output
     let indices = cx.mod_(found[1], area, attrs::Mod::default());
     let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
     [unbatch(found[0]), unbatch(indices)].into()
+}
+
+/// `x` with the smallest number around its last `n` dimensions.
+fn padded(cx: &Cx, x: Value, n: usize, pads: &[i64]) -> Value {
+    let axes: Vec<i64> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).map(|a| a as i64).collect();
+    let value = cx.scalar(lowest(cx.dtype(x)), cx.dtype(x));
+    cx.pad(x, cx.ints(pads), value, cx.ints(&axes), Default::default())
 }
 
 /// `x` with its last `n` dimensions as one.

@@ -24,10 +24,31 @@ pub(crate) static OPS: &[AtenOp] = &[
         symbolic
     ),
     op!(
+        "pt2onnx::list_of_parts(Tensor self, int dim, SymInt? size=None) -> Tensor[]",
+        list_of_parts
+    ),
+    op!(
         "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
         grouped_mm
     ),
 ];
+
+/// The parts of a tensor as one value, a sequence: `SplitToSequence`. Without a size, each part is one slice, without the dimension.
+fn list_of_parts(cx: &Cx, x: Value, dim: i64, size: Option<Expr>) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let mut sizes = cx.shape(x);
+    let keepdims = size.is_some();
+    if keepdims {
+        sizes[axis] = cx.unknown_dim();
+    } else {
+        sizes.remove(axis);
+    }
+    let size = size.map(|size| cx.size(&size));
+    let options = attrs::SplitToSequence { axis: axis as i64, keepdims };
+    let list = cx.split_to_sequence(x, size, options);
+    cx.set_type(list, Type::Sequence(Box::new(Type::tensor(cx.dtype(x), sizes))));
+    Ok(list)
+}
 
 /// [`grouped_mm`] plus `bias`, in the recorded type; without offsets, the batched product `x @ weights`.
 fn biased_grouped_mm(
@@ -361,6 +382,11 @@ fn attention_of_pytorch(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn parts_are_a_sequence() {
+        check!("pt2onnx.list_of_parts(x: f32[s0, 2], 0, 3) -> f32[s0, 2]", @"");
+    }
 
     #[test]
     fn rotary_embedding_is_an_operator() {

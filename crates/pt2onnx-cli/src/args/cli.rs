@@ -1,15 +1,24 @@
 //! The command line: commands, and what each takes.
 
-use super::{choices::Place, options::Options, passes::Passes, saving::Saving, values};
+use super::{
+    choices::Place, options::Options, passes::Passes, saving::Saving, script::Script, values,
+};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf};
 
+const USAGE: &str = "\
+pt2onnx [OPTIONS] MODEL.pt2 -o OUT.onnx
+       pt2onnx [OPTIONS] A.pt2 B.pt2 ... -o FOLDER/
+       pt2onnx <COMMAND>";
+
 const AFTER: &str = "\
 Examples:
   pt2onnx model.pt2 -o model.onnx
+  pt2onnx models/*.pt2 -o models/
   pt2onnx model.pt2 -o model.onnx --opset 18 --dim s77=batch --report report.md
   pt2onnx model.pt2 -o model.onnx --options export.toml
+  pt2onnx scripted.pt -o model.onnx --input x=float32[batch,3,224,224]
   pt2onnx check --target ort-cpu *.pt2
 
 Exit codes:
@@ -36,11 +45,11 @@ The model keeps its opset, its metadata, and its inputs, outputs and weights wit
 Operators of other domains, and operators in a form that is older than the known ones, stay as they are. Their outputs
 are assumed to have the types that the model states.";
 
-/// Converts a `.pt2` archive of torch.export.save to an ONNX model.
+/// Converts an archive of torch.export.save (`.pt2`) or torch.jit.save (`.pt`) to an ONNX model.
 #[derive(Debug, Parser)]
 #[command(name = "pt2onnx", version, after_help = AFTER, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(override_usage = "pt2onnx [OPTIONS] MODEL.pt2 -o OUT.onnx\n       pt2onnx <COMMAND>")]
+#[command(override_usage = USAGE, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -52,14 +61,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and everything that prevents conversion
-    Inspect {
-        /// The archive
-        #[arg(value_name = "MODEL.pt2")]
-        model: PathBuf,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Inspect(Inspect),
     /// Print any ONNX model as text; files with its weights are not needed
     Show {
         /// The model
@@ -97,8 +99,20 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
+pub struct Inspect {
+    /// The archive
+    #[arg(value_name = "MODEL.pt2|MODEL.pt")]
+    pub model: PathBuf,
+    /// Print JSON
+    #[arg(long, help_heading = "Diagnostics")]
+    pub json: bool,
+    #[command(flatten)]
+    pub script: Script,
+}
+
+#[derive(Debug, Args)]
 pub struct Check {
-    /// The archives
+    /// The archives, or patterns such as `models/*.pt2`
     #[arg(value_name = "MODEL.pt2", required = true)]
     pub models: Vec<PathBuf>,
     /// Print JSON: for each archive whether it can be converted, its error, its failures and its warnings
@@ -158,8 +172,8 @@ pub struct ApplyWeights {
     /// The model
     #[arg(value_name = "MODEL.onnx")]
     pub model: PathBuf,
-    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 archive, or what
-    /// torch.save(model.state_dict(), path) wrote
+    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 or .pt archive, or
+    /// what torch.save(model.state_dict(), path) wrote
     #[arg(long, value_name = "FILE|FOLDER", help_heading = "Input and output")]
     pub weights: PathBuf,
     /// The file to write; `-` is standard output [default: the model itself]
@@ -180,26 +194,29 @@ pub struct ApplyWeights {
 
 #[derive(Debug, Args)]
 pub struct Convert {
-    /// The archive; one with the name of a command is given as `./inspect`
+    /// The archive, or several for a folder of models; one with the name of a command is given as `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
-    pub model: Option<PathBuf>,
-    /// The file to write; `-` is standard output, for models with embedded weights
-    #[arg(
-        short,
-        long,
-        value_name = "OUT.onnx",
-        required = true,
-        help_heading = "Input and output"
-    )]
+    pub models: Vec<PathBuf>,
+    /// The file to write, or the folder for several models; `-` is standard output, for models with embedded weights
+    #[arg(short, long, value_name = "OUT.onnx|FOLDER/", help_heading = "Input and output")]
     pub output: Option<PathBuf>,
+    /// Number of archives to convert at once [default: the number of processors]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs, help_heading = "Input and output")]
+    pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
     /// Write a report of the conversion or its failure, as Markdown or JSON; can be given several times
     #[arg(long, value_name = "FILE.md|FILE.json", value_parser = values::report, help_heading = "Diagnostics")]
     pub report: Vec<PathBuf>,
+    /// With a folder as output, print JSON: for each archive whether it was converted, its error, its failures and its warnings
+    #[arg(long, help_heading = "Diagnostics")]
+    pub json: bool,
     /// Log each stage and its time; twice: in detail
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = "Diagnostics")]
     pub verbose: u8,
+    /// Print errors only: no warnings, no progress, and no line about the model that was written
+    #[arg(short, long, conflicts_with = "verbose", help_heading = "Diagnostics")]
+    pub quiet: bool,
 }
 
 impl Cli {
@@ -299,12 +316,15 @@ mod tests {
             (&["optimize", "m.onnx", "-o", "n.onnx", "--optimize", "1"], true),
             (&["optimize", "m.onnx"], false),
             (&[], false),
-            (&["m.pt2"], false),
+            (&["m.pt2"], true),
             (&["-o", "m.onnx"], false),
+            (&["m.pt2", "-o", "m.onnx", "-q"], true),
+            (&["m.pt2", "-o", "m.onnx", "-q", "-v"], false),
             (&["inspect"], false),
             (&["m.pt2", "-o", "m.onnx", "--opset", "8"], false),
             (&["m.pt2", "-o", "m.onnx", "--opset", "x"], false),
-            (&["m.pt2", "n.pt2", "-o", "m.onnx"], false),
+            (&["m.pt2", "n.pt2", "-o", "models/", "--jobs", "2"], true),
+            (&["m.pt2", "-o", "m.onnx", "--opset_version", "18"], true),
         ] {
             assert_eq!(parse(args).is_ok(), ok, "{args:?}: {:?}", parse(args).err());
         }

@@ -1,7 +1,7 @@
 //! Errors of input files: archives, ONNX models, weights.
 
 use super::{Code, CommandError};
-use pt2onnx::{WeightsError, fx, writer::ReadError};
+use pt2onnx::{WeightsError, fx, torchscript, writer::ReadError};
 use std::{fs::File, io::Read, path::Path};
 
 /// An archive that cannot be read.
@@ -10,10 +10,13 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
     let damaged = "the file may be damaged or cut short; export or copy it again";
     match error {
+        Io { path, .. } if path.is_dir() => input("this is a folder, and an archive is one file".to_owned())
+            .place(path.display())
+            .help("give the `.pt2` file that `torch.export.save` wrote, or a pattern such as `FOLDER/*.pt2`"),
         Io { path, source } => input(format!("the archive cannot be read: {source}")).place(path.display()),
         Layout { place, found } => input(format!("this is not a .pt2 archive: {found}"))
             .place(place)
-            .help("write one with `torch.export.save(exported_program, path)`"),
+            .help(instead(found, place)),
         Saved { place, found } => input(format!("the tensors are not as PyTorch 1.6 and newer save them: {found}"))
             .place(place)
             .help("load them in PyTorch and write them with `torch.save(model.state_dict(), path)`"),
@@ -60,6 +63,50 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
     }
 }
 
+/// What to do with a file that is no archive.
+fn instead(found: &fx::NotAnArchive, place: &impl std::fmt::Display) -> String {
+    use fx::NotAnArchive::*;
+    match found {
+        Protobuf => format!("`pt2onnx show {place}` prints an ONNX model"),
+        TorchSave | Pickle | Tar => "load the model in Python, and write it with \
+            `torch.export.save(torch.export.export(model.eval(), inputs), path)`"
+            .to_owned(),
+        _ => "write one with `torch.export.save(exported_program, path)`".to_owned(),
+    }
+}
+
+/// A TorchScript archive that cannot be read or flattened.
+pub(super) fn torchscript(error: &torchscript::Error) -> CommandError {
+    use torchscript::Error::*;
+    match error {
+        Archive(e) => archive(e),
+        Layout { place, found } => {
+            CommandError::new(Code::Input, format!("this is not a TorchScript archive: {found}"))
+                .place(place)
+        }
+        Syntax { place, line, what } => {
+            let what = format!("the code of the archive cannot be parsed: {what}");
+            CommandError::new(Code::Input, what)
+                .place(format_args!("{place}, line {line}"))
+                .help("the file may be damaged, or of a newer PyTorch")
+        }
+        Untold { missing, example } => {
+            let what = "the types of the inputs are not known";
+            let report = CommandError::new(Code::Usage, what);
+            let report = missing.iter().fold(report, CommandError::place);
+            report.help(format!("give the type of each: `--input {example}`"))
+        }
+        NoMethod { .. } | Misfit { .. } | NoInput { .. } => {
+            CommandError::new(Code::Usage, error.to_string())
+        }
+        Run { site, problem } => {
+            CommandError::new(Code::Program, format!("the program cannot be flattened: {problem}"))
+                .place(site)
+        }
+        _ => CommandError::new(Code::Program, error.to_string()),
+    }
+}
+
 /// A file that should be an ONNX model.
 pub fn model(path: &Path, error: &ReadError) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
@@ -94,6 +141,7 @@ pub fn weights(error: WeightsError) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
     match &error {
         Archive(e) => archive(e),
+        TorchScript(e) => torchscript(e),
         Io { path, source } => {
             input(format!("the weights cannot be read: {source}")).place(path.display())
         }

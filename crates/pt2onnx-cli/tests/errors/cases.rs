@@ -128,10 +128,9 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --input x=float32[n]",
     ),
     case(|| script("    return torch.nothing(x)\n"), "MODEL -o OUT --input x=float32[n]"),
-    case(|| script("    return x\n"), "inspect MODEL"),
+    case(good, "MODEL -o OUT --input x=none"),
     // Usage.
-    case(none, ""),
-    case(none, "MODEL"),
+    case(none, "-o OUT"),
     case(good, "MODEL -o OUT --nonsense"),
     case(good, "MODEL -o OUT --opset 5000"),
     case(good, "MODEL -o OUT --ir-version 2"),
@@ -169,7 +168,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --options HERE/options/target.toml --opset 26"),
     case(good, "MODEL -o OUT --options HERE/options/functions.toml"),
     // Names and dimensions.
-    case(good, "MODEL -o OUT --input-names a,b,c,d"),
+    case(good, "MODEL -o OUT --input-names 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"),
     case(good, "MODEL -o OUT --input-names a,a"),
     case(good, "MODEL -o OUT --input-names a --rename tensor_x=b"),
     case(good, "MODEL -o OUT --input-names fc0.bias"),
@@ -177,6 +176,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --input-names a,,c"),
     case(|| json(r#""fqn": """#, r#""fqn": "x""#), "MODEL -o OUT --output-names from-tree"),
     case(good, "MODEL -o OUT --dim s77=n"),
+    case(good, "MODEL -o OUT --dim x.0=n"),
     case(good, "MODEL -o OUT --dynamic-axes {\"y\":[0]}"),
     case(good, "MODEL -o OUT --dim tensor_x.2=n"),
     case(good, "MODEL -o OUT --dim tensor_x.1=n"),
@@ -319,10 +319,32 @@ pub const CASES: &[Case] = &[
     case(|| given("writes_buffer.pt2"), "MODEL -o OUT --warnings-as-errors"),
     case(|| given("fake_weights.pt2"), "MODEL -o OUT --weights external"),
     case(none, "explain mylib::nothing"),
+    // What is written where.
+    case(good, "MODEL"),
+    case(good, "MODEL OUT"),
+    case(good, "OUT"),
+    case(good, "MODEL MODEL"),
+    case(good, "convert MODEL -o OUT"),
+    case(good, "MODEL MODEL -o OUT"),
+    case(good, "MODEL MODEL -o FOLDER"),
+    case(good, "MODEL -o FOLDER --report FOLDER/r.md"),
+    case(good, "MODEL -o FOLDER --weights-file w.bin"),
+    case(good, "MODEL -o FOLDER/file/models/"),
+    case(good, "FOLDER/*.pth -o OUT"),
+    case(good, "FOLDER/[ -o OUT"),
+    case(good, "FOLDER -o OUT"),
     // Outputs.
     case(good, "MODEL -o FOLDER/none/m.onnx"),
-    case(good, "MODEL -o FOLDER"),
-    case(good, "MODEL -o FOLDER/.."),
+    case(
+        || {
+            onnx(
+                r#"<ir_version: 9, opset_import: ["" : 20]>
+                g (float x) => (float y) { y = Relu (x) }"#,
+            )
+        },
+        "optimize MODEL -o FOLDER",
+    ),
+    case(good, "MODEL -o FOLDER/none/.."),
     case(good, "MODEL -o /dev/full"),
     case(good, "MODEL -o OUT --weights-file a/b"),
     case(good, "MODEL -o HERE/m.onnx --weights link --external-threshold 0"),

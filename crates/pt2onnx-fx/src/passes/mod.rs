@@ -1,6 +1,7 @@
 //! Passes on the FX graph. Each takes a valid program to a valid program of the same meaning.
 
 pub mod assertions;
+pub mod attention;
 mod autocast;
 pub mod dead;
 pub mod foreach;
@@ -9,6 +10,7 @@ pub mod inline;
 mod names;
 mod opaque;
 mod problem;
+mod records;
 pub mod training;
 pub mod vmap;
 pub mod wrapped;
@@ -27,6 +29,10 @@ pub type Pass = fn(&mut ExportedProgram) -> Result<()>;
 /// All passes by name, in the order in which they have to run.
 pub const PASSES: &[(&str, Pass)] = &[
     ("inline", inline::inline),
+    ("records", |program| {
+        records::mend_records(program);
+        Ok(())
+    }),
     ("vmap", vmap::vmap),
     ("wrapped", wrapped::unwrap_operators),
     ("foreach", foreach::expand_foreach),
@@ -35,6 +41,10 @@ pub const PASSES: &[(&str, Pass)] = &[
         Ok(())
     }),
     ("functionalise", functionalise::functionalise),
+    ("attention", |program| {
+        attention::restore_attention(program);
+        Ok(())
+    }),
     ("dead", |program| {
         dead::remove_dead(program);
         Ok(())

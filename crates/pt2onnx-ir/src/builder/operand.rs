@@ -105,10 +105,30 @@ binary! {
 }
 
 impl Builder<'_> {
-    /// `a` where `condition` is true, else `b`; all three are broadcast.
+    /// `a` where `condition` is true, else `b`; all three are broadcast. Bools are chosen by logic: ONNX Runtime has no `Where` for
+    /// them.
     pub fn select(&self, condition: Value, a: impl Into<Operand>, b: impl Into<Operand>) -> Value {
-        let [a, b] = self.operands(a, b);
-        self.emit1("Where", &[Some(condition), a, b], Default::default())
+        match self.operands(a, b) {
+            [Some(a), Some(b)] if self.dtype(a) == DType::Bool => self.choose(condition, a, b),
+            [a, b] => self.emit1("Where", &[Some(condition), a, b], Default::default()),
+        }
+    }
+
+    /// `select` of bools.
+    fn choose(&self, condition: Value, a: Value, b: Value) -> Value {
+        let logic = |op, x, y| self.emit1(op, &[Some(x), Some(y)], Default::default());
+        let not = |x| self.emit1("Not", &[Some(x)], Default::default());
+        let known = |v| match self.constant_of(v)?.to_vec::<bool>()?.as_slice() {
+            [one] if self.rank(v) == 0 => Some(*one),
+            _ => None,
+        };
+        match (known(a), known(b)) {
+            (Some(true), _) => logic("Or", condition, b),
+            (Some(false), _) => logic("And", not(condition), b),
+            (_, Some(true)) => logic("Or", not(condition), a),
+            (_, Some(false)) => logic("And", condition, a),
+            _ => logic("Or", logic("And", condition, a), logic("And", not(condition), b)),
+        }
     }
 
     /// `x` clamped to `min..=max`; `None` means no bound. With one bound, floats use `Min` or `Max`: where `Clip` has no

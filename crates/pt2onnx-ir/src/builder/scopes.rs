@@ -21,6 +21,14 @@ struct Scope {
     scalars: FxHashMap<Expr, Value>,
     /// The symbols in the sources.
     symbols: FxHashSet<Symbol>,
+    /// The symbols that have another value here than outside.
+    rebound: FxHashSet<Symbol>,
+}
+
+impl Scope {
+    fn rebinds(&self, e: &Expr) -> bool {
+        !self.rebound.is_empty() && e.symbols().iter().any(|s| self.rebound.contains(s))
+    }
 }
 
 /// Where an expression can be read.
@@ -57,8 +65,20 @@ impl Sizes {
         self.scopes.pop();
     }
 
+    /// What the innermost scope knows of an expression. What is known outside of a scope that gives its symbols other values is
+    /// not seen.
+    fn find<T: Copy>(&self, e: &Expr, within: impl Fn(&Scope) -> Option<&T>) -> Option<T> {
+        for scope in self.scopes.iter().rev() {
+            let found = within(scope).copied();
+            if found.is_some() || scope.rebinds(e) {
+                return found;
+            }
+        }
+        None
+    }
+
     pub(super) fn get(&self, e: &Expr) -> Option<Value> {
-        self.scopes.iter().rev().find_map(|s| s.computed.get(e)).copied()
+        self.find(e, |s| s.computed.get(e))
     }
 
     pub(super) fn put(&mut self, e: &Expr, value: Value) {
@@ -68,7 +88,7 @@ impl Sizes {
     }
 
     pub(super) fn get_scalar(&self, e: &Expr) -> Option<Value> {
-        self.scopes.iter().rev().find_map(|s| s.scalars.get(e)).copied()
+        self.find(e, |s| s.scalars.get(e))
     }
 
     pub(super) fn put_scalar(&mut self, e: &Expr, value: Value) {
@@ -78,7 +98,7 @@ impl Sizes {
     }
 
     pub(super) fn source(&self, e: &Expr) -> Option<Source> {
-        self.scopes.iter().rev().find_map(|s| s.sources.get(e)).copied()
+        self.find(e, |s| s.sources.get(e))
     }
 
     pub(super) fn bind(&mut self, e: Expr, source: Source) {
@@ -87,6 +107,16 @@ impl Sizes {
         }
         if let Some(innermost) = self.scopes.last_mut() {
             innermost.symbols.extend(e.symbols());
+            innermost.sources.insert(e, source);
+        }
+    }
+
+    /// Binds a symbol in the innermost scope, also if it has another value outside.
+    pub(super) fn rebind(&mut self, symbol: Symbol, source: Source) {
+        if let Some(innermost) = self.scopes.last_mut() {
+            let e = Expr::symbol(&symbol);
+            innermost.symbols.insert(symbol.clone());
+            innermost.rebound.insert(symbol);
             innermost.sources.insert(e, source);
         }
     }

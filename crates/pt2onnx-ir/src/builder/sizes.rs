@@ -30,6 +30,27 @@ impl Builder<'_> {
         self.state.borrow_mut().sizes.bind(expr, Source::Scalar(value));
     }
 
+    /// Binds a symbol that may have another value outside of the innermost scope: a loop gives a variable another value each time.
+    pub fn rebind_scalar(&self, symbol: &str, value: Value) {
+        self.state.borrow_mut().sizes.rebind(symbol.into(), Source::Scalar(value));
+    }
+
+    /// As [`Builder::rebind_scalar`], to the size of a dimension.
+    pub fn rebind_dim(&self, symbol: &str, value: Value, axis: usize) {
+        self.state.borrow_mut().sizes.rebind(symbol.into(), Source::Dim(value, axis));
+    }
+
+    /// Begins a scope for sizes: what is bound or computed until [`Builder::close_scope`] is then forgotten. Regions are such
+    /// scopes themselves.
+    pub fn open_scope(&self) {
+        self.state.borrow_mut().sizes.enter();
+    }
+
+    /// Ends the scope of [`Builder::open_scope`].
+    pub fn close_scope(&self) {
+        self.state.borrow_mut().sizes.leave();
+    }
+
     /// Whether a symbol occurs in a bound expression.
     pub fn is_bound(&self, symbol: &Symbol) -> bool {
         self.state.borrow().sizes.is_bound(symbol)

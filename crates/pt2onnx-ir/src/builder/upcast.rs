@@ -35,7 +35,11 @@ impl Builder<'_> {
             if !allowed.has_tensor(given)
                 && !wider.iter().any(|(variable, ..)| *variable == formal.ty)
             {
-                let to = allowed.widened(given)?;
+                // A sum of bools can be above 255.
+                let to = match (op, given) {
+                    ("Einsum", DType::Bool) => DType::I32,
+                    _ => allowed.widened(given)?,
+                };
                 wider.push((formal.ty, given, to));
             }
         }

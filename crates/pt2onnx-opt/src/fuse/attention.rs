@@ -4,7 +4,7 @@ use super::broadcast::full_mask;
 use crate::{
     facts::{known, tensor_type},
     fusion::Fusion,
-    masks::{has_keys, is_causal, is_choice},
+    masks::{bools_of, has_keys, is_causal, is_choice},
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Model, Shape, Value, attrs, schema};
@@ -23,6 +23,10 @@ pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
         Fusion::new(
             "MatMul(?c:Cast(guard:Where(Equal(?r:ReduceMax(b:Add(?h:Cast(MatMul(q, t:Transpose(k))), bias)), -inf), 0, \
                       s:Softmax(b:Add(?h:Cast(MatMul(q, t:Transpose(k))), bias)))), v)",
+            attention,
+        )?,
+        Fusion::new(
+            "MatMul(?c:Cast(Mul(s:Softmax(Add(?h:Cast(MatMul(q, t:Transpose(k))), bias)), kept)), v)",
             attention,
         )?,
         Fusion::new("a:Attention(Mul(x, scale))", |cx, found| scaled(cx, found, 0))?,
@@ -133,13 +137,19 @@ enum Hidden {
     By(Value),
 }
 
-/// Which keys the formula hides; `None` if `Attention` gives something else for a query without keys.
+/// Which keys the formula hides, as bools or as numbers that are added to the scores; `None` if `Attention` gives something else
+/// for a query without keys.
 fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
-    let guarded = found.value("guard").is_some();
-    match (found.value("allowed"), found.value("bias")) {
+    let [kept, bias] = ["kept", "bias"].map(|name| found.value(name));
+    let [guarded, masked] = ["guard", "masked"].map(|n| kept.or(found.value(n)).is_some());
+    let (bools, bias) = match kept {
+        Some(kept) => (Some(bools_of(cx, bias?, kept)?), None),
+        None => (found.value("allowed"), bias),
+    };
+    match (bools, bias) {
         (None, None) => Some(Hidden::Nothing),
         // Zeros for hidden rows need the mask that hides them.
-        (Some(_), _) if found.value("masked").is_none() => None,
+        (Some(_), _) if guarded && !masked => None,
         (Some(allowed), None) if is_causal(&cx.model(), allowed, &scores[2], &scores[3]) => {
             Some(Hidden::Later)
         }

@@ -4,7 +4,7 @@ use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Node, Value, attrs};
+use pt2onnx_ir::{Builder, Name, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 /// All parameters must be constants, and the weight must have no other use, since the new one replaces it in the file. The new
@@ -87,7 +87,7 @@ fn fold_as<T: Real>(
     let factors: Vec<f64> = scale.iter().zip(deviations).map(|(scale, d)| scale / d).collect();
     let weight = found.value("weight")?;
     let tensor = cx.constant_of(weight).filter(|t| t.has_data() && alone(cx, weight))?;
-    let scaled: Vec<T> = scaled(&tensor, linear, op, &factors)?;
+    let scaled = scaled::<T>(&tensor, linear, op, &factors)?;
     let before = match linear.input(2) {
         None => vec![0.0; channels],
         Some(given) => match as_doubles::<T>(cx, given)?.as_slice() {
@@ -100,11 +100,9 @@ fn fold_as<T: Real>(
     let shifted: Vec<T> = (0..channels)
         .map(|c| T::rounded((before[c] * beta - mean[c]) * factors[c] + bias[c]))
         .collect();
-    let finite = |all: &[T]| all.iter().all(|&v| v.into().is_finite());
-    if !finite(&scaled) || !finite(&shifted) {
+    if !shifted.iter().all(|&v| v.into().is_finite()) {
         return None;
     }
-    let scaled = Tensor::from_slice(tensor.shape().to_vec(), &scaled).ok()?;
     let new_weight = named(cx, scaled, Some(weight));
     let old_bias = linear.input(2).or(found.value("bias"));
     let new_bias = named(cx, Tensor::vector(&shifted), old_bias);
@@ -119,8 +117,9 @@ fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
     Some(elements.into_iter().map(Into::into).collect())
 }
 
-/// The elements of a weight, each multiplied by the factor of its channel. `None` if the number of channels does not match.
-fn scaled<T: Real>(weight: &Tensor, linear: &Node, op: &str, factors: &[f64]) -> Option<Vec<T>> {
+/// A weight, each element multiplied by the factor of its channel. `None` if the number of channels does not match, or a product is
+/// not finite. Weights are large: nothing is held beside the result.
+fn scaled<T: Real>(weight: &Tensor, linear: &Node, op: &str, factors: &[f64]) -> Option<Tensor> {
     let shape = weight.shape();
     let transposed = op == "ConvTranspose";
     // The dimension of the output channels, of which a transposed convolution has only those of one group.
@@ -145,8 +144,18 @@ fn scaled<T: Real>(weight: &Tensor, linear: &Node, op: &str, factors: &[f64]) ->
         let within = i / inner % own;
         within + own * (i / (inner * own) / rows_of_group)
     };
-    let elements = weight.to_vec::<T>()?.into_iter().enumerate();
-    elements.map(|(i, w)| Some(T::rounded(w.into() * factors.get(channel(i))?))).collect()
+    if weight.dtype() != T::DTYPE {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(weight.nbytes());
+    for (i, element) in weight.to_bytes().chunks_exact(size_of::<T>()).enumerate() {
+        let product = T::rounded(T::from_le(element).into() * factors.get(channel(i))?);
+        if !product.into().is_finite() {
+            return None;
+        }
+        product.push_le(&mut bytes);
+    }
+    Tensor::new(T::DTYPE, shape.to_vec(), bytes).ok()
 }
 
 /// Whether the constant has one use and shares memory with no other used constant.
@@ -160,11 +169,15 @@ fn alone(cx: &Builder, value: Value) -> bool {
     model[value].uses().len() == 1 && !model.values().any(|(v, d)| d.uses().len() > 0 && shares(v))
 }
 
-/// A constant named after the one it replaces.
+/// A constant named after the one it replaces. A module that is called twice has its constants folded twice.
 fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
     cx.edit(|model| {
-        let name = after.and_then(|v| model[v].name.as_ref());
-        let name = name.map(|n| format!("{n}_folded").into());
+        let old = after.and_then(|v| model[v].name.clone());
+        let free = |name: &Name| model.values().all(|(_, data)| data.name.as_ref() != Some(name));
+        let name = old.and_then(|old| {
+            let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
+            std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered).find(free)
+        });
         let value = model.add_constant(tensor);
         model[value].name = name;
         value

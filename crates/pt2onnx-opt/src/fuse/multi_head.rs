@@ -4,6 +4,7 @@ use super::broadcast::full_mask;
 use crate::{
     facts::{known, tensor_type},
     fusion::Fusion,
+    masks::bools_of,
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, attrs};
@@ -13,11 +14,18 @@ use pt2onnx_tensor::DType;
 /// `com.microsoft.MultiHeadAttention` of float32 operands that are `(batch, length, heads, size)` before they are transposed.
 /// For a query without keys it gives NaN, as the formula does; if the formula gives zeros there, a `Where` is added.
 pub(crate) fn multi_head_fusions() -> Result<Vec<Fusion>, PatternError> {
-    Ok(vec![Fusion::new(
-        "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
-                  MatMul(?Mul(tq:Transpose(q), scale), tk:Transpose(k)), -inf)), 0), tv:Transpose(v)))",
-        multi_head,
-    )?])
+    Ok(vec![
+        Fusion::new(
+            "tr:Transpose(MatMul(?guard:Where(mask, s:Softmax(?masked:Where(mask, \
+                      MatMul(?Mul(tq:Transpose(q), scale), tk:Transpose(k)), -inf)), 0), tv:Transpose(v)))",
+            multi_head,
+        )?,
+        Fusion::new(
+            "tr:Transpose(MatMul(Mul(s:Softmax(Add( \
+                      MatMul(?Mul(tq:Transpose(q), scale), tk:Transpose(k)), bias)), kept), tv:Transpose(v)))",
+            multi_head,
+        )?,
+    ])
 }
 
 fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
@@ -50,7 +58,11 @@ fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
     if guarded && found.value("masked").is_none() {
         return None;
     }
-    let added = match found.value("mask") {
+    let (mask, guarded) = match found.value("kept") {
+        Some(kept) => (Some(bools_of(cx, found.value("bias")?, kept)?), true),
+        None => (found.value("mask"), guarded),
+    };
+    let added = match mask {
         Some(mask) => Some(four_dimensions(cx, mask)?),
         None => None,
     };

@@ -55,6 +55,8 @@ pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> b
 fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
     use DType::*;
     let (same, choosing): (&[DType], &[DType]) = match from {
+        // Sums need not fit 8 bits.
+        Bool if op == "Einsum" => (&[I32, I64], &[]),
         Bool => (&[U8, I32, I64], &[F32]),
         I8 | U8 | I16 | U16 => (&[I32, I64], &[F32, F64]),
         I32 | U32 => (&[I64], &[F64]),

@@ -1,11 +1,12 @@
 //! Rewrites a model step by step for an older opset.
 
 use super::{
-    bridge,
+    bridge, doubles,
     error::{Failure, LegaliseError, Reason},
     meaning::fits,
     replace::Done,
     rules::{self, When},
+    wrapping,
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{
@@ -82,6 +83,17 @@ struct Descent {
 impl Descent {
     /// Rewrites one node for the opset; if the runtime does not support its operator, for one without that operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
+        // What cannot be rewritten stays.
+        if matches!(self.target, Target::Ort | Target::OrtCpu)
+            && let Ok(done @ Done::Replaced) = wrapping::exact(model, id)
+        {
+            return Ok(done);
+        }
+        if !self.levels.contains_key(&id)
+            && let Some(done) = doubles::exact(model, id, self.target)
+        {
+            return Ok(done);
+        }
         let op = model[id].op().to_owned();
         let first = schema::versions(&op).first().map_or(0, |s| s.since);
         let without = rules::at(&op, first).is_some() && self.target.lacks(model, id);

@@ -10,6 +10,7 @@ mod bits;
 mod bridge;
 mod comparison;
 mod descent;
+mod doubles;
 mod einsum;
 mod error;
 mod forms;
@@ -35,6 +36,7 @@ mod slicing;
 mod sorting;
 #[cfg(test)]
 mod steps;
+mod wrapping;
 
 pub use descent::{legalise, legalise_for};
 pub use error::{Failure, LegaliseError};

@@ -28,14 +28,16 @@ pub(super) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             if (*before, *after) == (0, 0) {
                 continue;
             }
-            // Negative pads, and pads above the size, are not a single slice.
-            let size = dim.and_then(|d| d.as_int()).ok_or_else(newer)?;
-            if !(0..=size).contains(before) || !(0..=size).contains(after) {
+            // Negative pads, and pads above the size, are not a single slice. PyTorch refuses the latter.
+            let size = dim.ok_or_else(newer)?.as_int();
+            let most = size.unwrap_or(i64::MAX - 1);
+            if !(0..=most).contains(before) || !(0..=most).contains(after) {
                 return Err(newer().into());
             }
             let mut parts = Vec::with_capacity(3);
             if *before > 0 {
-                parts.push(slice(cx, x, size - before, size, counted));
+                let (start, end) = size.map_or((-before, i64::MAX), |size| (size - before, size));
+                parts.push(slice(cx, x, start, end, counted));
             }
             parts.push(x);
             if *after > 0 {

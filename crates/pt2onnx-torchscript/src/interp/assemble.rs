@@ -17,8 +17,11 @@ use crate::{
 };
 use indexmap::IndexMap;
 use pt2onnx_fx::{
-    Argument, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec, SCHEMA_MAJOR,
+    Argument, Constant, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec,
+    SCHEMA_MAJOR, ValueMeta,
 };
+use pt2onnx_symbolic::Range;
+use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
 /// The bytes of the stack on which the interpreter runs.
@@ -47,7 +50,7 @@ pub fn flatten(
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
 ) -> Result<Flat> {
-    on_a_large_stack(move || flatten_here(archive, method, given, types, false))
+    on_large_stack(move || flatten_here(archive, method, given, types, false))
 }
 
 /// As [`flatten`], but the program is that of the calls after the first one: attributes to which the method gives tensors of
@@ -62,10 +65,72 @@ pub fn flatten_with_state(
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
 ) -> Result<Flat> {
-    on_a_large_stack(move || flatten_here(archive, method, given, types, true))
+    on_large_stack(move || flatten_here(archive, method, given, types, true))
 }
 
-fn on_a_large_stack(run: impl FnOnce() -> Result<Flat> + Send) -> Result<Flat> {
+/// What is known of the inputs of a method: what `given` tells, and of other parameters what the trace tells. The paths begin with
+/// names of parameters and are in their order.
+///
+/// # Errors
+/// There is no such method or input, or the archive is damaged.
+pub fn inputs(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+) -> Result<Vec<(String, Given)>> {
+    let params = parameters(archive, method)?;
+    let mut given = Told::rename(given, &params)?;
+    // What the user tells of a parameter replaces all that the trace tells of it.
+    let traced = traced_inputs(archive, method)?;
+    let mut told = Told::rename(traced, &params).unwrap_or_default();
+    fn top(path: &str) -> &str {
+        path.split('.').next().unwrap_or(path)
+    }
+    told.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
+    told.append(&mut given);
+    let position = |path: &str| params.iter().position(|(name, _)| name == top(path));
+    told.sort_by_cached_key(|(path, _)| {
+        let numbers = path.split('.').skip(1).map_while(|part| part.parse::<usize>().ok());
+        (position(path), numbers.collect::<Vec<_>>())
+    });
+    Ok(told)
+}
+
+/// What an archive holds beside its code.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The paths of the modules and the names of their classes in Python; the path of the root is empty.
+    pub modules: Vec<(String, String)>,
+    /// Tensors by their paths: parameters, buffers, other attributes and constants of the code.
+    pub tensors: IndexMap<String, Tensor>,
+}
+
+/// Reads the objects of an archive.
+///
+/// # Errors
+/// The archive is damaged, or has objects that cannot be read.
+pub fn load(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
+    on_large_stack(move || {
+        let mut interp = Interp::new(archive, types);
+        interp.load_module()?;
+        let modules = interp.heap.iter().filter_map(|item| match item {
+            Item::Object { class, path, .. } if class.is_module() => {
+                Some((path.to_string(), class.python_name()))
+            }
+            _ => None,
+        });
+        let modules = modules.collect();
+        let constants =
+            interp.constants.into_iter().filter_map(|(name, constant)| match constant {
+                Constant::Tensor(tensor) => Some((name, tensor)),
+                Constant::Opaque { .. } => None,
+            });
+        Ok(Loaded { modules, tensors: interp.state.into_iter().chain(constants).collect() })
+    })
+}
+
+/// Runs the interpreter in a thread of its own, which has a large stack.
+fn on_large_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
         let thread = thread.map_err(|error| Error::Thread(error.to_string()))?;
@@ -81,15 +146,7 @@ fn flatten_here(
     keep: bool,
 ) -> Result<Flat> {
     let function = method_of(archive, method)?;
-    let params = parameters(archive, method)?;
-    let mut told = traced_inputs(archive, method)?;
-    let mut given = Told::rename(given, &params)?;
-    // What the user tells of a parameter replaces all that the trace tells of it.
-    let mut kept = Told::rename(std::mem::take(&mut told), &params).unwrap_or_default();
-    let top = |path: &str| path.split('.').next().map(str::to_owned);
-    kept.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
-    kept.append(&mut given);
-    let told = Told::of(kept);
+    let told = Told::of(inputs(archive, method, given)?);
     let call = (method, &*function, &told);
 
     let (mut state, mut terms, mut first) = (State::default(), Terms::default(), None);
@@ -148,6 +205,7 @@ impl Interp<'_> {
         let found = self.attributes();
         let result = self.run_root(&root, method, args);
         let result = result.map_err(|problem| self.error(problem))?;
+        self.outside = "what it returns";
         let mut outputs = Vec::new();
         let flat = self.outputs(&result, &mut outputs, 32);
         flat.map_err(|problem| self.error(problem))?;
@@ -208,14 +266,17 @@ impl Interp<'_> {
             return Err(Problem::Depth(32));
         }
         match value {
-            Value::Tensor(name) => found.push(Argument::Tensor(name.clone())),
+            Value::Tensor(name) => found.push(Argument::Tensor(self.current(name))),
             Value::Quantized(quantized) => {
                 self.warnings.push(
                     "a result is a quantised tensor: the model gives its integers".to_owned(),
                 );
-                found.push(Argument::Tensor(quantized.ints.clone()));
+                found.push(Argument::Tensor(self.current(&quantized.ints)));
             }
             Value::None => {}
+            Value::List(list) if self.parts_of(*list).is_some() => {
+                found.push(self.list_output(*list)?);
+            }
             Value::Tuple(_) | Value::List(_) => {
                 for item in self.sequence(value).unwrap_or_default() {
                     self.outputs(&item, found, depth - 1)?;
@@ -245,14 +306,30 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// The ranges of the sizes of inputs.
+    fn ranges(&self) -> Vec<(String, Range)> {
+        let mut ranges: Vec<(String, Range)> = Vec::new();
+        for spec in &self.specs {
+            let InputSpec::UserInput(Argument::Tensor(name)) = spec else { continue };
+            let Some(ValueMeta::Tensor(meta)) = self.facts.values.get(name) else { continue };
+            for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
+                let symbol = symbol.to_string();
+                if !ranges.iter().any(|(known, _)| *known == symbol) {
+                    ranges.push((symbol, Range::at_least(1)));
+                }
+            }
+        }
+        ranges
+    }
+
     fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Flat {
-        // Parameters first, then buffers, constants and the user's inputs.
+        // Parameters and buffers in the order of the state dict, then constants and the user's inputs.
         let rank = |spec: &InputSpec| match spec {
-            InputSpec::Parameter { .. } => 0,
-            InputSpec::Buffer { .. } => 1,
-            InputSpec::TensorConstant { .. } => 2,
-            _ => 3,
+            InputSpec::Parameter { .. } | InputSpec::Buffer { .. } => 0,
+            InputSpec::TensorConstant { .. } => 1,
+            _ => 2,
         };
+        let ranges = self.ranges();
         let mut inputs: Vec<_> = self.specs.into_iter().zip(self.inputs).collect();
         inputs.sort_by_key(|(spec, _)| rank(spec));
         let (specs, inputs) = inputs.into_iter().unzip();
@@ -272,7 +349,7 @@ impl Interp<'_> {
             graph,
             signature: GraphSignature { inputs: specs, outputs: output_specs },
             constraints: self.facts.constraints,
-            range_constraints: Vec::new(),
+            range_constraints: ranges,
             guards: Vec::new(),
             module_call_graph: Vec::new(),
             state: self.state,

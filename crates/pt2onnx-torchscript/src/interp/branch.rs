@@ -1,12 +1,12 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph::Body};
+use super::{Env, Flow, Interp, Step, graph::Body, parts_list::Sample};
 use crate::{
     error::Problem,
     quantized::Quantized,
     syntax::Stmt,
     types::Contents,
-    value::{Item, Value},
+    value::{Item, Parts, Ref, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,6 +19,10 @@ struct Branch {
     heap: Vec<Item>,
     nodes: Vec<Node>,
     contents: FxHashMap<Name, Contents>,
+    /// What the memory that branches write into is at its end.
+    copies: Vec<Name>,
+    /// Other memory from outside that it writes into.
+    outside: Vec<Name>,
 }
 
 /// The results of `cond`: the values of both branches, and the name of the merged one.
@@ -28,8 +32,18 @@ struct Merged {
     outputs: Vec<Name>,
 }
 
+/// What became of both branches.
+enum Both {
+    Merged(Flow),
+    /// They write into this memory.
+    Writes(Vec<Name>),
+    /// They give these lists different lengths; what the elements are like.
+    Lists(Vec<(Ref, Option<Sample>)>),
+}
+
 impl Interp<'_> {
-    /// A condition that is not known: where only sizes decide, the general case is taken.
+    /// A condition that is not known: both branches run. Where sizes decide and the branches differ in more than the elements of
+    /// tensors, the general case is taken.
     pub(super) fn undecided(
         &mut self,
         test: &Value,
@@ -37,51 +51,105 @@ impl Interp<'_> {
         other: &[Stmt],
         env: &mut Env,
     ) -> Step<Flow> {
-        if let Value::Bool(condition) = test
-            && let Some(general) = self.generally(condition)
-        {
-            let site = self.site();
-            self.warnings.push(format!(
-                "{site}: `{condition}` is taken to be {} for all sizes",
-                if general { "true" } else { "false" }
-            ));
-            let branch = if general { then } else { other };
-            return self.deeper(|interp| interp.block(branch, env));
+        let Value::Bool(condition) = test else {
+            return self.both(test, then, other, env);
+        };
+        let Some(general) = self.generally(condition) else {
+            return self.both(test, then, other, env);
+        };
+        let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
+        self.steps(heap.len())?;
+        let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
+        let (warnings, mut within) = (self.warnings.len(), env.clone());
+        let outer = std::mem::replace(&mut self.strict, true);
+        let both = self.both(test, then, other, &mut within);
+        self.strict = outer;
+        match both {
+            Ok(flow) => {
+                *env = within;
+                return Ok(flow);
+            }
+            Err(problem @ (Problem::Steps(_) | Problem::Memory(_))) => return Err(problem),
+            Err(_) => {}
         }
-        self.both(test, then, other, env)
+        (self.heap, self.facts.contents) = (heap, contents);
+        self.nodes.truncate(nodes);
+        self.waiting.clear();
+        self.frames.truncate(frames);
+        self.depth = depth;
+        self.warnings.truncate(warnings);
+        let site = self.site();
+        self.warnings.push(format!(
+            "{site}: `{condition}` is taken to be {} for all sizes",
+            if general { "true" } else { "false" }
+        ));
+        let branch = if general { then } else { other };
+        self.deeper(|interp| interp.block(branch, env))
     }
 
     fn both(&mut self, test: &Value, then: &[Stmt], other: &[Stmt], env: &mut Env) -> Step<Flow> {
         let predicate = self.predicate(test)?;
+        let mut memory = Vec::new();
+        loop {
+            match self.run_both(&predicate, [then, other], env, &memory)? {
+                Both::Merged(flow) => return Ok(flow),
+                Both::Writes(more) => memory.extend(more),
+                Both::Lists(lists) => {
+                    for (list, sample) in lists {
+                        self.loosen(list, sample)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs both branches. In each, copies stand for the memory that they write into.
+    fn run_both(
+        &mut self,
+        predicate: &Argument,
+        [then, other]: [&[Stmt]; 2],
+        env: &mut Env,
+        memory: &[Name],
+    ) -> Step<Both> {
+        self.copies()?;
+        self.steps(self.facts.contents.len().saturating_add(env.len()))?;
         let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
+        let (before, known) = (heap.clone(), contents.clone());
         self.elements = self.elements.saturating_add(heap.len());
-        self.steps(heap.len())?;
         let outer = std::mem::take(&mut self.nodes);
         let old = heap.len();
-        let yes = self.branch(then, env.clone());
+        let yes = self.branch(then, env.clone(), memory);
         // The second branch sees what was there before; what the first one made stays where it is.
         let mut heap = heap;
         heap.extend(self.heap.drain(old.min(self.heap.len())..));
         let first = std::mem::replace(&mut self.heap, heap);
         let after = std::mem::replace(&mut self.facts.contents, contents);
-        let yes =
-            yes.map(|(flow, env, nodes)| Branch { flow, env, heap: first, nodes, contents: after });
-        let no = self.branch(other, env.clone());
-        let no = no.map(|(flow, env, nodes)| Branch {
-            flow,
-            env,
-            heap: Vec::new(),
-            nodes,
-            contents: FxHashMap::default(),
-        });
+        let yes = yes.map(|yes| Branch { heap: first, contents: after, ..yes });
+        let no = self.branch(other, env.clone(), memory);
         self.nodes = outer;
-        match (yes, no) {
-            (Ok(yes), Ok(no)) => self.merge(predicate, yes, no, old, env),
+        let mut outside: Vec<Name> =
+            [&yes, &no].into_iter().flatten().flat_map(|b| b.outside.iter().cloned()).collect();
+        outside.sort();
+        outside.dedup();
+        if !outside.is_empty() {
+            (self.heap, self.facts.contents) = (before, known);
+            return Ok(Both::Writes(outside));
+        }
+        if let (Ok(yes), Ok(_)) = (&yes, &no) {
+            let lists = self.resized(&before, &yes.heap);
+            if !lists.is_empty() && !self.strict {
+                (self.heap, self.facts.contents) = (before, known);
+                return Ok(Both::Lists(lists));
+            }
+        }
+        Ok(Both::Merged(match (yes, no) {
+            (Ok(yes), Ok(no)) => self.merge(predicate.clone(), (yes, no), old, memory, env)?,
             // A branch that raises is an assertion that the other one is taken.
             (Err(Problem::Raises(_)), Ok(no)) => {
                 self.nodes.extend(no.nodes);
                 *env = no.env;
-                Ok(no.flow)
+                self.written_back(memory, no.copies)?;
+                no.flow
             }
             (Ok(yes), Err(Problem::Raises(_))) => {
                 // What the first branch made stands behind what was there before, in the heap of the second one.
@@ -91,30 +159,79 @@ impl Interp<'_> {
                 self.facts.contents = yes.contents;
                 self.nodes.extend(yes.nodes);
                 *env = yes.env;
-                Ok(yes.flow)
+                self.written_back(memory, yes.copies)?;
+                yes.flow
             }
-            (Err(problem), _) | (_, Err(problem)) => Err(problem),
+            (Err(problem), _) | (_, Err(problem)) => return Err(problem),
+        }))
+    }
+
+    /// The lists from before that have other lengths after one branch than after the other.
+    fn resized(&self, before: &[Item], first: &[Item]) -> Vec<(Ref, Option<Sample>)> {
+        let mut found = Vec::new();
+        for (at, item) in before.iter().enumerate() {
+            let length = |item: Option<&Item>| match item {
+                Some(Item::List { items, .. }) => Some(items.len()),
+                _ => None,
+            };
+            let (a, b) = (length(first.get(at)), length(self.heap.get(at)));
+            if !matches!(item, Item::List { .. }) || a == b {
+                continue;
+            }
+            let list = Ref(at);
+            let last = match first.get(at) {
+                Some(Item::List { items, .. }) => items.last(),
+                _ => None,
+            };
+            let sample = self.sample(list).or_else(|| last.and_then(|item| self.sample_of(item)));
+            found.push((list, sample));
         }
+        found
     }
 
     /// Runs a branch; its nodes are kept apart.
-    fn branch(&mut self, body: &[Stmt], mut env: Env) -> Step<(Flow, Env, Vec<Node>)> {
+    fn branch(&mut self, body: &[Stmt], mut env: Env, memory: &[Name]) -> Step<Branch> {
         let (frames, depth) = (self.frames.len(), self.depth);
-        let flow = self.deeper(|interp| interp.block(body, &mut env));
+        let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
+        let writes = std::mem::take(&mut self.writes);
+        let owned = memory.iter().try_for_each(|root| self.own(root, Value::Tensor(root.clone())));
+        let flow = owned.and_then(|()| self.deeper(|interp| interp.block(body, &mut env)));
         let nodes = std::mem::take(&mut self.nodes);
+        let made: FxHashSet<Name> = nodes.iter().flat_map(Node::output_names).collect();
+        let written = std::mem::replace(&mut self.writes, writes);
+        let outside = written.into_iter().filter(|root| !made.contains(root)).collect();
+        let copies = memory.iter().map(|root| self.current(root)).collect();
+        (self.replaced, self.hidden) = (replaced, hidden);
         if let Err(Problem::Raises(_)) = &flow {
             self.frames.truncate(frames);
             self.depth = depth;
         }
-        Ok((flow?, env, nodes))
+        Ok(Branch {
+            flow: flow?,
+            env,
+            heap: Vec::new(),
+            nodes,
+            contents: FxHashMap::default(),
+            copies,
+            outside,
+        })
+    }
+
+    /// Writes what branches made of memory back into it.
+    fn written_back(&mut self, memory: &[Name], made: Vec<Name>) -> Step<()> {
+        for (root, made) in memory.iter().zip(made) {
+            let args = vec![Value::Tensor(root.clone()), Value::Tensor(made)];
+            self.operator("aten", "copy_", args, Vec::new())?;
+        }
+        Ok(())
     }
 
     fn merge(
         &mut self,
         predicate: Argument,
-        yes: Branch,
-        no: Branch,
+        (yes, no): (Branch, Branch),
         old: usize,
+        memory: &[Name],
         env: &mut Env,
     ) -> Step<Flow> {
         let mut bodies = [yes.nodes, no.nodes];
@@ -143,7 +260,12 @@ impl Interp<'_> {
         }
         let known = &mut self.facts.contents;
         known.retain(|name, contents| yes.contents.get(name) == Some(contents));
+        let mut written = Vec::with_capacity(memory.len());
+        for (a, b) in yes.copies.iter().zip(&no.copies) {
+            written.push(self.merge_tensors(a, b, &mut merged)?);
+        }
         self.cond(predicate, merged, bodies)?;
+        self.written_back(memory, written)?;
         Ok(flow)
     }
 
@@ -212,7 +334,17 @@ impl Interp<'_> {
                 }
                 Item::Object { class, attributes: b, path }
             }
-            (_, second) => second,
+            (Item::Parts(a), Item::Parts(b)) => {
+                if (a.dim, &a.size) != (b.dim, &b.size) {
+                    return Err(lengths());
+                }
+                let tensor = match a.tensor == b.tensor {
+                    true => a.tensor.clone(),
+                    false => self.merge_tensors(&a.tensor, &b.tensor, merged)?,
+                };
+                Item::Parts(Parts { tensor, ..b })
+            }
+            _ => return Err(lengths()),
         };
         if let Some(slot) = self.heap.get_mut(at) {
             *slot = item;
@@ -244,7 +376,9 @@ impl Interp<'_> {
             }
             (Value::Int(_), Value::Int(_))
             | (Value::Bool(_), Value::Bool(_))
-            | (Value::Float(_), Value::Float(_)) => {
+            | (Value::Float(_), Value::Float(_))
+                if !self.strict =>
+            {
                 let x = self.tensor_in(a, &mut bodies[0])?;
                 let y = self.tensor_in(b, &mut bodies[1])?;
                 let tensor = self.merge_tensors(&x, &y, merged)?;
@@ -258,6 +392,9 @@ impl Interp<'_> {
                 self.tuple(items, x.class.clone())?
             }
             (Value::List(x), Value::List(y)) => {
+                if self.parts_of(*x).is_some() || self.parts_of(*y).is_some() {
+                    return Err(lengths());
+                }
                 let (x, y) = (self.items(*x).to_vec(), self.items(*y).to_vec());
                 if x.len() != y.len() {
                     return Err(lengths());
@@ -296,6 +433,9 @@ impl Interp<'_> {
         let mut meta = a;
         for (size, other) in meta.sizes.iter_mut().zip(&b.sizes) {
             if self.facts.constraints.prove_eq(size, other) != Some(true) {
+                if self.strict {
+                    return Err(lengths());
+                }
                 *size = self.size_symbol();
             }
         }

@@ -196,10 +196,10 @@ impl Interp<'_> {
             return Err(Problem::Unbound(format!("{}.{name}", class.name)));
         };
         let def = FunctionDef { file: class.file, function: function.clone() };
-        let module = (class.class.base.as_deref() == Some("Module")).then(|| ModuleFrame {
+        let module = class.is_module().then(|| ModuleFrame {
             key: format!("L__self___{}", path.replace('.', "_")).into(),
             path,
-            ty: class.name.trim_start_matches("__torch__.").into(),
+            ty: class.python_name().into(),
         });
         self.function(&def, module, args, kwargs, Env::default())
     }
@@ -251,6 +251,9 @@ impl Interp<'_> {
                 matches!(value, Value::None) || self.is_instance(value, inner)
             }
             (Type::Union(types), _) => types.iter().any(|ty| self.is_instance(value, ty)),
+            (Type::List(inner), Value::List(list)) if self.parts_of(*list).is_some() => {
+                **inner == Type::Any || self.element(value).as_ref() == Some(&**inner)
+            }
             (Type::List(inner), Value::List(list)) => {
                 let items = self.items(*list);
                 match self.element(value) {

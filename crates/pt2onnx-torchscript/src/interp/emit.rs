@@ -31,6 +31,7 @@ impl Interp<'_> {
         let target = OpName::new(&schema.namespace, &schema.name, overload);
         let mut node = self.node(target, args)?;
         self.written(schema, &bound);
+        self.few_parts(schema, &bound)?;
         let outcomes = self.types.results(&node, &mut self.facts);
         let outcomes = match outcomes {
             Ok(outcomes) => outcomes,
@@ -53,6 +54,12 @@ impl Interp<'_> {
                     let wish =
                         if single { node.name.to_string() } else { format!("{}_{at}", node.name) };
                     let name = if single { node.name.clone() } else { self.fresh(&wish) };
+                    let whole = alias.and_then(|a| self.written_of(schema, &bound, a));
+                    if let (Some(whole), ValueMeta::Tensor(meta)) = (whole, &typed.meta)
+                        && self.meta(&whole)?.sizes == meta.sizes
+                    {
+                        self.wholes.insert(name.clone(), whole);
+                    }
                     let (output, value) = self.result(name, typed, root.as_ref(), &node)?;
                     node.outputs.push(output);
                     value
@@ -138,7 +145,25 @@ impl Interp<'_> {
     fn alias_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
         let mut params = bound.iter().zip(&schema.params).filter(|(_, p)| p.alias == Some(alias));
         match params.next()? {
-            (Some(Value::Tensor(name)), _) => self.roots.get(name).cloned(),
+            (Some(Value::Tensor(name)), _) => self.roots.get(&self.current(name)).cloned(),
+            _ => None,
+        }
+    }
+
+    /// The tensor that this one is as a whole, if it is the result of a write into it.
+    pub(super) fn whole_of(&self, name: &Name) -> Name {
+        self.wholes.get(name).unwrap_or(name).clone()
+    }
+
+    /// The tensor that an operator writes into and returns.
+    fn written_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
+        // These change the order of the elements.
+        if matches!(&*schema.name, "t_" | "transpose_" | "swapaxes_" | "swapdims_") {
+            return None;
+        }
+        let mut params = bound.iter().zip(&schema.params);
+        match params.find(|(_, param)| param.alias == Some(alias) && param.written)? {
+            (Some(Value::Tensor(name)), _) => Some(self.whole_of(&self.current(name))),
             _ => None,
         }
     }
@@ -158,11 +183,30 @@ impl Interp<'_> {
                 _ => continue,
             };
             for name in names {
+                let name = self.current(&name);
                 let root = self.roots.get(&name).cloned().unwrap_or(name);
-                let roots = &self.roots;
-                self.facts.contents.retain(|name, _| roots.get(name).unwrap_or(name) != &root);
-                self.changed.insert(root);
+                self.forget(&root);
+                self.changed.insert(root.clone());
+                self.writes.insert(root);
             }
+        }
+    }
+
+    /// Forgets the contents of all that shares this memory.
+    pub(super) fn forget(&mut self, root: &Name) {
+        let roots = &self.roots;
+        self.facts.contents.retain(|name, _| roots.get(name).unwrap_or(name) != root);
+    }
+
+    /// The name by which a tensor is read here.
+    pub(super) fn readable(&self, name: &Name) -> Step<Name> {
+        let name = self.current(name);
+        match self.hidden.contains(&name) {
+            true => {
+                let text = "it reads a view, made before it, of a tensor that it writes into";
+                Err(Problem::Loop(text.to_owned()))
+            }
+            false => Ok(name),
         }
     }
 
@@ -171,8 +215,10 @@ impl Interp<'_> {
         let optional = matches!(ty, Type::Optional(_));
         Ok(match (ty.given(), value) {
             (_, Value::None) => Argument::None,
-            (_, Value::Tensor(name)) if optional => Argument::OptionalTensor(Some(name.clone())),
-            (_, Value::Tensor(name)) => Argument::Tensor(name.clone()),
+            (_, Value::Tensor(name)) if optional => {
+                Argument::OptionalTensor(Some(self.readable(name)?))
+            }
+            (_, Value::Tensor(name)) => Argument::Tensor(self.readable(name)?),
             (Type::DType, Value::Int(_)) => Argument::DType(dtype_of(value)?),
             (Type::Layout, Value::Int(_)) => match value.as_int() {
                 Some(0) => Argument::Layout(Layout::Strided),
@@ -203,8 +249,15 @@ impl Interp<'_> {
             (_, Value::Complex(re, im)) => Argument::Complex(*re, *im),
             (_, Value::Str(text)) => Argument::String((**text).into()),
             (Type::List(inner), Value::List(_) | Value::Tuple(_)) => {
-                let items = self.sequence(value).unwrap_or_default();
+                let Some(mut items) = self.sequence(value) else {
+                    return unsupported("this operator on a list whose length depends on data");
+                };
                 self.steps(items.len())?;
+                for item in &mut items {
+                    if let Value::Tensor(name) = item {
+                        *name = self.readable(name)?;
+                    }
+                }
                 return self.list_argument(&items, inner);
             }
             _ => return expected("an argument of an operator", value),

@@ -225,7 +225,14 @@ impl Interp<'_> {
                 Ok(Value::str(&chars.get(at).map(char::to_string).unwrap_or_default()))
             }
             Value::List(list) => {
+                if let Some(parts) = self.parts_of(*list) {
+                    return self.part(&parts, index);
+                }
                 let items = self.items(*list);
+                if matches!(index, Value::Int(_)) && index.as_int().is_none() {
+                    let items = items.to_vec();
+                    return self.any_of(items, index);
+                }
                 let at = position(index, items.len())?;
                 items.get(at).cloned().ok_or_else(out_of_range)
             }
@@ -240,6 +247,9 @@ impl Interp<'_> {
     pub(super) fn set_item(&mut self, base: &Value, index: &Value, value: Value) -> Step<()> {
         match base {
             Value::List(list) => {
+                if let Some(parts) = self.parts_of(*list) {
+                    return self.set_part(*list, &parts, index, &value);
+                }
                 let at = position(index, self.items(*list).len())?;
                 if let Some(slot) = self.items_mut(*list)?.get_mut(at) {
                     *slot = value;
@@ -285,6 +295,9 @@ impl Interp<'_> {
         };
         match base {
             Value::List(list) => {
+                if let Some(parts) = self.parts_of(*list) {
+                    return self.slice_parts(&parts, start, end, step);
+                }
                 let at = pick(self.items(*list).len())?;
                 self.steps(at.len())?;
                 let items = at.into_iter().filter_map(|i| self.items(*list).get(i).cloned());
@@ -312,6 +325,7 @@ impl Interp<'_> {
         match list {
             Value::List(list) => match self.heap.get(list.0) {
                 Some(Item::List { element, .. }) => element.clone(),
+                Some(Item::Parts(parts)) => Some(parts.element.clone()),
                 _ => None,
             },
             _ => None,

@@ -39,6 +39,9 @@ impl Interp<'_> {
     /// The type of a value, with that of its elements.
     pub(super) fn describe(&self, value: &Value) -> String {
         match value {
+            Value::List(list) if self.parts_of(*list).is_some() => {
+                "a list whose length depends on data".to_owned()
+            }
             Value::List(list) => match self.items(*list).first() {
                 Some(first) => format!("List[{}]", first.kind()),
                 None => "List[]".to_owned(),
@@ -112,6 +115,7 @@ impl Interp<'_> {
             | (Type::Any, _) => true,
             (Type::Int | Type::Float | Type::Complex | Type::Number, _) => tensor,
             (Type::Device, Value::Str(_)) => convert,
+            (Type::List(_), Value::List(list)) if self.parts_of(*list).is_some() => false,
             (Type::List(inner), Value::List(list)) => {
                 let items = self.items(*list);
                 match self.element(value) {

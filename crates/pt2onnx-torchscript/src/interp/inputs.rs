@@ -5,7 +5,8 @@ use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
     schema::Type,
-    syntax::{Function, Param},
+    syntax::{ExprKind, Function, Param},
+    types::Symbols,
     value::Value,
 };
 use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta};
@@ -13,7 +14,7 @@ use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
 use std::{fmt, sync::Arc};
 
-/// What is said of an input: `float32[batch,3,224,224]`, `16000`, `none`.
+/// What is said of an input: `float32[batch,3,224,224]`, `16000`, `none`, `"none"`, `[]`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Given {
@@ -23,6 +24,8 @@ pub enum Given {
     Bool(bool),
     Str(String),
     None,
+    /// A list, tuple or dict without items.
+    Empty,
 }
 
 /// The size of a dimension.
@@ -48,7 +51,12 @@ impl Given {
             });
             return Self::Tensor(dtype, sizes.collect());
         }
+        // Quotes make a text of what is a number or `none` without.
+        if let Some(text) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            return Self::Str(text.to_owned());
+        }
         match text {
+            "[]" => return Self::Empty,
             "none" | "None" => return Self::None,
             "true" | "True" => return Self::Bool(true),
             "false" | "False" => return Self::Bool(false),
@@ -78,6 +86,7 @@ impl fmt::Display for Given {
             Self::Bool(value) => write!(f, "{value}"),
             Self::Str(text) => f.write_str(text),
             Self::None => f.write_str("none"),
+            Self::Empty => f.write_str("[]"),
         }
     }
 }
@@ -99,6 +108,31 @@ pub fn parameters(archive: &Archive, method: &str) -> Result<Vec<(String, Type)>
     let function = method_of(archive, method)?;
     let params = function.params.iter().skip(1);
     Ok(params.map(|param| (param.name.to_string(), type_of(param))).collect())
+}
+
+/// A method as a line of Python: `forward(x: Tensor, scale: float = 2.0) -> Tensor`; `self` is left out.
+pub fn signature(function: &Function) -> String {
+    let params = function.params.iter().skip(1).map(|param| {
+        let default = param.default.as_ref().map(|value| format!(" = {}", literal(value)));
+        format!("{}: {}{}", param.name, type_of(param), default.unwrap_or_default())
+    });
+    let params: Vec<String> = params.collect();
+    let returns = function.returns.as_ref().map(|ty| format!(" -> {}", Type::of(ty)));
+    format!("{}({}){}", function.name, params.join(", "), returns.unwrap_or_default())
+}
+
+/// The text of a literal; `...` for other expressions.
+fn literal(value: &crate::syntax::Expr) -> String {
+    match &value.kind {
+        ExprKind::None => "None".to_owned(),
+        ExprKind::Bool(true) => "True".to_owned(),
+        ExprKind::Bool(false) => "False".to_owned(),
+        ExprKind::Int(i) => i.to_string(),
+        ExprKind::Float(f) => format!("{f:?}"),
+        ExprKind::Str(text) => format!("{text:?}"),
+        ExprKind::Neg(inner) => format!("-{}", literal(inner)),
+        _ => "...".to_owned(),
+    }
 }
 
 fn type_of(param: &Param) -> Type {
@@ -262,6 +296,14 @@ impl Interp<'_> {
     fn leaf(&mut self, path: &str, ty: &Type, given: &Given) -> Step<Option<Value>> {
         let any = matches!(ty.given(), Type::Any | Type::Union(_));
         let optional = any || matches!(ty, Type::Optional(_));
+        if *given == Given::Empty {
+            return match ty.given() {
+                Type::List(inner) => self.list(Vec::new(), Some((**inner).clone())).map(Some),
+                Type::Dict(..) => self.dict(Vec::new()).map(Some),
+                Type::Tuple(types) if types.is_empty() => self.tuple(Vec::new(), None).map(Some),
+                _ => Ok(None),
+            };
+        }
         let (value, constant) = match (given, ty.given()) {
             (Given::Tensor(dtype, sizes), Type::Tensor) => {
                 return self.tensor_input(path, *dtype, sizes).map(Some);
@@ -315,6 +357,11 @@ impl Interp<'_> {
                     Expr::int(i64::try_from(*n).map_err(|_| {
                         Problem::Unsupported("a size of more than 63 bits".to_owned())
                     })?)
+                }
+                Size::Named(name) if Symbols::makes(name) => {
+                    return unsupported(format!(
+                        "a size that is called `{name}`, as sizes that depend on data are,"
+                    ));
                 }
                 Size::Named(name) => {
                     let symbol = Expr::symbol(name);

@@ -17,6 +17,7 @@ mod load;
 mod module;
 mod origin;
 mod parts;
+mod parts_list;
 mod quantized;
 mod repeat;
 mod state;
@@ -25,8 +26,8 @@ mod traced;
 
 use crate::{
     archive::Archive,
-    error::{Error, Problem, Result, Site},
-    syntax::line_of,
+    error::{Error, Problem, Result},
+    ranges::Origin,
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
@@ -36,9 +37,10 @@ use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::{cell::Cell, sync::Arc};
 
-pub use assemble::{Flat, flatten, flatten_with_state};
-pub use inputs::{Given, Size, parameters};
+pub use assemble::{Flat, Loaded, flatten, flatten_with_state, inputs, load};
+pub use inputs::{Given, Size, parameters, signature};
 
 /// The most steps of a program: statements, expressions and elements of lists.
 const MAX_STEPS: u64 = 20_000_000;
@@ -70,12 +72,20 @@ pub(crate) struct Interp<'a> {
     read_from: FxHashMap<String, Name>,
     /// The memory that operators wrote into.
     changed: FxHashSet<Name>,
-    /// Tensors that others have taken the place of, as `out=` has it.
+    /// Tensors that others have taken the place of, as `out=` has it, or in a loop that writes into them.
     replaced: FxHashMap<Name, Name>,
+    /// Views of tensors that the loop which runs writes into; its body cannot read them.
+    hidden: FxHashSet<Name>,
+    /// Whether the branches of conditions may differ in the elements of tensors only.
+    strict: bool,
+    /// The memory that was written into: the roots of the tensors.
+    writes: FxHashSet<Name>,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
     names: FxHashMap<String, usize>,
+    /// The tensors that were written into, by the names of the results of the writes.
+    wholes: FxHashMap<Name, Name>,
     /// Names of tensors that may share memory have the same root.
     roots: FxHashMap<Name, Name>,
     inputs: Vec<Argument>,
@@ -87,8 +97,14 @@ pub(crate) struct Interp<'a> {
     /// `CONSTANTS`.
     pool: Vec<Value>,
     frames: Vec<Frame>,
+    /// Where parts of the code come from, by file and position.
+    origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
+    /// What happens while no function runs.
+    outside: &'static str,
     steps: u64,
+    /// Steps of comparisons and texts, which are counted with the next other step.
+    compared: Cell<u64>,
     warnings: Vec<String>,
 }
 
@@ -116,8 +132,12 @@ impl<'a> Interp<'a> {
             read_from: FxHashMap::default(),
             changed: FxHashSet::default(),
             replaced: FxHashMap::default(),
+            hidden: FxHashSet::default(),
+            strict: false,
+            writes: FxHashSet::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
+            wholes: FxHashMap::default(),
             roots: FxHashMap::default(),
             inputs: Vec::new(),
             specs: Vec::new(),
@@ -126,8 +146,11 @@ impl<'a> Interp<'a> {
             held: Vec::new(),
             pool: Vec::new(),
             frames: Vec::new(),
+            origins: FxHashMap::default(),
             depth: 0,
+            outside: "loading",
             steps: 0,
+            compared: Cell::new(0),
             warnings: Vec::new(),
         }
     }
@@ -137,28 +160,6 @@ impl<'a> Interp<'a> {
         Error::Run { site: Box::new(self.site()), problem }
     }
 
-    /// Where the interpreter is now.
-    fn site(&self) -> Site {
-        let Some(frame) = self.frames.last() else {
-            let place = self.archive.place().to_string();
-            return Site { function: "loading".to_owned(), module: String::new(), line: place };
-        };
-        let (path, line) = self.line(frame);
-        let module = self.frames.iter().rev().find_map(|f| f.module.as_ref());
-        Site {
-            function: frame.function.to_string(),
-            module: module.map(|m| m.path.to_string()).unwrap_or_default(),
-            line: format!("{path}:{line}"),
-        }
-    }
-
-    fn line(&self, frame: &Frame) -> (&'a str, u32) {
-        match self.archive.files().get(frame.file) {
-            Some(file) => (&file.path, line_of(&file.text, frame.at)),
-            None => ("", 0),
-        }
-    }
-
     /// Counts a step.
     fn step(&mut self) -> Step<()> {
         self.steps(1)
@@ -166,7 +167,8 @@ impl<'a> Interp<'a> {
 
     /// Counts steps.
     fn steps(&mut self, count: usize) -> Step<()> {
-        self.steps = self.steps.saturating_add(count as u64);
+        let count = (count as u64).saturating_add(self.compared.take());
+        self.steps = self.steps.saturating_add(count);
         match self.steps > MAX_STEPS {
             true => Err(Problem::Steps(MAX_STEPS)),
             false => Ok(()),
@@ -189,6 +191,7 @@ impl<'a> Interp<'a> {
             Item::List { items, .. } => items.len(),
             Item::Dict(entries) => entries.len(),
             Item::Object { attributes, .. } => attributes.len(),
+            Item::Parts(_) => 0,
         };
         self.elements = self.elements.saturating_add(elements + 1);
         if self.elements > MAX_VALUES {
@@ -196,6 +199,27 @@ impl<'a> Interp<'a> {
         }
         self.heap.push(item);
         Ok(Ref(self.heap.len() - 1))
+    }
+
+    /// Counts the steps of a copy of the heap, and what it takes.
+    fn copies(&mut self) -> Step<()> {
+        let size = |item: &Item| match item {
+            Item::List { items, .. } => items.len() + 1,
+            Item::Dict(entries) => entries.len() + 1,
+            Item::Object { attributes, .. } => attributes.len() + 1,
+            Item::Parts(_) => 1,
+        };
+        let copied: usize = self.heap.iter().map(size).sum();
+        self.steps(copied)
+    }
+
+    /// Refuses a list of so many elements before it is made.
+    fn room(&mut self, count: usize) -> Step<()> {
+        self.steps(count)?;
+        match self.elements.saturating_add(count) > MAX_VALUES {
+            true => Err(Problem::Memory(MAX_VALUES)),
+            false => Ok(()),
+        }
     }
 
     fn list(&mut self, items: Vec<Value>, element: Option<crate::schema::Type>) -> Step<Value> {
@@ -248,6 +272,7 @@ impl<'a> Interp<'a> {
     /// The items of a list or tuple.
     fn sequence(&self, value: &Value) -> Option<Vec<Value>> {
         match value {
+            Value::List(list) if self.parts_of(*list).is_some() => None,
             Value::List(list) => Some(self.items(*list).to_vec()),
             Value::Tuple(tuple) => Some(tuple.items.clone()),
             _ => None,

@@ -1,17 +1,18 @@
 //! Loops whose number of trips depends on data: a `while_loop` node, which carries what the body changes.
 
-use super::{Env, Flow, Interp, Step, expected, graph::Body};
+use super::{Env, Flow, Interp, Step, expected, graph::Body, parts_list::Sample};
 use crate::{
     error::Problem,
     syntax::{Expr, ExprKind, Stmt, StmtKind},
-    value::Value,
+    types::Symbols,
+    value::{Item, Ref, Value},
 };
-use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
+use pt2onnx_fx::{Argument, Name, Node, TensorMeta, ValueMeta};
 use pt2onnx_symbolic::{Expr as Sym, Func};
 use rustc_hash::FxHashSet;
 
 /// How often a body is tried with more general types of what it carries.
-const MAX_TRIES: usize = 4;
+const MAX_TRIES: usize = 8;
 
 /// What decides whether a loop goes on.
 pub(super) enum Test<'e> {
@@ -21,15 +22,47 @@ pub(super) enum Test<'e> {
     Range(Name, Value, Value),
 }
 
-/// A variable that the body changes: its name, and whether it is a number, as which kind.
+/// What a loop carries from one trip to the next.
+#[derive(Clone, PartialEq)]
+enum Slot {
+    Variable(Name),
+    /// The elements of a list of unknown length.
+    List(Ref),
+    /// An attribute of an object.
+    Attribute(Ref, Name),
+    /// The memory of a tensor that the body writes into.
+    Memory(Name),
+}
+
+/// A slot, its value before the loop as a tensor, and a value of the same kind.
 struct Carried {
-    name: Name,
+    slot: Slot,
     initial: Name,
     like: Value,
+    /// The variables that are this memory, before and after each trip.
+    variables: Vec<Name>,
+}
+
+/// What a try of a loop's body tells.
+enum Attempt {
+    /// The bodies, and what is carried as it is at the end of a trip.
+    Done([Body; 2], Vec<Name>),
+    /// The body changes more than was thought.
+    Changes(Vec<Change>),
+}
+
+/// Something that the body changes and that is not carried yet.
+enum Change {
+    Attribute(Ref, Name),
+    /// A list, and what its elements are like.
+    List(Ref, Option<Sample>),
+    Memory(Name),
+    /// A variable is only written into.
+    InPlace(Name),
 }
 
 impl Interp<'_> {
-    /// A loop on data. What its body changes must be tensors and numbers.
+    /// A loop on data. What its body changes must be tensors, numbers and lists of them.
     pub(super) fn repeat(&mut self, test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Step<Flow> {
         let mut names = Vec::new();
         assigned(body, &mut names);
@@ -42,31 +75,30 @@ impl Interp<'_> {
         let mut carried = Vec::new();
         for name in names {
             let Some(like) = env.get(&name).cloned() else { continue };
-            let initial = match &like {
-                Value::Tensor(tensor) => tensor.clone(),
-                Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
-                    let number = vec![like.clone()];
-                    match self.operator("prim", "NumToTensor", number, Vec::new())? {
-                        Value::Tensor(tensor) => tensor,
-                        other => return expected("a tensor", &other),
-                    }
-                }
-                Value::Opaque(_) | Value::Callee(_) => continue,
-                other => {
-                    let text = format!("`{name}`, which it changes, is {}", other.kind());
-                    return Err(Problem::Loop(text));
-                }
-            };
-            carried.push(Carried { name, initial, like });
+            if !matches!(like, Value::Opaque(_) | Value::Callee(_)) {
+                carried.push(self.carry(Slot::Variable(name.clone()), like, &name)?);
+            }
         }
         let mut metas = Vec::with_capacity(carried.len());
         for variable in &carried {
             metas.push(self.meta(&variable.initial)?.clone());
         }
         for _ in 0..MAX_TRIES {
-            let (bodies, made) = self.attempt(test, body, env, &carried, &metas)?;
+            let made = match self.attempt(test, body, env, &carried, &metas)? {
+                Attempt::Changes(changes) => {
+                    for change in changes {
+                        self.carry_change(change, &mut carried)?;
+                    }
+                    metas.clear();
+                    for variable in &carried {
+                        metas.push(self.meta(&variable.initial)?.clone());
+                    }
+                    continue;
+                }
+                Attempt::Done(bodies, made) => (bodies, made),
+            };
             let mut stable = true;
-            for (meta, name) in metas.iter_mut().zip(&made) {
+            for (meta, name) in metas.iter_mut().zip(&made.1) {
                 let next = self.meta(name)?.clone();
                 if next.dtype != meta.dtype || next.sizes.len() != meta.sizes.len() {
                     let text = "a tensor that it changes gets another type or number of dimensions";
@@ -74,7 +106,7 @@ impl Interp<'_> {
                 }
                 for (size, other) in meta.sizes.iter_mut().zip(&next.sizes) {
                     if self.facts.constraints.prove_eq(size, other) != Some(true)
-                        && size.as_symbol().is_none_or(|s| !s.starts_with('u'))
+                        && size.as_symbol().is_none_or(|s| !Symbols::makes(s))
                     {
                         *size = self.size_symbol();
                         stable = false;
@@ -82,39 +114,132 @@ impl Interp<'_> {
                 }
             }
             if stable {
-                return self.finish_loop(bodies, &carried, &metas, env);
+                return self.finish_loop(made.0, &carried, &metas, env);
             }
         }
         Err(Problem::Loop("the sizes of its tensors cannot be told".to_owned()))
     }
 
-    /// Runs test and body once, over variables of these types.
+    /// A value that is carried.
+    fn carry(&mut self, slot: Slot, like: Value, name: &Name) -> Step<Carried> {
+        let initial = match &like {
+            Value::Tensor(tensor) => self.readable(tensor)?,
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+                let number = vec![like.clone()];
+                match self.operator("prim", "NumToTensor", number, Vec::new())? {
+                    Value::Tensor(tensor) => tensor,
+                    other => return expected("a tensor", &other),
+                }
+            }
+            other => {
+                let text = format!("`{name}`, which it changes, is {}", other.kind());
+                return Err(Problem::Loop(text));
+            }
+        };
+        Ok(Carried { slot, initial, like, variables: Vec::new() })
+    }
+
+    fn carry_change(&mut self, change: Change, carried: &mut Vec<Carried>) -> Step<()> {
+        let more = match change {
+            Change::Attribute(object, name) => {
+                let like = self.attribute_of(object, &name).unwrap_or(Value::None);
+                self.carry(Slot::Attribute(object, name.clone()), like, &name)?
+            }
+            Change::List(list, sample) => {
+                let initial = match self.parts_of(list) {
+                    Some(parts) if parts.size.is_none() && parts.dim == 0 => parts.tensor,
+                    Some(_) => {
+                        let text = "it changes a list that a split gives".to_owned();
+                        return Err(Problem::Loop(text));
+                    }
+                    None => self.loosen(list, sample)?,
+                };
+                self.carry(Slot::List(list), Value::Tensor(initial), &"a list".into())?
+            }
+            Change::Memory(root) => self.carry_memory(root, None, carried)?,
+            Change::InPlace(name) => {
+                let slot = Slot::Variable(name.clone());
+                let Some(at) = carried.iter().position(|variable| variable.slot == slot) else {
+                    return Ok(());
+                };
+                let initial = carried.remove(at).initial;
+                let root = self.whole_of(&initial);
+                if self.roots.get(&root).is_some_and(|of| *of != root) {
+                    return Err(written_view());
+                }
+                self.carry_memory(root, Some(name), carried)?
+            }
+        };
+        carried.push(more);
+        Ok(())
+    }
+
+    /// Memory that is carried, with one more variable that is it.
+    fn carry_memory(
+        &mut self,
+        root: Name,
+        variable: Option<Name>,
+        carried: &mut Vec<Carried>,
+    ) -> Step<Carried> {
+        let slot = Slot::Memory(root.clone());
+        let known = carried.iter().position(|other| other.slot == slot);
+        let mut memory = match known {
+            Some(at) => carried.remove(at),
+            None => self.carry(slot, Value::Tensor(root.clone()), &root)?,
+        };
+        memory.variables.extend(variable);
+        Ok(memory)
+    }
+
+    fn attribute_of(&self, object: Ref, name: &Name) -> Option<Value> {
+        match self.heap.get(object.0) {
+            Some(Item::Object { attributes, .. }) => attributes.get(name).cloned(),
+            _ => None,
+        }
+    }
+
+    /// Runs test and body once, over variables of these types. All but what the graph has is as before then.
     fn attempt(
         &mut self,
         test: &Test<'_>,
         body: &[Stmt],
         env: &Env,
         carried: &[Carried],
-        metas: &[pt2onnx_fx::TensorMeta],
-    ) -> Step<([Body; 2], Vec<Name>)> {
+        metas: &[TensorMeta],
+    ) -> Step<Attempt> {
         let outer = std::mem::take(&mut self.nodes);
-        let (inputs, mut within) = self.enter(env, carried, metas)?;
+        let writes = std::mem::take(&mut self.writes);
+        let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
+        self.copies()?;
+        let (heap, fresh) = (self.heap.clone(), self.facts.symbols.clone());
+        let result = self.trip((test, body), env, carried, metas, (&heap, fresh));
+        self.nodes = outer;
+        self.writes = writes;
+        (self.replaced, self.hidden, self.heap) = (replaced, hidden, heap);
+        result
+    }
+
+    fn trip(
+        &mut self,
+        (test, body): (&Test<'_>, &[Stmt]),
+        env: &Env,
+        carried: &[Carried],
+        metas: &[TensorMeta],
+        (heap, mut fresh): (&[Item], Symbols),
+    ) -> Step<Attempt> {
+        let (inputs, within) = self.enter(env, carried, metas)?;
         let verdict = self.verdict(test, &within, carried, &inputs)?;
         let nodes = std::mem::take(&mut self.nodes);
         let test_body = Body { inputs, nodes, outputs: vec![verdict] };
 
-        let (inputs, fresh) = self.enter(env, carried, metas)?;
-        within = fresh;
-        let heap = self.heap.clone();
-        self.steps(heap.len())?;
+        self.writes.clear();
+        let (inputs, mut within) = self.enter(env, carried, metas)?;
         if let Flow::Return(_) = self.deeper(|interp| interp.block(body, &mut within))? {
             return Err(Problem::Loop("it returns".to_owned()));
         }
-        let changed = (0..heap.len()).any(|at| !self.unchanged(at, &heap));
-        if changed {
-            return Err(Problem::Loop(
-                "it changes a list, a dict or an attribute, which is not supported".to_owned(),
-            ));
+        let changes = self.changes(heap, carried, &inputs, &fresh.next(false))?;
+        if !changes.is_empty() {
+            return Ok(Attempt::Changes(changes));
         }
         if let Test::Range(target, ..) = test
             && let Some(Value::Int(i)) = within.get(target).cloned()
@@ -123,26 +248,107 @@ impl Interp<'_> {
         }
         let mut outputs = Vec::with_capacity(carried.len());
         for variable in carried {
-            let value = within.get(&variable.name).cloned().unwrap_or(Value::None);
-            let value = match (&value, &variable.like) {
-                (Value::Tensor(name), Value::Tensor(_)) => name.clone(),
-                (Value::Int(_), Value::Int(_))
-                | (Value::Float(_), Value::Float(_))
-                | (Value::Bool(_), Value::Bool(_)) => {
-                    let mut nodes: Vec<Node> = std::mem::take(&mut self.nodes);
-                    let name = self.tensor_in(&value, &mut nodes);
-                    self.nodes = nodes;
-                    name?
+            outputs.push(self.leave(variable, &within)?);
+        }
+        let nodes = std::mem::take(&mut self.nodes);
+        Ok(Attempt::Done([test_body, Body { inputs, nodes, outputs: outputs.clone() }], outputs))
+    }
+
+    /// What a carried slot holds at the end of a trip, as a tensor.
+    fn leave(&mut self, carried: &Carried, within: &Env) -> Step<Name> {
+        let (value, name) = match &carried.slot {
+            Slot::Variable(name) => (within.get(name).cloned(), name.clone()),
+            Slot::Attribute(object, name) => (self.attribute_of(*object, name), name.clone()),
+            Slot::List(list) => {
+                let tensor = self.parts_of(*list).map(|parts| Value::Tensor(parts.tensor));
+                (tensor, "a list".into())
+            }
+            Slot::Memory(root) => {
+                let copy = self.whole_of(&self.current(root));
+                let is_copy = |name: &Name| match within.get(name) {
+                    Some(Value::Tensor(tensor)) => self.whole_of(&self.current(tensor)) == copy,
+                    _ => false,
+                };
+                if !carried.variables.iter().all(is_copy) {
+                    let text = "it writes into a tensor that it also replaces";
+                    return Err(Problem::Loop(text.to_owned()));
+                }
+                (Some(Value::Tensor(root.clone())), root.clone())
+            }
+        };
+        let value = value.unwrap_or(Value::None);
+        match (&value, &carried.like) {
+            (Value::Tensor(name), Value::Tensor(_)) => self.readable(name),
+            (Value::Int(_), Value::Int(_))
+            | (Value::Float(_), Value::Float(_))
+            | (Value::Bool(_), Value::Bool(_)) => {
+                let mut nodes: Vec<Node> = std::mem::take(&mut self.nodes);
+                let name = self.tensor_in(&value, &mut nodes);
+                self.nodes = nodes;
+                name
+            }
+            _ => Err(Problem::Loop(format!("`{name}` gets a value of another type"))),
+        }
+    }
+
+    /// What the body changed that is not carried. `first` is the first symbol that it may have made.
+    fn changes(
+        &self,
+        heap: &[Item],
+        carried: &[Carried],
+        inputs: &[Name],
+        first: &Sym,
+    ) -> Step<Vec<Change>> {
+        let is_carried = |slot: &Slot| carried.iter().any(|c| c.slot == *slot);
+        let mut found = Vec::new();
+        for (at, before) in heap.iter().enumerate() {
+            let (at, after) = (Ref(at), self.heap.get(at));
+            match (before, after) {
+                _ if is_carried(&Slot::List(at)) || self.unchanged(at.0, heap) => {}
+                (Item::List { items, .. }, Some(Item::List { .. } | Item::Parts(_))) => {
+                    let sample = self.sample(at).filter(|_| items.is_empty());
+                    if !sample.as_ref().is_none_or(|sample| is_older(&sample.sizes, first)) {
+                        let text = "it adds tensors of different sizes to a list".to_owned();
+                        return Err(Problem::Loop(text));
+                    }
+                    found.push(Change::List(at, sample));
+                }
+                (Item::Parts(_), Some(Item::Parts(_))) => found.push(Change::List(at, None)),
+                (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
+                    if a.len() == b.len() =>
+                {
+                    let names = a.keys().filter(|name| match (a.get(*name), b.get(*name)) {
+                        (Some(Value::Opaque(_) | Value::Callee(_)), _) => false,
+                        (Some(a), Some(b)) => !self.same(a, b),
+                        _ => true,
+                    });
+                    let slots = names.map(|name| (at, name.clone()));
+                    let new =
+                        slots.filter(|(at, name)| !is_carried(&Slot::Attribute(*at, name.clone())));
+                    found.extend(new.map(|(at, name)| Change::Attribute(at, name)));
                 }
                 _ => {
-                    let text = format!("`{}` gets a value of another type", variable.name);
-                    return Err(Problem::Loop(text));
+                    let text = "it changes a dict or adds an attribute, which is not supported";
+                    return Err(Problem::Loop(text.to_owned()));
                 }
-            };
-            outputs.push(value);
+            }
         }
-        let nodes = std::mem::replace(&mut self.nodes, outer);
-        Ok(([test_body, Body { inputs, nodes, outputs: outputs.clone() }], outputs))
+        let made: FxHashSet<Name> = self.nodes.iter().flat_map(Node::output_names).collect();
+        let outside = self.writes.iter().filter(|root| !made.contains(*root));
+        let mut outside: Vec<Name> =
+            outside.filter(|root| !inputs.contains(root)).cloned().collect();
+        outside.sort();
+        found.extend(outside.into_iter().map(Change::Memory));
+        for (variable, input) in carried.iter().zip(inputs) {
+            if !self.writes.contains(input) {
+                continue;
+            }
+            match &variable.slot {
+                Slot::Variable(name) => found.push(Change::InPlace(name.clone())),
+                _ => return Err(written_view()),
+            }
+        }
+        Ok(found)
     }
 
     /// The inputs of a body, and the variables that are seen in it.
@@ -150,22 +356,72 @@ impl Interp<'_> {
         &mut self,
         env: &Env,
         carried: &[Carried],
-        metas: &[pt2onnx_fx::TensorMeta],
+        metas: &[TensorMeta],
     ) -> Step<(Vec<Name>, Env)> {
         let mut within = env.clone();
         let mut inputs = Vec::with_capacity(carried.len());
         for (variable, meta) in carried.iter().zip(metas) {
-            let name = self.fresh(&variable.name);
+            let wish = match &variable.slot {
+                Slot::Variable(name) | Slot::Attribute(_, name) | Slot::Memory(name) => &**name,
+                Slot::List(_) => "list",
+            };
+            let name = self.fresh(wish);
             self.facts.values.insert(name.clone(), ValueMeta::from(meta.clone()));
             self.roots.insert(name.clone(), name.clone());
             inputs.push(name.clone());
-            let value = match &variable.like {
-                Value::Tensor(_) => Value::Tensor(name),
-                _ => self.scalar_of(&Value::Tensor(name), &crate::schema::Type::Number)?,
-            };
-            within.insert(variable.name.clone(), value);
+            let tensor = Value::Tensor(name);
+            if let Slot::Memory(root) = &variable.slot {
+                self.own(root, tensor)?;
+                continue;
+            }
+            self.fill(variable, tensor, &mut within)?;
         }
         Ok((inputs, within))
+    }
+
+    /// Gives a slot the value in a tensor.
+    fn fill(&mut self, variable: &Carried, tensor: Value, env: &mut Env) -> Step<()> {
+        let value = match &variable.like {
+            Value::Tensor(_) => tensor,
+            _ => self.scalar_of(&tensor, &crate::schema::Type::Number)?,
+        };
+        match (&variable.slot, value) {
+            (Slot::Variable(name), value) => {
+                env.insert(name.clone(), value);
+            }
+            (Slot::List(list), Value::Tensor(name)) => {
+                if let Some(Item::Parts(parts)) = self.heap.get_mut(list.0) {
+                    parts.tensor = name;
+                }
+            }
+            (Slot::Attribute(object, name), value) => {
+                if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(object.0) {
+                    attributes.insert(name.clone(), value);
+                }
+            }
+            (Slot::Memory(root), value) => {
+                let args = vec![Value::Tensor(root.clone()), value];
+                self.operator("aten", "copy_", args, Vec::new())?;
+            }
+            (Slot::List(_), other) => return expected("a tensor", &other),
+        }
+        Ok(())
+    }
+
+    /// A copy of a carried tensor stands for the memory `root` in a body, which can then write into it. What the program has of that
+    /// memory besides is not seen there.
+    pub(super) fn own(&mut self, root: &Name, tensor: Value) -> Step<()> {
+        self.forget(root);
+        let views = self.roots.iter().filter(|(name, of)| *of == root && *name != root);
+        let views: Vec<Name> = views.map(|(name, _)| name.clone()).collect();
+        self.hidden.extend(views);
+        match self.operator("aten", "clone", vec![tensor], Vec::new())? {
+            Value::Tensor(copy) => {
+                self.replaced.insert(root.clone(), copy);
+                Ok(())
+            }
+            other => expected("a tensor", &other),
+        }
     }
 
     fn verdict(
@@ -178,7 +434,8 @@ impl Interp<'_> {
         let condition = match test {
             Test::While(test) => self.eval(test, within)?,
             Test::Range(target, _, end) => {
-                let at = carried.iter().position(|variable| variable.name == *target);
+                let slot = Slot::Variable(target.clone());
+                let at = carried.iter().position(|variable| variable.slot == slot);
                 match (within.get(target), end, at.and_then(|at| inputs.get(at))) {
                     (Some(Value::Int(i)), Value::Int(end), Some(_)) => {
                         Value::Bool(Sym::call(Func::Lt, vec![i.clone(), end.clone()]))
@@ -197,7 +454,7 @@ impl Interp<'_> {
         &mut self,
         bodies: [Body; 2],
         carried: &[Carried],
-        metas: &[pt2onnx_fx::TensorMeta],
+        metas: &[TensorMeta],
         env: &mut Env,
     ) -> Step<Flow> {
         let initial = carried.iter().map(|variable| variable.initial.clone()).collect();
@@ -206,7 +463,7 @@ impl Interp<'_> {
             let mut meta = meta.clone();
             for size in &mut meta.sizes {
                 // The sizes after the loop are others than those within.
-                if size.as_symbol().is_some_and(|s| s.starts_with('u')) {
+                if size.as_symbol().is_some_and(Symbols::makes) {
                     *size = self.size_symbol();
                 }
             }
@@ -226,23 +483,19 @@ impl Interp<'_> {
         )?;
         self.push(node)?;
         for (variable, name) in carried.iter().zip(results) {
-            let value = match &variable.like {
-                Value::Tensor(_) => Value::Tensor(name),
-                _ => self.scalar_of(&Value::Tensor(name), &crate::schema::Type::Number)?,
-            };
-            env.insert(variable.name.clone(), value);
+            self.fill(variable, Value::Tensor(name), env)?;
         }
         Ok(Flow::Next)
     }
 
     /// Whether an item of the heap is as it was.
-    fn unchanged(&self, at: usize, before: &[crate::value::Item]) -> bool {
-        use crate::value::Item;
+    fn unchanged(&self, at: usize, before: &[Item]) -> bool {
         let all = |a: &[Value], b: &[Value]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
         };
         match (before.get(at), self.heap.get(at)) {
             (Some(Item::List { items: a, .. }), Some(Item::List { items: b, .. })) => all(a, b),
+            (Some(Item::Parts(a)), Some(Item::Parts(b))) => a == b,
             (Some(Item::Dict(a)), Some(Item::Dict(b))) => {
                 a.len() == b.len()
                     && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0) && self.same(&a.1, &b.1))
@@ -261,6 +514,18 @@ impl Interp<'_> {
             _ => false,
         }
     }
+}
+
+/// Whether sizes have no symbols that were made from `first` on.
+fn is_older(sizes: &[Sym], first: &Sym) -> bool {
+    let number = |symbol: &str| symbol.strip_prefix('u').and_then(|n| n.parse::<usize>().ok());
+    let first = first.as_symbol().and_then(number).unwrap_or(0);
+    let old = |size: &Sym| size.symbols().iter().all(|s| number(s).is_none_or(|n| n < first));
+    sizes.iter().all(old)
+}
+
+fn written_view() -> Problem {
+    Problem::Loop("it writes into a part of a tensor that it also replaces".to_owned())
 }
 
 /// The variables that statements assign to.

@@ -78,7 +78,7 @@ impl Interp<'_> {
         for (slot, held) in state {
             let path = self.path_of(slot);
             if let Some(old) = self.attribute_now(slot) {
-                self.forget(slot, &old);
+                self.drop_input(slot, &old);
             }
             let value = self.assumed(held, &path)?;
             if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(slot.0) {
@@ -89,7 +89,7 @@ impl Interp<'_> {
     }
 
     /// Drops the input of a tensor that only this attribute held.
-    fn forget(&mut self, slot: &Slot, old: &Value) {
+    fn drop_input(&mut self, slot: &Slot, old: &Value) {
         let others = self.attributes();
         let mut others = others.iter().filter(|found| found.slot != *slot);
         if !others.any(|found| self.same(&found.value, old))
@@ -180,7 +180,7 @@ impl Interp<'_> {
                 },
             };
             let next = match &known {
-                Some(known) => match self.joined(known, &held, &path) {
+                Some(known) => match self.of_both(known, &held, &path) {
                     Some(joined) => joined,
                     None => {
                         let text = format!(
@@ -259,10 +259,10 @@ impl Interp<'_> {
     }
 
     /// What holds before each call, given what held before one and after it.
-    fn joined(&self, a: &Held, b: &Held, path: &str) -> Option<Held> {
+    fn of_both(&self, a: &Held, b: &Held, path: &str) -> Option<Held> {
         let all = |a: &[Held], b: &[Held]| -> Option<Vec<Held>> {
             let pairs = a.iter().zip(b).enumerate();
-            let joined = pairs.map(|(at, (a, b))| self.joined(a, b, &format!("{path}.{at}")));
+            let joined = pairs.map(|(at, (a, b))| self.of_both(a, b, &format!("{path}.{at}")));
             (a.len() == b.len()).then(|| joined.collect()).flatten()
         };
         Some(match (a, b) {

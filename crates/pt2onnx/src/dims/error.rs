@@ -7,9 +7,14 @@
 pub enum DimError {
     /// The target is neither a symbol nor an axis.
     #[error(
-        "`{target}` is not a dynamic dimension: give one of {symbols}, or an axis of a value such as `x.0`"
+        "`{target}` is not a dynamic dimension: give one of {symbols}, or an axis of an input, such as `{example}`"
     )]
-    Target { target: String, symbols: String },
+    Target { target: String, symbols: String, example: String },
+    /// The target has the form of an axis, but no value has that name.
+    #[error(
+        "`{target}` is an axis of `{value}`, and the model has no such value; its inputs: {inputs}"
+    )]
+    NoInput { target: String, value: String, inputs: String },
     /// No input or output has this name.
     #[error("the dynamic axes name `{0}`, which is neither an input nor an output of the model")]
     NoValue(String),

@@ -32,10 +32,18 @@ pub(super) fn dim(model: &Model, target: &str) -> Result<Expr, DimError> {
     {
         return axis_of(model, value, name, axis).map(|(_, dim)| dim);
     }
+    let inputs = model.inputs().iter().filter_map(|v| model[*v].name.as_deref());
+    let target = target.to_owned();
+    if let Some((value, _)) = place(&target) {
+        let (value, inputs) = (value.to_owned(), inputs.collect::<Vec<_>>().join(", "));
+        return Err(DimError::NoInput { target, value, inputs });
+    }
     let shown: Vec<String> =
         symbols.iter().filter(|s| !s.starts_with('?')).map(|s| format!("`{s}`")).collect();
+    let example = inputs.into_iter().next().map_or("x.0".to_owned(), |name| format!("{name}.0"));
     Err(DimError::Target {
-        target: target.to_owned(),
+        target,
+        example,
         symbols: if shown.is_empty() {
             "the program's symbols (it has none)".to_owned()
         } else {

@@ -1,8 +1,9 @@
 //! Conformance cases out of bundles: an archive, inputs and PyTorch's outputs each. `testdata/cases/*.tar.zst` are of one
-//! version of PyTorch, `testdata/archives/archives.tar.zst` is of all of them.
+//! version of PyTorch, `testdata/archives/archives.tar.zst` is of all of them, `testdata/torchscript/torchscript.tar.zst` has traces and
+//! scripts.
 
 use crate::bundles::{Files, numbered, temporary, unpack};
-use pt2onnx::{Tolerance, tensor::Tensor};
+use pt2onnx::{Exporter, Options, Tolerance, tensor::Tensor};
 use safetensors::SafeTensors;
 use std::{fs, path::Path};
 use tempfile::NamedTempFile;
@@ -11,16 +12,32 @@ use tempfile::NamedTempFile;
 pub struct Case {
     /// Bundle, suite and name: `first/transformers/bert`.
     pub name: String,
-    /// The `.pt2`.
+    /// The `.pt2`, or the `.pt` of TorchScript.
     pub archive: NamedTempFile,
     /// One sample, or two with different sizes.
     pub samples: Vec<Sample>,
+    /// What tells the inputs of a TorchScript file.
+    pub options: Options,
     /// Functions in ONNX's textual syntax that translate its own ops.
     pub functions: Option<String>,
     /// Whether the values count, or only shapes and types (random ops).
     pub values: bool,
     /// Where it is wider than the types'.
     pub tolerance: Tolerance,
+}
+
+impl Case {
+    /// Whether it is a trace or a script.
+    pub fn is_torchscript(&self) -> bool {
+        self.name.starts_with("torchscript/")
+    }
+
+    /// What exports it, at an opset.
+    pub fn exporter(&self, opset: u32) -> Exporter {
+        let exporter = Exporter::with_options(self.options.clone()).expect("options");
+        let functions = self.functions.as_deref().unwrap_or_default();
+        exporter.opset(opset).functions(functions).expect("functions")
+    }
 }
 
 /// Inputs and what PyTorch gave for them.
@@ -37,6 +54,7 @@ pub fn read_all(testdata: &Path) -> Vec<Case> {
     let mut bundles: Vec<_> = folder.map(|entry| entry.expect("a bundle").path()).collect();
     bundles.sort();
     bundles.push(testdata.join("archives/archives.tar.zst"));
+    bundles.push(testdata.join("torchscript/torchscript.tar.zst"));
     bundles.iter().flat_map(|bundle| read_bundle(bundle)).collect()
 }
 
@@ -51,7 +69,8 @@ fn case(name: String, files: &Files) -> Case {
     let file = |n: &str| files.get(n).unwrap_or_else(|| panic!("{name} has no {n}"));
     let about: serde_json::Value = serde_json::from_slice(file("case.json")).expect("case.json");
     let io = SafeTensors::deserialize(file("io.safetensors")).expect("io.safetensors");
-    let archive = temporary(file("model.pt2"));
+    let archive = temporary(files.get("model.pt").unwrap_or_else(|| file("model.pt2")));
+    let options = about.get("options").map(|o| serde_json::from_value(o.clone()).expect("options"));
     let samples = ["", "alt."].into_iter().map(|label| Sample {
         label,
         inputs: numbered(&io, &format!("{label}input.")),
@@ -65,6 +84,7 @@ fn case(name: String, files: &Files) -> Case {
         values: about.get("compare").and_then(|c| c.as_str()) != Some("shape"),
         tolerance: Tolerance { rtol: number("rtol"), atol: number("atol") },
         functions,
+        options: options.unwrap_or_default(),
         archive,
         name,
     }

@@ -3,7 +3,7 @@
 
 use super::{case::Case, run};
 use libtest_mimic::Trial;
-use pt2onnx::{Error, Exporter, Target};
+use pt2onnx::{Error, Target};
 use std::{collections::BTreeMap, sync::Arc};
 
 const OPSETS: [u32; 5] = [9, 11, 13, 15, 17];
@@ -26,9 +26,7 @@ pub fn trials(cases: &[Arc<Case>], known: &BTreeMap<String, String>) -> Vec<Tria
 
 /// `expressible`: that a newer opset is needed, or another kernel, is a failure, too.
 fn check(case: &Case, opset: u32, expressible: bool) -> Result<(), String> {
-    let functions = case.functions.as_deref().unwrap_or_default();
-    let exporter = Exporter::new().target(Target::OrtCpu).opset(opset);
-    let exporter = exporter.functions(functions).map_err(|e| e.to_string())?;
+    let exporter = case.exporter(opset).target(Target::OrtCpu);
     let program = match exporter.export(case.archive.path()) {
         Err(Error::Legalise(_) | Error::Domain(_)) if !expressible => return Ok(()),
         result => result.map_err(|e| format!("convert: {e}"))?,

@@ -1,6 +1,6 @@
 //! Ops that change the sizes and keep the elements: views, copies, joins and padding.
 
-use super::stand_ins::{broadcast, sized, typed, unknown, with_size};
+use super::stand_ins::{broadcast, fresh, sized, typed, unknown, with_size};
 use crate::{Args, AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -382,10 +382,14 @@ pub(super) fn bound(cx: &Cx, at: &Expr, size: &Expr) -> Lowered<Expr> {
 fn slice(cx: &Cx, args: Slice) -> Lowered {
     let axis = cx.axis(args.input, args.dim)?;
     let size = cx.dim(args.input, axis as i64);
-    let start = args.start.map_or(Ok(Expr::ZERO), |at| bound(cx, &at, &size))?;
+    let start = args.start.map_or(Ok(Expr::ZERO), |at| bound(cx, &at, &size));
     let end = match args.end {
-        Some(end) if end.as_int() != Some(i64::MAX) => bound(cx, &end, &size)?,
-        _ => size.clone(),
+        Some(end) if end.as_int() != Some(i64::MAX) => bound(cx, &end, &size),
+        _ => Ok(size.clone()),
+    };
+    let (Ok(start), Ok(end)) = (start, end) else {
+        // Whether they count from the end is known at run time only.
+        return Ok(sized(cx, args.input, &with_size(cx, args.input, axis, fresh(cx))));
     };
     let length = cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO));
     let length = cx.constraints().simplify(&length.ceil_div(&Expr::int(args.step)));

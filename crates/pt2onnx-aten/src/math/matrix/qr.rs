@@ -24,6 +24,7 @@ pub(crate) fn reflect(cx: &Cx, a: Complex) -> Reflected {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, steps) = (count_rows(cx, &m), smaller(cx, &m, &n));
     let batch = batch_of(cx, a);
+    let columns = cx.iota(&n);
     let (state, collected) = iterate(cx, &steps, &[a], |k, state| {
         let column = column(cx, state[0], k);
         let below = column.keep(cx, cx.greater(rows, k));
@@ -53,8 +54,10 @@ pub(crate) fn reflect(cx: &Cx, a: Complex) -> Reflected {
         let along = v.adjoint(cx).matmul(cx, from_k);
         let mut a = state[0].sub(cx, tau.conj(cx).mul(cx, v).mul(cx, along));
         if minds_nan {
-            // The zeros of v and tau would spread NaN to rows that the reflection leaves as they are.
-            a = state[0].select(cx, cx.or(cx.less(rows, k), done), a);
+            // The zeros of v and tau spread NaN in the columns that follow, as in LAPACK; not to the column itself, nor to rows above.
+            let before = cx.less_or_equal(columns, k);
+            let kept = cx.or(cx.less(rows, k), cx.and(done, before));
+            a = state[0].select(cx, kept, a);
         }
         let flat = |x: Complex, dims: &[&Expr]| {
             let shape = shape_with(&batch, dims);

@@ -7,7 +7,7 @@ use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode,
     op::op,
 };
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
@@ -145,6 +145,7 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
     // Into integers, start and step are rounded before, not the sums.
     let truncated = |t: TensorOrScalar| match t {
         TensorOrScalar::Scalar(s) if !dtype.is_float() => Scalar::Int(s.to_i64()).into(),
+        TensorOrScalar::Tensor(t) if !dtype.is_float() => cx.cast(t, DType::I64).into(),
         other => other,
     };
     if [&start, &end, &step].into_iter().all(whole) {
@@ -154,7 +155,19 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
         .out_shape()?
         .pop()
         .ok_or_else(|| LowerError::unsupported("the result of a range must be a vector"))?;
-    let index = cx.range(cx.scalar(0, DType::I64), cx.size(&length), cx.scalar(1, DType::I64));
+    let unknown = length.symbols().iter().any(|symbol| !cx.is_bound(symbol));
+    let zero = cx.scalar(0, DType::I64);
+    let count = match unknown {
+        true => {
+            // Floats from data.
+            let wide = |t: &TensorOrScalar| cx.as_tensor(t, DType::F64);
+            let ratio = cx.div(cx.sub(wide(&end), wide(&start)), wide(&step));
+            cx.reshape(cx.cast(cx.ceil(ratio), DType::I64), &[])
+        }
+        false => cx.size(&length),
+    };
+    let index = cx.range(zero, count, cx.scalar(1, DType::I64));
+    cx.set_type(index, Type::tensor(DType::I64, [length]));
     let (start, step) = (truncated(start), truncated(step));
     let (wide, start, step) =
         (DType::F64, cx.as_tensor(&start, DType::F64), cx.as_tensor(&step, DType::F64));
@@ -178,12 +191,12 @@ fn linspace(
     cx: &Cx,
     start: TensorOrScalar,
     end: TensorOrScalar,
-    steps: i64,
+    steps: Expr,
     _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
-    Ok(spaced(cx, low, high, steps, dtype))
+    Ok(spaced(cx, low, high, &steps, dtype))
 }
 
 /// An end of a range: rounded to the type of the result, then in the type that is computed in.
@@ -199,14 +212,14 @@ fn logspace(
     cx: &Cx,
     start: TensorOrScalar,
     end: TensorOrScalar,
-    steps: i64,
+    steps: Expr,
     base: f64,
     _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
     let wide = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { DType::F64 };
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
-    let powers = spaced(cx, low, high, steps, wide);
+    let powers = spaced(cx, low, high, &steps, wide);
     Ok(cx.cast(cx.pow(cx.scalar(base, wide), powers), dtype))
 }
 
@@ -312,13 +325,13 @@ fn logspace_complex(
     cx: &Cx,
     start: Complex,
     end: Complex,
-    steps: i64,
+    steps: Expr,
     base: f64,
     _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
-    let re = spaced(cx, start.re, end.re, steps, dtype);
-    let im = spaced(cx, start.imag(cx), end.imag(cx), steps, dtype);
+    let re = spaced(cx, start.re, end.re, &steps, dtype);
+    let im = spaced(cx, start.imag(cx), end.imag(cx), &steps, dtype);
     let (length, angle) = (cx.pow(cx.scalar(base, dtype), re), cx.mul(im, base.ln()));
     Ok(cx.pairs(Complex::polar(cx, length, angle)))
 }

@@ -1,6 +1,8 @@
-//! Window functions. Their lengths are known at export, so they become constants.
+//! Window functions: constants if their lengths are known at export, otherwise formulas.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, math::bessel, op::op};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::PI;
 
@@ -23,7 +25,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 arguments! {
     /// Arguments of window functions. `alpha` and `beta` are their parameters.
     struct WindowArgs {
-        window_length: i64,
+        window_length: Expr,
         periodic: bool,
         alpha: Option<f64>,
         beta: Option<f64>,
@@ -32,33 +34,77 @@ arguments! {
 }
 
 fn bartlett(cx: &Cx, args: WindowArgs) -> Lowered {
-    window(cx, &args, |t| 1.0 - (2.0 * t - 1.0).abs())
+    window(
+        cx,
+        &args,
+        |t| 1.0 - (2.0 * t - 1.0).abs(),
+        |t| cx.sub(1.0, cx.abs(cx.sub(cx.mul(t, 2.0), 1.0))),
+    )
 }
 
 fn blackman(cx: &Cx, args: WindowArgs) -> Lowered {
-    window(cx, &args, |t| 0.42 - 0.5 * (2.0 * PI * t).cos() + 0.08 * (4.0 * PI * t).cos())
+    window(
+        cx,
+        &args,
+        |t| 0.42 - 0.5 * (2.0 * PI * t).cos() + 0.08 * (4.0 * PI * t).cos(),
+        |t| {
+            let cos = |turns: f64| cx.cos(cx.mul(t, 2.0 * PI * turns));
+            cx.add(cx.sub(0.42, cx.mul(cos(1.0), 0.5)), cx.mul(cos(2.0), 0.08))
+        },
+    )
 }
 
 fn hamming(cx: &Cx, args: WindowArgs) -> Lowered {
-    window(cx, &args, |t| raised(t, args.alpha.unwrap_or(0.54), args.beta.unwrap_or(0.46)))
+    raised_cosine(cx, &args, args.alpha.unwrap_or(0.54), args.beta.unwrap_or(0.46))
 }
 
 fn hann(cx: &Cx, args: WindowArgs) -> Lowered {
-    window(cx, &args, |t| raised(t, 0.5, 0.5))
+    raised_cosine(cx, &args, 0.5, 0.5)
+}
+
+/// `alpha - beta cos(2 pi t)`.
+fn raised_cosine(cx: &Cx, args: &WindowArgs, alpha: f64, beta: f64) -> Lowered {
+    window(
+        cx,
+        args,
+        |t| alpha - beta * (2.0 * PI * t).cos(),
+        |t| cx.sub(alpha, cx.mul(cx.cos(cx.mul(t, 2.0 * PI)), beta)),
+    )
 }
 
 /// `I0(beta sqrt(1 - (2t - 1)^2)) / I0(beta)`.
 fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
     let beta = args.beta.unwrap_or(12.0);
-    window(cx, &args, |t| {
-        let off = 2.0 * t - 1.0;
-        bessel_i0(beta * (1.0 - off * off).max(0.0).sqrt()) / bessel_i0(beta)
-    })
+    window(
+        cx,
+        &args,
+        |t| {
+            let off = 2.0 * t - 1.0;
+            bessel_i0(beta * (1.0 - off * off).max(0.0).sqrt()) / bessel_i0(beta)
+        },
+        |t| {
+            let off = cx.sub(cx.mul(t, 2.0), 1.0);
+            let room = cx.maximum(cx.sub(1.0, cx.mul(off, off)), 0.0);
+            cx.div(bessel::i0(cx, cx.mul(cx.sqrt(room), beta)), bessel_i0(beta))
+        },
+    )
 }
 
-/// `shape(t)` at equally spaced `t` from 0 to 1; a periodic window leaves the last one out.
-fn window(cx: &Cx, args: &WindowArgs, shape: impl Fn(f64) -> f64) -> Lowered {
-    let n = args.window_length;
+/// `shape(t)` at equally spaced `t` from 0 to 1; a periodic window leaves the last one out. `formula` is the same as nodes.
+fn window(
+    cx: &Cx,
+    args: &WindowArgs,
+    shape: impl Fn(f64) -> f64,
+    formula: impl Fn(Value) -> Value,
+) -> Lowered {
+    let Some(n) = args.window_length.as_int() else {
+        let (n, dtype) = (&args.window_length, cx.out_dtype()?);
+        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let last = if args.periodic { n.clone() } else { n - 1 };
+        let t = cx.div(cx.cast(cx.iota(n), wide), cx.cast(cx.size(&last), wide));
+        let elements = cx.select(cx.equal(cx.size(n), 1), 1.0, formula(t));
+        return Ok(cx.cast(elements, dtype));
+    };
     if !(0..=1 << 24).contains(&n) {
         return Err(LowerError::unsupported("windows of that length are not supported"));
     }
@@ -72,11 +118,6 @@ fn window(cx: &Cx, args: &WindowArgs, shape: impl Fn(f64) -> f64) -> Lowered {
         DType::F64 => cx.constant(Tensor::vector(&elements)),
         dtype => cx.cast(cx.constant(Tensor::vector(&narrow())), dtype),
     })
-}
-
-/// A raised cosine, `alpha - beta cos(2 pi t)`.
-fn raised(t: f64, alpha: f64, beta: f64) -> f64 {
-    alpha - beta * (2.0 * PI * t).cos()
 }
 
 /// The modified Bessel function of order 0 by its power series, `sum (x^2/4)^k / k!^2`.

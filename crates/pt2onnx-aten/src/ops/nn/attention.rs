@@ -101,7 +101,8 @@ struct Settings {
     scale: Option<f64>,
     /// Whether several heads of the query share one of the key and value.
     enable_gqa: bool,
-    /// Whether PyTorch's CPU kernel computes it, if the operands suit it.
+    /// Whether it is `scaled_dot_product_attention`, which PyTorch's CPU kernel computes if the operands suit it, and a formula
+    /// that adds `-inf` to the scores of hidden keys otherwise.
     fused: bool,
 }
 
@@ -166,10 +167,22 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         None => {}
     }
     let softmax = |scores| cx.softmax(scores, attrs::Softmax { axis: -1 });
+    // PyTorch's CPU kernel replaces the scores of later keys, and adds to those that a mask hides.
+    let replaced = mask.is_none() && cx.dim(q, -1) == cx.dim(v, -1) && dropout_p == 0.0;
+    let added = allowed.filter(|_| fused && !replaced && !cx.is_used(1) && cx.minds_nan(scores));
     if let Some(allowed) = allowed {
-        scores = cx.select(allowed, scores, f64::NEG_INFINITY);
+        scores = match added {
+            Some(_) => cx.add(
+                scores,
+                cx.select(allowed, cx.scalar(0.0, cx.dtype(scores)), hidden(cx, scores)),
+            ),
+            None => cx.select(allowed, scores, f64::NEG_INFINITY),
+        };
     }
     let weights = match (allowed, mask) {
+        _ if let Some(allowed) = added => {
+            cx.mul(softmax(scores), cx.cast(allowed, cx.dtype(scores)))
+        }
         // Masked keys get weight 0. That also replaces the NaN of rows whose keys are all masked.
         (Some(allowed), Some(_)) => cx.select(allowed, softmax(scores), 0.0),
         (_, None) if fused && dropout_p == 0.0 && ignores_nan(cx, q, scores, v) => {
@@ -192,6 +205,16 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         [weights, _] = dropout(cx, weights, dropout_p);
     }
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
+}
+
+/// What is added to the score of a hidden key. It is finite, so that the softmax of a row without keys is finite, too: times 0 it
+/// is 0, but NaN if a score is NaN.
+fn hidden(cx: &Cx, scores: Value) -> Value {
+    let lowest = match cx.dtype(scores) {
+        DType::F64 => f64::MIN,
+        _ => f64::from(f32::MIN),
+    };
+    cx.scalar(lowest / 2.0, cx.dtype(scores))
 }
 
 /// Whether PyTorch's CPU kernel gives 0 for a query whose scores are all NaN: without a mask, its maximum of fewer scores than a
@@ -406,19 +429,21 @@ mod tests {
         (float16[1,1,4,8] q, float16[1,1,4,8] k, float16[1,1,4,8] v, bool[4,4] mask) => (float16[1,1,4,8] scaled_dot_product_attention)
         <
           float16 val_0 = {0.35351563},
-          float val_1 = {-inf},
-          float val_2 = {0.0}
+          float val_1 = {0.0},
+          float val_2 = {-1.7014117e38}
         >
         {
           val_3 = Mul (q, val_0)
           val_4 = Transpose <perm: ints = [0, 1, 3, 2]> (k)
           val_5 = MatMul (val_3, val_4)
           val_6 = Cast <to: int = 1> (val_5)
-          val_7 = Where (mask, val_6, val_1)
-          val_8 = Softmax (val_7)
-          val_9 = Where (mask, val_8, val_2)
-          val_10 = Cast <to: int = 10> (val_9)
-          scaled_dot_product_attention = MatMul (val_10, v)
+          val_7 = Where (mask, val_1, val_2)
+          val_8 = Add (val_6, val_7)
+          val_9 = Softmax (val_8)
+          val_10 = Cast <to: int = 1> (mask)
+          val_11 = Mul (val_9, val_10)
+          val_12 = Cast <to: int = 10> (val_11)
+          scaled_dot_product_attention = MatMul (val_12, v)
         }
         ");
     }

@@ -10,6 +10,7 @@ pub(crate) mod interpolation;
 pub(crate) mod loss;
 pub(crate) mod loss_class;
 pub(crate) mod normalization;
+pub(crate) mod packed;
 pub(crate) mod pooling;
 pub(crate) mod quantization;
 pub(crate) mod recurrent;
@@ -28,6 +29,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     loss::OPS,
     loss_class::OPS,
     normalization::OPS,
+    packed::OPS,
     pooling::OPS,
     quantization::OPS,
     recurrent::OPS,

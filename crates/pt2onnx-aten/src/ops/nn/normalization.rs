@@ -134,7 +134,7 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     // A batch of one with its own statistics is an instance.
     let one = args.training && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
     let result = if one && dtype == cx.dtype(x) {
-        cx.instance_normalization(x, scale, shift, attrs::InstanceNormalization { epsilon })
+        instances(cx, x, Some([scale, shift]), args.eps)
     } else {
         let options = attrs::BatchNormalization { epsilon, ..Default::default() };
         cx.batch_normalization(x, scale, shift, mean, variance, options)
@@ -248,8 +248,28 @@ fn instance_norm(cx: &Cx, args: InstanceNormArgs) -> Lowered {
     let channels = [cx.dim(input, 1)];
     let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, cx.dtype(input)));
     let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, cx.dtype(input)));
-    let options = attrs::InstanceNormalization { epsilon: eps as f32 };
-    Ok(cx.instance_normalization(input, scale, shift, options))
+    Ok(instances(cx, input, Some([scale, shift]), eps))
+}
+
+/// Each channel of each element of the batch normalised, then scale and shift of the channels: `InstanceNormalization`. ONNX Runtime
+/// computes that of float64 in float32, where squares overflow: of float64 it is the formula.
+fn instances(cx: &Cx, x: Value, channels: Option<[Value; 2]>, eps: f64) -> Value {
+    let dtype = cx.dtype(x);
+    if dtype != DType::F64 {
+        let all = |number: i64| cx.full(&[cx.dim(x, 1)], number, dtype);
+        let [scale, shift] = channels.unwrap_or_else(|| [all(1), all(0)]);
+        let options = attrs::InstanceNormalization { epsilon: eps as f32 };
+        return cx.instance_normalization(x, scale, shift, options);
+    }
+    let axes: Vec<usize> = (2..cx.rank(x)).collect();
+    let mean = |x: Value| cx.reduce(Reduction::Mean, x, &axes, true);
+    let centred = cx.sub(x, mean(x));
+    let deviation = cx.sqrt(cx.add(mean(cx.mul(centred, centred)), eps));
+    let normal = cx.div(centred, deviation);
+    match channels.map(|all| all.map(|v| cx.unsqueeze(v, &(1..=axes.len()).collect::<Vec<_>>()))) {
+        Some([scale, shift]) => cx.add(cx.mul(normal, scale), shift),
+        None => normal,
+    }
 }
 
 /// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse deviation.
@@ -318,13 +338,8 @@ fn group_norm(
     if has_no_elements(&cx.shape(x)) {
         return Ok(x);
     }
-    let (one, zero) = (
-        cx.full(&[Expr::int(groups)], 1, cx.dtype(x)),
-        cx.full(&[Expr::int(groups)], 0, cx.dtype(x)),
-    );
-    let options = attrs::InstanceNormalization { epsilon: eps as f32 };
     let given = cx.dtype(x);
-    let normal = cx.instance_normalization(grouped(cx, x, groups)?, one, zero, options);
+    let normal = instances(cx, grouped(cx, x, groups)?, None, eps);
     let mut result = cx.reshape_like(normal, x);
     let per_channel: Vec<Expr> =
         [channels.clone()].into_iter().chain(spatial.iter().map(|_| Expr::int(1))).collect();
@@ -409,16 +424,16 @@ mod tests {
         check!("aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]", @"
         (float[1,4,s0,s1] x) => (float[1,4,s0,s1] group_norm)
         <
-          float val_0 = {1.0},
-          int64[1] val_1 = {2},
-          float val_2 = {0.0},
-          int64[3] val_3 = {1, 2, -1}
+          int64[3] val_0 = {1, 2, -1},
+          float val_1 = {1.0},
+          int64[1] val_2 = {2},
+          float val_3 = {0.0}
         >
         {
-          val_4 = Expand (val_0, val_1)
-          val_5 = Expand (val_2, val_1)
-          val_6 = Reshape (x, val_3)
-          val_7 = InstanceNormalization (val_6, val_4, val_5)
+          val_4 = Reshape (x, val_0)
+          val_5 = Expand (val_1, val_2)
+          val_6 = Expand (val_3, val_2)
+          val_7 = InstanceNormalization (val_4, val_5, val_6)
           val_8 = Shape <start: int = 0, end: int = 4> (x)
           group_norm = Reshape <allowzero: int = 1> (val_7, val_8)
         }
@@ -480,18 +495,18 @@ mod tests {
         check!("aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]", @"
         (float[2,4,s0] x, float[4] w) => (float[2,4,s0] group_norm)
         <
-          float val_0 = {1.0},
-          int64[1] val_1 = {2},
-          float val_2 = {0.0},
-          int64[3] val_3 = {2, 2, -1},
+          int64[3] val_0 = {2, 2, -1},
+          float val_1 = {1.0},
+          int64[1] val_2 = {2},
+          float val_3 = {0.0},
           int64[3] val_4 = {2, 4, -1},
           int64[2] val_5 = {4, 1}
         >
         {
-          val_6 = Expand (val_0, val_1)
-          val_7 = Expand (val_2, val_1)
-          val_8 = Reshape (x, val_3)
-          val_9 = InstanceNormalization (val_8, val_6, val_7)
+          val_6 = Reshape (x, val_0)
+          val_7 = Expand (val_1, val_2)
+          val_8 = Expand (val_3, val_2)
+          val_9 = InstanceNormalization (val_6, val_7, val_8)
           val_10 = Reshape (val_9, val_4)
           val_11 = Reshape (w, val_5)
           group_norm = Mul (val_10, val_11)

@@ -1,12 +1,16 @@
 //! Recurrent networks: whole sequences as `LSTM`, `GRU` and `RNN`, and single cells.
 
 use crate::{
-    AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, cx::Outputs,
-    math::dropout::dropout, op::op,
+    AtenOp, Cx, LowerError, Lowered,
+    args::Ignored,
+    arguments,
+    cx::Outputs,
+    math::recurrent::{
+        Kind, Layer, Network, States, gates, linear, lstm_gates, network, one_layer,
+    },
+    op::op,
 };
-use pt2onnx_fx::graph::Argument;
-use pt2onnx_ir::{Type, Value, attrs};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_thnn_fused_gru_cell, fused_gru_cell),
@@ -67,66 +71,6 @@ arguments! {
     }
 }
 
-/// The states that a network starts with: the hidden state and, of an LSTM, the cell state.
-#[derive(Debug, Clone)]
-struct States(Vec<Value>);
-
-impl FromArg for States {
-    fn accepts(ty: &ParamType) -> bool {
-        Value::accepts(ty) || Vec::<Value>::accepts(ty)
-    }
-
-    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
-        match arg {
-            Argument::Tensors(_) => Vec::from_arg(cx, arg).map(States),
-            _ => Value::from_arg(cx, arg).map(|state| States(vec![state])),
-        }
-    }
-}
-
-impl States {
-    /// The first of them.
-    fn hidden(&self) -> Lowered {
-        self.0
-            .first()
-            .copied()
-            .ok_or_else(|| LowerError::unsupported("a recurrent cell needs a state"))
-    }
-}
-
-/// The kinds of networks.
-#[derive(Clone, Copy)]
-enum Kind {
-    Lstm,
-    Gru,
-    /// With this activation.
-    Rnn(&'static str),
-}
-
-impl Kind {
-    /// Where PyTorch's weights have the gates that ONNX has first, second, and so on. PyTorch orders an LSTM's gates input, forget, cell,
-    /// output (ONNX: input, output, forget, cell) and a GRU's gates reset, update, new (ONNX: update, reset, new).
-    fn gates(self) -> &'static [i64] {
-        match self {
-            Kind::Lstm => &[0, 3, 1, 2],
-            Kind::Gru => &[1, 0, 2],
-            Kind::Rnn(_) => &[0],
-        }
-    }
-}
-
-/// One direction of a layer, or both.
-struct Layer<'a> {
-    kind: Kind,
-    /// The states that it starts with.
-    start: &'a [Value],
-    /// Of each direction.
-    weights: &'a [Value],
-    /// How many weights a direction has.
-    each: usize,
-    direction: &'static str,
-}
-
 /// Long short-term memory: the results, and the last hidden and cell state of each layer.
 fn lstm(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     sequence(cx, Kind::Lstm, args)
@@ -147,168 +91,21 @@ fn rnn_tanh(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     sequence(cx, Kind::Rnn("Tanh"), args)
 }
 
-/// One node for each layer, and dropout between them in training. ONNX's result is `(time, directions, batch, hidden)`; PyTorch has
-/// the directions side by side.
 fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
-    let SequenceArgs { input: x, params: weights, has_biases, bidirectional, dropout: p, .. } =
-        args;
-    let p = if args.train { p } else { 0.0 };
-    let (start, layers, batch_first) = (args.hx.0, args.num_layers, args.batch_first);
-    let directions = 1 + usize::from(bidirectional);
-    let direction = if bidirectional { "bidirectional" } else { "forward" };
-    let layers = usize::try_from(layers).unwrap_or(0);
-    let each = if has_biases { 4 } else { 2 };
-    // An LSTM's hidden state may be projected: then each direction has one more weight.
-    let projects = weights.len() == layers * directions * (each + 1);
-    let each = each + usize::from(projects);
-    if layers == 0 || weights.len() != layers * directions * each {
-        return Err(LowerError::unsupported(format!(
-            "{layers} recurrent layers cannot have {} weights",
-            weights.len()
-        )));
+    let swap = |x: Value| if args.batch_first { cx.swap_axes(x, 0, 1) } else { x };
+    let layers = Network {
+        kind,
+        params: args.params,
+        has_biases: args.has_biases,
+        layers: args.num_layers,
+        dropout: if args.train { args.dropout } else { 0.0 },
+        bidirectional: args.bidirectional,
+    };
+    let mut outputs = network(cx, &layers, swap(args.input), &args.hx.0, None)?;
+    if let Some(result) = outputs.first_mut() {
+        *result = swap(*result);
     }
-    if cx.rank(x) != 3 {
-        return Err(LowerError::unsupported(
-            "the input of a recurrent layer must have three dimensions",
-        ));
-    }
-    let mut x = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
-    let mut ends: Vec<Vec<Value>> = vec![Vec::new(); start.len()];
-    for (layer, weights) in weights.chunks(directions * each).enumerate() {
-        let first = Expr::int((layer * directions) as i64);
-        let end = Expr::int(((layer + 1) * directions) as i64);
-        x = match layer {
-            1.. if p > 0.0 => dropout(cx, x, p)[0],
-            _ => x,
-        };
-        let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
-        let layer = Layer { kind, start: &start, weights, each, direction };
-        let outputs = match projects {
-            true => projected(cx, x, &layer)?,
-            false => one_layer(cx, x, &layer)?,
-        };
-        let all = outputs[0];
-        x = if bidirectional {
-            let [time, _, batch, hidden] =
-                <[Expr; 4]>::try_from(cx.shape(all).to_vec()).map_err(|_| {
-                    LowerError::unsupported("the sizes of a recurrent layer must be known")
-                })?;
-            let side_by_side = cx.transpose(all, &[0, 2, 1, 3]);
-            cx.reshape(side_by_side, &[time, batch, hidden * 2])
-        } else {
-            cx.squeeze(all, &[1])
-        };
-        for (end, &output) in ends.iter_mut().zip(&outputs[1..]) {
-            end.push(output);
-        }
-    }
-    let result = if batch_first { cx.swap_axes(x, 0, 1) } else { x };
-    let ends = ends.iter().map(|e| cx.concat(e, 0));
-    Ok([result].into_iter().chain(ends).collect::<Vec<_>>().into())
-}
-
-/// All results, and the last of each state.
-fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
-    let &Layer { kind, start, weights, each, direction } = layer;
-    let hidden = weights.get(1).and_then(|&w| cx.dim(w, 1).as_int());
-    let hidden = hidden.ok_or_else(|| {
-        LowerError::unsupported("the hidden size of a recurrent layer must be known at export")
-    })?;
-    // Weight `i` of every direction, gates in ONNX's order.
-    let rows: Vec<i64> =
-        kind.gates().iter().flat_map(|gate| (0..hidden).map(move |j| gate * hidden + j)).collect();
-    let ordered = |w: Value| match kind {
-        Kind::Rnn(_) => w,
-        _ => cx.gather(w, cx.ints(&rows), 0),
-    };
-    let stacked = |pieces: Vec<Value>| {
-        let pieces: Vec<Value> = pieces.iter().map(|&p| cx.unsqueeze(p, &[0])).collect();
-        cx.concat(&pieces, 0)
-    };
-    let of_each = |i: usize| {
-        let all = weights.chunks(each).filter_map(|w| w.get(i).copied());
-        all.map(ordered).collect::<Vec<_>>()
-    };
-    let (w, r) = (stacked(of_each(0)), stacked(of_each(1)));
-    let bias = (each == 4).then(|| {
-        let pairs = of_each(2).into_iter().zip(of_each(3));
-        stacked(pairs.map(|(wb, rb)| cx.concat(&[wb, rb], 0)).collect())
-    });
-    let directions = weights.len() / each;
-    let hidden_size = Some(hidden);
-    let h = start.first().copied();
-    let outputs = match kind {
-        Kind::Lstm => {
-            let options = attrs::LSTM { direction, hidden_size, ..Default::default() };
-            cx.lstm_n(3, x, w, r, bias, None, h, start.get(1).copied(), None, options)
-        }
-        Kind::Gru => {
-            let options = attrs::GRU {
-                direction,
-                hidden_size,
-                // As in PyTorch, the reset gate takes part after the hidden state's product and bias.
-                linear_before_reset: true,
-                ..Default::default()
-            };
-            cx.gru_n(2, x, w, r, bias, None, h, options)
-        }
-        Kind::Rnn(activation) => {
-            let options = attrs::RNN {
-                direction,
-                hidden_size,
-                activations: vec![activation.to_owned(); directions],
-                ..Default::default()
-            };
-            cx.rnn_n(2, x, w, r, bias, None, h, options)
-        }
-    };
-    Ok(outputs.to_vec())
-}
-
-/// [`one_layer`] of an LSTM whose hidden state is multiplied by one more weight after each step, which ONNX's `LSTM` does not have: a
-/// `Scan` for each direction.
-fn projected(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
-    let &[h, c] = layer.start else {
-        return Err(LowerError::unsupported("only the hidden state of an LSTM can be projected"));
-    };
-    let mut results: [Vec<Value>; 3] = Default::default();
-    for (i, weights) in layer.weights.chunks(layer.each).enumerate() {
-        let [w_ih, w_hh, biases @ .., projection] = weights else {
-            return Err(LowerError::unsupported("an LSTM needs weights"));
-        };
-        let bias = match biases {
-            &[ih, hh] => Some(cx.add(ih, hh)),
-            _ => None,
-        };
-        // The input's part of the gates, of all steps at once.
-        let inputs = linear(cx, x, *w_ih, bias);
-        let of_direction = |state: Value| cx.take(state, 0, &Expr::int(i as i64));
-        let given = [of_direction(h), of_direction(c), inputs];
-        let (dtype, mut sizes) = (cx.dtype(inputs), cx.shape(inputs));
-        let [state, cell] = [given[0], given[1]].map(|s| Type::tensor(dtype, cx.shape(s)));
-        let time = sizes.remove(0);
-        let body =
-            cx.region(&[state.clone(), cell.clone(), Type::tensor(dtype, sizes)], |values| {
-                let hidden = linear(cx, values[0], *w_hh, None);
-                let [h, c] = lstm_gates(cx, cx.add(values[2], hidden), values[1]);
-                let h = linear(cx, h, *projection, None);
-                vec![h, c, cx.identity(h)]
-            });
-        let reverse = Some(vec![i as i64]);
-        let options = attrs::Scan {
-            scan_input_directions: reverse.clone(),
-            scan_output_directions: reverse,
-            ..Default::default()
-        };
-        let found = cx.scan_op(3, &given, body, 1, options);
-        let all = Type::tensor(dtype, [&[time], &cx.shape(given[0])[..]].concat());
-        for (i, ty) in [state, cell, all].into_iter().enumerate() {
-            cx.set_type(found[i], ty);
-            results[i].push(cx.unsqueeze(found[i], &[usize::from(i == 2)]));
-        }
-    }
-    let [h, c, all] = results;
-    Ok(vec![cx.concat(&all, 1), cx.concat(&h, 0), cx.concat(&c, 0)])
+    Ok(outputs.into())
 }
 
 /// An LSTM of one layer and direction, as PyTorch decomposes `lstm`. The last output is only for gradients.
@@ -328,7 +125,7 @@ fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
     };
     let start = [state(args.hx_), state(args.cx_)];
     let weights = &weights[..each];
-    let layer = Layer { kind: Kind::Lstm, start: &start, weights, each, direction };
+    let layer = Layer { kind: Kind::Lstm, start: &start, weights, each, direction, lengths: None };
     let outputs = one_layer(cx, args.input, &layer)?;
     let recorded = |i: usize, v: Value| match cx.recorded(i) {
         Some(meta) => cx.reshape(v, &meta.sizes),
@@ -341,32 +138,6 @@ fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
         None,
     ]
     .into())
-}
-
-/// `x @ w.T + b`
-fn linear(cx: &Cx, x: Value, w: Value, b: Option<Value>) -> Value {
-    if cx.rank(x) == 2 {
-        let options = attrs::Gemm { trans_b: true, ..Default::default() };
-        return cx.gemm(x, w, b, options);
-    }
-    let product = cx.matmul(x, cx.transpose(w, &[1, 0]));
-    b.map_or(product, |b| cx.add(product, b))
-}
-
-/// `n` gates, which are side by side in the last dimension.
-fn gates(cx: &Cx, all: Value, n: i64) -> Vec<Value> {
-    let axis = cx.rank(all).saturating_sub(1);
-    let hidden = cx.dim(all, -1).floor_div(&Expr::int(n));
-    cx.split(all, axis, &vec![hidden; n as usize])
-}
-
-/// The next hidden and cell state: `c' = f * c + i * g`, `h' = o * tanh(c')` with `i, f, g, o` from `all`.
-fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
-    let gates = gates(cx, all, 4);
-    let (input, forget, output) =
-        (cx.sigmoid(gates[0]), cx.sigmoid(gates[1]), cx.sigmoid(gates[3]));
-    let c = cx.add(cx.mul(forget, c), cx.mul(input, cx.tanh(gates[2])));
-    [cx.mul(output, cx.tanh(c)), c]
 }
 
 /// One step of an LSTM: the next hidden and cell state.
@@ -488,6 +259,26 @@ mod tests {
           lstm_cell_0 = Mul (val_10, val_14)
         }
         ");
+    }
+
+    #[test]
+    fn a_state_with_a_wrong_record_has_its_own_shape() {
+        check!("aten.lstm.input(x: f32[3, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 2]], [wi: f32[8, 3], wh: f32[8, 2]], False, 1, 0.0, False, False, False) -> (f32[3, 1, 2], f32[1, 1, 1, 2], f32[1, 1, 1, 2])", @r#"
+        (float[3,1,3] x, float[1,1,2] h, float[1,1,2] c, float[8,3] wi, float[8,2] wh) => (float[3,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,2] lstm_2)
+        <
+          int64[8] val_0 = {0, 1, 6, 7, 2, 3, 4, 5},
+          int64[1] val_1 = {0},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Gather <axis: int = 0> (wi, val_0)
+          val_4 = Unsqueeze (val_3, val_1)
+          val_5 = Gather <axis: int = 0> (wh, val_0)
+          val_6 = Unsqueeze (val_5, val_1)
+          val_7, lstm_1, lstm_2 = LSTM <hidden_size: int = 2> (x, val_4, val_6, "", "", h, c)
+          lstm_0 = Squeeze (val_7, val_2)
+        }
+        "#);
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
             (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
         }
     };
-    Ok(spaced(cx, low, high, bins + 1, dtype))
+    Ok(spaced(cx, low, high, &Expr::int(bins + 1), dtype))
 }
 
 /// The points as a matrix: one in each row, of as many coordinates as the last dimension of `x` has.

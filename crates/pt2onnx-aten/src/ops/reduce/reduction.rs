@@ -80,29 +80,60 @@ fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, x, &axes, args.keepdim))
 }
 
-/// The product in the recorded type.
+/// The product in the recorded type. That of integers wraps on overflow, but ONNX Runtime's `ReduceProd` computes in float64.
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
-    let x = cx.cast(args.input, cx.out_dtype()?);
+    let dtype = cx.out_dtype()?;
+    let x = cx.cast(args.input, dtype);
     let axes = cx.axes(x, args.dim.as_deref())?;
-    let wraps = cx.dtype(x) == DType::I64 && !axes.is_empty();
-    if wraps && !may_be_empty_along(cx, x, &all_axes(cx, x)) {
-        return wrapping_prod(cx, x, &axes, args.keepdim);
+    if dtype.is_float() || dtype == DType::Bool || axes.is_empty() {
+        return Ok(reduce(cx, Reduction::Prod, x, &axes, args.keepdim));
     }
-    Ok(reduce(cx, Reduction::Prod, x, &axes, args.keepdim))
+    let wide = cx.cast(x, DType::I64);
+    let whole = |product: Value| if args.keepdim { cx.unsqueeze(product, &axes) } else { product };
+    let product = if let (1, Some(sizes)) = (cx.rank(wide), cx.contents(wide)) {
+        whole(cx.size(&Expr::product(sizes)))
+    } else if let Some(product) = few_factors(cx, wide, &axes) {
+        if args.keepdim { product } else { cx.squeeze(product, &axes) }
+    } else if !may_be_empty_along(cx, x, &all_axes(cx, x)) {
+        whole(factor_by_factor(cx, wide, &axes))
+    } else {
+        reduce(cx, Reduction::Prod, wide, &axes, args.keepdim)
+    };
+    Ok(cx.cast(product, dtype))
 }
 
-/// The product of integers, which wraps on overflow: factor by factor, as ONNX Runtime's `ReduceProd` computes in float64. Its
-/// `Scan` takes no empty tensors.
-fn wrapping_prod(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Lowered {
-    let product = match axes {
+/// The product of few integers along each axis, which stays as 1: one half is multiplied with the other until one is left.
+fn few_factors(cx: &Cx, x: Value, axes: &[usize]) -> Option<Value> {
+    let few = |&axis: &usize| cx.dim(x, axis as i64).as_int().filter(|n| (1..=32).contains(n));
+    let sizes: Vec<i64> = axes.iter().map(few).collect::<Option<_>>()?;
+    Some(axes.iter().zip(sizes).fold(x, |mut x, (&axis, mut n)| {
+        let mut odd: Option<Value> = None;
+        while n > 1 {
+            let mut sizes = vec![Expr::int(n / 2); 2];
+            if n % 2 == 1 {
+                sizes.push(Expr::int(1));
+            }
+            let parts = cx.split(x, axis, &sizes);
+            x = cx.mul(parts[0], parts[1]);
+            if let Some(&rest) = parts.get(2) {
+                odd = Some(odd.map_or(rest, |product| cx.mul(product, rest)));
+            }
+            n /= 2;
+        }
+        odd.map_or(x, |rest| cx.mul(x, rest))
+    }))
+}
+
+/// The product of integers by a `Scan` of `Mul`, which takes no empty tensors.
+fn factor_by_factor(cx: &Cx, x: Value, axes: &[usize]) -> Value {
+    match axes {
         [axis] => {
             let others = (0..cx.rank(x)).filter(|a| a != axis);
             let order: Vec<usize> = std::iter::once(*axis).chain(others).collect();
             fold(cx, cx.transpose(x, &order), Scalar::Int(1), |a, b| cx.mul(a, b))
         }
         _ => fold(cx, flat(cx, x), Scalar::Int(1), |a, b| cx.mul(a, b)),
-    };
-    Ok(if keepdim { cx.unsqueeze(product, axes) } else { product })
+    }
 }
 
 /// [`prod`] of complex numbers: both halves of the dimension are multiplied with each other until one element is left.
@@ -295,10 +326,11 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     Ok(reduce(cx, Reduction::LogSumExp, x, &axes, keepdim))
 }
 
-/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part.
+/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part, or 0 if that is infinite.
 fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, Some(&dims))?;
     let largest = reduce(cx, Reduction::Max, x.re, &axes, true);
+    let largest = cx.select(cx.is_inf(largest, Default::default()), 0.0, largest);
     let powers = Complex::new(cx.sub(x.re, largest), x.im).exp(cx);
     let sum = powers.map(|part| reduce(cx, Reduction::Sum, part, &axes, keepdim));
     let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };
@@ -418,16 +450,14 @@ mod tests {
         check!("aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]", @"
         (int64[4,3] x) => (int64[4] prod)
         <
-          int64 val_0 = {1},
-          int64[1] val_1 = {4}
+          int64[3] val_0 = {1, 1, 1},
+          int64[1] val_1 = {1}
         >
         {
-          val_2 = Transpose <perm: ints = [1, 0]> (x)
-          val_6 = Expand (val_0, val_1)
-          prod = Scan <body: graph = body (int64[4] val_3, int64[4] val_4) => (int64[4] val_5)
-          {
-            val_5 = Mul (val_3, val_4)
-          }, num_scan_inputs: int = 1> (val_6, val_2)
+          val_2, val_3, val_4 = Split <axis: int = 1> (x, val_0)
+          val_5 = Mul (val_2, val_3)
+          val_6 = Mul (val_5, val_4)
+          prod = Squeeze (val_6, val_1)
         }
         ");
     }

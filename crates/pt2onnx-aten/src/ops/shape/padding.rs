@@ -2,7 +2,7 @@
 
 use crate::math::shape::{has_no_elements, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
 
@@ -11,6 +11,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_pad_enum, pad_enum, parts),
     op!(aten::constant_pad_nd, constant_pad, parts),
     op!(aten::pad, pad, parts),
+    op!(aten::pad_sequence, pad_sequence, parts),
     op!(aten::reflection_pad1d, reflect, parts),
     op!(aten::reflection_pad2d, reflect, parts),
     op!(aten::reflection_pad3d, reflect, parts),
@@ -51,6 +52,40 @@ fn pad(cx: &Cx, x: Value, pads: Vec<Expr>, mode: String, value: Option<TensorOrS
         }
     };
     emit(cx, x, &pads, mode, value)
+}
+
+/// Sequences of different lengths, padded to the longest one and stacked.
+fn pad_sequence(
+    cx: &Cx,
+    sequences: Vec<Value>,
+    batch_first: bool,
+    padding_value: TensorOrScalar,
+    padding_side: String,
+) -> Lowered {
+    let axis = usize::from(!batch_first);
+    let longest = sequences.iter().map(|&x| cx.dim(x, 0)).reduce(|a, b| Expr::max(&a, &b));
+    let longest = longest
+        .map(|length| cx.constraints().simplify(&length))
+        .ok_or_else(|| LowerError::unsupported("there must be a sequence"))?;
+    let mut padded = Vec::with_capacity(sequences.len());
+    for &x in &sequences {
+        let missing = &longest - &cx.dim(x, 0);
+        let mut size = cx.shape(x);
+        if size.is_empty() {
+            return Err(LowerError::unsupported("a sequence must have a dimension"));
+        }
+        size[0] = longest.clone();
+        let pads = match padding_side.as_str() {
+            "left" => [missing, Expr::ZERO],
+            _ => [Expr::ZERO, missing],
+        };
+        let value = cx.as_tensor(&padding_value, cx.dtype(x));
+        let pads = cx.sizes(&pads);
+        let long = cx.pad(x, pads, value, cx.ints(&[0]), attrs::Pad::default());
+        cx.set_type(long, Type::tensor(cx.dtype(x), size));
+        padded.push(cx.unsqueeze(long, &[axis]));
+    }
+    Ok(cx.concat(&padded, axis))
 }
 
 /// The modes by their numbers (at::padding_mode).
@@ -175,6 +210,11 @@ fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn sequences_are_padded_to_the_longest() {
+        check!("aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]", @"");
+    }
 
     #[test]
     fn negative_pads_crop_after_mirroring() {

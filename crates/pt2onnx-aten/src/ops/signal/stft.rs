@@ -33,6 +33,12 @@ impl Frames {
         if length > self.length || length < 1 {
             return Err(LowerError::unsupported("the window is longer than a frame"));
         }
+        let size = window.and_then(|w| cx.dim(w, 0).as_int());
+        if let Some(size) = size.filter(|&size| size != length) {
+            return Err(LowerError::unsupported(format!(
+                "the window has {size} elements, win_length is {length}"
+            )));
+        }
         let window = match window {
             Some(window) => cx.cast(window, dtype),
             None if length == self.length => cx.full(&[Expr::int(length)], 1, dtype),

@@ -27,6 +27,15 @@ impl Interp<'_> {
                 let same = self.same(a, b);
                 return Ok(Some(Value::bool(same == (name == "__is__"))));
             }
+            ("eq" | "ne", [Value::List(_) | Value::Tuple(_), Value::List(_) | Value::Tuple(_)])
+                if let Some(equal) = self.equal_numbers(args) =>
+            {
+                return Ok(Some(Value::Bool(match (name, equal.as_int()) {
+                    ("eq", _) => equal,
+                    (_, Some(known)) => Expr::bool(known == 0),
+                    _ => Expr::call(Func::Not, vec![equal]),
+                })));
+            }
             ("eq" | "ne", [a, b])
                 if !matches!((a, b), (Value::Tensor(_), _) | (_, Value::Tensor(_)))
                     && (a.number().is_none() || b.number().is_none()) =>
@@ -88,6 +97,26 @@ impl Interp<'_> {
             [a, b] => compare::binary(name, a, b),
             _ => Ok(None),
         }
+    }
+
+    /// Whether two lists or tuples of numbers are equal; `None` if they have other elements, or depend on data in another way.
+    fn equal_numbers(&self, lists: &[Value]) -> Option<Expr> {
+        let (a, b) = (self.sequence(lists.first()?)?, self.sequence(lists.get(1)?)?);
+        let mut all = Expr::bool(a.len() == b.len());
+        for (a, b) in a.iter().zip(&b) {
+            let (a, b) = (a.number()?, b.number()?);
+            let equal = match self.constraints().prove_eq(a, b) {
+                Some(known) => Expr::bool(known),
+                None => compare::compare(Func::Eq, a, b),
+            };
+            all = match (all.as_int(), equal.as_int()) {
+                (Some(0), _) | (_, Some(0)) => Expr::bool(false),
+                (Some(_), _) => equal,
+                (_, Some(_)) => all,
+                _ => Expr::call(Func::And, vec![all, equal]),
+            };
+        }
+        Some(all)
     }
 
     /// `int(x)`.

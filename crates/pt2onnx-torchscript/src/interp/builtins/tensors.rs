@@ -29,6 +29,11 @@ impl Interp<'_> {
     ) -> Step<Option<Value>> {
         match (name, args) {
             ("NumToTensor", [value]) => return self.number_tensor(value).map(Some),
+            ("tensor" | "as_tensor", [Value::List(list), rest @ ..])
+                if self.parts_of(*list).is_some_and(|parts| parts.element != Type::Tensor) =>
+            {
+                return self.tensor_of_parts(*list, rest.first(), kwargs).map(Some);
+            }
             ("tensor" | "as_tensor", [value, rest @ ..]) => {
                 return self.new_tensor(value, rest.first(), kwargs);
             }
@@ -98,7 +103,9 @@ impl Interp<'_> {
                 return Ok(Some(Value::bool(true)));
             }
             ("get_device", [_]) => return Ok(Some(Value::int(-1))),
-            ("requires_grad_", _) => return Ok(Some(tensor.clone())),
+            ("cpu" | "cuda" | "pin_memory" | "requires_grad_", _) => {
+                return Ok(Some(tensor.clone()));
+            }
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
             ("__not__", [_]) => {
@@ -172,6 +179,7 @@ impl Interp<'_> {
         let Value::Tensor(name) = value else {
             return Ok(value.clone());
         };
+        let name = &self.readable(name)?;
         let dtype = self.meta(name)?.dtype;
         let found = match self.elements_of(name).as_deref() {
             Some([only]) => only.clone(),
@@ -266,6 +274,13 @@ impl Interp<'_> {
             Value::Bool(_) => 11,
             _ => return expected("a number", value),
         };
+        // A truth value that was read from a tensor is that tensor.
+        if let Some(name) = value.number().and_then(|e| self.truths.get(e)) {
+            let meta = self.meta(name)?;
+            if dtype == 11 && meta.dtype == DType::Bool && meta.sizes.is_empty() {
+                return Ok(Value::Tensor(name.clone()));
+            }
+        }
         // A truth value is the number 0 or 1 to the operator.
         let number = match value {
             Value::Bool(e) => Value::Int(e.clone()),

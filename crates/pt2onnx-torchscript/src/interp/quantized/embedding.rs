@@ -22,14 +22,16 @@ impl Interp<'_> {
             return unsupported(format!("quantized::{name} of pruned weights"));
         }
         match name {
-            "embedding_byte" | "embedding_4bit" => self.rows(weight, &given.get("indices")),
+            "embedding_byte" | "embedding_4bit" => {
+                self.quantized_rows(weight, &given.get("indices"))
+            }
             "embedding_bag_byte" | "embedding_bag_4bit" => self.bags(weight, given),
             _ => unsupported(format!("quantized::{name}")),
         }
     }
 
     /// The rows at these positions: they are gathered first, then dequantised.
-    fn rows(&mut self, weight: &Quantized, indices: &Value) -> Step<Value> {
+    fn quantized_rows(&mut self, weight: &Quantized, indices: &Value) -> Step<Value> {
         let Scheme::Channels { scales, zero_points, axis: 0 } = &weight.scheme else {
             let all = self.dequantized(&Value::Quantized(Arc::new(weight.clone())))?;
             return self.aten("embedding", vec![all, indices.clone()]);

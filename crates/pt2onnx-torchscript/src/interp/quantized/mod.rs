@@ -163,7 +163,7 @@ impl Interp<'_> {
     /// The integers, one in each element.
     fn ints_of(&mut self, quantized: &Quantized) -> Step<Name> {
         if quantized.kind != Kind::Quint4x2 {
-            return Ok(quantized.ints.clone());
+            return Ok(self.current(&quantized.ints));
         }
         let sizes = self.meta(&quantized.ints)?.sizes.clone();
         let bytes = Value::Tensor(quantized.ints.clone());

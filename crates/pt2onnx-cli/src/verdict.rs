@@ -1,0 +1,120 @@
+//! What became of archives, each by itself and in a summary.
+
+use crate::error::{self, Code, CommandError};
+use pt2onnx::{Error, Failed, OnnxProgram, Report, printable::line};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+/// A report, and with it the error if there was one.
+pub type Outcome = Result<Box<Report>, (Error, Box<Report>)>;
+
+/// What became of one archive.
+pub struct Verdict {
+    pub path: PathBuf,
+    /// Its report, unless there was a panic.
+    pub report: Option<Box<Report>>,
+    pub error: Option<CommandError>,
+}
+
+impl Verdict {
+    /// Runs an export, and takes its result.
+    pub fn of(path: &Path, attempt: impl FnOnce() -> Result<OnnxProgram, Failed>) -> Self {
+        Self::after(path, || match attempt() {
+            Ok(program) => {
+                let mut report = Box::new(program.report().clone());
+                match program.check() {
+                    Ok(()) => Ok(report),
+                    Err(error) => {
+                        report.failed(&error);
+                        Err((error, report))
+                    }
+                }
+            }
+            Err(Failed { error, report, .. }) => Err((error, report)),
+        })
+    }
+
+    /// Runs what works on the archive, and takes its result.
+    pub fn after(path: &Path, work: impl FnOnce() -> Outcome) -> Self {
+        let path = path.to_owned();
+        // An archive that brings pt2onnx down must not hide what there is to say of the others.
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(report)) => Self { path, report: Some(report), error: None },
+            Ok(Err((error, report))) => {
+                Self { path, report: Some(report), error: Some(CommandError::from(error)) }
+            }
+            Err(_) => {
+                let error = CommandError::new(Code::Internal, "pt2onnx ended unexpectedly");
+                Self { path, report: None, error: Some(error.help(error::REPORT_IT)) }
+            }
+        }
+    }
+
+    pub fn json(&self) -> Value {
+        let report = self.report.as_ref();
+        let internal =
+            || json!({"kind": "internal", "message": self.error.as_ref().map(CommandError::what)});
+        json!({
+            "path": self.path.display().to_string(),
+            "converts": self.error.is_none(),
+            "exit_code": self.error.as_ref().map_or(0, |e| e.code as u8),
+            "error": report.map_or_else(
+                || Some(internal()),
+                |r| r.error.as_ref().map(|e| json!(e)),
+            ),
+            "failures": report.map(|r| &r.failures),
+            "warnings": report.map(|r| &r.warnings),
+        })
+    }
+
+    /// The error in full, after the name of the archive.
+    pub fn failure(&self) -> Option<String> {
+        let error = self.error.as_ref()?;
+        let path = self.path.display().to_string();
+        Some(format!("{}: {}\n{}", line(&path), error.what(), error.details()))
+    }
+}
+
+/// The exit code for all: that of the first archive that failed.
+pub fn code(verdicts: &[Verdict]) -> Option<Code> {
+    verdicts.iter().find_map(|v| Some(v.error.as_ref()?.code))
+}
+
+/// How many archives `can be converted` or `were converted`, and which ops prevent how many; nothing if there is one only.
+pub fn summary(verdicts: &[Verdict], converted: &str) -> String {
+    if verdicts.len() < 2 {
+        return String::new();
+    }
+    let good = verdicts.iter().filter(|v| v.error.is_none()).count();
+    let mut out = format!("{good} of {} archives {converted}\n", verdicts.len());
+    for (op, (archives, nodes)) in blockers(verdicts) {
+        let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+        let (archives, nodes) = (plural(archives, "archive"), plural(nodes, "node"));
+        // A String takes whatever is written to it.
+        let _ = writeln!(out, "  {}: {nodes} in {archives}", line(op));
+    }
+    out
+}
+
+/// The ops that prevent conversion, those of most archives first, with the numbers of archives and nodes.
+fn blockers(verdicts: &[Verdict]) -> Vec<(&str, (usize, usize))> {
+    let mut all: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for report in verdicts.iter().filter_map(|v| v.report.as_ref()) {
+        let mut own: BTreeMap<&str, usize> = BTreeMap::new();
+        for op in report.failures.iter().filter_map(|f| f.op.as_deref()) {
+            *own.entry(op).or_default() += 1;
+        }
+        for (op, nodes) in own {
+            let (archives, all_nodes) = all.entry(op).or_default();
+            (*archives, *all_nodes) = (*archives + 1, *all_nodes + nodes);
+        }
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by_key(|(_, (archives, nodes))| std::cmp::Reverse((*archives, *nodes)));
+    all
+}

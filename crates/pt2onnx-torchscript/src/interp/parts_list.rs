@@ -1,0 +1,505 @@
+//! Lists whose length depends on data: they are the parts of one tensor, and their elements are read by slices of it.
+
+use super::{Interp, Step, call::Kwargs, emit::dtype_number, expected, unsupported};
+use crate::{
+    error::Problem,
+    schema::Type,
+    value::{Item, Parts, Ref, Value},
+};
+use pt2onnx_fx::{ArgKind, Argument, Name, NamedArg, OpName, TensorMeta};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// What is known of the elements of a list.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) element: Type,
+    pub(super) dtype: DType,
+    pub(super) sizes: Vec<Expr>,
+}
+
+impl Interp<'_> {
+    /// What the elements of a list are like, by its last one; `None` if it has none, or other elements.
+    pub(super) fn sample(&self, list: Ref) -> Option<Sample> {
+        if let Some(Parts { tensor, element, .. }) = self.parts_of(list) {
+            let meta = self.meta(&tensor).ok()?;
+            let sizes = meta.sizes.get(1..)?.to_vec();
+            return Some(Sample { element, dtype: meta.dtype, sizes });
+        }
+        self.sample_of(self.items(list).last()?)
+    }
+
+    /// What an element is like.
+    pub(super) fn sample_of(&self, item: &Value) -> Option<Sample> {
+        let (dtype, sizes) = match item {
+            Value::Tensor(name) => {
+                let meta = self.meta(name).ok()?;
+                (meta.dtype, meta.sizes.clone())
+            }
+            Value::Int(_) => (DType::I64, Vec::new()),
+            Value::Float(_) => (DType::F64, Vec::new()),
+            _ => (DType::Bool, Vec::new()),
+        };
+        Some(Sample { element: element_type(item)?, dtype, sizes })
+    }
+
+    /// What such a list is made of; `None` for other lists.
+    pub(super) fn parts_of(&self, list: Ref) -> Option<Parts> {
+        match self.heap.get(list.0) {
+            Some(Item::Parts(parts)) => Some(parts.clone()),
+            _ => None,
+        }
+    }
+
+    /// A list of the parts of a tensor along a dimension.
+    pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
+        let parts = Parts { tensor: tensor.clone(), dim, size, element: Type::Tensor };
+        Ok(Value::List(self.alloc(Item::Parts(parts))?))
+    }
+
+    /// A call of an operator with positional arguments, whose result is a tensor.
+    fn of_tensors(&mut self, op: &str, args: Vec<Value>) -> Step<Name> {
+        match self.operator("aten", op, args, Kwargs::new())? {
+            Value::Tensor(name) => Ok(name),
+            other => expected("a tensor", &other),
+        }
+    }
+
+    /// Element `index`; as in Python, a negative one counts from the end.
+    pub(super) fn part(&mut self, parts: &Parts, index: &Value) -> Step<Value> {
+        let Value::Int(at) = index else {
+            return expected("an integer", index);
+        };
+        let tensor = Value::Tensor(parts.tensor.clone());
+        let dim = Value::int(parts.dim);
+        let part = match &parts.size {
+            None => self.of_tensors("select", vec![tensor, dim, index.clone()])?,
+            Some(size) => {
+                let at = match at.as_int() {
+                    Some(known) if known < 0 => self.length(parts)? + known,
+                    _ => at.clone(),
+                };
+                let total = self.extent(parts)?;
+                let (start, end) = (&at * size, (&at + 1) * size);
+                let end = Expr::min(&end, &total);
+                let bounds = [Value::Int(start), Value::Int(end), Value::int(1)];
+                self.of_tensors("slice", [vec![tensor, dim], bounds.to_vec()].concat())?
+            }
+        };
+        self.element_in(parts, part)
+    }
+
+    /// A part as an element of the list.
+    fn element_in(&mut self, parts: &Parts, part: Name) -> Step<Value> {
+        match &parts.element {
+            Type::Tensor => Ok(Value::Tensor(part)),
+            number => {
+                let number = number.clone();
+                self.scalar_of(&Value::Tensor(part), &number)
+            }
+        }
+    }
+
+    /// Element `index`, which depends on data, of a list of known values.
+    pub(super) fn any_of(&mut self, items: Vec<Value>, index: &Value) -> Step<Value> {
+        let Some(first) = items.first() else {
+            return Err(Problem::Raises("IndexError".to_owned()));
+        };
+        let element = element_type(first);
+        let Some(element) = element else {
+            return unsupported(format!(
+                "an index that depends on data, of a list of {}",
+                first.kind()
+            ));
+        };
+        let tensor = self.stacked(items, &element)?;
+        self.part(&Parts { tensor, dim: 0, size: None, element }, index)
+    }
+
+    /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
+    fn stacked(&mut self, items: Vec<Value>, element: &Type) -> Step<Name> {
+        let mut tensors = Vec::with_capacity(items.len());
+        for item in &items {
+            tensors.push(self.as_part(item, element)?);
+        }
+        for pair in tensors.windows(2) {
+            if let [a, b] = pair {
+                let (a, b) = (self.meta(a)?.clone(), self.meta(b)?.clone());
+                self.same_type(&a, (b.dtype, &b.sizes))?;
+            }
+        }
+        let tensors = tensors.into_iter().map(Value::Tensor).collect();
+        let list = self.list(tensors, Some(Type::Tensor))?;
+        self.of_tensors("stack", vec![list])
+    }
+
+    /// An element as a tensor.
+    fn as_part(&mut self, item: &Value, element: &Type) -> Step<Name> {
+        let found = match (item, element) {
+            (Value::Tensor(_), Type::Tensor) => item.clone(),
+            (Value::Int(_), Type::Int)
+            | (Value::Float(_), Type::Float)
+            | (Value::Bool(_), Type::Bool) => {
+                self.operator("prim", "NumToTensor", vec![item.clone()], Kwargs::new())?
+            }
+            _ => {
+                return unsupported(
+                    "a list of values of several types, whose length or index depends on data",
+                );
+            }
+        };
+        match found {
+            Value::Tensor(name) => Ok(name),
+            other => expected("a tensor", &other),
+        }
+    }
+
+    /// An error unless a tensor has this type and these sizes.
+    fn same_type(&self, meta: &TensorMeta, (dtype, sizes): (DType, &[Expr])) -> Step<()> {
+        let equal = meta.dtype == dtype
+            && meta.sizes.len() == sizes.len()
+            && meta
+                .sizes
+                .iter()
+                .zip(sizes)
+                .all(|(a, b)| a == b || self.constraints().prove_eq(a, b) == Some(true));
+        match equal {
+            true => Ok(()),
+            false => unsupported(
+                "a list of tensors of several types or sizes, whose length or index depends on data,",
+            ),
+        }
+    }
+
+    /// The size of the dimension that is divided.
+    fn extent(&self, parts: &Parts) -> Step<Expr> {
+        let sizes = &self.meta(&parts.tensor)?.sizes;
+        let rank = i64::try_from(sizes.len()).unwrap_or(0);
+        let dim = if parts.dim < 0 { parts.dim + rank } else { parts.dim };
+        let size = usize::try_from(dim).ok().and_then(|dim| sizes.get(dim));
+        size.cloned().ok_or_else(|| Problem::Raises("IndexError: no such dimension".to_owned()))
+    }
+
+    /// How many elements there are.
+    fn length(&self, parts: &Parts) -> Step<Expr> {
+        let total = self.extent(parts)?;
+        Ok(match &parts.size {
+            None => total,
+            Some(size) => self.constraints().simplify(&total.ceil_div(size)),
+        })
+    }
+
+    /// The tensor of a list whose elements are single slices along dimension 0, as those that change are.
+    fn rows(&self, parts: &Parts) -> Step<Value> {
+        match (&parts.size, parts.dim) {
+            (None, 0) => Ok(Value::Tensor(parts.tensor.clone())),
+            _ => unsupported(
+                "a change of a list that a split gives, and whose length depends on data,",
+            ),
+        }
+    }
+
+    /// Elements `start` to `end` of the list, as rows.
+    fn rows_between(&mut self, parts: &Parts, start: Value, end: Value) -> Step<Value> {
+        let rows = self.rows(parts)?;
+        let args = vec![rows, Value::int(0), start, end, Value::int(1)];
+        self.of_tensors("slice", args).map(Value::Tensor)
+    }
+
+    pub(super) fn slice_parts(
+        &mut self,
+        parts: &Parts,
+        start: &Value,
+        end: &Value,
+        step: &Value,
+    ) -> Step<Value> {
+        if step.as_int() != Some(1) {
+            return unsupported("a slice with steps of a list whose length depends on data");
+        }
+        let Value::Tensor(tensor) = self.rows_between(parts, start.clone(), end.clone())? else {
+            return expected("a tensor", &Value::None);
+        };
+        Ok(Value::List(self.alloc(Item::Parts(Parts { tensor, ..parts.clone() }))?))
+    }
+
+    /// Puts rows in place of the elements from `start` to `end`.
+    fn splice(
+        &mut self,
+        list: Ref,
+        parts: &Parts,
+        [start, end]: [Value; 2],
+        rows: Option<Value>,
+    ) -> Step<()> {
+        let before = self.rows_between(parts, Value::int(0), start)?;
+        let behind = self.rows_between(parts, end, Value::None)?;
+        let pieces = [Some(before), rows, Some(behind)].into_iter().flatten().collect();
+        self.join(list, parts, pieces)
+    }
+
+    /// Gives the list these rows.
+    fn join(&mut self, list: Ref, parts: &Parts, pieces: Vec<Value>) -> Step<()> {
+        let pieces = self.list(pieces, Some(Type::Tensor))?;
+        let tensor = self.of_tensors("cat", vec![pieces])?;
+        self.put(list, Parts { tensor, ..parts.clone() });
+        Ok(())
+    }
+
+    fn put(&mut self, list: Ref, parts: Parts) {
+        if let Some(slot) = self.heap.get_mut(list.0) {
+            *slot = Item::Parts(parts);
+        }
+    }
+
+    /// A value as a row that fits the others.
+    fn row(&mut self, parts: &Parts, item: &Value) -> Step<Value> {
+        let part = self.as_part(item, &parts.element)?;
+        let (rows, meta) = (self.meta(&parts.tensor)?.clone(), self.meta(&part)?.clone());
+        self.same_type(&meta, (rows.dtype, rows.sizes.get(1..).unwrap_or_default()))?;
+        self.of_tensors("unsqueeze", vec![Value::Tensor(part), Value::int(0)]).map(Value::Tensor)
+    }
+
+    pub(super) fn set_part(
+        &mut self,
+        list: Ref,
+        parts: &Parts,
+        index: &Value,
+        item: &Value,
+    ) -> Step<()> {
+        let at = self.place(parts, index)?;
+        let row = self.row(parts, item)?;
+        self.splice(list, parts, [Value::Int(at.clone()), Value::Int(at + 1)], Some(row))
+    }
+
+    /// A place counted from the front.
+    fn place(&self, parts: &Parts, index: &Value) -> Step<Expr> {
+        match (index, index.as_int()) {
+            (_, Some(known)) if known < 0 => Ok(self.length(parts)? + known),
+            (Value::Int(at), _) => Ok(at.clone()),
+            _ => expected("an integer", index),
+        }
+    }
+
+    /// The result of an operator on such a list.
+    pub(super) fn on_parts(
+        &mut self,
+        name: &str,
+        list: Ref,
+        parts: &Parts,
+        args: &[Value],
+    ) -> Step<Value> {
+        let this = args.first().cloned().unwrap_or(Value::None);
+        Ok(match (name, args) {
+            ("len", [_]) => Value::Int(self.length(parts)?),
+            ("__getitem__", [_, index]) => self.part(parts, index)?,
+            ("list" | "copy", [_]) => Value::List(self.alloc(Item::Parts(parts.clone()))?),
+            ("append", [_, item]) => {
+                let pieces = vec![self.rows(parts)?, self.row(parts, item)?];
+                self.join(list, parts, pieces)?;
+                this
+            }
+            ("add", [_, other]) => {
+                let sum = self.alloc(Item::Parts(parts.clone()))?;
+                self.extend(sum, parts, other)?;
+                Value::List(sum)
+            }
+            ("extend" | "add_", [_, other]) => {
+                self.extend(list, parts, other)?;
+                this
+            }
+            ("insert", [_, index, item]) => {
+                let row = self.row(parts, item)?;
+                let at = Value::Int(self.place(parts, index)?);
+                self.splice(list, parts, [at.clone(), at], Some(row))?;
+                Value::None
+            }
+            ("pop" | "Delete", [_, rest @ ..]) => {
+                let at = self.place(parts, rest.first().unwrap_or(&Value::int(-1)))?;
+                let item = self.part(parts, &Value::Int(at.clone()))?;
+                self.splice(list, parts, [Value::Int(at.clone()), Value::Int(at + 1)], None)?;
+                item
+            }
+            ("_set_item", [_, index, item]) => {
+                self.set_part(list, parts, index, item)?;
+                this
+            }
+            ("reverse", [_]) => {
+                let (rows, dims) = (self.rows(parts)?, self.int_list([Expr::ZERO])?);
+                let tensor = self.of_tensors("flip", vec![rows, dims])?;
+                self.put(list, Parts { tensor, ..parts.clone() });
+                Value::None
+            }
+            ("slice", [_, rest @ ..]) => {
+                let arg = |at: usize, default| rest.get(at).cloned().unwrap_or(default);
+                let (start, end) = (arg(0, Value::None), arg(1, Value::None));
+                self.slice_parts(parts, &start, &end, &arg(2, Value::int(1)))?
+            }
+            ("stack" | "cat" | "concat", [_, rest @ ..]) if parts.element == Type::Tensor => {
+                let dim = rest.first().map_or(Some(0), Value::as_int);
+                let Some(dim) = dim else {
+                    return expected("a known integer", args.last().unwrap_or(&Value::None));
+                };
+                self.joined(parts, name == "stack", dim)?
+            }
+            _ => {
+                return unsupported(format!("{name} of a list whose length depends on data"));
+            }
+        })
+    }
+
+    /// The sum of a list of known length and one of unknown length, or the former extended by the latter.
+    pub(super) fn add_parts(&mut self, name: &str, list: Ref, other: Ref) -> Step<Value> {
+        let sum = match name {
+            "add" => {
+                let (items, element) =
+                    (self.items(list).to_vec(), self.element(&Value::List(list)));
+                self.alloc(Item::List { items, element })?
+            }
+            _ => list,
+        };
+        let sample = self.sample(other);
+        self.loosen(sum, sample)?;
+        if let Some(parts) = self.parts_of(sum) {
+            self.extend(sum, &parts, &Value::List(other))?;
+        }
+        Ok(Value::List(sum))
+    }
+
+    fn extend(&mut self, list: Ref, parts: &Parts, other: &Value) -> Step<()> {
+        let mut pieces = vec![self.rows(parts)?];
+        match other {
+            Value::List(other)
+                if self.parts_of(*other).is_some_and(|o| o.element == parts.element) =>
+            {
+                if let Some(other) = self.parts_of(*other) {
+                    let (a, b) = (self.meta(&parts.tensor)?, self.meta(&other.tensor)?.clone());
+                    let sizes = b.sizes.get(1..).unwrap_or_default();
+                    let rows = TensorMeta {
+                        sizes: a.sizes.get(1..).unwrap_or_default().to_vec(),
+                        ..a.clone()
+                    };
+                    self.same_type(&rows, (b.dtype, sizes))?;
+                    pieces.push(self.rows(&other)?);
+                }
+            }
+            _ => {
+                let Some(items) = self.sequence(other) else {
+                    return expected("a list", other);
+                };
+                for item in &items {
+                    pieces.push(self.row(parts, item)?);
+                }
+            }
+        }
+        self.join(list, parts, pieces)
+    }
+
+    /// All elements in one tensor: stacked along a new dimension, or behind each other along one that they have.
+    fn joined(&mut self, parts: &Parts, stacks: bool, dim: i64) -> Step<Value> {
+        let tensor = Value::Tensor(parts.tensor.clone());
+        let rank = i64::try_from(self.meta(&parts.tensor)?.sizes.len()).unwrap_or(0);
+        if parts.size.is_some() {
+            let front = |dim: i64| if dim < 0 { dim + rank } else { dim };
+            return match !stacks && front(dim) == front(parts.dim) {
+                true => Ok(tensor),
+                false => unsupported("joining pieces whose number depends on data"),
+            };
+        }
+        let from = if parts.dim < 0 { parts.dim + rank } else { parts.dim };
+        // The elements have one dimension less.
+        let to = match (stacks, dim < 0) {
+            (true, true) => dim + rank,
+            (false, true) => dim + rank - 1,
+            (_, false) => dim,
+        };
+        let moved = match from == to {
+            true => tensor,
+            false => {
+                let args = vec![tensor, Value::int(from), Value::int(to)];
+                self.of_tensors("movedim", args).map(Value::Tensor)?
+            }
+        };
+        if stacks {
+            return Ok(moved);
+        }
+        let args = vec![moved, Value::int(to), Value::int(to + 1)];
+        self.of_tensors("flatten", args).map(Value::Tensor)
+    }
+
+    /// `torch.tensor` of a list of numbers.
+    pub(super) fn tensor_of_parts(
+        &mut self,
+        list: Ref,
+        dtype: Option<&Value>,
+        kwargs: &Kwargs,
+    ) -> Step<Value> {
+        let Some(parts) = self.parts_of(list) else {
+            return expected("a list", &Value::None);
+        };
+        let rows = self.rows(&parts)?;
+        let dtype = kwargs.iter().find(|(n, _)| n == "dtype").map(|(_, v)| v).or(dtype);
+        let natural = match parts.element {
+            Type::Float => DType::F32,
+            Type::Bool => DType::Bool,
+            _ => DType::I64,
+        };
+        let dtype = match dtype {
+            None | Some(Value::None) => dtype_number(natural).map_or(Value::None, Value::int),
+            Some(given) => given.clone(),
+        };
+        self.operator("aten", "to", vec![rows, dtype], Kwargs::new())
+    }
+
+    /// Makes a list one of unknown length. `sample` tells of its elements if it is empty.
+    pub(super) fn loosen(&mut self, list: Ref, sample: Option<Sample>) -> Step<Name> {
+        let items = self.items(list).to_vec();
+        let Some(Sample { element, dtype, sizes }) = self.sample(list).or(sample) else {
+            return Err(Problem::Loop("it changes a list whose elements are not known".to_owned()));
+        };
+        let tensor = match items.is_empty() {
+            false => self.stacked(items, &element)?,
+            true => {
+                let sizes = self.int_list([Expr::ZERO].into_iter().chain(sizes))?;
+                let dtype = dtype_number(dtype).map_or(Value::None, Value::int);
+                match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
+                    Value::Tensor(name) => name,
+                    other => return expected("a tensor", &other),
+                }
+            }
+        };
+        self.put(list, Parts { tensor: tensor.clone(), dim: 0, size: None, element });
+        Ok(tensor)
+    }
+
+    /// The list as a result of the program: a node that makes it one value.
+    pub(super) fn list_output(&mut self, list: Ref) -> Step<Argument> {
+        let Some(parts) = self.parts_of(list) else {
+            return expected("a list", &Value::None);
+        };
+        let given =
+            |name: &str, value| NamedArg { name: name.into(), kind: ArgKind::Positional, value };
+        let mut args = vec![
+            given("self", Argument::Tensor(self.current(&parts.tensor))),
+            given("dim", Argument::Int(parts.dim)),
+        ];
+        if let Some(size) = &parts.size {
+            let size = self.argument(&Value::Int(size.clone()), &Type::Int)?;
+            args.push(given("size", size));
+        }
+        let mut node = self.node(OpName::new("pt2onnx", "list_of_parts", "default"), args)?;
+        let output = Argument::Tensor(node.name.clone());
+        node.outputs.push(output.clone());
+        self.push(node)?;
+        Ok(output)
+    }
+}
+
+/// The type of the elements of a list that has this one, if such lists can have unknown lengths.
+fn element_type(value: &Value) -> Option<Type> {
+    match value {
+        Value::Tensor(_) => Some(Type::Tensor),
+        Value::Int(_) => Some(Type::Int),
+        Value::Float(_) => Some(Type::Float),
+        Value::Bool(_) => Some(Type::Bool),
+        _ => None,
+    }
+}

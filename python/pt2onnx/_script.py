@@ -1,0 +1,199 @@
+"""Modules and functions in TorchScript: the archive, and what is told of its inputs, as Rust takes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _errors
+
+if TYPE_CHECKING:
+    import torch
+
+#: Element types of numbers that stay free.
+_FREE = {bool: "bool[]", int: "int64[]", float: "float64[]"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """A value within the arguments: its path (``x``, ``images.0``), and its dynamic axes as they were given."""
+
+    path: str
+    value: Any
+    axes: Any = None
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor."""
+        import torch
+
+        return isinstance(self.value, torch.Tensor)
+
+
+class Script:
+    """An archive of TorchScript and the arguments that it is converted for.
+
+    ``free`` says whether numbers are inputs of the model, as in torch.onnx's exporter of TorchScript, or have the values of the arguments.
+    """
+
+    def __init__(self, archive: bytes, parameters: Sequence[str], leaves: Sequence[Leaf], free: bool = True) -> None:
+        self.archive = archive
+        self.parameters = list(parameters)
+        self.leaves = list(leaves)
+        self.free = free
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether there are numbers that may be free."""
+        return any(type(leaf.value) in _FREE for leaf in self.leaves)
+
+    @property
+    def input_leaves(self) -> list[Leaf]:
+        """The arguments that are inputs of the model, in order."""
+        return [leaf for leaf in self.leaves if self._is_input(leaf)]
+
+    def _is_input(self, leaf: Leaf) -> bool:
+        return leaf.is_tensor or (self.free and type(leaf.value) in _FREE)
+
+    def told(self) -> tuple[dict[str, str], dict[str, str]]:
+        """What the option ``input`` says of each argument, and the names that were given to sizes which are called otherwise there."""
+        sizes = _Sizes()
+        told = {leaf.path: self._text(leaf, sizes) for leaf in self.leaves}
+        return told, sizes.renamed
+
+    def _text(self, leaf: Leaf, sizes: _Sizes) -> str:
+        value = leaf.value
+        if leaf.is_tensor:
+            dtype = str(value.dtype).removeprefix("torch.")
+            return f"{dtype}[{','.join(sizes.of(leaf))}]"
+        if self.free and type(value) in _FREE:
+            return _FREE[type(value)]
+        if value is None:
+            return "none"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str):
+            return f'"{value}"'
+        return "[]" if isinstance(value, (list, tuple, dict)) else repr(value)
+
+    def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Other arguments as inputs of the model, in order."""
+        leaves = flatten(bound(self.parameters, args, kwargs), None)
+        kept = {leaf.path for leaf in self.input_leaves}
+        return [leaf.value for leaf in leaves if leaf.path in kept]
+
+
+class _Sizes:
+    """Names of dynamic sizes. The program tells which sizes are equal; dimensions of one name that have different sizes are not."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        self.renamed: dict[str, str] = {}
+
+    def of(self, leaf: Leaf) -> list[str]:
+        """The sizes of a tensor: numbers, or names."""
+        given = dict(enumerate(leaf.axes)) if isinstance(leaf.axes, (list, tuple)) else dict(leaf.axes or {})
+        rank = len(leaf.value.shape)
+        given = {axis % rank if rank else axis: size for axis, size in given.items()}
+        return [self._one(leaf, axis, size, given.get(axis)) for axis, size in enumerate(leaf.value.shape)]
+
+    def _one(self, leaf: Leaf, axis: int, size: int, given: Any) -> str:
+        hint = str(getattr(given, "name", given)) if type(given).__name__ == "_DimHint" else ""
+        if given is None or isinstance(given, int) or "STATIC" in hint.upper():
+            return str(size)
+        if size == 0:
+            _errors.warn(f"dimension {axis} of `{leaf.path}` stays 0: give an example in which it is larger.")
+            return "0"
+        name = given if isinstance(given, str) else "" if hint else given.__name__
+        name = name or f"{leaf.path}_dim_{axis}"
+        symbol = re.sub(r"\W", "_", name)
+        symbol = f"d{symbol}" if not symbol or symbol[0].isdigit() else symbol
+        first = symbol
+        while self._sizes.setdefault(symbol, size) != size:
+            symbol += "_"
+        if first != name and symbol == first:
+            self.renamed[symbol] = name
+        return symbol
+
+
+def is_one(model: Any) -> bool:
+    """Whether this is a module or a function in TorchScript."""
+    import torch
+
+    return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
+
+
+def of(model: torch.jit.ScriptModule | torch.jit.ScriptFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Script:  # fmt: skip
+    """A module or function in TorchScript. ``shapes`` are its dynamic shapes, nested as the arguments."""
+    import torch
+
+    file = io.BytesIO()
+    torch.jit.save(model, file)  # type: ignore[no-untyped-call]
+    schema = getattr(model, "forward", model).schema
+    parameters = [argument.name for argument in schema.arguments]
+    if isinstance(model, torch.jit.ScriptModule):
+        parameters = parameters[1:]
+    return Script(file.getvalue(), parameters, flatten(bound(parameters, args, kwargs), shapes))
+
+
+def bound(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments by name of parameter. Raises TypeError if they do not fit."""
+    if len(args) > len(parameters):
+        raise TypeError(f"there are {len(args)} arguments, but the module takes {len(parameters)}")
+    unknown = [name for name in kwargs if name not in parameters]
+    if unknown:
+        raise TypeError(f"the module has no parameter {unknown[0]!r}; it has {', '.join(parameters)}")
+    return {**dict(zip(parameters, args)), **kwargs}
+
+
+def flatten(arguments: Mapping[str, Any], shapes: Any) -> list[Leaf]:
+    """The values within the arguments, with the axes that the shapes have for them: by name of parameter, or in order."""
+    if isinstance(shapes, (list, tuple)):
+        shapes = dict(zip(arguments, shapes))
+    shapes = shapes or {}
+    found = []
+    for name, value in arguments.items():
+        found += list(_leaves(name, value, shapes.get(name)))
+    return found
+
+
+def _leaves(path: str, value: Any, axes: Any) -> Iterator[Leaf]:
+    parts: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        parts = list(value.items())
+    elif isinstance(value, (list, tuple)):
+        parts = list(enumerate(value))
+    if not parts:
+        yield Leaf(path, value, axes)
+    for at, (key, part) in enumerate(parts):
+        inner = None
+        if isinstance(axes, Mapping):
+            inner = axes.get(key)
+        elif isinstance(axes, (list, tuple)) and at < len(axes):
+            inner = axes[at]
+        yield from _leaves(f"{path}.{key}", part, inner)
+
+
+def with_axes(script: Script, dynamic_axes: Mapping[str, Any], input_names: Sequence[str] | None, output_names: Any) -> Script:
+    """The script with ``dynamic_axes`` of torch.onnx.export: axes by name of input, which is one of ``input_names`` or its path."""
+    from . import _shapes
+
+    names: dict[str, str] = {}
+    for at, leaf in enumerate(script.input_leaves):
+        given = input_names[at] if input_names and at < len(input_names) else None
+        for name in (given, leaf.path, leaf.path.replace(".", "_")):
+            if name is not None:
+                names.setdefault(name, leaf.path)
+    outputs = set(output_names or ()) if not isinstance(output_names, str) else set()
+    axes: dict[str, Any] = {}
+    for name, given in dynamic_axes.items():
+        found = _shapes.axes_of(name, given)
+        if name in names:
+            axes[names[name]] = found
+        elif name not in outputs:
+            _errors.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning)
+    leaves = [dataclasses.replace(leaf, axes=axes.get(leaf.path)) for leaf in script.leaves]
+    return Script(script.archive, script.parameters, leaves, script.free)

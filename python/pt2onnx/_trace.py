@@ -1,0 +1,158 @@
+"""Modules that torch.export does not capture: by torch.jit.trace and torch.jit.script, which torch.onnx.export used before."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from . import _capture, _script, _verify
+
+
+class TraceWarning(Exception):
+    """A trace that holds for its arguments only. Its text says why."""
+
+
+def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> tuple[_script.Script, list[str]]:
+    """The trace of a module or function, and what the tracer says of values of tensors that Python code read.
+
+    Tensors are its inputs, all other arguments keep their values. Raises what PyTorch raises.
+    """
+    import torch
+
+    module = model if isinstance(model, torch.nn.Module) else _Function(model)
+    forward = module.forward
+    names = _names(forward, len(args))
+    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
+    paths = [leaf.path for leaf in leaves]
+    if not paths:
+        raise TypeError("a trace needs a tensor among the arguments")
+
+    def flat(*tensors: torch.Tensor) -> Any:
+        values = dict(zip(paths, tensors))
+        inner_args = tuple(_rebuilt(name, arg, values) for name, arg in zip(names, args))
+        inner_kwargs = {name: _rebuilt(name, arg, values) for name, arg in kwargs.items()}
+        results = tuple(_tensors(forward(*inner_args, **inner_kwargs)))
+        return results if len(results) != 1 else results[0]
+
+    parameters = [path.replace(".", "_") for path in paths]
+    _sign(flat, parameters)
+    module.__dict__["forward"], old = flat, module.__dict__.get("forward")
+    try:
+        kept = _verify.keeping_buffers(module)
+        with _capture.exporting(), warnings.catch_warnings(record=True) as said, torch.no_grad(), kept:
+            warnings.simplefilter("always")
+            made: Any = torch.jit.trace(module, tuple(leaf.value for leaf in leaves), check_trace=False, strict=False)  # type: ignore[no-untyped-call]
+    finally:
+        del module.__dict__["forward"]
+        if old is not None:
+            module.__dict__["forward"] = old
+    script = _script.of(made, (), {}, None)
+    own = [_script.Leaf(name, leaf.value, leaf.axes) for name, leaf in zip(parameters, leaves)]
+    notes = [_note(w) for w in said if issubclass(w.category, torch.jit.TracerWarning)]
+    return Traced(script.archive, names, own, paths), list(dict.fromkeys(notes))
+
+
+class Traced(_script.Script):
+    """A trace, whose inputs are the tensors of nested arguments."""
+
+    def __init__(self, archive: bytes, parameters: list[str], leaves: list[_script.Leaf], paths: list[str]) -> None:
+        super().__init__(archive, parameters, leaves)
+        self._paths = paths
+
+    def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Other arguments as inputs of the model, in order."""
+        values = {leaf.path: leaf.value for leaf in _script.flatten({**dict(zip(self.parameters, args)), **kwargs}, None)}
+        return [values[path] for path in self._paths if path in values]
+
+
+def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> _script.Script:
+    """The module or function in TorchScript. Raises what PyTorch raises, also when it runs."""
+    import torch
+
+    # What fails in Python is no model, even if it can be translated.
+    with torch.no_grad(), _verify.keeping_buffers(model):
+        model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+    with warnings.catch_warnings():
+        # That TorchScript is deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _script.of(torch.jit.script(model), args, kwargs, shapes)
+
+
+def _function_class() -> type:
+    import torch
+
+    class Function(torch.nn.Module):
+        """A function as a module."""
+
+        def __init__(self, function: Callable[..., Any]) -> None:
+            super().__init__()
+            self.forward = function
+
+    return Function
+
+
+def _Function(function: Callable[..., Any]) -> Any:  # noqa: N802
+    return _function_class()(function)
+
+
+def _names(forward: Callable[..., Any], count: int) -> list[str]:
+    """The names of the parameters that may be given by position; those of ``*args`` are numbered."""
+    names = []
+    for parameter in inspect.signature(forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{i}" for i in range(count - len(names))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    if count > len(names):
+        raise TypeError(f"there are {count} arguments, but the module takes {len(names)}")
+    return names
+
+
+def _sign(function: Any, names: list[str]) -> None:
+    """Gives a function of ``*args`` parameters with names, which the trace takes over."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+
+def _rebuilt(path: str, value: Any, tensors: Mapping[str, Any]) -> Any:
+    """An argument with other tensors."""
+    if path in tensors:
+        return tensors[path]
+    if isinstance(value, dict):
+        items = {key: _rebuilt(f"{path}.{key}", part, tensors) for key, part in value.items()}
+        return items if type(value) is dict else type(value)(items)
+    if isinstance(value, (list, tuple)):
+        parts = [_rebuilt(f"{path}.{at}", part, tensors) for at, part in enumerate(value)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+def _tensors(result: Any) -> Iterator[Any]:
+    """The tensors and numbers within a result, in order."""
+    import torch
+
+    if isinstance(result, torch.Tensor):
+        yield result
+    elif isinstance(result, (bool, int, float)):
+        yield torch.tensor(result)
+    elif isinstance(result, Mapping):
+        for value in result.values():
+            yield from _tensors(value)
+    elif isinstance(result, (list, tuple)):
+        for value in result:
+            yield from _tensors(value)
+    elif dataclasses.is_dataclass(result):
+        for field in dataclasses.fields(result):
+            yield from _tensors(getattr(result, field.name))
+    elif result is not None:
+        raise TypeError(f"a result of type {type(result).__name__} holds no tensors that are known")
+
+
+def _note(warning: warnings.WarningMessage) -> str:
+    """A warning of the tracer with its place, without its advice."""
+    text = str(warning.message).split(". ")[0].strip()
+    return f"{text} ({warning.filename}:{warning.lineno})"

@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+"""TorchScript programs, traced and scripted, saved as cases: model.pt, io.safetensors, and case.json with the options that tell the inputs.
+
+    venv/bin/python testdata/generate/torchscript.py FOLDER [NAME...]
+"""
+from __future__ import annotations
+
+import copy
+import enum
+import json
+import pathlib
+import sys
+import warnings
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from make import leaves
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+warnings.filterwarnings("ignore")
+
+# Name: (how, module, options, inputs, other inputs or None).
+CASES = {}
+
+
+def script(name, module, inputs, *samples, method="forward"):
+    CASES[name] = ("script", module, {"input": inputs, "method": method}, *samples)
+
+
+def trace(name, module, inputs, *samples):
+    CASES[name] = ("trace", module, {"input": inputs}, *samples)
+
+
+class Packed(nn.Module):
+    """A recurrent network over sequences of different lengths."""
+
+    def __init__(self, network, batch_first=False, sort=True):
+        super().__init__()
+        self.network, self.batch_first, self.sort = network, batch_first, sort
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        packed = pack_padded_sequence(x, lengths, self.batch_first, self.sort)
+        result, state = self.network(packed)
+        return pad_packed_sequence(result, self.batch_first), state
+
+
+def lengths(*numbers):
+    return torch.tensor(numbers)
+
+
+FIVE = (torch.randn(5, 3, 4), lengths(5, 3, 1)), (torch.randn(7, 2, 4), lengths(6, 6))
+DYNAMIC = {"x": "float32[time,batch,4]", "lengths": "int64[batch]"}
+trace("packed_lstm", Packed(nn.LSTM(4, 3)), DYNAMIC, *FIVE)
+trace("packed_lstm_layers", Packed(nn.LSTM(4, 3, 2, dropout=0.1, bidirectional=True)), DYNAMIC, *FIVE)
+trace("packed_lstm_projected", Packed(nn.LSTM(4, 3, proj_size=2, bidirectional=True)), DYNAMIC, *FIVE)
+trace("packed_gru_batch_first", Packed(nn.GRU(4, 3, 2, batch_first=True), True),
+      {"x": "float32[batch,time,4]", "lengths": "int64[batch]"},
+      (torch.randn(3, 5, 4), lengths(5, 3, 1)), (torch.randn(2, 7, 4), lengths(6, 6)))
+trace("packed_rnn_relu_unsorted", Packed(nn.RNN(4, 3, nonlinearity="relu"), sort=False), DYNAMIC,
+      (torch.randn(5, 3, 4), lengths(2, 5, 1)), (torch.randn(7, 2, 4), lengths(1, 6)))
+
+
+class Between(nn.Module):
+    """What changes packed steps between two networks."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.LSTM(4, 4), nn.RNN(4, 2)
+
+    def forward(self, x, lengths):
+        packed, _ = self.first(pack_padded_sequence(x, lengths))
+        packed = nn.utils.rnn.PackedSequence(packed.data.relu() * 2, packed.batch_sizes)
+        packed, last = self.second(packed)
+        return pad_packed_sequence(packed, padding_value=-1.0, total_length=8)[0], last
+
+
+trace("packed_steps_are_changed", Between(), DYNAMIC, *FIVE)
+
+
+class Bounds(nn.Module):
+    def forward(self, start: Tensor, end: Tensor, steps: Tensor):
+        n = int(steps.item())
+        return (torch.arange(float(end.item())), torch.arange(start.item(), end.item(), 0.75, dtype=torch.int64),
+                torch.linspace(float(start.item()), float(end.item()), n), torch.hann_window(n), torch.kaiser_window(n),
+                torch.blackman_window(n, periodic=False), torch.bartlett_window(n))
+
+
+script("bounds_from_data", Bounds(), {"start": "float32[]", "end": "float32[]", "steps": "int64[]"},
+       (torch.tensor(0.5), torch.tensor(7.25), torch.tensor(6)), (torch.tensor(-2.0), torch.tensor(3.0), torch.tensor(1)))
+
+
+class Kind(enum.Enum):
+    LINEAR = 0
+    SQUARE = 1
+
+
+class Pair(NamedTuple):
+    first: Tensor
+    second: Optional[Tensor]
+
+
+class Containers(nn.Module):
+    """Dicts, lists by reference, NamedTuples, Enums, strings, optional values."""
+
+    def __init__(self):
+        super().__init__()
+        self.kind = Kind.SQUARE
+        self.names: List[str] = ["one", "two"]
+        self.layers = nn.ModuleDict({"one": nn.Linear(3, 3), "two": nn.Linear(3, 3)})
+
+    def pair(self, x: Tensor) -> Pair:
+        return Pair(x, None if self.kind == Kind.LINEAR else x * x)
+
+    def forward(self, x: Tensor, scale: Optional[Tensor] = None) -> Dict[str, Tensor]:
+        found: Dict[str, Tensor] = {}
+        same = found
+        for name, layer in self.layers.items():
+            same[f"{name}!"] = layer(x)
+        pair = self.pair(x)
+        second = pair.second
+        if second is not None:
+            found["second"] = second
+        if scale is not None:
+            found["scaled"] = x * scale
+        parts = [x.sum(0)]
+        parts.append(x.amax(0))
+        parts += [p + 1 for p in parts]
+        found["parts"] = torch.stack(parts[1:] + parts[:1])
+        return found
+
+
+script("containers", Containers(), {"x": "float32[n,3]", "scale": "none"}, (torch.randn(2, 3), None), (torch.randn(4, 3), None))
+script("optional_given", Containers(), {"x": "float32[n,3]", "scale": "float32[3]"}, (torch.randn(2, 3), torch.randn(3)))
+
+
+class Control(nn.Module):
+    """Conditions on data and on sizes, loops over sizes and on data."""
+
+    def forward(self, x: Tensor, steps: int) -> Tuple[Tensor, Tensor, Tensor]:
+        if bool(x.sum() > 0):
+            y = x + 1
+        else:
+            y = x * 2
+        total = torch.zeros(3)
+        for i in range(steps):
+            total = total + x[0] * i
+        count = torch.zeros(1)
+        while bool(count.sum() < x.abs().sum()):
+            count = count + 1.5
+        return y, total, count
+
+
+script("control_on_data", Control(), {"x": "float32[n,3]", "steps": "int64[]"}, (torch.randn(2, 3), 3), (-torch.rand(4, 3), 0))
+
+
+class Methods(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(4, 2), nn.Linear(2, 4)
+
+    @torch.jit.export
+    def encode(self, x: Tensor) -> Tensor:
+        return self.encoder(x).tanh()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.decoder(self.encode(x))
+
+
+script("another_method", Methods(), {"x": "float32[n,4]"}, (torch.randn(2, 4),), (torch.randn(5, 4),), method="encode")
+
+
+class Nested(nn.Module):
+    def forward(self, images: List[Tensor], sizes: Tuple[Tensor, int]) -> List[Tensor]:
+        out: List[Tensor] = []
+        for image in images:
+            out.append(image[:, : sizes[1]] + sizes[0])
+        return out
+
+
+script("nested_inputs", Nested(), {"images.0": "float32[3,w]", "images.1": "float32[2,v]", "sizes.0": "float32[]", "sizes.1": "2"},
+       ([torch.randn(3, 4), torch.randn(2, 5)], (torch.tensor(1.0), 2)),
+       ([torch.randn(3, 2), torch.randn(2, 9)], (torch.tensor(1.0), 2)))
+
+
+class Written(nn.Module):
+    """In-place operations, views, and Python's slices."""
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        y = x.clone()
+        y[:, 0] += 1
+        y[-1] = 0
+        y[y > 1] = 1
+        row = y[1:-1:2]
+        row.mul_(3)
+        return y, torch.cat([r.unsqueeze(0) for r in torch.unbind(x, 1)]).flatten()
+
+
+script("written_in_place", Written(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
+trace("traced_in_place", Written(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
+
+
+class Forked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        future = torch.jit.fork(self.layer, x)
+        return torch.jit.wait(future) + x.size(0)
+
+
+script("forked", Forked(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
+
+
+class Old(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x).flatten(1)
+
+
+IMAGES = {"x": "float32[batch,3,H,W]"}
+TWO_SIZES = (torch.randn(2, 3, 8, 8),), (torch.randn(3, 3, 10, 6),)
+trace("traced_network", Old(), IMAGES, *TWO_SIZES)
+script("scripted_network", Old(), IMAGES, *TWO_SIZES)
+script("frozen_network", Old(), IMAGES, *TWO_SIZES)
+
+
+class Lists(nn.Module):
+    """Lists that a loop on sizes changes."""
+
+    def forward(self, x: Tensor):
+        rows: List[Tensor] = []
+        numbers: List[int] = []
+        sums: List[float] = []
+        for i in range(x.size(0)):
+            rows.append(x[i] * i)
+            numbers.append(i * 2)
+            sums.append(float(x[i].sum()))
+        all_rows, wide, behind = torch.stack(rows), torch.stack(rows, 1), torch.cat(rows)
+        rows.insert(0, x[1])
+        last = rows.pop()
+        rows[1] = x[0] * 7
+        rows += [x[1], x[2]]
+        del rows[0]
+        total = x[0] * 0
+        for row in rows:
+            total = total * 2 + row
+        return all_rows, wide, behind, torch.stack(rows), last, total, torch.tensor(numbers), torch.tensor(sums), numbers[-1]
+
+
+ROWS = {"x": "float32[n,3]"}
+FOUR_OR_SIX = (torch.randn(4, 3),), (torch.randn(6, 3),)
+script("lists_in_loops", Lists(), ROWS, *FOUR_OR_SIX)
+
+
+class ListsInBranches(nn.Module):
+    """A list that grows by what data say, from a first element and from none."""
+
+    def forward(self, x: Tensor):
+        some: List[Tensor] = []
+        more = [x[0]]
+        for i in range(x.size(0)):
+            if bool(x[i, 0] > 0):
+                some.append(x[i])
+            else:
+                more.append(x[i] * 2)
+        return torch.stack(more), len(some), torch.cat([x[0]] + some)
+
+
+script("lists_in_branches", ListsInBranches(), ROWS, *FOUR_OR_SIX)
+
+
+class Splits(nn.Module):
+    """Parts whose number depends on sizes."""
+
+    def forward(self, x: Tensor):
+        pairs = torch.split(x, 2)
+        total = x[:1] * 0
+        for pair in pairs:
+            total = total * 2 + pair.sum()
+        last = x[0]
+        for row in torch.unbind(x):
+            last = last * 0.5 + row
+        return total, pairs[0], len(pairs), torch.cat(pairs), last, torch.chunk(x, x.size(0) - 2)[1]
+
+
+script("splits_of_sizes", Splits(), ROWS, (torch.randn(7, 3),), (torch.randn(6, 3),))
+
+
+class WrittenInLoops(nn.Module):
+    """Tensors, views and a buffer that loops and branches write into."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("start", torch.ones(3))
+        self.count = 0
+
+    def forward(self, x: Tensor):
+        rows = torch.zeros(x.size(0), 3)
+        view = rows[0]
+        self.count = 0
+        for i in range(x.size(0)):
+            rows[i] = x[i] * 2
+            rows[i, 1] += 1
+            self.count += i
+        sums = self.start.clone()
+        for i in range(x.size(0)):
+            for j in range(x.size(0)):
+                sums[i % 3] += x[j, 0]
+                if bool(x[i, 0] > 0):
+                    sums[1] *= 0.5
+        whole = x.clone()
+        for i in range(x.size(0)):
+            whole = whole.add_(i)
+        branch = x * 1
+        if bool(x.sum() > 0):
+            branch.add_(1)
+        else:
+            branch[0] = 5
+        return rows, view, sums, whole, branch, self.count
+
+
+POSITIVE_OR_NOT = (torch.rand(4, 3),), (-torch.rand(6, 3),)
+script("written_in_loops", WrittenInLoops(), ROWS, *POSITIVE_OR_NOT)
+
+
+class Unsure(nn.Module):
+    """A condition on a size, slices and indices from data."""
+
+    def forward(self, x: Tensor, n: Tensor):
+        if x.size(0) > 5:
+            y = x * 2
+        else:
+            y = x + 1
+        numbers = [1, 5, 7]
+        return y, x[int(n):], x[: int(n)], [x, x * 2, x * 3][int(n)], numbers[int(n)]
+
+
+script("sizes_and_bounds_from_data", Unsure(), {"x": "float32[m,3]", "n": "int64[]"},
+       (torch.randn(4, 3), torch.tensor(2)), (torch.randn(6, 3), torch.tensor(-2)))
+
+
+class ScriptedPacked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.network = nn.GRU(4, 3, bidirectional=True)
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        packed = pack_padded_sequence(x, lengths.cpu(), enforce_sorted=False)
+        result, state = self.network(packed)
+        result, lengths = pad_packed_sequence(result, total_length=x.size(0))
+        return result, lengths, state
+
+
+script("scripted_packed_gru", ScriptedPacked(), DYNAMIC, (torch.randn(5, 3, 4), lengths(2, 5, 1)), (torch.randn(7, 2, 4), lengths(1, 6)))
+
+
+class Padded(nn.Module):
+    def forward(self, a: Tensor, b: Tensor):
+        return nn.utils.rnn.pad_sequence([a, b], True, 1.5), nn.utils.rnn.pad_sequence([a, b])
+
+
+trace("sequences_are_padded", Padded(), {"a": "float32[n,3]", "b": "float32[m,3]"},
+      (torch.randn(4, 3), torch.randn(2, 3)), (torch.randn(2, 3), torch.randn(5, 3)))
+
+
+def save(folder, name):
+    how, module, options, inputs, *others = CASES[name]
+    torch.manual_seed(0)
+    module = module.eval()
+    made = torch.jit.script(module) if how == "script" else torch.jit.trace(module, copy.deepcopy(inputs))
+    made = torch.jit.freeze(made) if name.startswith("frozen") else made
+    target = pathlib.Path(folder) / name
+    target.mkdir(parents=True, exist_ok=True)
+    made.save(str(target / "model.pt"))
+    tensors = {}
+    method = options.get("method", "forward")
+    fixed = [key for key, text in options["input"].items() if "[" not in text]
+    for prefix, given in zip(("", "alt."), (inputs, *others)):
+        with torch.no_grad():
+            outputs = getattr(module, method)(*copy.deepcopy(given))
+        # What the options fix is no input of the model.
+        free = [t for t in leaves(given)]
+        if "sizes.1" in fixed:
+            free.pop()
+        tensors |= {f"{prefix}input.{i}": t for i, t in enumerate(free)}
+        tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
+    save_file(tensors, target / "io.safetensors")
+    about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options}
+    (target / "case.json").write_text(json.dumps(about, indent=1))
+    print(target)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[2:] or CASES:
+        save(sys.argv[1], name)
