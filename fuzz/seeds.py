@@ -18,6 +18,7 @@ import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+SCRIPTS = [*HERE.parent.glob("crates/pt2onnx-torchscript/tests/data/*.pt")]
 ARCHIVES = [*HERE.parent.glob("testdata/archives/*.pt2"), *HERE.parent.glob("crates/pt2onnx-fx/tests/data/*.pt2")]
 
 
@@ -51,7 +52,22 @@ def walk(data):
                     seed("expression", json.loads(text).encode())
 
 
+def walk_script(data):
+    """Seeds out of the records of a TorchScript archive; the first byte tells the target which it is."""
+    seed("torchscript_archive", without_checksums(data))
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        for entry in file.infolist():
+            record = file.read(entry)
+            if entry.filename.endswith(".py"):
+                seed("torchscript_code", record)
+            for kind, end in enumerate((".py", "data.pkl", "traced_inputs.pkl", ".debug_pkl")):
+                if entry.filename.endswith(end):
+                    seed("torchscript", bytes([kind]) + record)
+
+
 def main():
+    for archive in SCRIPTS:
+        walk_script(archive.read_bytes())
     for archive in ARCHIVES:
         data = archive.read_bytes()
         seed("archive", without_checksums(data))

@@ -1,37 +1,29 @@
-//! TorchScript: the fuzzed bytes as the code of a module, and as its objects. The first byte says which.
+//! TorchScript: the fuzzed bytes as the code of a module, as its objects, as the inputs of its trace, or as its source ranges. The first
+//! byte says which.
 
 #![no_main]
 
+mod types;
+
 use libfuzzer_sys::fuzz_target;
-use pt2onnx_fx::{Node, archive::Records};
-use pt2onnx_torchscript::{
-    Archive, Given, flatten,
-    types::{Facts, Outcome, Types},
-};
+use pt2onnx_fx::archive::Records;
+use pt2onnx_torchscript::{Archive, Given, flatten};
 use std::io::{Cursor, Write};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
-/// Every operator returns what its first argument is.
-struct Same;
-
-impl Types for Same {
-    fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
-        let names = node.input_names();
-        let meta = names.first().and_then(|name| facts.values.get(name)).cloned();
-        meta.map(|meta| vec![Outcome::One(meta.into())]).ok_or_else(|| "no tensor".to_owned())
-    }
-}
-
-const CODE: &[u8] = b"class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n    return x\n";
+const CODE: &[u8] =
+    b"class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n    return torch.relu(x)\n";
 const OBJECTS: &[u8] = b"\x80\x02c__torch__\nM\n)\x81}b.";
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&which, bytes)) = bytes.split_first() else { return };
-    let (code, objects, inputs) = match which % 3 {
-        0 => (bytes, OBJECTS, OBJECTS),
-        1 => (CODE, bytes, OBJECTS),
-        _ => (CODE, OBJECTS, bytes),
-    };
+    let (mut code, mut objects, mut inputs, mut ranges) = (CODE, OBJECTS, OBJECTS, OBJECTS);
+    match which % 4 {
+        0 => code = bytes,
+        1 => objects = bytes,
+        2 => inputs = bytes,
+        _ => ranges = bytes,
+    }
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (name, bytes) in [
@@ -40,6 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         ("constants.pkl", b"\x80\x02)."),
         ("traced_inputs.pkl", inputs),
         ("code/__torch__.py", code),
+        ("code/__torch__.py.debug_pkl", ranges),
         ("version", b"3"),
     ] {
         zip.start_file(format!("m/{name}"), stored).expect("a record");
@@ -50,5 +43,5 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let given = vec![("0".to_owned(), Given::parse("float32[n,4]"))];
-    let _ = flatten(&archive, "forward", given, &mut Same);
+    let _ = flatten(&archive, "forward", given, &mut types::Same);
 });

@@ -35,7 +35,7 @@ def convert(source: str | os.PathLike[str] | bytes | bytearray | memoryview, f: 
 
     ``f`` is where to write the model. The options are those of docs/options.md, as keywords: ``opset=18``, ``dim={"s77": "batch"}``,
     ``target="ort-cpu"``, ``weights="external"``, ... A scripted module needs the types of its inputs:
-    ``input={"x": "float32[batch,3,224,224]"}``.
+    ``input={"x": "float32[batch,3,224,224]"}``. Axes of a trace become dynamic by ``dynamic_axes={"x": {0: "batch"}}``.
 
     Raises UnsupportedOperatorError or ConversionError, which list everything that prevents conversion; OnnxExporterError if the archive
     cannot be read or the model not be written; ValueError and TypeError for wrong options.
@@ -96,7 +96,8 @@ def export(
             fields of what the module returns.
         opset_version: The opset, 9 to 26; 20 by default.
         dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out, and
-            a trace may follow the values of the arguments.
+            a trace may follow the values of the arguments. ``input_names`` goes on over parameters and buffers, parameters are inputs if
+            ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
         external_data: Whether ``f`` gets a file ``f.data`` with the weights.
         dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions have these names in the model.
         custom_translation_table: Translations by op: functions over ONNX Script, or with a parameter ``cx`` as for
@@ -171,6 +172,7 @@ def export(
         "optimize": 2 if optimize else 0,
         # Weights that are folded would have to be written anew.
         "weights": "external" if external_data and f is not None and not isinstance(f, io.BytesIO) else None,
+        **_as_torchscript(dynamo, export_params, operator_export_type),
         **options,
     }
     if export_modules_as_functions:
@@ -182,7 +184,7 @@ def export(
         steps.say("Translate the graph into ONNX...")
         with steps.timed("translate"):
             given = {name: value for name, value in options.items() if value is not None}
-            made = source.translate({**source.options(input_names), **given}, table)
+            made = source.translate({**source.options(input_names, whole=not dynamo), **given}, table)
         steps.say("Translate the graph into ONNX... ✅")
         return made
 
@@ -218,7 +220,7 @@ def export(
             _verified(made, model, args, kwargs, steps)
     if f is not None:
         with steps.timed("write"), files.failing("output"):
-            _write(made, f, export_params, external_data)
+            _write(made, f, export_params or not dynamo, external_data)
     files.done(made, captured)
     return made
 
@@ -252,6 +254,15 @@ def _operators(kind: Any) -> str | None:
     name = getattr(kind, "name", kind)
     words = {"ONNX": "onnx", "ONNX_ATEN": "aten", "ONNX_ATEN_FALLBACK": "aten-fallback", "ONNX_FALLTHROUGH": "fallthrough"}
     return None if name is None else words.get(str(name), str(name))
+
+
+def _as_torchscript(dynamo: bool, export_params: bool, operator_export_type: Any) -> dict[str, Any]:
+    """Options for what the TorchScript exporter does in another way."""
+    if dynamo:
+        return {}
+    aten = (_operators(operator_export_type) or "").startswith("aten")
+    parameters = {} if export_params else {"weights": "none", "keep_initializers_as_inputs": True}
+    return {"aten_nodes": aten or None, **parameters}
 
 
 def _warn(program: ONNXProgram, training: bool = False) -> None:

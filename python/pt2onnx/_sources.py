@@ -23,8 +23,8 @@ Axes = tuple[Any, Any, Any]
 class Source(Protocol):
     """What a model is made from."""
 
-    def options(self, input_names: Any) -> dict[str, Any]:
-        """Its options: names of inputs, of outputs and of dimensions."""
+    def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
+        """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model."""
@@ -36,11 +36,12 @@ class OfProgram:
     def __init__(self, program: torch.export.ExportedProgram, shapes: Any, hf: Any) -> None:
         self._program, self._shapes, self._hf = program, shapes, hf
 
-    def options(self, input_names: Any) -> dict[str, Any]:
-        """Its options: names of inputs, of outputs and of dimensions."""
+    def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
+        """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
         given = None
         if input_names:
-            given = _some(input_names, len([name for name in _shapes.inputs(self._program) if name is not None]))
+            count = len([name for name in _shapes.inputs(self._program) if name is not None])
+            given = list(input_names) if whole else _some(input_names, count)
         renamed, found = self._hf.names(self._program) if self._hf else ({}, None)
         options: dict[str, Any] = {"input_names": given, "dim": _shapes.names(self._program, self._shapes)}
         if renamed and not given:
@@ -70,9 +71,11 @@ class OfScript:
     def __init__(self, script: _script.Script) -> None:
         self._script = script
 
-    def options(self, input_names: Any) -> dict[str, Any]:
-        """Its options: names of inputs."""
-        return {"input_names": _some(input_names, len(self._script.input_leaves)) if input_names else None}
+    def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
+        """Its options: names of inputs. If ``whole``, they go on over parameters."""
+        if not input_names:
+            return {"input_names": None}
+        return {"input_names": list(input_names) if whole else _some(input_names, len(self._script.input_leaves))}
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model. Numbers among the arguments are inputs of it; if it cannot be made so, they keep their values."""

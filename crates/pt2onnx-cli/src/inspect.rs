@@ -1,49 +1,58 @@
 //! `pt2onnx inspect`: what an archive holds, and whether it can be converted, as text or JSON.
 
 use crate::{
+    args::Inspect,
     error::CommandError,
     output::{print, print_json},
     verdict::Verdict,
 };
 use pt2onnx::{
-    End, Error, Exporter, ProgramSummary,
-    fx::{Constant, ExportedProgram, archive},
+    End, Exporter, Options, ProgramSummary, Report, StoredTensors, TorchScriptSummary,
     printable::message,
-    tensor::Tensor,
 };
 use serde_json::{Map, Value, json};
-use std::{
-    collections::HashSet,
-    fmt::{self, Write},
-    path::Path,
-};
+use std::fmt::{self, Write};
 
 /// Prints what an archive holds.
-pub fn inspect(path: &Path, json: bool) -> Result<(), CommandError> {
-    let program = archive::read(path).map_err(Error::Archive)?;
-    let weights = Weights::of(&program);
-    let verdict = Verdict::of(path, || Exporter::new().attempt_program(program));
-    if json {
-        return print_json(&as_json(&verdict, &weights), true);
+pub fn inspect(args: Inspect) -> Result<(), CommandError> {
+    let mut options = Options::default();
+    args.script.put(&mut options);
+    let exporter = Exporter::with_options(options)?;
+    let mut verdict = Verdict::of(&args.model, || exporter.attempt(&args.model));
+    let Some(report) = verdict.report.take().filter(|r| holds_something(r)) else {
+        return verdict.error.map_or(Ok(()), Err);
+    };
+    if args.json {
+        verdict.report = Some(report);
+        return print_json(&as_json(&verdict), true);
     }
     let mut out = String::new();
     // A String takes whatever is written to it.
-    let _ = describe(&mut out, &verdict, &weights);
+    let _ = describe(&mut out, &report, verdict.error.as_ref());
     print(&out)
 }
 
+/// Whether an archive could be read. One of TorchScript need not tell the types of its inputs.
+fn holds_something(report: &Report) -> bool {
+    report.program.is_some() || report.torchscript.is_some()
+}
+
 /// The JSON of `check`, and the program, its weights and its ops.
-fn as_json(verdict: &Verdict, weights: &Weights) -> Value {
+fn as_json(verdict: &Verdict) -> Value {
     let report = verdict.report.as_ref();
-    let own = json!({
-        "program": report.map(|r| &r.program),
-        "weights": {
+    let weights = report.and_then(|r| r.stored.as_ref()).map(|weights| {
+        json!({
             "tensors": weights.tensors,
             "bytes": weights.bytes,
             "shared": weights.shared,
             "absent": weights.absent,
             "absent_bytes": weights.absent_bytes,
-        },
+        })
+    });
+    let own = json!({
+        "torchscript": report.map(|r| &r.torchscript),
+        "program": report.map(|r| &r.program),
+        "weights": weights,
         "ops": report.map(|r| &r.ops),
     });
     let parts = [verdict.json(), own];
@@ -54,13 +63,22 @@ fn as_json(verdict: &Verdict, weights: &Weights) -> Value {
     Value::Object(entries.flatten().collect::<Map<_, _>>())
 }
 
-fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Result {
-    let report = verdict.report.as_ref();
-    if let Some(program) = report.and_then(|r| r.program.as_ref()) {
+fn describe(out: &mut String, report: &Report, error: Option<&CommandError>) -> fmt::Result {
+    if let Some(archive) = &report.torchscript {
+        describe_torchscript(out, archive)?;
+    }
+    if let Some(program) = &report.program {
+        if report.torchscript.is_none() {
+            let (torch, schema) = (message(&program.torch), &program.schema);
+            writeln!(out, "program: torch {torch}, export schema {schema}")?;
+        }
         describe_program(out, program)?;
     }
-    weights.describe(out)?;
-    if let Some(ops) = report.map(|r| &r.ops) {
+    if let Some(weights) = &report.stored {
+        describe_weights(out, weights)?;
+    }
+    let ops = &report.ops;
+    if !ops.is_empty() || report.program.is_some() {
         let width = ops.iter().map(|op| message(&op.op).len()).max().unwrap_or_default();
         let nodes: usize = ops.iter().map(|op| op.count).sum();
         writeln!(out, "\nops: {} in {nodes} nodes", ops.len())?;
@@ -73,7 +91,7 @@ fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Resu
             writeln!(out, "  {:width$} {:>6}{verdict}", message(&op.op), op.count)?;
         }
     }
-    match &verdict.error {
+    match error {
         Some(error) => {
             write!(out, "\ncannot be converted: {}\n{}", error.what(), error.details())
         }
@@ -81,9 +99,14 @@ fn describe(out: &mut String, verdict: &Verdict, weights: &Weights) -> fmt::Resu
     }
 }
 
+fn describe_torchscript(out: &mut String, archive: &TorchScriptSummary) -> fmt::Result {
+    let TorchScriptSummary { version, class, methods, .. } = archive;
+    writeln!(out, "archive: TorchScript, format version {version}, class {}", message(class))?;
+    writeln!(out, "\nmethods:")?;
+    methods.iter().try_for_each(|method| writeln!(out, "  {}", message(method)))
+}
+
 fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
-    let ProgramSummary { torch, schema, .. } = program;
-    writeln!(out, "program: torch {}, export schema {schema}", message(torch))?;
     let end = |out: &mut String, end: &End| match &end.name {
         Some(name) => writeln!(out, "  {}: {}", message(name), message(&end.r#type)),
         None => writeln!(out, "  {}", message(&end.r#type)),
@@ -113,51 +136,14 @@ fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
     Ok(())
 }
 
-/// The weights and constants of a program.
-#[derive(Default)]
-struct Weights {
-    tensors: usize,
-    /// Of each storage once.
-    bytes: usize,
-    /// Tensors that share the storage of an earlier one.
-    shared: usize,
-    /// Tensors without values.
-    absent: usize,
-    absent_bytes: usize,
-}
-
-impl Weights {
-    fn of(program: &ExportedProgram) -> Self {
-        let constants = program.constants.values().filter_map(|c| match c {
-            Constant::Tensor(t) => Some(t),
-            Constant::Opaque { .. } => None,
-        });
-        let all: Vec<&Tensor> = program.state.values().chain(constants).collect();
-        let mut weights = Self { tensors: all.len(), ..Self::default() };
-        let mut storages = HashSet::new();
-        for storage in all.iter().filter_map(|t| t.storage()) {
-            let data = storage.bytes();
-            match data.is_empty() || storages.insert((data.as_ptr(), data.len())) {
-                true => weights.bytes += data.len(),
-                false => weights.shared += 1,
-            }
-        }
-        for absent in all.iter().filter(|t| !t.has_data()) {
-            weights.absent += 1;
-            weights.absent_bytes += absent.nbytes();
-        }
-        weights
+fn describe_weights(out: &mut String, weights: &StoredTensors) -> fmt::Result {
+    write!(out, "\nweights: {} tensors, {} bytes", weights.tensors, weights.bytes)?;
+    if weights.shared > 0 {
+        write!(out, ", {} sharing the storage of others", weights.shared)?;
     }
-
-    fn describe(&self, out: &mut String) -> fmt::Result {
-        write!(out, "\nweights: {} tensors, {} bytes", self.tensors, self.bytes)?;
-        if self.shared > 0 {
-            write!(out, ", {} sharing the storage of others", self.shared)?;
-        }
-        if self.absent > 0 {
-            let (n, bytes) = (self.absent, self.absent_bytes);
-            write!(out, ", {n} without values (fake), {bytes} bytes")?;
-        }
-        writeln!(out)
+    if weights.absent > 0 {
+        let (n, bytes) = (weights.absent, weights.absent_bytes);
+        write!(out, ", {n} without values (fake), {bytes} bytes")?;
     }
+    writeln!(out)
 }

@@ -1,4 +1,4 @@
-//! The `pt2onnx` command: converts `.pt2` archives to ONNX files. It is a library so that Python's `python -m pt2onnx` is the same
+//! The `pt2onnx` command: converts archives (`.pt2`, `.pt`) to ONNX files. It is a library so that Python's `python -m pt2onnx` is the same
 //! command.
 //!
 //! Layer 4, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
@@ -69,7 +69,7 @@ fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
-        Some(Command::Inspect { model, json }) => inspect::inspect(&model, json),
+        Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Show { model, dot }) => print(&show::show(&model, dot)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),

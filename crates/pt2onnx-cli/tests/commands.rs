@@ -30,6 +30,7 @@ fn verbose_names_the_stages() {
     let stages = [
         "read",
         "inline",
+        "records",
         "vmap",
         "wrapped",
         "foreach",

@@ -176,8 +176,8 @@ fn names_and_dimensions_that_cannot_be() {
     let output = folder.path().join("m.onnx");
     for (args, expected) in [
         (
-            &["--input-names", "a,b,c,d"][..],
-            "4 input names are given, but these are all inputs of the program: tensor_x, input_dict_tensor_x, input_list_0",
+            &["--input-names", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"][..],
+            "16 input names are given, but these are all inputs of the program: tensor_x, input_dict_tensor_x, input_list_0; it has 10 parameters and buffers besides",
         ),
         (
             &["--output-names", "a,b"],

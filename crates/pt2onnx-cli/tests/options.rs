@@ -6,19 +6,24 @@ mod common;
 
 use common::{mlp, pt2onnx};
 use serde_json::Value;
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 use tempfile::tempdir;
 
 /// Every option, as key and TOML, and as flags.
 const ALL: &[(&str, &str, &[&str])] = &[
-    ("input", "{ x = \"none\" }", &["--input", "x=none"]),
-    ("method", "\"encode\"", &["--method", "encode"]),
+    ("input", "{ x = \"float32[n,3]\" }", &["--input", "x=float32[n,3]"]),
+    ("method", "\"scaled\"", &["--method", "scaled"]),
     ("opset", "18", &["--opset", "18"]),
     ("ir-version", "9", &["--ir-version", "9"]),
     ("target", "\"tensorrt\"", &["--target", "tensorrt"]),
     ("state", "\"pairs\"", &["--state", "pairs"]),
     ("training", "\"eval\"", &["--training", "eval"]),
     ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
+    ("aten-nodes", "true", &["--aten-nodes"]),
     ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
     ("inline", "true", &["--inline"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),
@@ -54,7 +59,9 @@ const ALL: &[(&str, &str, &[&str])] = &[
 /// The options in the report of a conversion with these arguments, and the model if there is one.
 fn converted(folder: &Path, args: &[&str]) -> (Value, Option<Vec<u8>>) {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let (model, output, report) = (mlp(), path("m.onnx"), path("r.json"));
+    let script = args.iter().any(|arg| ["--input", "--method"].contains(arg));
+    let model = if script || reads(args) { script_archive() } else { mlp() };
+    let (output, report) = (path("m.onnx"), path("r.json"));
     let fixed = [model.to_str().unwrap(), "-o", &output, "--report", &report];
     let run = pt2onnx([&fixed, args].concat());
     assert!([0, 2, 4].contains(&run.code), "{run:?}");
@@ -63,6 +70,17 @@ fn converted(folder: &Path, args: &[&str]) -> (Value, Option<Vec<u8>>) {
     let bytes = fs::read(&output).ok();
     let _ = fs::remove_file(output);
     (report["options"].clone(), bytes)
+}
+
+/// Whether the file of options is about a TorchScript archive.
+fn reads(args: &[&str]) -> bool {
+    let file = args.iter().skip_while(|arg| **arg != "--options").nth(1);
+    let text = file.map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default();
+    text.lines().any(|line| line.starts_with("input =") || line.starts_with("method ="))
+}
+
+fn script_archive() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-torchscript/tests/data/counter.pt")
 }
 
 fn file(folder: &Path, text: &str) -> String {

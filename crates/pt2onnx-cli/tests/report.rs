@@ -51,6 +51,7 @@ fn of_a_success() {
         "environment",
         "options",
         "archive",
+        "torchscript",
         "program",
         "ops",
         "model",

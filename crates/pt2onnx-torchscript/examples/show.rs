@@ -1,50 +1,120 @@
-//! Prints the modules, the code and, with a method, its flattened graph: `show MODEL.pt`, `show MODEL.pt forward`.
+//! Prints the code, the modules and the flattened graph of a TorchScript archive, and what is told of its inputs:
+//! `show MODEL.pt x=float32[n,4]`.
 //!
-//! The types of results come from a translator, as `pt2onnx` has it. Without one, the graph ends at the first operator.
-#![expect(clippy::print_stdout, reason = "an example prints")]
+//! The crate is told the types of results by an implementation of `Types`; here the lowerings of `pt2onnx-aten` tell them.
 
-use pt2onnx_fx::Node;
+use pt2onnx_aten::{Registry, infer};
+use pt2onnx_fx::{Node, text};
 use pt2onnx_torchscript::{
-    Archive, Error, flatten, parameters,
-    types::{Facts, Outcome, Types},
+    Archive, Error, Given, flatten, inputs, load, signature,
+    types::{Contents, Facts, Outcome, Typed, Types},
 };
+use std::{fmt::Write as _, io::Write as _};
 
-/// Knows no types: prints the first call.
-struct NoTypes;
+/// The types that lowerings tell.
+struct Lowerings(Registry);
 
-impl Types for NoTypes {
-    fn results(&mut self, node: &Node, _: &mut Facts) -> Result<Vec<Outcome>, String> {
-        println!("{} calls {}", node.name, node.target);
-        Err("this example knows no types".to_owned())
+impl Types for Lowerings {
+    fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
+        let contents = facts.contents.iter().map(|(name, contents)| {
+            let contents = match contents {
+                Contents::Exact(tensor) => infer::Contents::Exact(tensor.clone()),
+                Contents::Exprs(elements) => infer::Contents::Exprs(elements.clone()),
+            };
+            (name.clone(), contents)
+        });
+        let contents = contents.collect();
+        let (values, constraints) = (&facts.values, &facts.constraints);
+        let known = infer::Facts { values, contents: &contents, constraints };
+        let outcomes = self.0.infer(node, &known, &mut |float| facts.symbols.next(float));
+        let outcomes = outcomes.map_err(|error| error.to_string())?.into_iter();
+        Ok(outcomes.map(outcome).collect())
     }
 }
 
-fn main() -> Result<(), Error> {
-    let mut args = std::env::args().skip(1);
-    let Some(path) = args.next() else {
-        println!("give an archive");
-        return Ok(());
-    };
-    let archive = Archive::open(path)?;
+fn outcome(outcome: infer::Outcome) -> Outcome {
+    match outcome {
+        infer::Outcome::One(one) => Outcome::One(typed(one)),
+        infer::Outcome::List(items) => Outcome::List(items.into_iter().map(typed).collect()),
+        infer::Outcome::None => Outcome::None,
+    }
+}
+
+fn typed(typed: infer::Typed) -> Typed {
+    Typed { meta: typed.meta, contents: typed.contents.map(Contents::Exprs) }
+}
+
+/// Everything there is to say of an archive.
+fn describe(archive: &Archive, given: Vec<(String, Given)>) -> Result<String, Error> {
+    let mut types = Lowerings(Registry::default());
+    let mut out = String::new();
+    // A String takes whatever is written to it.
     for file in archive.files() {
-        println!("# {}\n{}", file.path, file.text);
+        let _ = writeln!(out, "# {}\n{}", file.path, file.text);
     }
     let root = archive.root_class()?;
-    println!("# {} (version {})", root.name, archive.version());
-    for (name, ty, _) in &root.class.attributes {
-        println!("{name}: {}", pt2onnx_torchscript::schema::Type::of(ty));
-    }
+    let _ = writeln!(out, "# {} (version {})", root.python_name(), archive.version());
     for method in &root.class.methods {
-        let params: Vec<String> = parameters(&archive, &method.name)?
-            .iter()
-            .map(|(name, ty)| format!("{name}: {ty}"))
-            .collect();
-        println!("{}({})", method.name, params.join(", "));
+        let _ = writeln!(out, "{}", signature(method));
     }
-    if let Some(method) = args.next()
-        && let Err(error) = flatten(&archive, &method, Vec::new(), &mut NoTypes)
-    {
-        println!("{error}");
+    let loaded = load(archive, &mut types)?;
+    let _ = writeln!(out, "\n# modules");
+    for (path, class) in &loaded.modules {
+        let _ = writeln!(out, "{}: {class}", if path.is_empty() { "(root)" } else { path });
     }
+    let _ = writeln!(out, "\n# tensors");
+    for (path, tensor) in &loaded.tensors {
+        let _ = writeln!(out, "{path}: {}{:?}", tensor.dtype(), tensor.shape());
+    }
+    let _ = writeln!(out, "\n# graph of forward");
+    for (path, given) in inputs(archive, "forward", given.clone())? {
+        let _ = writeln!(out, "# {path}: {given}");
+    }
+    match flatten(archive, "forward", given, &mut types) {
+        Ok(flat) => {
+            flat.warnings.iter().for_each(|warning| {
+                let _ = writeln!(out, "# {warning}");
+            });
+            let _ = writeln!(out, "{}", text::print(&flat.program));
+        }
+        Err(error) => drop(writeln!(out, "{error}")),
+    }
+    Ok(out)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let Some(path) = args.next() else {
+        return Err(
+            "give an archive, and the types of its inputs: `show MODEL.pt x=float32[n,4]`".into()
+        );
+    };
+    let given = args.filter_map(|arg| {
+        let (name, text) = arg.split_once('=')?;
+        Some((name.to_owned(), Given::parse(text)))
+    });
+    let given = given.collect();
+    std::io::stdout().lock().write_all(describe(&Archive::open(path)?, given)?.as_bytes())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_shown() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/net.pt");
+        let shown = describe(&Archive::open(path).unwrap(), Vec::new()).unwrap();
+        for part in [
+            "class Net(Module):",
+            "forward(x: Tensor) -> Tensor",
+            "layers.0.bn: torch.nn.modules.batchnorm.BatchNorm2d",
+            "layers.0.bn.running_mean: float32[3]",
+            "# x: float32[2,3,8,8]",
+            "aten.batch_norm.default",
+        ] {
+            assert!(shown.contains(part), "no {part} in {shown}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, NotTorchScript, Result},
+    ranges::{Origin, Ranges},
     syntax::{self, Class, Function},
 };
 use pt2onnx_fx::{
@@ -12,10 +13,20 @@ use pt2onnx_fx::{
     },
 };
 use rustc_hash::FxHashMap;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
-/// The most bytes of a record that is parsed.
-const MAX_RECORD: usize = 256 << 20;
+/// The most bytes of a compressed pickle. What it is read into takes many times as much.
+const MAX_RECORD: usize = 32 << 20;
+/// The most bytes of all source ranges.
+const MAX_RANGES: usize = 64 << 20;
+/// The most bytes of all code. What it is parsed into takes many times as much.
+const MAX_CODE: usize = 64 << 20;
 
 /// An open archive.
 #[derive(Debug)]
@@ -24,6 +35,8 @@ pub struct Archive {
     version: u32,
     files: Vec<SourceFile>,
     index: FxHashMap<String, Definition>,
+    /// How many bytes of source ranges may still be read.
+    ranges: AtomicUsize,
 }
 
 /// A file of the code.
@@ -33,6 +46,30 @@ pub struct SourceFile {
     pub path: String,
     /// Its text.
     pub text: String,
+    /// Where each line starts.
+    lines: Vec<usize>,
+    /// Where its parts come from, when that was asked for.
+    ranges: OnceLock<Option<Ranges>>,
+}
+
+impl SourceFile {
+    fn new(path: String, text: String) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        Self { path, text, lines, ranges: OnceLock::new() }
+    }
+
+    /// The line of a byte, counted from 1, and its text.
+    pub(crate) fn line(&self, at: u32) -> (usize, &str) {
+        let line = self.lines.partition_point(|start| *start <= at as usize);
+        let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        (line, self.text.get(start..self.end(line)).unwrap_or_default())
+    }
+
+    /// Where a line ends.
+    fn end(&self, line: usize) -> usize {
+        self.lines.get(line).map_or(self.text.len(), |next| next - 1)
+    }
 }
 
 /// What a qualified name such as `__torch__.m.Model` stands for.
@@ -53,6 +90,21 @@ pub struct ClassDef {
     pub file: usize,
     /// Its code.
     pub class: Class,
+}
+
+impl ClassDef {
+    /// The name of the class in Python: TorchScript puts `__torch__` before it and numbers between its parts
+    /// (`__torch__.torch.nn.modules.conv.___torch_mangle_3.Conv2d`), and leaves out `__main__`.
+    pub fn python_name(&self) -> String {
+        let parts = self.name.split('.');
+        let own = parts.filter(|p| *p != "__torch__" && !p.starts_with("___torch_mangle_"));
+        own.collect::<Vec<_>>().join(".")
+    }
+
+    /// Whether it is the class of a module.
+    pub fn is_module(&self) -> bool {
+        self.class.base.as_deref() == Some("Module")
+    }
 }
 
 /// A function of the archive.
@@ -109,7 +161,13 @@ impl Archive {
             }
             None => 1,
         };
-        let mut archive = Self { records, version, files: Vec::new(), index: FxHashMap::default() };
+        let mut archive = Self {
+            records,
+            version,
+            files: Vec::new(),
+            index: FxHashMap::default(),
+            ranges: AtomicUsize::new(MAX_RANGES),
+        };
         archive.read_code()?;
         Ok(archive)
     }
@@ -117,8 +175,13 @@ impl Archive {
     fn read_code(&mut self) -> Result<()> {
         let names = self.records.names().filter(|n| n.starts_with("code/") && n.ends_with(".py"));
         let names: Vec<String> = names.map(str::to_owned).collect();
+        let mut left = MAX_CODE;
         for path in names {
-            let bytes = self.records.read(&path, MAX_RECORD)?;
+            let bytes = self.records.read(&path, left)?;
+            left = left.checked_sub(bytes.bytes().len()).ok_or_else(|| Error::Layout {
+                place: self.records.place().clone(),
+                found: NotTorchScript::Large(MAX_CODE >> 20),
+            })?;
             let text = String::from_utf8_lossy(bytes.bytes()).into_owned();
             let parsed = syntax::parse(&text).map_err(|error| Error::Syntax {
                 place: self.records.place().within(&path),
@@ -136,7 +199,7 @@ impl Archive {
                 let name = format!("{module}.{}", function.name);
                 self.index.insert(name, Definition::Function(FunctionDef { file, function }));
             }
-            self.files.push(SourceFile { path, text });
+            self.files.push(SourceFile::new(path, text));
         }
         Ok(())
     }
@@ -159,6 +222,21 @@ impl Archive {
     /// The files of the code.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
+    }
+
+    /// Where a byte of a file of the code comes from, if the archive tells.
+    pub(crate) fn origin(&self, file: usize, at: u32) -> Option<Origin> {
+        let file = self.files.get(file)?;
+        let ranges = file.ranges.get_or_init(|| {
+            // What only messages need is left out if it is damaged.
+            let name = format!("{}.debug_pkl", file.path);
+            let left = self.ranges.load(Ordering::Relaxed);
+            let bytes = self.records.read(&name, left.min(MAX_RECORD)).ok()?;
+            self.ranges.store(left.checked_sub(bytes.bytes().len())?, Ordering::Relaxed);
+            Ranges::new(pickle::read(bytes.bytes(), &RULES).ok()?)
+        });
+        let (line, _) = file.line(at);
+        ranges.as_ref()?.origin(at as usize, file.end(line))
     }
 
     /// What a qualified name stands for.

@@ -1,6 +1,6 @@
 //! Errors of reading and flattening TorchScript archives.
 
-use pt2onnx_fx::Place;
+use pt2onnx_fx::{Place, SourceLine};
 use std::fmt;
 
 /// An error: what is wrong, where, and what to do about it.
@@ -60,6 +60,8 @@ pub enum NotTorchScript {
     Version(String),
     #[error("its data are big-endian")]
     BigEndian,
+    #[error("its code has more than {0} MiB")]
+    Large(usize),
 }
 
 /// Where in the user's model something is wrong.
@@ -69,18 +71,45 @@ pub struct Site {
     pub function: String,
     /// Path of the module: `layer1.0`; empty for the root.
     pub module: String,
-    /// The user's line, or that of the archive's code: `model.py:12`.
-    pub line: String,
+    /// The file, if nothing ran.
+    pub place: String,
+    /// Python's text of the stack, outermost frame first: lines of the user's source, or else of the archive's code.
+    pub stack_trace: String,
 }
 
-/// ``code/__torch__/m.py:12 (in forward of module layer1.0)``.
+impl Site {
+    /// The user's line, or that of the archive's code.
+    pub fn source_line(&self) -> Option<SourceLine<'_>> {
+        SourceLine::of_stack(&self.stack_trace)
+    }
+}
+
+/// ``model.py:12: x = self.relu(x) (in forward of module layer1.0)``.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (in {}", self.line, self.function)?;
+        match self.source_line() {
+            Some(line) if line.file.starts_with("code/") => {
+                write!(f, "{}:{}", line.file, line.line)?;
+            }
+            Some(line) => write!(f, "{line}")?,
+            None => f.write_str(&self.place)?,
+        }
+        write!(f, " (in {}", self.function)?;
         if !self.module.is_empty() {
             write!(f, " of module {}", self.module)?;
         }
         f.write_str(")")
+    }
+}
+
+impl Problem {
+    /// The operator that has no translation, or none for these arguments.
+    pub fn op(&self) -> Option<&str> {
+        match self {
+            Self::Type { op, .. } => Some(op),
+            Self::NoOverload(call) => Some(call.split('(').next().unwrap_or(call)),
+            _ => None,
+        }
     }
 }
 

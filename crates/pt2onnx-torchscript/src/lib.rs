@@ -5,6 +5,7 @@
 mod archive;
 mod error;
 mod interp;
+mod ranges;
 pub mod schema;
 pub mod syntax;
 pub mod types;
@@ -12,4 +13,11 @@ mod value;
 
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
-pub use interp::{Flat, Given, Size, flatten, parameters};
+pub use interp::{
+    Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, load, parameters, signature,
+};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

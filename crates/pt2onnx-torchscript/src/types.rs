@@ -102,4 +102,10 @@ impl Symbols {
         self.0 += 1;
         Expr::symbol(&name)
     }
+
+    /// Whether this is the name of such a symbol.
+    pub fn makes(name: &str) -> bool {
+        let number = name.strip_prefix("zuf").or_else(|| name.strip_prefix('u'));
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
+    }
 }

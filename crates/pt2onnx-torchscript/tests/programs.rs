@@ -1,75 +1,11 @@
 //! Programs written as code, flattened with a few operators whose types are known here.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx_fx::{Argument, Node, ValueMeta, archive::Records, text};
-use pt2onnx_tensor::DType;
-use pt2onnx_torchscript::{
-    Archive, Error, Given, flatten,
-    types::{Facts, Outcome, Types},
-};
-use std::io::{Cursor, Write};
-use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+mod common;
 
-/// Types of operators that keep that of their first tensor, and of some others.
-struct Few;
-
-impl Types for Few {
-    fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
-        let first = node.args.iter().find_map(|arg| match &arg.value {
-            Argument::Tensor(name) => facts.values.get(name).cloned(),
-            _ => None,
-        });
-        let dtype = match node.arg("dtype") {
-            Some(Argument::DType(dtype)) => Some(*dtype),
-            _ => None,
-        };
-        let mut meta = match (&*node.target.name, first) {
-            ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
-            (
-                "relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy" | "clone"
-                | "copy_" | "view",
-                Some(meta),
-            ) => meta,
-            ("gt", Some(mut meta)) => {
-                if let ValueMeta::Tensor(meta) = &mut meta {
-                    meta.dtype = DType::Bool;
-                }
-                meta
-            }
-            ("sum", Some(_)) => scalar(DType::F32),
-            _ => return Err("not among the few".to_owned()),
-        };
-        if let ValueMeta::Tensor(meta) = &mut meta {
-            meta.requires_grad = false;
-        }
-        Ok(vec![Outcome::One(meta.into())])
-    }
-}
-
-fn scalar(dtype: DType) -> ValueMeta {
-    let tensor = pt2onnx_tensor::Tensor::absent(dtype, Vec::new()).unwrap();
-    pt2onnx_fx::TensorMeta::of(&tensor).into()
-}
-
-/// An archive of one module without attributes.
-fn archive(body: &str) -> Result<Archive, Error> {
-    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
-    let code = format!("class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n{body}");
-    let pickle = b"\x80\x02c__torch__\nM\n)\x81}b.";
-    let records: [(&str, &[u8]); 4] = [
-        ("data.pkl", pickle),
-        ("constants.pkl", b"\x80\x02)."),
-        ("code/__torch__.py", code.as_bytes()),
-        ("version", b"10\n"),
-    ];
-    for (name, bytes) in records {
-        zip.start_file(format!("m/{name}"), stored).unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    let bytes = zip.finish().unwrap().into_inner();
-    Archive::new(Records::from_bytes(bytes)?)
-}
+use common::{Few, OBJECTS, archive, archive_of, module};
+use pt2onnx_fx::text;
+use pt2onnx_torchscript::{Error, Given, flatten};
 
 fn flat(body: &str, inputs: &[(&str, &str)]) -> Result<String, Error> {
     let given = inputs.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
@@ -122,6 +58,72 @@ fn loops_on_data_become_while_loop() {
         while go:\n      y = torch.sub(y, 1)\n      go = bool(torch.gt(torch.sum(y), 0))\n    return y\n";
     let ops = calls(body, X);
     assert!(ops.contains(&"higher_order.while_loop".to_owned()), "{ops:?}");
+}
+
+/// Parts of pickles.
+fn tuple(items: &[Vec<u8>]) -> Vec<u8> {
+    [b"(".to_vec(), items.concat(), b"t".to_vec()].concat()
+}
+
+fn word(text: &str) -> Vec<u8> {
+    let length = u32::try_from(text.len()).unwrap().to_le_bytes();
+    [b"X", &length[..], text.as_bytes()].concat()
+}
+
+fn number(n: i32) -> Vec<u8> {
+    [b"J", &n.to_le_bytes()[..]].concat()
+}
+
+#[test]
+fn errors_name_the_line_that_source_ranges_tell() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.nothing(x)\n";
+    let message = |ranges: Vec<u8>| {
+        let pickle = [b"\x80\x02".to_vec(), ranges, b".".to_vec()].concat();
+        let records = [("code/__torch__.py.debug_pkl", &*pickle)];
+        let archive = archive_of(&module(body), OBJECTS, &records).unwrap();
+        let given = vec![("x".to_owned(), Given::parse("float32[n,4]"))];
+        let error = flatten(&archive, "forward", given, &mut Few).unwrap_err().to_string();
+        error.split(": no overload").next().unwrap().to_owned()
+    };
+    let entry = |text, file| {
+        let range = tuple(&[tuple(&[text, file, number(3)]), number(33), number(40)]);
+        tuple(&[tuple(&[number(0), range, number(0)])])
+    };
+    let [def, line] = ["def forward(self, x):\n", "    return nothing(x)\n"];
+    let expected = "m.py:4: return nothing(x) (in forward)";
+    assert_eq!(message(entry(word(&format!("{def}{line}")), word("/a/m.py"))), expected);
+    let strings = tuple(&[word(""), word(def), word(line), word("/a/m.py")]);
+    let lines = [b"](".to_vec(), number(1), number(2), b"e".to_vec()].concat();
+    let entries = entry(lines, number(3));
+    let table = tuple(&[word("FORMAT_WITH_STRING_TABLE"), strings.clone(), entries]);
+    assert_eq!(message(table), expected);
+    // A Python stack, innermost frame first.
+    let stack = "/a/m.py(7): helper\n/v/site-packages/torch/nn/modules/module.py(1): _call_impl\n/a/n.py(2): forward\n\
+        /v/site-packages/torch/jit/_trace.py(9): trace\n/a/main.py(1): <module>\n";
+    assert_eq!(message(entry(word(stack), word("/a/m.py"))), "m.py:7 (in forward)");
+    // What is damaged, or refers to nothing, tells nothing.
+    let code = "code/__torch__.py:5 (in forward)";
+    for damaged in
+        [number(1), word("x"), tuple(&[number(1)]), entry(number(1), number(99)), b"?".to_vec()]
+    {
+        assert_eq!(message(damaged), code);
+    }
+    let nowhere = tuple(&[word("FORMAT_WITH_STRING_TABLE"), strings, entry(number(-1), number(1))]);
+    assert_eq!(message(nowhere), code);
+}
+
+#[test]
+fn names_of_sizes_stay_apart_from_those_of_data() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.relu(x)\n";
+    let error = flat(body, &[("x", "float32[u0,4]")]).unwrap_err().to_string();
+    assert!(
+        error.contains("a size that is called `u0`, as sizes that depend on data are"),
+        "{error}"
+    );
+    // Other names with that letter are those of plain sizes, which are taken to be large.
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    if torch.gt(torch.size(x, 0), 1):\n      \
+        y = torch.relu(x)\n    else:\n      y = torch.neg(x)\n    return y\n";
+    assert_eq!(calls(body, &[("x", "float32[units,4]")]), ["aten.relu.default"]);
 }
 
 #[test]
@@ -205,23 +207,4 @@ fn what_stops_is_named_with_its_line() {
         let error = flat(&body, inputs).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}\n{said}");
     }
-}
-
-#[test]
-fn hostile_programs_end() {
-    for body in [
-        // Doubling lists.
-        "    a = [1]\n    while True:\n      a = torch.add(a, a)\n    return x\n",
-        "    a = [1]\n    while True:\n      b = torch.add_(a, a)\n    return x\n",
-        // Tuples in tuples.
-        "    a = (1, 2)\n    while True:\n      a = (a, a)\n    return x\n",
-        // A list in itself.
-        "    a = annotate(List[Any], [])\n    _0 = torch.append(a, a)\n    b = torch.eq(a, a)\n    return torch.str(a)\n",
-        "    s = \"ab\"\n    while True:\n      s = torch.add(s, s)\n    return x\n",
-    ] {
-        let body = format!("  def forward(self, x: Tensor) -> Tensor:\n{body}");
-        let _ = flat(&body, X);
-    }
-    let recursion = "  def forward(self, x: Tensor) -> Tensor:\n    return (self).forward(x, )\n";
-    assert!(flat(recursion, X).unwrap_err().to_string().contains("deep"));
 }

@@ -203,6 +203,12 @@ impl Exporter {
         self
     }
 
+    /// Sets whether ATen ops that stay as they are become nodes `ATen`, as PyTorch's TorchScript exporter writes them; false by default.
+    pub fn aten_nodes(mut self, aten_nodes: bool) -> Self {
+        self.options.aten_nodes = aten_nodes;
+        self
+    }
+
     /// Sets the version at which the model imports a domain other than ONNX's own; 1 by default. If a domain is given twice, the
     /// last version is used.
     pub fn custom_opset(mut self, domain: impl Into<String>, version: u32) -> Self {
@@ -340,11 +346,11 @@ impl Exporter {
         let path = archive.as_ref();
         let mut report = Report::new(Some(self.options.clone()));
         report.read(path);
-        self.translated(report, self.inputs(Some(path)), || match archive::read(path) {
+        self.translated(report, self.inputs(Some(path)), |report| match archive::read(path) {
             Err(error) if torchscript_program::is_one(&error) => {
-                self.flattened(Records::open(path))
+                self.flattened(Records::open(path), report)
             }
-            program => Ok(program.map_err(Error::Archive)?.into()),
+            program => Read::exported(program.map_err(Error::Archive)?, &self.options),
         })
     }
 
@@ -355,11 +361,13 @@ impl Exporter {
     pub fn attempt_bytes(&self, archive: impl Into<Bytes>) -> Result<OnnxProgram, Failed> {
         let report = Report::new(Some(self.options.clone()));
         let bytes = archive.into();
-        self.translated(report, self.inputs(None), || match archive::read_bytes(bytes.clone()) {
-            Err(error) if torchscript_program::is_one(&error) => {
-                self.flattened(Records::from_bytes(bytes))
+        self.translated(report, self.inputs(None), |report| {
+            match archive::read_bytes(bytes.clone()) {
+                Err(error) if torchscript_program::is_one(&error) => {
+                    self.flattened(Records::from_bytes(bytes), report)
+                }
+                program => Read::exported(program.map_err(Error::Archive)?, &self.options),
             }
-            program => Ok(program.map_err(Error::Archive)?.into()),
         })
     }
 
@@ -369,7 +377,7 @@ impl Exporter {
     /// See [`Error`].
     pub fn attempt_program(&self, program: ExportedProgram) -> Result<OnnxProgram, Failed> {
         let report = Report::new(Some(self.options.clone()));
-        self.translated(report, self.inputs(None), || Ok(program.into()))
+        self.translated(report, self.inputs(None), |_| Read::exported(program, &self.options))
     }
 
     /// Translates a program in parts: its JSON, as archives hold it, and its tensors ([`archive::from_json`]).
@@ -383,9 +391,9 @@ impl Exporter {
         constants: IndexMap<String, Constant>,
     ) -> Result<OnnxProgram, Failed> {
         let report = Report::new(Some(self.options.clone()));
-        self.translated(report, self.inputs(None), || {
+        self.translated(report, self.inputs(None), |_| {
             let program = archive::from_json(json, state, constants);
-            Ok(program.map_err(Error::Archive)?.into())
+            Read::exported(program.map_err(Error::Archive)?, &self.options)
         })
     }
 
@@ -393,9 +401,9 @@ impl Exporter {
         &self,
         mut report: Report,
         inputs: Inputs,
-        read: impl FnOnce() -> Result<Read, Error>,
+        read: impl FnOnce(&mut Report) -> Result<Read, Error>,
     ) -> Result<OnnxProgram, Failed> {
-        let read = report.stage("read", read);
+        let read = report.stage_with("read", read);
         let made = read.and_then(|read| {
             let made = translate(read.program, &self.options, &self.registry, &mut report)?;
             let first = Warning::all(WarningKind::Specialised, read.warnings);
@@ -405,9 +413,20 @@ impl Exporter {
     }
 
     /// The program of a TorchScript archive.
-    fn flattened(&self, records: pt2onnx_fx::Result<Records>) -> Result<Read, Error> {
-        let records = records.map_err(Error::Archive)?;
-        torchscript_program::read(records, &self.options, &self.registry)
+    fn flattened(
+        &self,
+        records: pt2onnx_fx::Result<Records>,
+        report: &mut Report,
+    ) -> Result<Read, Error> {
+        let archive = pt2onnx_torchscript::Archive::new(records.map_err(Error::Archive)?)?;
+        report.torchscript = torchscript_program::summary(&archive);
+        let read = torchscript_program::read(&archive, &self.options, &self.registry);
+        if read.is_err()
+            && let Ok(weights) = torchscript_program::weights(&archive)
+        {
+            report.stored(weights.values());
+        }
+        read
     }
 
     /// Sets the type or value of an input of a TorchScript archive ([`Options::input`]).

@@ -76,7 +76,8 @@ pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{SaveOptions, Saved, Weights};
 pub use report::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
-    ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, Tensors, WrittenFile,
+    ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, StoredTensors, Tensors,
+    TorchScriptSummary, WrittenFile,
 };
 #[cfg(feature = "ort")]
 pub use runtime::{RunError, Session, SessionOptions, ort_environment};

@@ -125,6 +125,7 @@ fn obstacles(
         let lowering = pt2onnx_aten::Options {
             state: options.state,
             operators: options.operators,
+            aten_nodes: options.aten_nodes,
             assume_finite: options.assume_finite,
             metadata: Detail::None,
             strip_paths: options.strip_paths,
@@ -154,6 +155,7 @@ fn lower(
     let lowering = pt2onnx_aten::Options {
         state: options.state,
         operators: options.operators,
+        aten_nodes: options.aten_nodes,
         assume_finite: options.assume_finite,
         metadata: options.metadata,
         strip_paths: options.strip_paths,

@@ -1,10 +1,12 @@
 //! TorchScript archives: they are flattened into programs, with the types that the lowerings tell.
 
-use crate::{Error, Options, Registry};
+use crate::{Error, OptionError, Options, Registry, State, TorchScriptSummary};
+use indexmap::IndexMap;
 use pt2onnx_aten::infer;
-use pt2onnx_fx::{ExportedProgram, Node, archive::Records};
+use pt2onnx_fx::{ExportedProgram, Node};
+use pt2onnx_tensor::Tensor;
 use pt2onnx_torchscript::{
-    Archive, Given, flatten,
+    Archive, Given, Size, flatten, flatten_with_state, inputs, load, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -14,9 +16,21 @@ pub(crate) struct Read {
     pub(crate) warnings: Vec<String>,
 }
 
-impl From<ExportedProgram> for Read {
-    fn from(program: ExportedProgram) -> Self {
-        Self { program, warnings: Vec::new() }
+impl Read {
+    /// A program that is no TorchScript.
+    ///
+    /// # Errors
+    /// Options are given that only TorchScript has.
+    pub(crate) fn exported(program: ExportedProgram, options: &Options) -> Result<Self, Error> {
+        for (key, given) in [
+            ("input", !options.input.is_empty()),
+            ("method", options.method != Options::default().method),
+        ] {
+            if given {
+                return Err(Error::Options(OptionError::OnlyTorchScript(key)));
+            }
+        }
+        Ok(Self { program, warnings: Vec::new() })
     }
 }
 
@@ -29,17 +43,60 @@ pub(crate) fn is_one(error: &pt2onnx_fx::Error) -> bool {
     *found == pt2onnx_fx::NotAnArchive::TorchScript
 }
 
-/// Reads the records of an archive, and flattens the method that the options name.
+/// Flattens the method that the options name.
 pub(crate) fn read(
-    records: Records,
+    archive: &Archive,
     options: &Options,
     registry: &Registry,
 ) -> Result<Read, Error> {
-    let archive = Archive::new(records)?;
     let given = options.input.iter();
     let given = given.map(|(name, text)| (name.clone(), Given::parse(text))).collect();
-    let flat = flatten(&archive, &options.method, given, &mut Lowerings(registry))?;
+    let mut given = inputs(archive, &options.method, given)?;
+    name_axes(&mut given, options);
+    let keeps = matches!(options.state, State::Pairs | State::Error);
+    let run = if keeps { flatten_with_state } else { flatten };
+    let flat = run(archive, &options.method, given, &mut Lowerings(registry))?;
     Ok(Read { program: flat.program, warnings: flat.warnings })
+}
+
+/// The tensors of the saved module by their paths.
+pub(crate) fn weights(
+    archive: &Archive,
+) -> Result<IndexMap<String, Tensor>, pt2onnx_torchscript::Error> {
+    let registry = Registry::default();
+    Ok(load(archive, &mut Lowerings(&registry))?.tensors)
+}
+
+/// What the archive holds.
+pub(crate) fn summary(archive: &Archive) -> Option<TorchScriptSummary> {
+    let class = archive.root_class().ok()?;
+    let methods = class.class.methods.iter().map(|method| signature(method));
+    Some(TorchScriptSummary {
+        version: archive.version(),
+        class: class.python_name(),
+        methods: methods.collect(),
+    })
+}
+
+/// Makes axes dynamic, as `dynamic_axes` of `torch.onnx.export` does for a trace: inputs have the names that the options give them, else
+/// those of their parameters.
+fn name_axes(given: &mut [(String, Given)], options: &Options) {
+    let mut names = options.input_names.iter();
+    for (path, given) in given {
+        let Given::Tensor(_, sizes) = given else { continue };
+        let name = names.next();
+        for (value, axis, symbol) in options.dynamic_axes.iter() {
+            let own = value == path || value == path.replace('.', "_");
+            let axis =
+                if axis < 0 { axis.saturating_add_unsigned(sizes.len() as u64) } else { axis };
+            if (own || name.is_some_and(|name| name == value))
+                && let Some(size) = usize::try_from(axis).ok().and_then(|axis| sizes.get_mut(axis))
+                && matches!(size, Size::Known(_))
+            {
+                *size = Size::Named(symbol.to_owned());
+            }
+        }
+    }
 }
 
 /// The types that lowerings tell.

@@ -73,6 +73,35 @@ fn all_of_aten() {
     assert_eq!(nodes[2], sigmoid);
 }
 
+#[test]
+fn aten_nodes_have_all_arguments() {
+    let mut known = program(|i, _| match i {
+        1 => Some("torch.ops.aten.linear.new"),
+        2 => Some("torch.ops.aten._sparse_mm.reduce"),
+        _ => None,
+    });
+    let sparse = &mut known.graph.nodes[2];
+    sparse.args[0].name = "sparse".into();
+    let dense = sparse.args[0].value.clone();
+    for (name, value) in [("reduce", Argument::String("mean".into())), ("dense", dense)] {
+        sparse.args.push(NamedArg { name: name.into(), kind: ArgKind::Keyword, value });
+    }
+    let exporter = |operators| exporter(operators).optimize(Level::Off).aten_nodes(true);
+    let nodes = nodes(exporter(Operators::AtenFallback), known);
+    assert_eq!(
+        nodes[1..],
+        [
+            "linear = org.pytorch.aten.ATen <operator: string = \"linear\", overload_name: string = \"new\"> \
+             (cat, fc_combined.weight, fc_combined.bias)",
+            "val_0 = Constant <value_string: string = \"mean\"> ()",
+            "sigmoid = org.pytorch.aten.ATen <operator: string = \"_sparse_mm\", overload_name: string = \"reduce\"> \
+             (linear, linear, val_0)",
+        ]
+    );
+    let error = exporter(Operators::Aten).export_program(program(|_, _| None)).err().unwrap();
+    assert!(error.to_string().contains("that is a list of tensors (`tensors`)"), "{error}");
+}
+
 /// `aten::linear` with an argument that its translation does not take.
 #[test]
 fn what_a_translation_does_not_take_falls_back() {

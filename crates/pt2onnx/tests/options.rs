@@ -15,6 +15,7 @@ fn all() -> Value {
         "state": "pairs",
         "training": "eval",
         "operators": "aten-fallback",
+        "aten-nodes": true,
         "functions": ["ops.onnxtxt"],
         "inline": true,
         "custom-opset": {"mylib": 2, "other": 3},

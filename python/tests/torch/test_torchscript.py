@@ -155,3 +155,55 @@ def test_traces_of_one_case_are_refused() -> None:
     assert {"TraceStrategy", "ScriptStrategy"} <= caught.value.failures_by_strategy.keys()
     with pytest.warns(Warning, match="may be wrong for other arguments"):
         pt2onnx.export(Chooses().eval(), (X,), dynamo=False)
+
+
+def test_dynamic_axes() -> None:
+    """Axes of a trace become dynamic, by the names of inputs as they are in the model."""
+    net, file = Net().eval(), io.BytesIO()
+    torch.jit.save(torch.jit.trace(net, (X,)), file)
+    for names in (None, ["image"]):
+        axes = {(names or ["x"])[0]: {0: "batch"}}
+        program = pt2onnx.convert(file.getvalue(), input_names=names, dynamic_axes=axes)
+        for size in (2, 5):
+            x = torch.randn(size, 4)
+            torch.testing.assert_close(program(x)[0], net(x))
+
+
+def test_parameters_as_inputs() -> None:
+    net, file = Net().eval(), io.BytesIO()
+    torch.jit.save(torch.jit.script(net), file)
+    program = pt2onnx.convert(
+        file.getvalue(), input={"x": "float32[n,4]"}, weights="none", keep_initializers_as_inputs=True, input_names=["x", "w", "b"]
+    )
+    assert program.input_names == ["x", "w", "b"]
+    torch.testing.assert_close(program(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X))
+
+
+def test_the_line_of_an_error() -> None:
+    class Odd(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.linalg.lstsq(x, x).solution
+
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Odd()), file)
+    with pytest.raises(pt2onnx.UnsupportedOperatorError, match="test_torchscript.py:[0-9]+: return torch.linalg.lstsq"):
+        pt2onnx.convert(file.getvalue(), input={"x": "float32[3,3]"})
+
+
+def test_options_of_torchscript_for_others() -> None:
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(Net().eval(), (X,)), file)
+    for options in ({"input": {"x": "none"}}, {"method": "encode"}):
+        with pytest.raises(ValueError, match="for TorchScript archives"):
+            pt2onnx.convert(file.getvalue(), **options)
+
+
+def test_the_callers_of_the_torchscript_exporter(tmp_path: pathlib.Path) -> None:
+    net = Net().eval()
+    program = pt2onnx.export(net, (X,), tmp_path / "net.onnx", input_names=["x", "w", "b"], export_params=False, dynamo=False)
+    assert program.input_names == ["x", "w", "b"]
+    saved = pt2onnx.load(tmp_path / "net.onnx")
+    torch.testing.assert_close(saved(X, net.linear.weight.detach(), net.linear.bias.detach())[0], net(X))
+    kind = torch.onnx.OperatorExportTypes.ONNX_ATEN
+    nodes = pt2onnx.export(net, (X,), dynamo=False, operator_export_type=kind).model_proto.graph.node
+    assert {(node.domain, node.op_type) for node in nodes} == {("org.pytorch.aten", "ATen")}

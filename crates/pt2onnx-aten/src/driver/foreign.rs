@@ -70,6 +70,9 @@ impl<'a> Driver<'a> {
     /// Emits the node as a node of its own domain.
     pub(super) fn foreign(&self, node: &'a Node) -> Lowered<Outputs> {
         let op = &node.target;
+        if self.aten_nodes && &*op.namespace == "aten" {
+            return Ok(self.aten_node(ATEN_DOMAIN, node)?.into());
+        }
         let (mut inputs, mut names, mut attributes) =
             (Vec::new(), Vec::new(), Attributes::default());
         for arg in &node.args {

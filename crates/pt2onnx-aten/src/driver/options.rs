@@ -23,6 +23,8 @@ pub struct Options<'a> {
     pub state: State,
     /// What to do with ops that have no translation.
     pub operators: Operators,
+    /// Whether ATen ops that are kept become nodes `ATen`, with the name of the op in an attribute.
+    pub aten_nodes: bool,
     /// Whether the model need not treat NaN and infinities as PyTorch does, where that costs nodes.
     pub assume_finite: bool,
     /// How much metadata the model gets.

@@ -31,6 +31,8 @@ pub(crate) struct Driver<'a> {
     pub registry: &'a Registry,
     /// Which ops are kept.
     pub operators: Operators,
+    /// Whether ATen ops that are kept become nodes `ATen`.
+    pub aten_nodes: bool,
     /// Whether NaN and infinities may be treated in another way than PyTorch's.
     pub assume_finite: bool,
     pub errors: Error,
@@ -55,6 +57,7 @@ impl<'a> Driver<'a> {
             parts: Parts::default(),
             registry,
             operators: options.operators,
+            aten_nodes: options.aten_nodes,
             assume_finite: options.assume_finite,
             errors: Error::default(),
             partial: false,

@@ -4,7 +4,8 @@
 //! roots, inverse sines and inverse cosines keep their precision near branch points (W. Kahan, Branch Cuts for Complex
 //! Elementary Functions, 1987).
 
-use crate::math::elementary::{atan2, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
+use crate::math::arcs::{asinh_of, atan_of, atan2};
+use crate::math::elementary::{cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
 use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -336,6 +337,17 @@ impl Complex {
         Complex::new(size, self.angle(cx))
     }
 
+    /// `log(e^a + e^b) = m + log(1 + e^(n - m))`, where `m` is the operand with the larger real part (`a`, if both have the same)
+    /// and `n` the other one.
+    pub fn log_add_exp(self, cx: &Cx, b: Complex) -> Self {
+        let ordered = cx.greater_or_equal(self.re, b.re);
+        let (large, small) = (self.select(cx, ordered, b), b.select(cx, ordered, self));
+        let mut off = small.sub(cx, large);
+        // Of two infinities, the distance is 0.
+        off.re = cx.select(cx.equal(self.re, b.re), 0.0, off.re);
+        off.exp(cx).shift(cx, 1).log(cx).add(cx, large)
+    }
+
     /// The square root whose real part is not negative. Its larger part is `sqrt((|a| + |re a|) / 2)`, the other one `|im a|` over
     /// twice the larger. No digits cancel.
     pub fn sqrt(self, cx: &Cx) -> Self {
@@ -410,8 +422,8 @@ impl Complex {
     pub fn asin(self, cx: &Cx) -> Self {
         let [minus, plus] = self.roots(cx);
         Complex::new(
-            cx.atan(cx.div(self.re, minus.mul(cx, plus).re)),
-            cx.asinh(minus.conj(cx).mul(cx, plus).imag(cx)),
+            atan_of(cx, cx.div(self.re, minus.mul(cx, plus).re)),
+            asinh_of(cx, minus.conj(cx).mul(cx, plus).imag(cx)),
         )
     }
 
@@ -419,8 +431,8 @@ impl Complex {
     pub fn acos(self, cx: &Cx) -> Self {
         let [minus, plus] = self.roots(cx);
         Complex::new(
-            cx.mul(cx.atan(cx.div(minus.re, plus.re)), 2),
-            cx.asinh(plus.conj(cx).mul(cx, minus).imag(cx)),
+            cx.mul(atan_of(cx, cx.div(minus.re, plus.re)), 2),
+            asinh_of(cx, plus.conj(cx).mul(cx, minus).imag(cx)),
         )
     }
 
@@ -433,8 +445,8 @@ impl Complex {
     pub fn acosh(self, cx: &Cx) -> Self {
         let [minus, plus] = [-1, 1].map(|b| self.shift(cx, b).sqrt(cx));
         Complex::new(
-            cx.asinh(minus.conj(cx).mul(cx, plus).re),
-            cx.mul(cx.atan(cx.div(minus.imag(cx), plus.re)), 2),
+            asinh_of(cx, minus.conj(cx).mul(cx, plus).re),
+            cx.mul(atan_of(cx, cx.div(minus.imag(cx), plus.re)), 2),
         )
     }
 

@@ -1,12 +1,11 @@
 //! Elementary functions of real numbers: signs, powers, logarithms, trigonometry, polynomials.
 
 use crate::math::control::{any, repeat};
-use crate::math::precision::{double, largest, smallest};
+use crate::math::precision::double;
 use crate::{Cx, LowerError, Lowered, TensorOrScalar};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
-use std::f64::consts::PI;
 
 /// Whether the sign bit is set. The sign of a zero shows in its reciprocal; the sign of NaN counts as positive.
 pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
@@ -188,20 +187,6 @@ pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
     let usable = cx.and(cx.greater(largest, 0.0), cx.less(largest, f64::INFINITY));
     let scale = cx.select(usable, largest, 1.0);
     cx.mul(root(cx.div(a, scale), cx.div(b, scale)), scale)
-}
-
-/// The angle of the point `(x, y)`, from `-pi` to `pi`: `atan(y / x)`, plus or minus `pi` where `x` is negative. The
-/// sign to add is opposite to that of `atan(y / x)`; the reciprocal shows the sign of a zero. A zero `x` is replaced by
-/// the smallest number of its sign, infinities by the largest numbers.
-pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
-    let dtype = cx.dtype(x);
-    let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
-    let tiny = between(cx.reciprocal(x), smallest(dtype));
-    let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
-    let angle = cx.atan(cx.div(between(y, largest(dtype)), x));
-    let upper = cx.less(cx.reciprocal(angle), 0.0);
-    let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
-    cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
 }
 
 /// The polynomial with these coefficients, highest power first, by Horner's scheme.

@@ -1,5 +1,6 @@
 //! Formulas and algorithms that several families of ops use.
 
+pub(crate) mod arcs;
 pub(crate) mod bessel;
 pub(crate) mod coefficients;
 pub(crate) mod complex;
@@ -18,6 +19,7 @@ pub(crate) mod pool;
 pub(crate) mod precision;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
+pub(crate) mod resampling;
 pub(crate) mod shape;
 pub(crate) mod sort;
 pub(crate) mod window;

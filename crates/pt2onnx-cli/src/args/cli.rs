@@ -1,6 +1,8 @@
 //! The command line: commands, and what each takes.
 
-use super::{choices::Place, options::Options, passes::Passes, saving::Saving, values};
+use super::{
+    choices::Place, options::Options, passes::Passes, saving::Saving, script::Script, values,
+};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf};
@@ -16,6 +18,7 @@ Examples:
   pt2onnx models/*.pt2 -o models/
   pt2onnx model.pt2 -o model.onnx --opset 18 --dim s77=batch --report report.md
   pt2onnx model.pt2 -o model.onnx --options export.toml
+  pt2onnx scripted.pt -o model.onnx --input x=float32[batch,3,224,224]
   pt2onnx check --target ort-cpu *.pt2
 
 Exit codes:
@@ -42,7 +45,7 @@ The model keeps its opset, its metadata, and its inputs, outputs and weights wit
 Operators of other domains, and operators in a form that is older than the known ones, stay as they are. Their outputs
 are assumed to have the types that the model states.";
 
-/// Converts a `.pt2` archive of torch.export.save to an ONNX model.
+/// Converts an archive of torch.export.save (`.pt2`) or torch.jit.save (`.pt`) to an ONNX model.
 #[derive(Debug, Parser)]
 #[command(name = "pt2onnx", version, after_help = AFTER, max_term_width = 100)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -58,14 +61,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and everything that prevents conversion
-    Inspect {
-        /// The archive
-        #[arg(value_name = "MODEL.pt2")]
-        model: PathBuf,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Inspect(Inspect),
     /// Print any ONNX model as text; files with its weights are not needed
     Show {
         /// The model
@@ -100,6 +96,18 @@ pub enum Command {
         #[arg(value_name = "OP")]
         op: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// The archive
+    #[arg(value_name = "MODEL.pt2|MODEL.pt")]
+    pub model: PathBuf,
+    /// Print JSON
+    #[arg(long, help_heading = "Diagnostics")]
+    pub json: bool,
+    #[command(flatten)]
+    pub script: Script,
 }
 
 #[derive(Debug, Args)]
@@ -164,8 +172,8 @@ pub struct ApplyWeights {
     /// The model
     #[arg(value_name = "MODEL.onnx")]
     pub model: PathBuf,
-    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 archive, or what
-    /// torch.save(model.state_dict(), path) wrote
+    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 or .pt archive, or
+    /// what torch.save(model.state_dict(), path) wrote
     #[arg(long, value_name = "FILE|FOLDER", help_heading = "Input and output")]
     pub weights: PathBuf,
     /// The file to write; `-` is standard output [default: the model itself]

@@ -6,7 +6,8 @@ mod merge;
 mod options;
 mod passes;
 mod saving;
+mod script;
 mod values;
 
-pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Optimize};
+pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize};
 pub use saving::check_data_file;

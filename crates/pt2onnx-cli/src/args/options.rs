@@ -5,6 +5,7 @@ use super::{
     merge::{set, set_list, set_some},
     passes::Passes,
     saving::{Saving, check_data_file},
+    script::Script,
     values,
 };
 use crate::{error::CommandError, options_file::OptionsFile};
@@ -18,13 +19,8 @@ pub struct Options {
     /// Read options from a TOML file; its keys are the names of these flags, which override it
     #[arg(long, value_name = "FILE.toml", help_heading = "Input and output")]
     pub options: Option<PathBuf>,
-    /// TorchScript: the type or value of an input, by name, position or path: `x=float32[batch,3,224,224]`, `1=16000`,
-    /// `images.0=none`; can be given several times [default: those of the trace]
-    #[arg(long, value_name = "NAME=TYPE", value_parser = values::key_value, help_heading = "Input and output")]
-    input: Vec<(String, String)>,
-    /// TorchScript: the method to convert [default: forward]
-    #[arg(long, value_name = "NAME", help_heading = "Input and output")]
-    method: Option<String>,
+    #[command(flatten)]
+    script: Script,
     /// What to do with values that the program writes into its buffers and inputs
     #[arg(long, value_enum, help_heading = "Input and output")]
     state: Option<State>,
@@ -52,6 +48,9 @@ pub struct Options {
     /// What to do with ops that have no translation
     #[arg(long, value_enum, help_heading = OPS)]
     operators: Option<Operators>,
+    /// Write ATen ops that have no translation as nodes `ATen` with the op in an attribute, as torch.onnx's older exporter does
+    #[arg(long, help_heading = OPS)]
+    aten_nodes: bool,
     /// Translate ops by functions in ONNX's textual syntax or of an ONNX model; can be given several times
     #[arg(long, value_name = "FILE.onnxtxt", help_heading = OPS)]
     functions: Vec<PathBuf>,
@@ -136,14 +135,14 @@ impl Options {
     fn put(self, to: &mut pt2onnx::Options) {
         self.passes.put(to);
         self.saving.put(to);
-        set_list(&mut to.input, self.input);
-        set(&mut to.method, self.method);
+        self.script.put(to);
         set(&mut to.opset, self.opset);
         set_some(&mut to.ir_version, self.ir_version);
         set(&mut to.target, self.target.map(Into::into));
         set(&mut to.state, self.state.map(Into::into));
         set(&mut to.training, self.training.map(Into::into));
         set(&mut to.operators, self.operators.map(Into::into));
+        to.aten_nodes |= self.aten_nodes;
         set_list(&mut to.functions, self.functions);
         to.inline |= self.inline;
         set_list(&mut to.custom_opset, self.custom_opset);

@@ -1,11 +1,14 @@
 //! Errors of an export.
 
-use super::{Code, CommandError, REPORT_IT, input::archive};
+use super::{
+    Code, CommandError, REPORT_IT,
+    input::{archive, torchscript},
+};
 use pt2onnx::{
     Error, Failure, Misfit, Reason,
     aten::LowerError,
     opt::{LegaliseError, TargetError},
-    torchscript, writer,
+    writer,
 };
 
 impl From<Error> for CommandError {
@@ -41,38 +44,6 @@ impl From<Error> for CommandError {
             Error::Write(e) => write(e),
             _ => CommandError::new(Code::Internal, error.to_string()),
         }
-    }
-}
-
-/// A TorchScript archive that cannot be read or flattened.
-fn torchscript(error: &torchscript::Error) -> CommandError {
-    use torchscript::Error::*;
-    match error {
-        Archive(e) => archive(e),
-        Layout { place, found } => {
-            CommandError::new(Code::Input, format!("this is not a TorchScript archive: {found}"))
-                .place(place)
-        }
-        Syntax { place, line, what } => {
-            let what = format!("the code of the archive cannot be parsed: {what}");
-            CommandError::new(Code::Input, what)
-                .place(format_args!("{place}, line {line}"))
-                .help("the file may be damaged, or of a newer PyTorch")
-        }
-        Untold { missing, example } => {
-            let what = "the types of the inputs are not known";
-            let report = CommandError::new(Code::Usage, what);
-            let report = missing.iter().fold(report, CommandError::place);
-            report.help(format!("give the type of each: `--input {example}`"))
-        }
-        NoMethod { .. } | Misfit { .. } | NoInput { .. } => {
-            CommandError::new(Code::Usage, error.to_string())
-        }
-        Run { site, problem } => {
-            CommandError::new(Code::Program, format!("the program cannot be flattened: {problem}"))
-                .place(site)
-        }
-        _ => CommandError::new(Code::Program, error.to_string()),
     }
 }
 

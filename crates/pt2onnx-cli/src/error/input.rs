@@ -1,7 +1,7 @@
 //! Errors of input files: archives, ONNX models, weights.
 
 use super::{Code, CommandError};
-use pt2onnx::{WeightsError, fx, writer::ReadError};
+use pt2onnx::{WeightsError, fx, torchscript, writer::ReadError};
 use std::{fs::File, io::Read, path::Path};
 
 /// An archive that cannot be read.
@@ -75,6 +75,38 @@ fn instead(found: &fx::NotAnArchive, place: &impl std::fmt::Display) -> String {
     }
 }
 
+/// A TorchScript archive that cannot be read or flattened.
+pub(super) fn torchscript(error: &torchscript::Error) -> CommandError {
+    use torchscript::Error::*;
+    match error {
+        Archive(e) => archive(e),
+        Layout { place, found } => {
+            CommandError::new(Code::Input, format!("this is not a TorchScript archive: {found}"))
+                .place(place)
+        }
+        Syntax { place, line, what } => {
+            let what = format!("the code of the archive cannot be parsed: {what}");
+            CommandError::new(Code::Input, what)
+                .place(format_args!("{place}, line {line}"))
+                .help("the file may be damaged, or of a newer PyTorch")
+        }
+        Untold { missing, example } => {
+            let what = "the types of the inputs are not known";
+            let report = CommandError::new(Code::Usage, what);
+            let report = missing.iter().fold(report, CommandError::place);
+            report.help(format!("give the type of each: `--input {example}`"))
+        }
+        NoMethod { .. } | Misfit { .. } | NoInput { .. } => {
+            CommandError::new(Code::Usage, error.to_string())
+        }
+        Run { site, problem } => {
+            CommandError::new(Code::Program, format!("the program cannot be flattened: {problem}"))
+                .place(site)
+        }
+        _ => CommandError::new(Code::Program, error.to_string()),
+    }
+}
+
 /// A file that should be an ONNX model.
 pub fn model(path: &Path, error: &ReadError) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
@@ -109,6 +141,7 @@ pub fn weights(error: WeightsError) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
     match &error {
         Archive(e) => archive(e),
+        TorchScript(e) => torchscript(e),
         Io { path, source } => {
             input(format!("the weights cannot be read: {source}")).place(path.display())
         }

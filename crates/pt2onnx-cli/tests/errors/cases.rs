@@ -128,7 +128,7 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --input x=float32[n]",
     ),
     case(|| script("    return torch.nothing(x)\n"), "MODEL -o OUT --input x=float32[n]"),
-    case(|| script("    return x\n"), "inspect MODEL"),
+    case(good, "MODEL -o OUT --input x=none"),
     // Usage.
     case(none, "-o OUT"),
     case(good, "MODEL -o OUT --nonsense"),
@@ -168,7 +168,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --options HERE/options/target.toml --opset 26"),
     case(good, "MODEL -o OUT --options HERE/options/functions.toml"),
     // Names and dimensions.
-    case(good, "MODEL -o OUT --input-names a,b,c,d"),
+    case(good, "MODEL -o OUT --input-names 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"),
     case(good, "MODEL -o OUT --input-names a,a"),
     case(good, "MODEL -o OUT --input-names a --rename tensor_x=b"),
     case(good, "MODEL -o OUT --input-names fc0.bias"),

@@ -52,6 +52,13 @@ impl NodeMeta {
     }
 }
 
+impl<'a> SourceLine<'a> {
+    /// The user's line in Python's text of a stack, outermost frame first: that of the innermost frame that is not in the package `torch`.
+    pub fn of_stack(stack_trace: &'a str) -> Option<Self> {
+        source_line(stack_trace)
+    }
+}
+
 pub(super) fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
     let mut code = "";
     let mut frames = stack_trace.lines().rev().filter_map(|line| {
@@ -62,7 +69,8 @@ pub(super) fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
         let (file, rest) = frame.split_once("\", line ")?;
         let (line, function) = rest.split_once(", in ").unwrap_or((rest, ""));
         let (line, function) = (line.trim().parse().ok()?, function.trim());
-        Some(SourceLine { file, line, function, code: code.trim() })
+        let code = std::mem::take(&mut code).trim();
+        Some(SourceLine { file, line, function, code })
     });
     let innermost = frames.next()?;
     let own = |frame: &SourceLine<'_>| !frame.file.contains("-packages/torch/");
@@ -96,6 +104,10 @@ mod tests {
             (torch, Some("m.py:3: x = self.bn(x)")),
             ("File \"/v/site-packages/torch/nn/f.py\", line 3, in f", Some("f.py:3")),
             ("File \"m.py\", line 3, in forward", Some("m.py:3")),
+            (
+                "File \"m.py\", line 3, in forward\n  File \"/v/site-packages/torch/f.py\", line 1, in f\n    x",
+                Some("m.py:3"),
+            ),
             ("File \"m.py\", line x, in forward", None),
             ("", None),
         ] {

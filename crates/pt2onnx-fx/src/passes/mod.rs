@@ -10,6 +10,7 @@ pub mod inline;
 mod names;
 mod opaque;
 mod problem;
+mod records;
 pub mod training;
 pub mod vmap;
 pub mod wrapped;
@@ -28,6 +29,10 @@ pub type Pass = fn(&mut ExportedProgram) -> Result<()>;
 /// All passes by name, in the order in which they have to run.
 pub const PASSES: &[(&str, Pass)] = &[
     ("inline", inline::inline),
+    ("records", |program| {
+        records::mend_records(program);
+        Ok(())
+    }),
     ("vmap", vmap::vmap),
     ("wrapped", wrapped::unwrap_operators),
     ("foreach", foreach::expand_foreach),

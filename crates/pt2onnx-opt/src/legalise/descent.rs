@@ -1,7 +1,7 @@
 //! Rewrites a model step by step for an older opset.
 
 use super::{
-    bridge,
+    bridge, doubles,
     error::{Failure, LegaliseError, Reason},
     meaning::fits,
     replace::Done,
@@ -86,6 +86,11 @@ impl Descent {
         // What cannot be rewritten stays.
         if matches!(self.target, Target::Ort | Target::OrtCpu)
             && let Ok(done @ Done::Replaced) = wrapping::exact(model, id)
+        {
+            return Ok(done);
+        }
+        if !self.levels.contains_key(&id)
+            && let Some(done) = doubles::exact(model, id, self.target)
         {
             return Ok(done);
         }

@@ -10,6 +10,7 @@ mod bits;
 mod bridge;
 mod comparison;
 mod descent;
+mod doubles;
 mod einsum;
 mod error;
 mod forms;

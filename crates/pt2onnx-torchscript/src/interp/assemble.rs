@@ -2,24 +2,32 @@
 
 use super::{
     Interp, Step,
+    first_call::Terms,
     inputs::{Given, Told, method_of, parameters},
     load::Role,
+    state::{Found, State, unsettled},
     traced::traced_inputs,
 };
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
+    syntax::Function,
     types::Types,
     value::{Item, Value},
 };
 use indexmap::IndexMap;
 use pt2onnx_fx::{
-    Argument, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec, SCHEMA_MAJOR,
+    Argument, Constant, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec,
+    SCHEMA_MAJOR, ValueMeta,
 };
+use pt2onnx_symbolic::Range;
+use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
 /// The bytes of the stack on which the interpreter runs.
 const STACK: usize = 128 << 20;
+/// How many calls are run at most to learn the types of state.
+const MAX_CALLS: usize = 6;
 
 /// A flattened program.
 #[derive(Debug)]
@@ -40,8 +48,88 @@ pub fn flatten(
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
 ) -> Result<Flat> {
+    on_large_stack(move || flatten_here(archive, method, given, types, false))
+}
+
+/// As [`flatten`], but the program is that of the calls after the first one: attributes to which the method gives tensors of
+/// another type or size, or other numbers, are inputs of the types that they have then. Those that stay the same from the second
+/// call on are fixed.
+///
+/// # Errors
+/// Those of [`flatten`], and state whose type changes with each call.
+pub fn flatten_with_state(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+) -> Result<Flat> {
+    on_large_stack(move || flatten_here(archive, method, given, types, true))
+}
+
+/// What is known of the inputs of a method: what `given` tells, and of other parameters what the trace tells. The paths begin with
+/// names of parameters and are in their order.
+///
+/// # Errors
+/// There is no such method or input, or the archive is damaged.
+pub fn inputs(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+) -> Result<Vec<(String, Given)>> {
+    let params = parameters(archive, method)?;
+    let mut given = Told::rename(given, &params)?;
+    // What the user tells of a parameter replaces all that the trace tells of it.
+    let traced = traced_inputs(archive, method)?;
+    let mut told = Told::rename(traced, &params).unwrap_or_default();
+    fn top(path: &str) -> &str {
+        path.split('.').next().unwrap_or(path)
+    }
+    told.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
+    told.append(&mut given);
+    let position = |path: &str| params.iter().position(|(name, _)| name == top(path));
+    told.sort_by_cached_key(|(path, _)| {
+        let numbers = path.split('.').skip(1).map_while(|part| part.parse::<usize>().ok());
+        (position(path), numbers.collect::<Vec<_>>())
+    });
+    Ok(told)
+}
+
+/// What an archive holds beside its code.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The paths of the modules and the names of their classes in Python; the path of the root is empty.
+    pub modules: Vec<(String, String)>,
+    /// Tensors by their paths: parameters, buffers, other attributes and constants of the code.
+    pub tensors: IndexMap<String, Tensor>,
+}
+
+/// Reads the objects of an archive.
+///
+/// # Errors
+/// The archive is damaged, or has objects that cannot be read.
+pub fn load(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
+    on_large_stack(move || {
+        let mut interp = Interp::new(archive, types);
+        interp.load_module()?;
+        let modules = interp.heap.iter().filter_map(|item| match item {
+            Item::Object { class, path, .. } if class.is_module() => {
+                Some((path.to_string(), class.python_name()))
+            }
+            _ => None,
+        });
+        let modules = modules.collect();
+        let constants =
+            interp.constants.into_iter().filter_map(|(name, constant)| match constant {
+                Constant::Tensor(tensor) => Some((name, tensor)),
+                Constant::Opaque { .. } => None,
+            });
+        Ok(Loaded { modules, tensors: interp.state.into_iter().chain(constants).collect() })
+    })
+}
+
+/// Runs the interpreter in a thread of its own, which has a large stack.
+fn on_large_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
-        let run = move || flatten_here(archive, method, given, types);
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
         let thread = thread.map_err(|error| Error::Thread(error.to_string()))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -53,37 +141,38 @@ fn flatten_here(
     method: &str,
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
+    keep: bool,
 ) -> Result<Flat> {
     let function = method_of(archive, method)?;
-    let params = parameters(archive, method)?;
-    let mut told = traced_inputs(archive, method)?;
-    let mut given = Told::rename(given, &params)?;
-    // What the user tells of a parameter replaces all that the trace tells of it.
-    let mut kept = Told::rename(std::mem::take(&mut told), &params).unwrap_or_default();
-    let top = |path: &str| path.split('.').next().map(str::to_owned);
-    kept.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
-    kept.append(&mut given);
-    let told = Told::of(kept);
+    let told = Told::of(inputs(archive, method, given)?);
+    let call = (method, &*function, &told);
 
-    let mut interp = Interp::new(archive, types);
-    let root = interp.load_module()?;
-    let args = interp.arguments(&function, &told)?;
-    let tensors = interp.attributes();
-    let result = interp.run_root(&root, method, args);
-    let result = result.map_err(|problem| interp.error(problem))?;
-    let mut outputs = Vec::new();
-    let flat = interp.outputs(&result, &mut outputs, 32);
-    flat.map_err(|problem| interp.error(problem))?;
-    if outputs.is_empty() {
-        let nothing = super::expected("tensors and numbers as results", &result);
-        nothing.map_err(|problem| interp.error(problem))?;
+    let (mut state, mut terms, mut first) = (State::default(), Terms::default(), None);
+    for _ in 0..MAX_CALLS {
+        let mut interp = Interp::new(archive, types);
+        let (outputs, found) = interp.call_root(call, &state)?;
+        if !keep {
+            let mutations = interp.mutations(&found);
+            interp.lost_attributes(&found);
+            return Ok(interp.finish(mutations, outputs));
+        }
+        let before = state.clone();
+        if interp.learn(&found, &mut state).map_err(|problem| interp.error(problem))? {
+            // The state is more than what this run took for it.
+            if first.is_none() {
+                first = Some(interp.first_terms(&outputs, &state, &mut terms));
+            }
+            continue;
+        }
+        let mut mutations = interp.mutations(&found);
+        let pairs = interp.state_outputs(&before);
+        mutations.extend(pairs.map_err(|problem| interp.error(problem))?);
+        let now = interp.first_terms(&outputs, &state, &mut terms);
+        interp.explain_state(&state, now.is_some() && first == Some(now));
+        return Ok(interp.finish(mutations, outputs));
     }
-    let mutations = interp.mutations(&tensors);
-    Ok(interp.finish(mutations, outputs))
+    Err(Interp::new(archive, types).error(unsettled()))
 }
-
-/// A tensor that an object has as an attribute: the object, the attribute, the name of the tensor.
-type Attribute = (usize, Name, Name);
 
 impl Interp<'_> {
     fn load_module(&mut self) -> Result<Value> {
@@ -102,35 +191,57 @@ impl Interp<'_> {
         }
     }
 
-    /// All tensors that are attributes of objects.
-    fn attributes(&self) -> Vec<Attribute> {
-        let mut found = Vec::new();
-        for (at, item) in self.heap.iter().enumerate() {
-            if let Item::Object { attributes, .. } = item {
-                for (name, value) in attributes {
-                    if let Value::Tensor(tensor) = value {
-                        found.push((at, name.clone(), tensor.clone()));
-                    }
-                }
+    /// Loads the module and calls a method of it. Returns the tensors of its result, and the attributes as the method found them.
+    fn call_root(
+        &mut self,
+        (method, function, told): (&str, &Function, &Told),
+        state: &State,
+    ) -> Result<(Vec<Argument>, Vec<Found>)> {
+        let root = self.load_module()?;
+        let args = self.arguments(function, told)?;
+        self.assume(state).map_err(|problem| self.error(problem))?;
+        let found = self.attributes();
+        let result = self.run_root(&root, method, args);
+        let result = result.map_err(|problem| self.error(problem))?;
+        self.outside = "what it returns";
+        let mut outputs = Vec::new();
+        let flat = self.outputs(&result, &mut outputs, 32);
+        flat.map_err(|problem| self.error(problem))?;
+        if outputs.is_empty() {
+            let nothing = super::expected("tensors and numbers as results", &result);
+            nothing.map_err(|problem| self.error(problem))?;
+        }
+        Ok((outputs, found))
+    }
+
+    /// The terms of all results and of the state, if the program only computes.
+    fn first_terms(
+        &self,
+        outputs: &[Argument],
+        state: &State,
+        terms: &mut Terms,
+    ) -> Option<Vec<usize>> {
+        let mut names: Vec<Name> = outputs.iter().filter_map(Argument::name).cloned().collect();
+        for slot in state.keys() {
+            match self.attribute_now(slot) {
+                Some(Value::Tensor(name)) => names.push(name),
+                Some(value) if value.number().is_some() => {}
+                _ => return None,
             }
         }
-        found
+        self.terms_of(&names, terms)
     }
 
     /// The attributes that the method has given new tensors.
-    fn mutations(&mut self, before: &[Attribute]) -> Vec<OutputSpec> {
+    fn mutations(&self, before: &[Found]) -> Vec<OutputSpec> {
         let mut mutations = Vec::new();
-        for (object, attribute, old) in before {
-            let Some(Item::Object { attributes, .. }) = self.heap.get(*object) else { continue };
-            let Some(Value::Tensor(new)) = attributes.get(attribute) else { continue };
-            if new == old {
+        for Found { slot, value } in before {
+            let new = self.attribute_now(slot);
+            let (Value::Tensor(old), Some(Value::Tensor(new))) = (value, new) else { continue };
+            let held = self.held.iter().any(|(_, name, _)| name == old);
+            if new == *old || held || !self.is_ordinary(value, &Value::Tensor(new.clone())) {
                 continue;
             }
-            let new = new.clone();
-            let same = match (self.meta(old), self.meta(&new)) {
-                (Ok(old), Ok(new)) => (old.dtype, &old.sizes) == (new.dtype, &new.sizes),
-                _ => false,
-            };
             let spec = self.specs.iter().find(|spec| spec.name() == Some(old));
             let spec = match spec {
                 Some(InputSpec::Parameter { target, .. }) => {
@@ -141,13 +252,7 @@ impl Interp<'_> {
                 }
                 _ => continue,
             };
-            if same {
-                mutations.push(spec);
-            } else {
-                self.warnings.push(format!(
-                    "the attribute `{attribute}` gets a tensor of another type or size, which is not kept"
-                ));
-            }
+            mutations.push(spec);
         }
         mutations
     }
@@ -193,14 +298,30 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// The ranges of the sizes of inputs.
+    fn ranges(&self) -> Vec<(String, Range)> {
+        let mut ranges: Vec<(String, Range)> = Vec::new();
+        for spec in &self.specs {
+            let InputSpec::UserInput(Argument::Tensor(name)) = spec else { continue };
+            let Some(ValueMeta::Tensor(meta)) = self.facts.values.get(name) else { continue };
+            for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
+                let symbol = symbol.to_string();
+                if !ranges.iter().any(|(known, _)| *known == symbol) {
+                    ranges.push((symbol, Range::at_least(1)));
+                }
+            }
+        }
+        ranges
+    }
+
     fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Flat {
-        // Parameters first, then buffers, constants and the user's inputs.
+        // Parameters and buffers in the order of the state dict, then constants and the user's inputs.
         let rank = |spec: &InputSpec| match spec {
-            InputSpec::Parameter { .. } => 0,
-            InputSpec::Buffer { .. } => 1,
-            InputSpec::TensorConstant { .. } => 2,
-            _ => 3,
+            InputSpec::Parameter { .. } | InputSpec::Buffer { .. } => 0,
+            InputSpec::TensorConstant { .. } => 1,
+            _ => 2,
         };
+        let ranges = self.ranges();
         let mut inputs: Vec<_> = self.specs.into_iter().zip(self.inputs).collect();
         inputs.sort_by_key(|(spec, _)| rank(spec));
         let (specs, inputs) = inputs.into_iter().unzip();
@@ -220,7 +341,7 @@ impl Interp<'_> {
             graph,
             signature: GraphSignature { inputs: specs, outputs: output_specs },
             constraints: self.facts.constraints,
-            range_constraints: Vec::new(),
+            range_constraints: ranges,
             guards: Vec::new(),
             module_call_graph: Vec::new(),
             state: self.state,

@@ -109,10 +109,11 @@ impl Interp<'_> {
         env: &mut Env,
         memory: &[Name],
     ) -> Step<Both> {
+        self.copies()?;
+        self.steps(self.facts.contents.len().saturating_add(env.len()))?;
         let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
         let (before, known) = (heap.clone(), contents.clone());
         self.elements = self.elements.saturating_add(heap.len());
-        self.steps(heap.len())?;
         let outer = std::mem::take(&mut self.nodes);
         let old = heap.len();
         let yes = self.branch(then, env.clone(), memory);

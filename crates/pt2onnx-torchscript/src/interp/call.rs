@@ -195,10 +195,10 @@ impl Interp<'_> {
             return Err(Problem::Unbound(format!("{}.{name}", class.name)));
         };
         let def = FunctionDef { file: class.file, function: function.clone() };
-        let module = (class.class.base.as_deref() == Some("Module")).then(|| ModuleFrame {
+        let module = class.is_module().then(|| ModuleFrame {
             key: format!("L__self___{}", path.replace('.', "_")).into(),
             path,
-            ty: class.name.trim_start_matches("__torch__.").into(),
+            ty: class.python_name().into(),
         });
         self.function(&def, module, args, kwargs, Env::default())
     }

@@ -3,6 +3,7 @@
 use super::{Interp, Step, unsupported};
 use crate::{
     error::Problem,
+    types::Symbols,
     value::{Value, known},
 };
 use pt2onnx_symbolic::{Expr, Func, View};
@@ -261,7 +262,11 @@ pub(super) fn truncated(x: &Expr) -> Step<Expr> {
 impl Interp<'_> {
     /// Whether two values are equal, as keys of dicts and elements of lists are compared.
     pub(super) fn same(&self, a: &Value, b: &Value) -> bool {
-        self.same_within(a, b, MAX_NESTING, &Cell::new(MAX_COMPARED))
+        let parts = Cell::new(MAX_COMPARED);
+        let same = self.same_within(a, b, MAX_NESTING, &parts);
+        let compared = (MAX_COMPARED - parts.get()) as u64;
+        self.compared.set(self.compared.get().saturating_add(compared));
+        same
     }
 
     fn same_within(&self, a: &Value, b: &Value, depth: usize, parts: &Cell<usize>) -> bool {
@@ -299,7 +304,7 @@ impl Interp<'_> {
     /// The truth of a condition on sizes for dimensions that are neither 0 nor 1 nor equal by chance; `None` if it depends on data.
     pub(super) fn generally(&self, condition: &Expr) -> Option<bool> {
         let free = condition.symbols();
-        if free.is_empty() || free.iter().any(|s| s.starts_with('u') || s.starts_with("zu")) {
+        if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {
             return None;
         }
         let mut next = 1000;

@@ -31,6 +31,7 @@ impl Interp<'_> {
         let target = OpName::new(&schema.namespace, &schema.name, overload);
         let mut node = self.node(target, args)?;
         self.written(schema, &bound);
+        self.few_parts(schema, &bound)?;
         let outcomes = self.types.results(&node, &mut self.facts);
         let outcomes = match outcomes {
             Ok(outcomes) => outcomes,

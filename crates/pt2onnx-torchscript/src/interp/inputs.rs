@@ -5,7 +5,8 @@ use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
     schema::Type,
-    syntax::{Function, Param},
+    syntax::{ExprKind, Function, Param},
+    types::Symbols,
     value::Value,
 };
 use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta};
@@ -107,6 +108,31 @@ pub fn parameters(archive: &Archive, method: &str) -> Result<Vec<(String, Type)>
     let function = method_of(archive, method)?;
     let params = function.params.iter().skip(1);
     Ok(params.map(|param| (param.name.to_string(), type_of(param))).collect())
+}
+
+/// A method as a line of Python: `forward(x: Tensor, scale: float = 2.0) -> Tensor`; `self` is left out.
+pub fn signature(function: &Function) -> String {
+    let params = function.params.iter().skip(1).map(|param| {
+        let default = param.default.as_ref().map(|value| format!(" = {}", literal(value)));
+        format!("{}: {}{}", param.name, type_of(param), default.unwrap_or_default())
+    });
+    let params: Vec<String> = params.collect();
+    let returns = function.returns.as_ref().map(|ty| format!(" -> {}", Type::of(ty)));
+    format!("{}({}){}", function.name, params.join(", "), returns.unwrap_or_default())
+}
+
+/// The text of a literal; `...` for other expressions.
+fn literal(value: &crate::syntax::Expr) -> String {
+    match &value.kind {
+        ExprKind::None => "None".to_owned(),
+        ExprKind::Bool(true) => "True".to_owned(),
+        ExprKind::Bool(false) => "False".to_owned(),
+        ExprKind::Int(i) => i.to_string(),
+        ExprKind::Float(f) => format!("{f:?}"),
+        ExprKind::Str(text) => format!("{text:?}"),
+        ExprKind::Neg(inner) => format!("-{}", literal(inner)),
+        _ => "...".to_owned(),
+    }
 }
 
 fn type_of(param: &Param) -> Type {
@@ -331,6 +357,11 @@ impl Interp<'_> {
                     Expr::int(i64::try_from(*n).map_err(|_| {
                         Problem::Unsupported("a size of more than 63 bits".to_owned())
                     })?)
+                }
+                Size::Named(name) if Symbols::makes(name) => {
+                    return unsupported(format!(
+                        "a size that is called `{name}`, as sizes that depend on data are,"
+                    ));
                 }
                 Size::Named(name) => {
                     let symbol = Expr::symbol(name);

@@ -68,7 +68,9 @@ impl Interp<'_> {
     ) -> Step<Value> {
         self.step()?;
         if let Some(made) = loader.made.get(&id) {
-            return Ok(made.clone());
+            let made = made.clone();
+            self.tied(&made, path, role);
+            return Ok(made);
         }
         if depth == 0 {
             return Err(Problem::Depth(MAX_NESTING));
@@ -251,6 +253,26 @@ impl Interp<'_> {
             }
         }
         Err(Problem::Unbound(format!("a member of {}", class.name)))
+    }
+
+    /// Keeps the other names of a tied weight, as state dicts do.
+    fn tied(&mut self, value: &Value, path: &str, role: Role) {
+        let Value::Tensor(name) = value else { return };
+        let own = matches!(role, Role::Parameter | Role::Buffer);
+        let specs = self.specs.iter();
+        let target = specs.filter_map(|spec| match spec {
+            InputSpec::Parameter { name, target } | InputSpec::Buffer { name, target, .. } => {
+                Some((name, target))
+            }
+            _ => None,
+        });
+        let mut target = target.filter(|(n, _)| *n == name).map(|(_, target)| target);
+        if let Some(tensor) = target.next().and_then(|target| self.state.get(&**target)).cloned()
+            && own
+            && !self.state.contains_key(path)
+        {
+            self.state.insert(path.to_owned(), tensor);
+        }
     }
 
     /// An input of the graph for a tensor of the archive.

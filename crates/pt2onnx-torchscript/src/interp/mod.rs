@@ -8,6 +8,7 @@ mod compare;
 mod contents;
 mod emit;
 mod expr;
+mod first_call;
 mod fits;
 mod frame;
 mod graph;
@@ -18,13 +19,14 @@ mod origin;
 mod parts;
 mod parts_list;
 mod repeat;
+mod state;
 mod stmt;
 mod traced;
 
 use crate::{
     archive::Archive,
-    error::{Error, Problem, Result, Site},
-    syntax::line_of,
+    error::{Error, Problem, Result},
+    ranges::Origin,
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
@@ -34,9 +36,10 @@ use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::{cell::Cell, sync::Arc};
 
-pub use assemble::{Flat, flatten};
-pub use inputs::{Given, Size, parameters};
+pub use assemble::{Flat, Loaded, flatten, flatten_with_state, inputs, load};
+pub use inputs::{Given, Size, parameters, signature};
 
 /// The most steps of a program: statements, expressions and elements of lists.
 const MAX_STEPS: u64 = 20_000_000;
@@ -84,11 +87,19 @@ pub(crate) struct Interp<'a> {
     specs: Vec<InputSpec>,
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
+    /// Inputs of state: the attribute's path, the input and its name in the model.
+    held: Vec<(String, Name, Name)>,
     /// `CONSTANTS`.
     pool: Vec<Value>,
     frames: Vec<Frame>,
+    /// Where parts of the code come from, by file and position.
+    origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
+    /// What happens while no function runs.
+    outside: &'static str,
     steps: u64,
+    /// Steps of comparisons and texts, which are counted with the next other step.
+    compared: Cell<u64>,
     warnings: Vec<String>,
 }
 
@@ -125,10 +136,14 @@ impl<'a> Interp<'a> {
             specs: Vec::new(),
             state: IndexMap::default(),
             constants: IndexMap::default(),
+            held: Vec::new(),
             pool: Vec::new(),
             frames: Vec::new(),
+            origins: FxHashMap::default(),
             depth: 0,
+            outside: "loading",
             steps: 0,
+            compared: Cell::new(0),
             warnings: Vec::new(),
         }
     }
@@ -138,28 +153,6 @@ impl<'a> Interp<'a> {
         Error::Run { site: Box::new(self.site()), problem }
     }
 
-    /// Where the interpreter is now.
-    fn site(&self) -> Site {
-        let Some(frame) = self.frames.last() else {
-            let place = self.archive.place().to_string();
-            return Site { function: "loading".to_owned(), module: String::new(), line: place };
-        };
-        let (path, line) = self.line(frame);
-        let module = self.frames.iter().rev().find_map(|f| f.module.as_ref());
-        Site {
-            function: frame.function.to_string(),
-            module: module.map(|m| m.path.to_string()).unwrap_or_default(),
-            line: format!("{path}:{line}"),
-        }
-    }
-
-    fn line(&self, frame: &Frame) -> (&'a str, u32) {
-        match self.archive.files().get(frame.file) {
-            Some(file) => (&file.path, line_of(&file.text, frame.at)),
-            None => ("", 0),
-        }
-    }
-
     /// Counts a step.
     fn step(&mut self) -> Step<()> {
         self.steps(1)
@@ -167,7 +160,8 @@ impl<'a> Interp<'a> {
 
     /// Counts steps.
     fn steps(&mut self, count: usize) -> Step<()> {
-        self.steps = self.steps.saturating_add(count as u64);
+        let count = (count as u64).saturating_add(self.compared.take());
+        self.steps = self.steps.saturating_add(count);
         match self.steps > MAX_STEPS {
             true => Err(Problem::Steps(MAX_STEPS)),
             false => Ok(()),
@@ -198,6 +192,27 @@ impl<'a> Interp<'a> {
         }
         self.heap.push(item);
         Ok(Ref(self.heap.len() - 1))
+    }
+
+    /// Counts the steps of a copy of the heap, and what it takes.
+    fn copies(&mut self) -> Step<()> {
+        let size = |item: &Item| match item {
+            Item::List { items, .. } => items.len() + 1,
+            Item::Dict(entries) => entries.len() + 1,
+            Item::Object { attributes, .. } => attributes.len() + 1,
+            Item::Parts(_) => 1,
+        };
+        let copied: usize = self.heap.iter().map(size).sum();
+        self.steps(copied)
+    }
+
+    /// Refuses a list of so many elements before it is made.
+    fn room(&mut self, count: usize) -> Step<()> {
+        self.steps(count)?;
+        match self.elements.saturating_add(count) > MAX_VALUES {
+            true => Err(Problem::Memory(MAX_VALUES)),
+            false => Ok(()),
+        }
     }
 
     fn list(&mut self, items: Vec<Value>, element: Option<crate::schema::Type>) -> Step<Value> {

@@ -1,6 +1,6 @@
 //! Splits into parts whose number only the code tells: `a, b, c = torch.chunk(x, n)`.
 
-use super::{Interp, Step, fits::Bound};
+use super::{Interp, Step, fits::Bound, unsupported};
 use crate::{
     schema::{Schema, Type},
     syntax::{Expr, ExprKind},
@@ -16,7 +16,59 @@ pub(super) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
     }
 }
 
+/// The most parts of a tensor.
+const MAX_PARTS: i64 = 10_000;
+
 impl Interp<'_> {
+    /// Refuses a split into very many parts before they are made: the arguments alone say how many there are.
+    pub(super) fn few_parts(&self, schema: &Schema, bound: &Bound) -> Step<()> {
+        let given = |names: &[&str]| {
+            let at = schema.params.iter().position(|param| names.contains(&&*param.name))?;
+            bound.get(at)?.as_ref()
+        };
+        let Some(Value::Tensor(name)) = given(&["self", "input"]) else {
+            return Ok(());
+        };
+        let dim = match (schema.name.trim_start_matches("unsafe_"), given(&["dim"])) {
+            (_, Some(dim)) => dim.as_int().unwrap_or(0),
+            ("hsplit", _) => 1,
+            ("dsplit", _) => 2,
+            _ => 0,
+        };
+        let sizes = &self.meta(name)?.sizes;
+        let rank = i64::try_from(sizes.len()).unwrap_or(0);
+        let axis = usize::try_from(if dim < 0 { dim.saturating_add(rank) } else { dim });
+        let size = axis.ok().and_then(|axis| sizes.get(axis)).and_then(Sym::as_int);
+        let asked = |names: &[&str]| match given(names)? {
+            Value::List(list) => i64::try_from(self.items(*list).len()).ok(),
+            number => number.as_int(),
+        };
+        let parts = match schema.name.trim_start_matches("unsafe_") {
+            "unbind" => size,
+            "chunk" => match (asked(&["chunks"]), size) {
+                (Some(chunks), Some(size)) => Some(chunks.min(size)),
+                (chunks, _) => chunks,
+            },
+            "split" => match (given(&["split_size", "split_size_or_sections"]), size) {
+                (Some(Value::Int(step)), Some(size)) => {
+                    step.as_int().filter(|step| *step > 0).map(|step| size / step)
+                }
+                _ => asked(&["split_size", "split_size_or_sections", "split_sizes"]),
+            },
+            "split_with_sizes" => asked(&["split_sizes"]),
+            "tensor_split" | "hsplit" | "vsplit" | "dsplit" => {
+                asked(&["sections", "indices", "tensor_indices_or_sections"])
+            }
+            _ => None,
+        };
+        match parts.filter(|parts| *parts > MAX_PARTS) {
+            Some(parts) => {
+                unsupported(format!("a split into {parts} parts, more than {MAX_PARTS},"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The parts of a split as slices; `None` for other operators. The assignment says how many there are, and PyTorch raises if there
     /// are more or fewer; a chunk is taken to have as many as it asks for, with a warning.
     pub(super) fn parts(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {

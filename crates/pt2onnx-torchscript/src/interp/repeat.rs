@@ -106,7 +106,7 @@ impl Interp<'_> {
                 }
                 for (size, other) in meta.sizes.iter_mut().zip(&next.sizes) {
                     if self.facts.constraints.prove_eq(size, other) != Some(true)
-                        && size.as_symbol().is_none_or(|s| !s.starts_with('u'))
+                        && size.as_symbol().is_none_or(|s| !Symbols::makes(s))
                     {
                         *size = self.size_symbol();
                         stable = false;
@@ -210,8 +210,8 @@ impl Interp<'_> {
         let outer = std::mem::take(&mut self.nodes);
         let writes = std::mem::take(&mut self.writes);
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
+        self.copies()?;
         let (heap, fresh) = (self.heap.clone(), self.facts.symbols.clone());
-        self.steps(heap.len())?;
         let result = self.trip((test, body), env, carried, metas, (&heap, fresh));
         self.nodes = outer;
         self.writes = writes;
@@ -468,7 +468,7 @@ impl Interp<'_> {
             let mut meta = meta.clone();
             for size in &mut meta.sizes {
                 // The sizes after the loop are others than those within.
-                if size.as_symbol().is_some_and(|s| s.starts_with('u')) {
+                if size.as_symbol().is_some_and(Symbols::makes) {
                     *size = self.size_symbol();
                 }
             }

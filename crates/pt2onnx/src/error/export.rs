@@ -95,8 +95,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Archive(_) => ErrorKind::Archive,
-            Error::TorchScript(error) => match **error {
-                pt2onnx_torchscript::Error::Run { .. } => ErrorKind::Conversion,
+            Error::TorchScript(error) => match &**error {
+                pt2onnx_torchscript::Error::Run { problem, .. } => match problem.op() {
+                    Some(_) => ErrorKind::UnsupportedOperator,
+                    None => ErrorKind::Conversion,
+                },
                 pt2onnx_torchscript::Error::NoMethod { .. }
                 | pt2onnx_torchscript::Error::Untold { .. }
                 | pt2onnx_torchscript::Error::Misfit { .. }

@@ -5,9 +5,9 @@
 #[non_exhaustive]
 pub enum NameError {
     /// More names than there are inputs or outputs.
-    #[error("{given} {what} names are given, but these are all {what}s of the program: {names}")]
+    #[error("{given} {what} names are given, but these are all {what}s of the program: {names}{}", and_weights(*.weights))]
     #[expect(missing_docs, reason = "the text explains them")]
-    Surplus { what: &'static str, given: usize, has: usize, names: String },
+    Surplus { what: &'static str, given: usize, has: usize, weights: usize, names: String },
     /// A name is given to two values.
     #[error("the name `{0}` is given to two values")]
     Duplicate(
@@ -39,4 +39,12 @@ pub enum NameError {
     /// The archive does not say how the outputs nest.
     #[error("the outputs cannot be named from the tree: the archive does not say how they nest")]
     NoTree,
+}
+
+/// What names of inputs go on over.
+fn and_weights(weights: usize) -> String {
+    match weights {
+        0 => String::new(),
+        n => format!("; it has {n} parameters and buffers besides"),
+    }
 }

@@ -6,7 +6,7 @@ use super::{
     tree::from_tree,
 };
 use crate::{Options, OutputNames};
-use pt2onnx_fx::ExportedProgram;
+use pt2onnx_fx::{ExportedProgram, InputSpec};
 use pt2onnx_ir::{Def, Model, Value, ValueData};
 use std::collections::HashMap;
 
@@ -22,16 +22,24 @@ pub(crate) fn name(
     };
     let inputs: Vec<_> = options.input_names.iter().cloned().map(Some).collect();
     let mut plan = Vec::new();
-    for (what, values, new) in [
-        ("input", model.inputs().to_vec(), inputs),
-        ("output", model.output_values().collect(), outputs),
+    // Names go on over parameters and buffers, as in PyTorch's TorchScript exporter.
+    let user = model.inputs().len();
+    let mut named = model.inputs().to_vec();
+    if inputs.len() > user {
+        named.extend(parameters(model, program).filter(|value| !model.inputs().contains(value)));
+    }
+    for (what, count, values, new) in [
+        ("input", user, named, inputs),
+        ("output", model.output_values().len(), model.output_values().collect(), outputs),
     ] {
         if new.len() > values.len() {
-            let names: Vec<String> = values.iter().map(|v| called(&model[*v])).collect();
+            let ends = values.iter().take(count);
+            let names: Vec<String> = ends.map(|v| called(&model[*v])).collect();
             return Err(NameError::Surplus {
                 what,
                 given: new.len(),
                 has: values.len(),
+                weights: values.len() - count,
                 names: names.join(", "),
             });
         }
@@ -42,6 +50,16 @@ pub(crate) fn name(
         plan.extend(find(model, old).map(|v| (v, new.clone())));
     }
     give(model, plan)
+}
+
+/// The parameters and persistent buffers that the model uses, in the order of the program.
+fn parameters(model: &Model, program: &ExportedProgram) -> impl Iterator<Item = Value> {
+    let targets = program.signature.inputs.iter().filter_map(|spec| match spec {
+        InputSpec::Parameter { target, .. } => Some(target),
+        InputSpec::Buffer { target, persistent: true, .. } => Some(target),
+        _ => None,
+    });
+    targets.filter_map(|target| find(model, target))
 }
 
 /// Names all values, then renames values that only now have the old name.

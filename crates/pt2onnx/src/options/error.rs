@@ -45,6 +45,15 @@ pub enum OptionError {
     /// No pass has this name.
     #[error(transparent)]
     Pass(UnknownPass),
+    /// An option that says what a TorchScript archive leaves open is given for another program, which leaves nothing open.
+    #[error(
+        "the option `{0}` is for TorchScript archives, but this is an exported program, which has the types of its inputs: name dynamic \
+         sizes by the option `dim`, make them static by `fix`"
+    )]
+    OnlyTorchScript(
+        /// The option.
+        &'static str,
+    ),
     /// A file of functions cannot be read.
     #[error("the functions cannot be read: {source} ({})", .path.display())]
     FunctionFile {
@@ -73,6 +82,7 @@ impl OptionError {
             Self::Version(_) => "custom-opset",
             Self::Alignment(_) => "alignment",
             Self::Pass(_) => "skip-pass",
+            Self::OnlyTorchScript(key) => key,
             Self::FunctionFile { .. } | Self::Functions { .. } => "functions",
         }
     }

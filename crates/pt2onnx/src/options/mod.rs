@@ -69,6 +69,9 @@ pub struct Options {
     pub training: Training,
     /// What to do with ops that have no translation; [`Operators::Onnx`] by default: report an error.
     pub operators: Operators,
+    /// Whether ATen ops that stay as they are become nodes `ATen`, whose attributes `operator` and `overload_name` name the op and whose
+    /// inputs are all its arguments, as PyTorch's TorchScript exporter writes them; false by default.
+    pub aten_nodes: bool,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
     pub functions: Vec<PathBuf>,
     /// Whether calls of functions are replaced by their bodies; false by default.
@@ -155,6 +158,7 @@ impl Default for Options {
             state: State::default(),
             training: Training::default(),
             operators: Operators::default(),
+            aten_nodes: false,
             functions: Vec::new(),
             inline: false,
             custom_opset: Vec::new(),

@@ -28,8 +28,13 @@ pub struct Report {
     pub options: Option<Options>,
     /// The file that was read.
     pub archive: Option<ReportedArchive>,
+    /// What it holds, if it is a TorchScript archive.
+    pub torchscript: Option<TorchScriptSummary>,
     /// The program in it, if it could be read.
     pub program: Option<ProgramSummary>,
+    /// How the parameters, buffers and constants of the archive are stored, if they could be read. Not in the JSON form.
+    #[serde(skip)]
+    pub stored: Option<StoredTensors>,
     /// The ops of the program, by name.
     pub ops: Vec<ReportedOp>,
     /// The model, if there is one.
@@ -94,6 +99,18 @@ pub struct ReportedArchive {
     pub bytes: Option<u64>,
 }
 
+/// A TorchScript archive.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TorchScriptSummary {
+    /// Version of the format.
+    pub version: u32,
+    /// Class of the saved module.
+    pub class: String,
+    /// Its methods: `forward(x: Tensor) -> Tensor`.
+    pub methods: Vec<String>,
+}
+
 /// A program as the archive has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -152,6 +169,22 @@ pub struct Tensors {
     pub elements: usize,
     /// Bytes.
     pub bytes: usize,
+}
+
+/// How a set of tensors is stored.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StoredTensors {
+    /// Number of tensors.
+    pub tensors: usize,
+    /// Bytes of all storages, each counted once.
+    pub bytes: usize,
+    /// Tensors that share the storage of an earlier one.
+    pub shared: usize,
+    /// Tensors without values.
+    pub absent: usize,
+    /// The bytes that their values would have.
+    pub absent_bytes: usize,
 }
 
 /// An op of the program, after wrappers and writes were removed from it.

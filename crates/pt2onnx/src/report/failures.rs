@@ -42,6 +42,20 @@ pub(super) fn failures(error: &Error) -> Vec<ReportedFailure> {
             });
             each.collect()
         }
+        Error::TorchScript(error) => match &**error {
+            pt2onnx_torchscript::Error::Run { site, problem } => {
+                let line = site.source_line();
+                vec![ReportedFailure {
+                    op: problem.op().map(str::to_owned),
+                    module: Some(site.module.clone()),
+                    file: line.map(|l| l.file.to_owned()),
+                    line: line.map(|l| l.line),
+                    code: line.map(|l| l.code.to_owned()),
+                    ..plain(problem.to_string(), None)
+                }]
+            }
+            other => vec![plain(other.to_string(), None)],
+        },
         _ => vec![plain(error.to_string(), None)],
     }
 }

@@ -8,7 +8,8 @@ mod summary;
 
 pub use data::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
-    ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, Tensors, WrittenFile,
+    ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, StoredTensors, Tensors,
+    TorchScriptSummary, WrittenFile,
 };
 pub(crate) use record::stage;
 pub(crate) use summary::ops;

@@ -2,11 +2,12 @@
 
 use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
-    ReportedError, Stage, WrittenFile, failures::failures, markdown,
+    ReportedError, Stage, StoredTensors, WrittenFile, failures::failures, markdown,
 };
 use crate::{Error, Options, Saved, Warning, printable::json};
-use pt2onnx_fx::ExportedProgram;
+use pt2onnx_fx::{Constant, ExportedProgram};
 use pt2onnx_ir::Model;
+use pt2onnx_tensor::Tensor;
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -27,7 +28,9 @@ impl Report {
             },
             options,
             archive: None,
+            torchscript: None,
             program: None,
+            stored: None,
             ops: Vec::new(),
             model: None,
             stages: Vec::new(),
@@ -37,6 +40,13 @@ impl Report {
     /// Runs a stage, and logs and records its time.
     pub(crate) fn stage<T>(&mut self, name: &str, run: impl FnOnce() -> T) -> T {
         let (result, time) = stage(name, run);
+        self.note(name, time);
+        result
+    }
+
+    /// Does the same as [`stage`](Self::stage), and the stage adds to the report.
+    pub(crate) fn stage_with<T>(&mut self, name: &str, run: impl FnOnce(&mut Self) -> T) -> T {
+        let (result, time) = stage(name, || run(self));
         self.note(name, time);
         result
     }
@@ -54,6 +64,15 @@ impl Report {
 
     pub(crate) fn program(&mut self, program: &ExportedProgram) {
         self.program = Some(ProgramSummary::of(program));
+        let constants = program.constants.values().filter_map(|c| match c {
+            Constant::Tensor(tensor) => Some(tensor),
+            Constant::Opaque { .. } => None,
+        });
+        self.stored(program.state.values().chain(constants));
+    }
+
+    pub(crate) fn stored<'a>(&mut self, tensors: impl Iterator<Item = &'a Tensor>) {
+        self.stored = Some(StoredTensors::of(tensors));
     }
 
     /// Records that the model was made.

@@ -1,6 +1,6 @@
 //! Summaries of programs and models.
 
-use super::{Dimension, End, ModelSummary, ProgramSummary, ReportedOp, Tensors};
+use super::{Dimension, End, ModelSummary, ProgramSummary, ReportedOp, StoredTensors, Tensors};
 use crate::Failure;
 use pt2onnx_aten::{Emitted, Registry, ops_used};
 use pt2onnx_fx::{
@@ -78,6 +78,26 @@ impl ProgramSummary {
             }
         };
         self.mutations = mutations.iter().map(describe).collect();
+    }
+}
+
+impl StoredTensors {
+    pub(super) fn of<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Self {
+        let all: Vec<&Tensor> = tensors.collect();
+        let mut stored = Self { tensors: all.len(), ..Self::default() };
+        let mut storages = BTreeSet::new();
+        for storage in all.iter().filter_map(|t| t.storage()) {
+            let data = storage.bytes();
+            match data.is_empty() || storages.insert((data.as_ptr(), data.len())) {
+                true => stored.bytes += data.len(),
+                false => stored.shared += 1,
+            }
+        }
+        for absent in all.iter().filter(|t| !t.has_data()) {
+            stored.absent += 1;
+            stored.absent_bytes = stored.absent_bytes.saturating_add(absent.nbytes());
+        }
+        stored
     }
 }
 

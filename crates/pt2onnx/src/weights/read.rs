@@ -1,8 +1,13 @@
 //! Reading weights: safetensors in one file or several, archives, state dicts of `torch.save`.
 
+use crate::torchscript_program;
 use indexmap::IndexMap;
-use pt2onnx_fx::{archive, graph::Constant};
+use pt2onnx_fx::{
+    archive::{self, Records},
+    graph::Constant,
+};
 use pt2onnx_tensor::{DType, Storage, Tensor, TensorError};
+use pt2onnx_torchscript::Archive;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use std::{
     collections::BTreeMap,
@@ -26,6 +31,9 @@ pub enum WeightsError {
     /// An archive, or what `torch.save` wrote, could not be read.
     #[error(transparent)]
     Archive(#[from] pt2onnx_fx::Error),
+    /// A TorchScript archive could not be read.
+    #[error(transparent)]
+    TorchScript(Box<pt2onnx_torchscript::Error>),
     /// The file is not in the format of safetensors.
     #[error("{}: neither safetensors nor an archive: {source}", .path.display())]
     Safetensors {
@@ -96,8 +104,14 @@ pub enum WeightsError {
     ),
 }
 
+impl From<pt2onnx_torchscript::Error> for WeightsError {
+    fn from(error: pt2onnx_torchscript::Error) -> Self {
+        Self::TorchScript(Box::new(error))
+    }
+}
+
 /// Reads weights by name. `path` is a `.safetensors` file, a folder of such files, an index of several files
-/// (`model.safetensors.index.json`), a `.pt2` archive, or a file that `torch.save(model.state_dict(), path)` wrote.
+/// (`model.safetensors.index.json`), a `.pt2` or TorchScript archive, or a file that `torch.save(model.state_dict(), path)` wrote.
 /// Files are mapped, not read: they must not change while the tensors live.
 ///
 /// # Errors
@@ -202,6 +216,10 @@ fn file(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
 /// The state and constants of an archive's program, or a state dict.
 fn zip(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     let program = match archive::read(path) {
+        Err(error) if torchscript_program::is_one(&error) => {
+            let tensors = torchscript_program::weights(&Archive::new(Records::open(path)?)?)?;
+            return Ok(tensors.into_iter().filter(|(_, tensor)| tensor.has_data()).collect());
+        }
         Err(pt2onnx_fx::Error::Layout { .. }) => return Ok(archive::state_dict(path)?),
         program => program?,
     };

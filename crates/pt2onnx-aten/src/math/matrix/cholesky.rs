@@ -15,6 +15,10 @@ fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
     let rows = count_rows(cx, &n);
     let batch = batch_of(cx, a);
     let shape = shape_with(&batch, &[&n]);
+    if n.as_int() == Some(0) {
+        // A loop without steps collects nothing, not even the sizes of the batch.
+        return (a, cx.full(&shape, false, DType::Bool));
+    }
     let mut start = vec![a];
     if stop {
         let one = Expr::int(1);

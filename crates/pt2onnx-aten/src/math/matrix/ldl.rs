@@ -48,8 +48,10 @@ pub(crate) fn solve(
     let pivots = cx.unsqueeze(cx.cast(pivots, DType::I64), &[rank]);
     let flipped = |x: Complex| if hermitian { x.conj(cx) } else { x };
     let b = if factors.im.is_some() { b.complex(cx) } else { b };
-    if has_no_elements(&cx.shape(b.re)) {
-        return b;
+    let batch = cx.broadcast_shapes(&batch_of(cx, factors), &batch_of(cx, b));
+    let whole = shape_with(&batch, &[&n, &cx.dim(b.re, -1)]);
+    if has_no_elements(&whole) {
+        return b.expand(cx, &whole);
     }
     // For each matrix, whether the row belongs to a block that was solved already.
     let one = Expr::int(1);

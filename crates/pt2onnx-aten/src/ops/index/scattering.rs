@@ -3,7 +3,7 @@
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -15,7 +15,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::index_fill_int_Tensor, index_fill, parts),
     op!(aten::index_reduce, index_reduce),
     op!(aten::put, put, parts),
-    op!(aten::scatter_reduce, scatter_with),
+    op!(aten::scatter_reduce, scatter_with, complex = scatter_with_complex),
     op!(aten::scatter_src, scatter, parts),
     op!(aten::scatter_value, scatter_value, parts),
     op!(aten::scatter_value_reduce, scatter_value_with),
@@ -247,6 +247,25 @@ fn scatter_with(
     reduce: String,
 ) -> Lowered {
     scatter_onto(cx, x, dim, index, source, How::including_self(&reduce)?)
+}
+
+/// [`scatter_with`] of complex numbers, which can be added.
+fn scatter_with_complex(
+    cx: &Cx,
+    x: Complex,
+    dim: i64,
+    index: Value,
+    source: Complex,
+    reduce: String,
+) -> Lowered {
+    let how = How::including_self(&reduce)?;
+    if how.reduction != Reduction::Add {
+        return Err(LowerError::unsupported("complex numbers can only be added here"));
+    }
+    let (x, source) = (x.complex(cx), source.complex(cx));
+    let part = |x, source| scatter_onto(cx, x, dim, index, source, how);
+    let [re, im] = [part(x.re, source.re)?, part(x.imag(cx), source.imag(cx))?];
+    Ok(cx.pairs(Complex::new(re, im)))
 }
 
 /// `x[index[i]] = value` along `dim`.

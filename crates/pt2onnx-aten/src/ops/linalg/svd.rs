@@ -3,6 +3,7 @@
 use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::svd::{Cutoff, decompose, pseudo_inverse, rank_of, singular_values};
 use crate::math::matrix::{batch_of, columns_of, rows_of, shape_with};
+use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
     cx::Outputs, op::op,
@@ -124,8 +125,11 @@ fn matrix_rank(cx: &Cx, args: CutoffArgs) -> Lowered {
 }
 
 /// The condition number: of order 2 the ratio of the largest to the smallest singular value, of order -2 its inverse, of
-/// orders 1, -1, inf and -inf `|A| |A^-1|`.
+/// orders 1, -1, inf and -inf `|A| |A^-1|`. Of no elements, 0.
 fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
+    if has_no_elements(&cx.shape(a.re)) {
+        return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(a.re)));
+    }
     let norm = |a: Complex, p: f64| {
         let rank = cx.rank(a.re);
         // Sums along columns for 1, along rows for infinity.

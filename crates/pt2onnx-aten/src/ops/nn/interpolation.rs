@@ -1,16 +1,17 @@
-//! Resampling of images: nearest, linear, cubic.
+//! Resampling of images: nearest, linear, cubic, Lanczos.
 
-use crate::math::window::product_along;
+use crate::math::resampling::{Filter, Smooth};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
-use pt2onnx_ir::{Reduction, Value, attrs};
-use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_ir::{Value, attrs};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_upsample_bicubic2d_aa, smooth, cubic = true, antialias = true),
     op!(aten::_upsample_bicubic2d_aa_vec, smooth, cubic = true, antialias = true),
     op!(aten::_upsample_bilinear2d_aa, smooth, antialias = true),
     op!(aten::_upsample_bilinear2d_aa_vec, smooth, antialias = true),
+    op!(aten::_upsample_lanczos2d_aa, smooth, lanczos = true, antialias = true),
+    op!(aten::_upsample_lanczos2d_aa_vec, smooth, lanczos = true, antialias = true),
     op!(aten::_upsample_nearest_exact1d, nearest, exact = true),
     op!(aten::_upsample_nearest_exact1d_vec, nearest, exact = true),
     op!(aten::_upsample_nearest_exact2d, nearest, exact = true),
@@ -46,6 +47,7 @@ arguments! {
         scales_h: Option<f64>,
         scales_w: Option<f64>,
         cubic: Option<bool>,
+        lanczos: Option<bool>,
         antialias: Option<bool>,
         exact: Option<bool>,
     }
@@ -63,168 +65,35 @@ impl ResampleArgs {
     }
 }
 
-/// Linear or cubic resampling: `Resize`. Integers are resampled as floats and rounded.
+/// Linear, cubic or Lanczos resampling: `Resize`, which has weights of float32, and can neither antialias with aligned corners nor
+/// round bytes as PyTorch does: there it is [`Smooth::by_products`].
 fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors) = (args.input, args.factors(cx));
-    let [cubic, antialias, align_corners] =
-        [args.cubic, args.antialias, args.align_corners].map(|flag| flag.unwrap_or(false));
+    let [cubic, lanczos, antialias, align_corners] =
+        [args.cubic, args.lanczos, args.antialias, args.align_corners].map(|f| f.unwrap_or(false));
+    // With aligned corners, the sizes alone say where elements are read.
+    let factors = if align_corners { &[] } else { &factors[..] };
+    let dtype = cx.dtype(x);
+    let by_products =
+        lanczos || (antialias && align_corners) || !dtype.is_float() || dtype == DType::F64;
+    if by_products {
+        let filter = match (cubic, lanczos) {
+            (_, true) => Filter::Lanczos,
+            // Keys' coefficient: PyTorch has Pillow's with antialiasing, else OpenCV's.
+            (true, _) => Filter::Cubic(if antialias { -0.5 } else { -0.75 }),
+            _ => Filter::Linear,
+        };
+        return Smooth { filter, antialias, align_corners }.by_products(cx, x, factors);
+    }
     let options = attrs::Resize {
         mode: if cubic { "cubic" } else { "linear" },
         coordinate_transformation_mode: if align_corners { "align_corners" } else { "half_pixel" },
         antialias,
-        // Keys' coefficient: PyTorch has Pillow's with antialiasing, else OpenCV's.
         cubic_coeff_a: if antialias { -0.5 } else { -0.75 },
         exclude_outside: antialias,
         ..Default::default()
     };
-    // With aligned corners, the sizes alone say where elements are read.
-    let factors = if align_corners { &[] } else { &factors[..] };
-    let dtype = cx.dtype(x);
-    let how = Smooth { cubic, antialias, align_corners };
-    // `Resize` cannot antialias with aligned corners, and has weights of float32; PyTorch rounds integers after each dimension.
-    if ((antialias && align_corners) || !dtype.is_float() || dtype == DType::F64)
-        && let Some(result) = how.by_products(cx, x, factors)?
-    {
-        return Ok(result);
-    }
-    if dtype.is_float() {
-        return resize(cx, x, factors, options);
-    }
-    // Halves are rounded up.
-    let resized = resize(cx, cx.cast(x, DType::F32), factors, options)?;
-    let resized = cx.floor(cx.add(resized, 0.5));
-    let held = match dtype {
-        DType::U8 => cx.clamp(resized, Some(0.into()), Some(255.into())),
-        _ => resized,
-    };
-    Ok(cx.cast(held, dtype))
-}
-
-/// A way of linear or cubic resampling.
-struct Smooth {
-    cubic: bool,
-    /// Whether the window widens as the image shrinks.
-    antialias: bool,
-    align_corners: bool,
-}
-
-impl Smooth {
-    /// Each dimension resampled by a product with a matrix of weights, the last dimension first; none if the sizes are not known.
-    fn by_products(&self, cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<Option<Value>> {
-        let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
-        let whole = !dtype.is_float();
-        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-        let mut result = cx.cast(x, wide);
-        for axis in (2..shape.len()).rev() {
-            let (from, to) = (cx.dim(x, axis as i64), &shape[axis]);
-            if from == *to {
-                continue;
-            }
-            let matrix = match (from.as_int(), to.as_int()) {
-                (Some(from), Some(to)) => {
-                    let weights = self.weights(from, to, factors.get(axis - 2).copied().flatten());
-                    let sizes = vec![from.max(0) as usize, to.max(0) as usize];
-                    let tensor = Tensor::from_slice(sizes, &weights)
-                        .map_err(|e| LowerError::unsupported(e.to_string()))?;
-                    cx.cast(cx.constant(tensor), wide)
-                }
-                _ if self.antialias && self.align_corners && !self.cubic => {
-                    cx.cast(triangles(cx, &from, to), wide)
-                }
-                _ => return Ok(None),
-            };
-            result = product_along(cx, result, axis, matrix);
-            if whole {
-                // Halves are rounded up.
-                result = cx.floor(cx.add(result, 0.5));
-            }
-        }
-        if dtype == DType::U8 && self.cubic {
-            result = cx.clamp(result, Some(0.into()), Some(255.into()));
-        }
-        Ok(Some(cx.cast(result, dtype)))
-    }
-
-    /// The `(from, to)` matrix: how much of each element is in each result (ATen/native/cpu/UpSampleKernel.cpp).
-    fn weights(&self, from: i64, to: i64, factor: Option<f64>) -> Vec<f64> {
-        let scale = match (self.align_corners, factor) {
-            (true, _) if to > 1 => (from - 1) as f64 / (to - 1) as f64,
-            (true, _) => 0.0,
-            (false, Some(f)) if f > 0.0 => 1.0 / f,
-            (false, _) => from as f64 / to as f64,
-        };
-        let mut matrix = vec![0.0; from.saturating_mul(to).max(0) as usize];
-        for i in 0..to {
-            let parts = match self.antialias {
-                true => self.widened(from, scale, i),
-                false => self.between(scale, i),
-            };
-            for (j, weight) in parts {
-                if from > 0 {
-                    matrix[(j.clamp(0, from - 1) * to + i) as usize] += weight;
-                }
-            }
-        }
-        matrix
-    }
-
-    /// The elements around the place of result `i`, and their weights.
-    fn between(&self, scale: f64, i: i64) -> Vec<(i64, f64)> {
-        let place = match self.align_corners {
-            true => scale * i as f64,
-            false => scale * (i as f64 + 0.5) - 0.5,
-        };
-        let place = if self.cubic { place } else { place.max(0.0) };
-        let first = place.floor() as i64;
-        let t = place - place.floor();
-        if !self.cubic {
-            return vec![(first, 1.0 - t), (first + 1, t)];
-        }
-        let each = (-1..=2).map(|k| (first + k, keys(t - k as f64, -0.75)));
-        each.collect()
-    }
-
-    /// The elements in the window of result `i`, which is wider the more the image shrinks, and their weights.
-    fn widened(&self, from: i64, scale: f64, i: i64) -> Vec<(i64, f64)> {
-        let reach = if self.cubic { 2.0 } else { 1.0 } * scale.max(1.0);
-        let centre = scale * (i as f64 + 0.5);
-        let first = ((centre - reach + 0.5) as i64).max(0);
-        let end = ((centre + reach + 0.5) as i64).min(from);
-        let weight = |j: i64| {
-            let t = (j as f64 - centre + 0.5) / scale.max(1.0);
-            match self.cubic {
-                true => keys(t, -0.5),
-                false => (1.0 - t.abs()).max(0.0),
-            }
-        };
-        let all: Vec<(i64, f64)> = (first..end).map(|j| (j, weight(j))).collect();
-        let total: f64 = all.iter().map(|(_, w)| w).sum();
-        all.into_iter().map(|(j, w)| (j, w / total)).collect()
-    }
-}
-
-/// Keys' cubic convolution kernel with coefficient `a` (Keys, Cubic convolution interpolation for digital image processing, 1981).
-fn keys(t: f64, a: f64) -> f64 {
-    match t.abs() {
-        t if t <= 1.0 => ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0,
-        t if t < 2.0 => ((a * t - 5.0 * a) * t + 8.0 * a) * t - 4.0 * a,
-        _ => 0.0,
-    }
-}
-
-/// [`Smooth::weights`] of antialiased linear resampling with aligned corners, computed at run time.
-fn triangles(cx: &Cx, from: &Expr, to: &Expr) -> Value {
-    let float = |v| cx.cast(v, DType::F64);
-    let number = |e: &Expr| float(cx.size(e));
-    // At least 1, so that one result has scale 0 / 1.
-    let steps = cx.maximum(number(&(to - 1)), 1.0);
-    let span = if to.as_int() == Some(1) { cx.scalar(0, DType::F64) } else { number(&(from - 1)) };
-    let scale = cx.div(span, steps);
-    let centre = cx.mul(cx.add(float(cx.iota(to)), 0.5), scale);
-    let element = cx.add(cx.unsqueeze(float(cx.iota(from)), &[1]), 0.5);
-    let distance = cx.div(cx.sub(element, centre), cx.maximum(scale, 1.0));
-    let weights = cx.maximum(cx.sub(1.0, cx.abs(distance)), 0.0);
-    cx.div(weights, cx.reduce(Reduction::Sum, weights, &[0], true))
+    resize(cx, x, factors, options)
 }
 
 /// Nearest-neighbour resampling: `Resize`. Without `exact`, it takes the element at the place rounded down. If `Resize` rounds a place

@@ -1,6 +1,7 @@
 //! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs. All take a reduction: 0
 //! for none, 1 for the mean, 2 for the sum.
 
+use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
@@ -104,7 +105,7 @@ fn binary_cross_entropy_with_logits(
 ) -> Lowered {
     let (x, y) = cx.promote(x, y);
     let one = cx.scalar(1, cx.dtype(x));
-    let tail = softplus(cx, cx.neg(x));
+    let tail = softplus_of(cx, cx.neg(x));
     let tail = match pos_weight {
         Some(w) => {
             let (w, y) = cx.promote(w, y);
@@ -117,11 +118,6 @@ fn binary_cross_entropy_with_logits(
     let (near, tail) = cx.promote(cx.mul(cx.sub(one, y), x), tail);
     let loss = cx.cast(cx.add(near, tail), cx.out_dtype()?);
     reduced(cx, weighted(cx, loss, weight)?, reduction)
-}
-
-/// `log(1 + exp(x))`, without overflow.
-fn softplus(cx: &Cx, x: Value) -> Value {
-    cx.softplus(x)
 }
 
 /// `max(0, x)`
@@ -151,13 +147,13 @@ fn cosine_embedding_loss(
     reduced(cx, cx.add(alike, unlike), reduction)
 }
 
-/// `x` where the target is 1, `max(0, margin - x)` where it is -1.
+/// `x` where the target is not -1, and `max(0, margin - x)` where it is not 1: the sum of both where it is neither.
 fn hinge_embedding_loss(cx: &Cx, x: Value, y: Value, margin: f64, reduction: i64) -> Lowered {
     let dtype = cx.out_dtype()?;
     let zero = cx.scalar(0, cx.dtype(x));
-    let near = cx.select(cx.equal(y, 1), x, zero);
+    let near = cx.select(cx.equal(y, -1), zero, x);
     let zero_margin = hinge(cx, cx.sub(cx.scalar(margin, cx.dtype(x)), x));
-    let far = cx.select(cx.equal(y, -1), zero_margin, zero);
+    let far = cx.select(cx.equal(y, 1), zero, zero_margin);
     Ok(cx.cast(reduced(cx, cx.add(near, far), reduction)?, dtype))
 }
 

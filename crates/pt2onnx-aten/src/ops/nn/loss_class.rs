@@ -211,7 +211,7 @@ fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
     let flat = cx.reshape(target, &[cx.numel(target)]);
     let own = cx.unsqueeze(flat, &[1]);
     let off = cx.add(cx.sub(x, gather_elements(cx, x, own, 1)), margin.to_f64());
-    let hinge = cx.maximum(off, 0);
+    let hinge = positive(cx, off);
     let power = if p.to_f64() == 2.0 { cx.mul(hinge, hinge) } else { hinge };
     let power = match weight {
         Some(w) => cx.mul(power, cx.unsqueeze(cx.gather(w, flat, 0), &[1])),
@@ -222,6 +222,14 @@ fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
     let loss = reduce(cx, Reduction::Mean, others, &[1], false);
     let loss = if unbatched && cx.rank(target) == 0 { cx.reshape(loss, &[]) } else { loss };
     reduced(cx, loss, reduction)
+}
+
+/// `max(0, x)`; 0 of NaN.
+fn positive(cx: &Cx, x: Value) -> Value {
+    match cx.minds_nan(x) {
+        true => cx.select(cx.greater(x, 0), x, 0),
+        false => cx.maximum(x, 0),
+    }
 }
 
 /// The sum of `max(0, 1 - x[label] + x[i])` over all labels and all classes `i` that are no label, divided by the number of classes;
@@ -248,7 +256,7 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     let own = cx.unsqueeze(gather_elements(cx, x, labels, 1), &[2]);
     let off = cx.add(cx.sub(cx.unsqueeze(x, &[1]), own), 1.0);
     let counts = cx.and(cx.unsqueeze(valid, &[2]), cx.not(cx.unsqueeze(is_label, &[1])));
-    let hinge = cx.select(counts, cx.maximum(off, 0), 0);
+    let hinge = cx.select(counts, positive(cx, off), 0);
     let sum = reduce(cx, Reduction::Sum, hinge, &[1, 2], false);
     let loss = cx.div(sum, cx.cast(cx.size(&classes), dtype));
     let loss = if rank < 2 { cx.reshape(loss, &[]) } else { loss };

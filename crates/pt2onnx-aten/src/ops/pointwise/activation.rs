@@ -1,5 +1,6 @@
 //! Activations, element by element and along one dimension.
 
+use crate::math::arcs::softplus_of;
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
@@ -227,14 +228,14 @@ fn log_sigmoid_forward(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 
 /// `-softplus(-x)`.
 fn log_sigmoid(cx: &Cx, x: Value) -> Lowered {
-    Ok(cx.neg(cx.softplus(cx.neg(x))))
+    Ok(cx.neg(softplus_of(cx, cx.neg(x))))
 }
 
 /// `log(1 + e^(beta * x)) / beta`, and `x` where `beta * x` is above the threshold. A threshold of 20 or more is left
 /// out: it changes the last digit at most.
 fn softplus(cx: &Cx, x: Value, beta: Number, threshold: Number) -> Lowered {
     let scaled = cx.mul(x, beta);
-    let curve = cx.div(cx.softplus(scaled), beta);
+    let curve = cx.div(softplus_of(cx, scaled), beta);
     Ok(match threshold.known().map(Scalar::to_f64) {
         Some(20.0..) => curve,
         _ => cx.select(cx.greater(scaled, threshold), x, curve),

@@ -1,5 +1,6 @@
 //! Gradients of activations, which programs of training have as ops.
 
+use crate::math::arcs::softplus_of;
 use crate::math::precision::wide2;
 use crate::{AtenOp, Cx, Lowered, Number, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
@@ -131,7 +132,7 @@ fn silu_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
 /// The slope is `t + x sigmoid(x) (1 - t^2)` with `t = tanh(softplus(x))`.
 fn mish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
-        let t = cx.tanh(cx.softplus(x));
+        let t = cx.tanh(softplus_of(cx, x));
         let slope = cx.mul(cx.mul(x, cx.sigmoid(x)), cx.sub(1, cx.mul(t, t)));
         cx.mul(grad, cx.add(t, slope))
     })

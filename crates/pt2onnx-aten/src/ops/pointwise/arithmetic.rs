@@ -1,5 +1,6 @@
 //! Arithmetic of two or more operands, element by element, with PyTorch's type promotion.
 
+use crate::math::arcs::{self, softplus_of};
 use crate::math::division::{floored, truncated};
 use crate::math::elementary::{self, pow, power};
 use crate::math::precision::wide2;
@@ -238,7 +239,7 @@ fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 /// The angle of the point `(x, y)`, from `-pi` to `pi`.
 fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
-    wide2(cx, y, x, |y, x| elementary::atan2(cx, y, x))
+    wide2(cx, y, x, |y, x| arcs::atan2(cx, y, x))
 }
 
 /// `sqrt(a^2 + b^2)`; infinity if an operand is infinite and the other one NaN.
@@ -261,16 +262,13 @@ fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 /// `log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|)`. The distance of equal infinities is 0.
 fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
     let distance = cx.select(cx.equal(a, b), 0.0, cx.abs(cx.sub(a, b)));
-    cx.add(cx.maximum(a, b), cx.softplus(cx.neg(distance)))
+    cx.add(cx.maximum(a, b), softplus_of(cx, cx.neg(distance)))
 }
 
-/// `log(1 + exp(b - a)) + a`, where `a` is the operand with the larger real part.
+/// [`Complex::log_add_exp`] of promoted numbers.
 fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    let ordered = cx.greater_or_equal(a.re, b.re);
-    let (large, small) = (a.select(cx, ordered, b), b.select(cx, ordered, a));
-    let sum = small.sub(cx, large).exp(cx).shift(cx, 1).log(cx);
-    Ok(cx.pairs(sum.add(cx, large)))
+    Ok(cx.pairs(a.log_add_exp(cx, b)))
 }
 
 fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {

@@ -1,5 +1,6 @@
 //! Functions of one number, element by element: rounding, powers, logarithms, trigonometry.
 
+use crate::math::arcs::{acos_of, acosh_of, asin_of, asinh_of, atan_of, atanh_of};
 use crate::math::elementary::{
     cosh_of, expm1_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
 };
@@ -98,27 +99,27 @@ fn of_wide_number(
 }
 
 fn acos(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.acos(x), |x| x.acos(cx))
+    of_number(cx, x, |x| acos_of(cx, x), |x| x.acos(cx))
 }
 
 fn acosh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.acosh(x), |x| x.acosh(cx))
+    of_number(cx, x, |x| acosh_of(cx, x), |x| x.acosh(cx))
 }
 
 fn asin(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.asin(x), |x| x.asin(cx))
+    of_number(cx, x, |x| asin_of(cx, x), |x| x.asin(cx))
 }
 
 fn asinh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.asinh(x), |x| x.asinh(cx))
+    of_number(cx, x, |x| asinh_of(cx, x), |x| x.asinh(cx))
 }
 
 fn atan(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.atan(x), |x| x.atan(cx))
+    of_number(cx, x, |x| atan_of(cx, x), |x| x.atan(cx))
 }
 
 fn atanh(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.atanh(x), |x| x.atanh(cx))
+    of_number(cx, x, |x| atanh_of(cx, x), |x| x.atanh(cx))
 }
 
 fn cos(cx: &Cx, x: Complex) -> Lowered {

@@ -139,8 +139,7 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     }))
 }
 
-/// [`logcumsumexp`] of complex numbers: `m + log(exp(a - m) + exp(b - m))`, where `a` is the result so far, `b` the next slice
-/// and `m` the larger real part.
+/// [`logcumsumexp`] of complex numbers: a `Scan` of [`Complex::log_add_exp`]. The imaginary parts are not reduced to an angle.
 fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
     let axis = cx.axis(x.re, dim)?;
     if cx.rank(x.re) == 0 {
@@ -148,10 +147,8 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
     }
     let start = [Scalar::Float(f64::NEG_INFINITY), Scalar::Int(0)];
     let found = scan(cx, axis, &x.complex(cx).parts(), &start, |state, slice| {
-        let most = cx.maximum(state[0], slice[0]);
-        let finite = cx.select(cx.is_inf(most, Default::default()), 0.0, most);
-        let exp = |v: &[Value]| Complex::new(cx.sub(v[0], finite), v[1]).exp(cx);
-        exp(state).add(cx, exp(slice)).log(cx).shift(cx, finite).parts()
+        let of = |v: &[Value]| Complex::new(v[0], v[1]);
+        of(slice).log_add_exp(cx, of(state)).parts()
     });
     Ok(cx.pairs(Complex::new(found[0], found[1])))
 }

@@ -106,7 +106,11 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
     let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
     let sums = |summed: usize, other: usize, of: Extreme| {
         let sums = reduce(cx, Reduction::L1, cx.cast(magnitudes(cx, x), dtype), &[summed], true);
-        extreme(cx, of, sums, &[other], true)
+        match is_empty_along(cx, sums, &[other]) {
+            // As PyTorch has it, the largest of no sums is 0.
+            true => cx.reduce(Reduction::Sum, sums, &[other], true),
+            false => extreme(cx, of, sums, &[other], true),
+        }
     };
     let singular = |op: Reduction| {
         let rank = cx.rank(x.re);

@@ -326,10 +326,11 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     Ok(reduce(cx, Reduction::LogSumExp, x, &axes, keepdim))
 }
 
-/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part.
+/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part, or 0 if that is infinite.
 fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, Some(&dims))?;
     let largest = reduce(cx, Reduction::Max, x.re, &axes, true);
+    let largest = cx.select(cx.is_inf(largest, Default::default()), 0.0, largest);
     let powers = Complex::new(cx.sub(x.re, largest), x.im).exp(cx);
     let sum = powers.map(|part| reduce(cx, Reduction::Sum, part, &axes, keepdim));
     let shift = if keepdim { largest } else { cx.squeeze(largest, &axes) };

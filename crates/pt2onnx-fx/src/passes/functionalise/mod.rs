@@ -22,6 +22,7 @@ use crate::{
     graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, OutputSpec},
 };
 use graph::Final;
+pub(super) use strides::contiguous;
 use tied::Tied;
 
 /// Replaces operators that write into an argument by functional ones, in bodies too.
@@ -85,7 +86,14 @@ pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
             source: None,
         })
     });
-    program.mutations.extend(said);
+    for said in said {
+        let same = |m: &&mut Mutation| (m.kind, &m.target) == (said.kind, &said.target);
+        match program.mutations.iter_mut().find(same) {
+            // What the program says at its end comes after its writes.
+            Some(written) => written.value = said.value,
+            None => program.mutations.push(said),
+        }
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use crate::graph::TensorMeta;
 use pt2onnx_symbolic::{Constraints, Expr};
 
 /// Strides of a contiguous tensor of these sizes, as PyTorch computes them.
-pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
+pub(in crate::passes) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     let mut next = Expr::ONE;
     let mut strides: Vec<_> = sizes
         .iter()

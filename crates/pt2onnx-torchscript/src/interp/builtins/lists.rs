@@ -25,22 +25,22 @@ impl Interp<'_> {
         if let Some(value) = self.change_list(name, list, args)? {
             return Ok(Some(value));
         }
+        self.steps(self.items(list).len())?;
         let items = self.items(list).to_vec();
-        self.steps(items.len())?;
         let element = args.first().and_then(|list| self.element(list));
         Ok(Some(match (name, args) {
             ("len", [_]) => Value::int(i64::try_from(items.len()).unwrap_or(i64::MAX)),
             ("list" | "copy", [_]) => self.list(items, element)?,
             ("add", [_, Value::List(other)]) => {
+                self.room(items.len().saturating_add(self.items(*other).len()))?;
                 let more = self.items(*other).to_vec();
-                self.steps(more.len())?;
                 self.list([items, more].concat(), element)?
             }
             ("mul", [_, count]) => {
                 let count =
                     count.as_int().map_or_else(|| expected("a known integer", count), Ok)?;
                 let count = usize::try_from(count).unwrap_or(0);
-                self.steps(items.len().saturating_mul(count))?;
+                self.room(items.len().saturating_mul(count))?;
                 let repeated = std::iter::repeat_n(&items, count).flatten().cloned().collect();
                 self.list(repeated, element)?
             }
@@ -109,7 +109,7 @@ impl Interp<'_> {
             }
             ("extend" | "add_", [of, other]) => {
                 let Some(more) = self.sequence(other) else { return Ok(None) };
-                self.steps(more.len())?;
+                self.room(more.len())?;
                 self.elements = self.elements.saturating_add(more.len());
                 self.items_mut(list)?.extend(more);
                 of.clone()

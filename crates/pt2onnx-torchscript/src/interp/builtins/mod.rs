@@ -11,6 +11,11 @@ use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
 use crate::{error::Problem, schema::Schema, value::Value};
 use std::cell::Cell;
 
+/// How deeply the text of a value shows its parts.
+const MAX_TEXT_DEPTH: usize = 8;
+/// The most characters of a string in the text of a list.
+const MAX_PART: usize = 1000;
+
 impl Interp<'_> {
     /// Calls an operator such as `aten::add`.
     pub(super) fn operator(
@@ -187,7 +192,9 @@ impl Interp<'_> {
 
     /// Python's `str`.
     pub(in crate::interp) fn text_of(&self, value: &Value) -> String {
-        self.text_within(value, 8, &Cell::new(1000))
+        let text = self.text_within(value, MAX_TEXT_DEPTH, &Cell::new(1000));
+        self.compared.set(self.compared.get().saturating_add(text.len() as u64));
+        text
     }
 
     fn text_within(&self, value: &Value, depth: usize, parts: &Cell<usize>) -> String {
@@ -201,7 +208,8 @@ impl Interp<'_> {
             items.join(", ")
         };
         match value {
-            Value::Str(text) => text.to_string(),
+            Value::Str(text) if depth == MAX_TEXT_DEPTH => text.to_string(),
+            Value::Str(text) => text.chars().take(MAX_PART).collect(),
             Value::Bool(e) => match e.as_int() {
                 Some(b) => if b != 0 { "True" } else { "False" }.to_owned(),
                 None => e.to_string(),

@@ -14,6 +14,8 @@ impl Interp<'_> {
         text: &str,
         args: &[Value],
     ) -> Step<Option<Value>> {
+        // Bytes are looked at faster than values.
+        self.steps(text.len() / 16)?;
         let rest = args.get(1..).unwrap_or_default();
         let second = rest.first().and_then(Value::as_str);
         let count = |n: usize| Value::int(i64::try_from(n).unwrap_or(i64::MAX));
@@ -26,10 +28,11 @@ impl Interp<'_> {
                 let mut parts = text.split("{}");
                 made.push_str(parts.next().unwrap_or_default());
                 for part in parts {
-                    made.push_str(&rest.next().map(|v| self.text_of(v)).unwrap_or_default());
+                    let value = rest.next().map(|v| self.text_of(v)).unwrap_or_default();
+                    self.steps(value.len().saturating_add(part.len()))?;
+                    made.push_str(&value);
                     made.push_str(part);
                 }
-                self.steps(made.len())?;
                 Value::str(&made)
             }
             ("percentFormat", _) => Value::str(text),
@@ -63,6 +66,7 @@ impl Interp<'_> {
                 Value::str(&text.replace(from, to))
             }
             ("split", separator) => {
+                self.room(text.len())?;
                 let parts: Vec<Value> = match separator {
                     Some(separator) if !separator.is_empty() => {
                         text.split(separator).map(Value::str).collect()
@@ -73,9 +77,14 @@ impl Interp<'_> {
             }
             ("join", _) => match rest.first().and_then(|list| self.sequence(list)) {
                 Some(items) => {
-                    let items: Vec<String> = items.iter().map(|v| self.text_of(v)).collect();
-                    self.steps(items.iter().map(String::len).sum())?;
-                    Value::str(&items.join(text))
+                    let mut made = String::new();
+                    for (at, item) in items.iter().enumerate() {
+                        let item = self.text_of(item);
+                        self.steps(item.len().saturating_add(text.len()))?;
+                        made.push_str(if at > 0 { text } else { "" });
+                        made.push_str(&item);
+                    }
+                    Value::str(&made)
                 }
                 None => return Ok(None),
             },

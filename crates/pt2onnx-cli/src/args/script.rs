@@ -1,0 +1,27 @@
+//! The flags that tell what a TorchScript archive leaves open.
+
+use super::{
+    merge::{set, set_list},
+    values,
+};
+use clap::Args;
+
+/// What a TorchScript archive leaves open.
+#[derive(Debug, Args)]
+pub struct Script {
+    /// TorchScript: the type or value of an input, by name, position or path: `x=float32[batch,3,224,224]`, `1=16000`,
+    /// `images.0=none`; can be given several times [default: those of the trace]
+    #[arg(long, value_name = "NAME=TYPE", value_parser = values::key_value, help_heading = "Input and output")]
+    input: Vec<(String, String)>,
+    /// TorchScript: the method to convert [default: forward]
+    #[arg(long, value_name = "NAME", help_heading = "Input and output")]
+    method: Option<String>,
+}
+
+impl Script {
+    /// Puts the flags that are given into the options.
+    pub fn put(self, to: &mut pt2onnx::Options) {
+        set_list(&mut to.input, self.input);
+        set(&mut to.method, self.method);
+    }
+}

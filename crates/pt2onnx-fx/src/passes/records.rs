@@ -1,0 +1,49 @@
+//! Mends types that PyTorch records wrongly.
+
+use super::functionalise::contiguous;
+use crate::graph::{Argument, ExportedProgram, Graph, Node, SymArg, ValueMeta, Values};
+use std::sync::Arc;
+
+/// Mends the recorded sizes of `unique_consecutive` along dimension -1. Its rule for fake tensors joins the sizes before the dimension,
+/// the number of runs, and those from `dim + 1` on, which are all sizes if `dim` is -1.
+pub fn mend_records(program: &mut ExportedProgram) {
+    mend(&mut program.graph);
+}
+
+fn mend(graph: &mut Graph) {
+    for node in &graph.nodes {
+        if node.target.is_aten("unique_consecutive") && integer(node.arg("dim")) == Some(-1) {
+            mend_runs(node, &mut graph.values);
+        }
+    }
+    graph.nodes.iter_mut().flat_map(Node::bodies_mut).for_each(mend);
+}
+
+fn integer(arg: Option<&Argument>) -> Option<i64> {
+    match arg? {
+        Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => Some(*i),
+        _ => None,
+    }
+}
+
+/// Cuts the sizes that the first result has too many.
+fn mend_runs(node: &Node, values: &mut Arc<Values>) {
+    let name = |arg: Option<&Argument>| arg?.name().cloned();
+    let Some((input, result)) =
+        name(node.args.first().map(|a| &a.value)).zip(name(node.outputs.first()))
+    else {
+        return;
+    };
+    let rank = match values.get(&input) {
+        Some(ValueMeta::Tensor(meta)) => meta.sizes.len(),
+        _ => return,
+    };
+    let too_long = |v: Option<&ValueMeta>| matches!(v, Some(ValueMeta::Tensor(m)) if m.sizes.len() == 2 * rank && rank > 0);
+    if !too_long(values.get(&result)) {
+        return;
+    }
+    if let Some(ValueMeta::Tensor(meta)) = Arc::make_mut(values).get_mut(&result) {
+        meta.sizes.truncate(rank);
+        meta.strides = contiguous(&meta.sizes);
+    }
+}

@@ -1,0 +1,405 @@
+//! State: attributes that a method gives tensors of other types or sizes, or other numbers. Later calls see what the first one left.
+
+use super::{Interp, Step, graph::contiguous, unsupported};
+use crate::{
+    error::Problem,
+    schema::Type,
+    value::{Item, Value},
+};
+use indexmap::IndexMap;
+use pt2onnx_fx::{Argument, Device, InputSpec, Layout, Name, OutputSpec, TensorMeta};
+use pt2onnx_symbolic::{Expr, Range};
+use pt2onnx_tensor::DType;
+
+/// How deeply lists and tuples of state may nest.
+const MAX_NESTING: usize = 8;
+
+/// An attribute: the object's place in the heap, which is the same whenever the archive is loaded, and its name.
+pub(super) type Slot = (usize, Name);
+
+/// What attributes hold when the method is called.
+pub(super) type State = IndexMap<Slot, Held>;
+
+/// What an attribute holds when the method is called.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    /// A tensor: an input of the model.
+    Tensor(DType, Vec<Expr>),
+    /// A number that changes from call to call: a 0-d input of the model.
+    Number(DType),
+    /// The same in all calls but the first.
+    Fixed(Value),
+    List(Vec<Held>, Option<Type>),
+    Tuple(Vec<Held>),
+}
+
+/// An attribute as the method found it.
+pub(super) struct Found {
+    pub(super) slot: Slot,
+    pub(super) value: Value,
+}
+
+impl Interp<'_> {
+    /// All attributes of objects that may be state.
+    pub(super) fn attributes(&self) -> Vec<Found> {
+        let mut found = Vec::new();
+        for (at, item) in self.heap.iter().enumerate() {
+            if let Item::Object { attributes, .. } = item {
+                let slots = attributes
+                    .iter()
+                    .filter(|(_, value)| !matches!(value, Value::Object(_) | Value::Callee(_)));
+                found.extend(
+                    slots.map(|(name, value)| Found {
+                        slot: (at, name.clone()),
+                        value: value.clone(),
+                    }),
+                );
+            }
+        }
+        found
+    }
+
+    pub(super) fn attribute_now(&self, slot: &Slot) -> Option<Value> {
+        match self.heap.get(slot.0)? {
+            Item::Object { attributes, .. } => attributes.get(&slot.1).cloned(),
+            _ => None,
+        }
+    }
+
+    fn path_of(&self, slot: &Slot) -> String {
+        match self.heap.get(slot.0) {
+            Some(Item::Object { path, .. }) if !path.is_empty() => format!("{path}.{}", slot.1),
+            _ => slot.1.to_string(),
+        }
+    }
+
+    /// Gives attributes what they hold before a later call.
+    pub(super) fn assume(&mut self, state: &State) -> Step<()> {
+        for (slot, held) in state {
+            let path = self.path_of(slot);
+            if let Some(old) = self.attribute_now(slot) {
+                self.drop_input(slot, &old);
+            }
+            let value = self.assumed(held, &path)?;
+            if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(slot.0) {
+                attributes.insert(slot.1.clone(), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the input of a tensor that only this attribute held.
+    fn drop_input(&mut self, slot: &Slot, old: &Value) {
+        let others = self.attributes();
+        let mut others = others.iter().filter(|found| found.slot != *slot);
+        if !others.any(|found| self.same(&found.value, old))
+            && let Value::Tensor(name) = old
+            && let Some(at) = self.specs.iter().position(|spec| spec.name() == Some(name))
+        {
+            self.specs.remove(at);
+            self.inputs.remove(at);
+        }
+    }
+
+    fn assumed(&mut self, held: &Held, path: &str) -> Step<Value> {
+        let parts = |interp: &mut Self, items: &[Held]| -> Step<Vec<Value>> {
+            let items = items.iter().enumerate();
+            items.map(|(at, held)| interp.assumed(held, &format!("{path}.{at}"))).collect()
+        };
+        Ok(match held {
+            Held::Fixed(value) => value.clone(),
+            Held::Tensor(dtype, sizes) => Value::Tensor(self.state_input(path, *dtype, sizes)),
+            Held::Number(dtype) => {
+                let name = self.state_input(path, *dtype, &[]);
+                self.scalar_of(&Value::Tensor(name), &Type::Number)?
+            }
+            Held::Tuple(items) => {
+                let items = parts(self, items)?;
+                self.tuple(items, None)?
+            }
+            Held::List(items, element) => {
+                let items = parts(self, items)?;
+                self.list(items, element.clone())?
+            }
+        })
+    }
+
+    fn state_input(&mut self, path: &str, dtype: DType, sizes: &[Expr]) -> Name {
+        for symbol in sizes.iter().flat_map(Expr::symbols) {
+            self.facts.constraints.constrain(&Expr::symbol(&symbol), Range::at_least(0));
+        }
+        let name = self.fresh(&format!("b_{}", path.replace('.', "_")));
+        let meta = TensorMeta {
+            dtype,
+            sizes: sizes.to_vec(),
+            strides: contiguous(sizes),
+            storage_offset: Expr::ZERO,
+            requires_grad: false,
+            device: Device { kind: "cpu".into(), index: None },
+            layout: Layout::Strided,
+        };
+        self.facts.values.insert(name.clone(), meta.into());
+        self.roots.insert(name.clone(), name.clone());
+        self.inputs.push(Argument::Tensor(name.clone()));
+        let taken = |spec: &InputSpec| match spec {
+            InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => {
+                **target == *path
+            }
+            _ => false,
+        };
+        let target = match self.specs.iter().any(taken) {
+            true => Name::from(format!("{path}.state")),
+            false => Name::from(path),
+        };
+        self.held.push((path.to_owned(), name.clone(), target.clone()));
+        self.specs.push(InputSpec::Buffer { name: name.clone(), target, persistent: false });
+        name
+    }
+
+    /// Learns from a run what later calls find in attributes. Returns whether they find something else than this run did.
+    pub(super) fn learn(&mut self, before: &[Found], state: &mut State) -> Step<bool> {
+        let mut changed = false;
+        for Found { slot, value: old } in before {
+            let Some(new) = self.attribute_now(slot) else { continue };
+            if self.same(old, &new) || self.is_ordinary(old, &new) && !state.contains_key(slot) {
+                continue;
+            }
+            let path = self.path_of(slot);
+            let Some(held) = self.held(&new, MAX_NESTING) else {
+                return unsupported(format!(
+                    "the attribute `{path}`, which becomes {}, as state",
+                    new.kind()
+                ));
+            };
+            let known = match state.get(slot) {
+                Some(known) => Some(known.clone()),
+                None if self.is_empty(old) => None,
+                None => match old {
+                    Value::Tensor(_) => self.held(old, MAX_NESTING),
+                    _ => None,
+                },
+            };
+            let next = match &known {
+                Some(known) => match self.of_both(known, &held, &path) {
+                    Some(joined) => joined,
+                    None => {
+                        let text = format!(
+                            "the attribute `{path}`, whose type changes from call to call,"
+                        );
+                        return unsupported(text);
+                    }
+                },
+                None => held,
+            };
+            if !state.get(slot).is_some_and(|known| self.equal(known, &next)) {
+                state.insert(slot.clone(), next);
+                changed = true;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Whether a tensor is replaced by one of the same type and sizes, which needs no second run.
+    pub(super) fn is_ordinary(&self, old: &Value, new: &Value) -> bool {
+        match (old, new) {
+            (Value::Tensor(a), Value::Tensor(b)) => match (self.meta(a), self.meta(b)) {
+                (Ok(a), Ok(b)) => (a.dtype, &a.sizes) == (b.dtype, &b.sizes),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn is_empty(&self, value: &Value) -> bool {
+        match value {
+            Value::Tensor(name) => {
+                self.meta(name).is_ok_and(|meta| meta.sizes.contains(&Expr::ZERO))
+            }
+            _ => false,
+        }
+    }
+
+    /// What a value is to a later call; `None` if it cannot be state.
+    fn held(&self, value: &Value, depth: usize) -> Option<Held> {
+        let all = |items: &[Value]| -> Option<Vec<Held>> {
+            items.iter().map(|item| self.held(item, depth.checked_sub(1)?)).collect()
+        };
+        Some(match value {
+            Value::Tensor(name) => {
+                let meta = self.meta(name).ok()?;
+                Held::Tensor(meta.dtype, meta.sizes.clone())
+            }
+            Value::Int(e) | Value::Bool(e) | Value::Float(e) if of_data(e) => {
+                Held::Number(number_type(value)?)
+            }
+            Value::None
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Float(_)
+            | Value::Str(_)
+            | Value::Enum(_)
+            | Value::Device(_) => Held::Fixed(value.clone()),
+            Value::Tuple(tuple) => Held::Tuple(all(&tuple.items)?),
+            Value::List(list) => Held::List(all(self.items(*list))?, self.element(value)),
+            _ => return None,
+        })
+    }
+
+    fn equal(&self, a: &Held, b: &Held) -> bool {
+        let all = |a: &[Held], b: &[Held]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.equal(a, b))
+        };
+        match (a, b) {
+            (Held::Tensor(a, x), Held::Tensor(b, y)) => a == b && x == y,
+            (Held::Number(a), Held::Number(b)) => a == b,
+            (Held::Fixed(a), Held::Fixed(b)) => self.same(a, b),
+            (Held::Tuple(a), Held::Tuple(b)) | (Held::List(a, _), Held::List(b, _)) => all(a, b),
+            _ => false,
+        }
+    }
+
+    /// What holds before each call, given what held before one and after it.
+    fn of_both(&self, a: &Held, b: &Held, path: &str) -> Option<Held> {
+        let all = |a: &[Held], b: &[Held]| -> Option<Vec<Held>> {
+            let pairs = a.iter().zip(b).enumerate();
+            let joined = pairs.map(|(at, (a, b))| self.of_both(a, b, &format!("{path}.{at}")));
+            (a.len() == b.len()).then(|| joined.collect()).flatten()
+        };
+        Some(match (a, b) {
+            (Held::Tensor(a, x), Held::Tensor(b, y)) if a == b && x.len() == y.len() => {
+                let sizes = x.iter().zip(y).enumerate().map(|(at, (x, y))| {
+                    let equal = self.facts.constraints.prove_eq(x, y) == Some(true);
+                    let symbol = || {
+                        let legal = |c: char| if c.is_alphanumeric() { c } else { '_' };
+                        let name: String = path.chars().map(legal).collect();
+                        Expr::symbol(&format!("{}_{at}", name.trim_start_matches('_')))
+                    };
+                    if equal && !of_data(x) { x.clone() } else { symbol() }
+                });
+                Held::Tensor(*a, sizes.collect())
+            }
+            (Held::Fixed(x), Held::Fixed(y)) if self.same(x, y) => a.clone(),
+            (Held::Fixed(x), Held::Fixed(y)) if number_type(x)? == number_type(y)? => {
+                Held::Number(number_type(x)?)
+            }
+            (Held::Number(x), Held::Number(y)) if x == y => a.clone(),
+            (Held::Number(x), Held::Fixed(y)) | (Held::Fixed(y), Held::Number(x))
+                if *x == number_type(y)? =>
+            {
+                Held::Number(*x)
+            }
+            (Held::Tuple(a), Held::Tuple(b)) => Held::Tuple(all(a, b)?),
+            (Held::List(a, element), Held::List(b, _)) => Held::List(all(a, b)?, element.clone()),
+            _ => return None,
+        })
+    }
+
+    /// The outputs of what is held: the values that a later call finds.
+    pub(super) fn state_outputs(&mut self, state: &State) -> Step<Vec<OutputSpec>> {
+        let mut outputs = Vec::new();
+        for slot in state.keys() {
+            let path = self.path_of(slot);
+            if let Some(value) = self.attribute_now(slot) {
+                self.state_output(&value, &path, &mut outputs)?;
+            }
+        }
+        Ok(outputs)
+    }
+
+    fn state_output(
+        &mut self,
+        value: &Value,
+        path: &str,
+        outputs: &mut Vec<OutputSpec>,
+    ) -> Step<()> {
+        if let Some(items) = self.sequence(value) {
+            for (at, item) in items.iter().enumerate() {
+                self.state_output(item, &format!("{path}.{at}"), outputs)?;
+            }
+            return Ok(());
+        }
+        let input = self.held.iter().find(|(held, ..)| held == path);
+        let Some((_, _, target)) = input.cloned() else {
+            return Ok(());
+        };
+        let name = match value {
+            Value::Tensor(name) => name.clone(),
+            number => {
+                match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
+                    Value::Tensor(name) => name,
+                    other => return super::expected("a tensor", &other),
+                }
+            }
+        };
+        outputs.push(OutputSpec::BufferMutation { name, target });
+        Ok(())
+    }
+
+    /// Says of each state what the model takes for it.
+    pub(super) fn explain_state(&mut self, state: &State, alike: bool) {
+        for (slot, held) in state {
+            let path = self.path_of(slot);
+            let text = match held {
+                Held::Fixed(_) => continue,
+                Held::Number(dtype) => {
+                    format!("`{path}` is a number that changes: the model takes it as {dtype}[]")
+                }
+                Held::Tensor(dtype, sizes) => {
+                    let sizes: Vec<String> = sizes.iter().map(Expr::to_string).collect();
+                    format!(
+                        "`{path}` is {dtype}[{}] after the first call, and the model takes it so",
+                        sizes.join(",")
+                    )
+                }
+                Held::Tuple(_) | Held::List(..) => {
+                    format!("the tensors of `{path}` are taken as they are after the first call")
+                }
+            };
+            let first = match (held, alike) {
+                (Held::Number(_), _) => "begin with the module's value",
+                (_, true) => "begin with zeros, which give what the first call gives",
+                (_, false) => {
+                    "the first call of the module finds none, and may compute something else than the model does with any start"
+                }
+            };
+            self.warnings.push(format!("the state {text}; {first}"));
+        }
+    }
+
+    /// Says which attributes change without being kept.
+    pub(super) fn lost_attributes(&mut self, before: &[Found]) {
+        for Found { slot, value: old } in before {
+            let Some(new) = self.attribute_now(slot) else { continue };
+            if !self.same(old, &new) && !self.is_ordinary(old, &new) {
+                let path = self.path_of(slot);
+                self.warnings.push(format!(
+                    "the attribute `{path}` gets another value, which is lost; the option `state` keeps it, set to `pairs`"
+                ));
+            }
+        }
+    }
+}
+
+/// Whether an expression depends on data: its symbol means something else in another run.
+fn of_data(e: &Expr) -> bool {
+    let numbered = |s: &str, prefix: &str| {
+        s.strip_prefix(prefix)
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    e.symbols().iter().any(|s| numbered(s, "u") || numbered(s, "zuf"))
+}
+
+/// The element type of a tensor that holds this number.
+fn number_type(value: &Value) -> Option<DType> {
+    match value {
+        Value::Int(_) => Some(DType::I64),
+        Value::Float(_) => Some(DType::F64),
+        Value::Bool(_) => Some(DType::Bool),
+        _ => None,
+    }
+}
+
+/// The problem that the types of state do not settle.
+pub(super) fn unsettled() -> Problem {
+    Problem::Unsupported("state whose type changes with each call".to_owned())
+}

@@ -1,0 +1,166 @@
+//! Where code comes from: `*.py.debug_pkl` has the lines of the user's source for each part of a file of the code.
+
+use pt2onnx_fx::archive::pickle::{Id, Pickle, Value};
+use std::sync::Arc;
+
+/// The most bytes of a source text that is looked at.
+const MAX_TEXT: usize = 1 << 20;
+/// The most frames of a Python stack.
+const MAX_FRAMES: usize = 64;
+
+/// The source ranges of a file of the code.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    pickle: Pickle,
+    /// Texts that ranges refer to by position; none in older files.
+    strings: Vec<Arc<str>>,
+    /// First byte and range of each part, in order.
+    parts: Vec<(usize, Id)>,
+}
+
+/// A line of the user's source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) file: String,
+    pub(crate) line: u64,
+    /// `None`: the function that the interpreter runs.
+    pub(crate) function: Option<String>,
+    /// Empty if it is not known.
+    pub(crate) code: String,
+}
+
+/// Where a part of the code comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A line of a function that was scripted.
+    Line(Line),
+    /// What was traced: the Python stack, outermost frame first.
+    Stack(Vec<Line>),
+}
+
+impl Ranges {
+    /// Takes the ranges out of a pickle; `None` if it is of another form.
+    pub(crate) fn new(pickle: Pickle) -> Option<Self> {
+        let root = items(&pickle, pickle.root_id())?;
+        let (strings, entries) = match root {
+            &[format, strings, entries]
+                if text(&pickle, format).as_deref() == Some("FORMAT_WITH_STRING_TABLE") =>
+            {
+                let strings = items(&pickle, strings)?.iter().map(|&id| text(&pickle, id));
+                (strings.collect::<Option<Vec<_>>>()?, items(&pickle, entries)?)
+            }
+            entries => (Vec::new(), entries),
+        };
+        let part = |&entry: &Id| match items(&pickle, entry)? {
+            &[at, range, ..] => Some((number(&pickle, at)?, range)),
+            _ => None,
+        };
+        let mut parts = entries.iter().map(part).collect::<Option<Vec<_>>>()?;
+        parts.sort_by_key(|(at, _)| *at);
+        Some(Self { pickle, strings, parts })
+    }
+
+    /// Where the byte `at` of the code comes from, or else the first part after it and before `end`.
+    pub(crate) fn origin(&self, at: usize, end: usize) -> Option<Origin> {
+        let first = self.parts.partition_point(|(start, _)| *start <= at).saturating_sub(1);
+        let parts = self.parts.get(first..)?.iter();
+        let mut parts = parts.take_while(|(start, _)| *start <= at || *start < end);
+        parts.find_map(|(_, range)| self.resolve(*range))
+    }
+
+    fn resolve(&self, range: Id) -> Option<Origin> {
+        let &[source, start, ..] = items(&self.pickle, range)? else {
+            return None;
+        };
+        let &[text, file, first, ..] = items(&self.pickle, source)? else {
+            return None;
+        };
+        let text = self.text(text).filter(|text| !text.is_empty())?;
+        if let Some(stack) = stack(&text) {
+            return Some(Origin::Stack(stack));
+        }
+        let (file, first) = (self.string(file)?, number(&self.pickle, first)? as u64);
+        let start = number(&self.pickle, start)?;
+        let before = text.as_bytes().get(..start)?.iter().filter(|&&b| b == b'\n').count();
+        let code = text.lines().nth(before).unwrap_or_default().trim().to_owned();
+        let line = first.saturating_add(before as u64);
+        Some(Origin::Line(Line { file: file.to_string(), line, function: None, code }))
+    }
+
+    /// The text of a source: a string, or the positions of its lines in the table.
+    fn text(&self, id: Id) -> Option<String> {
+        if let Value::Text(text) = self.pickle.get(id) {
+            return Some(text.chars().take(MAX_TEXT).collect());
+        }
+        let mut text = String::new();
+        for &piece in items(&self.pickle, id)? {
+            let piece = self.string(piece)?;
+            if text.len().saturating_add(piece.len()) > MAX_TEXT {
+                break;
+            }
+            text.push_str(&piece);
+        }
+        Some(text)
+    }
+
+    /// A string, or one of the table.
+    fn string(&self, id: Id) -> Option<Arc<str>> {
+        match self.pickle.get(id) {
+            Value::Text(text) => Some(text.clone()),
+            _ => self.strings.get(number(&self.pickle, id)?).cloned(),
+        }
+    }
+}
+
+/// The items of a list or tuple, within the tag of its type.
+fn items(pickle: &Pickle, id: Id) -> Option<&[Id]> {
+    match pickle.get(id) {
+        Value::Tuple(items) => Some(items),
+        Value::List(items) => Some(items),
+        Value::Call { global, arguments } if global.starts_with("torch.jit._pickle.") => {
+            match pickle.get(*arguments) {
+                Value::Tuple(arguments) => match pickle.get(*arguments.first()?) {
+                    Value::List(items) => Some(items),
+                    _ => None,
+                },
+                Value::List(items) => Some(items),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn text(pickle: &Pickle, id: Id) -> Option<Arc<str>> {
+    match pickle.get(id) {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn number(pickle: &Pickle, id: Id) -> Option<usize> {
+    match pickle.get(id) {
+        Value::Int(i) => usize::try_from(*i).ok(),
+        _ => None,
+    }
+}
+
+/// The Python stack that a trace keeps as its source, innermost frame first: `model.py(12): forward`. Frames of the tracer and of
+/// the calls of modules are left out, as `torch.export` leaves them out.
+fn stack(text: &str) -> Option<Vec<Line>> {
+    let mut frames = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let (place, function) = line.rsplit_once("): ")?;
+        let (file, number) = place.rsplit_once('(')?;
+        let line = number.parse().ok()?;
+        if file.ends_with("torch/jit/_trace.py") || frames.len() == MAX_FRAMES {
+            break;
+        }
+        if !file.ends_with("torch/nn/modules/module.py") {
+            let (file, function) = (file.to_owned(), Some(function.to_owned()));
+            frames.push(Line { file, line, function, code: String::new() });
+        }
+    }
+    frames.reverse();
+    (!frames.is_empty()).then_some(frames)
+}

@@ -1,0 +1,12 @@
+//! The code of TorchScript archives: the parser, and what is said of inputs.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pt2onnx_torchscript::{Given, syntax};
+
+fuzz_target!(|text: &str| {
+    let _ = syntax::parse(text);
+    let given = Given::parse(text);
+    let _ = Given::parse(&given.to_string());
+});
