@@ -155,6 +155,20 @@ fn views_from_outside_are_not_read_where_their_memory_is_written() {
 }
 
 #[test]
+fn lists_of_unknown_length_are_one_result() {
+    let body = "  def forward(self, x: Tensor) -> List[Tensor]:\n    \
+        return torch.chunk(x, torch.size(x, 0), 0)\n";
+    assert_eq!(calls(body, X), ["pt2onnx.list_of_parts.default"]);
+    let joined =
+        body.replace("return torch.chunk", "y = torch.chunk") + "    return torch.cat(y)\n";
+    assert_eq!(calls(&joined, X), [""; 0]);
+    let stacked =
+        body.replace("return torch.chunk", "y = torch.chunk") + "    return torch.stack(y)\n";
+    let error = flat(&stacked, X).unwrap_err().to_string();
+    assert!(error.contains("joining pieces whose number depends on data"), "{error}");
+}
+
+#[test]
 fn lists_of_unknown_sizes_may_be_equal() {
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    if torch.ne(torch.size(x), [5, 4]):\n      \
         ops.prim.RaiseException(\"no\", \"builtins.ValueError\")\n    else:\n      pass\n    return torch.relu(x)\n";
