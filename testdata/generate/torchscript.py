@@ -14,6 +14,7 @@ import warnings
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
+import torchscript_quantized
 from make import leaves
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -373,15 +374,46 @@ trace("sequences_are_padded", Padded(), {"a": "float32[n,3]", "b": "float32[m,3]
       (torch.randn(4, 3), torch.randn(2, 3)), (torch.randn(2, 3), torch.randn(5, 3)))
 
 
+CASES |= torchscript_quantized.CASES
+
+
+def write(folder, name, options, made, tensors):
+    target = pathlib.Path(folder) / name
+    target.mkdir(parents=True, exist_ok=True)
+    made.save(str(target / "model.pt"))
+    save_file(tensors, target / "io.safetensors")
+    about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options}
+    (target / "case.json").write_text(json.dumps(about, indent=1))
+    print(target)
+
+
+def save_calls(folder, name):
+    """A module with state: the samples are its first and its last call, with the state before and after each."""
+    module, options, calls, state, attributes = torchscript_quantized.CALLS[name]
+    made = torch.jit.script(module.eval())
+    write_of = copy.deepcopy(made)
+    tensors = {}
+    for at, given in enumerate(calls):
+        with torch.no_grad():
+            outputs = list(leaves(made(*copy.deepcopy(given))))
+        after = {key: torch.as_tensor(getattr(made, key)).detach().clone() for key in attributes}
+        prefix = {0: "", len(calls) - 1: "alt."}.get(at)
+        if prefix is not None:
+            free = [t for t in leaves(given) if isinstance(t, torch.Tensor) and t.dim()] + list(state.values())
+            tensors |= {f"{prefix}input.{i}": t.clone() for i, t in enumerate(free)}
+            tensors |= {f"{prefix}output.{i}": t.clone() for i, t in enumerate(outputs + list(after.values()))}
+        state = after
+    write(folder, name, options, write_of, tensors)
+
+
 def save(folder, name):
+    if name in torchscript_quantized.CALLS:
+        return save_calls(folder, name)
     how, module, options, inputs, *others = CASES[name]
     torch.manual_seed(0)
     module = module.eval()
     made = torch.jit.script(module) if how == "script" else torch.jit.trace(module, copy.deepcopy(inputs))
     made = torch.jit.freeze(made) if name.startswith("frozen") else made
-    target = pathlib.Path(folder) / name
-    target.mkdir(parents=True, exist_ok=True)
-    made.save(str(target / "model.pt"))
     tensors = {}
     method = options.get("method", "forward")
     fixed = [key for key, text in options["input"].items() if "[" not in text]
@@ -394,12 +426,9 @@ def save(folder, name):
             free.pop()
         tensors |= {f"{prefix}input.{i}": t for i, t in enumerate(free)}
         tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
-    save_file(tensors, target / "io.safetensors")
-    about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options}
-    (target / "case.json").write_text(json.dumps(about, indent=1))
-    print(target)
+    write(folder, name, options, made, tensors)
 
 
 if __name__ == "__main__":
-    for name in sys.argv[2:] or CASES:
+    for name in sys.argv[2:] or [*CASES, *torchscript_quantized.CALLS]:
         save(sys.argv[1], name)

@@ -79,6 +79,16 @@ impl Interp<'_> {
             }
             ("is_scripting", _) => return Ok(Some(Value::bool(true))),
             ("dict", []) => return self.dict(Vec::new()).map(Some),
+            ("dict", [list @ Value::List(_)]) => {
+                let dict = self.dict(Vec::new())?;
+                for pair in self.sequence(list).unwrap_or_default() {
+                    match self.sequence(&pair).as_deref() {
+                        Some([key, value]) => self.set_item(&dict, key, value.clone())?,
+                        _ => return crate::interp::expected("pairs of keys and values", &pair),
+                    }
+                }
+                return Ok(Some(dict));
+            }
             ("Complex" | "complex", [a, b]) => {
                 return Ok(a.as_f64().zip(b.as_f64()).map(|(a, b)| Value::Complex(a, b)));
             }
