@@ -6,7 +6,7 @@
 use pt2onnx_aten::{Registry, infer};
 use pt2onnx_fx::{Node, text};
 use pt2onnx_torchscript::{
-    Archive, Error, Given, flatten, inputs, load, signature,
+    Archive, Error, Given, flatten, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 use std::{fmt::Write as _, io::Write as _};
@@ -57,13 +57,13 @@ fn describe(archive: &Archive, given: Vec<(String, Given)>) -> Result<String, Er
     for method in &root.class.methods {
         let _ = writeln!(out, "{}", signature(method));
     }
-    let loaded = load(archive, &mut types)?;
+    let held = loaded(archive, &mut types)?;
     let _ = writeln!(out, "\n# modules");
-    for (path, class) in &loaded.modules {
+    for (path, class) in &held.modules {
         let _ = writeln!(out, "{}: {class}", if path.is_empty() { "(root)" } else { path });
     }
     let _ = writeln!(out, "\n# tensors");
-    for (path, tensor) in &loaded.tensors {
+    for (path, tensor) in &held.tensors {
         let _ = writeln!(out, "{path}: {}{:?}", tensor.dtype(), tensor.shape());
     }
     let _ = writeln!(out, "\n# graph of forward");

@@ -15,7 +15,7 @@ mod value;
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
 pub use interp::{
-    Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, load, parameters, signature,
+    Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, loaded, parameters, signature,
 };
 
 /// The example of the README is a test.

@@ -6,7 +6,7 @@ use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
 use pt2onnx_tensor::Tensor;
 use pt2onnx_torchscript::{
-    Archive, Given, Size, flatten, flatten_with_state, inputs, load, signature,
+    Archive, Given, Size, flatten, flatten_with_state, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -74,7 +74,7 @@ pub(crate) fn weights(
     archive: &Archive,
 ) -> Result<IndexMap<String, Tensor>, pt2onnx_torchscript::Error> {
     let registry = Registry::default();
-    Ok(load(archive, &mut Lowerings(&registry))?.tensors)
+    Ok(loaded(archive, &mut Lowerings(&registry))?.tensors)
 }
 
 /// What the archive holds.

@@ -109,7 +109,7 @@ pub struct Loaded {
 ///
 /// # Errors
 /// The archive is damaged, or has objects that cannot be read.
-pub fn load(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
+pub fn loaded(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
     on_large_stack(move || {
         let mut interp = Interp::new(archive, types);
         interp.load_module()?;

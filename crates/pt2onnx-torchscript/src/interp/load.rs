@@ -411,8 +411,11 @@ fn quantized(
     Some((kind, tensor.ok()?))
 }
 
+/// Element type or class of the storage, record, offset, sizes and strides of a tensor.
+type Layout<T> = (T, Arc<str>, usize, Vec<usize>, Vec<usize>);
+
 /// Element type, record, offset, sizes and strides of a tensor.
-pub(super) type Described = (DType, Arc<str>, usize, Vec<usize>, Vec<usize>);
+pub(super) type Described = Layout<DType>;
 
 pub(super) fn described(pickle: &Pickle, items: &[Id]) -> Option<Described> {
     let (class, record, offset, sizes, strides) = layout(pickle, items)?;
@@ -420,10 +423,7 @@ pub(super) fn described(pickle: &Pickle, items: &[Id]) -> Option<Described> {
 }
 
 /// Class of the storage, record, offset, sizes and strides of a tensor.
-fn layout(
-    pickle: &Pickle,
-    items: &[Id],
-) -> Option<(String, Arc<str>, usize, Vec<usize>, Vec<usize>)> {
+fn layout(pickle: &Pickle, items: &[Id]) -> Option<Layout<String>> {
     let &[storage, offset, sizes, strides, ..] = items else {
         return None;
     };

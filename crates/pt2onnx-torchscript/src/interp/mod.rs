@@ -39,7 +39,7 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
 
-pub use assemble::{Flat, Loaded, flatten, flatten_with_state, inputs, load};
+pub use assemble::{Flat, Loaded, flatten, flatten_with_state, inputs, loaded};
 pub use inputs::{Given, Size, parameters, signature};
 
 /// The most steps of a program: statements, expressions and elements of lists.
