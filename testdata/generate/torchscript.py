@@ -323,7 +323,11 @@ class WrittenInLoops(nn.Module):
             branch.add_(1)
         else:
             branch[0] = 5
-        return rows, view, sums, whole, branch, self.count
+        both = x * 1
+        both += 1
+        for i in range(x.size(0)):
+            both[i] *= i
+        return rows, view, sums, whole, branch, both, self.count
 
 
 POSITIVE_OR_NOT = (torch.rand(4, 3),), (-torch.rand(6, 3),)

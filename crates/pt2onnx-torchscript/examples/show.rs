@@ -72,12 +72,14 @@ fn describe(archive: &Archive, given: Vec<(String, Given)>) -> Result<String, Er
     }
     match flatten(archive, "forward", given, &mut types) {
         Ok(flat) => {
-            flat.warnings.iter().for_each(|warning| {
+            for warning in &flat.warnings {
                 let _ = writeln!(out, "# {warning}");
-            });
+            }
             let _ = writeln!(out, "{}", text::print(&flat.program));
         }
-        Err(error) => drop(writeln!(out, "{error}")),
+        Err(error) => {
+            let _ = writeln!(out, "{error}");
+        }
     }
     Ok(out)
 }

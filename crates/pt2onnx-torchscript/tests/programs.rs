@@ -120,9 +120,9 @@ fn names_of_sizes_stay_apart_from_those_of_data() {
         error.contains("a size that is called `u0`, as sizes that depend on data are"),
         "{error}"
     );
-    // Other names with that letter are those of plain sizes, which are taken to be large.
+    // Other names with that letter are those of plain sizes, which are taken to be large where the branches cannot be merged.
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    if torch.gt(torch.size(x, 0), 1):\n      \
-        y = torch.relu(x)\n    else:\n      y = torch.neg(x)\n    return y\n";
+        y = torch.relu(x)\n    else:\n      y = torch.sum(x)\n    return y\n";
     assert_eq!(calls(body, &[("x", "float32[units,4]")]), ["aten.relu.default"]);
 }
 
@@ -152,6 +152,20 @@ fn views_from_outside_are_not_read_where_their_memory_is_written() {
         error.contains("it reads a view, made before it, of a tensor that it writes"),
         "{error}"
     );
+}
+
+#[test]
+fn lists_of_unknown_length_are_one_result() {
+    let body = "  def forward(self, x: Tensor) -> List[Tensor]:\n    \
+        return torch.chunk(x, torch.size(x, 0), 0)\n";
+    assert_eq!(calls(body, X), ["pt2onnx.list_of_parts.default"]);
+    let joined =
+        body.replace("return torch.chunk", "y = torch.chunk") + "    return torch.cat(y)\n";
+    assert_eq!(calls(&joined, X), [""; 0]);
+    let stacked =
+        body.replace("return torch.chunk", "y = torch.chunk") + "    return torch.stack(y)\n";
+    let error = flat(&stacked, X).unwrap_err().to_string();
+    assert!(error.contains("joining pieces whose number depends on data"), "{error}");
 }
 
 #[test]

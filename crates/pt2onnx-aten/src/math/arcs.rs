@@ -21,9 +21,7 @@ pub(crate) fn atan_of(cx: &Cx, x: Value) -> Value {
     let t = cx.cast(cx.atan(cx.cast(bounded, DType::F32)), DType::F64);
     let (sin, cos) = (cx.sin(t), cx.cos(t));
     let above = cx.sub(cx.mul(bounded, cos), sin);
-    let angle = cx.add(t, cx.div(above, cx.add(cos, cx.mul(bounded, sin))));
-    // Of a zero, the sign stays.
-    cx.select(cx.equal(x, 0.0), x, angle)
+    cx.add(t, cx.div(above, cx.add(cos, cx.mul(bounded, sin))))
 }
 
 /// The angle of the point `(x, y)`, from `-pi` to `pi`: `atan(y / x)`, plus or minus `pi` where `x` is negative. The
@@ -34,8 +32,11 @@ pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
     let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));
     let tiny = between(cx.reciprocal(x), smallest(dtype));
     let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
-    let angle = atan_of(cx, cx.div(between(y, largest(dtype)), x));
-    let upper = cx.less(cx.reciprocal(angle), 0.0);
+    let ratio = cx.div(between(y, largest(dtype)), x);
+    let angle = atan_of(cx, ratio);
+    // In float64 the angle of a zero loses its sign.
+    let signed = if dtype == DType::F64 { between(ratio, LARGE) } else { angle };
+    let upper = cx.less(cx.reciprocal(signed), 0.0);
     let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
     cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
 }

@@ -384,11 +384,6 @@ mod tests {
     use crate::testing::check;
 
     #[test]
-    fn parts_are_a_sequence() {
-        check!("pt2onnx.list_of_parts(x: f32[s0, 2], 0, 3) -> f32[s0, 2]", @"");
-    }
-
-    #[test]
     fn rotary_embedding_is_an_operator() {
         check!("onnx.RotaryEmbedding.opset23(x: f32[1, 2, s0, 4], c: f32[1, s0, 2], s: f32[1, s0, 2]) -> f32[1, 2, s0, 4]", @"
         (float[1,2,s0,4] x, float[1,s0,2] c, float[1,s0,2] s) => (float[1,2,s0,4] RotaryEmbedding)

@@ -65,6 +65,18 @@ fn script(lines: &str) -> Option<Vec<u8>> {
     Some(zip(records))
 }
 
+/// A TorchScript archive whose `forward` counts its calls in the attribute `n`.
+fn counter() -> Option<Vec<u8>> {
+    let code = "class M(Module):\n  n : int\n  def forward(self, x: Tensor) -> Tensor:\n    self.n = torch.add(self.n, 1)\n    return torch.relu(x)\n";
+    let records: [(&str, &[u8]); 4] = [
+        ("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}X\x01\x00\x00\x00nK\x00sb."),
+        ("m/constants.pkl", b"\x80\x02)."),
+        ("m/code/__torch__.py", code.as_bytes()),
+        ("m/version", b"3"),
+    ];
+    Some(zip(records))
+}
+
 /// A view of floats as integers, with the result recorded as this type.
 fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
     let argument = r#"{"name": "other", "arg": {"as_int": 2}, "kind": 1}"#;
@@ -319,6 +331,7 @@ pub const CASES: &[Case] = &[
     case(|| given("writes_buffer.pt2"), "MODEL -o OUT --warnings-as-errors"),
     case(|| given("fake_weights.pt2"), "MODEL -o OUT --weights external"),
     case(none, "explain mylib::nothing"),
+    case(counter, "MODEL -o OUT --input x=float32[2] --state error"),
     // What is written where.
     case(good, "MODEL"),
     case(good, "MODEL OUT"),

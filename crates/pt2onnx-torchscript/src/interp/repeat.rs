@@ -412,11 +412,16 @@ impl Interp<'_> {
     /// memory besides is not seen there.
     pub(super) fn own(&mut self, root: &Name, tensor: Value) -> Step<()> {
         self.forget(root);
-        let views = self.roots.iter().filter(|(name, of)| *of == root && *name != root);
-        let views: Vec<Name> = views.map(|(name, _)| name.clone()).collect();
+        let names = self.roots.iter().filter(|(name, of)| *of == root && *name != root);
+        let names = names.map(|(name, _)| name.clone());
+        let (same, views): (Vec<Name>, Vec<Name>) =
+            names.partition(|name| self.whole_of(name) == *root);
         self.hidden.extend(views);
         match self.operator("aten", "clone", vec![tensor], Vec::new())? {
             Value::Tensor(copy) => {
+                for name in same {
+                    self.replaced.insert(name, copy.clone());
+                }
                 self.replaced.insert(root.clone(), copy);
                 Ok(())
             }

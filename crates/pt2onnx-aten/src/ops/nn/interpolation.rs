@@ -222,15 +222,37 @@ mod tests {
         (uint8[1,1,2,3] x) => (uint8[1,1,2,2] upsample_bilinear2d)
         <
           double[3,2] val_0 = {0.75, 0.0, 0.25, 0.25, 0.0, 0.75},
-          float val_1 = {0.5}
+          double val_1 = {32767.5},
+          double val_2 = {0.6931471805599453},
+          double val_3 = {1.0},
+          double val_4 = {0.0},
+          double val_5 = {22.0},
+          double val_6 = {2.0},
+          double val_7 = {0.5},
+          double val_8 = {255.0}
         >
         {
-          val_2 = Cast <to: int = 1> (x)
-          val_3 = Cast <to: int = 1> (val_0)
-          val_4 = MatMul (val_2, val_3)
-          val_5 = Add (val_4, val_1)
-          val_6 = Floor (val_5)
-          upsample_bilinear2d = Cast <to: int = 2> (val_6)
+          val_9 = Cast <to: int = 11> (x)
+          val_10 = ReduceMax <keepdims: int = 0> (val_0)
+          val_11 = Div (val_1, val_10)
+          val_12 = Log (val_11)
+          val_13 = Div (val_12, val_2)
+          val_14 = Ceil (val_13)
+          val_15 = Sub (val_14, val_3)
+          val_16 = Clip (val_15, val_4, val_5)
+          val_17 = Pow (val_6, val_16)
+          val_18 = Mul (val_0, val_17)
+          val_19 = Abs (val_18)
+          val_20 = Add (val_19, val_7)
+          val_21 = Floor (val_20)
+          val_22 = Sign (val_18)
+          val_23 = Mul (val_21, val_22)
+          val_24 = MatMul (val_9, val_23)
+          val_25 = Div (val_24, val_17)
+          val_26 = Add (val_25, val_7)
+          val_27 = Floor (val_26)
+          val_28 = Clip (val_27, val_4, val_8)
+          upsample_bilinear2d = Cast <to: int = 2> (val_28)
         }
         ");
     }

@@ -213,7 +213,31 @@ mod tests {
 
     #[test]
     fn sequences_are_padded_to_the_longest() {
-        check!("aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]", @"");
+        check!("aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]", @r#"
+        (float[s0,2] a, float[3,2] b) => (float["Max(3, s0)",2,2] pad_sequence)
+        <
+          float val_0 = {1.5},
+          int64[1] val_1 = {0},
+          int64[1] val_2 = {3},
+          int64[2] val_3 = {0, 0},
+          int64[1] val_4 = {1}
+        >
+        {
+          val_5 = Shape <start: int = 0, end: int = 1> (a)
+          val_6 = Max (val_2, val_5)
+          val_7 = Sub (val_6, val_5)
+          val_8 = Concat <axis: int = 0> (val_1, val_7)
+          val_9 = Concat <axis: int = 0> (val_3, val_7, val_1)
+          val_10 = Pad (a, val_9, val_0)
+          val_11 = Unsqueeze (val_10, val_4)
+          val_12 = Sub (val_6, val_2)
+          val_13 = Concat <axis: int = 0> (val_1, val_12)
+          val_14 = Concat <axis: int = 0> (val_3, val_12, val_1)
+          val_15 = Pad (b, val_14, val_0)
+          val_16 = Unsqueeze (val_15, val_4)
+          pad_sequence = Concat <axis: int = 1> (val_11, val_16)
+        }
+        "#);
     }
 
     #[test]
