@@ -382,7 +382,8 @@ def write(folder, name, options, made, tensors):
     target.mkdir(parents=True, exist_ok=True)
     made.save(str(target / "model.pt"))
     save_file(tensors, target / "io.safetensors")
-    about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options}
+    wider = {"atol": torchscript_quantized.QUANTA[name]} if name in torchscript_quantized.QUANTA else {}
+    about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options, **wider}
     (target / "case.json").write_text(json.dumps(about, indent=1))
     print(target)
 

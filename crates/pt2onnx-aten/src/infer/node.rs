@@ -77,6 +77,10 @@ impl Registry {
         let mut one = |value| {
             let (dtype, sizes) = tensor_type(cx.type_of(value))?;
             for s in sizes.iter().flat_map(Expr::symbols).filter(|s| !operands.contains(s)) {
+                // What is known of sizes may bring in others of the program.
+                if facts.constraints.ranges().any(|(known, _)| *known == s) {
+                    continue;
+                }
                 if !is_fresh(&s) {
                     return Err(LowerError::unsupported("its sizes are not known"));
                 }

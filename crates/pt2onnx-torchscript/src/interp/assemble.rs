@@ -150,6 +150,7 @@ fn flatten_here(
     let call = (method, &*function, &told);
 
     let (mut state, mut terms, mut first) = (State::default(), Terms::default(), None);
+    let mut saved = None;
     for _ in 0..MAX_CALLS {
         let mut interp = Interp::new(archive, types);
         let (outputs, found) = interp.call_root(call, &state)?;
@@ -159,6 +160,7 @@ fn flatten_here(
             return Ok(Flat { lost, ..interp.finish(mutations, outputs) });
         }
         let before = state.clone();
+        let saved = saved.get_or_insert_with(|| interp.saved_state(&found));
         if interp.learn(&found, &mut state).map_err(|problem| interp.error(problem))? {
             // The state is more than what this run took for it.
             if first.is_none() {
@@ -170,7 +172,7 @@ fn flatten_here(
         let pairs = interp.state_outputs(&before);
         mutations.extend(pairs.map_err(|problem| interp.error(problem))?);
         let now = interp.first_terms(&outputs, &state, &mut terms);
-        interp.explain_state(&state, now.is_some() && first == Some(now));
+        interp.explain_state(&state, saved, now.is_some() && first == Some(now));
         return Ok(interp.finish(mutations, outputs));
     }
     Err(Interp::new(archive, types).error(unsettled()))

@@ -43,7 +43,7 @@ enum Both {
 
 impl Interp<'_> {
     /// A condition that is not known: both branches run. Where sizes decide and the branches differ in more than the elements of
-    /// tensors, the general case is taken.
+    /// tensors, the general case is taken. So it is where a tensor may be empty and the branches cannot be merged.
     pub(super) fn undecided(
         &mut self,
         test: &Value,
@@ -54,14 +54,16 @@ impl Interp<'_> {
         let Value::Bool(condition) = test else {
             return self.both(test, then, other, env);
         };
-        let Some(general) = self.generally(condition) else {
+        let of_sizes = self.generally(condition);
+        let Some(general) = of_sizes.or_else(|| self.unless_empty(condition)) else {
             return self.both(test, then, other, env);
         };
         let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
         self.steps(heap.len())?;
         let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
         let (warnings, mut within) = (self.warnings.len(), env.clone());
-        let outer = std::mem::replace(&mut self.strict, true);
+        let strict = self.strict || of_sizes.is_some();
+        let outer = std::mem::replace(&mut self.strict, strict);
         let both = self.both(test, then, other, &mut within);
         self.strict = outer;
         match both {
@@ -70,6 +72,9 @@ impl Interp<'_> {
                 return Ok(flow);
             }
             Err(problem @ (Problem::Steps(_) | Problem::Memory(_))) => return Err(problem),
+            Err(problem) if of_sizes.is_none() && !matches!(problem, Problem::Branch(_)) => {
+                return Err(problem);
+            }
             Err(_) => {}
         }
         (self.heap, self.facts.contents) = (heap, contents);
@@ -79,10 +84,9 @@ impl Interp<'_> {
         self.depth = depth;
         self.warnings.truncate(warnings);
         let site = self.site();
-        self.warnings.push(format!(
-            "{site}: `{condition}` is taken to be {} for all sizes",
-            if general { "true" } else { "false" }
-        ));
+        let value = if general { "true" } else { "false" };
+        let when = if of_sizes.is_some() { "for all sizes" } else { "as nothing is empty" };
+        self.warnings.push(format!("{site}: `{condition}` is taken to be {value} {when}"));
         let branch = if general { then } else { other };
         self.deeper(|interp| interp.block(branch, env))
     }

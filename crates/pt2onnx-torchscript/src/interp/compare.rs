@@ -303,6 +303,20 @@ impl Interp<'_> {
         }
     }
 
+    /// The truth of a condition that asks whether a size which depends on data is 0, for other sizes; `None` if it is another one.
+    pub(super) fn unless_empty(&self, condition: &Expr) -> Option<bool> {
+        let View::Call(func, [a, b]) = condition.view() else {
+            return None;
+        };
+        let many = |e: &Expr| match e.as_int() {
+            Some(bound) => (0..=1).contains(&bound).then_some(bound),
+            None => self.facts.constraints.prove_ge(e, &Expr::ZERO).then_some(1000),
+        };
+        let relations = [Func::Eq, Func::Ne, Func::Lt, Func::Le, Func::Gt, Func::Ge];
+        (relations.contains(&func) && a.as_int().is_some() != b.as_int().is_some()).then_some(())?;
+        Some(ordered(func, many(a)?.cmp(&many(b)?)))
+    }
+
     /// The truth of a condition on sizes for dimensions that are neither 0 nor 1 nor equal by chance; `None` if it depends on data.
     pub(super) fn generally(&self, condition: &Expr) -> Option<bool> {
         let free = condition.symbols();

@@ -335,9 +335,36 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// What attributes hold in the archive.
+    pub(super) fn saved_state(&self, found: &[Found]) -> State {
+        let held = found.iter().map(|found| (found, self.held(&found.value, MAX_NESTING)));
+        held.filter_map(|(found, held)| Some((found.slot.clone(), held?))).collect()
+    }
+
+    /// Whether a value is one of those that the model takes.
+    fn is_case_of(&self, value: &Held, held: &Held) -> bool {
+        let all = |a: &[Held], b: &[Held]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_case_of(a, b))
+        };
+        match (value, held) {
+            (Held::Tensor(a, x), Held::Tensor(b, y)) => {
+                let fits = |(x, y): (&Expr, &Expr)| {
+                    x == y
+                        || y.as_symbol().is_some()
+                            && !self.facts.constraints.prove_ge(y, &Expr::ONE)
+                };
+                a == b && x.len() == y.len() && x.iter().zip(y).all(fits)
+            }
+            (Held::Fixed(value), Held::Number(dtype)) => number_type(value) == Some(*dtype),
+            (Held::Tuple(a), Held::Tuple(b)) | (Held::List(a, _), Held::List(b, _)) => all(a, b),
+            _ => false,
+        }
+    }
+
     /// Says of each state what the model takes for it.
-    pub(super) fn explain_state(&mut self, state: &State, alike: bool) {
+    pub(super) fn explain_state(&mut self, state: &State, saved: &State, alike: bool) {
         for (slot, held) in state {
+            let fits = saved.get(slot).is_some_and(|saved| self.is_case_of(saved, held));
             let path = self.path_of(slot);
             let text = match held {
                 Held::Fixed(_) => continue,
@@ -352,11 +379,13 @@ impl Interp<'_> {
                     )
                 }
                 Held::Tuple(_) | Held::List(..) => {
-                    format!("the tensors of `{path}` are taken as they are after the first call")
+                    format!(
+                        "`{path}` holds other tensors after the first call, and the model takes those"
+                    )
                 }
             };
-            let first = match (held, alike) {
-                (Held::Number(_), _) => "begin with the module's value",
+            let first = match (fits, alike) {
+                (true, _) => "begin with the module's value",
                 (_, true) => "begin with zeros, which give what the first call gives",
                 (_, false) => {
                     "the first call of the module finds none, and may compute something else than the model does with any start"
