@@ -222,15 +222,79 @@ mod tests {
         (uint8[1,1,2,3] x) => (uint8[1,1,2,2] upsample_bilinear2d)
         <
           double[3,2] val_0 = {0.75, 0.0, 0.25, 0.25, 0.0, 0.75},
-          float val_1 = {0.5}
+          double val_1 = {32767.5},
+          double val_2 = {0.6931471805599453},
+          double val_3 = {1.0},
+          double val_4 = {0.0},
+          double val_5 = {22.0},
+          double val_6 = {2.0},
+          double val_7 = {0.5},
+          double val_8 = {255.0}
         >
         {
-          val_2 = Cast <to: int = 1> (x)
-          val_3 = Cast <to: int = 1> (val_0)
-          val_4 = MatMul (val_2, val_3)
-          val_5 = Add (val_4, val_1)
-          val_6 = Floor (val_5)
-          upsample_bilinear2d = Cast <to: int = 2> (val_6)
+          val_9 = Cast <to: int = 11> (x)
+          val_10 = ReduceMax <keepdims: int = 0> (val_0)
+          val_11 = Div (val_1, val_10)
+          val_12 = Log (val_11)
+          val_13 = Div (val_12, val_2)
+          val_14 = Ceil (val_13)
+          val_15 = Sub (val_14, val_3)
+          val_16 = Clip (val_15, val_4, val_5)
+          val_17 = Pow (val_6, val_16)
+          val_18 = Mul (val_0, val_17)
+          val_19 = Abs (val_18)
+          val_20 = Add (val_19, val_7)
+          val_21 = Floor (val_20)
+          val_22 = Sign (val_18)
+          val_23 = Mul (val_21, val_22)
+          val_24 = MatMul (val_9, val_23)
+          val_25 = Div (val_24, val_17)
+          val_26 = Add (val_25, val_7)
+          val_27 = Floor (val_26)
+          val_28 = Clip (val_27, val_4, val_8)
+          upsample_bilinear2d = Cast <to: int = 2> (val_28)
+        }
+        ");
+    }
+
+    #[test]
+    fn weights_of_dynamic_sizes_are_computed() {
+        check!("aten.upsample_linear1d(x: f64[1, 1, s0], [4], False) -> f64[1, 1, 4]", @"
+        (double[1,1,s0] x) => (double[1,1,4] upsample_linear1d)
+        <
+          int64[0] val_0 = {},
+          int64 val_1 = {4},
+          int64[4] val_2 = {0, 1, 2, 3},
+          int64 val_3 = {0},
+          int64 val_4 = {1},
+          int64[1] val_5 = {1},
+          double val_6 = {0.5},
+          double val_7 = {0.0},
+          double val_8 = {1.0}
+        >
+        {
+          val_9 = Shape <start: int = 2, end: int = 3> (x)
+          val_10 = Reshape (val_9, val_0)
+          val_11 = Cast <to: int = 11> (val_10)
+          val_12 = Cast <to: int = 11> (val_1)
+          val_13 = Div (val_11, val_12)
+          val_14 = Cast <to: int = 11> (val_2)
+          val_15 = Range (val_3, val_10, val_4)
+          val_16 = Cast <to: int = 11> (val_15)
+          val_17 = Unsqueeze (val_16, val_5)
+          val_18 = Add (val_14, val_6)
+          val_19 = Mul (val_18, val_13)
+          val_20 = Sub (val_19, val_6)
+          val_21 = Sub (val_9, val_5)
+          val_22 = Reshape (val_21, val_0)
+          val_23 = Cast <to: int = 11> (val_22)
+          val_24 = Max (val_20, val_7)
+          val_25 = Min (val_24, val_23)
+          val_26 = Sub (val_25, val_17)
+          val_27 = Abs (val_26)
+          val_28 = Sub (val_8, val_27)
+          val_29 = Max (val_28, val_7)
+          upsample_linear1d = MatMul (x, val_29)
         }
         ");
     }

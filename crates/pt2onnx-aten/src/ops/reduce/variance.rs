@@ -2,7 +2,7 @@
 
 use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
-use pt2onnx_ir::{Reduction, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -123,7 +123,12 @@ fn updated_mean(cx: &Cx, x: Value, mean: Value, axes: &[usize]) -> Value {
     let last = cx.slice_op(infinite, starts, ends, cx.ints(&along), None);
     let last = match may_be_empty_along(cx, x, axes) {
         true => reduce(cx, Reduction::Sum, last, axes, true),
-        false => last,
+        false => {
+            let one = |a: usize| axes.contains(&a).then(|| Expr::int(1));
+            let sizes = cx.shape(x).into_iter().enumerate().map(|(a, n)| one(a).unwrap_or(n));
+            cx.set_type(last, Type::tensor(DType::I64, sizes.collect::<Vec<_>>()));
+            last
+        }
     };
     let only = cx.equal(reduce(cx, Reduction::Sum, infinite, axes, true), last);
     cx.select(only, mean, f64::NAN)
@@ -222,5 +227,10 @@ mod tests {
           std = Sqrt (val_3)
         }
         ");
+    }
+
+    #[test]
+    fn means_of_complex_numbers_of_dynamic_sizes() {
+        check!("aten.std_mean.correction(x: c64[s0], correction = 0, keepdim = True) -> (f32[1], c64[1])", @"");
     }
 }
