@@ -21,9 +21,13 @@ PROGRAMS = [
     ("pools", "f64", [(2, 3, 9, 8)], (0, 2), "F.avg_pool2d(x,3) F.avg_pool2d(x,(3,2),stride=2,padding=1) F.avg_pool2d(x,3,stride=2,padding=1,ceil_mode=True) F.avg_pool2d(x,3,stride=2,padding=1,ceil_mode=True,count_include_pad=False) F.avg_pool2d(x,3,stride=2,divisor_override=2) F.avg_pool1d(x[...,0],4,ceil_mode=True) F.avg_pool3d(x[None],2) F.adaptive_avg_pool2d(x,(3,4)) F.adaptive_avg_pool2d(x,(2,3))"),
     ("norms", "f64", [(2, 6, 5, 4), (6,), (6,)], (0, 2), "F.instance_norm(x,weight=y,bias=z) F.group_norm(x,3,y,z) F.batch_norm(x[:1],None,None,y,z,training=True)"),
     ("signals", "f64", [(2, 64)], None, "torch.istft(torch.stft(x,16,4,window=torch.hann_window(16,dtype=x.dtype),return_complex=True),16,4,window=torch.hann_window(16,dtype=x.dtype))"),
+    ("windows", "c64", [(2, 40), (16,)], None, "torch.stft(x,16,4,window=y,return_complex=True) torch.stft(x.real,16,window=y,return_complex=True)"),
+    ("deviations", "c128", [(4, 5, 3)], (0, 1), "torch.std_mean(x,dim=(0,1),correction=0.5,keepdim=True)"),
     ("arcs", "f64", [(40,)], (0,), "x.atan() (x/9).asin() (x/9).acos() x.asinh() (x.abs()+1).acosh() (x/9).atanh() torch.atan2(x,x.flip(0)) F.softplus(x) F.logsigmoid(x) torch.logaddexp(x,x.flip(0)) F.mish(x) torch.atan(torch.tensor([-0.,0.,torch.inf,-torch.inf,torch.nan,1e300,-1e-300],dtype=x.dtype)*(x[:1]*0+1)) F.binary_cross_entropy_with_logits(x,(x>0).to(x.dtype))"),
     ("arcs", "c128", [(40,)], (0,), "x.angle() x.log() x.asin() x.acos() x.acosh() x.atan() torch.pow(x,x.flip(0)/4) torch.logaddexp(x,x.flip(0)) x.logcumsumexp(0) x.logcumsumexp(0).exp()"),
-    ("images", "f64 u8", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(12,4),mode='bilinear',align_corners=True) F.interpolate(x,(5,12),mode='bicubic') F.interpolate(x,(11,6),mode='bicubic',align_corners=True) F.interpolate(x,(5,12),mode='bilinear',antialias=True) F.interpolate(x,(3,4),mode='bicubic',antialias=True) F.interpolate(x,scale_factor=1.7,mode='bilinear') F.interpolate(x,(1,1),mode='bilinear',align_corners=True)"),
+    ("images", "f64", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(12,4),mode='bilinear',align_corners=True) F.interpolate(x,(5,12),mode='bicubic') F.interpolate(x,(11,6),mode='bicubic',align_corners=True) F.interpolate(x,(5,12),mode='bilinear',antialias=True) F.interpolate(x,(3,4),mode='bicubic',antialias=True) F.interpolate(x,scale_factor=1.7,mode='bilinear') F.interpolate(x,(1,1),mode='bilinear',align_corners=True)"),
+    ("images", "u8", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(12,4),mode='bilinear',align_corners=True) F.interpolate(x,(5,12),mode='bicubic') F.interpolate(x,(11,6),mode='bicubic',align_corners=True)"),
+    ("smoothed", "u8", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='bilinear',antialias=True) F.interpolate(x,(3,4),mode='bicubic',antialias=True)"),
     ("lanczos", "f32 u8", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='lanczos',antialias=True)"),
     ("sizes", "f64", [(1, 3, 8, 9)], None, "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(5,12),mode='bicubic',antialias=True) F.interpolate(x[...,0],5,mode='linear') F.interpolate(x[None],(2,4,5),mode='trilinear')"),
     ("sizes", "u8", [(1, 3, 8, 9)], None, "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(5,12),mode='bicubic',antialias=True) F.interpolate(x,(20,30),mode='bilinear') F.interpolate(x,(3,30),mode='bilinear',antialias=True)"),
@@ -57,7 +61,7 @@ def cases():
     for name, kinds, sizes, dims, expressions in PROGRAMS:
         for kind in kinds.split():
 
-            def one(kind=kind, sizes=sizes, dims=dims, expressions=expressions.split()):
+            def one(name=name, kind=kind, sizes=sizes, dims=dims, expressions=expressions.split()):
                 module = program(expressions, "xyz"[: len(sizes)])
                 args = tuple(values(s, kind) for s in sizes)
                 if dims is None:
@@ -67,7 +71,8 @@ def cases():
                 varying = [dict.fromkeys(dims, torch.export.Dim.AUTO)] + [dict.fromkeys(dims, torch.export.Dim.AUTO) if paired else {}] * (len(sizes) - 1)
                 larger = [tuple(n + 2 * (d in dims) for d, n in enumerate(s)) if i == 0 or paired else s for i, s in enumerate(sizes)]
                 other = (values(larger[0], kind), *(values(s, kind) if paired else a for s, a in zip(larger[1:], args[1:])))
-                return module, args, (tuple(varying),), other
+                # PyTorch's kernel of complex deviations guards on the number of elements.
+                return module, args, (tuple(varying),), None if name == "deviations" else other
 
             yield f"samples_{name}_{kind}", one
 

@@ -107,3 +107,73 @@ pub(crate) fn softplus_of(cx: &Cx, x: Value) -> Value {
     let tail = log1p_of(cx, cx.exp(cx.neg(cx.abs(x))));
     cx.add(cx.maximum(x, 0.0), tail)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn a_step_of_newton_makes_float64_exact() {
+        check!("aten.atan(x: f64[s0]) -> f64[s0]", @"
+        (double[s0] x) => (double[s0] atan)
+        <
+          double val_0 = {-1e150},
+          double val_1 = {1e150},
+          double val_2 = {0.0}
+        >
+        {
+          val_3 = Clip (x, val_0, val_1)
+          val_4 = Cast <to: int = 1> (val_3)
+          val_5 = Atan (val_4)
+          val_6 = Cast <to: int = 11> (val_5)
+          val_7 = Sin (val_6)
+          val_8 = Cos (val_6)
+          val_9 = Mul (val_3, val_8)
+          val_10 = Sub (val_9, val_7)
+          val_11 = Mul (val_3, val_7)
+          val_12 = Add (val_8, val_11)
+          val_13 = Div (val_10, val_12)
+          val_14 = Add (val_6, val_13)
+          val_15 = Equal (x, val_2)
+          atan = Where (val_15, x, val_14)
+        }
+        ");
+        check!("aten.atan(x: f32[s0]) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] atan)
+        {
+          atan = Atan (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn softplus_of_float64_is_a_formula() {
+        check!("aten.log_sigmoid(x: f64[s0]) -> f64[s0]", @"
+        (double[s0] x) => (double[s0] log_sigmoid)
+        <
+          double val_0 = {1.0},
+          double val_1 = {0.0}
+        >
+        {
+          val_2 = Neg (x)
+          val_3 = Abs (val_2)
+          val_4 = Neg (val_3)
+          val_5 = Exp (val_4)
+          val_6 = Add (val_5, val_0)
+          val_7 = Log (val_6)
+          val_8 = Sub (val_6, val_0)
+          val_9 = Equal (val_8, val_1)
+          val_10 = Greater (val_5, val_0)
+          val_11 = Or (val_9, val_10)
+          val_12 = Div (val_5, val_8)
+          val_13 = Mul (val_7, val_12)
+          val_14 = Equal (val_8, val_1)
+          val_15 = Where (val_14, val_5, val_7)
+          val_16 = Where (val_11, val_15, val_13)
+          val_17 = Max (val_2, val_1)
+          val_18 = Add (val_17, val_16)
+          log_sigmoid = Neg (val_18)
+        }
+        ");
+    }
+}

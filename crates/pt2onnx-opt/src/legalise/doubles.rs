@@ -35,13 +35,14 @@ pub(super) fn exact(model: &mut Model, id: NodeId, target: Target) -> Option<Don
     replace(model, id, |cx, node| emit(cx, node, &windows)).ok()
 }
 
-/// The windows of a node over the spatial dimensions of its input; one number for each dimension.
+/// The windows of a node over the spatial dimensions of its input; one number or size for each dimension.
+#[derive(Clone)]
 struct Windows {
-    kernel: Vec<i64>,
+    kernel: Vec<Expr>,
     strides: Vec<i64>,
     dilations: Vec<i64>,
     /// Zeros before and behind the input; negative ones cut elements off.
-    begins: Vec<i64>,
+    begins: Vec<Expr>,
     ends: Vec<Expr>,
     /// How many windows there are.
     counts: Vec<Expr>,
@@ -57,104 +58,123 @@ impl Windows {
         let n = from.len();
         let counts = result.get(2..).filter(|counts| counts.len() == n)?.to_vec();
         let whole = Self {
-            kernel: vec![1; n],
+            kernel: vec![Expr::int(1); n],
             strides: vec![1; n],
             dilations: vec![1; n],
-            begins: vec![0; n],
+            begins: vec![Expr::int(0); n],
             ends: vec![Expr::int(0); n],
             counts,
             result,
         };
-        let kernel = || {
-            let weight = shape(model, node.input(1)?)?.get(2..)?;
-            weight.iter().map(Expr::as_int).collect::<Option<Vec<i64>>>()
-        };
+        let kernel = || Some(shape(model, node.input(1)?)?.get(2..)?.to_vec());
         match node.op() {
             "Conv" => {
                 let a = attrs::Conv::read(node).ok().filter(|a| a.auto_pad == "NOTSET")?;
-                whole.with(kernel()?, [a.strides, a.dilations, a.pads])
+                Some(whole.with(kernel()?, [a.strides, a.dilations, a.pads])?.counted(&from))
             }
             "ConvTranspose" => {
                 let a = attrs::ConvTranspose::read(node).ok();
                 let a = a.filter(|a| a.auto_pad == "NOTSET" && a.output_shape.is_none())?;
                 let windows = whole.with(kernel()?, [a.strides, a.dilations, a.pads])?;
-                windows.transposed(&a.output_padding.unwrap_or_else(|| vec![0; n]))
+                let longer = a.output_padding.unwrap_or_else(|| vec![0; n]);
+                (longer.len() == n).then(|| windows.transposed(&from, &longer))
             }
             "AveragePool" => {
                 let a = attrs::AveragePool::read(node).ok().filter(|a| a.auto_pad == "NOTSET")?;
                 let kernel = attrs::AveragePool::kernel_shape(node).ok()?;
-                whole.with(kernel.to_vec(), [a.strides, a.dilations, a.pads])
+                let windows = whole.with(
+                    kernel.iter().map(|&k| Expr::int(k)).collect(),
+                    [a.strides, a.dilations, a.pads],
+                )?;
+                Some(if a.ceil_mode { windows } else { windows.counted(&from) })
             }
             _ => Some(whole),
         }
     }
 
     /// With the kernel, the strides, the dilations and the pads of a node.
-    fn with(self, kernel: Vec<i64>, given: [Option<Vec<i64>>; 3]) -> Option<Self> {
+    fn with(self, kernel: Vec<Expr>, given: [Option<Vec<i64>>; 3]) -> Option<Self> {
         let n = self.kernel.len();
         let [strides, dilations, pads] = given;
         let pads = pads.unwrap_or_else(|| vec![0; 2 * n]);
         let strides = strides.unwrap_or(self.strides);
         let dilations = dilations.unwrap_or(self.dilations);
-        let fits = [&kernel, &strides, &dilations].iter().all(|v| v.len() == n);
+        let fits = [kernel.len(), strides.len(), dilations.len()].iter().all(|&l| l == n);
         if !fits || pads.len() != 2 * n {
             return None;
         }
-        let (begins, ends) = pads.split_at(n);
-        let ends = ends.iter().map(|&end| Expr::int(end)).collect();
-        Some(Self { kernel, strides, dilations, begins: begins.to_vec(), ends, ..self })
+        let mut begins: Vec<Expr> = pads.iter().map(|&pad| Expr::int(pad)).collect();
+        let ends = begins.split_off(n);
+        Some(Self { kernel, strides, dilations, begins, ends, ..self })
     }
 
-    /// The windows of a transposed convolution over its input with `stride - 1` zeros behind each element.
-    fn transposed(mut self, output_padding: &[i64]) -> Option<Self> {
-        for (i, &longer) in output_padding.iter().enumerate() {
-            let reach = self.dilations.get(i)? * (self.kernel.get(i)? - 1);
-            self.begins[i] = reach - self.begins[i];
-            self.ends[i] = &(-&self.ends[i]) + (reach + longer - (self.strides[i] - 1));
+    /// With as many windows as fit into an input of these sizes. Recorded sizes may have symbols that nothing computes.
+    fn counted(mut self, from: &[Expr]) -> Self {
+        for (i, from) in from.iter().enumerate() {
+            let room = from + &self.ends[i] + &self.begins[i] - self.length(i);
+            self.counts[i] = room.floor_div(&Expr::int(self.strides[i])) + 1;
         }
-        Some(self)
+        self.result.truncate(2);
+        self.result.extend(self.counts.iter().cloned());
+        self
+    }
+
+    /// The windows of a transposed convolution over its input with `stride - 1` zeros behind each element: one at each element.
+    fn transposed(mut self, from: &[Expr], longer: &[i64]) -> Self {
+        let strides = std::mem::replace(&mut self.strides, vec![1; longer.len()]);
+        for (i, longer) in longer.iter().enumerate() {
+            let margin = self.length(i) - 1;
+            self.begins[i] = &margin - &self.begins[i];
+            self.ends[i] = margin - &self.ends[i] + (longer - (strides[i] - 1));
+        }
+        let spread: Vec<Expr> = from.iter().zip(&strides).map(|(from, &s)| from * s).collect();
+        self.counted(&spread)
+    }
+
+    /// How many elements a window spans along dimension `i`.
+    fn length(&self, i: usize) -> Expr {
+        (&self.kernel[i] - 1) * self.dilations[i] + 1
     }
 
     /// How far the windows reach along dimension `i`.
     fn reach(&self, i: usize) -> Expr {
-        (&self.counts[i] - 1) * self.strides[i] + (self.dilations[i] * (self.kernel[i] - 1) + 1)
+        (&self.counts[i] - 1) * self.strides[i] + self.length(i)
     }
 
     /// The elements of `x` `(batch, channels, ..)` in each window: `(batch, channels, windows, elements, windows, elements, ..)`.
-    fn gather(&self, cx: &Builder, x: Value, strides: &[i64]) -> Value {
-        let pads = || self.begins.iter().map(|&b| Expr::int(b)).chain(self.ends.iter().cloned());
-        let x = match pads().all(|p| p.as_int() == Some(0)) {
+    fn gather(&self, cx: &Builder, x: Value) -> Value {
+        let pads = [&self.begins[..], &self.ends[..]].concat();
+        let x = match pads.iter().all(|p| p.as_int() == Some(0)) {
             true => x,
             false => {
                 let axes: Vec<i64> = (2..).take(self.begins.len()).collect();
                 let mode = attrs::Pad { mode: "constant" };
-                cx.pad(x, cx.sizes(&pads().collect::<Vec<_>>()), None, cx.ints(&axes), mode)
+                cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
             }
         };
-        strides.iter().enumerate().fold(x, |x, (i, &stride)| {
+        self.strides.iter().enumerate().fold(x, |x, (i, &stride)| {
             let axis = 2 + 2 * i;
-            if self.kernel[i] == 1 && stride == 1 {
+            if self.kernel[i] == Expr::int(1) && stride == 1 {
                 return cx.unsqueeze(x, &[axis + 1]);
             }
-            cx.gather(x, self.places(cx, i, stride), axis)
+            cx.gather(x, self.places(cx, i), axis)
         })
     }
 
     /// The `(windows, elements)` places of the elements of each window along dimension `i`.
-    fn places(&self, cx: &Builder, i: usize, stride: i64) -> Value {
-        let (kernel, dilation) = (self.kernel[i], self.dilations[i]);
-        let elements: Vec<i64> = (0..kernel).map(|k| k * dilation).collect();
-        let known = self.counts[i].as_int().filter(|&n| (0..=1 << 16).contains(&n));
-        let table = known.and_then(|n| {
-            let all = (0..n).flat_map(|j| elements.iter().map(move |k| j * stride + k));
-            let all: Vec<i64> = all.collect();
-            Tensor::from_slice(vec![n as usize, elements.len()], &all).ok()
+    fn places(&self, cx: &Builder, i: usize) -> Value {
+        let (stride, dilation) = (self.strides[i], self.dilations[i]);
+        let known = self.counts[i].as_int().zip(self.kernel[i].as_int());
+        let table = known.filter(|&(n, k)| n >= 0 && k >= 0 && n.saturating_mul(k) <= 1 << 16);
+        let table = table.and_then(|(n, k)| {
+            let all = (0..n).flat_map(|j| (0..k).map(move |k| j * stride + k * dilation));
+            Tensor::from_slice(vec![n as usize, k as usize], &all.collect::<Vec<i64>>()).ok()
         });
         match table {
             Some(table) => cx.constant(table),
             None => {
                 let starts = cx.mul(cx.iota(&self.counts[i]), stride);
-                cx.add(cx.unsqueeze(starts, &[1]), cx.ints(&elements))
+                cx.add(cx.unsqueeze(starts, &[1]), cx.mul(cx.iota(&self.kernel[i]), dilation))
             }
         }
     }
@@ -185,7 +205,7 @@ fn conv(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Value>, Reas
     let group = Expr::int(attrs::Conv::read(node)?.group);
     let depth = Expr::product(cx.shape(weight)[1..].to_vec());
     let rows = [group.clone(), cx.dim(weight, 0).floor_div(&group), depth];
-    let gathered = windows.gather(cx, x, &windows.strides);
+    let gathered = windows.gather(cx, x);
     let result = windows.products(cx, gathered, cx.reshape(weight, &rows));
     Ok(vec![biased(cx, node, result)])
 }
@@ -194,7 +214,9 @@ fn conv(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Value>, Reas
 fn conv_transpose(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Value>, Reason> {
     let (mut x, weight) = (input(node, 0)?, input(node, 1)?);
     let n = windows.kernel.len();
-    for (i, &stride) in windows.strides.iter().enumerate().filter(|(_, s)| **s > 1) {
+    let options = attrs::ConvTranspose::read(node)?;
+    let strides = options.strides.unwrap_or_else(|| vec![1; n]);
+    for (i, &stride) in strides.iter().enumerate().filter(|(_, s)| **s > 1) {
         let (axis, mut sizes) = (2 + i, cx.shape(x));
         let mut pads = vec![0; 2 * (sizes.len() + 1)];
         pads[sizes.len() + 1 + axis + 1] = stride - 1;
@@ -204,7 +226,7 @@ fn conv_transpose(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Va
         sizes[axis] = &sizes[axis] * stride;
         x = cx.reshape(apart, &sizes);
     }
-    let group = Expr::int(attrs::ConvTranspose::read(node)?.group);
+    let group = Expr::int(options.group);
     let spatial: Vec<i64> = (2..).take(n).collect();
     let all = |v: i64| cx.ints(&vec![v; n]);
     let reversed = cx.slice_op(weight, all(-1), all(i64::MIN), cx.ints(&spatial), all(-1));
@@ -214,7 +236,7 @@ fn conv_transpose(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Va
     let order: Vec<usize> = [0, 2, 1].into_iter().chain(3..3 + n).collect();
     let reversed = cx.transpose(cx.reshape(reversed, &sizes), &order);
     let rows = [group, each, channels * Expr::product(kernel)];
-    let gathered = windows.gather(cx, x, &vec![1; n]);
+    let gathered = windows.gather(cx, x);
     let result = windows.products(cx, gathered, cx.reshape(reversed, &rows));
     Ok(vec![biased(cx, node, result)])
 }
@@ -227,7 +249,7 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Valu
     let (begins, dims) = (&windows.begins, cx.shape(x)[2..].to_vec());
     // A last window may reach past the padding.
     let missing = |i: usize| {
-        let padded = &dims[i] + &windows.ends[i] + begins[i];
+        let padded = &dims[i] + &windows.ends[i] + &begins[i];
         Expr::max(&(windows.reach(i) - padded), &Expr::int(0))
     };
     let missing: Vec<Expr> = match options.ceil_mode {
@@ -235,37 +257,31 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Valu
         false => vec![Expr::int(0); n],
     };
     let ends = windows.ends.iter().zip(&missing).map(|(end, more)| end + more).collect();
-    let all = Windows {
-        kernel: windows.kernel.clone(),
-        strides: windows.strides.clone(),
-        dilations: windows.dilations.clone(),
-        begins: begins.clone(),
-        ends,
-        counts: windows.counts.clone(),
-        result: windows.result.clone(),
-    };
+    let all = Windows { ends, ..windows.clone() };
     let elements: Vec<usize> = (0..n).map(|i| 3 + 2 * i).collect();
-    let sums = cx.reduce(Reduction::Sum, all.gather(cx, x, &all.strides), &elements, false);
-    let padded = begins.iter().any(|&b| b != 0) || windows.ends.iter().any(|e| *e != Expr::int(0));
-    let partial =
-        padded && !options.count_include_pad || missing.iter().any(|m| *m != Expr::int(0));
+    let sums = cx.reduce(Reduction::Sum, all.gather(cx, x), &elements, false);
+    let any = |sizes: &[Expr]| sizes.iter().any(|e| *e != Expr::int(0));
+    let padded = any(begins) || any(&windows.ends);
+    let partial = padded && !options.count_include_pad || any(&missing);
     if !partial {
-        return Ok(vec![cx.div(sums, windows.kernel.iter().product::<i64>() as f64)]);
+        let size = cx.size(&Expr::product(windows.kernel.clone()));
+        return Ok(vec![cx.div(sums, cx.cast(size, DType::F64))]);
     }
-    let mut counts = sums;
+    let mut means = sums;
     for i in 0..n {
         // Along this dimension, the elements that count are those from `first` up to `end`.
         let (first, end) = match options.count_include_pad {
-            true => (0, &dims[i] + &windows.ends[i] + begins[i]),
-            false => (begins[i], &dims[i] + begins[i]),
+            true => (Expr::int(0), &dims[i] + &windows.ends[i] + &begins[i]),
+            false => (begins[i].clone(), &dims[i] + &begins[i]),
         };
-        let places = all.places(cx, i, all.strides[i]);
-        let inside = cx.and(cx.greater_or_equal(places, first), cx.less(places, cx.size(&end)));
+        let places = all.places(cx, i);
+        let started = cx.greater_or_equal(places, cx.size(&first));
+        let inside = cx.and(started, cx.less(places, cx.size(&end)));
         let count = cx.reduce(Reduction::Sum, cx.cast(inside, DType::F64), &[1], false);
         let behind: Vec<usize> = (1..n - i).collect();
-        counts = cx.div(counts, cx.unsqueeze(count, &behind));
+        means = cx.div(means, cx.unsqueeze(count, &behind));
     }
-    Ok(vec![counts])
+    Ok(vec![means])
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * scale + bias` for each channel of each element of the batch.

@@ -42,7 +42,7 @@ arguments! {
     struct Transforms { input: Value, s: Option<Vec<Expr>>, dim: Option<Vec<i64>>, out: String }
     struct ToReal { input: Value, dim: Vec<i64>, last_dim_size: Expr }
     struct ToComplex { input: Value, dim: Vec<i64>, onesided: bool }
-    struct Stft { input: Value, n_fft: i64, hop_length: Option<i64>, center: bool, onesided: Option<bool>, return_complex: Option<bool> }
+    struct Stft { input: Value, n_fft: i64, hop_length: Option<i64>, window: Option<Value>, center: bool, onesided: Option<bool>, return_complex: Option<bool> }
 }
 
 /// The complex type with parts of a float type.
@@ -110,7 +110,8 @@ fn transforms(cx: &Cx, args: Transforms) -> Lowered {
 /// Frequencies and frames; without `return_complex`, the two parts of the numbers.
 fn stft(cx: &Cx, args: Stft) -> Lowered {
     let x = args.input;
-    let is_complex = cx.dtype(x).is_complex();
+    let complex = |v: Value| cx.dtype(v).is_complex();
+    let is_complex = complex(x) || args.window.is_some_and(complex);
     let Some(samples) = cx.shape(x).last().cloned() else {
         return unknown("it takes vectors and matrices");
     };

@@ -479,4 +479,27 @@ mod tests {
         }
         "#);
     }
+
+    #[test]
+    fn complex_numbers_are_added_part_by_part() {
+        check!("aten.scatter.reduce(x: c64[4], 0, i: i64[4], y: c64[4], reduce = 'add') -> c64[4]", @r#"
+        (float[4,2] x, int64[4] i, float[4,2] y) => (float[4,2] scatter)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Gather <axis: int = 1> (x, val_0)
+          val_4 = Gather <axis: int = 1> (x, val_1)
+          val_5 = Gather <axis: int = 1> (y, val_0)
+          val_6 = Gather <axis: int = 1> (y, val_1)
+          val_7 = ScatterElements <reduction: string = "add"> (val_3, i, val_5)
+          val_8 = ScatterElements <reduction: string = "add"> (val_4, i, val_6)
+          val_9 = Unsqueeze (val_7, val_2)
+          val_10 = Unsqueeze (val_8, val_2)
+          scatter = Concat <axis: int = 1> (val_9, val_10)
+        }
+        "#);
+    }
 }

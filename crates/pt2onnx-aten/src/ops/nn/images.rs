@@ -163,12 +163,11 @@ fn pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
 }
 
 /// The first channel of each group, then the second of each, and so on.
-fn channel_shuffle(cx: &Cx, x: Value, groups: i64) -> Lowered {
+fn channel_shuffle(cx: &Cx, x: Value, groups: Expr) -> Lowered {
     let shape = cx.shape(x);
     let [batch, channels, rest @ ..] = shape.as_slice() else {
         return Err(LowerError::unsupported("the tensor has no dimension of channels"));
     };
-    let groups = Expr::int(groups);
     let per_group = channels.floor_div(&groups);
     let split = cx.reshape(x, &[&[batch.clone(), groups, per_group], rest].concat());
     let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..cx.rank(split)).collect();

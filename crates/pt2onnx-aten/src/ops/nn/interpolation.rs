@@ -256,4 +256,46 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn weights_of_dynamic_sizes_are_computed() {
+        check!("aten.upsample_linear1d(x: f64[1, 1, s0], [4], False) -> f64[1, 1, 4]", @"
+        (double[1,1,s0] x) => (double[1,1,4] upsample_linear1d)
+        <
+          int64[0] val_0 = {},
+          int64 val_1 = {4},
+          int64[4] val_2 = {0, 1, 2, 3},
+          int64 val_3 = {0},
+          int64 val_4 = {1},
+          int64[1] val_5 = {1},
+          double val_6 = {0.5},
+          double val_7 = {0.0},
+          double val_8 = {1.0}
+        >
+        {
+          val_9 = Shape <start: int = 2, end: int = 3> (x)
+          val_10 = Reshape (val_9, val_0)
+          val_11 = Cast <to: int = 11> (val_10)
+          val_12 = Cast <to: int = 11> (val_1)
+          val_13 = Div (val_11, val_12)
+          val_14 = Cast <to: int = 11> (val_2)
+          val_15 = Range (val_3, val_10, val_4)
+          val_16 = Cast <to: int = 11> (val_15)
+          val_17 = Unsqueeze (val_16, val_5)
+          val_18 = Add (val_14, val_6)
+          val_19 = Mul (val_18, val_13)
+          val_20 = Sub (val_19, val_6)
+          val_21 = Sub (val_9, val_5)
+          val_22 = Reshape (val_21, val_0)
+          val_23 = Cast <to: int = 11> (val_22)
+          val_24 = Max (val_20, val_7)
+          val_25 = Min (val_24, val_23)
+          val_26 = Sub (val_25, val_17)
+          val_27 = Abs (val_26)
+          val_28 = Sub (val_8, val_27)
+          val_29 = Max (val_28, val_7)
+          upsample_linear1d = MatMul (x, val_29)
+        }
+        ");
+    }
 }

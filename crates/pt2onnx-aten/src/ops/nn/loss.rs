@@ -307,4 +307,25 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn targets_of_a_hinge_need_not_be_1() {
+        check!("aten.hinge_embedding_loss(x: f32[4], y: f32[4], 1.0, 0) -> f32[4]", @"
+        (float[4] x, float[4] y) => (float[4] hinge_embedding_loss)
+        <
+          float val_0 = {0.0},
+          float val_1 = {-1.0},
+          float val_2 = {1.0}
+        >
+        {
+          val_3 = Equal (y, val_1)
+          val_4 = Where (val_3, val_0, x)
+          val_5 = Sub (val_2, x)
+          val_6 = Max (val_5, val_0)
+          val_7 = Equal (y, val_2)
+          val_8 = Where (val_7, val_0, val_6)
+          hinge_embedding_loss = Add (val_4, val_8)
+        }
+        ");
+    }
 }

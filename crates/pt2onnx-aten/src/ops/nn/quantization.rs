@@ -482,6 +482,11 @@ mod tests {
     use crate::testing::check;
 
     #[test]
+    fn products_of_integers() {
+        check!("pt2onnx.matmul_integer(a: u8[s0, 3], b: i8[3, 2], z: i64[1], None) -> i32[s0, 2]", @"");
+    }
+
+    #[test]
     fn a_narrow_range_is_clamped() {
         check!("quantized_decomposed.quantize_per_tensor(x: f32[s0], 0.5, 3, -127, 127, torch.int8) -> i8[s0]", @"
         (float[s0] x) => (int8[s0] quantize_per_tensor)

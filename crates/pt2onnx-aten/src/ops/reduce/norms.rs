@@ -311,4 +311,21 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn the_largest_of_no_sums_is_0() {
+        check!("aten.linalg_matrix_norm(x: f32[0, 0], inf) -> f32[]", @"
+        (float[0,0] x) => (float linalg_matrix_norm)
+        <
+          int64[1] val_0 = {1},
+          int64[1] val_1 = {0},
+          int64[2] val_2 = {0, 1}
+        >
+        {
+          val_3 = ReduceL1 <keepdims: int = 1> (x, val_0)
+          val_4 = ReduceSum <keepdims: int = 1> (val_3, val_1)
+          linalg_matrix_norm = Squeeze (val_4, val_2)
+        }
+        ");
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
-use pt2onnx_ir::{Reduction, Value, attrs};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -123,7 +123,12 @@ fn updated_mean(cx: &Cx, x: Value, mean: Value, axes: &[usize]) -> Value {
     let last = cx.slice_op(infinite, starts, ends, cx.ints(&along), None);
     let last = match may_be_empty_along(cx, x, axes) {
         true => reduce(cx, Reduction::Sum, last, axes, true),
-        false => last,
+        false => {
+            let one = |a: usize| axes.contains(&a).then(|| Expr::int(1));
+            let sizes = cx.shape(x).into_iter().enumerate().map(|(a, n)| one(a).unwrap_or(n));
+            cx.set_type(last, Type::tensor(DType::I64, sizes.collect::<Vec<_>>()));
+            last
+        }
     };
     let only = cx.equal(reduce(cx, Reduction::Sum, infinite, axes, true), last);
     cx.select(only, mean, f64::NAN)
@@ -222,5 +227,59 @@ mod tests {
           std = Sqrt (val_3)
         }
         ");
+    }
+
+    #[test]
+    fn means_of_complex_numbers_of_dynamic_sizes() {
+        check!("aten.std_mean.correction(x: c64[s0 + 1], correction = 0, keepdim = True) -> (f32[1], c64[1])", @r#"
+        (float["s0 + 1",2] x) => (float[1] std_mean_0, float[1,2] std_mean_1)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[0] val_2 = {},
+          int64[1] val_3 = {-1},
+          int64[1] val_4 = {9223372036854775807},
+          int64[1] val_5 = {0},
+          float val_6 = {NaN},
+          int64[1] val_7 = {1}
+        >
+        {
+          val_8 = Gather <axis: int = 1> (x, val_0)
+          val_9 = Gather <axis: int = 1> (x, val_1)
+          val_10 = ReduceSum <keepdims: int = 1> (val_8)
+          val_11 = Shape <start: int = 0, end: int = 1> (x)
+          val_12 = Reshape (val_11, val_2)
+          val_13 = Cast <to: int = 1> (val_12)
+          val_14 = Div (val_10, val_13)
+          val_15 = ReduceSum <keepdims: int = 1> (val_9)
+          val_16 = Cast <to: int = 1> (val_12)
+          val_17 = Div (val_15, val_16)
+          val_18 = Cast <to: int = 1> (val_12)
+          val_19 = Sub (val_8, val_14)
+          val_20 = ReduceSumSquare <keepdims: int = 1> (val_19)
+          val_21 = Sub (val_9, val_17)
+          val_22 = ReduceSumSquare <keepdims: int = 1> (val_21)
+          val_23 = Add (val_20, val_22)
+          val_24 = Div (val_23, val_18)
+          val_25 = IsInf (val_9)
+          val_26 = Cast <to: int = 7> (val_25)
+          val_27 = Slice (val_26, val_3, val_4, val_5)
+          val_28 = ReduceSum <keepdims: int = 1> (val_27)
+          val_29 = ReduceSum <keepdims: int = 1> (val_26)
+          val_30 = Equal (val_29, val_28)
+          val_31 = Where (val_30, val_17, val_6)
+          val_32 = IsInf (val_8)
+          val_33 = Cast <to: int = 7> (val_32)
+          val_34 = Slice (val_33, val_3, val_4, val_5)
+          val_35 = ReduceSum <keepdims: int = 1> (val_34)
+          val_36 = ReduceSum <keepdims: int = 1> (val_33)
+          val_37 = Equal (val_36, val_35)
+          val_38 = Where (val_37, val_14, val_6)
+          val_39 = Unsqueeze (val_38, val_7)
+          val_40 = Unsqueeze (val_31, val_7)
+          std_mean_1 = Concat <axis: int = 1> (val_39, val_40)
+          std_mean_0 = Sqrt (val_24)
+        }
+        "#);
     }
 }

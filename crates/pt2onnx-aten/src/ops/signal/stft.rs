@@ -148,7 +148,7 @@ arguments! {
         n_fft: i64,
         hop_length: Option<i64>,
         win_length: Option<i64>,
-        window: Option<Value>,
+        window: Option<Complex>,
         center: bool,
         pad_mode: Option<String>,
         normalized: bool,
@@ -159,9 +159,20 @@ arguments! {
 }
 
 /// `X[k, t] = sum_n window[n] x[t hop + n] exp(-2 pi i k n / n_fft)`; with `center`, of the signal padded by `n_fft / 2` at
-/// both ends; with `normalized`, divided by `sqrt(n_fft)`.
+/// both ends; with `normalized`, divided by `sqrt(n_fft)`. It is linear in the window, so a complex one gives two transforms.
 fn stft(cx: &Cx, args: StftArgs) -> Lowered {
-    let StftArgs { input: x, n_fft, win_length, window, onesided, .. } = args;
+    if let Some(Complex { im: Some(im), re, .. }) = args.window {
+        let onesided = Some(args.onesided.unwrap_or(false));
+        let of = |window: Value| {
+            let args = StftArgs { window: Some(window.into()), onesided, ..args.clone() };
+            stft(cx, args).map(|pairs| cx.parts(pairs))
+        };
+        let (re, im) = (of(re)?, of(im)?);
+        let parts = Complex::new(cx.sub(re.re, im.imag(cx)), cx.add(re.imag(cx), im.re));
+        return Ok(cx.pairs(parts));
+    }
+    let StftArgs { input: x, n_fft, win_length, onesided, .. } = args;
+    let window = args.window.map(|w| w.re);
     let x = match args.center {
         true => {
             let mode = args.pad_mode.unwrap_or_else(|| "reflect".to_owned());
@@ -269,7 +280,7 @@ arguments! {
         n_fft: i64,
         hop_length: Option<i64>,
         win_length: Option<i64>,
-        window: Option<Value>,
+        window: Option<Complex>,
         center: bool,
         normalized: bool,
         onesided: Option<bool>,
@@ -290,6 +301,9 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let Some(im) = x.im else {
         return Err(LowerError::unsupported("istft needs a complex tensor"));
     };
+    if window.is_some_and(|w| w.im.is_some()) {
+        return Err(LowerError::unsupported("complex windows of istft are not supported"));
+    }
     // For a real signal, the first half says all, whatever the rest holds.
     let halved = !return_complex && !frames.onesided;
     let frames = Frames { onesided: frames.onesided || halved, ..frames };
@@ -298,7 +312,8 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         true => cx.slice(x, rank - 2, &Expr::int(0), &Expr::int(frames.bins()), 1),
         false => x,
     };
-    let window = frames.window(cx, window, args.win_length.unwrap_or(n_fft), dtype)?;
+    let win_length = args.win_length.unwrap_or(n_fft);
+    let window = frames.window(cx, window.map(|w| w.re), win_length, dtype)?;
     let n = n_fft as f64;
     let scale = if args.normalized { n.powf(-0.5) } else { 1.0 / n };
     // Of a half, what the other half mirrors counts twice.
