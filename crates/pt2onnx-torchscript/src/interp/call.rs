@@ -195,12 +195,23 @@ impl Interp<'_> {
             return Err(Problem::Unbound(format!("{}.{name}", class.name)));
         };
         let def = FunctionDef { file: class.file, function: function.clone() };
-        let module = (class.class.base.as_deref() == Some("Module")).then(|| ModuleFrame {
-            key: format!("L__self___{}", path.replace('.', "_")).into(),
-            path,
-            ty: class.name.trim_start_matches("__torch__.").into(),
-        });
+        let is_module = class.class.base.as_deref() == Some("Module");
+        let module = is_module.then(|| self.module_frame(path, &class.name));
         self.function(&def, module, args, kwargs, Env::default())
+    }
+
+    /// The frame of a call of a module. As PyTorch does, it marks each further call. A method that another method of the module
+    /// calls is part of that call.
+    fn module_frame(&mut self, path: Name, class: &str) -> ModuleFrame {
+        let around = self.frames.iter().rev().find_map(|frame| frame.module.as_ref());
+        if let Some(around) = around.filter(|around| around.path == path) {
+            return around.clone();
+        }
+        let calls = self.calls.entry(path.clone()).or_default();
+        let mark = if *calls > 0 { format!("@{calls}") } else { String::new() };
+        *calls += 1;
+        let key = format!("L__self___{}{mark}", path.replace('.', "_")).into();
+        ModuleFrame { key, path, ty: class.trim_start_matches("__torch__.").into() }
     }
 
     fn function(

@@ -69,6 +69,8 @@ pub(crate) struct Interp<'a> {
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
     names: FxHashMap<String, usize>,
+    /// How often each module was called.
+    calls: FxHashMap<Name, usize>,
     /// Names of tensors that may share memory have the same root.
     roots: FxHashMap<Name, Name>,
     inputs: Vec<Argument>,
@@ -107,6 +109,7 @@ impl<'a> Interp<'a> {
             replaced: FxHashMap::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
+            calls: FxHashMap::default(),
             roots: FxHashMap::default(),
             inputs: Vec::new(),
             specs: Vec::new(),
