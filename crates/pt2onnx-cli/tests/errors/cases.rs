@@ -168,6 +168,8 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --options HERE/options/alignment.toml"),
     case(good, "MODEL -o OUT --options HERE/options/target.toml --opset 26"),
     case(good, "MODEL -o OUT --options HERE/options/functions.toml"),
+    case(good, "MODEL -o OUT --functions-of all --opset 14"),
+    case(good, "MODEL -o OUT --options HERE/options/functions-of.toml"),
     // Names and dimensions.
     case(good, "MODEL -o OUT --input-names a,b,c,d"),
     case(good, "MODEL -o OUT --input-names a,a"),
@@ -175,6 +177,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --input-names fc0.bias"),
     case(good, "MODEL -o OUT --rename nope=x"),
     case(good, "MODEL -o OUT --input-names a,,c"),
+    case(good, "MODEL -o OUT --functions-of Linear,Conv"),
     case(|| json(r#""fqn": """#, r#""fqn": "x""#), "MODEL -o OUT --output-names from-tree"),
     case(good, "MODEL -o OUT --dim s77=n"),
     case(good, "MODEL -o OUT --dynamic-axes {\"y\":[0]}"),

@@ -1,6 +1,6 @@
 //! Names of functions, from the classes of modules.
 
-use pt2onnx_ir::{Model, Name};
+use pt2onnx_ir::Model;
 use rustc_hash::FxHashSet;
 
 /// Domains of operators that are none of the user's modules.
@@ -43,10 +43,12 @@ pub(super) fn of_class(class: &str) -> (String, String) {
     }
 }
 
-/// The part of a path below another one; the whole path if it is not below.
-pub(super) fn below(path: &str, around: &str) -> Name {
-    let rest = path.strip_prefix(around).and_then(|rest| rest.strip_prefix('.'));
-    rest.unwrap_or(path).into()
+/// The part of a path below another one; `None` if it is not below.
+pub(super) fn below<'a>(path: &'a str, around: &str) -> Option<&'a str> {
+    match around {
+        "" => Some(path),
+        _ => path.strip_prefix(around).and_then(|rest| rest.strip_prefix('.')),
+    }
 }
 
 fn identifier(text: &str) -> String {
@@ -70,7 +72,8 @@ mod tests {
         ] {
             assert_eq!(of_class(class), (domain.to_owned(), name.to_owned()), "{class}");
         }
-        assert_eq!(below("a.b.weight", "a.b"), "weight");
-        assert_eq!(below("a.bc", "a.b"), "a.bc");
+        assert_eq!(below("a.b.weight", "a.b"), Some("weight"));
+        assert_eq!(below("a.b", ""), Some("a.b"));
+        assert_eq!(below("a.bc", "a.b"), None);
     }
 }

@@ -7,11 +7,11 @@ use super::{
 use crate::cse::same_attribute;
 use indexmap::IndexMap;
 use pt2onnx_ir::{
-    Attribute, Function, InsertPoint, Model, ModuleId, NodeId, Outlined, RegionId, Use, Value,
-    schema,
+    Attribute, Function, InsertPoint, Model, ModuleId, Name, NodeId, Outlined, RegionId, Type, Use,
+    Value, schema,
 };
 use rustc_hash::FxBuildHasher;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An attribute is compared with at most this many of the same name, so that the time is linear.
 const MAX_ALIKE: usize = 8;
@@ -25,6 +25,13 @@ pub(super) struct Body {
     pub(super) made: Outlined,
 }
 
+/// A body, and its values that others of its skeleton may have otherwise.
+struct Alike {
+    body: Body,
+    slots: Vec<Slot>,
+    typed: Vec<Value>,
+}
+
 /// An attribute of a function, and its values for all calls.
 struct Parameter {
     name: String,
@@ -34,72 +41,84 @@ struct Parameter {
 
 /// Makes functions of the bodies.
 pub(super) fn share(model: &mut Model, bodies: Vec<Body>, names: &mut Names) {
-    let mut alike: IndexMap<_, Vec<(Body, Vec<Slot>)>, FxBuildHasher> = IndexMap::default();
+    let mut all: IndexMap<_, Vec<Alike>, FxBuildHasher> = IndexMap::default();
     for body in bodies {
         let class = of_class(&model[body.module].class);
-        let skeleton = Skeleton::of(model, body.made.body);
-        alike.entry((class, skeleton.key)).or_default().push((body, skeleton.slots));
+        let Skeleton { key, slots, typed, .. } = Skeleton::of(model, body.made.body);
+        all.entry((class, key)).or_default().push(Alike { body, slots, typed });
     }
-    for (((domain, name), _), bodies) in alike {
+    for (((domain, name), _), alike) in all {
         let name = names.take(&domain, &name);
-        let parameters = parameters(model, &bodies);
-        for (i, (Body { module, around, made }, _)) in bodies.iter().enumerate() {
+        let parameters = parameters(model, &alike);
+        generalise(model, &alike);
+        for (i, Alike { body, .. }) in alike.iter().enumerate() {
             let given = parameters.iter().map(|p| (p.name.clone().into(), p.values[i].clone()));
             let given = given.collect();
-            let around = around.map(|around| model[around].path.clone()).unwrap_or_default();
-            let path = below(&model[*module].path, &around);
-            model.set_op(made.call, name.clone());
-            let call = &mut model[made.call];
+            let name_of_call = call_name(model, body);
+            model.set_op(body.made.call, name.clone());
+            let call = &mut model[body.made.call];
             (call.domain, call.attributes) = (domain.clone().into(), given);
-            call.name = Some(path).filter(|path| !path.is_empty());
+            call.name = name_of_call;
         }
-        let mut bodies = bodies.into_iter();
-        if let Some((first, _)) = bodies.next() {
-            let function = function(model, &first, Function::new(domain, name, first.made.body), &parameters);
+        let mut bodies = alike.into_iter().map(|alike| alike.body);
+        if let Some(first) = bodies.next() {
+            let function = Function::new(domain, name, first.made.body);
+            let function = complete(model, &first, function, &parameters);
             model.imports.entry(function.domain.clone()).or_insert(1);
             model.functions.push(function);
         }
-        bodies.for_each(|(body, _)| model.discard(body.made.body));
+        bodies.for_each(|body| model.discard(body.made.body));
     }
+}
+
+/// The name of the node that calls a function: the path of the module, from the module of the function around.
+fn call_name(model: &Model, body: &Body) -> Option<Name> {
+    let path = model[body.module].path.as_str();
+    let around = body.around.map_or("", |around| model[around].path.as_str());
+    Some(below(path, around).unwrap_or(path).into()).filter(|name: &Name| !name.is_empty())
 }
 
 /// Attributes for what differs between bodies.
-fn parameters(model: &Model, bodies: &[(Body, Vec<Slot>)]) -> Vec<Parameter> {
-    let mut parameters: Vec<(String, Parameter)> = Vec::new();
-    let Some(((_, slots), others)) = bodies.split_first() else {
-        return Vec::new();
+fn parameters(model: &Model, bodies: &[Alike]) -> Vec<Parameter> {
+    let mut parameters: Vec<Parameter> = Vec::new();
+    // The parameters that are called alike, and how many names were taken.
+    let mut called: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let Some((first, others)) = bodies.split_first() else {
+        return parameters;
     };
-    let same = |a: &Option<Attribute>, b: &Option<Attribute>| match (a, b) {
-        (Some(a), Some(b)) => same_attribute(a, b),
-        _ => false,
-    };
-    for (i, &slot) in slots.iter().enumerate() {
-        let first = slot.get(model);
-        if others.iter().all(|(_, slots)| same(&first, &slots[i].get(model))) {
-            continue;
-        }
-        let values = bodies.iter().filter_map(|(_, slots)| slots[i].get(model));
-        let values: Vec<Attribute> = values.collect();
-        let base = called(model, slot);
-        let of_that_name = parameters.iter_mut().filter(|(b, _)| *b == base);
-        let equal = |p: &&mut (String, Parameter)| {
-            p.1.values.iter().zip(&values).all(|(a, b)| same_attribute(a, b))
+    for (i, &slot) in first.slots.iter().enumerate() {
+        let value = slot.get(model);
+        let differs = |other: &Alike| match (&value, other.slots[i].get(model)) {
+            (Some(value), Some(other)) => !same_attribute(value, &other),
+            _ => true,
         };
-        if let Some((_, equal)) = of_that_name.take(MAX_ALIKE).find(equal) {
-            equal.slots.push(slot);
+        if !others.iter().any(differs) {
             continue;
         }
-        let taken: BTreeSet<&str> = parameters.iter().map(|(_, p)| p.name.as_str()).collect();
-        let numbered = (1..).map(|n| format!("{base}_{n}"));
+        let values = bodies.iter().filter_map(|body| body.slots[i].get(model));
+        let values: Vec<Attribute> = values.collect();
+        let base = name_of(model, slot);
+        let alike = called.entry(base.clone()).or_default();
+        let equal = |p: &&usize| {
+            let known = &parameters[**p].values;
+            known.iter().zip(&values).all(|(a, b)| same_attribute(a, b))
+        };
+        if let Some(&equal) = alike.iter().take(MAX_ALIKE).find(equal) {
+            parameters[equal].slots.push(slot);
+            continue;
+        }
+        let numbered = (alike.len().max(1)..).map(|n| format!("{base}_{n}"));
         let mut free = std::iter::once(base.clone()).chain(numbered);
-        let name = free.find(|name| !taken.contains(name.as_str())).unwrap_or_default();
-        parameters.push((base, Parameter { name, values, slots: vec![slot] }));
+        let name = free.find(|name| taken.insert(name.clone())).unwrap_or_default();
+        alike.push(parameters.len());
+        parameters.push(Parameter { name, values, slots: vec![slot] });
     }
-    parameters.into_iter().map(|(_, parameter)| parameter).collect()
+    parameters
 }
 
 /// A name for what is there: that of the attribute, or of the input that takes the constant.
-fn called(model: &Model, slot: Slot) -> String {
+fn name_of(model: &Model, slot: Slot) -> String {
     let name = match slot {
         Slot::Attribute(node, i) => model[node].attributes.get(i).map(|(name, _)| name.to_string()),
         Slot::Constant(value) => model[value].uses().find_map(|at| match at {
@@ -110,31 +129,70 @@ fn called(model: &Model, slot: Slot) -> String {
             _ => None,
         }),
     };
-    name.unwrap_or_else(|| "value".to_owned())
+    // Many inputs are just called A, B or X.
+    name.filter(|name| name.len() > 1).unwrap_or_else(|| "value".to_owned())
+}
+
+/// Forgets sizes of values in the first body that are others in another body.
+fn generalise(model: &mut Model, bodies: &[Alike]) {
+    let Some((first, others)) = bodies.split_first() else {
+        return;
+    };
+    for (i, &value) in first.typed.iter().enumerate() {
+        for other in others {
+            let Some(Type::Tensor(other)) = model[other.typed[i]].ty.clone() else {
+                continue;
+            };
+            let Some(Type::Tensor(mut own)) = model[value].ty.clone() else {
+                continue;
+            };
+            match (&mut own.shape, other.shape) {
+                (Some(sizes), Some(others)) if sizes.len() == others.len() => {
+                    for (size, _) in sizes.iter_mut().zip(others).filter(|(a, b)| **a != *b) {
+                        *size = model.unknown_dim();
+                    }
+                }
+                (shape, _) => *shape = None,
+            }
+            model[value].ty = Some(Type::Tensor(own));
+        }
+    }
 }
 
 /// Completes a function: its attributes, the names of its inputs, and what it imports.
-fn function(
+fn complete(
     model: &mut Model,
     body: &Body,
     mut function: Function,
     parameters: &[Parameter],
 ) -> Function {
     let Outlined { call, body: region } = body.made;
+    let first = model.nodes(region).next();
+    let at = first.map_or(InsertPoint::End(region), InsertPoint::Before);
     for parameter in parameters {
         function.attributes.push(parameter.name.clone());
-        let kinds = parameter.values.iter().map(Attribute::kind);
-        for (slot, kind) in parameter.slots.iter().zip(kinds.cycle()) {
+        let Some(kind) = parameter.values.first().map(Attribute::kind) else {
+            continue;
+        };
+        for &slot in &parameter.slots {
             let reference = Attribute::Reference { name: parameter.name.clone(), kind };
-            refer(model, region, *slot, reference);
+            refer(model, (region, at), slot, reference);
         }
     }
     let path = model[body.module].path.clone();
     for (i, input) in model[region].inputs().to_vec().into_iter().enumerate() {
         let given = model[call].input(i);
-        let weight = given.filter(|v| model[*v].constant().is_some());
-        let name = weight.and_then(|v| model[v].name.as_deref()).map(|name| below(name, &path));
-        model[input].name = Some(name.unwrap_or_else(|| "input".into()));
+        let weight = given.map(|v| &model[v]).filter(|v| v.constant().is_some());
+        let name: Name = match weight.map(|v| v.name.as_deref()) {
+            // A weight of another module has the last part of its path.
+            Some(Some(name)) => {
+                let last = name.rsplit('.').next().unwrap_or(name);
+                below(name, &path).unwrap_or(last).into()
+            }
+            Some(None) => "weight".into(),
+            None => "input".into(),
+        };
+        model[input].name = Some(name);
     }
     function.imports.insert(String::new(), model.opset);
     let domains: BTreeSet<String> =
@@ -146,8 +204,8 @@ fn function(
     function
 }
 
-/// Puts a reference to an attribute of the function in the place of a value.
-fn refer(model: &mut Model, body: RegionId, slot: Slot, reference: Attribute) {
+/// Puts a reference to an attribute of the function in the place of a value of its body.
+fn refer(model: &mut Model, body: (RegionId, InsertPoint), slot: Slot, reference: Attribute) {
     match slot {
         Slot::Attribute(node, i) => {
             if let Some((_, value)) = model[node].attributes.get_mut(i) {
@@ -155,23 +213,13 @@ fn refer(model: &mut Model, body: RegionId, slot: Slot, reference: Attribute) {
             }
         }
         Slot::Constant(value) => {
-            let at = match model.nodes(body).next() {
-                Some(first) => InsertPoint::Before(first),
-                None => InsertPoint::End(body),
-            };
-            let attributes = vec![("value".into(), reference)];
-            let node = model.add_node(at, "Constant", &[], attributes, 1);
+            let (region, at) = body;
+            let node = model.add_node(at, "Constant", &[], vec![("value".into(), reference)], 1);
             let result = model[node].outputs()[0];
-            model[result].ty = None;
-            replace_within(model, body, value, result);
+            for node in model.nodes_in(&[region]) {
+                replace_inputs(model, node, value, result);
+            }
         }
-    }
-}
-
-/// Replaces a constant in one body only: others use it, too.
-fn replace_within(model: &mut Model, body: RegionId, old: Value, new: Value) {
-    for node in model.nodes_in(&[body]) {
-        replace_inputs(model, node, old, new);
     }
 }
 

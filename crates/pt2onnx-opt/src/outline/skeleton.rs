@@ -1,7 +1,7 @@
 //! What bodies must have in common to become one function.
 
-use pt2onnx_ir::{Attribute, Def, Model, NodeId, RegionId, Value};
-use rustc_hash::FxHashMap;
+use pt2onnx_ir::{Attribute, Def, Model, NodeId, RegionId, Type, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A place of a body with a value that may differ between bodies of one skeleton.
 #[derive(Clone, Copy)]
@@ -19,6 +19,8 @@ pub(super) struct Skeleton {
     pub(super) key: Vec<u8>,
     /// The values that were left out, in order.
     pub(super) slots: Vec<Slot>,
+    /// The values that the bodies of nodes define, in order. Files tell their types.
+    pub(super) typed: Vec<Value>,
     numbers: FxHashMap<Value, usize>,
 }
 
@@ -26,6 +28,10 @@ impl Skeleton {
     pub(super) fn of(model: &Model, body: RegionId) -> Self {
         let mut skeleton = Self::default();
         skeleton.region(model, body);
+        let inputs = model[body].inputs().iter();
+        let own: FxHashSet<Value> =
+            inputs.copied().chain(model.nodes(body).flat_map(|n| model[n].outputs().to_vec())).collect();
+        skeleton.typed.retain(|v| !own.contains(v));
         skeleton
     }
 
@@ -41,6 +47,16 @@ impl Skeleton {
     fn define(&mut self, value: Value) {
         let next = self.numbers.len() + 1;
         self.numbers.insert(value, next);
+        self.typed.push(value);
+    }
+
+    /// What types must have in common: everything but sizes.
+    fn ty(&mut self, ty: Option<&Type>) {
+        match ty {
+            Some(Type::Tensor(ty)) => self.text(&ty.dtype.to_string()),
+            Some(other) => self.text(&other.to_string()),
+            None => self.text(""),
+        }
     }
 
     fn region(&mut self, model: &Model, region: RegionId) {
@@ -54,6 +70,14 @@ impl Skeleton {
         self.number(data.outputs().len());
         for value in data.output_values() {
             self.value(model, Some(value));
+        }
+    }
+
+    /// The types of the values of a body.
+    fn types(&mut self, model: &Model, region: RegionId) {
+        model[region].inputs().iter().for_each(|v| self.ty(model[*v].ty.as_ref()));
+        for value in model.nodes(region).flat_map(|n| model[n].outputs()) {
+            self.ty(model[*value].ty.as_ref());
         }
     }
 
@@ -73,7 +97,10 @@ impl Skeleton {
             match value {
                 Attribute::Region(_) | Attribute::Regions(_) => {
                     self.number(value.regions().len());
-                    value.regions().iter().for_each(|r| self.region(model, *r));
+                    for &region in value.regions() {
+                        self.region(model, region);
+                        self.types(model, region);
+                    }
                 }
                 Attribute::Reference { name, .. } => self.text(name),
                 _ => self.slots.push(Slot::Attribute(id, i)),
@@ -93,8 +120,9 @@ impl Skeleton {
         if let Some(&known) = self.numbers.get(&value) {
             return self.number(known);
         }
-        self.define(value);
-        self.number(self.numbers[&value]);
+        let next = self.numbers.len() + 1;
+        self.numbers.insert(value, next);
+        self.number(next);
         if let Def::Constant(tensor) = model[value].def() {
             self.text(&tensor.dtype().to_string());
             self.number(tensor.shape().len());
