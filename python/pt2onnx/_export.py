@@ -113,6 +113,7 @@ def export(
         keep_initializers_as_inputs: Whether weights are inputs as well.
         dynamic_axes: Axes by name of inputs, as ``torch.onnx.export`` had them before ``dynamic_shapes``.
         custom_opsets: Versions of other domains.
+        export_modules_as_functions: True makes an ONNX function of each kind of module, a set of classes only of these.
         training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them. With ``dynamo=False``, a
             ``torch.onnx.TrainingMode`` is the mode in which the module is exported.
         operator_export_type: A ``torch.onnx.OperatorExportTypes``, for ops without a translation.
@@ -170,13 +171,12 @@ def export(
         "training": training if isinstance(training, str) else None,
         "keep_initializers_as_inputs": keep_initializers_as_inputs,
         "optimize": 2 if optimize else 0,
+        "functions_of": _options.of_modules(export_modules_as_functions),
         # Weights that are folded would have to be written anew.
         "weights": "external" if external_data and f is not None and not isinstance(f, io.BytesIO) else None,
         **_as_torchscript(dynamo, export_params, operator_export_type),
         **options,
     }
-    if export_modules_as_functions:
-        _errors.warn("export_modules_as_functions has no effect: the model is flat.")
     axes = (dynamic_axes, input_names, output_names)
     table = translations(custom_translation_table)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 #: Keywords of ``export`` and ``convert`` beside those of ``torch.onnx.export``; docs/options.md explains them.
 OWN = frozenset(
-    """alignment assume_finite aten_nodes custom_opset dim doc_string doc_strings dynamic_axes external_threshold fix fold_limit functions inline input
-    input_names ir_version keep_initializers_as_inputs link_outside merge_weights meta metadata method model_version operators opset
-    optimize output_names producer rename seed shard_size skip_pass state strip_paths target training warnings_as_errors weights
-    weights_file""".split()
+    """alignment assume_finite aten_nodes custom_opset dim doc_string doc_strings dynamic_axes external_threshold fix fold_limit functions
+    functions_of inline input input_names ir_version keep_initializers_as_inputs link_outside merge_weights meta metadata method model_version
+    operators opset optimize output_names producer rename seed shard_size skip_pass state strip_paths target training warnings_as_errors
+    weights weights_file""".split()
 )
 
 #: Those that say how a model is written.
@@ -29,6 +29,13 @@ def as_json(options: dict[str, Any]) -> str:
     if isinstance(given.get("optimize"), bool):
         given["optimize"] = 2 if given["optimize"] else 0
     return json.dumps(given, default=_plain)
+
+
+def of_modules(modules: Any) -> list[str] | None:
+    """The option ``functions_of`` for ``export_modules_as_functions``: True, or classes of modules."""
+    if isinstance(modules, bool) or modules is None:
+        return ["all"] if modules else None
+    return [f"{each.__module__}.{each.__qualname__}" for each in modules] or None
 
 
 def _plain(value: Any) -> Any:

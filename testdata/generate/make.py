@@ -22,6 +22,7 @@ import tarfile
 
 import custom
 import interface
+import modules
 import neural
 import refused
 
@@ -152,6 +153,7 @@ def make(folder, names):
 
     custom.register(case)
     interface.register(case)
+    modules.register(case)
     neural.register(case)
     refused.register(case)
     cases = CASES | reductions.programs()

@@ -34,6 +34,9 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         tracing::warn!("{warning}");
     }
     let before = program.model().all_nodes().len();
+    if args.inline {
+        program.inline()?;
+    }
     program.optimize(options.passes()?);
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {

@@ -25,6 +25,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
     ("aten-nodes", "true", &["--aten-nodes"]),
     ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
+    ("functions-of", "[\"fc*\", \"Linear\"]", &["--functions-of", "fc*,Linear"]),
     ("inline", "true", &["--inline"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),
     ("seed", "7", &["--seed", "7"]),

@@ -60,7 +60,7 @@ impl Graph {
 
 impl Model {
     /// The outputs of nodes that a node or its bodies use.
-    pub(crate) fn values_used(&self, node: NodeId) -> Vec<Value> {
+    pub fn values_used(&self, node: NodeId) -> Vec<Value> {
         let mut used: Vec<Value> = self[node].inputs().iter().flatten().copied().collect();
         let mut todo: Vec<RegionId> = self[node].regions().collect();
         while let Some(region) = todo.pop() {

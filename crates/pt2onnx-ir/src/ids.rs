@@ -1,4 +1,4 @@
-//! Ids of the values, nodes, regions and origins of a model.
+//! Ids of the values, nodes, regions, origins and calls of modules of a model.
 
 use std::num::NonZeroU32;
 
@@ -37,6 +37,11 @@ id!(
 id!(
     /// An origin: a node of the source program.
     OriginId
+);
+
+id!(
+    /// A call of a module in the source program.
+    ModuleId
 );
 
 impl RegionId {

@@ -6,7 +6,8 @@
 use crate::{
     attribute::Attributes,
     function::Function,
-    ids::{NodeId, OriginId, RegionId, Value},
+    ids::{ModuleId, NodeId, OriginId, RegionId, Value},
+    modules::ModuleCall,
     node::Node,
     op_set::{OpSet, OpTag},
     origin::{Metadata, Origin},
@@ -64,6 +65,7 @@ pub struct Model {
     pub(crate) values: Vec<ValueData>,
     pub(crate) regions: Vec<Region>,
     pub(crate) origins: Vec<Origin>,
+    pub(crate) modules: Vec<ModuleCall>,
     pub(crate) unknown_dims: usize,
 }
 
@@ -90,6 +92,7 @@ impl Model {
             values: Vec::new(),
             regions: vec![Region::default()],
             origins: Vec::new(),
+            modules: Vec::new(),
             unknown_dims: 0,
         }
     }
@@ -306,7 +309,7 @@ impl Model {
         true
     }
 
-    fn clear(&mut self, region: RegionId) {
+    pub(crate) fn clear(&mut self, region: RegionId) {
         self.set_outputs(region, &[]);
         let mut last = self.regions[region.index()].last;
         while let Some(node) = last {
@@ -358,6 +361,7 @@ macro_rules! index {
 }
 index!(Value, ValueData, values);
 index!(OriginId, Origin, origins);
+index!(ModuleId, ModuleCall, modules);
 
 impl std::ops::Index<RegionId> for Model {
     type Output = Region;

@@ -64,12 +64,13 @@ impl Model {
         order
     }
 
-    /// Whether a value is not in the model any more: its node is erased, or it is a constant that nothing uses.
+    /// Whether a value is not in the model any more: its node is erased, it is a constant that nothing uses, or its region was
+    /// discarded.
     fn is_gone(&self, value: Value) -> bool {
         match self[value].def() {
             Def::Node(node, _) => !self.contains(*node),
             Def::Constant(_) => self[value].uses().len() == 0,
-            Def::Input(..) => false,
+            Def::Input(region, i) => self[*region].inputs().get(*i as usize) != Some(&value),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Names, metadata, and the origins of nodes in the source program.
 
+use crate::ids::ModuleId;
 use smol_str::SmolStr;
 use std::{borrow::Cow, sync::Arc};
 
@@ -22,4 +23,14 @@ pub struct Origin {
     pub doc_string: Option<Arc<str>>,
     /// Metadata for every node that was made from it.
     pub metadata: Metadata,
+    /// The call of a module that it is part of, if known.
+    pub module: Option<ModuleId>,
+}
+
+impl Origin {
+    /// Whether it only says to which call of a module a node belongs ([`Model::share`](crate::Model::share)).
+    pub fn is_note(&self) -> bool {
+        self.node.is_empty() && self.op.is_empty() && self.metadata.is_empty()
+            && self.doc_string.is_none() && self.location.is_none()
+    }
 }

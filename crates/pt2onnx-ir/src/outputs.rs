@@ -124,7 +124,7 @@ impl Model {
     }
 
     /// Puts `new` into a slot that held `old`: plans a copy if it needs one, drops the planned copy if it needs none.
-    fn replace_output(&mut self, region: RegionId, i: usize, old: Value, new: Value) {
+    pub(crate) fn replace_output(&mut self, region: RegionId, i: usize, old: Value, new: Value) {
         self[region].outputs[i].value = new;
         let planned = self[region].outputs[i].copy.as_ref().map(|copy| copy.result);
         if self.can_be_output(region, i) {

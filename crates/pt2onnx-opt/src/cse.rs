@@ -132,6 +132,7 @@ impl Walk {
             self.entered.push(hash);
             return false;
         };
+        model.share(first, node);
         let (old, new) = (model[node].outputs().to_vec(), model[first].outputs().to_vec());
         if let ([_], [new]) = (old.as_slice(), new.as_slice()) {
             return rewrite::bypass(model, node, *new);
@@ -199,7 +200,7 @@ pub(crate) fn same_attributes(a: &Attributes, b: &Attributes) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|((m, x), (n, y))| m == n && same_attribute(x, y))
 }
 
-fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
+pub(crate) fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
     use Attribute::*;
     match (a, b) {
         (Float(a), Float(b)) => a.to_bits() == b.to_bits(),

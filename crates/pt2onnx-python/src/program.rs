@@ -129,6 +129,9 @@ impl Program {
     fn optimize(&self, py: Python<'_>, options: &str) -> PyResult<()> {
         let options = options::read(options)?;
         self.work(py, |program| {
+            if options.inline {
+                program.inline()?;
+            }
             program.optimize(options.passes()?);
             Ok(())
         })

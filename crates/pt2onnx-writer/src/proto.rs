@@ -341,11 +341,11 @@ impl<'a> Cx<'a> {
 
     /// The metadata of the first origin, whose result the node computes. If there are several origins, also the names of all.
     fn origins(&self, node: &Node) -> Vec<StringStringEntryProto> {
-        let origins = || node.origins.iter().map(|o| &self.model[*o]);
+        let origins = || node.origins.iter().map(|o| &self.model[*o]).filter(|o| !o.is_note());
         let Some(first) = origins().next() else {
             return Vec::new();
         };
-        if first.metadata.is_empty() || node.origins.len() == 1 {
+        if first.metadata.is_empty() || origins().nth(1).is_none() {
             return metadata(&first.metadata);
         }
         let mut entries = metadata(&first.metadata);

@@ -191,6 +191,21 @@ impl Exporter {
         Ok(self)
     }
 
+    /// Sets of which modules the model has functions: `all`, classes (`BertLayer`, or with the Python module) or paths, in which
+    /// `*` stands for any text without dots (`encoder.layer.*`). Each call of such a module becomes a call of a function. By
+    /// default there are none.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let program = pt2onnx::Exporter::new().functions_of(["Linear"]).export(archive)?;
+    /// assert!(program.model().functions.iter().all(|f| f.domain == "torch.nn.modules.linear"));
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    pub fn functions_of(mut self, modules: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.options.functions_of = modules.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Sets whether calls of functions are replaced by their bodies; false by default. The bodies are optimised with the rest then.
     pub fn inline(mut self, inline: bool) -> Self {
         self.options.inline = inline;

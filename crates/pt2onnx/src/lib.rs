@@ -34,6 +34,7 @@ mod exporter;
 mod ir_version;
 mod lost_state;
 mod metadata;
+mod modules;
 mod naming;
 mod options;
 mod pipeline;
@@ -56,6 +57,7 @@ pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::Exporter;
 pub use ir_version::{IR_VERSIONS, IrVersionError};
+pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{
     DEFAULT_OPSET, DynamicAxes, DynamicAxesError, OptionError, Options, OutputNames, parse_bytes,

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Failure, Options, Registry, Report, State, Warning, WarningKind, dims, domains, error,
-    ir_version, lost_state, metadata, naming, random, report,
+    ir_version, lost_state, metadata, modules, naming, random, report,
     training::TrainingOps,
     weights::{self, HeldWeights},
 };
@@ -71,6 +71,9 @@ pub(crate) fn translate(
     domains::functions(&mut model)?;
     let lacking = report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?;
     warnings.extend(Warning::all(WarningKind::Target, lacking));
+    report.stage("functions", || {
+        modules::outline(&mut model, &options.functions_of, &mut warnings)
+    })?;
     ir_version::set(&mut model, options.ir_version)?;
     report.stage("names", || naming::finish(&mut model, options))?;
     let untouched = held.put_back(&mut model);
@@ -130,6 +133,7 @@ fn obstacles(
             metadata: Detail::None,
             strip_paths: options.strip_paths,
             archived: None,
+            modules: false,
         };
         let emitted = match pt2onnx_aten::lower(&program, registry, lowering) {
             Ok(lowering) => emitted(&lowering.model),
@@ -160,6 +164,7 @@ fn lower(
         metadata: options.metadata,
         strip_paths: options.strip_paths,
         archived: (options.metadata == Detail::Full).then_some(&source.graph),
+        modules: !options.functions_of.is_empty(),
     };
     let lowered = report.stage("lower", || pt2onnx_aten::lower(program, registry, lowering));
     lowered

@@ -1,7 +1,7 @@
 //! A model, ready to be written.
 
 use crate::{
-    Error, Options, SaveOptions, Saved, Unused, Warning, WarningKind, Weights, dims,
+    Error, Options, SaveOptions, Saved, Unused, Warning, WarningKind, Weights, dims, domains,
     report::{Report, stage},
     weights,
 };
@@ -172,6 +172,20 @@ impl OnnxProgram {
             }
             self.model.assign_names();
         });
+    }
+
+    /// Replaces calls of the model's functions by their bodies, and removes the functions.
+    ///
+    /// # Errors
+    /// [`Error::Domain`]: a function calls itself, or is written for another opset. The model is then unchanged.
+    pub fn inline(&mut self) -> Result<(), Error> {
+        let mut model = self.model.clone();
+        stage("inline", || domains::inline(&mut model)).0?;
+        domains::import(&mut model, &[], &mut Vec::new())?;
+        model.assign_names();
+        self.changed();
+        self.model = model;
+        Ok(())
     }
 
     /// Renames dynamic dimensions wherever they occur. Each is given as its symbol or an axis of a value (`x.0`).

@@ -43,6 +43,8 @@ pub enum WarningKind {
     Random,
     /// A version is given for a domain that no node uses.
     Domain,
+    /// No function was made of a module.
+    Functions,
     /// The runtime has no kernel for a node.
     Target,
     /// A file has what is not kept.

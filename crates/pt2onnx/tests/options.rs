@@ -17,6 +17,7 @@ fn all() -> Value {
         "operators": "aten-fallback",
         "aten-nodes": true,
         "functions": ["ops.onnxtxt"],
+        "functions-of": ["Linear", "encoder.*"],
         "inline": true,
         "custom-opset": {"mylib": 2, "other": 3},
         "seed": 7,
@@ -106,6 +107,11 @@ fn wrong_options() {
             "an alignment must be a power of two, but 100 is not",
         ),
         (json!({"alignment": 0}), "alignment", "an alignment must be a power of two, but 0 is not"),
+        (
+            json!({"functions-of": "all", "opset": 14}),
+            "functions-of",
+            "functions of modules need opset 15 or newer, but opset 14 is asked for",
+        ),
         (json!({"skip-pass": ["none"]}), "skip-pass", "there is no pass `none`"),
         (json!({"custom-opset": {"a": 0}}), "custom-opset", "the domain `a` is given version 0"),
         (json!({"functions": ["none.onnxtxt"]}), "functions", "the functions cannot be read: "),
@@ -126,6 +132,7 @@ fn what_is_not_understood() {
         (json!({"opset": "18"}), "invalid type: string"),
         (json!({"optimize": 3}), "there is no level 3; give 0, 1 or 2"),
         (json!({"weights": "nowhere"}), "unknown variant `nowhere`"),
+        (json!({"functions-of": 1}), "give a word or a list of words"),
         (json!({"output-names": "tree"}), "give a list of names, or \"from-tree\""),
         (json!({"shard-size": "1XB"}), "give a number of bytes such as 4096, 64KiB or 2GB"),
         (json!({"shard-size": -1}), "give a number of bytes such as 4096"),
@@ -135,6 +142,8 @@ fn what_is_not_understood() {
         let error = serde_json::from_value::<Options>(given).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
     }
+    let word: Options = serde_json::from_value(json!({"functions-of": "all"})).unwrap();
+    assert_eq!(word.functions_of, ["all"]);
     let bytes = json!({"shard-size": "2GB", "alignment": "64KiB", "fold-limit": 5});
     let options: Options = serde_json::from_value(bytes).unwrap();
     assert_eq!((options.shard_size, options.alignment), (Some(2_000_000_000), 65536));

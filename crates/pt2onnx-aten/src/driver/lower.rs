@@ -1,6 +1,7 @@
 //! `lower`: translates a program to a model.
 
 use super::{
+    modules::Modules,
     options::{Options, State},
     usage::emitted,
     walk::Driver,
@@ -36,6 +37,7 @@ pub fn lower<'a>(
         Builder::new(&mut model, InsertPoint::End(Model::MAIN), program.constraints.clone());
     let mut driver = Driver::new(builder, &program.graph, registry, options);
     driver.describe(program);
+    driver.modules = options.modules.then(|| Modules::new(&program.torch_version));
     if matches!(state, State::Outputs | State::Pairs) {
         driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
     }

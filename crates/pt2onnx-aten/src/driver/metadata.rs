@@ -144,6 +144,23 @@ impl<'a> Annotator<'a> {
             location: node.meta.source_line().map(|l| l.to_string().into()),
             doc_string: None,
             metadata: self.metadata(node),
+            module: None,
+        }
+    }
+
+    /// The metadata of a node that stands for a call of a module, given with the calls around it.
+    pub(super) fn of_module(&self, frames: &[ModuleFrame]) -> Metadata {
+        let Stack { namespace, classes, scopes } = Stack::new(frames);
+        let list = |texts: &str| format!("[{}]", texts.trim_end_matches(", ")).into();
+        let namespace = (NAMESPACE.into(), namespace.trim_end_matches('/').into());
+        match self.options.metadata {
+            Detail::None => Metadata::new(),
+            Detail::Basic => vec![namespace],
+            Detail::Full => vec![
+                namespace,
+                (CLASS_HIERARCHY.into(), list(&classes)),
+                (NAME_SCOPES.into(), list(&scopes)),
+            ],
         }
     }
 

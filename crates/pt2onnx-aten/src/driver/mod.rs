@@ -7,6 +7,7 @@ mod functions;
 mod kinds;
 mod lower;
 mod metadata;
+mod modules;
 mod options;
 mod signature;
 mod state;

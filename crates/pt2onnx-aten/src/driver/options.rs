@@ -33,6 +33,8 @@ pub struct Options<'a> {
     pub strip_paths: bool,
     /// The graph as the archive has it. Metadata shows nodes that a pass has rewritten as they are there.
     pub archived: Option<&'a Graph>,
+    /// Whether the model knows the calls of modules ([`Model::modules`](pt2onnx_ir::Model::modules)), to make functions of them.
+    pub modules: bool,
 }
 
 impl From<State> for Options<'_> {

@@ -3,6 +3,7 @@
 use super::{
     kinds::is_symbolic,
     metadata::Annotator,
+    modules::Modules,
     options::{Operators, Options},
     types::onnx_type,
 };
@@ -14,7 +15,7 @@ use crate::{
     registry::Custom,
 };
 use pt2onnx_fx::{
-    graph::{Argument, ExportedProgram, Graph, Name, Node, Site, TensorMeta, ValueMeta},
+    graph::{Argument, ExportedProgram, Graph, ModuleFrame, Name, Node, Site, TensorMeta, ValueMeta},
     passes::is_opaque,
 };
 use pt2onnx_ir::{Builder, Type, Value};
@@ -41,6 +42,8 @@ pub(crate) struct Driver<'a> {
     /// Whether a lowering failed after it had emitted nodes, which nothing uses.
     pub abandoned: bool,
     pub(super) annotator: Annotator<'a>,
+    /// The calls of modules, if they are asked for.
+    pub(super) modules: Option<Modules>,
 }
 
 impl<'a> Driver<'a> {
@@ -63,6 +66,7 @@ impl<'a> Driver<'a> {
             partial: false,
             abandoned: false,
             annotator: Annotator::new(options),
+            modules: None,
         }
     }
 
@@ -91,8 +95,13 @@ impl<'a> Driver<'a> {
     }
 
     fn node(&mut self, node: &'a Node) {
-        let origin = self.annotator.origin(node);
-        let origin = self.builder.edit(|model| model.add_origin(origin));
+        let mut origin = self.annotator.origin(node);
+        let origin = self.builder.edit(|model| {
+            let describe = |frames: &[ModuleFrame]| self.annotator.of_module(frames);
+            let calls = self.modules.as_mut();
+            origin.module = calls.and_then(|calls| calls.call(model, &node.meta, describe));
+            model.add_origin(origin)
+        });
         self.builder.set_origin(Some(origin));
         if is_opaque(node) {
             self.stand_ins(node);

@@ -152,6 +152,9 @@ pub struct Optimize {
     /// The file to write; it can be the model itself. `-` is standard output
     #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
     pub output: PathBuf,
+    /// Replace calls of functions by their bodies
+    #[arg(long, help_heading = "Optimisation")]
+    pub inline: bool,
     #[command(flatten)]
     pub passes: Passes,
     /// Where to write weights

@@ -54,6 +54,9 @@ pub struct Options {
     /// Translate ops by functions in ONNX's textual syntax or of an ONNX model; can be given several times
     #[arg(long, value_name = "FILE.onnxtxt", help_heading = OPS)]
     functions: Vec<PathBuf>,
+    /// Make functions of the calls of modules: of all, by class, or by path: `all`, `BertLayer`, `encoder.layer.*`
+    #[arg(long, value_name = "all|CLASS,PATH", value_delimiter = ',', help_heading = OPS)]
+    functions_of: Vec<String>,
     /// Replace calls of functions by their bodies
     #[arg(long, help_heading = OPS)]
     inline: bool,
@@ -113,7 +116,7 @@ pub struct Options {
 }
 
 const OPSET: &str = "Opset and target";
-const OPS: &str = "Custom ops";
+const OPS: &str = "Custom ops and functions";
 const NAMES: &str = "Names and dims";
 const METADATA: &str = "Metadata";
 
@@ -144,6 +147,7 @@ impl Options {
         set(&mut to.operators, self.operators.map(Into::into));
         to.aten_nodes |= self.aten_nodes;
         set_list(&mut to.functions, self.functions);
+        set_list(&mut to.functions_of, self.functions_of);
         to.inline |= self.inline;
         set_list(&mut to.custom_opset, self.custom_opset);
         set_some(&mut to.seed, self.seed);

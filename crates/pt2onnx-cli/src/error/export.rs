@@ -21,7 +21,8 @@ impl From<Error> for CommandError {
             | Error::IrVersion(_)
             | Error::Name(_)
             | Error::Dim(_)
-            | Error::Domain(_) => CommandError::new(Code::Usage, error.to_string()),
+            | Error::Domain(_)
+            | Error::Module(_) => CommandError::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),
             Error::Target(e) => target(e),
             Error::Verify(errors) => {

@@ -179,6 +179,8 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --options HERE/options/alignment.toml"),
     case(good, "MODEL -o OUT --options HERE/options/target.toml --opset 26"),
     case(good, "MODEL -o OUT --options HERE/options/functions.toml"),
+    case(good, "MODEL -o OUT --functions-of all --opset 14"),
+    case(good, "MODEL -o OUT --options HERE/options/functions-of.toml"),
     // Names and dimensions.
     case(good, "MODEL -o OUT --input-names 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"),
     case(good, "MODEL -o OUT --input-names a,a"),
@@ -186,6 +188,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --input-names fc0.bias"),
     case(good, "MODEL -o OUT --rename nope=x"),
     case(good, "MODEL -o OUT --input-names a,,c"),
+    case(good, "MODEL -o OUT --functions-of Linear,Conv"),
     case(|| json(r#""fqn": """#, r#""fqn": "x""#), "MODEL -o OUT --output-names from-tree"),
     case(good, "MODEL -o OUT --dim s77=n"),
     case(good, "MODEL -o OUT --dim x.0=n"),

@@ -6,6 +6,7 @@
 mod cases;
 mod eval;
 mod origins;
+mod outline;
 mod parse;
 mod property;
 

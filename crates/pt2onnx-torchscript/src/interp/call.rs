@@ -196,12 +196,22 @@ impl Interp<'_> {
             return Err(Problem::Unbound(format!("{}.{name}", class.name)));
         };
         let def = FunctionDef { file: class.file, function: function.clone() };
-        let module = class.is_module().then(|| ModuleFrame {
-            key: format!("L__self___{}", path.replace('.', "_")).into(),
-            path,
-            ty: class.python_name().into(),
-        });
+        let module = class.is_module().then(|| self.module_frame(path, &class.python_name()));
         self.function(&def, module, args, kwargs, Env::default())
+    }
+
+    /// The frame of a call of a module. As PyTorch does, it marks each further call. A method that another method of the module
+    /// calls is part of that call.
+    fn module_frame(&mut self, path: Name, class: &str) -> ModuleFrame {
+        let around = self.frames.iter().rev().find_map(|frame| frame.module.as_ref());
+        if let Some(around) = around.filter(|around| around.path == path) {
+            return around.clone();
+        }
+        let calls = self.calls.entry(path.clone()).or_default();
+        let mark = if *calls > 0 { format!("@{calls}") } else { String::new() };
+        *calls += 1;
+        let key = format!("L__self___{}{mark}", path.replace('.', "_")).into();
+        ModuleFrame { key, path, ty: class.into() }
     }
 
     fn function(

@@ -86,6 +86,8 @@ pub(crate) struct Interp<'a> {
     names: FxHashMap<String, usize>,
     /// The tensors that were written into, by the names of the results of the writes.
     wholes: FxHashMap<Name, Name>,
+    /// How often each module was called.
+    calls: FxHashMap<Name, usize>,
     /// Names of tensors that may share memory have the same root.
     roots: FxHashMap<Name, Name>,
     inputs: Vec<Argument>,
@@ -138,6 +140,7 @@ impl<'a> Interp<'a> {
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),
+            calls: FxHashMap::default(),
             roots: FxHashMap::default(),
             inputs: Vec::new(),
             specs: Vec::new(),

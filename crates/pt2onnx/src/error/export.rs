@@ -1,7 +1,9 @@
 //! The errors of an export, by stage.
 
 use super::{ErrorKind, Failure};
-use crate::{DimError, DomainError, IrVersionError, Misfit, NameError, OptionError, Warning};
+use crate::{
+    DimError, DomainError, IrVersionError, Misfit, ModuleError, NameError, OptionError, Warning,
+};
 use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;
 use std::fmt;
@@ -48,6 +50,9 @@ pub enum Error {
     /// Domains cannot be imported at the versions asked for.
     #[error(transparent)]
     Domain(#[from] DomainError),
+    /// The program has no module of the name that is given, to make a function of.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
     /// The model needs operators that the opset asked for does not have.
     #[error(transparent)]
     Legalise(#[from] pt2onnx_opt::LegaliseError),
@@ -116,7 +121,8 @@ impl Error {
             | Error::IrVersion(_)
             | Error::Name(_)
             | Error::Dim(_)
-            | Error::Domain(_) => ErrorKind::Options,
+            | Error::Domain(_)
+            | Error::Module(_) => ErrorKind::Options,
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
             Error::Target(_) => ErrorKind::Target,

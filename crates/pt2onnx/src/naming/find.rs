@@ -1,6 +1,7 @@
 //! Finding values by their current or original names.
 
-use pt2onnx_ir::{Def, Model, Value, ValueData};
+use pt2onnx_ir::{Def, Model, RegionId, Value, ValueData};
+use rustc_hash::FxHashSet;
 
 /// Metadata key of a renamed value, for its name in the program.
 pub(super) const ORIGINAL: &str = "pkg.torch.onnx.original_node_name";
@@ -8,13 +9,33 @@ pub(super) const ORIGINAL: &str = "pkg.torch.onnx.original_node_name";
 /// Metadata key of a renamed weight, for its name in a state dict. The key above has the name of its placeholder.
 pub(super) const TARGET: &str = "pkg.pt2onnx.target";
 
-/// Finds a value by its current or original name. Inputs and outputs come first.
+/// Finds a value by its current or original name. Inputs and outputs come first, values in functions last.
 pub(crate) fn find(model: &Model, name: &str) -> Option<Value> {
     let ends = || model.inputs().iter().copied().chain(model.output_values());
     let is = |v: &Value| model[*v].name.as_deref() == Some(name);
     let was = |v: &Value| original(&model[*v]) == Some(name);
     let live = || model.values().map(|(v, _)| v).filter(|v| lives(model, *v));
-    ends().find(is).or_else(|| ends().find(was)).or_else(|| live().find(is))
+    let own = || {
+        let inner = functions(model);
+        live().filter(is).find(|v| !region(model, *v).is_some_and(|r| inner.contains(&r)))
+    };
+    ends().find(is).or_else(|| ends().find(was)).or_else(own).or_else(|| live().find(is))
+}
+
+/// The bodies of functions, and the bodies of nodes in them.
+fn functions(model: &Model) -> FxHashSet<RegionId> {
+    let bodies: Vec<RegionId> = model.functions.iter().map(|f| f.body).collect();
+    let nodes = model.nodes_in(&bodies).into_iter();
+    bodies.into_iter().chain(nodes.flat_map(|n| model[n].regions())).collect()
+}
+
+/// The region that a value is defined in; `None` for a constant.
+fn region(model: &Model, value: Value) -> Option<RegionId> {
+    match model[value].def() {
+        Def::Node(node, _) => model.contains(*node).then(|| model[*node].region()),
+        Def::Input(region, _) => Some(*region),
+        Def::Constant(_) => None,
+    }
 }
 
 fn lives(model: &Model, value: Value) -> bool {

@@ -36,6 +36,12 @@ pub enum OptionError {
         /// The domain.
         String,
     ),
+    /// The file format that came with the opset has no functions.
+    #[error("functions of modules need opset 15 or newer, but opset {0} is asked for")]
+    FunctionsOf(
+        /// The opset asked for.
+        u32,
+    ),
     /// The alignment is not a power of two.
     #[error("an alignment must be a power of two, but {0} is not")]
     Alignment(
@@ -80,6 +86,7 @@ impl OptionError {
             Self::Target(_) => "target",
             Self::IrVersion(_) => "ir-version",
             Self::Version(_) => "custom-opset",
+            Self::FunctionsOf(_) => "functions-of",
             Self::Alignment(_) => "alignment",
             Self::Pass(_) => "skip-pass",
             Self::OnlyTorchScript(key) => key,

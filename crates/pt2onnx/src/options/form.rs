@@ -48,6 +48,21 @@ pub(super) fn optional_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Optio
     Option::<Bytes>::deserialize(from)?.map(Bytes::read).transpose()
 }
 
+/// A list of words, or a single one.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "give a word or a list of words")]
+enum Words {
+    One(String),
+    All(Vec<String>),
+}
+
+pub(super) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(match Words::deserialize(from)? {
+        Words::One(word) => vec![word],
+        Words::All(words) => words,
+    })
+}
+
 /// Pairs as a table. In the struct they are a list, as a command line may give one key twice, which is an error of its own.
 pub(super) mod pairs {
     use indexmap::IndexMap;

@@ -20,6 +20,9 @@ use std::path::PathBuf;
 /// The opset that is written by default.
 pub const DEFAULT_OPSET: u32 = 20;
 
+/// The first opset whose file format has functions.
+pub(crate) const FUNCTIONS_SINCE: u32 = 15;
+
 /// The options of an [`Exporter`](crate::Exporter), except for what cannot be written down (its
 /// [`Registry`](crate::Registry)).
 ///
@@ -74,6 +77,10 @@ pub struct Options {
     pub aten_nodes: bool,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
     pub functions: Vec<PathBuf>,
+    /// Modules of which the model has functions: `all`, their classes (`BertLayer`, or with the Python module) or paths
+    /// (`encoder.layer.*`); none by default. Opset 15 or newer.
+    #[serde(deserialize_with = "form::words")]
+    pub functions_of: Vec<String>,
     /// Whether calls of functions are replaced by their bodies; false by default.
     pub inline: bool,
     /// Versions at which the model imports domains other than ONNX's own; 1 by default.
@@ -160,6 +167,7 @@ impl Default for Options {
             operators: Operators::default(),
             aten_nodes: false,
             functions: Vec::new(),
+            functions_of: Vec::new(),
             inline: false,
             custom_opset: Vec::new(),
             seed: None,
@@ -208,6 +216,9 @@ impl Options {
         }
         if let Some((domain, _)) = self.custom_opset.iter().find(|(_, version)| *version == 0) {
             return Err(OptionError::Version(domain.clone()));
+        }
+        if !self.functions_of.is_empty() && self.opset < FUNCTIONS_SINCE {
+            return Err(OptionError::FunctionsOf(self.opset));
         }
         if !self.alignment.is_power_of_two() {
             return Err(OptionError::Alignment(self.alignment));

@@ -218,6 +218,9 @@ pub struct ModelSummary {
     pub nodes: usize,
     /// Number of nodes by operator.
     pub operators: BTreeMap<String, usize>,
+    /// Number of calls by function; left out if there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<String, usize>,
     /// Constants that are used.
     pub weights: Tensors,
     /// Files that were written.

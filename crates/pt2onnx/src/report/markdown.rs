@@ -168,6 +168,13 @@ fn model(out: &mut String, report: &Report) -> fmt::Result {
     for (operator, count) in &model.operators {
         writeln!(out, "| {} | {count} |", code(operator))?;
     }
+    if !model.functions.is_empty() {
+        writeln!(out, "\n### Functions\n")?;
+        table(out, ["function", "calls"])?;
+    }
+    for (function, count) in &model.functions {
+        writeln!(out, "| {} | {count} |", code(function))?;
+    }
     Ok(())
 }
 

@@ -183,15 +183,18 @@ impl ModelSummary {
                 .map_or_else(|| "of unknown type".to_owned(), ToString::to_string),
         };
         let mut operators = BTreeMap::new();
+        let name = |domain: &str, name: &str| match domain {
+            "" => name.to_owned(),
+            domain => format!("{domain}::{name}"),
+        };
         let nodes = model.all_nodes();
         for id in &nodes {
             let node = &model[*id];
-            let name = match &*node.domain {
-                "" => node.op().to_string(),
-                domain => format!("{domain}::{}", node.op()),
-            };
-            *operators.entry(name).or_insert(0) += 1;
+            *operators.entry(name(&node.domain, node.op())).or_insert(0) += 1;
         }
+        let functions = model.functions.iter().map(|f| name(&f.domain, &f.name));
+        let functions: BTreeMap<String, usize> =
+            functions.map(|name| (name.clone(), operators.remove(&name).unwrap_or_default())).collect();
         let mut weights = Tensors::default();
         for (value, data) in model.values() {
             if let Def::Constant(tensor) = data.def()
@@ -206,6 +209,7 @@ impl ModelSummary {
             outputs: model.output_values().map(|v| end(&v)).collect(),
             nodes: nodes.len(),
             operators,
+            functions,
             weights,
             files: Vec::new(),
         }

@@ -1,0 +1,114 @@
+//! The calls of modules that nodes are part of.
+
+use pt2onnx_fx::graph::{ModuleFrame, Name, NodeMeta};
+use pt2onnx_ir::{Metadata, Model, ModuleCall, ModuleId};
+use rustc_hash::FxHashMap;
+
+/// Calls nest at most this deeply; what is deeper is part of the call around.
+const MAX_DEPTH: usize = 200;
+
+/// The first version of PyTorch that marks each further call of a module, as `L__self__layer@1`.
+const MARKS_CALLS: (u32, u32) = (2, 6);
+
+/// Finds the call of each node.
+pub(super) struct Modules {
+    /// Whether the keys of frames tell calls of one module apart.
+    marked: bool,
+    /// The calls by what made them and their key. Of several calls with one key, the last.
+    known: FxHashMap<(Option<ModuleId>, Name), ModuleId>,
+    /// The calls around the node before, and their keys.
+    current: Vec<(Name, ModuleId)>,
+}
+
+impl Modules {
+    /// `version` is the one of PyTorch that wrote the program.
+    pub(super) fn new(version: &str) -> Self {
+        let marked = marks_calls(version);
+        Self { marked, known: FxHashMap::default(), current: Vec::new() }
+    }
+
+    /// The innermost call that a node is part of; `None` if the program does not tell. `describe` gives the metadata of a new
+    /// call, from the frames around it and its own.
+    pub(super) fn call(
+        &mut self,
+        model: &mut Model,
+        meta: &NodeMeta,
+        describe: impl Fn(&[ModuleFrame]) -> Metadata,
+    ) -> Option<ModuleId> {
+        let frames = &meta.nn_module_stack;
+        // PyTorch's placeholder for nodes that belong to no module has no class.
+        if frames.iter().any(|f| f.key == f.ty) {
+            return None;
+        }
+        let frames = &frames[..frames.len().min(MAX_DEPTH)];
+        for (depth, frame) in frames.iter().enumerate() {
+            if self.current.get(depth).is_some_and(|(key, _)| *key == frame.key) {
+                continue;
+            }
+            self.current.truncate(depth);
+            let around = self.current.last().map(|(_, module)| *module);
+            let known = self.known.get(&(around, frame.key.clone())).copied();
+            let module = match known.filter(|_| self.marked) {
+                Some(known) => known,
+                None => {
+                    let mut call =
+                        ModuleCall::new(around, frame.path.clone(), frame.ty.clone());
+                    call.metadata = describe(&frames[..=depth]);
+                    let module = model.add_module(call);
+                    self.known.insert((around, frame.key.clone()), module);
+                    module
+                }
+            };
+            self.current.push((frame.key.clone(), module));
+        }
+        if frames.len() < self.current.len() {
+            self.current.truncate(frames.len().max(1));
+        }
+        frames.last().and_then(|_| self.current.last()).map(|(_, module)| *module)
+    }
+}
+
+/// Whether this version of PyTorch marks further calls of a module. What is no version of PyTorch is of pt2onnx, which does.
+fn marks_calls(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+    match (parts.next().flatten(), parts.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) >= MARKS_CALLS,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paths of the calls that nodes with these stacks belong to, with numbers that tell calls apart.
+    fn calls(version: &str, stacks: &[&[&str]]) -> Vec<String> {
+        let (mut modules, mut model) = (Modules::new(version), Model::new(20));
+        let call = |keys: &&[&str]| {
+            let frame = |key: &&str| ModuleFrame {
+                key: (*key).into(),
+                path: key.split('@').next().unwrap().into(),
+                ty: if *key == "_" { "_" } else { "m.C" }.into(),
+            };
+            let frames: Vec<ModuleFrame> = keys.iter().map(frame).collect();
+            let meta = NodeMeta { nn_module_stack: frames.into(), ..NodeMeta::default() };
+            let module = modules.call(&mut model, &meta, |_| Metadata::new());
+            module.map_or("-".into(), |m| format!("{}{}", model[m].path, m.index()))
+        };
+        stacks.iter().map(call).collect()
+    }
+
+    #[test]
+    fn keys_or_order_tell_calls_apart() {
+        let stacks: [&[&str]; 8] =
+            [&["r"], &["r", "a"], &["r"], &["_"], &["r", "a"], &["r", "a", "b"], &["r", "a@1"], &[]];
+        assert_eq!(calls("2.9.0+cpu", &stacks).join(" "), "r0 a1 r0 - a1 b2 a3 -");
+        assert_eq!(calls("2.5.1", &stacks).join(" "), "r0 a1 r0 - a2 b3 a4 -");
+    }
+
+    #[test]
+    fn versions_that_mark_calls() {
+        let marks = ["2.5.1", "2.6.0", "2.15.0+cu132", "3.0", "TorchScript 3"].map(marks_calls);
+        assert_eq!(marks, [false, true, true, true, true]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Calls of modules in the source program, of which the origins of nodes tell.
+
+use crate::{
+    Metadata, Model, Name, Origin,
+    ids::{ModuleId, NodeId},
+};
+
+/// A call of a module in the source program. The calls form a tree: the outermost one is the program itself.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleCall {
+    /// The call that made this call; `None` for the program itself.
+    pub parent: Option<ModuleId>,
+    /// Path of the module in the program, such as `encoder.layer.0`. Several calls can be of one module.
+    pub path: Name,
+    /// Qualified name of its class, such as `torch.nn.modules.linear.Linear`.
+    pub class: Name,
+    /// Metadata for a node that stands for the call.
+    pub metadata: Metadata,
+    depth: u32,
+}
+
+impl ModuleCall {
+    /// A call that another call made.
+    pub fn new(parent: Option<ModuleId>, path: impl Into<Name>, class: impl Into<Name>) -> Self {
+        Self { parent, path: path.into(), class: class.into(), ..Self::default() }
+    }
+}
+
+impl Model {
+    /// Adds a call of a module, for origins to refer to.
+    pub fn add_module(&mut self, mut call: ModuleCall) -> ModuleId {
+        call.depth = call.parent.map_or(0, |parent| self[parent].depth.saturating_add(1));
+        self.modules.push(call);
+        ModuleId::new(self.modules.len() - 1)
+    }
+
+    /// All calls of modules. A call comes after the call that made it.
+    pub fn modules(&self) -> impl Iterator<Item = (ModuleId, &ModuleCall)> {
+        self.modules.iter().enumerate().map(|(i, call)| (ModuleId::new(i), call))
+    }
+
+    /// A call, and the calls around it, innermost first.
+    pub fn modules_around(&self, module: ModuleId) -> impl Iterator<Item = ModuleId> + '_ {
+        std::iter::successors(Some(module), |m| self[*m].parent)
+    }
+
+    /// Whether `inner` is `outer` or was made within it.
+    pub fn is_within(&self, inner: ModuleId, outer: ModuleId) -> bool {
+        let depth = self[outer].depth;
+        self.modules_around(inner).find(|m| self[*m].depth <= depth) == Some(outer)
+    }
+
+    /// The innermost call that both are part of; `None` if they are of different programs.
+    pub fn common_module(&self, a: ModuleId, b: ModuleId) -> Option<ModuleId> {
+        self.modules_around(a).find(|m| self.is_within(b, *m))
+    }
+
+    /// The innermost call of a module that all origins of a node are part of; `None` if that is not known.
+    pub fn module_of(&self, node: NodeId) -> Option<ModuleId> {
+        let mut known = self[node].origins.iter().filter_map(|o| self[*o].module);
+        let first = known.next()?;
+        known.try_fold(first, |a, b| self.common_module(a, b))
+    }
+
+    /// Notes that a node also does the work of another one, which may be of another module. What the node's metadata say of it
+    /// stays as it is.
+    pub fn share(&mut self, node: NodeId, with: NodeId) {
+        let (Some(own), Some(other)) = (self.module_of(node), self.module_of(with)) else { return };
+        let common = self.common_module(own, other).filter(|common| *common != own);
+        if let Some(module) = common {
+            let note = self.add_origin(Origin { module: Some(module), ..Origin::default() });
+            self[node].origins.push(note);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attributes, InsertPoint};
+
+    #[test]
+    fn nodes_belong_to_the_innermost_common_call() {
+        let mut model = Model::new(20);
+        let root = model.add_module(ModuleCall::new(None, "", "m.Net"));
+        let layer = model.add_module(ModuleCall::new(Some(root), "layer", "m.Layer"));
+        let calls = ["a", "b"].map(|path| {
+            model.add_module(ModuleCall::new(Some(layer), format!("layer.{path}"), "m.Linear"))
+        });
+        let other = model.add_module(ModuleCall::new(None, "", "m.Other"));
+        let mut node = |modules: &[ModuleId]| {
+            let node =
+                model.add_node(InsertPoint::End(Model::MAIN), "Relu", &[], Attributes::new(), 1);
+            for &module in modules {
+                let origin = Origin { node: "n".into(), module: Some(module), ..Origin::default() };
+                let origin = model.add_origin(origin);
+                model[node].origins.push(origin);
+            }
+            node
+        };
+        let [a, b] = calls;
+        let (none, of_a, of_b, of_both) = (node(&[]), node(&[a]), node(&[b, b]), node(&[a, b]));
+        let found = [none, of_a, of_b, of_both].map(|n| model.module_of(n));
+        assert_eq!(found, [None, Some(a), Some(b), Some(layer)]);
+        assert!(model.is_within(a, layer) && model.is_within(a, a) && !model.is_within(layer, a));
+        assert_eq!(model.common_module(a, other), None);
+        model.share(of_a, of_b);
+        model.share(of_a, of_b);
+        assert_eq!((model.module_of(of_a), model[of_a].origins.len()), (Some(layer), 2));
+    }
+}
