@@ -82,10 +82,13 @@ pub use report::{
     TorchScriptSummary, WrittenFile,
 };
 #[cfg(feature = "ort")]
-pub use runtime::{RunError, Session, SessionOptions, ort_environment};
+pub use runtime::{
+    ArraysError, Dim, InputType, RunError, Session, SessionOptions, load_ort, ort_environment,
+    random_inputs, read_arrays, to_npz, to_safetensors,
+};
 pub use training::Training;
 #[cfg(feature = "ort")]
-pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
+pub use verification::{OutputCheck, Tolerance, Verdict, Verification, as_doubles};
 pub use warning::{Warning, WarningKind};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,

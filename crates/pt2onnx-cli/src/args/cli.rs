@@ -1,7 +1,13 @@
 //! The command line: commands, and what each takes.
 
 use super::{
-    choices::Place, options::Options, passes::Passes, saving::Saving, script::Script, values,
+    choices::Place,
+    options::Options,
+    passes::Passes,
+    running::{Run, Verify},
+    saving::Saving,
+    script::Script,
+    values,
 };
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
@@ -29,7 +35,8 @@ Exit codes:
   4  the program cannot be translated (everything that prevents it is listed), its weights have no values,
      or there are warnings and `--warnings-as-errors` is given
   5  the output cannot be written
-  6  the models differ (`pt2onnx diff`)
+  6  the models differ (`pt2onnx diff`), or outputs are not as expected (`pt2onnx verify`)
+  7  ONNX Runtime is not there, refuses the model or fails (`pt2onnx run`, `pt2onnx verify`)
 
 After an error no output file is written, and an existing one stays as it was.";
 
@@ -39,6 +46,21 @@ The exit code is 0 if all archives can be converted. Otherwise it is that of the
 const AFTER_DIFF: &str = "\
 `THING: A | B` shows what each model has; `-` stands for nothing. Weights are shown as their type and the first 16 bytes of the SHA-256
 of their elements. The exit code is 0 if nothing differs, and 6 if something does.";
+
+const AFTER_RUN: &str = "\
+Examples:
+  pt2onnx run model.onnx
+  pt2onnx run model.onnx --inputs inputs.npz -o outputs.npz
+  pt2onnx run model.onnx --fix batch=8 --seed 1";
+
+const AFTER_VERIFY: &str = "\
+Examples:
+  pt2onnx verify model.onnx --inputs inputs.npz --outputs expected.npz
+  pt2onnx verify optimised.onnx --against model.onnx
+  pt2onnx verify model.onnx --archive model.pt2
+
+Numbers may differ by atol + rtol * |expected|; NaN and infinities must be where they are expected, types and shapes must be the same.
+The exit code is 0 if all outputs are as expected, and 6 if not.";
 
 const AFTER_OPTIMIZE: &str = "\
 The model keeps its opset, its metadata, and its inputs, outputs and weights with their names. Functions and bodies are optimised, too.
@@ -77,6 +99,12 @@ pub enum Command {
     /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names, nodes
     #[command(after_help = AFTER_DIFF)]
     Diff(Diff),
+    /// Run a model in ONNX Runtime, and show or write its outputs
+    #[command(after_help = AFTER_RUN)]
+    Run(Box<Run>),
+    /// Run a model in ONNX Runtime, and compare its outputs with given ones, another model or the archive's program
+    #[command(after_help = AFTER_VERIFY)]
+    Verify(Box<Verify>),
     /// Fold, simplify and fuse any ONNX model
     #[command(after_help = AFTER_OPTIMIZE)]
     Optimize(Box<Optimize>),

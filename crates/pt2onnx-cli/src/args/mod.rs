@@ -5,9 +5,11 @@ mod cli;
 mod merge;
 mod options;
 mod passes;
+mod running;
 mod saving;
 mod script;
 mod values;
 
 pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize};
+pub use running::{Run, Running, Verify};
 pub use saving::check_data_file;

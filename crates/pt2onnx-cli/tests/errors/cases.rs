@@ -110,6 +110,13 @@ fn onnx(text: &str) -> Option<Vec<u8>> {
     Some(writer::to_bytes(&model).unwrap().into())
 }
 
+/// A model of one product.
+fn product() -> Option<Vec<u8>> {
+    onnx(
+        "<ir_version: 9, opset_import: [\"\" : 18]> g (float[N, 2] x) => (float[N, 2] y) { y = Mul (x, x) }",
+    )
+}
+
 /// What becomes of the good archive.
 fn converted(args: &[&str]) -> Option<Vec<u8>> {
     let folder = tempdir().unwrap();
@@ -282,6 +289,22 @@ pub const CASES: &[Case] = &[
     case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
     case(|| json(r#""range_constraints": {"s18""#, r#""range_constraints": {"s18 +""#), CONVERT),
     // ONNX models.
+    case(none, "run MODEL"),
+    case(good, "run MODEL --ort FOLDER/none"),
+    case(product, "run MODEL --inputs FOLDER/file"),
+    case(product, "run MODEL --inputs FOLDER/none"),
+    case(product, "run MODEL --inputs HERE/run/other.npz"),
+    case(product, "run MODEL --inputs HERE/run/wide.npz"),
+    case(product, "run MODEL --inputs HERE/run/objects.npz"),
+    case(product, "run MODEL --inputs HERE/run/cut.npz"),
+    case(product, "run MODEL --archive HERE/../../../../testdata/models/mlp.pt2"),
+    case(product, "run MODEL --fix M=3"),
+    case(product, "run MODEL --fix N=-3"),
+    case(product, "run MODEL --fix N=99999999999999999"),
+    case(product, "run MODEL -o OUT"),
+    case(product, "verify MODEL --each"),
+    case(product, "verify MODEL --rtol -1"),
+    case(product, "verify MODEL --outputs FOLDER/file"),
     case(none, "show MODEL"),
     case(good, "show MODEL"),
     case(|| Some(b"\x08\x0a".to_vec()), "show MODEL"),
