@@ -212,7 +212,9 @@ def export(
     if captured:
         made._capture_strategy, made._relations = captured.strategy, captured.relations
     if not dynamo:
-        made._drop_unused_inputs()
+        from . import _reads
+
+        made._drop_unused_inputs(lambda count: _reads.kept(model, args, kwargs, count))
     _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
 
     if verify:

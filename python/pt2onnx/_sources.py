@@ -75,14 +75,14 @@ class OfScript:
         """Its options: names of inputs. If ``whole``, they go on over parameters."""
         if not input_names:
             return {"input_names": None}
-        return {"input_names": list(input_names) if whole else _some(input_names, len(self._script.input_leaves))}
+        return {"input_names": list(input_names) if whole else _some(input_names, self._script.input_count)}
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model. Numbers among the arguments are inputs of it; if it cannot be made so, they keep their values."""
         try:
             return self._translate(options, table)
         except _errors.OnnxExporterError:
-            if not (self._script.free and self._script.has_numbers):
+            if not (self._script.free and self._script.may_fix and self._script.has_numbers):
                 raise
             self._script.free = False
             made = self._translate({**options, **self.options(options["input_names"])}, table)
@@ -147,7 +147,7 @@ class Ways:
         self._model, self._args, self._kwargs, self._axes, self._steps = model, args, kwargs, axes, steps
         self._lenient = lenient
         if shapes is None and axes[0] is not None:
-            shapes, self._args = _from_axes(model, args, kwargs, *axes)
+            shapes, self._args = _from_axes(model, args, kwargs, axes, lenient=lenient)
             self._args, self._kwargs = tuple(self._args), {}
         shapes = _shapes.by_parameter(model, shapes, axes[1])
         self.shapes = hf.spread(model, self._args, self._kwargs, shapes) if hf else shapes
@@ -165,29 +165,30 @@ class Ways:
             args, kwargs = numbers_as_tensors(self._args, self._kwargs)
             try:
                 return None, _capture.capture(self._model, args, kwargs, shapes, self._steps.say)
-            except _errors.TorchExportError:
-                with contextlib.suppress(Exception):
-                    traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
-                    if not notes:
-                        return translate(OfScript(traced)), _capture.Captured(None, "TraceStrategy", {})
+            except _errors.TorchExportError as error:
+                with contextlib.suppress(_errors.TorchExportError):
+                    return self._script(error, translate, args, kwargs)
         try:
             return None, _capture.capture(self._model, self._args, self._kwargs, shapes, self._steps.say)
         except _errors.TorchExportError as error:
-            return self._script(error, translate)
+            return self._script(error, translate, self._args, self._kwargs)
 
-    def _script(self, error: _errors.TorchExportError, translate: Translate) -> tuple[ONNXProgram, _capture.Captured]:
-        """By a trace that holds for all arguments, by TorchScript, or by a trace if such are allowed."""
+    def _script(
+        self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[ONNXProgram, _capture.Captured]:
+        """By a trace with these arguments that holds for all others, by TorchScript, or by a trace if such are allowed."""
         failures = dict(error.failures_by_strategy)
         notes: list[str] = []
         traced = None
+        free = args is not self._args
         for strategy in ("TraceStrategy", "ScriptStrategy", "LenientTraceStrategy"):
             step = f"Obtain model graph with `torch.jit.{'script' if strategy == 'ScriptStrategy' else 'trace'}`..."
             try:
                 if strategy == "ScriptStrategy":
                     script = _trace.scripted(self._model, self._args, self._kwargs, self.shapes)
-                    script.free = False
+                    script.free, script.may_fix = free, False
                 elif strategy == "TraceStrategy":
-                    traced, notes = _trace.traced(self._model, self._args, self._kwargs, self.shapes)
+                    traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
                     if notes:
                         raise _trace.TraceWarning(f"the trace holds for these arguments only: {'; '.join(notes[:3])}")
                     script = traced
@@ -208,14 +209,15 @@ class Ways:
         raise _capture.failed(failures) from error.__cause__
 
 
-def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:
-    _errors.warn(
-        "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
-        "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
-        UserWarning,
-    )
+def _from_axes(model: Any, args: Any, kwargs: Any, axes: Axes, *, lenient: bool) -> tuple[Any, Any]:
+    if not lenient:
+        _errors.warn(
+            "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
+            "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
+            UserWarning,
+        )
     try:
-        return _shapes.from_dynamic_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
+        return _shapes.from_dynamic_axes(model, args, kwargs, axes, lenient=lenient)
     except Exception as error:
         raise RuntimeError(
             "# Failed to convert 'dynamic_axes' to 'dynamic_shapes'. Please provide 'dynamic_shapes' directly. "

@@ -270,10 +270,9 @@ impl Interp<'_> {
         match value {
             Value::Tensor(name) => found.push(Argument::Tensor(self.current(name))),
             Value::Quantized(quantized) => {
-                self.warnings.push(
-                    "a result is a quantised tensor: the model gives its integers".to_owned(),
-                );
-                found.push(Argument::Tensor(self.current(&quantized.ints)));
+                for part in self.quantized_parts(quantized)? {
+                    self.outputs(&part, found, depth - 1)?;
+                }
             }
             Value::None => {}
             Value::List(list) if self.parts_of(*list).is_some() => {

@@ -4,6 +4,7 @@ use super::{Env, Interp, Step, unsupported};
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
+    quantized::Kind,
     schema::Type,
     syntax::{ExprKind, Function, Param},
     types::Symbols,
@@ -19,6 +20,8 @@ use std::{fmt, sync::Arc};
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Given {
     Tensor(DType, Vec<Size>),
+    /// A quantised tensor: `quint8[1,3]`. The element type is that of its integers.
+    Quantized(DType, Vec<Size>),
     Int(i64),
     Float(f64),
     Bool(bool),
@@ -41,15 +44,19 @@ impl Given {
     /// Parses the text of `--input NAME=TEXT`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
-        if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('['))
-            && let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype.trim())
-        {
+        if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
+            let dtype = dtype.trim();
             let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
             let sizes = sizes.map(|size| match size.parse() {
                 Ok(known) => Size::Known(known),
                 Err(_) => Size::Named(size.to_owned()),
             });
-            return Self::Tensor(dtype, sizes.collect());
+            if let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype) {
+                return Self::Tensor(dtype, sizes.collect());
+            }
+            if let Some(kind) = Kind::named(dtype) {
+                return Self::Quantized(kind.ints(), sizes.collect());
+            }
         }
         // Quotes make a text of what is a number or `none` without.
         if let Some(text) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
@@ -73,13 +80,14 @@ impl Given {
 impl fmt::Display for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tensor(dtype, sizes) => {
+            Self::Tensor(dtype, sizes) | Self::Quantized(dtype, sizes) => {
                 let size = |size: &Size| match size {
                     Size::Known(n) => n.to_string(),
                     Size::Named(name) => name.clone(),
                 };
                 let sizes: Vec<String> = sizes.iter().map(size).collect();
-                write!(f, "{dtype}[{}]", sizes.join(","))
+                let quantised = if matches!(self, Self::Quantized(..)) { "q" } else { "" };
+                write!(f, "{quantised}{dtype}[{}]", sizes.join(","))
             }
             Self::Int(value) => write!(f, "{value}"),
             Self::Float(value) => write!(f, "{value:?}"),
@@ -311,6 +319,9 @@ impl Interp<'_> {
             (Given::Tensor(dtype, sizes), _) if any => {
                 return self.tensor_input(path, *dtype, sizes).map(Some);
             }
+            (Given::Quantized(dtype, sizes), other) if any || *other == Type::Tensor => {
+                return self.quantized_input(path, *dtype, sizes).map(Some);
+            }
             // A number that stays free is a 0-d tensor.
             (Given::Tensor(dtype, sizes), Type::Int | Type::Float | Type::Bool)
                 if sizes.is_empty() && kind_of(*dtype) == *ty.given() =>
@@ -349,7 +360,13 @@ impl Interp<'_> {
         Ok(Some(value))
     }
 
-    fn tensor_input(&mut self, path: &str, dtype: DType, sizes: &[Size]) -> Step<Value> {
+    /// A tensor of the user.
+    pub(super) fn tensor_input(
+        &mut self,
+        path: &str,
+        dtype: DType,
+        sizes: &[Size],
+    ) -> Step<Value> {
         let mut dims = Vec::with_capacity(sizes.len());
         for size in sizes {
             dims.push(match size {
