@@ -206,7 +206,7 @@ def export(
             if captured.program is not None:
                 files.dump(captured.program)
                 with files.failing("conversion"):
-                    found = translate(_sources.OfProgram(captured.program, ways.shapes, hf))
+                    found, captured = ways.translated(captured, translate, lenient=not dynamo)
             assert found is not None
             made = found
     if captured:

@@ -45,7 +45,8 @@ def _of_script(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     schema = getattr(model, "forward", model).schema
     parameters = [argument.name for argument in schema.arguments][-len(inputs) :]
     leaves = _script.flatten(_script.bound(parameters, args, kwargs), None)
-    reads = dict(zip(parameters, _read(graph, inputs)))
+    scalars = {leaf.path for leaf in leaves if leaf.is_tensor and leaf.value.dim() == 0}
+    reads = dict(zip(parameters, _read(graph, inputs, [name in scalars for name in parameters])))
     return leaves, [reads.get(leaf.path, False) for leaf in leaves]
 
 

@@ -127,9 +127,6 @@ class _Sizes:
         hint = str(getattr(given, "name", given)) if type(given).__name__ == "_DimHint" else ""
         if given is None or isinstance(given, int) or "STATIC" in hint.upper():
             return str(size)
-        if size == 0:
-            _errors.warn(f"dimension {axis} of `{leaf.path}` stays 0: give an example in which it is larger.")
-            return "0"
         name = given if isinstance(given, str) else "" if hint else given.__name__
         name = name or f"{leaf.path}_dim_{axis}"
         symbol = re.sub(r"\W", "_", name)
@@ -139,7 +136,8 @@ class _Sizes:
             symbol += "_"
         if first != name and symbol == first:
             self.renamed[symbol] = name
-        return symbol
+        # Other sizes are taken to be 1 or more.
+        return symbol if size else f"{symbol}>=0"
 
 
 def is_one(model: Any) -> bool:

@@ -145,7 +145,7 @@ class Ways:
     ) -> None:
         args, kwargs = _apart(args, kwargs)
         self._model, self._args, self._kwargs, self._axes, self._steps = model, args, kwargs, axes, steps
-        self._lenient = lenient
+        self._lenient, self._hf = lenient, hf
         if shapes is None and axes[0] is not None:
             shapes, self._args = _from_axes(model, args, kwargs, axes, lenient=lenient)
             self._args, self._kwargs = tuple(self._args), {}
@@ -172,6 +172,23 @@ class Ways:
             return None, _capture.capture(self._model, self._args, self._kwargs, shapes, self._steps.say)
         except _errors.TorchExportError as error:
             return self._script(error, translate, self._args, self._kwargs)
+
+    def translated(
+        self, captured: _capture.Captured, translate: Translate, lenient: bool
+    ) -> tuple[ONNXProgram, _capture.Captured]:
+        """The model of a captured program. If PyTorch cannot hand the program over, or if ``lenient`` and it cannot be translated, one
+        of TorchScript. Raises the error of the program if there is none."""
+        assert captured.program is not None
+        try:
+            return translate(OfProgram(captured.program, self.shapes, self._hf)), captured
+        except Exception as error:
+            if isinstance(error, _errors.OnnxExporterError) and not lenient:
+                raise
+            try:
+                failed = _capture.failed({**captured.failures, captured.strategy: error})
+                return self._script(failed, translate, self._args, self._kwargs)
+            except Exception:
+                raise error from None
 
     def _script(
         self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any]

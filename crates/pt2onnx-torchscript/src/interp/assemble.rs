@@ -316,7 +316,8 @@ impl Interp<'_> {
             for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
                 let symbol = symbol.to_string();
                 if !ranges.iter().any(|(known, _)| *known == symbol) {
-                    ranges.push((symbol, Range::at_least(1)));
+                    let may_be_zero = self.facts.constraints.range(&symbol).min == Some(0);
+                    ranges.push((symbol, Range::at_least(i64::from(!may_be_zero))));
                 }
             }
         }

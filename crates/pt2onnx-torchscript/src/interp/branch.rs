@@ -453,6 +453,15 @@ impl Interp<'_> {
         Ok(name)
     }
 
+    /// `a` if the condition holds, and `b` otherwise.
+    pub(super) fn either(&mut self, test: &Value, a: &Name, b: &Name) -> Step<Name> {
+        let predicate = self.predicate(test)?;
+        let mut merged = Merged::default();
+        let name = self.merge_tensors(a, b, &mut merged)?;
+        self.cond(predicate, merged, [Vec::new(), Vec::new()])?;
+        Ok(name)
+    }
+
     /// A number as a tensor, whose node is in a body.
     pub(super) fn tensor_in(&mut self, number: &Value, body: &mut Vec<Node>) -> Step<Name> {
         std::mem::swap(&mut self.nodes, body);

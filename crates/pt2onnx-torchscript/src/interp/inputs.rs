@@ -36,8 +36,32 @@ pub enum Given {
 pub enum Size {
     /// A number.
     Known(usize),
-    /// A name: the size is dynamic.
+    /// A name: the size is dynamic, and at least 1.
     Named(String),
+    /// A name, and the size may be 0: `n>=0`.
+    MayBeZero(String),
+}
+
+impl Size {
+    fn parse(text: &str) -> Self {
+        match (text.parse(), text.split_once(">=")) {
+            (Ok(known), _) => Self::Known(known),
+            (Err(_), Some((name, least))) if least.trim() == "0" => {
+                Self::MayBeZero(name.trim().to_owned())
+            }
+            _ => Self::Named(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(n) => write!(f, "{n}"),
+            Self::Named(name) => f.write_str(name),
+            Self::MayBeZero(name) => write!(f, "{name}>=0"),
+        }
+    }
 }
 
 impl Given {
@@ -47,10 +71,7 @@ impl Given {
         if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
             let dtype = dtype.trim();
             let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
-            let sizes = sizes.map(|size| match size.parse() {
-                Ok(known) => Size::Known(known),
-                Err(_) => Size::Named(size.to_owned()),
-            });
+            let sizes = sizes.map(Size::parse);
             if let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype) {
                 return Self::Tensor(dtype, sizes.collect());
             }
@@ -81,11 +102,7 @@ impl fmt::Display for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tensor(dtype, sizes) | Self::Quantized(dtype, sizes) => {
-                let size = |size: &Size| match size {
-                    Size::Known(n) => n.to_string(),
-                    Size::Named(name) => name.clone(),
-                };
-                let sizes: Vec<String> = sizes.iter().map(size).collect();
+                let sizes: Vec<String> = sizes.iter().map(Size::to_string).collect();
                 let quantised = if matches!(self, Self::Quantized(..)) { "q" } else { "" };
                 write!(f, "{quantised}{dtype}[{}]", sizes.join(","))
             }
@@ -375,14 +392,15 @@ impl Interp<'_> {
                         Problem::Unsupported("a size of more than 63 bits".to_owned())
                     })?)
                 }
-                Size::Named(name) if Symbols::makes(name) => {
+                Size::Named(name) | Size::MayBeZero(name) if Symbols::makes(name) => {
                     return unsupported(format!(
                         "a size that is called `{name}`, as sizes that depend on data are,"
                     ));
                 }
-                Size::Named(name) => {
+                Size::Named(name) | Size::MayBeZero(name) => {
                     let symbol = Expr::symbol(name);
-                    self.facts.constraints.constrain(&symbol, Range::at_least(1));
+                    let least = i64::from(matches!(size, Size::Named(_)));
+                    self.facts.constraints.constrain(&symbol, Range::at_least(least));
                     symbol
                 }
             });

@@ -331,6 +331,7 @@ const ASKS: &[&str] = &[
 const MOVES: &[&str] = &[
     "alias",
     "alpha_dropout",
+    "as_strided",
     "channel_shuffle",
     "chunk",
     "clone",
