@@ -168,10 +168,16 @@ class Ways:
             except _errors.TorchExportError as error:
                 with contextlib.suppress(_errors.TorchExportError):
                     return self._script(error, translate, args, kwargs)
+        given = (self._model, self._args, self._kwargs, shapes, self._steps.say)
         try:
-            return None, _capture.capture(self._model, self._args, self._kwargs, shapes, self._steps.say)
+            return None, _capture.capture(*given, may_fix=not self._lenient)
         except _errors.TorchExportError as error:
-            return self._script(error, translate, self._args, self._kwargs)
+            small = any(isinstance(failure, _capture.SmallSizes) for failure in error.failures_by_strategy.values())
+            if not small:
+                return self._script(error, translate, self._args, self._kwargs)
+            with contextlib.suppress(_errors.TorchExportError):
+                return self._script(error, translate, self._args, self._kwargs, lenient=False)
+        return None, _capture.capture(*given)
 
     def translated(
         self, captured: _capture.Captured, translate: Translate, lenient: bool
@@ -191,9 +197,9 @@ class Ways:
                 raise error from None
 
     def _script(
-        self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any], *, lenient: bool = True
     ) -> tuple[ONNXProgram, _capture.Captured]:
-        """By a trace with these arguments that holds for all others, by TorchScript, or by a trace if such are allowed."""
+        """By a trace with these arguments that holds for all others, by TorchScript, or if ``lenient`` by a trace if such are allowed."""
         failures = dict(error.failures_by_strategy)
         notes: list[str] = []
         traced = None
@@ -209,7 +215,7 @@ class Ways:
                     if notes:
                         raise _trace.TraceWarning(f"the trace holds for these arguments only: {'; '.join(notes[:3])}")
                     script = traced
-                elif traced is None or not notes or not self._lenient:
+                elif traced is None or not notes or not (lenient and self._lenient):
                     continue
                 else:
                     script = traced
