@@ -143,7 +143,9 @@ def export(
     if isinstance(args, torch.Tensor):
         args = (args,)
     args, kwargs = tuple(args), dict(kwargs or {})
-    if dynamo and isinstance(model, torch.nn.Module) and model.training:
+    if isinstance(model, torch.nn.DataParallel):
+        raise ValueError("torch.nn.DataParallel cannot be exported: give its module, `model.module`.")
+    if dynamo and getattr(model, "training", False):
         _errors.warn(_TRAINING, UserWarning)
     if hasattr(model, "example_arguments") and not args and not kwargs:
         exportable: Any = model
@@ -215,7 +217,8 @@ def export(
         from . import _reads
 
         made._drop_unused_inputs(lambda count: _reads.kept(model, args, kwargs, count))
-    _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
+    # A frozen module in TorchScript has no mode.
+    _warn(made, training=getattr(model, "training", False))
 
     if verify:
         with steps.timed("verify"):

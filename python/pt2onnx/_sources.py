@@ -200,6 +200,9 @@ class Ways:
         self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any], *, lenient: bool = True
     ) -> tuple[ONNXProgram, _capture.Captured]:
         """By a trace with these arguments that holds for all others, by TorchScript, or if ``lenient`` by a trace if such are allowed."""
+        if self._lenient:
+            # The exporter of TorchScript lets errors of the module through.
+            _trace.run(self._model, self._args, self._kwargs)
         failures = dict(error.failures_by_strategy)
         notes: list[str] = []
         traced = None

@@ -87,13 +87,20 @@ class Traced(_script.Script):
         return [part for path in self._paths if path in values for part in _script.parts(values[path])]
 
 
+def run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Runs the module or function in Python. Raises what it raises."""
+    import torch
+
+    with _capture.exporting(), torch.no_grad(), _verify.keeping_buffers(model):
+        model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+
+
 def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> _script.Script:
     """The module or function in TorchScript. Raises what PyTorch raises, also when it runs."""
     import torch
 
     # What fails in Python is no model, even if it can be translated.
-    with torch.no_grad(), _verify.keeping_buffers(model):
-        model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+    run(model, args, kwargs)
     with warnings.catch_warnings():
         # That TorchScript is deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)

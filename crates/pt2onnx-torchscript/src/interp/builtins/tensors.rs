@@ -110,6 +110,11 @@ impl Interp<'_> {
                 let number = number.clone();
                 return self.by_data(name, tensor, &number);
             }
+            ("_reshape_from_tensor", [_, Value::Tensor(sizes)]) => {
+                let sizes = self.tolist(&sizes.clone())?;
+                let args = vec![tensor.clone(), sizes];
+                return self.operator("aten", "reshape", args, Kwargs::new()).map(Some);
+            }
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
             ("__not__", [_]) => {
