@@ -378,12 +378,7 @@ impl Interp<'_> {
     }
 
     /// A tensor of the user.
-    pub(super) fn tensor_input(
-        &mut self,
-        path: &str,
-        dtype: DType,
-        sizes: &[Size],
-    ) -> Step<Value> {
+    pub(super) fn tensor_input(&mut self, path: &str, dtype: DType, sizes: &[Size]) -> Step<Value> {
         let mut dims = Vec::with_capacity(sizes.len());
         for size in sizes {
             dims.push(match size {

@@ -33,10 +33,7 @@ impl Interp<'_> {
     }
 
     /// The integers of a quantised result, its scales as float32, and its zero points, which are of the type of the integers.
-    pub(in crate::interp) fn quantized_parts(
-        &mut self,
-        quantized: &Quantized,
-    ) -> Step<[Value; 3]> {
+    pub(in crate::interp) fn quantized_parts(&mut self, quantized: &Quantized) -> Step<[Value; 3]> {
         let ints = Value::Tensor(self.ints_of(quantized)?);
         let (_, _, number) = quantized.kind.range();
         let (scale, zero_point) = match &quantized.scheme {
