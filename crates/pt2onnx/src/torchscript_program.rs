@@ -93,7 +93,7 @@ pub(crate) fn summary(archive: &Archive) -> Option<TorchScriptSummary> {
 fn name_axes(given: &mut [(String, Given)], options: &Options) {
     let mut names = options.input_names.iter();
     for (path, given) in given {
-        let Given::Tensor(_, sizes) = given else { continue };
+        let (Given::Tensor(_, sizes) | Given::Quantized(_, sizes)) = given else { continue };
         let name = names.next();
         for (value, axis, symbol) in options.dynamic_axes.iter() {
             let own = value == path || value == path.replace('.', "_");
