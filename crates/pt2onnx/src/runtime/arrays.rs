@@ -268,7 +268,7 @@ mod tests {
                 String::from_utf8_lossy(&fortran[6..]).replace("<f4", "|O").into_bytes(),
                 "neither safetensors",
             ),
-            (b"\x93NUMPY".to_vec(), "array arr_0: failed to fill whole buffer"),
+            (b"\x93NUMPY".to_vec(), "array arr_0: magic not found for NPY file"),
         ] {
             std::fs::write(&path, bytes).expect("a file");
             let error = read_arrays(&path).expect_err("an error").to_string();
