@@ -33,6 +33,11 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("warnings-as-errors", "true", &["--warnings-as-errors"]),
     ("input-names", "[\"a\", \"b\"]", &["--input-names", "a,b"]),
     ("output-names", "[\"y\"]", &["--output-names", "y"]),
+    (
+        "kv-names",
+        "\"a{layer}{part},b{layer}{part}\"",
+        &["--kv-names", "a{layer}{part}, b{layer}{part}"],
+    ),
     ("rename", "{ cat = \"joined\", a = \"b\" }", &["--rename", "cat=joined", "--rename", "a=b"]),
     ("dim", "{ s18 = \"n\", \"x.1\" = \"m\" }", &["--dim", "s18=n", "--dim", "x.1=m"]),
     ("dynamic-axes", "{ x = [0] }", &["--dynamic-axes", r#"{"x": [0]}"#]),

@@ -77,6 +77,7 @@ pub use ids::{ModuleId, NodeId, OriginId, RegionId, Value};
 pub use infer::{Contents, Facts, InferError, infer};
 pub use model::Model;
 pub use modules::ModuleCall;
+pub use names::{FOLDED_FROM, ORIGINAL_NAME};
 pub use node::Node;
 pub use op_set::OpSet;
 pub use origin::{Metadata, Name, Origin};

@@ -1,8 +1,9 @@
 //! The exporter: options, translations, and the ways to start an export.
 
 use crate::{
-    Detail, DynamicAxes, Error, Failed, OnnxProgram, Operators, OptionError, Options, OutputNames,
-    Registry, Report, SaveOptions, State, Target, Training, Warning, WarningKind, Weights,
+    Detail, DynamicAxes, Error, Failed, InputNames, KvNames, OnnxProgram, Operators, OptionError,
+    Options, OutputNames, Registry, Report, SaveOptions, State, Target, Training, Warning,
+    WarningKind, Weights,
     pipeline::{Translated, translate},
     torchscript_program::{self, Read},
 };
@@ -283,7 +284,20 @@ impl Exporter {
 
     /// Sets names of the inputs, in order. Inputs after the last name keep the program's.
     pub fn input_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.options.input_names = names.into_iter().map(Into::into).collect();
+        self.options.input_names = InputNames::List(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Names inputs after the parameters, keys and fields that lead to them in the program's arguments, and the tensors of caches as
+    /// [`KvNames`] says.
+    pub fn input_names_from_tree(mut self) -> Self {
+        self.options.input_names = InputNames::FromTree;
+        self
+    }
+
+    /// Sets names of the tensors of caches of keys and values.
+    pub fn kv_names(mut self, names: KvNames) -> Self {
+        self.options.kv_names = Some(names);
         self
     }
 

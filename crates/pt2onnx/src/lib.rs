@@ -60,7 +60,8 @@ pub use ir_version::{IR_VERSIONS, IrVersionError};
 pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{
-    DEFAULT_OPSET, DynamicAxes, DynamicAxesError, OptionError, Options, OutputNames, parse_bytes,
+    DEFAULT_OPSET, DynamicAxes, DynamicAxesError, InputNames, KvNames, OptionError, Options,
+    OutputNames, parse_bytes,
 };
 #[cfg(feature = "ort")]
 pub use ort;

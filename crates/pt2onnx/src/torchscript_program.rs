@@ -91,7 +91,7 @@ pub(crate) fn summary(archive: &Archive) -> Option<TorchScriptSummary> {
 /// Makes axes dynamic, as `dynamic_axes` of `torch.onnx.export` does for a trace: inputs have the names that the options give them, else
 /// those of their parameters.
 fn name_axes(given: &mut [(String, Given)], options: &Options) {
-    let mut names = options.input_names.iter();
+    let mut names = options.input_names.listed().iter();
     for (path, given) in given {
         let Given::Tensor(_, sizes) = given else { continue };
         let name = names.next();

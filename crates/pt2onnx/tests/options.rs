@@ -25,6 +25,7 @@ fn all() -> Value {
         "warnings-as-errors": true,
         "input-names": ["a", "b"],
         "output-names": "from-tree",
+        "kv-names": "a.{layer}.{part},b.{layer}.{part}",
         "rename": {"cat": "joined"},
         "dim": {"s77": "batch", "x.1": "length"},
         "dynamic-axes": {"x": {"0": "batch", "-1": "width"}},

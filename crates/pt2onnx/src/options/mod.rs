@@ -3,12 +3,14 @@
 mod dynamic_axes;
 mod error;
 mod form;
+mod kv_names;
 mod output_names;
 
 pub use dynamic_axes::{DynamicAxes, DynamicAxesError};
 pub use error::OptionError;
 pub use form::parse_bytes;
-pub use output_names::OutputNames;
+pub use kv_names::KvNames;
+pub use output_names::{InputNames, OutputNames};
 
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
@@ -93,10 +95,13 @@ pub struct Options {
     pub assume_finite: bool,
     /// Whether a warning is an error; false by default.
     pub warnings_as_errors: bool,
-    /// New names of the inputs, in order. Inputs after the last name keep theirs.
-    pub input_names: Vec<String>,
+    /// New names of the inputs.
+    pub input_names: InputNames,
     /// New names of the outputs.
     pub output_names: OutputNames,
+    /// New names of the tensors of caches of keys and values. By default they have names only where the names come from the tree,
+    /// those of [`KvNames::default`].
+    pub kv_names: Option<KvNames>,
     /// Old and new names of other values.
     #[serde(with = "form::pairs")]
     pub rename: Vec<(String, String)>,
@@ -173,8 +178,9 @@ impl Default for Options {
             seed: None,
             assume_finite: false,
             warnings_as_errors: false,
-            input_names: Vec::new(),
+            input_names: InputNames::default(),
             output_names: OutputNames::default(),
+            kv_names: None,
             rename: Vec::new(),
             dim: Vec::new(),
             dynamic_axes: DynamicAxes::default(),
