@@ -70,7 +70,7 @@ fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
         Some(Command::Inspect(args)) => inspect::inspect(args),
-        Some(Command::Show { model, dot }) => print(&show::show(&model, dot)?),
+        Some(Command::Show(args)) => print(&show::show(args)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => ops::list(json),

@@ -17,6 +17,7 @@ use tempfile::tempdir;
 const ALL: &[(&str, &str, &[&str])] = &[
     ("input", "{ x = \"float32[n,3]\" }", &["--input", "x=float32[n,3]"]),
     ("method", "\"scaled\"", &["--method", "scaled"]),
+    ("model", "\"model\"", &["--model", "model"]),
     ("opset", "18", &["--opset", "18"]),
     ("ir-version", "9", &["--ir-version", "9"]),
     ("target", "\"tensorrt\"", &["--target", "tensorrt"]),

@@ -261,8 +261,9 @@ fn annotation(graph: &Graph, name: &Name) -> String {
             ValueMeta::SymInt { expr, .. }
             | ValueMeta::SymFloat { expr, .. }
             | ValueMeta::SymBool { expr, .. },
-        ) => format!(": \"Sym({expr})\""),
-        Some(ValueMeta::CustomObj { .. }) | None => String::new(),
+        ) if expr.as_int().is_none() => format!(": \"Sym({expr})\""),
+        // Python's own numbers have no annotation.
+        _ => String::new(),
     }
 }
 

@@ -26,6 +26,7 @@
 
 #![deny(missing_debug_implementations)]
 
+mod archives;
 mod diff;
 mod dims;
 mod domains;
@@ -51,6 +52,7 @@ mod verification;
 mod warning;
 mod weights;
 
+pub use archives::programs;
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
 pub use dims::DimError;
 pub use domains::DomainError;

@@ -1,6 +1,8 @@
 //! TorchScript archives: they are flattened into programs, with the types that the lowerings tell.
 
-use crate::{Error, OptionError, Options, Registry, State, TorchScriptSummary};
+use crate::{
+    Error, OptionError, Options, Registry, State, TorchScriptSummary, Warning, WarningKind,
+};
 use indexmap::IndexMap;
 use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
@@ -13,7 +15,7 @@ use pt2onnx_torchscript::{
 /// A program, and what the user should know of how it was made.
 pub(crate) struct Read {
     pub(crate) program: ExportedProgram,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Read {
@@ -66,7 +68,8 @@ pub(crate) fn read(
             lost.join(", ")
         ));
     }
-    Ok(Read { program: flat.program, warnings: flat.warnings })
+    let warnings = Warning::all(WarningKind::Specialised, flat.warnings).collect();
+    Ok(Read { program: flat.program, warnings })
 }
 
 /// The tensors of the saved module by their paths.

@@ -9,6 +9,7 @@ fn all() -> Value {
     json!({
         "input": {"x": "float32[batch,3]", "1": "none"},
         "method": "decode",
+        "model": "decoder",
         "opset": 18,
         "ir-version": 9,
         "target": "tensorrt",

@@ -9,5 +9,5 @@ mod saving;
 mod script;
 mod values;
 
-pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize};
+pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize, Show};
 pub use saving::check_data_file;

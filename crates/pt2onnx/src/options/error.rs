@@ -60,6 +60,14 @@ pub enum OptionError {
         /// The option.
         &'static str,
     ),
+    /// A program is named, but a TorchScript archive has one only.
+    #[error(
+        "the program `{0}` is asked for, but a TorchScript archive has one program: the option `method` names what to convert of it"
+    )]
+    OneProgram(
+        /// The name.
+        String,
+    ),
     /// A file of functions cannot be read.
     #[error("the functions cannot be read: {source} ({})", .path.display())]
     FunctionFile {
@@ -90,6 +98,7 @@ impl OptionError {
             Self::Alignment(_) => "alignment",
             Self::Pass(_) => "skip-pass",
             Self::OnlyTorchScript(key) => key,
+            Self::OneProgram(_) => "model",
             Self::FunctionFile { .. } | Self::Functions { .. } => "functions",
         }
     }

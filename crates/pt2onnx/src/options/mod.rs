@@ -62,6 +62,8 @@ pub struct Options {
     pub input: Vec<(String, String)>,
     /// The method of a TorchScript archive to convert; `forward` by default.
     pub method: String,
+    /// The program of an archive that has several, by its name; by default the only one, or the one called `model`.
+    pub model: Option<String>,
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub opset: u32,
     /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that can hold the model.
@@ -164,6 +166,7 @@ impl Default for Options {
         Self {
             input: Vec::new(),
             method: "forward".to_owned(),
+            model: None,
             opset: DEFAULT_OPSET,
             ir_version: None,
             target: Target::default(),
