@@ -38,6 +38,9 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
     for functions in &options.functions {
         inputs.add("functions", functions);
     }
+    for rules in &options.rules {
+        inputs.add("rules", rules);
+    }
     let job = Job { inputs, options: &options, reports: &args.report, quiet };
     match to {
         Destination::File(model, output) => {

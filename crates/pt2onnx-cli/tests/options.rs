@@ -26,6 +26,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
     ("aten-nodes", "true", &["--aten-nodes"]),
     ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
+    ("rules", "[\"rules.onnxtxt\"]", &["--rules", "rules.onnxtxt"]),
     ("functions-of", "[\"fc*\", \"Linear\"]", &["--functions-of", "fc*,Linear"]),
     ("inline", "true", &["--inline"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),
@@ -103,12 +104,21 @@ fn a_file_says_what_flags_say() {
     let functions_here = folder.path().join("newer.onnxtxt");
     fs::copy(functions, &functions_here).unwrap();
     let here = functions_here.to_str().unwrap();
+    let rules_here = folder.path().join("rules.onnxtxt");
+    fs::write(&rules_here, "# No rules.\n").unwrap();
+    let rules = rules_here.to_str().unwrap();
     let (mut text, mut flags) = (String::new(), Vec::new());
     let defaults = converted(folder.path(), &[]).0;
     for (key, toml, args) in ALL {
         text += &format!("{key} = {toml}\n");
-        let args: Vec<&str> =
-            args.iter().map(|a| if *a == "newer.onnxtxt" { here } else { a }).collect();
+        let args: Vec<&str> = args
+            .iter()
+            .map(|a| match *a {
+                "newer.onnxtxt" => here,
+                "rules.onnxtxt" => rules,
+                a => a,
+            })
+            .collect();
         flags.extend(&args);
         // Each alone changes its key, and nothing else.
         let alone = file(folder.path(), &format!("{key} = {toml}\n"));

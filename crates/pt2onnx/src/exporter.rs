@@ -43,6 +43,8 @@ impl Exporter {
     /// An option has a value that it cannot have ([`Options::check`]), or a file of functions cannot be read.
     pub fn with_options(options: Options) -> Result<Self, OptionError> {
         options.check()?;
+        // Errors in rules are told before anything is done.
+        options.passes()?;
         let mut registry = Registry::default();
         for path in &options.functions {
             let bytes = fs::read(path)
@@ -105,6 +107,12 @@ impl Exporter {
     /// other values; false by default. Nothing is computed from them beforehand then.
     pub fn keep_initializers_as_inputs(mut self, keep: bool) -> Self {
         self.options.keep_initializers_as_inputs = keep;
+        self
+    }
+
+    /// Adds a file of rewriting rules ([`Rules`](pt2onnx_opt::Rules)). Can be called several times.
+    pub fn rules(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.options.rules.push(path.into());
         self
     }
 
@@ -479,6 +487,9 @@ impl Exporter {
         }
         for functions in &self.options.functions {
             inputs.add("functions", functions);
+        }
+        for rules in &self.options.rules {
+            inputs.add("rules", rules);
         }
         inputs
     }

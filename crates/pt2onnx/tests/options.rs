@@ -18,6 +18,7 @@ fn all() -> Value {
         "operators": "aten-fallback",
         "aten-nodes": true,
         "functions": ["ops.onnxtxt"],
+        "rules": ["rules.onnxtxt"],
         "functions-of": ["Linear", "encoder.*"],
         "inline": true,
         "custom-opset": {"mylib": 2, "other": 3},

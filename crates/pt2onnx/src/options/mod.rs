@@ -15,9 +15,9 @@ pub use output_names::{InputNames, OutputNames};
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
 };
-use pt2onnx_opt::{Level, Passes};
+use pt2onnx_opt::{Level, Pass, Passes, Rules};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 /// The opset that is written by default.
 pub const DEFAULT_OPSET: u32 = 20;
@@ -81,6 +81,9 @@ pub struct Options {
     pub aten_nodes: bool,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
     pub functions: Vec<PathBuf>,
+    /// Files of rewriting rules in ONNX's textual syntax ([`Rules`](pt2onnx_opt::Rules)), which the optimiser applies at every level;
+    /// none by default.
+    pub rules: Vec<PathBuf>,
     /// Modules of which the model has functions: `all`, their classes (`BertLayer`, or with the Python module) or paths
     /// (`encoder.layer.*`); none by default. Opset 15 or newer.
     #[serde(deserialize_with = "form::words")]
@@ -175,6 +178,7 @@ impl Default for Options {
             operators: Operators::default(),
             aten_nodes: false,
             functions: Vec::new(),
+            rules: Vec::new(),
             functions_of: Vec::new(),
             inline: false,
             custom_opset: Vec::new(),
@@ -248,6 +252,19 @@ impl Options {
         }
     }
 
+    /// The rewriting rules of all files; `None` if there are no files.
+    fn read_rules(&self) -> Result<Option<Rules>, OptionError> {
+        let mut all: Option<Rules> = None;
+        for path in &self.rules {
+            let text = fs::read_to_string(path)
+                .map_err(|source| OptionError::RuleFile { path: path.clone(), source })?;
+            let rules: Rules =
+                text.parse().map_err(|source| OptionError::Rules { path: path.clone(), source })?;
+            all.get_or_insert_default().extend(rules);
+        }
+        Ok(all)
+    }
+
     /// What the optimiser may do, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize).
     ///
     /// # Errors
@@ -257,14 +274,19 @@ impl Options {
         for name in &self.skip_pass {
             standard.get(name).map_err(OptionError::Pass)?;
         }
+        let rules = self.read_rules()?;
         let skipped = |name: &str| self.skip_pass.iter().any(|skip| skip == name);
+        let mut passes: Passes = standard.into_iter().filter(|pass| !skipped(pass.name)).collect();
+        if let Some(rules) = rules {
+            passes = passes.first(Pass::of_rules("rules", rules));
+        }
         Ok(pt2onnx_opt::Options {
             level: self.optimize,
             opset: self.opset,
             target: self.target,
             max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
             merge_weights: self.merge_weights,
-            passes: standard.into_iter().filter(|pass| !skipped(pass.name)).collect(),
+            passes,
             ..pt2onnx_opt::Options::default()
         })
     }
