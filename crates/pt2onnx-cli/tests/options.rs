@@ -164,6 +164,7 @@ fn every_flag_is_an_option() {
         "version",
         "output",
         "options",
+        "all",
         "jobs",
         "report",
         "json",

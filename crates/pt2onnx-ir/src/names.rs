@@ -137,12 +137,19 @@ impl Model {
             }
             self[node].name = Some(another(&name, &mut taken).unwrap_or(name));
         }
-        let mut counter = 0;
+        let (mut counter, mut numbers) = (0, FxHashMap::<Name, usize>::default());
         for (node, origin) in others {
             self[node].name = Some(match origin {
                 Some(origin) => {
                     let name = format_smolstr!("{}_{}", self.node_name_of(origin), self[node].op);
-                    another(&name, &mut taken).unwrap_or(name)
+                    // A source node may have become thousands of nodes.
+                    let number = numbers.entry(name.clone()).or_default();
+                    let mut candidate = name.clone();
+                    while !taken.insert(candidate.clone()) {
+                        *number += 1;
+                        candidate = format_smolstr!("{name}_{number}");
+                    }
+                    candidate
                 }
                 None => {
                     let prefix = format_smolstr!("node_{}", self[node].op);

@@ -292,7 +292,7 @@ pub const CASES: &[Case] = &[
     case(|| json(r#""range_constraints": {"s18""#, r#""range_constraints": {"s18 +""#), CONVERT),
     // ONNX models.
     case(none, "show MODEL"),
-    case(good, "show MODEL"),
+    case(good, "optimize MODEL -o OUT"),
     case(|| Some(b"\x08\x0a".to_vec()), "show MODEL"),
     case(none, "optimize MODEL -o OUT"),
     case(
