@@ -179,7 +179,7 @@ def export(
         **_as_torchscript(dynamo, export_params, operator_export_type),
         **options,
     }
-    axes = (dynamic_axes, input_names, output_names)
+    axes = (dynamic_axes, None if isinstance(input_names, str) else input_names, output_names)
     table = translations(custom_translation_table)
 
     def translate(source: _sources.Source) -> ONNXProgram:

@@ -38,8 +38,10 @@ class OfProgram:
 
     def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
         """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
-        given = None
-        if input_names:
+        given: Any = None
+        if isinstance(input_names, str):
+            given = input_names
+        elif input_names:
             count = len([name for name in _shapes.inputs(self._program) if name is not None])
             given = list(input_names) if whole else _some(input_names, count)
         renamed, found = self._hf.names(self._program) if self._hf else ({}, None)
@@ -75,6 +77,8 @@ class OfScript:
         """Its options: names of inputs. If ``whole``, they go on over parameters."""
         if not input_names:
             return {"input_names": None}
+        if isinstance(input_names, str):
+            return {"input_names": input_names}
         return {"input_names": list(input_names) if whole else _some(input_names, self._script.input_count)}
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:

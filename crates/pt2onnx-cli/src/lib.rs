@@ -74,7 +74,7 @@ fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
         Some(Command::Verify(args)) => return verify::verify(&args),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Inspect(args)) => inspect::inspect(args),
-        Some(Command::Show { model, dot }) => print(&show::show(&model, dot)?),
+        Some(Command::Show(args)) => print(&show::show(args)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => ops::list(json),

@@ -19,6 +19,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.saving.put(&mut options);
     args.passes.put(&mut options);
     check_data_file(&options)?;
+    let passes = options.passes()?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
         Error::Read(error) => error::model(&args.model, &error),
@@ -37,12 +38,14 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     if args.inline {
         program.inline()?;
     }
-    program.optimize(options.passes()?);
+    program.optimize(passes);
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
-        let mut files = Batch::new(program.inputs().clone());
-        let options = Some(options.saving());
-        let saved = program.save_in(&mut files, output(&args.output), options, progress)?;
+        let mut inputs = program.inputs().clone();
+        options.rules.iter().for_each(|rules| inputs.add("rules", rules));
+        let mut files = Batch::new(inputs);
+        let saving = Some(options.saving());
+        let saved = program.save_in(&mut files, output(&args.output), saving, progress)?;
         files.commit()?;
         Ok(saved)
     })?;

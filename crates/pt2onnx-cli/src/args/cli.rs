@@ -84,15 +84,8 @@ pub struct Cli {
 pub enum Command {
     /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and everything that prevents conversion
     Inspect(Inspect),
-    /// Print any ONNX model as text; files with its weights are not needed
-    Show {
-        /// The model
-        #[arg(value_name = "MODEL.onnx")]
-        model: PathBuf,
-        /// Print a drawing in the DOT language instead: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
-        #[arg(long)]
-        dot: bool,
-    },
+    /// Print any ONNX model as text, without the files of its weights; or the program of an archive, as PyTorch prints it
+    Show(Show),
     /// Check whether archives can be converted with the given options, and show everything that prevents it
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
@@ -134,6 +127,27 @@ pub struct Inspect {
     /// Print JSON
     #[arg(long, help_heading = "Diagnostics")]
     pub json: bool,
+    #[command(flatten)]
+    pub script: Script,
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The model or archive
+    #[arg(value_name = "MODEL.onnx|MODEL.pt2|MODEL.pt")]
+    pub model: PathBuf,
+    /// Of a model, print a drawing in the DOT language: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
+    #[arg(long)]
+    pub dot: bool,
+    /// Of a model, print no elements of constants
+    #[arg(long, conflicts_with = "dot")]
+    pub no_values: bool,
+    /// Of a model, print the types of all values
+    #[arg(long, conflicts_with = "dot")]
+    pub types: bool,
+    /// Of an archive, print the program as the archive has it, not as it is translated: before the passes over it
+    #[arg(long)]
+    pub raw: bool,
     #[command(flatten)]
     pub script: Script,
 }
@@ -234,6 +248,9 @@ pub struct Convert {
     /// Number of archives to convert at once [default: the number of processors]
     #[arg(short, long, value_name = "N", value_parser = values::jobs, help_heading = "Input and output")]
     pub jobs: Option<NonZeroUsize>,
+    /// Convert all programs of an archive that has several, into the folder: FOLDER/NAME.onnx
+    #[arg(long, conflicts_with = "program", help_heading = "Input and output")]
+    pub all: bool,
     #[command(flatten)]
     pub options: Options,
     /// Write a report of the conversion or its failure, as Markdown or JSON; can be given several times

@@ -10,6 +10,6 @@ mod saving;
 mod script;
 mod values;
 
-pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize};
+pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize, Show};
 pub use running::{Run, Running, Verify};
 pub use saving::check_data_file;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{error::CommandError, options_file::OptionsFile};
 use clap::Args;
-use pt2onnx::{DynamicAxes, OutputNames};
+use pt2onnx::{DynamicAxes, InputNames, KvNames, OutputNames};
 use std::path::PathBuf;
 
 /// What the model shall be, for a conversion and for `check`.
@@ -63,12 +63,15 @@ pub struct Options {
     /// Version at which the model imports a domain of custom ops, 1 by default; can be given several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = values::version, help_heading = OPS)]
     custom_opset: Vec<(String, u32)>,
-    /// Names of the inputs, in order; inputs after the last name keep theirs
-    #[arg(long, value_name = "A,B", value_delimiter = ',', help_heading = NAMES)]
-    input_names: Vec<String>,
+    /// Names of the inputs, in order; `from-tree` uses the parameters of `forward` and the keys of dicts
+    #[arg(long, value_name = "A,B", value_parser = values::names, help_heading = NAMES)]
+    input_names: Option<InputNames>,
     /// Names of the outputs, in order; `from-tree` uses the keys of the dict or dataclass that the program returns
-    #[arg(long, value_name = "A,B", value_parser = values::output_names, help_heading = NAMES)]
+    #[arg(long, value_name = "A,B", value_parser = values::names, help_heading = NAMES)]
     output_names: Option<OutputNames>,
+    /// Names of keys and values in caches [default with `from-tree`: past_key_values.{layer}.{part},present.{layer}.{part}]
+    #[arg(long, value_name = "IN,OUT", help_heading = NAMES)]
+    kv_names: Option<KvNames>,
     /// Rename any value; can be given several times
     #[arg(long, value_name = "OLD=NEW", value_parser = values::pair, help_heading = NAMES)]
     rename: Vec<(String, String)>,
@@ -152,8 +155,9 @@ impl Options {
         set_list(&mut to.custom_opset, self.custom_opset);
         set_some(&mut to.seed, self.seed);
         to.assume_finite |= self.assume_finite;
-        set_list(&mut to.input_names, self.input_names);
+        set(&mut to.input_names, self.input_names);
         set(&mut to.output_names, self.output_names);
+        set_some(&mut to.kv_names, self.kv_names);
         set_list(&mut to.rename, self.rename);
         set_list(&mut to.dim, self.dim);
         set(&mut to.dynamic_axes, self.dynamic_axes);

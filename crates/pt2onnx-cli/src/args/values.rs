@@ -51,15 +51,16 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(super) fn output_names(text: &str) -> Result<OutputNames, String> {
+pub(super) fn names(text: &str) -> Result<OutputNames, String> {
     Ok(match text {
         "from-tree" => OutputNames::FromTree,
-        names => OutputNames::List(names.split(',').map(str::to_owned).collect()),
+        names => OutputNames::List(names.split(',').map(|name| name.trim().to_owned()).collect()),
     })
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
-    let pair = text.rsplit_once('=').filter(|(a, b)| !a.is_empty() && !b.is_empty());
+    let pair = text.rsplit_once('=').map(|(a, b)| (a.trim(), b.trim()));
+    let pair = pair.filter(|(a, b)| !a.is_empty() && !b.is_empty());
     let (a, b) = pair.ok_or("there must be text on both sides of `=`")?;
     Ok((a.to_owned(), b.to_owned()))
 }
