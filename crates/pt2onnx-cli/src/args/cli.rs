@@ -1,7 +1,8 @@
 //! The command line: commands, and what each takes.
 
 use super::{
-    choices::Place, options::Options, passes::Passes, saving::Saving, script::Script, values,
+    choices::Place, names::Names, options::Options, passes::Passes, saving::Saving, script::Script,
+    values,
 };
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
@@ -41,7 +42,7 @@ const AFTER_DIFF: &str = "\
 of their elements. The exit code is 0 if nothing differs, and 6 if something does.";
 
 const AFTER_OPTIMIZE: &str = "\
-The model keeps its opset, its metadata, and its inputs, outputs and weights with their names. Functions and bodies are optimised, too.
+The model keeps its opset, its metadata, and its inputs, outputs and weights, with their names unless other ones are given. Functions and bodies are optimised, too.
 Operators of other domains, and operators in a form that is older than the known ones, stay as they are. Their outputs
 are assumed to have the types that the model states.";
 
@@ -157,6 +158,8 @@ pub struct Optimize {
     pub inline: bool,
     #[command(flatten)]
     pub passes: Passes,
+    #[command(flatten)]
+    pub names: Names,
     /// Where to write weights
     #[arg(long, value_enum, help_heading = "Weights")]
     pub weights: Option<Place>,

@@ -10,22 +10,24 @@ use pt2onnx_fx::{ExportedProgram, InputSpec};
 use pt2onnx_ir::{Def, Model, Value, ValueData};
 use std::collections::HashMap;
 
-/// Names inputs and outputs, and renames values that have names already.
+/// Names inputs and outputs, and renames values that have names already. A model that was read from a file has no program.
 pub(crate) fn name(
     model: &mut Model,
-    program: &ExportedProgram,
+    program: Option<&ExportedProgram>,
     options: &Options,
 ) -> Result<(), NameError> {
     let outputs = match &options.output_names {
         OutputNames::List(names) => names.iter().cloned().map(Some).collect(),
-        OutputNames::FromTree => from_tree(program).ok_or(NameError::NoTree)?,
+        OutputNames::FromTree => program.and_then(from_tree).ok_or(NameError::NoTree)?,
     };
     let inputs: Vec<_> = options.input_names.iter().cloned().map(Some).collect();
     let mut plan = Vec::new();
     // Names go on over parameters and buffers, as in PyTorch's TorchScript exporter.
     let user = model.inputs().len();
     let mut named = model.inputs().to_vec();
-    if inputs.len() > user {
+    if inputs.len() > user
+        && let Some(program) = program
+    {
         named.extend(parameters(model, program).filter(|value| !model.inputs().contains(value)));
     }
     for (what, count, values, new) in [

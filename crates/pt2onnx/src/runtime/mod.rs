@@ -1,5 +1,6 @@
 //! Running models in ONNX Runtime (feature `ort`): sessions, inputs and outputs, intermediate values.
 
+mod bodies;
 mod error;
 mod program;
 mod session;
