@@ -167,11 +167,6 @@ fn optimize_with_names_and_sizes_that_do_not_fit() {
         ),
         (&["--input-names", "a,a"], "the name `a` is given to two values"),
         (&["--output-names", "from-tree"], "the outputs cannot be named from the tree"),
-        // The optimiser removes it.
-        (
-            &["--fix", "N=5", "--rename", "size=size2", "--rename", "weight=", "--fix", "K=4"],
-            "invalid value 'weight=' for '--rename <OLD=NEW>'",
-        ),
     ] {
         let fixed = ["optimize", model.to_str().unwrap(), "-o", output.to_str().unwrap()];
         let run = pt2onnx([&fixed[..], args].concat());
