@@ -174,7 +174,7 @@ fn values_in_bodies() {
             None => format!("{:?} {:?}", v.shape(), v.to_vec::<i64>().unwrap()),
         };
         let shown: Vec<String> = values.iter().map(shown).collect();
-        // x doubled is (0, 0.5), which becomes (2, 2.5), that becomes (1.5, 2), that becomes (1, 1.5).
+        // The loop makes (2, 2.5), (1.5, 2) and (1, 1.5) of x. The scan subtracts each of them: its first state is (-2, -2.25).
         let e = 0.25_f32.exp();
         let expected = [
             "[3, 2] [0.0, 0.5, 4.0, 5.0, 3.0, 4.0]".to_owned(),
@@ -183,7 +183,7 @@ fn values_in_bodies() {
             format!("[1, 2] [1.0, {e:?}]"),
             "[0, 0] []".to_owned(),
             "[3] [0, 1, 2]".to_owned(),
-            "[3, 2] [4.0, 5.0625, 12.25, 14.0625, 20.25, 25.0]".to_owned(),
+            "[3, 2] [4.0, 5.0625, 12.25, 18.0625, 20.25, 33.0625]".to_owned(),
             "[2] [1.0, 1.5]".to_owned(),
             "[3, 2] [0.0, 0.25, 2.0, 2.5, 1.5, 2.0]".to_owned(),
             "[2, 2] [2.0, 2.5, 1.5, 2.0]".to_owned(),
