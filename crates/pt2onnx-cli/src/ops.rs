@@ -134,11 +134,13 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     if found.is_empty() {
         let error =
             CommandError::new(Code::Program, format!("there is no translation of {wanted}"));
-        let near = match registry.nearest(&wanted) {
-            Some(near) => format!("the most similar supported op: {near}"),
-            None => "`pt2onnx ops` lists what there is".to_owned(),
-        };
-        return Err(error.help(format!("{near}; or {CUSTOM_OPS}")));
+        return Err(error.help(match registry.nearest(&wanted) {
+            Some(near) => format!("the most similar supported op: {near}; or {CUSTOM_OPS}"),
+            None if wanted.starts_with("aten::") => {
+                format!("`pt2onnx ops` lists what there is; or {CUSTOM_OPS}")
+            }
+            None => CUSTOM_OPS.to_owned(),
+        }));
     }
     let mut out = String::new();
     for op in found {
