@@ -108,6 +108,7 @@ impl OnnxProgram {
         }
         let known = ends.into_iter().zip(inputs.iter().cloned());
         let mut known: Vec<(Value, Tensor)> = known.collect();
+        // One result for a value of the main graph, two for one of a body.
         let mut results = results.into_iter();
         for (value, outputs) in wanted {
             let name = model[value].name.as_deref().unwrap_or_default();
