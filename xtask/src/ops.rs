@@ -17,14 +17,15 @@ pub fn regen(check: bool) -> Result<()> {
          The {} overloads of ops that pt2onnx translates. `pt2onnx explain OP` shows one of them.\n\n\
          - *cases*: conformance cases with the op.\n\
          - *ONNX operators*: what it became in these cases.\n\
-         - *opset*: the first that has all these operators; in older ones, [legalisation](opsets.md) rewrites them.\n\
+         - *opset*: the first that has all these operators; in older ones, [legalisation](opsets.md) rewrites them: `explain` tells to what.\n\
          - *types*: element types of the results in these cases.\n\n\
          `cargo xtask regen-ops` generates this page from the registry and the cases; do not edit it.\n\n\
          | op | cases | ONNX operators | opset | types |\n|---|---|---|---|---|\n",
         table.lines().count()
     );
     for line in table.lines() {
-        let mut cells = line.split('\t');
+        // The last cell is for `pt2onnx explain`.
+        let mut cells = line.split('\t').take(5);
         let name = cells.next().context("the table has an empty line")?;
         writeln!(page, "| `{name}` | {} |", cells.collect::<Vec<_>>().join(" | "))?;
     }

@@ -4,8 +4,11 @@ use crate::{
     error::{Code, CommandError},
     output::{print, print_json},
 };
-use pt2onnx::{Registry, aten::AtenOp};
-use std::{collections::HashMap, fmt::Write};
+use pt2onnx::{OPSETS, Registry, aten::AtenOp};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::{self, Write},
+};
 
 /// What each op became in the conformance cases. `cargo xtask regen-ops` writes it.
 const TABLE: &str = include_str!("generated/ops.tsv");
@@ -22,12 +25,67 @@ struct Tested<'a> {
     operators: &'a str,
     opset: &'a str,
     types: &'a str,
+    /// What differs in older opsets: `13 -Trilu +Less +Where`, `9!` if no case can be written in opset 9, `9?` if some cannot.
+    older: &'a str,
+}
+
+/// The operators that an op becomes in opsets `first` to `last`.
+struct Form<'a> {
+    first: u32,
+    last: u32,
+    operators: BTreeSet<&'a str>,
+}
+
+impl<'a> Tested<'a> {
+    /// What the op becomes, from new opsets to old ones; and the last opset in which some uses cannot be written.
+    fn forms(&self) -> (Vec<Form<'a>>, Option<u32>) {
+        let mut operators: BTreeSet<&str> = self.operators.split_whitespace().collect();
+        let (mut first, mut last, mut refused) = (*OPSETS.start(), *OPSETS.end(), None);
+        let mut forms = Vec::new();
+        for step in self.older.split(';') {
+            let mut words = step.split_whitespace();
+            let Some(opset) = words.next() else { continue };
+            let number = opset.trim_end_matches(['!', '?']).parse().unwrap_or(last);
+            match opset.chars().last() {
+                Some('!') => first = number + 1,
+                Some('?') => refused = Some(number),
+                _ => {
+                    if number < last {
+                        forms.push(Form { first: number + 1, last, operators: operators.clone() });
+                    }
+                    last = number;
+                    for word in words {
+                        match (word.strip_prefix('-'), word.strip_prefix('+')) {
+                            (Some(gone), _) => _ = operators.remove(gone),
+                            (_, Some(new)) => _ = operators.insert(new),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+        forms.push(Form { first, last, operators });
+        forms.retain(|form| !form.operators.is_empty());
+        (forms, refused)
+    }
+}
+
+impl fmt::Display for Form<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, last, operators } = self;
+        match (last == OPSETS.end(), first == last) {
+            (true, _) => write!(f, "opset {first} and newer:")?,
+            (_, true) => write!(f, "opset {first}:")?,
+            _ => write!(f, "opset {first} to {last}:")?,
+        }
+        operators.iter().try_for_each(|operator| write!(f, " {operator}"))
+    }
 }
 
 fn table() -> HashMap<&'static str, Tested<'static>> {
     let row = |line: &'static str| match line.split('\t').collect::<Vec<_>>()[..] {
-        [name, cases, operators, opset, types] => {
-            Some((name, Tested { cases, operators, opset, types }))
+        [name, cases, operators, opset, types, older] => {
+            Some((name, Tested { cases, operators, opset, types, older }))
         }
         _ => None,
     };
@@ -42,6 +100,7 @@ pub fn list(json: bool) -> Result<(), CommandError> {
         return print(&lines);
     }
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let form = |Form { first, last, operators }: &Form| serde_json::json!({ "first": first, "last": last, "operators": operators });
     let entry = |op: &&AtenOp| {
         let tested = table.get(op.name()).copied().unwrap_or_default();
         serde_json::json!({
@@ -51,6 +110,7 @@ pub fn list(json: bool) -> Result<(), CommandError> {
             "cases": tested.cases.parse::<u32>().unwrap_or(0),
             "operators": words(tested.operators),
             "opset": tested.opset.parse::<u32>().ok(),
+            "opsets": tested.forms().0.iter().map(form).collect::<Vec<_>>(),
             "types": words(tested.types),
         })
     };
@@ -58,7 +118,7 @@ pub fn list(json: bool) -> Result<(), CommandError> {
     print_json(&all.into(), true)
 }
 
-/// All overloads of an op, or one of them.
+/// All overloads of an op, or one of them: what the cases became before optimisation, in each opset.
 pub fn explain(op: &str) -> Result<String, CommandError> {
     let (registry, table) = (Registry::default(), table());
     let wanted = op.strip_prefix("torch.ops.").unwrap_or(op).strip_suffix(".default").unwrap_or(op);
@@ -74,10 +134,11 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     if found.is_empty() {
         let error =
             CommandError::new(Code::Program, format!("there is no translation of {wanted}"));
-        let near = registry.nearest(&wanted).map(|n| format!("the most similar supported op: {n}"));
-        return Err(error.help(match near {
-            Some(near) => near,
-            None if wanted.starts_with("aten::") => "`pt2onnx ops` lists what there is".to_owned(),
+        return Err(error.help(match registry.nearest(&wanted) {
+            Some(near) => format!("the most similar supported op: {near}; or {CUSTOM_OPS}"),
+            None if wanted.starts_with("aten::") => {
+                format!("`pt2onnx ops` lists what there is; or {CUSTOM_OPS}")
+            }
             None => CUSTOM_OPS.to_owned(),
         }));
     }
@@ -88,12 +149,16 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
         let _ = writeln!(out, "{}", op.schema);
         let _ =
             writeln!(out, "  complex tensors: {}", if op.takes_complex() { "yes" } else { "no" });
-        if !tested.operators.is_empty() {
-            let _ = writeln!(
-                out,
-                "  becomes: {} (all there since opset {})",
-                tested.operators, tested.opset
-            );
+        let (forms, refused) = tested.forms();
+        for form in &forms {
+            let _ = writeln!(out, "  {form}");
+        }
+        let oldest = forms.iter().map(|form| form.first).min().unwrap_or(*OPSETS.start());
+        if oldest > *OPSETS.start() {
+            let _ = writeln!(out, "  opset {} and older: not possible", oldest - 1);
+        }
+        if let Some(refused) = refused {
+            let _ = writeln!(out, "  some uses need opset {} or newer", refused + 1);
         }
         let _ =
             writeln!(out, "  tested by {} cases, results of type: {}", tested.cases, tested.types);

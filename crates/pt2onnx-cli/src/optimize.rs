@@ -8,7 +8,7 @@ use crate::{
     progress::{tell, watched},
 };
 use pt2onnx::{
-    Error, OnnxProgram, Options, Warning, WarningKind, ir::Model, opt::OPTIMISED_OPSETS,
+    Error, NameError, OnnxProgram, Options, Warning, WarningKind, ir::Model, opt::OPTIMISED_OPSETS,
     writer::Batch,
 };
 
@@ -18,6 +18,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     options.weights = args.weights.unwrap_or_default().into();
     args.saving.put(&mut options);
     args.passes.put(&mut options);
+    args.names.put(&mut options);
     check_data_file(&options)?;
     let passes = options.passes()?;
     let opened = OnnxProgram::open(&args.model);
@@ -38,7 +39,11 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     if args.inline {
         program.inline()?;
     }
+    program.set_interface(&options)?;
     program.optimize(passes);
+    if let Some((old, _)) = options.rename.iter().find(|(_, new)| program.value(new).is_none()) {
+        return Err(Error::Name(NameError::Unknown(old.clone())).into());
+    }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
         let mut inputs = program.inputs().clone();

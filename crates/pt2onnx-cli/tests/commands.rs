@@ -235,3 +235,52 @@ fn a_full_disk_is_an_error() {
     assert_eq!(output.status.code(), Some(5));
     assert!(output.stderr.starts_with(b"error: cannot write to standard output"));
 }
+
+#[test]
+fn explain_tells_what_is_true_at_each_opset() {
+    let explained = |op: &str| {
+        let run = pt2onnx(["explain", op]);
+        assert_eq!((run.code, &*run.stderr), (0, ""));
+        run.stdout
+    };
+    let triu = explained("triu");
+    let lines: Vec<&str> = triu.lines().map(str::trim).collect();
+    assert_eq!(lines[0], "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor");
+    let newest = lines.iter().find(|line| line.starts_with("opset 14 and newer:")).unwrap();
+    assert!(newest.contains("Trilu"), "{triu}");
+    let older: Vec<&&str> =
+        lines.iter().filter(|line| line.starts_with("opset") && !line.contains("newer")).collect();
+    assert!(!older.is_empty() && older.iter().all(|line| !line.contains("Trilu")), "{triu}");
+    assert!(older.iter().any(|line| line.starts_with("opset 9")), "{triu}");
+    let det = explained("aten::det");
+    assert!(
+        det.contains("  opset 11 and newer: Det\n  opset 10 and older: not possible\n"),
+        "{det}"
+    );
+    // Every opset is told of once.
+    let json = pt2onnx(["ops", "--json"]).stdout;
+    let ops: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for op in ops.as_array().unwrap() {
+        let forms = op["opsets"].as_array().unwrap();
+        let mut above = 27;
+        for form in forms {
+            assert_eq!(form["last"], above - 1, "{op}");
+            above = form["first"].as_u64().unwrap();
+            assert!(above <= form["last"].as_u64().unwrap(), "{op}");
+        }
+        assert_eq!(forms.is_empty(), op["operators"].as_array().unwrap().is_empty(), "{op}");
+    }
+}
+
+#[test]
+fn explain_names_the_ways_out() {
+    for op in ["mylib::op", "mylib::sum", "aten::no_such_op"] {
+        let run = pt2onnx(["explain", op]);
+        assert_eq!((run.code, &*run.stdout), (4, ""), "{run:?}");
+        for way in
+            ["--functions", "@pt2onnx.translation", "Registry::register", "run_decompositions()"]
+        {
+            assert!(run.stderr.contains(way), "{way}: {run:?}");
+        }
+    }
+}

@@ -81,6 +81,116 @@ fn optimize() {
     assert!(levels.stderr.contains("11 nodes became 11"), "{levels:?}");
 }
 
+/// A model with a named and an unnamed dimension.
+const DYNAMIC: &str = r#"<ir_version: 9, opset_import: ["" : 18]>
+    g (float[N,K] x, float[?,4] z) => (float[N,M] y, int64[2] size, float[P,4] double)
+    <float[4,3] weight = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {
+        middle = MatMul (x, weight)
+        y = Relu (middle)
+        size = Shape (middle)
+        double = Add (z, z)
+    }"#;
+
+#[test]
+fn optimize_with_names_and_sizes() {
+    let folder = tempdir().unwrap();
+    let model = save(&folder, "m.onnx", &DYNAMIC.parse().unwrap(), Weights::Embed);
+    let output = folder.path().join("n.onnx");
+    let (from, to) = (model.to_str().unwrap(), output.to_str().unwrap());
+    let optimized = |more: &[&str]| {
+        let run = pt2onnx([&["optimize", from, "-o", to], more].concat());
+        assert_eq!((run.code, &*run.stdout, &*run.stderr), (0, "", ""), "{more:?}");
+        pt2onnx(["show", to]).stdout
+    };
+    let renamed = optimized(&[
+        "--dim",
+        "N=batch",
+        "--dim",
+        "x.1=width",
+        "--dim",
+        "z.0=rows",
+        "--input-names",
+        "a,b",
+        "--output-names",
+        "out",
+        "--rename",
+        "middle=hidden",
+        "--rename",
+        "weight=w",
+    ]);
+    for part in [
+        "(float[batch,width] a, float[rows,4] b) => (float[batch,M] out, int64[2] size, float[P,4] double)",
+        "hidden = MatMul (a, w)",
+        "out = Relu (hidden)",
+    ] {
+        assert!(renamed.contains(part), "no {part}: {renamed}");
+    }
+    let fixed = optimized(&[
+        "--fix",
+        "N=5",
+        "--fix",
+        "z.0=2",
+        "--dynamic-axes",
+        r#"{"x": {"1": "width"}}"#,
+    ]);
+    assert!(fixed.contains("(float[5,width] x, float[2,4] z) => (float[5,M] y,"), "{fixed}");
+    assert!(fixed.contains("{5, 3}") && !fixed.contains("Shape"), "{fixed}");
+    // Also with no pass at all.
+    let off = optimized(&["--fix", "K=4", "--no-optimize"]);
+    assert!(off.contains("(float[N,4] x,") && off.contains("Shape (middle)"), "{off}");
+}
+
+#[test]
+fn optimize_with_names_and_sizes_that_do_not_fit() {
+    let folder = tempdir().unwrap();
+    let model = save(&folder, "m.onnx", &DYNAMIC.parse().unwrap(), Weights::Embed);
+    let output = folder.path().join("n.onnx");
+    for (args, message) in [
+        (
+            &["--dim", "Q=batch"][..],
+            "`Q` is not a dynamic dimension: give one of `K`, `M`, `N`, `P`, or an axis of an input, such as `x.0`",
+        ),
+        (
+            &["--dim", "q.0=batch"],
+            "`q.0` is an axis of `q`, and the model has no such value; its inputs: x, z",
+        ),
+        (&["--dim", "z.1=batch"], "dimension 1 of `z` is 4, fixed at export"),
+        (&["--dim", "N=K"], "`N` cannot be called `K`, which is the name of another dimension"),
+        (&["--fix", "x.7=1"], "`x` has 2 axes, so there is no axis 7"),
+        (&["--fix", "N=-1"], "`N` cannot be -1: the program allows 0 and more"),
+        (&["--fix", "z.1=5"], "`z.1` cannot be 5"),
+        (&["--rename", "nothing=a"], "there is no value `nothing` to rename"),
+        (&["--rename", "x=y"], "`x` cannot be called `y`, which is the name of another output"),
+        (
+            &["--input-names", "a,b,c"],
+            "3 input names are given, but these are all inputs of the program: x, z",
+        ),
+        (&["--input-names", "a,a"], "the name `a` is given to two values"),
+        (&["--output-names", "from-tree"], "the outputs cannot be named from the tree"),
+    ] {
+        let fixed = ["optimize", model.to_str().unwrap(), "-o", output.to_str().unwrap()];
+        let run = pt2onnx([&fixed[..], args].concat());
+        assert!(run.code == 2 && run.stderr.contains(message), "{args:?}: {run:?}");
+        assert!(!output.exists());
+    }
+}
+
+/// A value that the optimiser folds away cannot be renamed, as in a conversion.
+#[test]
+fn optimize_says_which_renamed_value_is_gone() {
+    let folder = tempdir().unwrap();
+    let text = r#"<ir_version: 9, opset_import: ["" : 18]>
+        g (float[2] x) => (float[2] y) { copy = Identity (x) z = Relu (copy) y = Neg (z) }"#;
+    let model = save(&folder, "m.onnx", &text.parse().unwrap(), Weights::Embed);
+    let output = folder.path().join("n.onnx");
+    let args = ["optimize", model.to_str().unwrap(), "-o", output.to_str().unwrap(), "--rename"];
+    let run = pt2onnx([&args[..], &["copy=other"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("or the optimiser removed it"), "{run:?}");
+    assert!(!output.exists());
+    assert_eq!(pt2onnx([&args[..], &["z=other"]].concat()).code, 0);
+    assert_eq!(pt2onnx([&args[..], &["copy=other", "--no-optimize"]].concat()).code, 0);
+}
+
 #[test]
 fn optimize_warns_of_what_it_leaves_alone() {
     let folder = tempdir().unwrap();

@@ -237,6 +237,17 @@ impl Model {
         NodeId::new(self.nodes.len() - 1)
     }
 
+    /// Inserts an output into a node, in front of the one at `index` or at the end. Returns its value, of unknown type.
+    pub fn insert_output(&mut self, node: NodeId, index: usize) -> Value {
+        let index = index.min(self[node].outputs.len());
+        let value = self.add_value(Def::Node(node, index as u32), None);
+        self[node].outputs.insert(index, value);
+        for (i, moved) in self[node].outputs.clone().into_iter().enumerate().skip(index + 1) {
+            self[moved].def = Def::Node(node, i as u32);
+        }
+        value
+    }
+
     /// Changes the operator of a node.
     pub fn set_op(&mut self, node: NodeId, op: impl Into<Cow<'static, str>>) {
         let op = op.into();

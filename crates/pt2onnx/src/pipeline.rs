@@ -52,7 +52,7 @@ pub(crate) fn translate(
     warnings.extend(Warning::all(WarningKind::Weights, held.warning(options)));
     held.find(&model);
     metadata::write(&mut model, options);
-    report.stage("interface", || naming::name(&mut model, &program, options))?;
+    report.stage("interface", || naming::name(&mut model, Some(&program), options))?;
     report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
     drop(program); // The stages to come can have its memory.
     if options.inline {

@@ -2,6 +2,7 @@
 
 use crate::{
     Error, Options, SaveOptions, Saved, Unused, Warning, WarningKind, Weights, dims, domains,
+    naming,
     report::{Report, stage},
     weights,
 };
@@ -201,6 +202,41 @@ impl OnnxProgram {
         #[cfg(feature = "ort")]
         self.release();
         Ok(dims::apply(&mut self.model, &Constraints::new(), &options)?)
+    }
+
+    /// Finds a value by its name, or an input or output by its name in the program; values in functions come last.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        naming::find(&self.model, name)
+    }
+
+    /// Gives values and dynamic dimensions the names that `options` ask for, and dimensions the sizes: `input_names`, `output_names`,
+    /// `rename`, `dim`, `dynamic_axes` and `fix`. Other options are not looked at. [`optimize`](Self::optimize) folds what follows from
+    /// sizes. Input names do not go on over the weights of a model that was read from a file.
+    ///
+    /// ```
+    /// use pt2onnx::{Exporter, Options};
+    ///
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let mut program = Exporter::new().export(archive)?;
+    /// let fix = vec![("tensor_x.0".to_owned(), 4)];
+    /// program.set_interface(&Options { fix, rename: vec![("cat".into(), "joined".into())], ..Options::default() })?;
+    /// assert!(program.value("joined").is_some());
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Name`] and [`Error::Dim`]. The model is then unchanged.
+    pub fn set_interface(&mut self, options: &Options) -> Result<(), Error> {
+        let (mut model, source) = (self.model.clone(), self.source.as_ref());
+        naming::name(&mut model, source, options)?;
+        let constraints = source.map(|program| program.constraints.clone());
+        dims::apply(&mut model, &constraints.unwrap_or_default(), options)?;
+        naming::finish(&mut model, options)?;
+        #[cfg(feature = "ort")]
+        self.release();
+        // Constants keep their values, so that weights may still be replaced.
+        (self.model, self.edited) = (model, true);
+        Ok(())
     }
 
     /// Gives values to weights that have none, because the program was exported with

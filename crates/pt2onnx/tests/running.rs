@@ -125,6 +125,119 @@ fn values_by_name() {
     );
 }
 
+/// A program of a model's text.
+fn of_text(text: &str) -> OnnxProgram {
+    let mut model: Model = text.parse().unwrap();
+    model.assign_names();
+    let bytes = pt2onnx::writer::to_bytes(&model).unwrap();
+    OnnxProgram::from_bytes(bytes, []).unwrap()
+}
+
+/// Values of branches, iterations and steps, one inside the other; opsets of different forms.
+#[test]
+fn values_in_bodies() {
+    const TEXT: &str = r#"<ir_version: 8, opset_import: ["" : OPSET]>
+        g (float[N] x, int64 times, bool flag) => (float[N] y, float[K,N] all, float[N] z, float[N] last, float[N,M] rows)
+        < bool go = {1}, float half = {0.5}, float zero = {0.0}, float one = {1.0}, int64[1] axes = {0} > {
+            y, all = Loop (times, go, x) < body = b (int64 i, bool c, float[N] a) => (bool d, float[N] sum, float[N] row) {
+                d = Identity (c)
+                doubled = Add (a, a)
+                total = ReduceSum <keepdims = 0> (doubled, axes)
+                high = Greater (total, one)
+                sum = If (high) <
+                    then_branch = t () => (float[N] p) { less = Mul (doubled, half) p = Sub (less, half) },
+                    else_branch = e () => (float[N] q) { more = Add (doubled, one) q = Add (more, one) }
+                >
+                row = Neg (sum)
+            } >
+            z = If (flag) <
+                then_branch = t2 () => (float[N] r) { taken = Exp (x) r = Neg (taken) },
+                else_branch = e2 () => (float[N] s) { refused = Abs (x) s = Neg (refused) }
+            >
+            last, rows = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = c (float[N] state, float[N] given) => (float[N] next, float[N] out) {
+                next = Add (state, given)
+                square = Mul (next, next)
+                out = Neg (square)
+            }> (x, all)
+        }"#;
+    let inputs = [
+        Tensor::from_slice(vec![2], &[0.0_f32, 0.25]).unwrap(),
+        Tensor::scalar(3_i64),
+        Tensor::scalar(true),
+    ];
+    let names = ["doubled", "less", "more", "taken", "refused", "i", "square", "y", "a", "less"];
+    for opset in ["13", "20"] {
+        let program = of_text(&TEXT.replace("OPSET", opset));
+        let values = program.compute_values(&names, &inputs).unwrap();
+        let shown = |v: &Tensor| match v.to_vec::<f32>() {
+            Some(floats) => format!("{:?} {floats:?}", v.shape()),
+            None => format!("{:?} {:?}", v.shape(), v.to_vec::<i64>().unwrap()),
+        };
+        let shown: Vec<String> = values.iter().map(shown).collect();
+        // The loop makes (2, 2.5), (1.5, 2) and (1, 1.5) of x. The scan subtracts each of them: its first state is (-2, -2.25).
+        let e = 0.25_f32.exp();
+        let expected = [
+            "[3, 2] [0.0, 0.5, 4.0, 5.0, 3.0, 4.0]".to_owned(),
+            "[2, 2] [2.0, 2.5, 1.5, 2.0]".to_owned(),
+            "[1, 2] [1.0, 1.5]".to_owned(),
+            format!("[1, 2] [1.0, {e:?}]"),
+            "[0, 0] []".to_owned(),
+            "[3] [0, 1, 2]".to_owned(),
+            "[3, 2] [4.0, 5.0625, 12.25, 18.0625, 20.25, 33.0625]".to_owned(),
+            "[2] [1.0, 1.5]".to_owned(),
+            "[3, 2] [0.0, 0.25, 2.0, 2.5, 1.5, 2.0]".to_owned(),
+            "[2, 2] [2.0, 2.5, 1.5, 2.0]".to_owned(),
+        ];
+        assert_eq!(shown, expected, "opset {opset}");
+    }
+}
+
+#[test]
+fn values_in_bodies_that_cannot_be_put_together() {
+    let growing = of_text(
+        r#"<ir_version: 8, opset_import: ["" : 20]>
+        g (float[1] x, int64 times) => (float[K] y) < bool go = {1} > {
+            y = Loop (times, go, x) < body = b (int64 i, bool c, float[L] a) => (bool d, float[M] more) {
+                d = Identity (c)
+                more = Concat <axis = 0> (a, x)
+            } >
+        }"#,
+    );
+    let inputs = [Tensor::from_slice(vec![1], &[1.0_f32]).unwrap(), Tensor::scalar(2_i64)];
+    let error = growing.compute_values(&["more"], &inputs).unwrap_err();
+    assert_eq!(error.to_string(), "output more: its sizes change from time to time: [2] and [3]");
+    let inside = of_text(
+        r#"<ir_version: 8, opset_import: ["" : 20, "my" : 1]>
+        g (float[2] x, float[3,2] steps, bool flag) => (float[2] y, float[3,2] all) {
+            y, all = Scan <num_scan_inputs = 1, body = c (float[2] state, float[2] given) => (float[2] next, float[2] out) {
+                next = If (flag) <
+                    then_branch = t () => (float[2] p) { deep = Add (state, given) p = Neg (deep) },
+                    else_branch = e () => (float[2] q) { q = Neg (given) }
+                >
+                out = my.f (next)
+            }> (x, steps)
+        }
+        <domain: "my", opset_import: ["" : 20]> f (a) => (b) { hidden = Exp (a) b = Neg (hidden) }"#,
+    );
+    let zeros = |shape: Vec<usize>| {
+        let elements = vec![0.0_f32; shape.iter().product()];
+        Tensor::from_slice(shape, &elements).unwrap()
+    };
+    let inputs = [zeros(vec![2]), zeros(vec![3, 2]), Tensor::scalar(true)];
+    for (name, expected) in [
+        (
+            "deep",
+            "output deep: it is in a branch or loop inside of a Scan, whose steps must all give equally many elements",
+        ),
+        (
+            "hidden",
+            "the model computes no value hidden; values in functions cannot be computed: inline them",
+        ),
+    ] {
+        assert_eq!(inside.compute_values(&[name], &inputs).unwrap_err().to_string(), expected);
+    }
+}
+
 #[test]
 fn verification_and_sessions() {
     let mut program = mlp(Exporter::new());

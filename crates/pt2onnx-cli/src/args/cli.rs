@@ -2,6 +2,7 @@
 
 use super::{
     choices::Place,
+    names::Names,
     options::Options,
     passes::Passes,
     running::{Run, Verify},
@@ -63,7 +64,7 @@ Numbers may differ by atol + rtol * |expected|; NaN and infinities must be where
 The exit code is 0 if all outputs are as expected, and 6 if not.";
 
 const AFTER_OPTIMIZE: &str = "\
-The model keeps its opset, its metadata, and its inputs, outputs and weights with their names. Functions and bodies are optimised, too.
+The model keeps its opset, its metadata, and its inputs, outputs and weights, with their names unless other ones are given. Functions and bodies are optimised, too.
 Operators of other domains, and operators in a form that is older than the known ones, stay as they are. Their outputs
 are assumed to have the types that the model states.";
 
@@ -199,6 +200,8 @@ pub struct Optimize {
     pub inline: bool,
     #[command(flatten)]
     pub passes: Passes,
+    #[command(flatten)]
+    pub names: Names,
     /// Where to write weights
     #[arg(long, value_enum, help_heading = "Weights")]
     pub weights: Option<Place>,

@@ -3,6 +3,7 @@
 mod choices;
 mod cli;
 mod merge;
+mod names;
 mod options;
 mod passes;
 mod running;

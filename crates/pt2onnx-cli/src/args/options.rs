@@ -3,6 +3,7 @@
 use super::{
     choices::{Metadata, Operators, State, Target, Training, Weights},
     merge::{set, set_list, set_some},
+    names::Names,
     passes::Passes,
     saving::{Saving, check_data_file},
     script::Script,
@@ -10,7 +11,6 @@ use super::{
 };
 use crate::{error::CommandError, options_file::OptionsFile};
 use clap::Args;
-use pt2onnx::{DynamicAxes, InputNames, KvNames, OutputNames};
 use std::path::PathBuf;
 
 /// What the model shall be, for a conversion and for `check`.
@@ -63,27 +63,8 @@ pub struct Options {
     /// Version at which the model imports a domain of custom ops, 1 by default; can be given several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = values::version, help_heading = OPS)]
     custom_opset: Vec<(String, u32)>,
-    /// Names of the inputs, in order; `from-tree` uses the parameters of `forward` and the keys of dicts
-    #[arg(long, value_name = "A,B", value_parser = values::names, help_heading = NAMES)]
-    input_names: Option<InputNames>,
-    /// Names of the outputs, in order; `from-tree` uses the keys of the dict or dataclass that the program returns
-    #[arg(long, value_name = "A,B", value_parser = values::names, help_heading = NAMES)]
-    output_names: Option<OutputNames>,
-    /// Names of keys and values in caches [default with `from-tree`: past_key_values.{layer}.{part},present.{layer}.{part}]
-    #[arg(long, value_name = "IN,OUT", help_heading = NAMES)]
-    kv_names: Option<KvNames>,
-    /// Rename any value; can be given several times
-    #[arg(long, value_name = "OLD=NEW", value_parser = values::pair, help_heading = NAMES)]
-    rename: Vec<(String, String)>,
-    /// Name a dynamic dimension, by its symbol or an axis: `s77=batch`, `x.0=batch`; can be given several times
-    #[arg(long, value_name = "DIM=NAME", value_parser = values::pair, help_heading = NAMES)]
-    dim: Vec<(String, String)>,
-    /// Name axes as torch.onnx.export does: `{"x": {"0": "batch"}}`, or `{"x": [0]}` for `x_dynamic_axes_1`
-    #[arg(long, value_name = "JSON", help_heading = NAMES)]
-    dynamic_axes: Option<DynamicAxes>,
-    /// Make a dynamic dimension static: `batch=1`, `s77=1`, `x.0=1`; can be given several times
-    #[arg(long, value_name = "DIM=N", value_parser = values::size, help_heading = NAMES)]
-    fix: Vec<(String, i64)>,
+    #[command(flatten)]
+    names: Names,
     /// Where to write weights
     #[arg(long, value_enum, help_heading = "Weights")]
     weights: Option<Weights>,
@@ -120,7 +101,6 @@ pub struct Options {
 
 const OPSET: &str = "Opset and target";
 const OPS: &str = "Custom ops and functions";
-const NAMES: &str = "Names and dims";
 const METADATA: &str = "Metadata";
 
 impl Options {
@@ -142,6 +122,7 @@ impl Options {
         self.passes.put(to);
         self.saving.put(to);
         self.script.put(to);
+        self.names.put(to);
         set(&mut to.opset, self.opset);
         set_some(&mut to.ir_version, self.ir_version);
         set(&mut to.target, self.target.map(Into::into));
@@ -155,13 +136,6 @@ impl Options {
         set_list(&mut to.custom_opset, self.custom_opset);
         set_some(&mut to.seed, self.seed);
         to.assume_finite |= self.assume_finite;
-        set(&mut to.input_names, self.input_names);
-        set(&mut to.output_names, self.output_names);
-        set_some(&mut to.kv_names, self.kv_names);
-        set_list(&mut to.rename, self.rename);
-        set_list(&mut to.dim, self.dim);
-        set(&mut to.dynamic_axes, self.dynamic_axes);
-        set_list(&mut to.fix, self.fix);
         set(&mut to.weights, self.weights.map(Into::into));
         to.keep_initializers_as_inputs |= self.keep_initializers_as_inputs;
         set(&mut to.metadata, self.metadata.map(Into::into));

@@ -87,6 +87,13 @@ fn program(failures: &[Failure]) -> CommandError {
     if failures.iter().all(custom) {
         return report.help(crate::ops::CUSTOM_OPS);
     }
+    if failures.iter().any(custom) {
+        return report.help(format!(
+            "for ops of other libraries, {}. Write the other parts of the model in other operations (`pt2onnx ops` lists what is \
+             supported)",
+            crate::ops::CUSTOM_OPS
+        ));
+    }
     match failures.iter().any(lowered) {
         true => report.help(
             "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \

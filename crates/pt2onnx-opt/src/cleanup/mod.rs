@@ -7,6 +7,7 @@ mod noop;
 mod ones;
 mod parts;
 mod seen;
+mod states;
 mod walk;
 
 pub(crate) use walk::run;

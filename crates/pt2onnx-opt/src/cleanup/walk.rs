@@ -3,6 +3,7 @@
 use super::{
     broadcast, chain, guards, noop, ones, parts,
     seen::{Action, Seen},
+    states,
 };
 use crate::{
     graph::{Changed, GraphMut},
@@ -19,11 +20,11 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let model = &mut *graph.model;
     // In order, so that one walk merges a whole chain.
     for id in nodes {
-        if !model.contains(id)
-            || model[id].outputs().len() != 1
-            || !model[id].domain.is_empty()
-            || model.is_unused(id)
-        {
+        if !model.contains(id) || !model[id].domain.is_empty() || model.is_unused(id) {
+            continue;
+        }
+        changed |= states::leave_out(model, id);
+        if model[id].outputs().len() != 1 {
             continue;
         }
         let seen = Seen { model, node: &model[id] };

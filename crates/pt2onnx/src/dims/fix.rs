@@ -20,7 +20,8 @@ pub(super) fn fix(
     for (target, dim, size) in fixed {
         let impossible =
             |reason: String| DimError::Size { target: (*target).clone(), size: *size, reason };
-        if is_unknown(dim) {
+        // Files need not name the dimensions of inputs.
+        if is_unknown(dim) && !of_input(model, dim) {
             return Err(impossible(
                 "it depends on the values of tensors, not on their sizes".into(),
             ));
@@ -68,6 +69,12 @@ pub(super) fn fix(
     }
     substitute(model, &sizes);
     Ok(())
+}
+
+/// Whether an input of the model has this dimension.
+fn of_input(model: &Model, dim: &Expr) -> bool {
+    let tensors = model.inputs().iter().filter_map(|v| model[*v].ty.as_ref()?.as_tensor());
+    tensors.filter_map(|t| t.shape.as_deref()).any(|shape| shape.contains(dim))
 }
 
 /// The bounds of a range as text: `2 to 8`.

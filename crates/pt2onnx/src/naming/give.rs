@@ -11,10 +11,10 @@ use pt2onnx_ir::{Def, Model, ORIGINAL_NAME, Value, ValueData};
 use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 
-/// Names inputs and outputs, and renames values that have names already.
+/// Names inputs and outputs, and renames values that have names already. A model that was read from a file has no program.
 pub(crate) fn name(
     model: &mut Model,
-    program: &ExportedProgram,
+    program: Option<&ExportedProgram>,
     options: &Options,
 ) -> Result<(), NameError> {
     let mut plan = Vec::new();
@@ -22,7 +22,9 @@ pub(crate) fn name(
     let mut inputs = model.inputs().to_vec();
     // Names go on over parameters and buffers, as in PyTorch's TorchScript exporter.
     let given = &options.input_names;
-    if given.listed().len() > user {
+    if given.listed().len() > user
+        && let Some(program) = program
+    {
         inputs.extend(parameters(model, program).filter(|value| !model.inputs().contains(value)));
     }
     let outputs: Vec<Value> = model.output_values().collect();
@@ -62,7 +64,7 @@ fn listed(
 /// Adds the names of inputs and outputs that come from the trees of the program.
 fn from_trees(
     model: &Model,
-    program: &ExportedProgram,
+    program: Option<&ExportedProgram>,
     options: &Options,
     plan: &mut Vec<(Value, String)>,
 ) -> Result<(), NameError> {
@@ -72,7 +74,7 @@ fn from_trees(
         return Ok(());
     }
     let what = if outputs || !inputs { "outputs" } else { "inputs" };
-    let trees = tree::trees(program).ok_or(NameError::NoTree(what))?;
+    let trees = program.and_then(tree::trees).ok_or(NameError::NoTree(what))?;
     let kv_names = options.kv_names.clone().unwrap_or_default();
     let several = |leaves: &mut dyn Iterator<Item = &Leaf>| {
         let holders: FxHashSet<&[String]> =

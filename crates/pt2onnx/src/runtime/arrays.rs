@@ -243,7 +243,7 @@ mod tests {
         .into_iter()
         .collect();
         for bytes in [to_npz(&arrays), to_safetensors(&arrays)] {
-            std::fs::write(&path, bytes.expect("bytes")).expect("a file");
+            fs::write(&path, bytes.expect("bytes")).expect("a file");
             let read = read_arrays(&path).expect("arrays");
             assert_eq!(read.len(), arrays.len());
             for (name, tensor) in &arrays {
@@ -255,7 +255,7 @@ mod tests {
         let mut fortran = npy(&tensor(&[2, 3])).expect("bytes");
         let at = fortran.windows(5).position(|w| w == b"False").expect("the order");
         fortran.splice(at..at + 5, *b"True ");
-        std::fs::write(&path, &fortran).expect("a file");
+        fs::write(&path, &fortran).expect("a file");
         let read = read_arrays(&path).expect("an array");
         assert_eq!(read["arr_0"].to_vec::<f32>(), Some(vec![1.0, 3.5, 5.0, -2.0, 4.0, 6.0]));
         // Cut short, of objects, and no array at all.
@@ -270,7 +270,7 @@ mod tests {
             ),
             (b"\x93NUMPY".to_vec(), "array arr_0: magic not found for NPY file"),
         ] {
-            std::fs::write(&path, bytes).expect("a file");
+            fs::write(&path, bytes).expect("a file");
             let error = read_arrays(&path).expect_err("an error").to_string();
             assert!(error.contains(said), "{error}");
         }

@@ -67,10 +67,8 @@ pub enum RunError {
         /// What is wrong.
         reason: String,
     },
-    /// No value outside of the bodies of control flow has this name.
-    #[error(
-        "the model computes no value {0}; only values outside of the bodies of If, Loop and Scan can be computed"
-    )]
+    /// No value outside of functions has this name.
+    #[error("the model computes no value {0}; values in functions cannot be computed: inline them")]
     NoValue(
         /// The name asked for.
         String,

@@ -1,6 +1,7 @@
 //! Running models in ONNX Runtime (feature `ort`): its library, sessions, inputs and outputs, intermediate values; and arrays in files.
 
 mod arrays;
+mod bodies;
 mod error;
 mod library;
 mod program;

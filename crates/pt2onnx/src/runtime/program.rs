@@ -1,6 +1,9 @@
 //! Running an [`OnnxProgram`]: its outputs and its intermediate values.
 
-use super::{RunError, Session, SessionOptions};
+use super::{
+    RunError, Session, SessionOptions,
+    bodies::{Collected, collect, in_main, owners, region, together},
+};
 use crate::{Error, OnnxProgram, naming::find};
 use ort::ep::ExecutionProviderDispatch;
 use pt2onnx_ir::{Def, Model, Value};
@@ -45,11 +48,12 @@ impl OnnxProgram {
         self.session = None;
     }
 
-    /// Computes values by name, for these inputs. A value can be an input, a weight, an output, or the result of any
-    /// node outside of bodies.
+    /// Computes values by name, for these inputs. A value can be an input, a weight, an output, or the result of any node. A value in
+    /// the body of an `If`, `Loop` or `Scan` gets one more dimension in front: an entry for each time that it is computed, in order.
     ///
     /// # Errors
-    /// [`RunError::NoValue`], and the errors of [`OnnxProgram::run`].
+    /// [`RunError::NoValue`], also for values in functions; [`RunError::Output`] if the sizes of a value in a body change from time to
+    /// time; and the errors of [`OnnxProgram::run`].
     pub fn compute_values<N: AsRef<str>>(
         &self,
         names: &[N],
@@ -57,45 +61,72 @@ impl OnnxProgram {
     ) -> Result<Vec<Tensor>, Error> {
         self.verified()?;
         let mut model = self.model().clone();
+        let owners = owners(&model);
         let values = names.iter().map(|name| {
             let name = name.as_ref();
-            let value = find(&model, name).filter(|v| outside_of_bodies(&model, *v));
+            let in_main =
+                |v: &Value| region(&model, *v).is_none_or(|r| in_main(&model, &owners, r));
+            let value = find(&model, name).filter(in_main);
             value.ok_or_else(|| RunError::NoValue(name.to_owned()))
         });
         let values = values.collect::<Result<Vec<Value>, _>>()?;
-        let mut computed: Vec<Value> = Vec::new();
-        for &value in &values {
-            if matches!(model[value].def(), Def::Node(..)) && !computed.contains(&value) {
-                computed.push(value);
-            }
-        }
         let ends: Vec<Value> = model.inputs().to_vec();
         if ends.len() != inputs.len() {
             let name = |v: &Value| model[*v].name.as_deref().unwrap_or_default().to_owned();
             let (given, names) = (inputs.len(), ends.iter().map(name).collect());
             return Err(RunError::Inputs { given, names }.into());
         }
+        if values.iter().any(|v| model[*v].ty.is_none()) {
+            pt2onnx_opt::infer_types(&mut model);
+        }
+        // The outputs from which each value is put together.
+        let mut wanted: Vec<(Value, Vec<Value>)> = Vec::new();
+        for (&value, name) in values.iter().zip(names) {
+            if wanted.iter().any(|(known, _)| *known == value) {
+                continue;
+            }
+            match (region(&model, value), model[value].def()) {
+                (None, _) | (Some(Model::MAIN), Def::Input(..)) => {}
+                (Some(Model::MAIN), _) => wanted.push((value, vec![value])),
+                (Some(body), _) => {
+                    let collected = collect(&mut model, &owners, value, body);
+                    let name = name.as_ref().to_owned();
+                    let Collected { elements, sizes } =
+                        collected.map_err(|reason| RunError::Output { name, reason })?;
+                    wanted.push((value, vec![elements, sizes]));
+                }
+            }
+        }
+        let computed: Vec<Value> =
+            wanted.iter().flat_map(|(_, outputs)| outputs).copied().collect();
         let mut results = Vec::new();
         if !computed.is_empty() {
             model.set_outputs(Model::MAIN, &computed);
+            model.assign_names();
             let mut session = Session::new(&model, &SessionOptions::default(), &[])?;
             results = session.run(inputs)?;
         }
         let known = ends.into_iter().zip(inputs.iter().cloned());
-        let known: Vec<(Value, Tensor)> = known.chain(computed.into_iter().zip(results)).collect();
+        let mut known: Vec<(Value, Tensor)> = known.collect();
+        // One result for a value of the main graph, two for one of a body.
+        let mut results = results.into_iter();
+        for (value, outputs) in wanted {
+            let name = model[value].name.as_deref().unwrap_or_default();
+            match (outputs.len(), results.next(), results.as_slice().first()) {
+                (2, Some(elements), Some(sizes)) => {
+                    let ty = model[value].ty.as_ref();
+                    known.push((value, together(name, &elements, sizes, ty)?));
+                    results.next();
+                }
+                (_, Some(result), _) => known.push((value, result)),
+                _ => {}
+            }
+        }
         let tensors = values.iter().map(|value| match model[*value].constant() {
             Some(weight) => Some(weight.clone()),
             None => known.iter().find(|(v, _)| v == value).map(|(_, t)| t.clone()),
         });
         // Every value is one of the three.
         Ok(tensors.flatten().collect())
-    }
-}
-
-fn outside_of_bodies(model: &Model, value: Value) -> bool {
-    match model[value].def() {
-        Def::Node(node, _) => model[*node].region() == Model::MAIN,
-        Def::Input(region, _) => *region == Model::MAIN,
-        Def::Constant(_) => true,
     }
 }
