@@ -183,7 +183,7 @@ class Interface(nn.Module):
         total = torch.ops.quantized.add(pair[0], pair[1], 0.25, 3)
         channels = torch.quantize_per_channel(pair[1].dequantize(), torch.tensor([0.1, 0.2]), torch.tensor([4, 0]), 0, torch.qint8)
         large = F.interpolate(x, scale_factor=2.0, mode="nearest")
-        return torch.relu(x), y, total, channels, large, x.transpose(1, 2).q_scale() + y.dequantize()
+        return torch.relu(x), total, channels, large, x.transpose(1, 2).q_scale() + y.dequantize()
 
 
 def quint8(*sizes, scale, zero_point):
@@ -198,7 +198,7 @@ for how in ("trace", "script"):
              (quint8(n, 2, 4, 5, scale=0.11, zero_point=10), (quint8(2, 3, scale=0.2, zero_point=7), quint8(2, 3, scale=0.07, zero_point=99)))
              for n in (1, 3)
          ))
-    QUANTA[f"quantized_interface_{how}"] = 1.01
+    QUANTA[f"quantized_interface_{how}"] = 1.01 * made.conv.scale
 
 
 class Rows(nn.Module):
