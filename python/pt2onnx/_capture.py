@@ -33,10 +33,14 @@ class Captured:
         self.failures = failures
 
 
+class SmallSizes(Exception):
+    """The code asks for dimensions whose size is 0 or 1 in the example."""
+
+
 def capture(
-    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, say: Callable[[str], None]
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, say: Callable[[str], None], *, may_fix: bool = True
 ) -> Captured:
-    """Tries each way in turn.
+    """Tries each way in turn. If the code asks for dimensions whose size is 0 or 1 in the example, they become static if that may be.
 
     Raises TorchExportError with the error of the first way if none gives a program.
     """
@@ -50,6 +54,8 @@ def capture(
             with exporting(), _settings(strict), _answers() as wrong:
                 program = _export(model, args, kwargs, shapes, strict)
             if wrong:
+                if not may_fix:
+                    raise SmallSizes(SmallSizes.__doc__)
                 _errors.warn(
                     "The code asks for dimensions whose size is 0 or 1 in the example, so they are static: give an example in which they "
                     "are larger."

@@ -143,7 +143,9 @@ def export(
     if isinstance(args, torch.Tensor):
         args = (args,)
     args, kwargs = tuple(args), dict(kwargs or {})
-    if dynamo and isinstance(model, torch.nn.Module) and model.training:
+    if isinstance(model, torch.nn.DataParallel):
+        raise ValueError("torch.nn.DataParallel cannot be exported: give its module, `model.module`.")
+    if dynamo and getattr(model, "training", False):
         _errors.warn(_TRAINING, UserWarning)
     if hasattr(model, "example_arguments") and not args and not kwargs:
         exportable: Any = model
@@ -177,7 +179,7 @@ def export(
         **_as_torchscript(dynamo, export_params, operator_export_type),
         **options,
     }
-    axes = (dynamic_axes, input_names, output_names)
+    axes = (dynamic_axes, None if isinstance(input_names, str) else input_names, output_names)
     table = translations(custom_translation_table)
 
     def translate(source: _sources.Source) -> ONNXProgram:
@@ -206,14 +208,17 @@ def export(
             if captured.program is not None:
                 files.dump(captured.program)
                 with files.failing("conversion"):
-                    found = translate(_sources.OfProgram(captured.program, ways.shapes, hf))
+                    found, captured = ways.translated(captured, translate, lenient=not dynamo)
             assert found is not None
             made = found
     if captured:
         made._capture_strategy, made._relations = captured.strategy, captured.relations
     if not dynamo:
-        made._drop_unused_inputs()
-    _warn(made, training=isinstance(model, torch.nn.Module) and model.training)
+        from . import _reads
+
+        made._drop_unused_inputs(lambda count: _reads.kept(model, args, kwargs, count))
+    # A frozen module in TorchScript has no mode.
+    _warn(made, training=getattr(model, "training", False))
 
     if verify:
         with steps.timed("verify"):

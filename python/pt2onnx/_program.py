@@ -350,11 +350,14 @@ class ONNXProgram:
             values = _flat_inputs(self.exported_program, args, dict(kwargs), len(names) + len(self._dropped))
         return dict(zip(names, (value for at, value in enumerate(values) if at not in self._dropped)))
 
-    def _drop_unused_inputs(self) -> None:
-        """Removes the inputs that nothing uses, as the exporter of TorchScript does."""
+    def _drop_unused_inputs(self, kept: Callable[[int], list[int]]) -> None:
+        """Removes the inputs that nothing uses, except for those at some positions, which depend on the number of inputs."""
+        if not self._native.unused_inputs():
+            return
+        keep = kept(len(self.input_names))
         with _raised():
-            self._dropped = frozenset(self._native.drop_unused_inputs())
-        self._edits.append(lambda program: _ignore(program.drop_unused_inputs()))
+            self._dropped = frozenset(self._native.drop_unused_inputs(keep))
+        self._edits.append(lambda program: _ignore(program.drop_unused_inputs(keep)))
 
 
 def _ignore(_: Any) -> None:

@@ -36,7 +36,8 @@ class Leaf:
 class Script:
     """An archive of TorchScript and the arguments that it is converted for.
 
-    ``free`` says whether numbers are inputs of the model, as in torch.onnx's exporter of TorchScript, or have the values of the arguments.
+    ``free`` says whether numbers are inputs of the model, as in torch.onnx's exporter of TorchScript, or have the values of the arguments;
+    ``may_fix``, whether they get these if there is no model with free ones.
     """
 
     def __init__(self, archive: bytes, parameters: Sequence[str], leaves: Sequence[Leaf], free: bool = True) -> None:
@@ -44,6 +45,7 @@ class Script:
         self.parameters = list(parameters)
         self.leaves = list(leaves)
         self.free = free
+        self.may_fix = True
 
     @property
     def has_numbers(self) -> bool:
@@ -54,6 +56,11 @@ class Script:
     def input_leaves(self) -> list[Leaf]:
         """The arguments that are inputs of the model, in order."""
         return [leaf for leaf in self.leaves if self._is_input(leaf)]
+
+    @property
+    def input_count(self) -> int:
+        """How many inputs the model has."""
+        return sum(len(parts(leaf.value)) for leaf in self.input_leaves)
 
     def _is_input(self, leaf: Leaf) -> bool:
         return leaf.is_tensor or (self.free and type(leaf.value) in _FREE)
@@ -83,7 +90,23 @@ class Script:
         """Other arguments as inputs of the model, in order."""
         leaves = flatten(bound(self.parameters, args, kwargs), None)
         kept = {leaf.path for leaf in self.input_leaves}
-        return [leaf.value for leaf in leaves if leaf.path in kept]
+        return [part for leaf in leaves if leaf.path in kept for part in parts(leaf.value)]
+
+
+def parts(value: Any, result: bool = False) -> list[Any]:
+    """What stands for an argument or result in the model: three tensors for a quantised one, its integers, scales and zero points.
+    The types of scales and zero points are those that torch.onnx's exporter of TorchScript gives them."""
+    import torch
+
+    if not (isinstance(value, torch.Tensor) and value.is_quantized):
+        return [value]
+    ints = value.int_repr()
+    if value.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        scale, zero_point = torch.tensor(value.q_scale()), torch.tensor(value.q_zero_point())
+    else:
+        scale, zero_point = value.q_per_channel_scales(), value.q_per_channel_zero_points()
+    types = (torch.float32, ints.dtype) if result else (torch.float64, torch.int64)
+    return [ints, scale.to(types[0]), zero_point.to(types[1])]
 
 
 class _Sizes:
@@ -104,9 +127,6 @@ class _Sizes:
         hint = str(getattr(given, "name", given)) if type(given).__name__ == "_DimHint" else ""
         if given is None or isinstance(given, int) or "STATIC" in hint.upper():
             return str(size)
-        if size == 0:
-            _errors.warn(f"dimension {axis} of `{leaf.path}` stays 0: give an example in which it is larger.")
-            return "0"
         name = given if isinstance(given, str) else "" if hint else given.__name__
         name = name or f"{leaf.path}_dim_{axis}"
         symbol = re.sub(r"\W", "_", name)
@@ -116,7 +136,8 @@ class _Sizes:
             symbol += "_"
         if first != name and symbol == first:
             self.renamed[symbol] = name
-        return symbol
+        # Other sizes are taken to be 1 or more.
+        return symbol if size else f"{symbol}>=0"
 
 
 def is_one(model: Any) -> bool:
@@ -182,8 +203,10 @@ def with_axes(script: Script, dynamic_axes: Mapping[str, Any], input_names: Sequ
     from . import _shapes
 
     names: dict[str, str] = {}
-    for at, leaf in enumerate(script.input_leaves):
+    at = 0
+    for leaf in script.input_leaves:
         given = input_names[at] if input_names and at < len(input_names) else None
+        at += len(parts(leaf.value))
         for name in (given, leaf.path, leaf.path.replace(".", "_")):
             if name is not None:
                 names.setdefault(name, leaf.path)

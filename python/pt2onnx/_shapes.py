@@ -73,15 +73,17 @@ def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
 
 
 def from_dynamic_axes(
-    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_axes: Any, input_names: Any, output_names: Any
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], axes: tuple[Any, Any, Any], *, lenient: bool
 ) -> tuple[Any, tuple[Any, ...]]:
-    """``dynamic_axes`` of torch.onnx.export as dynamic shapes, and all arguments by position.
+    """``dynamic_axes`` of torch.onnx.export as dynamic shapes, and all arguments by position. ``axes`` are it, the names of inputs, and
+    those of outputs.
 
     The names are those of ``input_names`` or of the model's parameters; where they are neither, the axes are in the order of the
-    inputs. Names of outputs have no effect on shapes.
+    inputs. Names of outputs have no effect on shapes. If ``lenient``, other names have none either, and are warned of.
 
     Raises ValueError for axes that are not understood, and for names of inputs that do not exist.
     """
+    dynamic_axes, input_names, output_names = axes
     from torch.utils import _pytree
 
     parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
@@ -90,6 +92,12 @@ def from_dynamic_axes(
     outputs = set(output_names or ())
     given = {name: axes_of(name, axes) for name, axes in dynamic_axes.items() if name not in outputs}
     flat = len(leaves) == len(inputs)
+    if lenient:
+        places = {name: at for at, name in [*enumerate(parameters if flat else []), *enumerate(input_names or ())] if at < len(leaves)}
+        for name in [name for name in given if name not in places]:
+            _errors.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning)
+        by_position = {places[name]: found for name, found in given.items() if name in places}
+        return _pytree.tree_unflatten([by_position.get(at) for at in range(len(leaves))], tree), inputs
     for order in (list(input_names or ()), parameters if flat else []):
         if given.keys() <= set(order):
             shapes = [given.get(name) for name in order[: len(leaves)]]

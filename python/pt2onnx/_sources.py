@@ -38,8 +38,10 @@ class OfProgram:
 
     def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
         """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
-        given = None
-        if input_names:
+        given: Any = None
+        if isinstance(input_names, str):
+            given = input_names
+        elif input_names:
             count = len([name for name in _shapes.inputs(self._program) if name is not None])
             given = list(input_names) if whole else _some(input_names, count)
         renamed, found = self._hf.names(self._program) if self._hf else ({}, None)
@@ -75,14 +77,16 @@ class OfScript:
         """Its options: names of inputs. If ``whole``, they go on over parameters."""
         if not input_names:
             return {"input_names": None}
-        return {"input_names": list(input_names) if whole else _some(input_names, len(self._script.input_leaves))}
+        if isinstance(input_names, str):
+            return {"input_names": input_names}
+        return {"input_names": list(input_names) if whole else _some(input_names, self._script.input_count)}
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model. Numbers among the arguments are inputs of it; if it cannot be made so, they keep their values."""
         try:
             return self._translate(options, table)
         except _errors.OnnxExporterError:
-            if not (self._script.free and self._script.has_numbers):
+            if not (self._script.free and self._script.may_fix and self._script.has_numbers):
                 raise
             self._script.free = False
             made = self._translate({**options, **self.options(options["input_names"])}, table)
@@ -145,9 +149,9 @@ class Ways:
     ) -> None:
         args, kwargs = _apart(args, kwargs)
         self._model, self._args, self._kwargs, self._axes, self._steps = model, args, kwargs, axes, steps
-        self._lenient = lenient
+        self._lenient, self._hf = lenient, hf
         if shapes is None and axes[0] is not None:
-            shapes, self._args = _from_axes(model, args, kwargs, *axes)
+            shapes, self._args = _from_axes(model, args, kwargs, axes, lenient=lenient)
             self._args, self._kwargs = tuple(self._args), {}
         shapes = _shapes.by_parameter(model, shapes, axes[1])
         self.shapes = hf.spread(model, self._args, self._kwargs, shapes) if hf else shapes
@@ -165,33 +169,60 @@ class Ways:
             args, kwargs = numbers_as_tensors(self._args, self._kwargs)
             try:
                 return None, _capture.capture(self._model, args, kwargs, shapes, self._steps.say)
-            except _errors.TorchExportError:
-                with contextlib.suppress(Exception):
-                    traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
-                    if not notes:
-                        return translate(OfScript(traced)), _capture.Captured(None, "TraceStrategy", {})
+            except _errors.TorchExportError as error:
+                with contextlib.suppress(_errors.TorchExportError):
+                    return self._script(error, translate, args, kwargs)
+        given = (self._model, self._args, self._kwargs, shapes, self._steps.say)
         try:
-            return None, _capture.capture(self._model, self._args, self._kwargs, shapes, self._steps.say)
+            return None, _capture.capture(*given, may_fix=not self._lenient)
         except _errors.TorchExportError as error:
-            return self._script(error, translate)
+            small = any(isinstance(failure, _capture.SmallSizes) for failure in error.failures_by_strategy.values())
+            if not small:
+                return self._script(error, translate, self._args, self._kwargs)
+            with contextlib.suppress(_errors.TorchExportError):
+                return self._script(error, translate, self._args, self._kwargs, lenient=False)
+        return None, _capture.capture(*given)
 
-    def _script(self, error: _errors.TorchExportError, translate: Translate) -> tuple[ONNXProgram, _capture.Captured]:
-        """By a trace that holds for all arguments, by TorchScript, or by a trace if such are allowed."""
+    def translated(
+        self, captured: _capture.Captured, translate: Translate, lenient: bool
+    ) -> tuple[ONNXProgram, _capture.Captured]:
+        """The model of a captured program. If PyTorch cannot hand the program over, or if ``lenient`` and it cannot be translated, one
+        of TorchScript. Raises the error of the program if there is none."""
+        assert captured.program is not None
+        try:
+            return translate(OfProgram(captured.program, self.shapes, self._hf)), captured
+        except Exception as error:
+            if isinstance(error, _errors.OnnxExporterError) and not lenient:
+                raise
+            try:
+                failed = _capture.failed({**captured.failures, captured.strategy: error})
+                return self._script(failed, translate, self._args, self._kwargs)
+            except Exception:
+                raise error from None
+
+    def _script(
+        self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any], *, lenient: bool = True
+    ) -> tuple[ONNXProgram, _capture.Captured]:
+        """By a trace with these arguments that holds for all others, by TorchScript, or if ``lenient`` by a trace if such are allowed."""
+        if self._lenient:
+            # The exporter of TorchScript lets errors of the module through.
+            _trace.run(self._model, self._args, self._kwargs)
         failures = dict(error.failures_by_strategy)
         notes: list[str] = []
         traced = None
+        free = args is not self._args
         for strategy in ("TraceStrategy", "ScriptStrategy", "LenientTraceStrategy"):
             step = f"Obtain model graph with `torch.jit.{'script' if strategy == 'ScriptStrategy' else 'trace'}`..."
             try:
                 if strategy == "ScriptStrategy":
                     script = _trace.scripted(self._model, self._args, self._kwargs, self.shapes)
-                    script.free = False
+                    script.free, script.may_fix = free, False
                 elif strategy == "TraceStrategy":
-                    traced, notes = _trace.traced(self._model, self._args, self._kwargs, self.shapes)
+                    traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
                     if notes:
                         raise _trace.TraceWarning(f"the trace holds for these arguments only: {'; '.join(notes[:3])}")
                     script = traced
-                elif traced is None or not notes or not self._lenient:
+                elif traced is None or not notes or not (lenient and self._lenient):
                     continue
                 else:
                     script = traced
@@ -208,14 +239,15 @@ class Ways:
         raise _capture.failed(failures) from error.__cause__
 
 
-def _from_axes(model: Any, args: Any, kwargs: Any, dynamic_axes: Any, input_names: Any, output_names: Any) -> tuple[Any, Any]:
-    _errors.warn(
-        "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
-        "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
-        UserWarning,
-    )
+def _from_axes(model: Any, args: Any, kwargs: Any, axes: Axes, *, lenient: bool) -> tuple[Any, Any]:
+    if not lenient:
+        _errors.warn(
+            "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "
+            "Supply the 'dynamic_shapes' argument instead if export is unsuccessful.",
+            UserWarning,
+        )
     try:
-        return _shapes.from_dynamic_axes(model, args, kwargs, dynamic_axes, input_names, output_names)
+        return _shapes.from_dynamic_axes(model, args, kwargs, axes, lenient=lenient)
     except Exception as error:
         raise RuntimeError(
             "# Failed to convert 'dynamic_axes' to 'dynamic_shapes'. Please provide 'dynamic_shapes' directly. "

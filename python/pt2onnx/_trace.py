@@ -23,6 +23,26 @@ def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: An
     """
     import torch
 
+    made, leaves, said = _traced(model, args, kwargs, shapes)
+    parameters = [leaf.path.replace(".", "_") for leaf in leaves]
+    script = _script.of(made, (), {}, None)
+    own = [_script.Leaf(name, leaf.value, leaf.axes) for name, leaf in zip(parameters, leaves)]
+    notes = [_note(w) for w in said if issubclass(w.category, torch.jit.TracerWarning)]
+    names = _names(getattr(model, "forward", model), len(args))
+    return Traced(script.archive, names, own, [leaf.path for leaf in leaves]), list(dict.fromkeys(notes))
+
+
+def graph(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The graph of a trace, whose last inputs are the tensors of the arguments. Raises what PyTorch raises."""
+    return _traced(model, args, kwargs, None)[0].inlined_graph.copy()
+
+
+def _traced(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any
+) -> tuple[Any, list[_script.Leaf], list[warnings.WarningMessage]]:
+    """A trace, its inputs, and the warnings of the tracer."""
+    import torch
+
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
     forward = module.forward
     names = _names(forward, len(args))
@@ -38,22 +58,20 @@ def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: An
         results = tuple(_tensors(forward(*inner_args, **inner_kwargs)))
         return results if len(results) != 1 else results[0]
 
-    parameters = [path.replace(".", "_") for path in paths]
-    _sign(flat, parameters)
+    _sign(flat, [path.replace(".", "_") for path in paths])
     module.__dict__["forward"], old = flat, module.__dict__.get("forward")
     try:
         kept = _verify.keeping_buffers(module)
         with _capture.exporting(), warnings.catch_warnings(record=True) as said, torch.no_grad(), kept:
             warnings.simplefilter("always")
-            made: Any = torch.jit.trace(module, tuple(leaf.value for leaf in leaves), check_trace=False, strict=False)  # type: ignore[no-untyped-call]
+            # The tracer keeps the tensors, and what is written into them.
+            examples = tuple(leaf.value.detach().clone() for leaf in leaves)
+            made: Any = torch.jit.trace(module, examples, check_trace=False, strict=False)  # type: ignore[no-untyped-call]
     finally:
         del module.__dict__["forward"]
         if old is not None:
             module.__dict__["forward"] = old
-    script = _script.of(made, (), {}, None)
-    own = [_script.Leaf(name, leaf.value, leaf.axes) for name, leaf in zip(parameters, leaves)]
-    notes = [_note(w) for w in said if issubclass(w.category, torch.jit.TracerWarning)]
-    return Traced(script.archive, names, own, paths), list(dict.fromkeys(notes))
+    return made, leaves, said
 
 
 class Traced(_script.Script):
@@ -66,7 +84,15 @@ class Traced(_script.Script):
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Other arguments as inputs of the model, in order."""
         values = {leaf.path: leaf.value for leaf in _script.flatten({**dict(zip(self.parameters, args)), **kwargs}, None)}
-        return [values[path] for path in self._paths if path in values]
+        return [part for path in self._paths if path in values for part in _script.parts(values[path])]
+
+
+def run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Runs the module or function in Python. Raises what it raises."""
+    import torch
+
+    with _capture.exporting(), torch.no_grad(), _verify.keeping_buffers(model):
+        model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
 
 
 def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> _script.Script:
@@ -74,8 +100,7 @@ def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: 
     import torch
 
     # What fails in Python is no model, even if it can be translated.
-    with torch.no_grad(), _verify.keeping_buffers(model):
-        model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+    run(model, args, kwargs)
     with warnings.catch_warnings():
         # That TorchScript is deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)

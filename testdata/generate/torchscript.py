@@ -18,6 +18,7 @@ import torchscript_quantized
 from make import leaves
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 warnings.filterwarnings("ignore")
@@ -374,6 +375,38 @@ trace("sequences_are_padded", Padded(), {"a": "float32[n,3]", "b": "float32[m,3]
       (torch.randn(4, 3), torch.randn(2, 3)), (torch.randn(2, 3), torch.randn(5, 3)))
 
 
+class Empty(nn.Module):
+    """Asks whether there are rows."""
+
+    def forward(self, x: Tensor):
+        if x.size(0) == 0:
+            y = torch.ones(2, 3)
+        else:
+            y = x.sum(0).expand(2, 3)
+        return y * 2, x + x.size(0)
+
+
+script("a_size_that_may_be_zero", Empty(), {"x": "float32[n>=0,3]"}, (torch.zeros(0, 3),), (torch.randn(4, 3),))
+
+
+class Places(nn.Module):
+    """Dimensions, positions and numbers of classes that data decides."""
+
+    def forward(self, x: Tensor, labels: Tensor, at: int, numbers: Tensor):
+        several = [x, x[:1], x[1:]]
+        rows = [x[0], x[1], x[0] + x[1]]
+        rows[at - 1] = x[1] * 2
+        ints: List[int] = numbers.tolist()
+        first, second = ints[0], ints[1]
+        more = x.unsqueeze(at), x.unsqueeze(-at), x.unsqueeze(at).squeeze(at)
+        return several[at], rows, more, F.one_hot(labels, at + 3), torch.tensor([first > 2, second > 2]), second
+
+
+script("numbers_of_data_decide", Places(), {"x": "float32[2,3]", "labels": "int64[n]", "at": "int64[]", "numbers": "int64[2]"},
+       (torch.randn(2, 3), torch.tensor([0, 3, 1]), 1, torch.tensor([2, 3])),
+       (torch.randn(2, 3), torch.tensor([4, 2]), 2, torch.tensor([5, -1])))
+
+
 CASES |= torchscript_quantized.CASES
 
 
@@ -422,11 +455,11 @@ def save(folder, name):
         with torch.no_grad():
             outputs = getattr(module, method)(*copy.deepcopy(given))
         # What the options fix is no input of the model.
-        free = [t for t in leaves(given)]
+        free = [t for t in leaves(torchscript_quantized.parts(given))]
         if "sizes.1" in fixed:
             free.pop()
         tensors |= {f"{prefix}input.{i}": t for i, t in enumerate(free)}
-        tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(outputs))}
+        tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(torchscript_quantized.parts(outputs, True)))}
     write(folder, name, options, made, tensors)
 
 

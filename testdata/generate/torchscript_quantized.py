@@ -1,6 +1,8 @@
 """TorchScript programs with state or quantised modules. `torchscript.py` saves them as cases."""
 from __future__ import annotations
 
+from typing import Tuple
+
 import torch
 import torch.ao.quantization as quantization
 import torch.nn.functional as F
@@ -71,6 +73,21 @@ class Cache(nn.Module):
 CALLS["state_that_grows"] = (
     Cache(), {"input": {"x": "float32[2,3]"}, "state": "pairs"}, [(torch.randn(2, 3),) for _ in range(3)],
     {"rows": torch.zeros(0, 3), "calls": torch.tensor(0)}, ["rows", "calls"])
+
+
+def parts(tree, result=False):
+    """Nested values with three tensors for a quantised one: its integers, scales and zero points."""
+    if isinstance(tree, (list, tuple)):
+        return [parts(item, result) for item in tree]
+    if not (isinstance(tree, Tensor) and tree.is_quantized):
+        return tree
+    ints = tree.int_repr()
+    if tree.qscheme() == torch.per_tensor_affine:
+        scale, zero = torch.tensor(tree.q_scale()), torch.tensor(tree.q_zero_point())
+    else:
+        scale, zero = tree.q_per_channel_scales(), tree.q_per_channel_zero_points()
+    types = (torch.float32, ints.dtype) if result else (torch.float64, torch.int64)
+    return [ints, scale.to(types[0]), zero.to(types[1])]
 
 
 def converted(module, x, engine="fbgemm", fuse=None):
@@ -149,6 +166,39 @@ class Plain(nn.Module):
 
 
 case("quantized_functions", "script", Plain(), {"x": "float32[n,4,5]"}, (torch.randn(3, 4, 5),), (torch.randn(1, 4, 5),))
+
+
+class Interface(nn.Module):
+    """Takes and gives quantised tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.quantized.Conv2d(2, 3, 2)
+        weight = torch.quantize_per_tensor(torch.randn(3, 2, 2, 2), 0.05, 0, torch.qint8)
+        self.conv.set_weight_bias(weight, torch.randn(3))
+        self.conv.scale, self.conv.zero_point = 0.3, 90
+
+    def forward(self, x: Tensor, pair: Tuple[Tensor, Tensor]):
+        y = self.conv(x)
+        total = torch.ops.quantized.add(pair[0], pair[1], 0.25, 3)
+        channels = torch.quantize_per_channel(pair[1].dequantize(), torch.tensor([0.1, 0.2]), torch.tensor([4, 0]), 0, torch.qint8)
+        large = F.interpolate(x, scale_factor=2.0, mode="nearest")
+        return torch.relu(x), y, total, channels, large, x.transpose(1, 2).q_scale() + y.dequantize()
+
+
+def quint8(*sizes, scale, zero_point):
+    return torch.quantize_per_tensor(torch.randn(*sizes) * 2, scale, zero_point, torch.quint8)
+
+
+PAIR = {"pair.0": "quint8[2,3]", "pair.1": "quint8[2,3]"}
+for how in ("trace", "script"):
+    made = Interface()
+    case(f"quantized_interface_{how}", how, made, {"x": "quint8[n,2,4,5]", **PAIR},
+         *(
+             (quint8(n, 2, 4, 5, scale=0.11, zero_point=10), (quint8(2, 3, scale=0.2, zero_point=7), quint8(2, 3, scale=0.07, zero_point=99)))
+             for n in (1, 3)
+         ))
+    QUANTA[f"quantized_interface_{how}"] = 1.01
 
 
 class Rows(nn.Module):

@@ -2,7 +2,7 @@
 
 use crate::{
     args::Convert,
-    destination::{Destination, destination},
+    destination::{Destination, Task, destination, each_program},
     error::{Code, CommandError},
     files::{check_outputs, output},
     log, many,
@@ -28,6 +28,7 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
     log::init(args.verbose, args.quiet);
     let models = many::expand(std::mem::take(&mut args.models))?;
     let to = destination(models, args.output.take())?;
+    let to = if args.all { to.into_folder()? } else { to };
     let mut inputs = Inputs::new();
     if let Some(path) = &args.options.options {
         inputs.add("options", path);
@@ -37,13 +38,20 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
     for functions in &options.functions {
         inputs.add("functions", functions);
     }
+    for rules in &options.rules {
+        inputs.add("rules", rules);
+    }
     let job = Job { inputs, options: &options, reports: &args.report, quiet };
     match to {
         Destination::File(model, output) => {
             job.one(&model, &output, quiet || verbose > 0).map(|()| None)
         }
         Destination::Folder(folder, models) => {
-            let verdicts = job.all(&folder, &models, jobs)?;
+            let tasks = match args.all {
+                true => each_program(&folder, models)?,
+                false => models.into_iter().map(Task::of_archive).collect(),
+            };
+            let verdicts = job.all(&folder, &tasks, jobs)?;
             if json {
                 let all: Vec<Value> = verdicts.iter().map(Verdict::json).collect();
                 print_json(&all.into(), true)?;
@@ -108,7 +116,7 @@ impl Job<'_> {
     fn all(
         &self,
         folder: &Path,
-        models: &[(PathBuf, PathBuf)],
+        tasks: &[Task],
         jobs: Option<NonZeroUsize>,
     ) -> Result<Vec<Verdict>, CommandError> {
         let usage = |what| CommandError::new(Code::Usage, what);
@@ -122,19 +130,21 @@ impl Job<'_> {
         }
         let exporter = Exporter::with_options(self.options.clone())?;
         let mut inputs = self.inputs.clone();
-        models.iter().for_each(|(model, _)| inputs.add("archive", model));
-        for (_, to) in models {
-            check_outputs(&inputs, to, self.options, &[])?;
+        tasks.iter().for_each(|task| inputs.add("archive", &task.archive));
+        for task in tasks {
+            check_outputs(&inputs, &task.to, self.options, &[])?;
         }
         fs::create_dir_all(folder).map_err(|e| {
             let what = format!("the folder cannot be made: {e}");
             CommandError::new(Code::Output, what).place(folder.display())
         })?;
-        let verdicts = many::each(models, jobs, self.quiet, |(model, to)| {
-            Verdict::after(model, || attempt(&exporter, model, to, inputs.clone()))
+        let verdicts = many::each(tasks, jobs, self.quiet, |task| {
+            let verdict =
+                Verdict::after(&task.archive, || attempt(&exporter, task, inputs.clone()));
+            Verdict { program: task.program.clone(), ..verdict }
         })?;
         for verdict in &verdicts {
-            let path = verdict.path.display().to_string();
+            let path = verdict.name();
             let warnings = verdict.report.iter().flat_map(|r| &r.warnings);
             warnings.for_each(|warning| tracing::warn!("{}: {warning}", line(&path)));
             if let Some(failure) = verdict.failure() {
@@ -155,8 +165,13 @@ impl Job<'_> {
 }
 
 /// Converts one of several archives.
-fn attempt(exporter: &Exporter, model: &Path, to: &Path, inputs: Inputs) -> Outcome {
-    let program = exporter.attempt(model).map_err(|failed| (failed.error, failed.report))?;
+fn attempt(exporter: &Exporter, task: &Task, inputs: Inputs) -> Outcome {
+    let Task { archive, program, to } = task;
+    let made = match program {
+        Some(name) => exporter.attempt_model(archive, name),
+        None => exporter.attempt(archive),
+    };
+    let program = made.map_err(|failed| (failed.error, failed.report))?;
     let mut report = Box::new(program.report().clone());
     match write(&program, inputs, to, &[]) {
         Ok(_) => Ok(report),

@@ -12,6 +12,77 @@ pub enum Destination {
     Folder(PathBuf, Vec<(PathBuf, PathBuf)>),
 }
 
+impl Destination {
+    /// A folder for the programs of archives.
+    pub fn into_folder(self) -> Result<Self, CommandError> {
+        let Self::File(archive, output) = self else {
+            return Ok(self);
+        };
+        if output.as_os_str() == "-" || output.extension().is_some() {
+            let what = "--all writes several models, and needs a folder for them";
+            return Err(CommandError::new(Code::Usage, what)
+                .place(format!("-o {}", output.display()))
+                .help("name a folder: `-o models/`"));
+        }
+        let model = output.join(archive.file_name().unwrap_or_default());
+        Ok(Self::Folder(output, vec![(archive, model.with_extension("onnx"))]))
+    }
+}
+
+/// A conversion of several.
+#[derive(Debug, PartialEq)]
+pub struct Task {
+    pub archive: PathBuf,
+    /// The name of the program, if the archive has several.
+    pub program: Option<String>,
+    /// The file of the model.
+    pub to: PathBuf,
+}
+
+impl Task {
+    /// The only program of an archive, or the one called `model`.
+    pub fn of_archive((archive, to): (PathBuf, PathBuf)) -> Self {
+        Self { archive, program: None, to }
+    }
+}
+
+/// A conversion for each program of the archives. An archive that cannot be read fails when it is converted.
+pub fn each_program(
+    folder: &Path,
+    archives: Vec<(PathBuf, PathBuf)>,
+) -> Result<Vec<Task>, CommandError> {
+    let several = archives.len() > 1;
+    let mut tasks: Vec<Task> = Vec::new();
+    for (archive, to) in archives {
+        let names = pt2onnx::programs(&archive).unwrap_or_default();
+        if names.len() < 2 {
+            tasks.push(Task::of_archive((archive, to)));
+            continue;
+        }
+        for name in names {
+            // The name is the archive's: it must not lead out of the folder.
+            let plain = name.replace(['/', '\\', ':'], "_");
+            let plain = plain.trim_start_matches('.');
+            let file = match several {
+                true => format!("{}.{plain}.onnx", to.file_stem().unwrap_or_default().display()),
+                false => format!("{plain}.onnx"),
+            };
+            let to = folder.join(file);
+            tasks.push(Task { archive: archive.clone(), program: Some(name), to });
+        }
+    }
+    for (i, task) in tasks.iter().enumerate() {
+        if let Some(other) = tasks[..i].iter().find(|other| other.to == task.to) {
+            let what = format!("two programs would both become {}", task.to.display());
+            return Err(CommandError::new(Code::Usage, what)
+                .place(other.archive.display())
+                .place(task.archive.display())
+                .help("convert them one by one: `--model NAME`"));
+        }
+    }
+    Ok(tasks)
+}
+
 /// Pairs the archives with the files to write.
 pub fn destination(
     models: Vec<PathBuf>,

@@ -22,8 +22,10 @@ mod output;
 mod passes;
 mod progress;
 mod reports;
+mod run;
 mod show;
 mod verdict;
+mod verify;
 
 use args::{Cli, Command};
 use error::{Code, CommandError};
@@ -69,8 +71,10 @@ fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
+        Some(Command::Verify(args)) => return verify::verify(&args),
+        Some(Command::Run(args)) => run::run(&args),
         Some(Command::Inspect(args)) => inspect::inspect(args),
-        Some(Command::Show { model, dot }) => print(&show::show(&model, dot)?),
+        Some(Command::Show(args)) => print(&show::show(args)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => ops::list(json),

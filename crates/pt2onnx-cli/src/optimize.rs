@@ -20,6 +20,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.passes.put(&mut options);
     args.names.put(&mut options);
     check_data_file(&options)?;
+    let passes = options.passes()?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
         Error::Read(error) => error::model(&args.model, &error),
@@ -39,15 +40,17 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         program.inline()?;
     }
     program.set_interface(&options)?;
-    program.optimize(options.passes()?);
-    if let Some((old, _)) = options.rename.iter().find(|(_, new)| program.value(new).is_none()) {
+    program.optimize(passes);
+    if let Some((old, _)) = options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none()) {
         return Err(Error::Name(NameError::Unknown(old.clone())).into());
     }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
-        let mut files = Batch::new(program.inputs().clone());
-        let options = Some(options.saving());
-        let saved = program.save_in(&mut files, output(&args.output), options, progress)?;
+        let mut inputs = program.inputs().clone();
+        options.rules.iter().for_each(|rules| inputs.add("rules", rules));
+        let mut files = Batch::new(inputs);
+        let saving = Some(options.saving());
+        let saved = program.save_in(&mut files, output(&args.output), saving, progress)?;
         files.commit()?;
         Ok(saved)
     })?;

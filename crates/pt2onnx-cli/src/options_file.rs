@@ -49,8 +49,9 @@ impl OptionsFile {
             file.wrong(&key, e.message(), at)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        for functions in &mut file.options.functions {
-            *functions = folder.join(&functions);
+        let Options { functions, rules, .. } = &mut file.options;
+        for path in functions.iter_mut().chain(rules) {
+            *path = folder.join(&path);
         }
         Ok(file)
     }

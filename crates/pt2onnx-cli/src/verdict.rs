@@ -16,6 +16,8 @@ pub type Outcome = Result<Box<Report>, (Error, Box<Report>)>;
 /// What became of one archive.
 pub struct Verdict {
     pub path: PathBuf,
+    /// The name of the program, if the archive has several.
+    pub program: Option<String>,
     /// Its report, unless there was a panic.
     pub report: Option<Box<Report>>,
     pub error: Option<CommandError>,
@@ -44,22 +46,36 @@ impl Verdict {
         let path = path.to_owned();
         // An archive that brings pt2onnx down must not hide what there is to say of the others.
         match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(Ok(report)) => Self { path, report: Some(report), error: None },
-            Ok(Err((error, report))) => {
-                Self { path, report: Some(report), error: Some(CommandError::from(error)) }
-            }
+            Ok(Ok(report)) => Self { path, program: None, report: Some(report), error: None },
+            Ok(Err((error, report))) => Self {
+                path,
+                program: None,
+                report: Some(report),
+                error: Some(CommandError::from(error)),
+            },
             Err(_) => {
                 let error = CommandError::new(Code::Internal, "pt2onnx ended unexpectedly");
-                Self { path, report: None, error: Some(error.help(error::REPORT_IT)) }
+                Self {
+                    path,
+                    program: None,
+                    report: None,
+                    error: Some(error.help(error::REPORT_IT)),
+                }
             }
         }
+    }
+
+    /// The archive in messages, with the name of the program.
+    pub fn name(&self) -> String {
+        let path = self.path.display();
+        self.program.as_ref().map_or_else(|| path.to_string(), |name| format!("{path}, {name}"))
     }
 
     pub fn json(&self) -> Value {
         let report = self.report.as_ref();
         let internal =
             || json!({"kind": "internal", "message": self.error.as_ref().map(CommandError::what)});
-        json!({
+        let mut said = json!({
             "path": self.path.display().to_string(),
             "converts": self.error.is_none(),
             "exit_code": self.error.as_ref().map_or(0, |e| e.code as u8),
@@ -69,13 +85,17 @@ impl Verdict {
             ),
             "failures": report.map(|r| &r.failures),
             "warnings": report.map(|r| &r.warnings),
-        })
+        });
+        if let (Some(name), Some(entries)) = (&self.program, said.as_object_mut()) {
+            entries.insert("program".to_owned(), json!(name));
+        }
+        said
     }
 
     /// The error in full, after the name of the archive.
     pub fn failure(&self) -> Option<String> {
         let error = self.error.as_ref()?;
-        let path = self.path.display().to_string();
+        let path = self.name();
         Some(format!("{}: {}\n{}", line(&path), error.what(), error.details()))
     }
 }

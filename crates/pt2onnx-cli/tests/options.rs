@@ -17,6 +17,7 @@ use tempfile::tempdir;
 const ALL: &[(&str, &str, &[&str])] = &[
     ("input", "{ x = \"float32[n,3]\" }", &["--input", "x=float32[n,3]"]),
     ("method", "\"scaled\"", &["--method", "scaled"]),
+    ("model", "\"model\"", &["--model", "model"]),
     ("opset", "18", &["--opset", "18"]),
     ("ir-version", "9", &["--ir-version", "9"]),
     ("target", "\"tensorrt\"", &["--target", "tensorrt"]),
@@ -25,6 +26,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
     ("aten-nodes", "true", &["--aten-nodes"]),
     ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
+    ("rules", "[\"rules.onnxtxt\"]", &["--rules", "rules.onnxtxt"]),
     ("functions-of", "[\"fc*\", \"Linear\"]", &["--functions-of", "fc*,Linear"]),
     ("inline", "true", &["--inline"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),
@@ -33,6 +35,11 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("warnings-as-errors", "true", &["--warnings-as-errors"]),
     ("input-names", "[\"a\", \"b\"]", &["--input-names", "a,b"]),
     ("output-names", "[\"y\"]", &["--output-names", "y"]),
+    (
+        "kv-names",
+        "\"a{layer}{part},b{layer}{part}\"",
+        &["--kv-names", "a{layer}{part}, b{layer}{part}"],
+    ),
     ("rename", "{ cat = \"joined\", a = \"b\" }", &["--rename", "cat=joined", "--rename", "a=b"]),
     ("dim", "{ s18 = \"n\", \"x.1\" = \"m\" }", &["--dim", "s18=n", "--dim", "x.1=m"]),
     ("dynamic-axes", "{ x = [0] }", &["--dynamic-axes", r#"{"x": [0]}"#]),
@@ -97,12 +104,21 @@ fn a_file_says_what_flags_say() {
     let functions_here = folder.path().join("newer.onnxtxt");
     fs::copy(functions, &functions_here).unwrap();
     let here = functions_here.to_str().unwrap();
+    let rules_here = folder.path().join("rules.onnxtxt");
+    fs::write(&rules_here, "# No rules.\n").unwrap();
+    let rules = rules_here.to_str().unwrap();
     let (mut text, mut flags) = (String::new(), Vec::new());
     let defaults = converted(folder.path(), &[]).0;
     for (key, toml, args) in ALL {
         text += &format!("{key} = {toml}\n");
-        let args: Vec<&str> =
-            args.iter().map(|a| if *a == "newer.onnxtxt" { here } else { a }).collect();
+        let args: Vec<&str> = args
+            .iter()
+            .map(|a| match *a {
+                "newer.onnxtxt" => here,
+                "rules.onnxtxt" => rules,
+                a => a,
+            })
+            .collect();
         flags.extend(&args);
         // Each alone changes its key, and nothing else.
         let alone = file(folder.path(), &format!("{key} = {toml}\n"));
@@ -148,6 +164,7 @@ fn every_flag_is_an_option() {
         "version",
         "output",
         "options",
+        "all",
         "jobs",
         "report",
         "json",

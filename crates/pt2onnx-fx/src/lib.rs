@@ -25,6 +25,7 @@ pub mod graph;
 pub mod passes;
 pub mod printer;
 mod python;
+mod readable;
 pub mod schema;
 pub mod text;
 
@@ -37,4 +38,5 @@ pub use graph::{
     ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OpParts,
     OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values,
 };
+pub use readable::readable;
 pub use schema::MAJOR as SCHEMA_MAJOR;

@@ -156,14 +156,14 @@ impl Display for Printer<'_> {
 }
 
 /// One result of a node that returns several.
-enum Part<'a> {
+pub(crate) enum Part<'a> {
     One(&'a Name),
     List(&'a [Name]),
     Nothing,
 }
 
 /// The results that FX takes by `getitem`; `None` if the node itself is the result.
-fn parts(node: &Node) -> Option<Vec<Part<'_>>> {
+pub(crate) fn parts(node: &Node) -> Option<Vec<Part<'_>>> {
     fn part(output: &Argument) -> Part<'_> {
         match output {
             Argument::Tensors(names) => Part::List(names),
@@ -178,7 +178,7 @@ fn parts(node: &Node) -> Option<Vec<Part<'_>>> {
 }
 
 /// Whether a result has no `getitem` node: the exporter gives it such a name.
-fn is_unused(name: &str) -> bool {
+pub(crate) fn is_unused(name: &str) -> bool {
     name.rsplit_once("_unused_").is_some_and(|(_, index)| {
         !index.is_empty() && index.chars().all(|c| c.is_ascii_digit() || c == '_')
     })

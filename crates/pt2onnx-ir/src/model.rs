@@ -148,13 +148,13 @@ impl Model {
         value
     }
 
-    /// Removes the inputs of the main graph that nothing uses. Returns their positions.
-    pub fn remove_unused_inputs(&mut self) -> Vec<usize> {
+    /// Removes the inputs of the main graph that nothing uses, except for those at the positions `keep`. Returns their positions.
+    pub fn remove_unused_inputs(&mut self, keep: &[usize]) -> Vec<usize> {
         let main = RegionId::MAIN;
         let old = std::mem::take(&mut self.regions[main.index()].inputs);
         let (mut kept, mut removed) = (Vec::with_capacity(old.len()), Vec::new());
         for (position, value) in old.into_iter().enumerate() {
-            if self[value].uses().len() > 0 {
+            if self[value].uses().len() > 0 || keep.contains(&position) {
                 self.values[value.index()].def = Def::Input(main, kept.len() as u32);
                 kept.push(value);
             } else {

@@ -1,9 +1,15 @@
 //! Names of values and nodes: gives missing ones, and changes those that clash.
 
-use crate::{Model, Name, Value, value::Def};
+use crate::{Model, Name, NodeId, Value, ids::OriginId, value::Def};
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smol_str::format_smolstr;
+
+/// Key in the metadata of a value that has another name in the source program: that name.
+pub const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
+
+/// Key in the metadata of a constant that a pass computed: the weights that it was computed from, or else the source nodes.
+pub const FOLDED_FROM: &str = "pkg.pt2onnx.folded_from";
 
 /// Names in use. The set keeps their order, because lookups mostly follow it.
 pub(crate) type Taken = IndexSet<Name, FxBuildHasher>;
@@ -12,13 +18,30 @@ impl Model {
     /// Finishes all outputs ([`Model::finish_outputs`]), then gives every value and node a unique name. If names clash,
     /// inputs and outputs of the main graph keep theirs first, then constants, then other values in the order of their
     /// numbers. Each function has its own scope of names.
+    ///
+    /// - A constant that was computed from the weight `fc.weight` ([`FOLDED_FROM`]) is called `fc.weight_folded`.
+    /// - The node that computes the result of the source node `linear` is called `node_linear`; if several nodes compute its results,
+    ///   `node_max_1__0` and `node_max_1__1`. Other nodes that were made from it have their operator in the name: `node_linear_MatMul`.
+    /// - Everything else has a number: `val_0`, `node_Add_0`.
     pub fn assign_names(&mut self) {
         self.finish_all_outputs();
-        self.name_values();
-        self.name_nodes();
+        let nameless = self.name_values();
+        self.name_nodes(&nameless);
     }
 
-    fn name_values(&mut self) {
+    /// The name of a constant, or the one that it is going to have; `None` if that will be a number.
+    pub fn weight_name(&self, constant: Value) -> Option<Name> {
+        let data = &self[constant];
+        data.name.clone().or_else(|| {
+            let said = |key: &str| data.metadata.iter().find(|(k, _)| k == key);
+            said(FOLDED_FROM)?;
+            let (_, weight) = said(ORIGINAL_NAME)?;
+            Some(format_smolstr!("{weight}_folded"))
+        })
+    }
+
+    /// Returns whether each value had no name before.
+    fn name_values(&mut self) -> Vec<bool> {
         let scopes = self.scopes();
         let mut taken = vec![Taken::default(); self.functions.len() + 1];
         taken[0].reserve(scopes.len());
@@ -44,13 +67,21 @@ impl Model {
             }
         }
         let mut counter = 0;
+        let mut were_nameless = vec![false; scopes.len()];
         for value in nameless {
-            let taken = match self[value].def() {
-                Def::Constant(_) => &taken[..],
-                _ => std::slice::from_ref(&taken[scopes[value.index()]]),
+            were_nameless[value.index()] = true;
+            let is_constant = matches!(self[value].def(), Def::Constant(_));
+            if let Some(name) = is_constant.then(|| self.weight_name(value)).flatten() {
+                self[value].name = Some(free_in_all(name, &mut taken));
+                continue;
+            }
+            let taken = match is_constant {
+                true => &taken[..],
+                false => std::slice::from_ref(&taken[scopes[value.index()]]),
             };
             self[value].name = Some(fresh("val", &mut counter, taken));
         }
+        were_nameless
     }
 
     /// All values, each once: inputs and outputs of the main graph, then constants, then the others.
@@ -74,22 +105,73 @@ impl Model {
         }
     }
 
-    fn name_nodes(&mut self) {
-        let (mut taken, mut nameless) = (Taken::default(), Vec::new());
+    /// `nameless` says which values had no name before they got a number.
+    fn name_nodes(&mut self, nameless: &[bool]) {
+        let (mut taken, mut results, mut others) = (Taken::default(), Vec::new(), Vec::new());
+        let mut count: FxHashMap<OriginId, usize> = FxHashMap::default();
         for node in self.all_nodes() {
-            let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) else {
-                nameless.push(node);
+            if let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) {
+                if let Some(new) = another(name, &mut taken) {
+                    self[node].name = Some(new);
+                }
                 continue;
-            };
-            if let Some(new) = another(name, &mut taken) {
-                self[node].name = Some(new);
+            }
+            let named = |v: &&Value| !nameless[v.index()] && !self[**v].is_left_out();
+            let result = self[node].outputs().iter().find(named);
+            let origin = self.origin_to_name(node, result.copied());
+            match (origin, result) {
+                (Some(origin), Some(_)) => {
+                    *count.entry(origin).or_default() += 1;
+                    results.push((node, origin));
+                }
+                _ => others.push((node, origin)),
             }
         }
-        let mut counter = 0;
-        for node in nameless {
-            let prefix = format_smolstr!("node_{}", self[node].op);
-            let taken = std::slice::from_ref(&taken);
-            self[node].name = Some(fresh(&prefix, &mut counter, taken));
+        let mut given: FxHashMap<OriginId, usize> = FxHashMap::default();
+        for (node, origin) in results {
+            let mut name = self.node_name_of(origin);
+            if count.get(&origin).is_some_and(|n| *n > 1) {
+                let number = given.entry(origin).or_default();
+                name = format_smolstr!("{name}__{number}");
+                *number += 1;
+            }
+            self[node].name = Some(another(&name, &mut taken).unwrap_or(name));
+        }
+        let (mut counter, mut numbers) = (0, FxHashMap::<Name, usize>::default());
+        for (node, origin) in others {
+            self[node].name = Some(match origin {
+                Some(origin) => {
+                    let name = format_smolstr!("{}_{}", self.node_name_of(origin), self[node].op);
+                    // A source node may have become thousands of nodes.
+                    let number = numbers.entry(name.clone()).or_default();
+                    let mut candidate = name.clone();
+                    while !taken.insert(candidate.clone()) {
+                        *number += 1;
+                        candidate = format_smolstr!("{name}_{number}");
+                    }
+                    candidate
+                }
+                None => {
+                    let prefix = format_smolstr!("node_{}", self[node].op);
+                    fresh(&prefix, &mut counter, std::slice::from_ref(&taken))
+                }
+            });
+        }
+    }
+
+    /// The source node that a node is called after: the one that its result is called after, or else the last one.
+    fn origin_to_name(&self, node: NodeId, result: Option<Value>) -> Option<OriginId> {
+        let known = || self[node].origins.iter().copied().filter(|o| !self[*o].node.is_empty());
+        let name = result.and_then(|v| self[v].name.as_ref());
+        known().find(|o| Some(&self[*o].node) == name).or_else(|| known().max_by_key(|o| o.index()))
+    }
+
+    /// `node_linear`; a node of an ONNX file has such a name already.
+    fn node_name_of(&self, origin: OriginId) -> Name {
+        let origin = &self[origin];
+        match origin.op.is_empty() {
+            true => origin.node.clone(),
+            false => format_smolstr!("node_{}", origin.node),
         }
     }
 
@@ -121,6 +203,16 @@ fn another(name: &Name, taken: &mut Taken) -> Option<Name> {
         }
         n += 1;
     }
+}
+
+/// The name, or another one if it is taken in any scope. It is then taken in all of them.
+fn free_in_all(name: Name, taken: &mut [Taken]) -> Name {
+    let numbered = (1..).map(|n| format_smolstr!("{name}_{n}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    let free = names.find(|name| taken.iter().all(|taken| !taken.contains(name)));
+    let free = free.unwrap_or(name);
+    taken.iter_mut().for_each(|taken| _ = taken.insert(free.clone()));
+    free
 }
 
 /// A name that is not taken. It is not added to `taken`: the next one has another number.

@@ -12,30 +12,68 @@ const MAX_PRINTED: usize = 64;
 
 impl Display for Model {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if !self.has_finished_outputs() {
+        self.text(TextOptions::default()).fmt(f)
+    }
+}
+
+/// What the text of a model has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextOptions {
+    /// Whether elements of constants are printed, if there are at most 64; true by default. Otherwise `{...}` stands for them.
+    pub values: bool,
+    /// Whether the types of a node's outputs follow it, as a comment; false by default.
+    pub types: bool,
+    /// Whether a comment follows a weight that has no values, as opposed to one that has more than are printed; false by default.
+    pub absent: bool,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self { values: true, types: false, absent: false }
+    }
+}
+
+/// Prints a model.
+struct Printer<'a> {
+    model: &'a Model,
+    options: TextOptions,
+}
+
+impl Model {
+    /// The model as text, with more or less than [`Display`] prints.
+    pub fn text(&self, options: TextOptions) -> impl Display {
+        fmt::from_fn(move |f| {
+            if self.has_finished_outputs() {
+                return Printer { model: self, options }.print(f);
+            }
             let mut finished = self.clone();
             finished.finish_all_outputs();
-            return finished.fmt(f);
-        }
+            Printer { model: &finished, options }.print(f)
+        })
+    }
+}
+
+impl Printer<'_> {
+    fn print(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let model = self.model;
         write!(
             f,
             "<\n  ir_version: {},\n  opset_import: [\"\" : {}",
-            self.ir_version(),
-            self.opset
+            model.ir_version(),
+            model.opset
         )?;
-        for (domain, version) in &self.imports {
+        for (domain, version) in &model.imports {
             write!(f, ", {} : {version}", quoted(domain))?;
         }
         f.write_str("]\n>\n")?;
-        self.graph(f, Self::MAIN, &identifier(&self.name), 0)?;
-        for function in &self.functions {
+        self.graph(f, Model::MAIN, &identifier(&model.name), 0)?;
+        for function in &model.functions {
             self.function(f, function)?;
         }
         Ok(())
     }
-}
 
-impl Model {
     /// Prints a function. The grammar has no constants in functions, so they are printed as `Constant` nodes first.
     fn function(&self, f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
         write!(f, "\n<domain: {}", quoted(&function.domain))?;
@@ -43,7 +81,7 @@ impl Model {
             write!(f, ", overload: {}", quoted(&function.overload))?;
         }
         let imports = match function.imports.is_empty() {
-            true => format!("\"\" : {}", self.opset),
+            true => format!("\"\" : {}", self.model.opset),
             false => list(
                 function
                     .imports
@@ -61,12 +99,12 @@ impl Model {
             }
             f.write_str(">")?;
         }
-        let body = &self[function.body];
+        let body = &self.model[function.body];
         let inputs = list(body.inputs().iter().map(|v| self.name_of(*v)));
         let outputs = list(body.output_values().map(|v| self.name_of(v)));
         writeln!(f, " ({inputs}) => ({outputs})\n{{")?;
         for (value, constant) in self.constants_of(function.body) {
-            let (name, value) = (self.name_of(value), tensor(constant));
+            let (name, value) = (self.name_of(value), self.tensor(constant));
             writeln!(f, "{}{name} = Constant <value: tensor = {value}> ()", indent(1))?;
         }
         self.body(f, function.body, 1)?;
@@ -77,13 +115,13 @@ impl Model {
     fn constants_of(&self, root: RegionId) -> Vec<(Value, &Tensor)> {
         let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
         while let Some(region) = todo.pop() {
-            used.extend(self[region].output_values());
-            for node in self.nodes(region) {
-                used.extend(self[node].inputs().iter().flatten());
-                todo.extend(self[node].regions());
+            used.extend(self.model[region].output_values());
+            for node in self.model.nodes(region) {
+                used.extend(self.model[node].inputs().iter().flatten());
+                todo.extend(self.model[node].regions());
             }
         }
-        let constants = used.into_iter().filter_map(|v| Some((v, self[v].constant()?)));
+        let constants = used.into_iter().filter_map(|v| Some((v, self.model[v].constant()?)));
         constants.collect()
     }
 
@@ -94,26 +132,30 @@ impl Model {
         name: &str,
         depth: usize,
     ) -> fmt::Result {
-        let typed = |v: &Value| match &self[*v].ty {
+        let typed = |v: &Value| match &self.model[*v].ty {
             Some(ty) => format!("{ty} {}", self.name_of(*v)),
             None => self.name_of(*v),
         };
-        let input = |v: &Value| match &self[*v].default {
-            Some(default) => format!("{} = {}", typed(v), elements(default)),
+        let input = |v: &Value| match &self.model[*v].default {
+            Some(default) => format!("{} = {}", typed(v), self.elements(default)),
             None => typed(v),
         };
         let (inputs, outputs) = (
-            list(self[region].inputs().iter().map(input)),
-            list(self[region].output_values().map(|v| typed(&v))),
+            list(self.model[region].inputs().iter().map(input)),
+            list(self.model[region].output_values().map(|v| typed(&v))),
         );
         writeln!(f, "{name} ({inputs}) => ({outputs})")?;
-        if region == Self::MAIN {
+        if region == Model::MAIN {
             let constants = self.constants_of(region);
-            let printed: Vec<String> = { constants.into_iter() }
-                .map(|(v, t)| format!("{} = {}", typed(&v), elements(t)))
-                .collect();
-            if !printed.is_empty() {
-                writeln!(f, "<\n  {}\n>", printed.join(",\n  "))?;
+            let mut comma = "<\n  ".to_owned();
+            for (value, tensor) in &constants {
+                write!(f, "{comma}{} = {}", typed(value), self.elements(tensor))?;
+                let absent = self.options.absent && !tensor.has_data() && tensor.numel() > 0;
+                let comment = if absent { "  # no values in this file" } else { "" };
+                comma = format!(",{comment}\n  ");
+            }
+            if !constants.is_empty() {
+                writeln!(f, "{}\n>", comma.trim_start_matches(',').trim_end())?;
             }
         }
         writeln!(f, "{}{{", indent(depth))?;
@@ -123,14 +165,14 @@ impl Model {
     }
 
     fn body(&self, f: &mut Formatter<'_>, region: RegionId, depth: usize) -> fmt::Result {
-        for node in self.nodes(region) {
+        for node in self.model.nodes(region) {
             self.node(f, node, depth)?;
         }
         Ok(())
     }
 
     fn node(&self, f: &mut Formatter<'_>, id: NodeId, depth: usize) -> fmt::Result {
-        let node = &self[id];
+        let node = &self.model[id];
         let outputs = list(node.outputs().iter().map(|v| self.name_of(*v)));
         let inputs = list(
             node.inputs().iter().map(|v| v.map_or_else(|| "\"\"".to_owned(), |v| self.name_of(v))),
@@ -151,7 +193,16 @@ impl Model {
             }
             f.write_str(">")?;
         }
-        writeln!(f, " ({inputs})")
+        write!(f, " ({inputs})")?;
+        let types = node.outputs().iter().map(|v| match &self.model[*v].ty {
+            _ if self.model[*v].is_left_out() => "-".to_owned(),
+            Some(ty) => ty.to_string(),
+            None => "?".to_owned(),
+        });
+        match self.options.types {
+            true => writeln!(f, "  # {}", list(types)),
+            false => f.write_char('\n'),
+        }
     }
 
     fn attribute(
@@ -172,9 +223,9 @@ impl Model {
             Attribute::Strings(v) => {
                 write!(f, "{name}: strings = [{}]", list(v.iter().map(|s| quoted(s))))
             }
-            Attribute::Tensor(t) => write!(f, "{name}: tensor = {}", tensor(t)),
+            Attribute::Tensor(t) => write!(f, "{name}: tensor = {}", self.tensor(t)),
             Attribute::Tensors(v) => {
-                write!(f, "{name}: tensors = [{}]", list(v.iter().map(tensor)))
+                write!(f, "{name}: tensors = [{}]", list(v.iter().map(|t| self.tensor(t))))
             }
             Attribute::Bytes(v) => write!(f, "{name}: string = {}", lossy(v)),
             Attribute::BytesList(v) => {
@@ -187,14 +238,14 @@ impl Model {
             }
             Attribute::Region(r) => {
                 write!(f, "{name}: graph = ")?;
-                let own = self[*r].name.as_deref();
+                let own = self.model[*r].name.as_deref();
                 self.graph(f, *r, &identifier(own.unwrap_or(name)), depth)
             }
             Attribute::Regions(rs) => {
                 write!(f, "{name}: graphs = [")?;
                 for (i, r) in rs.iter().enumerate() {
                     f.write_str(if i == 0 { "" } else { ", " })?;
-                    let own = self[*r].name.as_deref().map(identifier);
+                    let own = self.model[*r].name.as_deref().map(identifier);
                     self.graph(f, *r, &own.unwrap_or_else(|| format!("{name}_{i}")), depth)?;
                 }
                 f.write_str("]")
@@ -203,7 +254,7 @@ impl Model {
     }
 
     fn name_of(&self, value: Value) -> String {
-        match (&self[value].name, self[value].def()) {
+        match (&self.model[value].name, self.model[value].def()) {
             (Some(name), _) => identifier(name),
             (None, Def::Constant(_)) => format!("const_{}", value.index()),
             (None, _) => format!("_{}", value.index()),
@@ -235,16 +286,27 @@ fn identifier(name: &str) -> String {
     if plain { name.to_owned() } else { quoted(name) }
 }
 
-fn tensor(t: &Tensor) -> String {
-    let dims = match t.shape() {
-        [] => String::new(),
-        dims => format!("[{}]", list(dims)),
-    };
-    format!("{}{dims} {}", onnx_name(t.dtype()), elements(t))
+impl Printer<'_> {
+    fn tensor(&self, t: &Tensor) -> String {
+        let dims = match t.shape() {
+            [] => String::new(),
+            dims => format!("[{}]", list(dims)),
+        };
+        format!("{}{dims} {}", onnx_name(t.dtype()), self.elements(t))
+    }
+
+    /// The elements in braces. What is not printed has dots.
+    fn elements(&self, t: &Tensor) -> String {
+        match t.has_data() || t.numel() == 0 {
+            false => "{...}".to_owned(),
+            true if !self.options.values => "{...}".to_owned(),
+            true => elements(t),
+        }
+    }
 }
 
 fn elements(t: &Tensor) -> String {
-    if t.numel() > MAX_PRINTED || !t.has_data() {
+    if t.numel() > MAX_PRINTED {
         return "{...}".to_owned();
     }
     macro_rules! each {

@@ -115,18 +115,32 @@ pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> 
         let candidates = fusions.iter().filter(|(ops, _)| ops.contains(&model[id].op()));
         let matches: Vec<_> =
             candidates.filter_map(|(_, f)| Some((f.pattern.find(model, id)?, *f))).collect();
-        changed |= matches.into_iter().any(|(found, fusion)| apply(graph, id, &found, fusion));
+        changed |= matches.into_iter().any(|(found, fusion)| apply(graph, &found, fusion));
     }
     changed
 }
 
 /// Replaces what was found by what the fusion emits.
-fn apply(graph: &mut GraphMut<'_>, last: NodeId, found: &Match<'_>, fusion: &Fusion) -> Changed {
+fn apply(graph: &mut GraphMut<'_>, found: &Match<'_>, fusion: &Fusion) -> Changed {
+    replace(graph, found.nodes(), found.output(), |cx| fusion.replacement(cx, found))
+}
+
+/// Replaces nodes, the last one first, by what `make` emits: users of `output` use the value that it returns. Nothing changes if it returns
+/// none, or if what it emits is not right.
+pub(crate) fn replace(
+    graph: &mut GraphMut<'_>,
+    nodes: &[NodeId],
+    output: Value,
+    make: impl FnOnce(&Builder<'_>) -> Option<Value>,
+) -> Changed {
+    let Some(&last) = nodes.first() else {
+        return false;
+    };
     let opset = graph.opset;
     let model = &mut *graph.model;
     // The last node's origins first: its result is what is computed.
     let mut origins: SmallVec<[OriginId; 1]> = SmallVec::new();
-    for &node in found.nodes() {
+    for &node in nodes {
         for origin in &model[node].origins {
             if !origins.contains(origin) {
                 origins.push(*origin);
@@ -136,7 +150,7 @@ fn apply(graph: &mut GraphMut<'_>, last: NodeId, found: &Match<'_>, fusion: &Fus
     let before = model.prev(last);
     let cx = Builder::new(model, InsertPoint::Before(last), Constraints::default());
     cx.set_origins(&origins);
-    let made = fusion.replacement(&cx, found);
+    let made = make(&cx);
     let sound = cx.take_diagnostics().is_empty();
     drop(cx);
     let new = new_nodes(model, before, last);
@@ -146,9 +160,9 @@ fn apply(graph: &mut GraphMut<'_>, last: NodeId, found: &Match<'_>, fusion: &Fus
         }
         return false;
     };
-    rewrite::substitute(model, found.output(), value);
+    rewrite::substitute(model, output, value);
     // A node that several of the others use can be erased only after them.
-    while found.nodes().iter().any(|&n| model.contains(n) && model.erase(n)) {}
+    while nodes.iter().any(|&n| model.contains(n) && model.erase(n)) {}
     true
 }
 

@@ -49,6 +49,7 @@ mod outline;
 mod pass;
 mod pattern;
 mod rewrite;
+mod rules;
 mod sizes;
 mod standard;
 mod target;
@@ -63,6 +64,7 @@ pub use outline::outline;
 pub use pass::{Level, Options, Pass, Passes, UnknownPass};
 pub use pattern::{Match, Pattern, PatternError};
 pub use rewrite::{become_node, bypass, substitute};
+pub use rules::Rules;
 pub use target::{Target, TargetError, Unrunnable, fit};
 pub use types::infer_types;
 

@@ -147,6 +147,14 @@ impl Passes {
         self
     }
 
+    /// With a pass of your own, which runs first.
+    #[must_use]
+    pub fn first(mut self, pass: Pass) -> Self {
+        self.0.retain(|p| p.name != pass.name);
+        self.0.insert(0, pass);
+        self
+    }
+
     /// Without the pass of that name.
     ///
     /// # Errors

@@ -137,9 +137,20 @@ impl Program {
         })
     }
 
-    /// Removes the inputs that nothing uses. Returns their positions.
-    fn drop_unused_inputs(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.work(py, |program| Ok(program.model_mut().remove_unused_inputs()))
+    /// The positions of the inputs that nothing uses.
+    fn unused_inputs(&self, py: Python<'_>) -> Vec<usize> {
+        py.detach(|| {
+            let program = self.lock();
+            let model = program.model();
+            let inputs = model.inputs().iter().enumerate();
+            let unused = inputs.filter(|(_, value)| model[**value].uses().len() == 0);
+            unused.map(|(position, _)| position).collect()
+        })
+    }
+
+    /// Removes the inputs that nothing uses, except for those at some positions. Returns the positions of those that it removed.
+    fn drop_unused_inputs(&self, py: Python<'_>, keep: Vec<usize>) -> PyResult<Vec<usize>> {
+        self.work(py, |program| Ok(program.model_mut().remove_unused_inputs(&keep)))
     }
 
     /// Another model that is the same, as if it had been read. Weights are shared.

@@ -40,6 +40,21 @@ pub struct SyntaxError {
     pub source: String,
 }
 
+impl SyntaxError {
+    /// An error after this number of bytes of a text.
+    pub fn at(text: &str, offset: usize, what: impl Into<String>) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |i| i + 1);
+        let line = text.get(start..).and_then(|t| t.lines().next());
+        SyntaxError {
+            what: what.into(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(start..).map_or(0, |t| t.chars().count()) + 1,
+            source: line.unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 impl std::error::Error for SyntaxError {}
 
 /// The error and its place, then the line of the text, then a caret below the place.
@@ -82,15 +97,7 @@ impl<'a> Reader<'a> {
 
     /// An error at a place.
     pub fn error_at(&self, Place(offset): Place, what: impl Into<String>) -> SyntaxError {
-        let before = self.text.get(..offset).unwrap_or(self.text);
-        let start = before.rfind('\n').map_or(0, |i| i + 1);
-        let line = self.text.get(start..).and_then(|t| t.lines().next());
-        SyntaxError {
-            what: what.into(),
-            line: before.matches('\n').count() + 1,
-            column: before.get(start..).map_or(0, |t| t.chars().count()) + 1,
-            source: line.unwrap_or_default().to_owned(),
-        }
+        SyntaxError::at(self.text, offset, what)
     }
 
     /// An error that says what is expected at the next token.

@@ -2,6 +2,7 @@
 
 use pt2onnx_fx::Name;
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 /// A quantised tensor.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +56,30 @@ impl Kind {
             "torch.QUInt4x2Storage" => Self::Quint4x2,
             _ => return None,
         })
+    }
+
+    /// The kind of the elements of a tensor, by PyTorch's name of the element type: `quint8`.
+    pub(crate) fn named(dtype: &str) -> Option<Self> {
+        Some(match dtype {
+            "qint8" => Self::Qint8,
+            "quint8" => Self::Quint8,
+            "qint32" => Self::Qint32,
+            _ => return None,
+        })
+    }
+
+    /// The kind whose integers have this element type, one in each element.
+    pub(crate) fn of_ints(dtype: DType) -> Option<Self> {
+        [Self::Qint8, Self::Quint8, Self::Qint32].into_iter().find(|kind| kind.ints() == dtype)
+    }
+
+    /// The element type of the integers.
+    pub(crate) fn ints(self) -> DType {
+        match self {
+            Self::Qint8 => DType::I8,
+            Self::Quint8 | Self::Quint4x2 => DType::U8,
+            Self::Qint32 => DType::I32,
+        }
     }
 
     /// The range of the elements, and PyTorch's number of the type of their integers.

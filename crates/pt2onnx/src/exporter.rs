@@ -1,17 +1,15 @@
 //! The exporter: options, translations, and the ways to start an export.
 
 use crate::{
-    Detail, DynamicAxes, Error, Failed, OnnxProgram, Operators, OptionError, Options, OutputNames,
-    Registry, Report, SaveOptions, State, Target, Training, Warning, WarningKind, Weights,
+    Detail, DynamicAxes, Error, Failed, InputNames, KvNames, OnnxProgram, Operators, OptionError,
+    Options, OutputNames, Registry, Report, SaveOptions, State, Target, Training, Weights,
+    archives::{self, Source},
     pipeline::{Translated, translate},
-    torchscript_program::{self, Read},
+    torchscript_program::Read,
 };
 use bytes::Bytes;
 use indexmap::IndexMap;
-use pt2onnx_fx::{
-    Constant, ExportedProgram,
-    archive::{self, Records},
-};
+use pt2onnx_fx::{Constant, ExportedProgram, archive};
 use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{Level, Pass};
 use pt2onnx_tensor::Tensor;
@@ -45,6 +43,8 @@ impl Exporter {
     /// An option has a value that it cannot have ([`Options::check`]), or a file of functions cannot be read.
     pub fn with_options(options: Options) -> Result<Self, OptionError> {
         options.check()?;
+        // Errors in rules are told before anything is done.
+        options.passes()?;
         let mut registry = Registry::default();
         for path in &options.functions {
             let bytes = fs::read(path)
@@ -107,6 +107,12 @@ impl Exporter {
     /// other values; false by default. Nothing is computed from them beforehand then.
     pub fn keep_initializers_as_inputs(mut self, keep: bool) -> Self {
         self.options.keep_initializers_as_inputs = keep;
+        self
+    }
+
+    /// Adds a file of rewriting rules ([`Rules`](pt2onnx_opt::Rules)). Can be called several times.
+    pub fn rules(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+        self.options.rules.push(path.into());
         self
     }
 
@@ -283,7 +289,20 @@ impl Exporter {
 
     /// Sets names of the inputs, in order. Inputs after the last name keep the program's.
     pub fn input_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.options.input_names = names.into_iter().map(Into::into).collect();
+        self.options.input_names = InputNames::List(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Names inputs after the parameters, keys and fields that lead to them in the program's arguments, and the tensors of caches as
+    /// [`KvNames`] says.
+    pub fn input_names_from_tree(mut self) -> Self {
+        self.options.input_names = InputNames::FromTree;
+        self
+    }
+
+    /// Sets names of the tensors of caches of keys and values.
+    pub fn kv_names(mut self, names: KvNames) -> Self {
+        self.options.kv_names = Some(names);
         self
     }
 
@@ -361,11 +380,27 @@ impl Exporter {
         let path = archive.as_ref();
         let mut report = Report::new(Some(self.options.clone()));
         report.read(path);
-        self.translated(report, self.inputs(Some(path)), |report| match archive::read(path) {
-            Err(error) if torchscript_program::is_one(&error) => {
-                self.flattened(Records::open(path), report)
-            }
-            program => Read::exported(program.map_err(Error::Archive)?, &self.options),
+        let inputs = self.inputs(Some(path));
+        self.translated(report, inputs, |report| {
+            archives::read(&Source::File(path), &self.options, &self.registry, report)
+        })
+    }
+
+    /// Does the same as [`attempt`](Self::attempt) with the program of this name, of an archive that has several.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn attempt_model(
+        &self,
+        archive: impl AsRef<Path>,
+        name: &str,
+    ) -> Result<OnnxProgram, Failed> {
+        let options = Options { model: Some(name.to_owned()), ..self.options.clone() };
+        let path = archive.as_ref();
+        let mut report = Report::new(Some(options.clone()));
+        report.read(path);
+        self.translated(report, self.inputs(Some(path)), |report| {
+            archives::read(&Source::File(path), &options, &self.registry, report)
         })
     }
 
@@ -375,14 +410,9 @@ impl Exporter {
     /// See [`Error`].
     pub fn attempt_bytes(&self, archive: impl Into<Bytes>) -> Result<OnnxProgram, Failed> {
         let report = Report::new(Some(self.options.clone()));
-        let bytes = archive.into();
+        let source = Source::Bytes(archive.into());
         self.translated(report, self.inputs(None), |report| {
-            match archive::read_bytes(bytes.clone()) {
-                Err(error) if torchscript_program::is_one(&error) => {
-                    self.flattened(Records::from_bytes(bytes), report)
-                }
-                program => Read::exported(program.map_err(Error::Archive)?, &self.options),
-            }
+            archives::read(&source, &self.options, &self.registry, report)
         })
     }
 
@@ -421,27 +451,20 @@ impl Exporter {
         let read = report.stage_with("read", read);
         let made = read.and_then(|read| {
             let made = translate(read.program, &self.options, &self.registry, &mut report)?;
-            let first = Warning::all(WarningKind::Specialised, read.warnings);
-            Ok(Translated { warnings: first.chain(made.warnings).collect(), ..made })
+            let warnings = read.warnings.into_iter().chain(made.warnings).collect();
+            Ok(Translated { warnings, ..made })
         });
         self.close(made, report, inputs)
     }
 
-    /// The program of a TorchScript archive.
-    fn flattened(
-        &self,
-        records: pt2onnx_fx::Result<Records>,
-        report: &mut Report,
-    ) -> Result<Read, Error> {
-        let archive = pt2onnx_torchscript::Archive::new(records.map_err(Error::Archive)?)?;
-        report.torchscript = torchscript_program::summary(&archive);
-        let read = torchscript_program::read(&archive, &self.options, &self.registry);
-        if read.is_err()
-            && let Ok(weights) = torchscript_program::weights(&archive)
-        {
-            report.stored(weights.values());
-        }
-        read
+    /// The options, to be changed.
+    pub(crate) fn options_mut(&mut self) -> &mut Options {
+        &mut self.options
+    }
+
+    /// The translations.
+    pub(crate) fn translations(&self) -> &Registry {
+        &self.registry
     }
 
     /// Sets the type or value of an input of a TorchScript archive ([`Options::input`]).
@@ -464,6 +487,9 @@ impl Exporter {
         }
         for functions in &self.options.functions {
             inputs.add("functions", functions);
+        }
+        for rules in &self.options.rules {
+            inputs.add("rules", rules);
         }
         inputs
     }

@@ -26,6 +26,7 @@
 
 #![deny(missing_debug_implementations)]
 
+mod archives;
 mod diff;
 mod dims;
 mod domains;
@@ -51,6 +52,7 @@ mod verification;
 mod warning;
 mod weights;
 
+pub use archives::programs;
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
 pub use dims::DimError;
 pub use domains::DomainError;
@@ -60,7 +62,8 @@ pub use ir_version::{IR_VERSIONS, IrVersionError};
 pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{
-    DEFAULT_OPSET, DynamicAxes, DynamicAxesError, OptionError, Options, OutputNames, parse_bytes,
+    DEFAULT_OPSET, DynamicAxes, DynamicAxesError, InputNames, KvNames, OptionError, Options,
+    OutputNames, parse_bytes,
 };
 #[cfg(feature = "ort")]
 pub use ort;
@@ -82,10 +85,13 @@ pub use report::{
     TorchScriptSummary, WrittenFile,
 };
 #[cfg(feature = "ort")]
-pub use runtime::{RunError, Session, SessionOptions, ort_environment};
+pub use runtime::{
+    ArraysError, Dim, InputType, RunError, Session, SessionOptions, load_ort, ort_environment,
+    random_inputs, read_arrays, to_npz, to_safetensors,
+};
 pub use training::Training;
 #[cfg(feature = "ort")]
-pub use verification::{OutputCheck, Tolerance, Verdict, Verification};
+pub use verification::{OutputCheck, Tolerance, Verdict, Verification, as_doubles};
 pub use warning::{Warning, WarningKind};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,

@@ -81,6 +81,18 @@ pub(crate) fn translate(
     Ok(Translated { model, source, warnings, untouched })
 }
 
+/// The program as it is translated: after all passes over it.
+pub(crate) fn prepared(
+    mut program: ExportedProgram,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Result<ExportedProgram, Error> {
+    let source = program.clone();
+    let training = TrainingOps::find(&mut program, options.training);
+    run_passes(program, &source, &training, options, registry, report)
+}
+
 /// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error: `source`, the program
 /// as the archive has it, is looked through.
 fn run_passes(

@@ -1,6 +1,8 @@
 //! TorchScript archives: they are flattened into programs, with the types that the lowerings tell.
 
-use crate::{Error, OptionError, Options, Registry, State, TorchScriptSummary};
+use crate::{
+    Error, OptionError, Options, Registry, State, TorchScriptSummary, Warning, WarningKind,
+};
 use indexmap::IndexMap;
 use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
@@ -13,7 +15,7 @@ use pt2onnx_torchscript::{
 /// A program, and what the user should know of how it was made.
 pub(crate) struct Read {
     pub(crate) program: ExportedProgram,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Read {
@@ -66,7 +68,8 @@ pub(crate) fn read(
             lost.join(", ")
         ));
     }
-    Ok(Read { program: flat.program, warnings: flat.warnings })
+    let warnings = Warning::all(WarningKind::Specialised, flat.warnings).collect();
+    Ok(Read { program: flat.program, warnings })
 }
 
 /// The tensors of the saved module by their paths.
@@ -91,9 +94,9 @@ pub(crate) fn summary(archive: &Archive) -> Option<TorchScriptSummary> {
 /// Makes axes dynamic, as `dynamic_axes` of `torch.onnx.export` does for a trace: inputs have the names that the options give them, else
 /// those of their parameters.
 fn name_axes(given: &mut [(String, Given)], options: &Options) {
-    let mut names = options.input_names.iter();
+    let mut names = options.input_names.listed().iter();
     for (path, given) in given {
-        let Given::Tensor(_, sizes) = given else { continue };
+        let (Given::Tensor(_, sizes) | Given::Quantized(_, sizes)) = given else { continue };
         let name = names.next();
         for (value, axis, symbol) in options.dynamic_axes.iter() {
             let own = value == path || value == path.replace('.', "_");

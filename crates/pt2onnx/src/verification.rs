@@ -85,6 +85,19 @@ pub enum Verdict {
 }
 
 impl Verification {
+    /// Compares outputs with the expected ones, one by one. Without a tolerance, that of each element type is used. What one side has
+    /// more than the other is not compared.
+    pub fn new<'a>(
+        names: impl IntoIterator<Item = &'a str>,
+        got: &[Tensor],
+        expected: &[Tensor],
+        tolerance: Option<Tolerance>,
+    ) -> Self {
+        let pairs = names.into_iter().zip(got.iter().zip(expected));
+        let checks = pairs.map(|(name, (g, e))| OutputCheck::new(name, g, e, tolerance));
+        Self { outputs: checks.collect() }
+    }
+
     /// Whether all outputs are as expected.
     pub fn passed(&self) -> bool {
         self.outputs.iter().all(|o| o.verdict == Verdict::Close)
@@ -176,6 +189,11 @@ impl OutputCheck {
     }
 }
 
+/// Each element as the nearest double, in row-major order; `None` if the tensor has no values, or a type that is no number.
+pub fn as_doubles(tensor: &Tensor) -> Option<Vec<f64>> {
+    Some(numbers(tensor)?.into_iter().map(|(number, _)| number).collect())
+}
+
 /// Each element as the nearest double, and exactly unless it is a float.
 fn numbers(t: &Tensor) -> Option<Vec<(f64, i128)>> {
     fn of<T: Element>(t: &Tensor, f: impl Fn(T) -> (f64, i128)) -> Option<Vec<(f64, i128)>> {
@@ -229,9 +247,7 @@ impl OnnxProgram {
             return Err(RunError::Outputs { given, names }.into());
         }
         let got = self.run(inputs)?;
-        let checks = names.iter().zip(got.iter().zip(expected));
-        let checks = checks.map(|(n, (g, e))| OutputCheck::new(n, g, e, None));
-        Ok(Verification { outputs: checks.collect() })
+        Ok(Verification::new(names.iter().map(String::as_str), &got, expected, None))
     }
 }
 

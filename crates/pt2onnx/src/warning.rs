@@ -33,6 +33,8 @@ pub enum WarningKind {
     Output,
     /// A TorchScript program does for some sizes what the model does not.
     Specialised,
+    /// The archive has other programs, too.
+    Programs,
     /// The program was exported in training mode.
     Training,
     /// The program writes into tensors, and the new values are lost.

@@ -119,3 +119,24 @@ fn ranges_in_metadata() {
         assert_eq!(&*entry.1, ranges);
     }
 }
+
+/// Caches of keys and values are called as runtimes of language models want them.
+#[test]
+fn caches() {
+    let bundle = bundles::unpack(&bundles::testdata().join("cases/models.tar.zst"));
+    let archive = bundles::temporary(&bundle["transformers/gpt2.dyncache"]["model.pt2"]);
+    let names = |exporter: Exporter| {
+        let ends = ends(&exporter.export(archive.path()).unwrap());
+        let words = ends.split_whitespace().filter_map(|word| word.strip_suffix(':'));
+        words.map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    let both = Exporter::new().input_names_from_tree().output_names(OutputNames::FromTree);
+    let standard = "input_ids attention_mask past_key_values.0.key past_key_values.1.key past_key_values.0.value \
+                    past_key_values.1.value linear present.0.key present.1.key present.0.value present.1.value";
+    assert_eq!(names(both), standard);
+    let scheme = "old.{part}.{layer}, new.{part}.{layer}";
+    let own = Exporter::new().input_names(["ids"]).kv_names(scheme.parse().unwrap());
+    let expected = "ids attention_mask old.key.0 old.key.1 old.value.0 old.value.1 \
+                    linear new.key.0 new.key.1 new.value.0 new.value.1";
+    assert_eq!(names(own), expected);
+}

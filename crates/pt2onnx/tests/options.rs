@@ -9,6 +9,7 @@ fn all() -> Value {
     json!({
         "input": {"x": "float32[batch,3]", "1": "none"},
         "method": "decode",
+        "model": "decoder",
         "opset": 18,
         "ir-version": 9,
         "target": "tensorrt",
@@ -17,6 +18,7 @@ fn all() -> Value {
         "operators": "aten-fallback",
         "aten-nodes": true,
         "functions": ["ops.onnxtxt"],
+        "rules": ["rules.onnxtxt"],
         "functions-of": ["Linear", "encoder.*"],
         "inline": true,
         "custom-opset": {"mylib": 2, "other": 3},
@@ -25,6 +27,7 @@ fn all() -> Value {
         "warnings-as-errors": true,
         "input-names": ["a", "b"],
         "output-names": "from-tree",
+        "kv-names": "a.{layer}.{part},b.{layer}.{part}",
         "rename": {"cat": "joined"},
         "dim": {"s77": "batch", "x.1": "length"},
         "dynamic-axes": {"x": {"0": "batch", "-1": "width"}},

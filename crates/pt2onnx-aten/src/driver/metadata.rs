@@ -8,7 +8,7 @@ use pt2onnx_fx::{
     },
     printer::{self, Printer, PyStr},
 };
-use pt2onnx_ir::{Metadata, Model, Origin, Value};
+use pt2onnx_ir::{Metadata, Model, ORIGINAL_NAME, Origin, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     borrow::Cow,
@@ -21,7 +21,6 @@ const CLASS_HIERARCHY: &str = "pkg.torch.onnx.class_hierarchy";
 const FX_NODE: &str = "pkg.torch.onnx.fx_node";
 const NAME_SCOPES: &str = "pkg.torch.onnx.name_scopes";
 const STACK_TRACE: &str = "pkg.torch.onnx.stack_trace";
-const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
 const GRAPH_SIGNATURE: &str = "pkg.torch.export.ExportedProgram.graph_signature";
 const RANGE_CONSTRAINTS: &str = "pkg.torch.export.ExportedProgram.range_constraints";
 const GUARDS: &str = "pkg.torch.export.ExportedProgram.guards_code";

@@ -1,7 +1,13 @@
 //! The command line: commands, and what each takes.
 
 use super::{
-    choices::Place, names::Names, options::Options, passes::Passes, saving::Saving, script::Script,
+    choices::Place,
+    names::Names,
+    options::Options,
+    passes::Passes,
+    running::{Run, Verify},
+    saving::Saving,
+    script::Script,
     values,
 };
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -30,7 +36,8 @@ Exit codes:
   4  the program cannot be translated (everything that prevents it is listed), its weights have no values,
      or there are warnings and `--warnings-as-errors` is given
   5  the output cannot be written
-  6  the models differ (`pt2onnx diff`)
+  6  the models differ (`pt2onnx diff`), or outputs are not as expected (`pt2onnx verify`)
+  7  ONNX Runtime is not there, refuses the model or fails (`pt2onnx run`, `pt2onnx verify`)
 
 After an error no output file is written, and an existing one stays as it was.";
 
@@ -40,6 +47,21 @@ The exit code is 0 if all archives can be converted. Otherwise it is that of the
 const AFTER_DIFF: &str = "\
 `THING: A | B` shows what each model has; `-` stands for nothing. Weights are shown as their type and the first 16 bytes of the SHA-256
 of their elements. The exit code is 0 if nothing differs, and 6 if something does.";
+
+const AFTER_RUN: &str = "\
+Examples:
+  pt2onnx run model.onnx
+  pt2onnx run model.onnx --inputs inputs.npz -o outputs.npz
+  pt2onnx run model.onnx --fix batch=8 --seed 1";
+
+const AFTER_VERIFY: &str = "\
+Examples:
+  pt2onnx verify model.onnx --inputs inputs.npz --outputs expected.npz
+  pt2onnx verify optimised.onnx --against model.onnx
+  pt2onnx verify model.onnx --archive model.pt2
+
+Numbers may differ by atol + rtol * |expected|; NaN and infinities must be where they are expected, types and shapes must be the same.
+The exit code is 0 if all outputs are as expected, and 6 if not.";
 
 const AFTER_OPTIMIZE: &str = "\
 The model keeps its opset, its metadata, and its inputs, outputs and weights, with their names unless other ones are given. Functions and bodies are optimised, too.
@@ -63,21 +85,20 @@ pub struct Cli {
 pub enum Command {
     /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and everything that prevents conversion
     Inspect(Inspect),
-    /// Print any ONNX model as text; files with its weights are not needed
-    Show {
-        /// The model
-        #[arg(value_name = "MODEL.onnx")]
-        model: PathBuf,
-        /// Print a drawing in the DOT language instead: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
-        #[arg(long)]
-        dot: bool,
-    },
+    /// Print any ONNX model as text, without the files of its weights; or the program of an archive, as PyTorch prints it
+    Show(Show),
     /// Check whether archives can be converted with the given options, and show everything that prevents it
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
     /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names, nodes
     #[command(after_help = AFTER_DIFF)]
     Diff(Diff),
+    /// Run a model in ONNX Runtime, and show or write its outputs
+    #[command(after_help = AFTER_RUN)]
+    Run(Box<Run>),
+    /// Run a model in ONNX Runtime, and compare its outputs with given ones, another model or the archive's program
+    #[command(after_help = AFTER_VERIFY)]
+    Verify(Box<Verify>),
     /// Fold, simplify and fuse any ONNX model
     #[command(after_help = AFTER_OPTIMIZE)]
     Optimize(Box<Optimize>),
@@ -107,6 +128,27 @@ pub struct Inspect {
     /// Print JSON
     #[arg(long, help_heading = "Diagnostics")]
     pub json: bool,
+    #[command(flatten)]
+    pub script: Script,
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The model or archive
+    #[arg(value_name = "MODEL.onnx|MODEL.pt2|MODEL.pt")]
+    pub model: PathBuf,
+    /// Of a model, print a drawing in the DOT language: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
+    #[arg(long)]
+    pub dot: bool,
+    /// Of a model, print no elements of constants
+    #[arg(long, conflicts_with = "dot")]
+    pub no_values: bool,
+    /// Of a model, print the types of all values
+    #[arg(long, conflicts_with = "dot")]
+    pub types: bool,
+    /// Of an archive, print the program as the archive has it, not as it is translated: before the passes over it
+    #[arg(long)]
+    pub raw: bool,
     #[command(flatten)]
     pub script: Script,
 }
@@ -209,6 +251,9 @@ pub struct Convert {
     /// Number of archives to convert at once [default: the number of processors]
     #[arg(short, long, value_name = "N", value_parser = values::jobs, help_heading = "Input and output")]
     pub jobs: Option<NonZeroUsize>,
+    /// Convert all programs of an archive that has several, into the folder: FOLDER/NAME.onnx
+    #[arg(long, conflicts_with = "program", help_heading = "Input and output")]
+    pub all: bool,
     #[command(flatten)]
     pub options: Options,
     /// Write a report of the conversion or its failure, as Markdown or JSON; can be given several times

@@ -6,9 +6,11 @@ mod merge;
 mod names;
 mod options;
 mod passes;
+mod running;
 mod saving;
 mod script;
 mod values;
 
-pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize};
+pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize, Show};
+pub use running::{Run, Running, Verify};
 pub use saving::check_data_file;

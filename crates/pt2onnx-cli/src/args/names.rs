@@ -1,22 +1,25 @@
 //! The flags that name values and dimensions.
 
 use super::{
-    merge::{set, set_list},
+    merge::{set, set_list, set_some},
     values,
 };
 use clap::Args;
-use pt2onnx::{DynamicAxes, Options, OutputNames};
+use pt2onnx::{DynamicAxes, InputNames, KvNames, Options, OutputNames};
 
 /// Names of values, names and sizes of dimensions.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names and dims")]
 pub struct Names {
-    /// Names of the inputs, in order; inputs after the last name keep theirs
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    input_names: Vec<String>,
+    /// Names of the inputs, in order; `from-tree` uses the parameters of `forward` and the keys of dicts
+    #[arg(long, value_name = "A,B", value_parser = values::names)]
+    input_names: Option<InputNames>,
     /// Names of the outputs, in order; `from-tree` uses the keys of the dict or dataclass that the program returns
-    #[arg(long, value_name = "A,B", value_parser = values::output_names)]
+    #[arg(long, value_name = "A,B", value_parser = values::names)]
     output_names: Option<OutputNames>,
+    /// Names of keys and values in caches [default with `from-tree`: past_key_values.{layer}.{part},present.{layer}.{part}]
+    #[arg(long, value_name = "IN,OUT")]
+    kv_names: Option<KvNames>,
     /// Rename any value; can be given several times
     #[arg(long, value_name = "OLD=NEW", value_parser = values::pair)]
     rename: Vec<(String, String)>,
@@ -34,9 +37,10 @@ pub struct Names {
 impl Names {
     /// Puts the flags that are given into the options.
     pub fn put(self, options: &mut Options) {
-        let Self { input_names, output_names, rename, dim, dynamic_axes, fix } = self;
-        set_list(&mut options.input_names, input_names);
+        let Self { input_names, output_names, kv_names, rename, dim, dynamic_axes, fix } = self;
+        set(&mut options.input_names, input_names);
         set(&mut options.output_names, output_names);
+        set_some(&mut options.kv_names, kv_names);
         set_list(&mut options.rename, rename);
         set_list(&mut options.dim, dim);
         set(&mut options.dynamic_axes, dynamic_axes);

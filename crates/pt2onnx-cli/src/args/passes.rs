@@ -7,6 +7,7 @@ use pt2onnx::{
     opt::{self, Level, UnknownPass},
     parse_bytes,
 };
+use std::path::PathBuf;
 
 /// What the optimiser may do.
 #[derive(Debug, Args)]
@@ -21,6 +22,9 @@ pub struct Passes {
     /// Leave out a pass that `pt2onnx passes` lists; can be given several times
     #[arg(long, value_name = "PASS", value_parser = standard_pass)]
     skip_pass: Vec<String>,
+    /// Replace what the rules in a file describe, in ONNX's textual syntax, at every level; can be given several times
+    #[arg(long, value_name = "FILE.onnxtxt")]
+    rules: Vec<PathBuf>,
     /// Fold constants of up to this many bytes; larger ones only if the file gets no larger
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     fold_limit: Option<u64>,
@@ -32,7 +36,7 @@ pub struct Passes {
 impl Passes {
     /// Puts the flags that are given into the options.
     pub fn put(self, options: &mut Options) {
-        let Self { optimize, no_optimize, skip_pass, fold_limit, merge_weights } = self;
+        let Self { optimize, no_optimize, skip_pass, rules, fold_limit, merge_weights } = self;
         let level = optimize.or(no_optimize.then_some(0)).map(|level| match level {
             0 => Level::Off,
             1 => Level::Simplify,
@@ -40,6 +44,7 @@ impl Passes {
         });
         set(&mut options.optimize, level);
         set_list(&mut options.skip_pass, skip_pass);
+        set_list(&mut options.rules, rules);
         set(&mut options.fold_limit, fold_limit);
         options.merge_weights |= merge_weights;
     }

@@ -1,12 +1,12 @@
-//! The flags that tell what a TorchScript archive leaves open.
+//! The flags that tell what an archive leaves open.
 
 use super::{
-    merge::{set, set_list},
+    merge::{set, set_list, set_some},
     values,
 };
 use clap::Args;
 
-/// What a TorchScript archive leaves open.
+/// What an archive leaves open.
 #[derive(Debug, Args)]
 pub struct Script {
     /// TorchScript: the type or value of an input, by name, position or path: `x=float32[batch,3,224,224]`, `1=16000`,
@@ -16,6 +16,9 @@ pub struct Script {
     /// TorchScript: the method to convert [default: forward]
     #[arg(long, value_name = "NAME", help_heading = "Input and output")]
     method: Option<String>,
+    /// The program to convert, of an archive that has several [default: the only one, or `model`]
+    #[arg(long = "model", value_name = "NAME", help_heading = "Input and output")]
+    program: Option<String>,
 }
 
 impl Script {
@@ -23,5 +26,6 @@ impl Script {
     pub fn put(self, to: &mut pt2onnx::Options) {
         set_list(&mut to.input, self.input);
         set(&mut to.method, self.method);
+        set_some(&mut to.model, self.program);
     }
 }

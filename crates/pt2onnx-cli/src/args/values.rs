@@ -31,6 +31,19 @@ pub(super) fn report(text: &str) -> Result<PathBuf, String> {
     }
 }
 
+pub(super) fn arrays(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("npz" | "safetensors") => Ok(path),
+        _ => Err("the name must end in .npz or .safetensors".to_owned()),
+    }
+}
+
+pub(super) fn tolerance(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|n: &f64| *n >= 0.0);
+    number.ok_or_else(|| "a tolerance is a number of 0 or more".to_owned())
+}
+
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -38,15 +51,16 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(super) fn output_names(text: &str) -> Result<OutputNames, String> {
+pub(super) fn names(text: &str) -> Result<OutputNames, String> {
     Ok(match text {
         "from-tree" => OutputNames::FromTree,
-        names => OutputNames::List(names.split(',').map(str::to_owned).collect()),
+        names => OutputNames::List(names.split(',').map(|name| name.trim().to_owned()).collect()),
     })
 }
 
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
-    let pair = text.rsplit_once('=').filter(|(a, b)| !a.is_empty() && !b.is_empty());
+    let pair = text.rsplit_once('=').map(|(a, b)| (a.trim(), b.trim()));
+    let pair = pair.filter(|(a, b)| !a.is_empty() && !b.is_empty());
     let (a, b) = pair.ok_or("there must be text on both sides of `=`")?;
     Ok((a.to_owned(), b.to_owned()))
 }

@@ -16,6 +16,7 @@ pub enum Code {
     Program = 4,
     Output = 5,
     Different = 6,
+    Runtime = 7,
 }
 
 pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";

@@ -43,6 +43,7 @@ impl From<Error> for CommandError {
                 report.help("leave out `--warnings-as-errors`")
             }
             Error::Write(e) => write(e),
+            Error::Run(_) => CommandError::new(Code::Runtime, error.to_string()),
             _ => CommandError::new(Code::Internal, error.to_string()),
         }
     }

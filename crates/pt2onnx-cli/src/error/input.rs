@@ -1,7 +1,7 @@
 //! Errors of input files: archives, ONNX models, weights.
 
 use super::{Code, CommandError};
-use pt2onnx::{WeightsError, fx, torchscript, writer::ReadError};
+use pt2onnx::{ArraysError, WeightsError, fx, torchscript, writer::ReadError};
 use std::{fs::File, io::Read, path::Path};
 
 /// An archive that cannot be read.
@@ -29,7 +29,10 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
             .help("only plain tensors are read, and nothing is executed; export the model with plain tensors"),
         WhichModel { place, models } => input(format!("the archive holds several models: {}", models.join(", ")))
             .place(place)
-            .help("save the one to convert alone"),
+            .help("name the one to convert: `--model NAME`; or convert all of them into a folder: `--all -o models/`"),
+        NoModel { place, model, models } => {
+            input(format!("the archive holds no model `{model}`")).place(place).help(format!("it holds: {}", models.join(", ")))
+        }
         Json { place, source } => {
             input(format!("the program does not match the export schema: {source}")).place(place).help(damaged)
         }
@@ -174,5 +177,24 @@ pub fn weights(error: WeightsError) -> CommandError {
             input("no file in the folder ends in .safetensors".to_owned()).place(folder.display())
         }
         _ => input(error.to_string()),
+    }
+}
+
+/// Arrays that cannot be read.
+pub fn arrays(error: ArraysError, path: &Path) -> CommandError {
+    match error {
+        ArraysError::Weights(WeightsError::Safetensors { source, .. }) => {
+            let what = format!("the file has no arrays in a format that is known: {source}");
+            CommandError::new(Code::Input, what)
+                .place(path.display())
+                .help("give a .npz, .npy or .safetensors file, or a dict of tensors of torch.save")
+        }
+        ArraysError::Weights(error) => weights(error),
+        ArraysError::Zip(error) => archive(&error),
+        ArraysError::Io { source, .. } => {
+            CommandError::new(Code::Input, format!("the arrays cannot be read: {source}"))
+                .place(path.display())
+        }
+        error => CommandError::new(Code::Input, error.to_string()).place(path.display()),
     }
 }

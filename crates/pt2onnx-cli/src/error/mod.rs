@@ -6,4 +6,4 @@ mod input;
 mod options;
 
 pub use command::{Code, CommandError, REPORT_IT};
-pub use input::{model, weights};
+pub use input::{arrays, model, weights};

@@ -110,6 +110,13 @@ fn onnx(text: &str) -> Option<Vec<u8>> {
     Some(writer::to_bytes(&model).unwrap().into())
 }
 
+/// A model of one product.
+fn product() -> Option<Vec<u8>> {
+    onnx(
+        "<ir_version: 9, opset_import: [\"\" : 18]> g (float[N, 2] x) => (float[N, 2] y) { y = Mul (x, x) }",
+    )
+}
+
 /// What becomes of the good archive.
 fn converted(args: &[&str]) -> Option<Vec<u8>> {
     let folder = tempdir().unwrap();
@@ -157,6 +164,15 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --report r.txt"),
     case(good, "MODEL -o OUT --dynamic-axes [1]"),
     case(good, "MODEL -o OUT --optimize 3"),
+    case(good, "MODEL -o OUT --kv-names past,present"),
+    case(good, "MODEL -o OUT --all"),
+    case(good, "MODEL -o OUT --model other"),
+    case(good, "show --types MODEL"),
+    case(hollow, "show --raw MODEL"),
+    case(|| script("    return torch.relu(x)\n"), "MODEL -o OUT --model other"),
+    case(good, "MODEL -o OUT --rules FOLDER/missing"),
+    case(good, "MODEL -o OUT --rules HERE/newer.onnxtxt"),
+    case(good, "MODEL -o OUT --rules HERE/alone.onnxtxt"),
     case(good, "MODEL -o OUT --skip-pass x"),
     case(good, "MODEL -o OUT --shard-size 1XB"),
     case(good, "MODEL -o OUT --alignment 100"),
@@ -282,8 +298,24 @@ pub const CASES: &[Case] = &[
     case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
     case(|| json(r#""range_constraints": {"s18""#, r#""range_constraints": {"s18 +""#), CONVERT),
     // ONNX models.
+    case(none, "run MODEL"),
+    case(good, "run MODEL --ort FOLDER/none"),
+    case(product, "run MODEL --inputs FOLDER/file"),
+    case(product, "run MODEL --inputs FOLDER/none"),
+    case(product, "run MODEL --inputs HERE/run/other.npz"),
+    case(product, "run MODEL --inputs HERE/run/wide.npz"),
+    case(product, "run MODEL --inputs HERE/run/objects.npz"),
+    case(product, "run MODEL --inputs HERE/run/cut.npz"),
+    case(product, "run MODEL --archive HERE/../../../../testdata/models/mlp.pt2"),
+    case(product, "run MODEL --fix M=3"),
+    case(product, "run MODEL --fix N=-3"),
+    case(product, "run MODEL --fix N=99999999999999999"),
+    case(product, "run MODEL -o OUT"),
+    case(product, "verify MODEL --each"),
+    case(product, "verify MODEL --rtol -1"),
+    case(product, "verify MODEL --outputs FOLDER/file"),
     case(none, "show MODEL"),
-    case(good, "show MODEL"),
+    case(good, "optimize MODEL -o OUT"),
     case(|| Some(b"\x08\x0a".to_vec()), "show MODEL"),
     case(none, "optimize MODEL -o OUT"),
     case(

@@ -6,11 +6,13 @@ mod payload;
 pub mod pickle;
 mod program;
 mod records;
+mod sample_inputs;
 mod torch_save;
 mod torch_types;
 
 pub use open::Archive;
 pub use program::{from_json, read, read_bytes};
 pub use records::Records;
+pub use sample_inputs::SampleInput;
 pub use torch_save::state_dict;
 pub use torch_types::{element_type, storage_type};

@@ -57,7 +57,7 @@ fn allowed(name: &str) -> bool {
 /// A value that `torch.save` wrote.
 pub(super) struct Saved {
     records: Records,
-    pickle: Pickle,
+    pub(super) pickle: Pickle,
     place: Place,
 }
 
@@ -113,7 +113,7 @@ impl Saved {
         Error::Pickle { place, problem }
     }
 
-    fn tensor(&self, name: &str, id: Id) -> Result<Tensor> {
+    pub(super) fn tensor(&self, name: &str, id: Id) -> Result<Tensor> {
         let view = self.resolve(id).map_err(|what| {
             let name = name.to_owned();
             self.problem(Problem::NoTensor { name, what })

@@ -43,6 +43,12 @@ use std::fmt::Display;
 
 pub use pt2onnx_symbolic::text::SyntaxError as ParseError;
 
+/// PyTorch's short name of an element type: `f32`.
+pub(crate) fn short_name(dtype: pt2onnx_tensor::DType) -> &'static str {
+    let short = words::SHORT.iter().find(|(other, _)| *other == dtype);
+    short.map_or("?", |(_, name)| name)
+}
+
 /// Reads a program, as [`print()`] writes it.
 ///
 /// ```

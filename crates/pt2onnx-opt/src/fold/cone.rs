@@ -47,7 +47,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
         let Some((cone, results)) = cones.fold(model, id) else {
             continue;
         };
-        changed |= replace::by_constants(model, id, results);
+        changed |= replace::by_constants(model, id, &cone, results);
         gone.extend(cone);
     }
     changed

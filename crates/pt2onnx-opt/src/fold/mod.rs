@@ -24,7 +24,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             continue;
         }
         if let Some(results) = fold.results(model, node) {
-            changed |= replace::by_constants(model, node, results);
+            changed |= replace::by_constants(model, node, &[node], results);
         }
     }
     changed | cone::run(model, &nodes, options)

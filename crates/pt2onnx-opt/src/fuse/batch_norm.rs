@@ -4,8 +4,9 @@ use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Name, Node, Value, attrs};
+use pt2onnx_ir::{Builder, FOLDED_FROM, Name, Node, ORIGINAL_NAME, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
+use std::sync::Arc;
 
 /// All parameters must be constants, and the weight must have no other use, since the new one replaces it in the file. The new
 /// weight has another name: whoever replaces weights by name must not give it the old values.
@@ -178,8 +179,13 @@ fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
             let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
             std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered).find(free)
         });
+        let old = after.and_then(|v| model[v].name.as_deref()).map(Arc::<str>::from);
         let value = model.add_constant(tensor);
         model[value].name = name;
+        if let Some(old) = old {
+            let entries = [ORIGINAL_NAME, FOLDED_FROM].map(|key| (key.into(), Arc::clone(&old)));
+            model[value].metadata.extend(entries);
+        }
         value
     })
 }

@@ -182,12 +182,12 @@ fn complete(
     let path = model[body.module].path.clone();
     for (i, input) in model[region].inputs().to_vec().into_iter().enumerate() {
         let given = model[call].input(i);
-        let weight = given.map(|v| &model[v]).filter(|v| v.constant().is_some());
-        let name: Name = match weight.map(|v| v.name.as_deref()) {
+        let weight = given.filter(|v| model[*v].constant().is_some());
+        let name: Name = match weight.map(|v| model.weight_name(v)) {
             // A weight of another module has the last part of its path.
             Some(Some(name)) => {
-                let last = name.rsplit('.').next().unwrap_or(name);
-                below(name, &path).unwrap_or(last).into()
+                let last = name.rsplit('.').next().unwrap_or(&name);
+                below(&name, &path).unwrap_or(last).into()
             }
             Some(None) => "weight".into(),
             None => "input".into(),

@@ -270,10 +270,9 @@ impl Interp<'_> {
         match value {
             Value::Tensor(name) => found.push(Argument::Tensor(self.current(name))),
             Value::Quantized(quantized) => {
-                self.warnings.push(
-                    "a result is a quantised tensor: the model gives its integers".to_owned(),
-                );
-                found.push(Argument::Tensor(self.current(&quantized.ints)));
+                for part in self.quantized_parts(quantized)? {
+                    self.outputs(&part, found, depth - 1)?;
+                }
             }
             Value::None => {}
             Value::List(list) if self.parts_of(*list).is_some() => {
@@ -317,7 +316,8 @@ impl Interp<'_> {
             for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
                 let symbol = symbol.to_string();
                 if !ranges.iter().any(|(known, _)| *known == symbol) {
-                    ranges.push((symbol, Range::at_least(1)));
+                    let may_be_zero = self.facts.constraints.range(&symbol).min == Some(0);
+                    ranges.push((symbol, Range::at_least(i64::from(!may_be_zero))));
                 }
             }
         }

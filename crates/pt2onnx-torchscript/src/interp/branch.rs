@@ -5,10 +5,11 @@ use crate::{
     error::Problem,
     quantized::Quantized,
     syntax::Stmt,
-    types::Contents,
+    types::{Contents, Symbols},
     value::{Item, Parts, Ref, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
+use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ impl Interp<'_> {
         self.steps(heap.len())?;
         let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
         let (warnings, mut within) = (self.warnings.len(), env.clone());
-        let strict = self.strict || of_sizes.is_some();
+        // A size of which it was said that it may be 0 is asked for that.
+        let strict = self.strict || (of_sizes.is_some() && !self.may_be_zero(condition));
         let outer = std::mem::replace(&mut self.strict, strict);
         let both = self.both(test, then, other, &mut within);
         self.strict = outer;
@@ -89,6 +91,12 @@ impl Interp<'_> {
         self.warnings.push(format!("{site}: `{condition}` is taken to be {value} {when}"));
         let branch = if general { then } else { other };
         self.deeper(|interp| interp.block(branch, env))
+    }
+
+    /// Whether a condition is about a size of an input that may be 0.
+    fn may_be_zero(&self, condition: &Expr) -> bool {
+        let least = |symbol: &str| self.facts.constraints.range(symbol).min;
+        condition.symbols().iter().any(|s| !Symbols::makes(s) && least(s) == Some(0))
     }
 
     fn both(&mut self, test: &Value, then: &[Stmt], other: &[Stmt], env: &mut Env) -> Step<Flow> {
@@ -450,6 +458,15 @@ impl Interp<'_> {
         self.roots.insert(name.clone(), name.clone());
         merged.results.push([x.clone(), y.clone()]);
         merged.outputs.push(name.clone());
+        Ok(name)
+    }
+
+    /// `a` if the condition holds, and `b` otherwise.
+    pub(super) fn either(&mut self, test: &Value, a: &Name, b: &Name) -> Step<Name> {
+        let predicate = self.predicate(test)?;
+        let mut merged = Merged::default();
+        let name = self.merge_tensors(a, b, &mut merged)?;
+        self.cond(predicate, merged, [Vec::new(), Vec::new()])?;
         Ok(name)
     }
 

@@ -250,6 +250,9 @@ impl Interp<'_> {
                 if let Some(parts) = self.parts_of(*list) {
                     return self.set_part(*list, &parts, index, &value);
                 }
+                if matches!(index, Value::Int(_)) && index.as_int().is_none() {
+                    return self.set_any_of(*list, index, &value);
+                }
                 let at = position(index, self.items(*list).len())?;
                 if let Some(slot) = self.items_mut(*list)?.get_mut(at) {
                     *slot = value;

@@ -4,6 +4,7 @@ use super::{Env, Interp, Step, unsupported};
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
+    quantized::Kind,
     schema::Type,
     syntax::{ExprKind, Function, Param},
     types::Symbols,
@@ -19,6 +20,8 @@ use std::{fmt, sync::Arc};
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Given {
     Tensor(DType, Vec<Size>),
+    /// A quantised tensor: `quint8[1,3]`. The element type is that of its integers.
+    Quantized(DType, Vec<Size>),
     Int(i64),
     Float(f64),
     Bool(bool),
@@ -33,23 +36,48 @@ pub enum Given {
 pub enum Size {
     /// A number.
     Known(usize),
-    /// A name: the size is dynamic.
+    /// A name: the size is dynamic, and at least 1.
     Named(String),
+    /// A name, and the size may be 0: `n>=0`.
+    MayBeZero(String),
+}
+
+impl Size {
+    fn parse(text: &str) -> Self {
+        match (text.parse(), text.split_once(">=")) {
+            (Ok(known), _) => Self::Known(known),
+            (Err(_), Some((name, least))) if least.trim() == "0" => {
+                Self::MayBeZero(name.trim().to_owned())
+            }
+            _ => Self::Named(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(n) => write!(f, "{n}"),
+            Self::Named(name) => f.write_str(name),
+            Self::MayBeZero(name) => write!(f, "{name}>=0"),
+        }
+    }
 }
 
 impl Given {
     /// Parses the text of `--input NAME=TEXT`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
-        if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('['))
-            && let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype.trim())
-        {
+        if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
+            let dtype = dtype.trim();
             let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
-            let sizes = sizes.map(|size| match size.parse() {
-                Ok(known) => Size::Known(known),
-                Err(_) => Size::Named(size.to_owned()),
-            });
-            return Self::Tensor(dtype, sizes.collect());
+            let sizes = sizes.map(Size::parse);
+            if let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype) {
+                return Self::Tensor(dtype, sizes.collect());
+            }
+            if let Some(kind) = Kind::named(dtype) {
+                return Self::Quantized(kind.ints(), sizes.collect());
+            }
         }
         // Quotes make a text of what is a number or `none` without.
         if let Some(text) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
@@ -73,13 +101,10 @@ impl Given {
 impl fmt::Display for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tensor(dtype, sizes) => {
-                let size = |size: &Size| match size {
-                    Size::Known(n) => n.to_string(),
-                    Size::Named(name) => name.clone(),
-                };
-                let sizes: Vec<String> = sizes.iter().map(size).collect();
-                write!(f, "{dtype}[{}]", sizes.join(","))
+            Self::Tensor(dtype, sizes) | Self::Quantized(dtype, sizes) => {
+                let sizes: Vec<String> = sizes.iter().map(Size::to_string).collect();
+                let quantised = if matches!(self, Self::Quantized(..)) { "q" } else { "" };
+                write!(f, "{quantised}{dtype}[{}]", sizes.join(","))
             }
             Self::Int(value) => write!(f, "{value}"),
             Self::Float(value) => write!(f, "{value:?}"),
@@ -311,6 +336,9 @@ impl Interp<'_> {
             (Given::Tensor(dtype, sizes), _) if any => {
                 return self.tensor_input(path, *dtype, sizes).map(Some);
             }
+            (Given::Quantized(dtype, sizes), other) if any || *other == Type::Tensor => {
+                return self.quantized_input(path, *dtype, sizes).map(Some);
+            }
             // A number that stays free is a 0-d tensor.
             (Given::Tensor(dtype, sizes), Type::Int | Type::Float | Type::Bool)
                 if sizes.is_empty() && kind_of(*dtype) == *ty.given() =>
@@ -349,7 +377,8 @@ impl Interp<'_> {
         Ok(Some(value))
     }
 
-    fn tensor_input(&mut self, path: &str, dtype: DType, sizes: &[Size]) -> Step<Value> {
+    /// A tensor of the user.
+    pub(super) fn tensor_input(&mut self, path: &str, dtype: DType, sizes: &[Size]) -> Step<Value> {
         let mut dims = Vec::with_capacity(sizes.len());
         for size in sizes {
             dims.push(match size {
@@ -358,14 +387,15 @@ impl Interp<'_> {
                         Problem::Unsupported("a size of more than 63 bits".to_owned())
                     })?)
                 }
-                Size::Named(name) if Symbols::makes(name) => {
+                Size::Named(name) | Size::MayBeZero(name) if Symbols::makes(name) => {
                     return unsupported(format!(
                         "a size that is called `{name}`, as sizes that depend on data are,"
                     ));
                 }
-                Size::Named(name) => {
+                Size::Named(name) | Size::MayBeZero(name) => {
                     let symbol = Expr::symbol(name);
-                    self.facts.constraints.constrain(&symbol, Range::at_least(1));
+                    let least = i64::from(matches!(size, Size::Named(_)));
+                    self.facts.constraints.constrain(&symbol, Range::at_least(least));
                     symbol
                 }
             });

@@ -389,11 +389,7 @@ fn quantized(
 ) -> Option<(Kind, Tensor)> {
     let (class, record, offset, mut sizes, mut strides) = layout(pickle, items)?;
     let kind = Kind::of_storage(&class)?;
-    let dtype = match kind {
-        Kind::Qint8 => DType::I8,
-        Kind::Quint8 | Kind::Quint4x2 => DType::U8,
-        Kind::Qint32 => DType::I32,
-    };
+    let dtype = kind.ints();
     if kind == Kind::Quint4x2 {
         let last = sizes.last_mut().filter(|last| **last % 2 == 0)?;
         *last /= 2;
@@ -420,6 +416,12 @@ pub(super) type Described = Layout<DType>;
 pub(super) fn described(pickle: &Pickle, items: &[Id]) -> Option<Described> {
     let (class, record, offset, sizes, strides) = layout(pickle, items)?;
     Some((storage_type(&class)??, record, offset, sizes, strides))
+}
+
+/// The element type of the integers of a quantised tensor, and its sizes.
+pub(super) fn described_quantized(pickle: &Pickle, items: &[Id]) -> Option<(DType, Vec<usize>)> {
+    let (class, _, _, sizes, _) = layout(pickle, items)?;
+    Some((Kind::of_storage(&class)?.ints(), sizes))
 }
 
 /// Class of the storage, record, offset, sizes and strides of a tensor.

@@ -112,6 +112,9 @@ impl Interp<'_> {
                 first.kind()
             ));
         };
+        if let Some(one) = self.one_of(&items, index)? {
+            return Ok(one);
+        }
         let tensor = self.stacked(items, &element)?;
         self.part(&Parts { tensor, dim: 0, size: None, element }, index)
     }

@@ -72,15 +72,18 @@ fn walk(pickle: &Pickle, id: Id, path: String, found: &mut Vec<(String, Given)>,
             });
             return within(named.collect());
         }
-        Data::Call { global, arguments } if &**global == "torch._utils._rebuild_tensor_v2" => {
-            let items = match pickle.get(*arguments) {
-                Data::Tuple(items) => items.clone(),
-                _ => return,
+        Data::Call { global, arguments } => {
+            let Data::Tuple(items) = pickle.get(*arguments) else { return };
+            let known = |sizes: Vec<usize>| sizes.into_iter().map(Size::Known).collect();
+            let given = match &**global {
+                "torch._utils._rebuild_tensor_v2" => load::described(pickle, items)
+                    .map(|(dtype, _, _, sizes, _)| Given::Tensor(dtype, known(sizes))),
+                "torch._utils._rebuild_qtensor" => load::described_quantized(pickle, items)
+                    .map(|(dtype, sizes)| Given::Quantized(dtype, known(sizes))),
+                _ => None,
             };
-            match load::described(pickle, &items) {
-                Some((dtype, _, _, sizes, _)) => {
-                    Given::Tensor(dtype, sizes.into_iter().map(Size::Known).collect())
-                }
+            match given {
+                Some(given) => given,
                 None => return,
             }
         }

@@ -36,9 +36,12 @@ pub enum NameError {
         /// The old name.
         String,
     ),
-    /// The archive does not say how the outputs nest.
-    #[error("the outputs cannot be named from the tree: the archive does not say how they nest")]
-    NoTree,
+    /// The archive does not say how the inputs or outputs nest.
+    #[error("the {0} cannot be named from the tree: the archive does not say how they nest")]
+    NoTree(
+        /// `inputs` or `outputs`.
+        &'static str,
+    ),
 }
 
 /// What names of inputs go on over.

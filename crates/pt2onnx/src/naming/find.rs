@@ -1,10 +1,7 @@
 //! Finding values by their current or original names.
 
-use pt2onnx_ir::{Def, Model, RegionId, Value, ValueData};
+use pt2onnx_ir::{Def, Model, ORIGINAL_NAME, RegionId, Value, ValueData};
 use rustc_hash::FxHashSet;
-
-/// Metadata key of a renamed value, for its name in the program.
-pub(super) const ORIGINAL: &str = "pkg.torch.onnx.original_node_name";
 
 /// Metadata key of a renamed weight, for its name in a state dict. The key above has the name of its placeholder.
 pub(super) const TARGET: &str = "pkg.pt2onnx.target";
@@ -47,7 +44,7 @@ fn lives(model: &Model, value: Value) -> bool {
 }
 
 pub(super) fn original(data: &ValueData) -> Option<&str> {
-    entry(data, ORIGINAL)
+    entry(data, ORIGINAL_NAME)
 }
 
 /// The name of a renamed weight in a state dict.

@@ -2,12 +2,13 @@
 
 use super::{
     NameError,
-    find::{ORIGINAL, TARGET, called, find, original, target},
-    tree::from_tree,
+    find::{TARGET, called, find, original, target},
+    tree::{self, Leaf},
 };
-use crate::{Options, OutputNames};
+use crate::{InputNames, Options, OutputNames};
 use pt2onnx_fx::{ExportedProgram, InputSpec};
-use pt2onnx_ir::{Def, Model, Value, ValueData};
+use pt2onnx_ir::{Def, Model, ORIGINAL_NAME, Value, ValueData};
+use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 
 /// Names inputs and outputs, and renames values that have names already. A model that was read from a file has no program.
@@ -16,42 +17,100 @@ pub(crate) fn name(
     program: Option<&ExportedProgram>,
     options: &Options,
 ) -> Result<(), NameError> {
-    let outputs = match &options.output_names {
-        OutputNames::List(names) => names.iter().cloned().map(Some).collect(),
-        OutputNames::FromTree => program.and_then(from_tree).ok_or(NameError::NoTree)?,
-    };
-    let inputs: Vec<_> = options.input_names.iter().cloned().map(Some).collect();
     let mut plan = Vec::new();
-    // Names go on over parameters and buffers, as in PyTorch's TorchScript exporter.
     let user = model.inputs().len();
-    let mut named = model.inputs().to_vec();
-    if inputs.len() > user
+    let mut inputs = model.inputs().to_vec();
+    // Names go on over parameters and buffers, as in PyTorch's TorchScript exporter.
+    let given = &options.input_names;
+    if given.listed().len() > user
         && let Some(program) = program
     {
-        named.extend(parameters(model, program).filter(|value| !model.inputs().contains(value)));
+        inputs.extend(parameters(model, program).filter(|value| !model.inputs().contains(value)));
     }
-    for (what, count, values, new) in [
-        ("input", user, named, inputs),
-        ("output", model.output_values().len(), model.output_values().collect(), outputs),
-    ] {
-        if new.len() > values.len() {
-            let ends = values.iter().take(count);
-            let names: Vec<String> = ends.map(|v| called(&model[*v])).collect();
-            return Err(NameError::Surplus {
-                what,
-                given: new.len(),
-                has: values.len(),
-                weights: values.len() - count,
-                names: names.join(", "),
-            });
-        }
-        let given = values.iter().zip(new);
-        plan.extend(given.filter_map(|(v, n)| Some((*v, n?))));
-    }
+    let outputs: Vec<Value> = model.output_values().collect();
+    let count = outputs.len();
+    plan.extend(listed(model, "input", user, &inputs, given.listed())?);
+    plan.extend(listed(model, "output", count, &outputs, options.output_names.listed())?);
+    from_trees(model, program, options, &mut plan)?;
     for (old, new) in &options.rename {
-        plan.extend(find(model, old).map(|v| (v, new.clone())));
+        plan.extend(find(model, old.trim()).map(|v| (v, new.trim().to_owned())));
     }
     give(model, plan)
+}
+
+/// The values to which names are given in order. The first `count` of them are what the program has.
+fn listed(
+    model: &Model,
+    what: &'static str,
+    count: usize,
+    values: &[Value],
+    names: &[String],
+) -> Result<Vec<(Value, String)>, NameError> {
+    if names.len() > values.len() {
+        let ends = values.iter().take(count);
+        let has: Vec<String> = ends.map(|v| called(&model[*v])).collect();
+        return Err(NameError::Surplus {
+            what,
+            given: names.len(),
+            has: values.len(),
+            weights: values.len() - count,
+            names: has.join(", "),
+        });
+    }
+    let names = names.iter().map(|name| name.trim().to_owned());
+    Ok(values.iter().copied().zip(names).collect())
+}
+
+/// Adds the names of inputs and outputs that come from the trees of the program.
+fn from_trees(
+    model: &Model,
+    program: Option<&ExportedProgram>,
+    options: &Options,
+    plan: &mut Vec<(Value, String)>,
+) -> Result<(), NameError> {
+    let inputs = options.input_names == InputNames::FromTree;
+    let outputs = options.output_names == OutputNames::FromTree;
+    if !inputs && !outputs && options.kv_names.is_none() {
+        return Ok(());
+    }
+    let what = if outputs || !inputs { "outputs" } else { "inputs" };
+    let trees = program.and_then(tree::trees).ok_or(NameError::NoTree(what))?;
+    let kv_names = options.kv_names.clone().unwrap_or_default();
+    let several = |leaves: &mut dyn Iterator<Item = &Leaf>| {
+        let holders: FxHashSet<&[String]> =
+            leaves.filter(|l| l.cache.is_some()).map(|l| l.steps.as_slice()).collect();
+        holders.len() > 1 && options.kv_names.is_none()
+    };
+    let named: FxHashSet<Value> = plan.iter().map(|(value, _)| *value).collect();
+    let given = plan.iter().map(|(_, name)| name.clone());
+    let mut taken: FxHashSet<String> = given.collect();
+    let mut leaves: Vec<(Value, String, bool)> = Vec::new();
+    let paths = several(&mut trees.inputs.iter().map(|(_, leaf)| leaf));
+    for (name, leaf) in &trees.inputs {
+        let mut values = model.inputs().iter().copied();
+        let value = values.find(|v| model[*v].name.as_deref() == Some(name));
+        let Some(value) = value.filter(|v| !named.contains(v)) else { continue };
+        let wanted = leaf.wanted(inputs, (!paths).then_some(&*kv_names.input), "");
+        leaves.extend(wanted.map(|name| (value, name, false)));
+    }
+    let paths = several(&mut trees.outputs.iter());
+    for (value, leaf) in model.output_values().zip(&trees.outputs) {
+        if named.contains(&value) {
+            continue;
+        }
+        let template = (!paths).then_some(&*kv_names.output);
+        let wanted = leaf.wanted(outputs, template, "present");
+        leaves.extend(wanted.map(|name| (value, name, true)));
+    }
+    let renamed: FxHashSet<Value> = leaves.iter().map(|(value, ..)| *value).collect();
+    // Names that stay.
+    let ends = model.inputs().iter().copied().chain(model.output_values());
+    let stay = ends.filter(|v| !named.contains(v) && !renamed.contains(v));
+    taken.extend(stay.map(|v| called(&model[v])));
+    for (value, name, output) in leaves {
+        plan.push((value, tree::free(name, &mut taken, output)));
+    }
+    Ok(())
 }
 
 /// The parameters and persistent buffers that the model uses, in the order of the program.
@@ -69,6 +128,7 @@ pub(crate) fn finish(model: &mut Model, options: &Options) -> Result<(), NameErr
     model.assign_names();
     let mut plan = Vec::new();
     for (old, new) in &options.rename {
+        let (old, new) = (&old.trim().to_owned(), &new.trim().to_owned());
         // Weights tell the name of their placeholder, whatever they are renamed from.
         let gone = find(model, old).is_none();
         let done = find(model, new).is_some_and(|v| gone || original(&model[v]) == Some(old));
@@ -141,7 +201,7 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
             data.metadata.push((TARGET.into(), old.as_str().into()));
         }
         if original(data).is_none() {
-            data.metadata.push((ORIGINAL.into(), old.as_str().into()));
+            data.metadata.push((ORIGINAL_NAME.into(), old.as_str().into()));
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Names that the user gives to inputs, outputs and other values.
 
+mod caches;
 mod error;
 mod find;
 mod give;

@@ -60,6 +60,30 @@ pub enum OptionError {
         /// The option.
         &'static str,
     ),
+    /// A file of rules cannot be read.
+    #[error("the rules cannot be read: {source} ({})", .path.display())]
+    RuleFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of rules has an error in its text.
+    #[error("{}: {source}", .path.display())]
+    Rules {
+        /// The file.
+        path: PathBuf,
+        /// The error, with its line and column.
+        source: ParseError,
+    },
+    /// A program is named, but a TorchScript archive has one only.
+    #[error(
+        "the program `{0}` is asked for, but a TorchScript archive has one program: the option `method` names what to convert of it"
+    )]
+    OneProgram(
+        /// The name.
+        String,
+    ),
     /// A file of functions cannot be read.
     #[error("the functions cannot be read: {source} ({})", .path.display())]
     FunctionFile {
@@ -90,6 +114,8 @@ impl OptionError {
             Self::Alignment(_) => "alignment",
             Self::Pass(_) => "skip-pass",
             Self::OnlyTorchScript(key) => key,
+            Self::RuleFile { .. } | Self::Rules { .. } => "rules",
+            Self::OneProgram(_) => "model",
             Self::FunctionFile { .. } | Self::Functions { .. } => "functions",
         }
     }

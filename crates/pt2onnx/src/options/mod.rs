@@ -3,19 +3,21 @@
 mod dynamic_axes;
 mod error;
 mod form;
+mod kv_names;
 mod output_names;
 
 pub use dynamic_axes::{DynamicAxes, DynamicAxesError};
 pub use error::OptionError;
 pub use form::parse_bytes;
-pub use output_names::OutputNames;
+pub use kv_names::KvNames;
+pub use output_names::{InputNames, OutputNames};
 
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
 };
-use pt2onnx_opt::{Level, Passes};
+use pt2onnx_opt::{Level, Pass, Passes, Rules};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 /// The opset that is written by default.
 pub const DEFAULT_OPSET: u32 = 20;
@@ -60,6 +62,8 @@ pub struct Options {
     pub input: Vec<(String, String)>,
     /// The method of a TorchScript archive to convert; `forward` by default.
     pub method: String,
+    /// The program of an archive that has several, by its name; by default the only one, or the one called `model`.
+    pub model: Option<String>,
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub opset: u32,
     /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that can hold the model.
@@ -77,6 +81,9 @@ pub struct Options {
     pub aten_nodes: bool,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
     pub functions: Vec<PathBuf>,
+    /// Files of rewriting rules in ONNX's textual syntax ([`Rules`](pt2onnx_opt::Rules)), which the optimiser applies at every level;
+    /// none by default.
+    pub rules: Vec<PathBuf>,
     /// Modules of which the model has functions: `all`, their classes (`BertLayer`, or with the Python module) or paths
     /// (`encoder.layer.*`); none by default. Opset 15 or newer.
     #[serde(deserialize_with = "form::words")]
@@ -93,10 +100,13 @@ pub struct Options {
     pub assume_finite: bool,
     /// Whether a warning is an error; false by default.
     pub warnings_as_errors: bool,
-    /// New names of the inputs, in order. Inputs after the last name keep theirs.
-    pub input_names: Vec<String>,
+    /// New names of the inputs.
+    pub input_names: InputNames,
     /// New names of the outputs.
     pub output_names: OutputNames,
+    /// New names of the tensors of caches of keys and values. By default they have names only where the names come from the tree,
+    /// those of [`KvNames::default`].
+    pub kv_names: Option<KvNames>,
     /// Old and new names of other values.
     #[serde(with = "form::pairs")]
     pub rename: Vec<(String, String)>,
@@ -159,6 +169,7 @@ impl Default for Options {
         Self {
             input: Vec::new(),
             method: "forward".to_owned(),
+            model: None,
             opset: DEFAULT_OPSET,
             ir_version: None,
             target: Target::default(),
@@ -167,14 +178,16 @@ impl Default for Options {
             operators: Operators::default(),
             aten_nodes: false,
             functions: Vec::new(),
+            rules: Vec::new(),
             functions_of: Vec::new(),
             inline: false,
             custom_opset: Vec::new(),
             seed: None,
             assume_finite: false,
             warnings_as_errors: false,
-            input_names: Vec::new(),
+            input_names: InputNames::default(),
             output_names: OutputNames::default(),
+            kv_names: None,
             rename: Vec::new(),
             dim: Vec::new(),
             dynamic_axes: DynamicAxes::default(),
@@ -239,6 +252,19 @@ impl Options {
         }
     }
 
+    /// The rewriting rules of all files; `None` if there are no files.
+    fn read_rules(&self) -> Result<Option<Rules>, OptionError> {
+        let mut all: Option<Rules> = None;
+        for path in &self.rules {
+            let text = fs::read_to_string(path)
+                .map_err(|source| OptionError::RuleFile { path: path.clone(), source })?;
+            let rules: Rules =
+                text.parse().map_err(|source| OptionError::Rules { path: path.clone(), source })?;
+            all.get_or_insert_default().extend(rules);
+        }
+        Ok(all)
+    }
+
     /// What the optimiser may do, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize).
     ///
     /// # Errors
@@ -248,14 +274,19 @@ impl Options {
         for name in &self.skip_pass {
             standard.get(name).map_err(OptionError::Pass)?;
         }
+        let rules = self.read_rules()?;
         let skipped = |name: &str| self.skip_pass.iter().any(|skip| skip == name);
+        let mut passes: Passes = standard.into_iter().filter(|pass| !skipped(pass.name)).collect();
+        if let Some(rules) = rules {
+            passes = passes.first(Pass::of_rules("rules", rules));
+        }
         Ok(pt2onnx_opt::Options {
             level: self.optimize,
             opset: self.opset,
             target: self.target,
             max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
             merge_weights: self.merge_weights,
-            passes: standard.into_iter().filter(|pass| !skipped(pass.name)).collect(),
+            passes,
             ..pt2onnx_opt::Options::default()
         })
     }

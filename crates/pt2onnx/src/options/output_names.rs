@@ -1,16 +1,20 @@
-//! How outputs are named.
+//! How inputs and outputs are named.
 
 use serde::{Deserialize, Serialize};
 
-/// The names of the outputs.
+/// The names of the inputs.
+pub type InputNames = OutputNames;
+
+/// The names of the outputs, or of the inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Form", into = "Form")]
 #[non_exhaustive]
 pub enum OutputNames {
-    /// In order. Outputs after the last name keep theirs.
+    /// In order. What comes after the last name keeps its own.
     List(Vec<String>),
-    /// The keys and fields that lead to an output in the dict or dataclass that the program returns: `hidden_0`. An output that
-    /// is only in tuples and lists keeps its name. The serialised form is `"from-tree"`.
+    /// The parameters, keys and fields that lead to an input in the arguments, or to an output in the dict or dataclass that the
+    /// program returns: `hidden_0`. An output that is only in tuples and lists keeps its name. Tensors of caches have the names that
+    /// [`KvNames`](crate::KvNames) says. The serialised form is `"from-tree"`.
     FromTree,
 }
 
@@ -31,6 +35,16 @@ enum Word {
 impl Default for OutputNames {
     fn default() -> Self {
         Self::List(Vec::new())
+    }
+}
+
+impl OutputNames {
+    /// The names that are given; none if they come from the tree.
+    pub fn listed(&self) -> &[String] {
+        match self {
+            Self::List(names) => names,
+            Self::FromTree => &[],
+        }
     }
 }
 

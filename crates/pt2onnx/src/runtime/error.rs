@@ -6,7 +6,7 @@
 pub enum RunError {
     /// The library of ONNX Runtime cannot be loaded.
     #[error(
-        "ONNX Runtime cannot be loaded from {path}: {reason}; set ORT_DYLIB_PATH to its library, version {} or newer",
+        "ONNX Runtime cannot be loaded from {path}: {reason}; set ORT_DYLIB_PATH to its library, version 1.{} or newer: `pip install onnxruntime` has it as onnxruntime/capi/libonnxruntime.so.*",
         ort::MINOR_VERSION
     )]
     Library {
@@ -23,6 +23,20 @@ pub enum RunError {
     Inputs {
         /// The number of tensors.
         given: usize,
+        /// The names of the inputs.
+        names: Vec<String>,
+    },
+    /// An input is not given.
+    #[error("the input {name} is not given")]
+    Missing {
+        /// The name of the input.
+        name: String,
+    },
+    /// The model has no such input.
+    #[error("the model has no input {name}; its inputs are {}", .names.join(", "))]
+    Unknown {
+        /// The name that is given.
+        name: String,
         /// The names of the inputs.
         names: Vec<String>,
     },

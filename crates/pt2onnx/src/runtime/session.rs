@@ -1,26 +1,22 @@
 //! Models loaded into ONNX Runtime.
 
 use super::{
-    RunError,
-    tensors::{from_ort, to_ort},
+    RunError, ort_environment,
+    tensors::{element_type, from_ort, to_ort},
 };
 use crate::{Error, Weights};
+use indexmap::IndexMap;
 use ort::{
-    environment::Environment,
     ep::ExecutionProviderDispatch,
-    logging::LogLevel,
-    session::{Session as OrtSession, SessionInputValue, builder::GraphOptimizationLevel},
+    session::{
+        Session as OrtSession, SessionInputValue,
+        builder::{GraphOptimizationLevel, SessionBuilder},
+    },
+    value::ValueType,
 };
 use pt2onnx_ir::Model;
-use pt2onnx_tensor::Tensor;
-use std::{
-    env::{
-        self,
-        consts::{DLL_PREFIX, DLL_SUFFIX},
-    },
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use pt2onnx_tensor::{DType, Tensor};
+use std::{fmt, path::Path};
 use tempfile::TempDir;
 
 /// How ONNX Runtime runs a model.
@@ -76,28 +72,6 @@ impl fmt::Debug for Session {
     }
 }
 
-/// Loads ONNX Runtime from `ORT_DYLIB_PATH`, or from where the system finds it. A process has one environment: create
-/// your own sessions in this one. Logging is off, as failures are returned as errors.
-///
-/// # Errors
-/// [`RunError::Library`].
-pub fn ort_environment() -> Result<Environment, RunError> {
-    static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
-    let mut known = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(environment) = &*known {
-        return Ok(environment.clone());
-    }
-    let path = env::var("ORT_DYLIB_PATH")
-        .ok()
-        .filter(|p| !p.is_empty())
-        .unwrap_or_else(|| format!("{DLL_PREFIX}onnxruntime{DLL_SUFFIX}"));
-    let failed = |reason: String| RunError::Library { path: path.clone(), reason };
-    let builder = ort::init_from(&path).map_err(|e| failed(e.to_string()))?;
-    let environment = builder.build().map_err(|e| failed(e.to_string()))?;
-    environment.set_log_level(LogLevel::Fatal);
-    Ok(known.insert(environment).clone())
-}
-
 impl Session {
     /// Loads a model. Execution providers are tried in order, the CPU last.
     ///
@@ -109,21 +83,8 @@ impl Session {
         options: &SessionOptions,
         providers: &[ExecutionProviderDispatch],
     ) -> Result<Self, Error> {
-        let load = |e: ort::Error| RunError::Load(e);
-        let configure = || -> Result<_, RunError> {
-            let mut builder = OrtSession::builder(&ort_environment()?).map_err(load)?;
-            if options.threads > 0 {
-                let set = builder.with_intra_threads(options.threads);
-                builder = set.map_err(|e| load(e.into()))?;
-            }
-            if !options.optimize {
-                let set = builder.with_optimization_level(GraphOptimizationLevel::Disable);
-                builder = set.map_err(|e| load(e.into()))?;
-            }
-            let set = builder.with_execution_providers(providers);
-            set.map_err(|e| load(e.into()))
-        };
-        let mut builder = configure()?;
+        let load = RunError::Load;
+        let mut builder = configured(options, providers)?;
         match pt2onnx_writer::to_bytes(model) {
             Ok(bytes) => Ok(Self {
                 session: builder.commit_from_memory(&bytes).map_err(load)?,
@@ -140,6 +101,45 @@ impl Session {
             }
             Err(e) => Err(e.into()),
         }
+    }
+
+    /// Loads the model of a file as it is. Execution providers are tried in order, the CPU last.
+    ///
+    /// # Errors
+    /// [`RunError::Library`], [`RunError::Load`].
+    pub fn open(
+        path: impl AsRef<Path>,
+        options: &SessionOptions,
+        providers: &[ExecutionProviderDispatch],
+    ) -> Result<Self, RunError> {
+        let session = configured(options, providers)?.commit_from_file(path);
+        Ok(session.map_err(RunError::Load)?.into())
+    }
+
+    /// What the inputs take, in the graph's order.
+    ///
+    /// # Errors
+    /// [`RunError::Input`] if one is no tensor, or of a type that cannot be passed.
+    pub fn inputs(&self) -> Result<Vec<InputType>, RunError> {
+        let one = |input: &ort::value::Outlet| {
+            let name = input.name().to_owned();
+            let found = match input.dtype() {
+                ValueType::Tensor { ty, shape, dimension_symbols } => {
+                    let dims = shape.iter().zip(dimension_symbols.iter());
+                    let dims = dims.map(|(&size, symbol)| match usize::try_from(size) {
+                        Ok(size) => Dim::Size(size),
+                        Err(_) => Dim::Symbol(symbol.clone()),
+                    });
+                    element_type(*ty).map(|dtype| (dtype, dims.collect()))
+                }
+                other => Err(format!("it takes {other}, which is no tensor")),
+            };
+            match found {
+                Ok((dtype, dims)) => Ok(InputType { name, dtype, dims }),
+                Err(reason) => Err(RunError::Input { name, reason }),
+            }
+        };
+        self.session.inputs().iter().map(one).collect()
     }
 
     /// Names of the inputs, in the graph's order.
@@ -174,4 +174,70 @@ impl Session {
         });
         outputs.collect()
     }
+
+    /// Runs the model with inputs by name. Returns the outputs by name, in the graph's order.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run); [`RunError::Missing`] for an input that is not given, [`RunError::Unknown`] for one that the model
+    /// does not have.
+    pub fn run_named(
+        &mut self,
+        inputs: &IndexMap<String, Tensor>,
+    ) -> Result<IndexMap<String, Tensor>, RunError> {
+        let names: Vec<String> = self.input_names().map(str::to_owned).collect();
+        if let Some(name) = inputs.keys().find(|name| !names.contains(name)) {
+            return Err(RunError::Unknown { name: name.clone(), names });
+        }
+        let given = names.iter().map(|name| {
+            let tensor = inputs.get(name).cloned();
+            tensor.ok_or_else(|| RunError::Missing { name: name.clone() })
+        });
+        let results = self.run(&given.collect::<Result<Vec<_>, _>>()?)?;
+        Ok(self.output_names().map(str::to_owned).zip(results).collect())
+    }
+}
+
+/// A session of `ort`, made in [`ort_environment`] with options of its own.
+impl From<OrtSession> for Session {
+    fn from(session: OrtSession) -> Self {
+        Self { session, _weights: None }
+    }
+}
+
+/// What an input takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputType {
+    /// Its name.
+    pub name: String,
+    /// Its element type.
+    pub dtype: DType,
+    /// Its dimensions.
+    pub dims: Vec<Dim>,
+}
+
+/// A dimension of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dim {
+    /// A fixed size.
+    Size(usize),
+    /// A size that inputs choose, by its name; without a name, it is empty.
+    Symbol(String),
+}
+
+fn configured(
+    options: &SessionOptions,
+    providers: &[ExecutionProviderDispatch],
+) -> Result<SessionBuilder, RunError> {
+    let load = |e: ort::Error| RunError::Load(e);
+    let mut builder = OrtSession::builder(&ort_environment()?).map_err(load)?;
+    if options.threads > 0 {
+        let set = builder.with_intra_threads(options.threads);
+        builder = set.map_err(|e| load(e.into()))?;
+    }
+    if !options.optimize {
+        let set = builder.with_optimization_level(GraphOptimizationLevel::Disable);
+        builder = set.map_err(|e| load(e.into()))?;
+    }
+    let set = builder.with_execution_providers(providers);
+    set.map_err(|e| load(e.into()))
 }

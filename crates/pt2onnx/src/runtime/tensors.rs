@@ -30,6 +30,26 @@ pub(super) fn to_ort(t: &Tensor) -> Result<DynValue, String> {
     }
 }
 
+/// The type of tensors with elements of this type.
+pub(super) fn element_type(ty: TensorElementType) -> Result<DType, String> {
+    Ok(match ty {
+        TensorElementType::Float64 => DType::F64,
+        TensorElementType::Float32 => DType::F32,
+        TensorElementType::Float16 => DType::F16,
+        TensorElementType::Bfloat16 => DType::BF16,
+        TensorElementType::Int64 => DType::I64,
+        TensorElementType::Int32 => DType::I32,
+        TensorElementType::Int16 => DType::I16,
+        TensorElementType::Int8 => DType::I8,
+        TensorElementType::Uint64 => DType::U64,
+        TensorElementType::Uint32 => DType::U32,
+        TensorElementType::Uint16 => DType::U16,
+        TensorElementType::Uint8 => DType::U8,
+        TensorElementType::Bool => DType::Bool,
+        other => return Err(format!("tensors of {other} cannot be passed")),
+    })
+}
+
 pub(super) fn from_ort(value: &DynValue) -> Result<Tensor, String> {
     fn of<T: Element + PrimitiveTensorElementType>(value: &DynValue) -> Result<Tensor, String> {
         let (shape, elements) = value.try_extract_tensor::<T>().map_err(|e| e.to_string())?;

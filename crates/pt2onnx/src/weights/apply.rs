@@ -3,7 +3,7 @@
 use super::{Misfit, Unused, WeightType, notes::Notes};
 use crate::naming::{entry, target};
 use indexmap::IndexMap;
-use pt2onnx_ir::{Def, Model, TensorType, Value, ValueData};
+use pt2onnx_ir::{Def, FOLDED_FROM, Model, TensorType, Value, ValueData};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -110,6 +110,8 @@ fn equal(a: &Tensor, b: &Tensor) -> bool {
 /// not user inputs of the program, can take a weight.
 fn open(data: &ValueData) -> Option<WeightType> {
     match data.def() {
+        // What was computed from weights is none, whatever its name.
+        Def::Constant(_) if entry(data, FOLDED_FROM).is_some() => None,
         Def::Constant(tensor) => (data.uses().len() > 0).then(|| WeightType::of(tensor)),
         Def::Input(Model::MAIN, _) if kind(data) != Some("USER_INPUT") => {
             let TensorType { dtype, shape } = data.ty.as_ref()?.as_tensor()?;

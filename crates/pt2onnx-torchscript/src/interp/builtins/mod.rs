@@ -1,5 +1,6 @@
 //! Operators that the interpreter runs itself, because their operands are not tensors, and the way to those that become nodes.
 
+mod by_data;
 mod dicts;
 mod lists;
 mod numbers;

@@ -106,6 +106,15 @@ impl Interp<'_> {
             ("cpu" | "cuda" | "pin_memory" | "requires_grad_", _) => {
                 return Ok(Some(tensor.clone()));
             }
+            ("one_hot" | "squeeze" | "unsqueeze", [_, number]) => {
+                let number = number.clone();
+                return self.by_data(name, tensor, &number);
+            }
+            ("_reshape_from_tensor", [_, Value::Tensor(sizes)]) => {
+                let sizes = self.tolist(&sizes.clone())?;
+                let args = vec![tensor.clone(), sizes];
+                return self.operator("aten", "reshape", args, Kwargs::new()).map(Some);
+            }
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
             ("__not__", [_]) => {
@@ -250,21 +259,6 @@ impl Interp<'_> {
         Ok(found)
     }
 
-    fn tolist(&mut self, tensor: &Name) -> Step<Value> {
-        let meta = self.meta(tensor)?;
-        let (dtype, rank) = (meta.dtype, meta.sizes.len());
-        let wrap = |e: Expr| match dtype {
-            DType::Bool => Value::Bool(e),
-            _ if dtype.is_float() => Value::Float(e),
-            _ => Value::Int(e),
-        };
-        match (self.elements_of(tensor), rank) {
-            (Some(items), 1) => self.list(items.into_iter().map(wrap).collect(), None),
-            (Some(mut items), 0) if items.len() == 1 => Ok(items.pop().map_or(Value::None, wrap)),
-            _ => unsupported("tolist of a tensor that is not known"),
-        }
-    }
-
     /// `NumToTensor`: a 0-d tensor of the number.
     fn number_tensor(&mut self, value: &Value) -> Step<Value> {
         let dtype = match value {
@@ -331,6 +325,11 @@ impl Interp<'_> {
         let mut scalars = Vec::with_capacity(numbers.len());
         let number = dtype_number(dtype).map_or(Value::None, Value::int);
         for value in numbers {
+            // A truth value is the number 0 or 1 to the operator.
+            let value = match value {
+                Value::Bool(e) => Value::Int(e),
+                other => other,
+            };
             let kwargs = vec![("dtype".into(), number.clone())];
             scalars.push(self.operator("aten", "scalar_tensor", vec![value], kwargs)?);
         }

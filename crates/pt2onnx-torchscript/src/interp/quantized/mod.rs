@@ -3,6 +3,7 @@
 mod calls;
 mod dynamic;
 mod embedding;
+mod interface;
 mod packed;
 mod plain;
 mod recurrent;

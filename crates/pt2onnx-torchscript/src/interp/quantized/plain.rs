@@ -2,7 +2,7 @@
 
 use super::{Given, wrap};
 use crate::{
-    interp::{Interp, Step, call::Kwargs, emit::dtype_number, expected, unsupported},
+    interp::{Interp, Step, call::Kwargs, expected, unsupported},
     quantized::{Kind, Quantized, Scheme},
     value::Value,
 };
@@ -107,10 +107,23 @@ impl Interp<'_> {
         args: &[Value],
         kwargs: &Kwargs,
     ) -> Step<Value> {
-        let Scheme::Known { zero_point, .. } = first.scheme else {
-            return unsupported(format!("{namespace}::{name} of a tensor whose scale is computed"));
+        let scheme = match &first.scheme {
+            Scheme::Known { zero_point, .. } => {
+                Scheme::Known { scale: 1.0, zero_point: *zero_point }
+            }
+            Scheme::Computed { scale, zero_point } => {
+                match self.aten("ones_like", vec![Value::Tensor(scale.clone())])? {
+                    Value::Tensor(one) => {
+                        Scheme::Computed { scale: one, zero_point: zero_point.clone() }
+                    }
+                    other => return expected("a tensor", &other),
+                }
+            }
+            Scheme::Channels { .. } => {
+                let what = format!("{namespace}::{name} of a tensor quantised per channel");
+                return unsupported(what);
+            }
         };
-        let scheme = Scheme::Known { scale: 1.0, zero_point };
         let steps = wrap(first.ints.clone(), first.kind, scheme.clone());
         let mut args = args.to_vec();
         if let Some(place) = args.first_mut() {
@@ -271,9 +284,7 @@ impl Interp<'_> {
         let Value::Tensor(name) = ints else {
             return expected("a tensor", ints);
         };
-        let number = dtype_number(self.meta(name)?.dtype);
-        let kinds = [Kind::Qint8, Kind::Quint8, Kind::Qint32];
-        match kinds.into_iter().find(|kind| Some(kind.range().2) == number) {
+        match Kind::of_ints(self.meta(name)?.dtype) {
             Some(kind) => Ok(wrap(name.clone(), kind, scheme)),
             None => unsupported("a quantised tensor of these integers"),
         }
@@ -320,6 +331,7 @@ const ASKS: &[&str] = &[
 const MOVES: &[&str] = &[
     "alias",
     "alpha_dropout",
+    "as_strided",
     "channel_shuffle",
     "chunk",
     "clone",

@@ -1,0 +1,190 @@
+//! `pt2onnx verify`: runs a model in ONNX Runtime and compares what it computes.
+
+use crate::{
+    args::Verify,
+    error::{self, Code, CommandError},
+    output::{print, print_json},
+    run,
+};
+use pt2onnx::{
+    Exporter, OnnxProgram, OutputCheck, Session, SessionOptions, Tolerance, Verdict, Verification,
+    ir::{Def, Model, Value},
+    opt::Level,
+    tensor::Tensor,
+    writer::{ExternalData, read_with},
+};
+use serde_json::json;
+use std::path::Path;
+
+/// Prints a line for each output, or JSON. If something differs, the exit code is not 0.
+pub fn verify(args: &Verify) -> Result<Option<Code>, CommandError> {
+    let mut session = run::open(&args.model, &args.running)?;
+    let (inputs, from) = run::inputs(&session, &args.running)?;
+    if args.each {
+        return each(args, &inputs);
+    }
+    let got = session.run(&inputs)?;
+    let names: Vec<String> = session.output_names().map(str::to_owned).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let Some((expected, by)) = expected(args, &names, &inputs)? else {
+        let lines =
+            names.iter().zip(&got).map(|(n, t)| format!("{n}: {}{:?}\n", t.dtype(), t.shape()));
+        let said = format!(
+            "the model runs on {from}; nothing is expected of its outputs: give --outputs, --against or --archive\n"
+        );
+        return print(&(lines.collect::<String>() + &said)).map(|()| None);
+    };
+    if got.len() != expected.len() {
+        let (has, wanted) = (got.len(), expected.len());
+        let what = format!("the model has {has} outputs, and {wanted} are expected");
+        return Err(CommandError::new(Code::Different, what));
+    }
+    let found = Verification::new(names, &got, &expected, tolerance(args));
+    report(&found.outputs, args.running.json, "outputs", &format!("on {from}, against {by}"))
+}
+
+fn tolerance(args: &Verify) -> Option<Tolerance> {
+    // One that is given alone leaves the other at that of float32.
+    let own = Tolerance { rtol: 1e-3, atol: 1e-4 };
+    (args.rtol.is_some() || args.atol.is_some()).then(|| Tolerance {
+        rtol: args.rtol.unwrap_or(own.rtol),
+        atol: args.atol.unwrap_or(own.atol),
+    })
+}
+
+/// The expected outputs, and where they come from.
+fn expected(
+    args: &Verify,
+    names: &[&str],
+    inputs: &[Tensor],
+) -> Result<Option<(Vec<Tensor>, &'static str)>, CommandError> {
+    if let Some(file) = &args.outputs {
+        return Ok(Some((run::by_name(file, "output", names)?, "the given outputs")));
+    }
+    if let Some(other) = &args.against {
+        let mut session = run::open(other, &args.running)?;
+        let results =
+            session.run(inputs).map_err(|e| CommandError::from(e).place(other.display()))?;
+        return Ok(Some((results, "the other model")));
+    }
+    match &args.running.archive {
+        Some(archive) => Ok(Some((
+            plain(archive)?.run(inputs)?,
+            "the archive's program, translated without optimisation",
+        ))),
+        None => Ok(None),
+    }
+}
+
+/// The archive's program, node by node.
+fn plain(archive: &Path) -> Result<OnnxProgram, CommandError> {
+    Ok(Exporter::new().optimize(Level::Off).export(archive)?)
+}
+
+/// Prints the checks, and how many are not as expected.
+fn report(
+    checks: &[OutputCheck],
+    json: bool,
+    what: &str,
+    how: &str,
+) -> Result<Option<Code>, CommandError> {
+    let good = |check: &&OutputCheck| matches!(check.verdict, Verdict::Close | Verdict::OnlyNan);
+    let passed = checks.iter().filter(good).count();
+    let all = passed == checks.len();
+    if json {
+        let outputs = checks.iter().map(|check| {
+            json!({
+                "name": check.name, "passed": good(&check), "max_abs": check.max_abs, "max_rel": check.max_rel,
+                "verdict": check.to_string(),
+            })
+        });
+        let outputs: Vec<_> = outputs.collect();
+        print_json(&json!({ "passed": all, "compared": how, what: outputs }), true)?;
+    } else {
+        let lines: String = checks.iter().map(|check| format!("{check}\n")).collect();
+        let number = checks.len();
+        print(&format!("{lines}{passed} of {number} {what} are as expected, {how}\n"))?;
+    }
+    Ok((!all).then_some(Code::Different))
+}
+
+/// Compares the values that have a name in both models, in the order of the first.
+fn each(args: &Verify, inputs: &[Tensor]) -> Result<Option<Code>, CommandError> {
+    let a = read(&args.model)?;
+    let (b, how) = match (&args.against, &args.running.archive) {
+        (Some(other), _) => (read(other)?, "against the other model"),
+        (None, Some(archive)) => (
+            plain(archive)?.model().clone(),
+            "against the archive's program, translated without optimisation",
+        ),
+        (None, None) => {
+            let help = "give another model with --against, or the archive with --archive";
+            return Err(CommandError::new(Code::Usage, "--each compares two models").help(help));
+        }
+    };
+    let shared: Vec<(String, Value, Value)> = named(&a)
+        .filter_map(|(name, value)| {
+            let (_, other) = named(&b).find(|(n, _)| *n == name)?;
+            Some((name.to_owned(), value, other))
+        })
+        .collect();
+    if shared.is_empty() {
+        let what = "no value has the same name in both models";
+        return Err(
+            CommandError::new(Code::Usage, what).help("compare the outputs, without --each")
+        );
+    }
+    let values = |mut model: Model, values: Vec<Value>| -> Result<Vec<Tensor>, CommandError> {
+        model.set_outputs(Model::MAIN, &values);
+        Ok(Session::new(&model, &SessionOptions::default(), &[])?.run(inputs)?)
+    };
+    let got = values(a.clone(), shared.iter().map(|(_, v, _)| *v).collect())?;
+    let expected = values(b, shared.iter().map(|(_, _, v)| *v).collect())?;
+    let names = shared.iter().map(|(name, ..)| name.as_str());
+    let found = Verification::new(names, &got, &expected, tolerance(args));
+    let differ: Vec<(usize, &OutputCheck)> = found
+        .outputs
+        .iter()
+        .enumerate()
+        .filter(|(_, check)| !matches!(check.verdict, Verdict::Close | Verdict::OnlyNan))
+        .collect();
+    if args.running.json {
+        return report(&found.outputs, true, "values", how);
+    }
+    let Some((first, check)) = differ.first() else {
+        return print(&format!(
+            "all {} values of the same name are as expected, {how}\n",
+            shared.len()
+        ))
+        .map(|()| None);
+    };
+    let node = shared.get(*first).and_then(|(_, value, _)| a.producer(*value));
+    let node = node.map(|node| format!("  computed by {}\n", a.describe(node))).unwrap_or_default();
+    let (bad, number) = (differ.len(), shared.len());
+    print(&format!(
+        "{bad} of {number} values of the same name differ, {how}; the first:\n{check}\n{node}"
+    ))?;
+    Ok(Some(Code::Different))
+}
+
+/// The values of nodes outside of bodies that have a name of their own, in order. `val_3` is the name of another value elsewhere.
+fn named(model: &Model) -> impl Iterator<Item = (&str, Value)> {
+    let numbered = |name: &str| {
+        let digits = name.strip_prefix("val_").unwrap_or(name).trim_start_matches('_');
+        digits.chars().all(|c| c.is_ascii_digit())
+    };
+    model.nodes(Model::MAIN).flat_map(|node| model[node].outputs().to_vec()).filter_map(
+        move |value| {
+            let name = model[value].name.as_deref().filter(|name| !numbered(name))?;
+            let tensor = model[value].ty.as_ref().is_none_or(|ty| ty.as_tensor().is_some());
+            (tensor && matches!(model[value].def(), Def::Node(..))).then_some((name, value))
+        },
+    )
+}
+
+fn read(path: &Path) -> Result<Model, CommandError> {
+    let reading = read_with(path, ExternalData::Mapped).map_err(|e| error::model(path, &e))?;
+    let mut model = reading.model;
+    model.assign_names();
+    Ok(model)
+}

@@ -1,0 +1,326 @@
+//! Programs as `print(ep)` shows them in PyTorch: the code of `print_readable`, the signature, the ranges of symbols.
+//!
+//! As in [`printer`](crate::printer), the program is the one that `torch.export.load` restores.
+
+use crate::graph::{
+    ArgKind, Argument, ExportedProgram, Graph, Name, Node, NodeMeta, OpName, SymArg, ValueMeta,
+};
+use crate::printer::{self, Part, is_unused, parts};
+use crate::python::{PyBool, PyComplex, PyFloat, PyStr};
+use crate::text::short_name;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fmt::{self, Display, Write, from_fn};
+
+/// Functions of Python's `operator` that are printed as Python's operators.
+const OPERATORS: [(&str, &str); 20] = [
+    ("add", "+"),
+    ("sub", "-"),
+    ("mul", "*"),
+    ("floordiv", "//"),
+    ("truediv", "/"),
+    ("div", "/"),
+    ("mod", "%"),
+    ("pow", "**"),
+    ("lshift", "<<"),
+    ("rshift", ">>"),
+    ("and_", "&"),
+    ("or_", "|"),
+    ("xor", "^"),
+    ("matmul", "@"),
+    ("eq", "=="),
+    ("ne", "!="),
+    ("lt", "<"),
+    ("gt", ">"),
+    ("le", "<="),
+    ("ge", ">="),
+];
+
+/// Those of one operand.
+const PREFIXES: [(&str, &str); 3] = [("pos", "+"), ("neg", "-"), ("invert", "~")];
+
+/// An empty line, as PyTorch writes it.
+const EMPTY: &str = "    \n";
+
+/// `print(ep)`: everything that PyTorch shows of a program.
+///
+/// ```
+/// let program = pt2onnx_fx::text::parse_program(
+///     "graph(x: f32[2]) { relu: f32[2] = aten.relu.default(x) return (relu,) }",
+/// )?;
+/// let text = pt2onnx_fx::readable(&program).to_string();
+/// assert!(text.contains("relu: \"f32[2]\" = torch.ops.aten.relu.default(x);  x = None\n"));
+/// # Ok::<(), pt2onnx_fx::text::ParseError>(())
+/// ```
+pub fn readable(program: &ExportedProgram) -> impl Display {
+    from_fn(move |f| {
+        let mut inputs = Vec::new();
+        for (i, spec) in program.signature.inputs.iter().enumerate() {
+            let name = spec.name().cloned();
+            inputs.push(name.unwrap_or_else(|| format!("arg{i}").into()));
+        }
+        let mut code = String::from("ExportedProgram:\n");
+        Module { graph: &program.graph, indent: 4 }.print(&mut code, "GraphModule", &inputs)?;
+        f.write_str(&code)?;
+        let signature = program.signature.to_string().replace('\n', "\n    ");
+        writeln!(f, "Graph signature:{signature}")?;
+        writeln!(f, "Range constraints: {}", printer::range_constraints(program))
+    })
+}
+
+/// The module of a graph: that of a program, or of a body.
+struct Module<'a> {
+    graph: &'a Graph,
+    /// Blanks before each line.
+    indent: usize,
+}
+
+/// A node of FX: the archive has no `getitem` and `get_attr` nodes, which stand around that of an operator.
+struct Line<'a> {
+    name: Name,
+    typed: bool,
+    code: String,
+    /// What it reads, each once.
+    reads: Vec<Name>,
+    meta: &'a NodeMeta,
+}
+
+impl Module<'_> {
+    fn print(&self, out: &mut String, name: &str, inputs: &[Name]) -> fmt::Result {
+        let Self { graph, indent } = *self;
+        let lines: Vec<Line<'_>> = graph.nodes.iter().flat_map(lines).collect();
+        let mut returned = Vec::new();
+        graph.outputs.iter().for_each(|a| a.for_each_name(&mut |n| returned.push(n.clone())));
+        let freed = freed(&lines, &returned);
+        writeln!(out, "{:indent$}class {name}(torch.nn.Module):", "")?;
+        let parameters = inputs.iter().map(|name| format!(", {name}{}", annotation(graph, name)));
+        let parameters: String = parameters.collect();
+        writeln!(out, "{:indent$}    def forward(self{parameters}):", "")?;
+        let mut last = String::new();
+        for (i, (line, freed)) in lines.iter().zip(freed).enumerate() {
+            let summary = summary(line.meta);
+            if summary != last {
+                if i > 0 {
+                    out.push_str(EMPTY);
+                }
+                writeln!(out, "{:indent$}        # {summary}", "")?;
+                last = summary;
+            }
+            let ty = if line.typed { annotation(graph, &line.name) } else { String::new() };
+            write!(out, "{:indent$}        {}{ty} = {}", "", line.name, line.code)?;
+            match freed.as_slice() {
+                [] => out.push('\n'),
+                names => writeln!(out, ";  {} = None", names.join(" = "))?,
+            }
+        }
+        let result = match graph.outputs.as_slice() {
+            [only] if graph.is_single_tensor_return => value(only).to_string(),
+            [only] => format!("({},)", value(only)),
+            all => format!("({})", separated(all.iter().map(value))),
+        };
+        writeln!(out, "{:indent$}        return {result}\n{EMPTY}", "")?;
+        // One line break too many.
+        out.pop();
+        self.bodies(out)
+    }
+
+    /// The modules of bodies, each once.
+    fn bodies(&self, out: &mut String) -> fmt::Result {
+        let mut seen = FxHashSet::default();
+        for node in &self.graph.nodes {
+            for arg in &node.args {
+                if let Argument::Graph { name, graph } = &arg.value
+                    && seen.insert(name)
+                {
+                    let inputs: Vec<Name> =
+                        graph.inputs.iter().filter_map(Argument::name).cloned().collect();
+                    let inner = Module { graph, indent: self.indent + 4 };
+                    inner.print(out, name, &inputs)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The nodes of FX for a node of the archive.
+fn lines(node: &Node) -> Vec<Line<'_>> {
+    let meta = &*node.meta;
+    let mut lines = Vec::new();
+    let mut reads = Vec::new();
+    let mut read = |name: &Name| {
+        if !reads.contains(name) {
+            reads.push(name.clone());
+        }
+    };
+    let (keyword, positional): (Vec<_>, Vec<_>) =
+        node.args.iter().partition(|a| a.kind == ArgKind::Keyword);
+    for arg in positional.iter().chain(&keyword) {
+        if let Argument::Graph { name, .. } = &arg.value {
+            let code = format!("self.{name}");
+            let reads = Vec::new();
+            lines.push(Line { name: name.clone(), typed: false, code, reads, meta });
+            read(name);
+        }
+        arg.value.for_each_name(&mut read);
+    }
+    let args = positional.iter().map(|a| value(&a.value).to_string());
+    let args: Vec<String> = args.collect();
+    let keyword = keyword.iter().map(|a| format!("{} = {}", a.name, value(&a.value)));
+    let code = call(&node.target, args, keyword.collect());
+    let parts = parts(node);
+    let typed = parts.is_none();
+    lines.push(Line { name: node.name.clone(), typed, code, reads, meta });
+    let item = |name: &Name, of: &Name, i: usize| Line {
+        name: name.clone(),
+        typed: true,
+        code: format!("{of}[{i}]"),
+        reads: vec![of.clone()],
+        meta,
+    };
+    for (i, part) in parts.into_iter().flatten().enumerate() {
+        match part {
+            Part::One(name) if !is_unused(name) => lines.push(item(name, &node.name, i)),
+            Part::List(names) if names.iter().any(|n| !is_unused(n)) => {
+                let list: Name = format!("{}_{i}", node.name).into();
+                lines.push(Line { typed: false, ..item(&list, &node.name, i) });
+                let used = names.iter().enumerate().filter(|(_, n)| !is_unused(n));
+                lines.extend(used.map(|(j, name)| item(name, &list, j)));
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
+fn call(target: &OpName, args: Vec<String>, keyword: Vec<String>) -> String {
+    let find = |table: &[(&str, &'static str)]| {
+        let known = table.iter().find(|(name, _)| *name == &*target.name);
+        known.map(|(_, symbol)| *symbol).filter(|_| &*target.namespace == "_operator")
+    };
+    match args.as_slice() {
+        [a, b] if let Some(symbol) = find(&OPERATORS) => return format!("{a} {symbol} {b}"),
+        [a, b] if find(&[("getitem", "")]).is_some() => return format!("{a}[{b}]"),
+        [a] if let Some(symbol) = find(&PREFIXES) => return format!("{symbol}{a}"),
+        _ => {}
+    }
+    let all: Vec<String> = args.into_iter().chain(keyword).collect();
+    format!("{}({})", target.qualified(), all.join(", "))
+}
+
+/// The values that are read for the last time by each line, and a result that nothing reads.
+fn freed(lines: &[Line<'_>], returned: &[Name]) -> Vec<Vec<String>> {
+    let mut freed = vec![Vec::new(); lines.len()];
+    let mut used: FxHashSet<&Name> = returned.iter().collect();
+    for (line, freed) in lines.iter().zip(&mut freed).rev() {
+        for name in &line.reads {
+            if used.insert(name) {
+                freed.push(name.to_string());
+            }
+        }
+    }
+    let mut readers: FxHashMap<&Name, usize> = FxHashMap::default();
+    for name in lines.iter().flat_map(|line| &line.reads).chain(returned) {
+        *readers.entry(name).or_default() += 1;
+    }
+    for (line, freed) in lines.iter().zip(&mut freed) {
+        if !readers.contains_key(&line.name) {
+            freed.push(line.name.to_string());
+        }
+    }
+    freed
+}
+
+/// The user's line: that of the innermost frame.
+fn summary(meta: &NodeMeta) -> String {
+    let none = || "No stacktrace found for following nodes".to_owned();
+    let Some(trace) = &meta.stack_trace else {
+        return none();
+    };
+    let lines: Vec<&str> = trace.trim().split('\n').map(str::trim).collect();
+    let frames = lines.windows(2).rev().filter_map(|pair| match pair {
+        [frame, code] => {
+            let (file, rest) = frame.strip_prefix("File \"")?.rsplit_once("\", line ")?;
+            let (line, function) = rest.split_once(", in ")?;
+            let is_number = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+            is_number.then(|| format!("File: {file}:{line} in {function}, code: {code}"))
+        }
+        _ => None,
+    });
+    let mut frames = frames;
+    frames.next().unwrap_or_else(none)
+}
+
+/// `: "f32[s0, 8]"`; nothing for what is no tensor and no number.
+fn annotation(graph: &Graph, name: &Name) -> String {
+    match graph.values.get(name) {
+        Some(ValueMeta::Tensor(meta)) => {
+            let sizes = separated(meta.sizes.iter());
+            format!(": \"{}[{sizes}]\"", short_name(meta.dtype))
+        }
+        Some(
+            ValueMeta::SymInt { expr, .. }
+            | ValueMeta::SymFloat { expr, .. }
+            | ValueMeta::SymBool { expr, .. },
+        ) if expr.as_int().is_none() => format!(": \"Sym({expr})\""),
+        // Python's own numbers have no annotation.
+        _ => String::new(),
+    }
+}
+
+/// `a, b`.
+fn separated<D: Display>(items: impl Iterator<Item = D>) -> String {
+    let items: Vec<String> = items.map(|item| item.to_string()).collect();
+    items.join(", ")
+}
+
+fn list<T, D: Display>(items: &[T], show: impl Fn(&T) -> D) -> String {
+    format!("[{}]", separated(items.iter().map(show)))
+}
+
+/// A value as Python's `repr` prints it, values of the program by their names.
+fn value(arg: &Argument) -> impl Display {
+    from_fn(move |f| write_value(f, arg))
+}
+
+fn write_value(f: &mut fmt::Formatter<'_>, arg: &Argument) -> fmt::Result {
+    let optional = |name: &Option<Name>| name.as_deref().unwrap_or("None").to_owned();
+    match arg {
+        Argument::Tensors(ns) => f.write_str(&list(ns, Name::clone)),
+        Argument::OptionalTensors(ns) => f.write_str(&list(ns, optional)),
+        Argument::NestedTensors(nss) => f.write_str(&list(nss, |ns| list(ns, Name::clone))),
+        Argument::SymInts(xs) => f.write_str(&list(xs, |x| sym(x, i64::to_string))),
+        Argument::SymFloats(xs) => f.write_str(&list(xs, |x| sym(x, |x| PyFloat(*x).to_string()))),
+        Argument::SymBools(xs) => f.write_str(&list(xs, |x| sym(x, |x| PyBool(*x).to_string()))),
+        Argument::String(s) => PyStr(s).fmt(f),
+        Argument::Strings(ss) => f.write_str(&list(ss, |s| PyStr(s).to_string())),
+        Argument::Complex(re, im) => {
+            let plain = |x: f64| x != 0.0 && x.is_finite();
+            match plain(*re) && plain(*im) {
+                true => PyComplex(*re, *im).fmt(f),
+                false => write!(f, "complex({}, {})", PyFloat(*re), PyFloat(*im)),
+            }
+        }
+        Argument::Device(device) => match device.index {
+            Some(index) => write!(f, "device(type='{}', index={index})", device.kind),
+            None => write!(f, "device(type='{}')", device.kind),
+        },
+        Argument::Operator(name) => match name.starts_with("torch.") {
+            true => f.write_str(name),
+            false => write!(f, "torch.ops.{name}"),
+        },
+        Argument::Graph { name, .. } => f.write_str(name),
+        Argument::Dict(entries) => {
+            let entries = entries.iter().map(|(k, v)| format!("{}: {}", PyStr(k), value(v)));
+            write!(f, "{{{}}}", separated(entries))
+        }
+        other => printer::repr(other).fmt(f),
+    }
+}
+
+fn sym<T>(arg: &SymArg<T>, show: impl Fn(&T) -> String) -> String {
+    match arg {
+        SymArg::Name(name) => name.to_string(),
+        SymArg::Value(value) => show(value),
+        SymArg::Expr(expr) => expr.to_string(),
+    }
+}

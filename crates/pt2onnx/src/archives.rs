@@ -1,0 +1,113 @@
+//! Reading archives: which of their programs is meant, and what it looks like.
+
+use crate::{
+    Error, Exporter, OptionError, Options, Registry, Report, Warning, WarningKind, pipeline,
+    torchscript_program::{self, Read},
+};
+use bytes::Bytes;
+use pt2onnx_fx::archive::{Archive, Records};
+use std::path::Path;
+
+/// Where an archive is.
+pub(crate) enum Source<'a> {
+    File(&'a Path),
+    Bytes(Bytes),
+}
+
+/// Reads the program of an archive, of either kind.
+pub(crate) fn read(
+    source: &Source<'_>,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Result<Read, Error> {
+    let opened = match source {
+        Source::File(path) => Archive::open(path),
+        Source::Bytes(bytes) => Archive::from_bytes(bytes.clone()),
+    };
+    let archive = match opened {
+        Err(error) if torchscript_program::is_one(&error) => {
+            let records = match source {
+                Source::File(path) => Records::open(path),
+                Source::Bytes(bytes) => Records::from_bytes(bytes.clone()),
+            };
+            return flattened(records.map_err(Error::Archive)?, options, registry, report);
+        }
+        opened => opened.map_err(Error::Archive)?,
+    };
+    let program = archive.program(options.model.as_deref()).map_err(Error::Archive)?;
+    let mut read = Read::exported(program, options)?;
+    let others: Vec<String> =
+        archive.models().filter(|name| *name != "model").map(|name| format!("`{name}`")).collect();
+    if options.model.is_none() && !others.is_empty() {
+        let text = format!(
+            "the archive has other programs besides `model`, which are not in this model: {}; the option `model` names one",
+            others.join(", ")
+        );
+        read.warnings.push(Warning::new(WarningKind::Programs, text));
+    }
+    Ok(read)
+}
+
+/// The program of a TorchScript archive.
+fn flattened(
+    records: Records,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Result<Read, Error> {
+    if let Some(model) = &options.model {
+        return Err(Error::Options(OptionError::OneProgram(model.clone())));
+    }
+    let archive = pt2onnx_torchscript::Archive::new(records)?;
+    report.torchscript = torchscript_program::summary(&archive);
+    let read = torchscript_program::read(&archive, options, registry);
+    if read.is_err()
+        && let Ok(weights) = torchscript_program::weights(&archive)
+    {
+        report.stored(weights.values());
+    }
+    read
+}
+
+impl Exporter {
+    /// Sets the program of the archive to convert, by its name, if there are several ([`Options::model`]).
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.options_mut().model = Some(name.into());
+        self
+    }
+
+    /// The program of an archive as PyTorch's `print(ep)` shows it. Without `raw` it is shown as it is translated, after all passes
+    /// over it.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let text = pt2onnx::Exporter::new().program_text(archive, true)?;
+    /// assert!(text.starts_with("ExportedProgram:\n    class GraphModule(torch.nn.Module):\n"));
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The archive cannot be read, or a pass refuses the program.
+    pub fn program_text(&self, archive: impl AsRef<Path>, raw: bool) -> Result<String, Error> {
+        let source = Source::File(archive.as_ref());
+        let mut report = Report::new(None);
+        let mut program = read(&source, self.options(), self.translations(), &mut report)?.program;
+        if !raw {
+            program =
+                pipeline::prepared(program, self.options(), self.translations(), &mut report)?;
+        }
+        Ok(pt2onnx_fx::readable(&program).to_string())
+    }
+}
+
+/// The names of the programs in an archive of `torch.export.save` or `package_pt2`; none in one of TorchScript.
+///
+/// # Errors
+/// The file cannot be read, or is no archive.
+pub fn programs(archive: impl AsRef<Path>) -> Result<Vec<String>, Error> {
+    match Archive::open(archive) {
+        Err(error) if torchscript_program::is_one(&error) => Ok(Vec::new()),
+        opened => Ok(opened.map_err(Error::Archive)?.models().map(str::to_owned).collect()),
+    }
+}

@@ -1,0 +1,281 @@
+//! Arrays by name in files: NumPy's `.npz` and `.npy`, safetensors, dicts of `torch.save`.
+
+use crate::{WeightsError, read_weights};
+use half::f16;
+use indexmap::IndexMap;
+use npyz::{DType as NpyType, NpyHeader, Order, WriterBuilder};
+use pt2onnx_fx::archive::Records;
+use pt2onnx_tensor::{DType, Element, Storage, Tensor};
+use safetensors::{Dtype, tensor::TensorView};
+use std::{
+    fs::{self, File},
+    io::{self, Cursor, Read, Write},
+    path::{Path, PathBuf},
+};
+use zip::{ZipWriter, write::SimpleFileOptions};
+
+/// How many bytes of a compressed array are inflated.
+const LIMIT: usize = 1 << 32;
+
+/// Why arrays cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArraysError {
+    /// The operating system refused.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Its reason.
+        source: io::Error,
+    },
+    /// The zip of a `.npz` file cannot be read.
+    #[error(transparent)]
+    Zip(Box<pt2onnx_fx::Error>),
+    /// An array is damaged, or of a type that tensors do not have.
+    #[error("array {name}: {reason}")]
+    Array {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Safetensors, or what `torch.save` wrote, cannot be read.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+}
+
+/// Reads arrays by name: a `.npz` file (compressed or not), a `.npy` file with the one array `arr_0`, and what [`read_weights`] reads. The
+/// first bytes tell the format. Nothing is executed: arrays of objects are errors.
+///
+/// # Errors
+/// See [`ArraysError`].
+pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, ArraysError> {
+    let path = path.as_ref();
+    let io = |source| ArraysError::Io { path: path.to_owned(), source };
+    let zip = |error| ArraysError::Zip(Box::new(error));
+    let mut start = Vec::new();
+    if !fs::metadata(path).map_err(io)?.is_dir() {
+        File::open(path).and_then(|f| f.take(6).read_to_end(&mut start)).map_err(io)?;
+    }
+    if start == b"\x93NUMPY" {
+        let bytes = File::open(path).and_then(|file| Storage::map(file, path)).map_err(io)?;
+        return Ok([("arr_0".to_owned(), array("arr_0", &bytes)?)].into_iter().collect());
+    }
+    if start.starts_with(b"PK") {
+        let records = Records::open(path).map_err(zip)?;
+        let names: Vec<&str> = records.names().collect();
+        if !names.is_empty() && names.iter().all(|name| name.ends_with(".npy")) {
+            let read = names.into_iter().map(|record| {
+                let name = record.trim_end_matches(".npy");
+                let bytes = records.read(record, LIMIT).map_err(zip)?;
+                Ok((name.to_owned(), array(name, &bytes)?))
+            });
+            return read.collect();
+        }
+    }
+    Ok(read_weights(path)?)
+}
+
+/// An array as NumPy saves it, as a view of the bytes.
+fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArraysError> {
+    let wrong = |reason: String| ArraysError::Array { name: name.to_owned(), reason };
+    let mut rest = Cursor::new(&bytes.bytes()[..]);
+    let header = NpyHeader::from_reader(&mut rest).map_err(|e| wrong(e.to_string()))?;
+    let descr = match header.dtype() {
+        NpyType::Plain(plain) => plain.to_string(),
+        other => other.descr(),
+    };
+    let dtype = known(&descr)
+        .ok_or_else(|| wrong(format!("elements of NumPy type {descr} are not supported")))?;
+    let sizes = header.shape().iter().map(|&size| usize::try_from(size));
+    let sizes: Vec<usize> = sizes.collect::<Result<_, _>>().map_err(|e| wrong(e.to_string()))?;
+    let start = usize::try_from(rest.position()).unwrap_or(usize::MAX);
+    let data = bytes.slice(start..bytes.bytes().len());
+    let data = data.ok_or_else(|| wrong("it has no data".to_owned()))?;
+    // In elements; those of sizes that overflow are an error of the tensor.
+    let strides = |sizes: &mut dyn Iterator<Item = &usize>| -> Vec<usize> {
+        sizes
+            .scan(1usize, |step, &size| Some(std::mem::replace(step, step.saturating_mul(size))))
+            .collect()
+    };
+    let strides = match header.order() {
+        Order::Fortran => strides(&mut sizes.iter()),
+        Order::C => {
+            let mut strides = strides(&mut sizes.iter().rev());
+            strides.reverse();
+            strides
+        }
+    };
+    Tensor::strided(dtype, sizes, strides, 0, data).map_err(|e| wrong(e.to_string()))
+}
+
+/// The element type of a little-endian NumPy type.
+fn known(descr: &str) -> Option<DType> {
+    Some(match descr {
+        "<f8" => DType::F64,
+        "<f4" => DType::F32,
+        "<f2" => DType::F16,
+        "<i8" => DType::I64,
+        "<i4" => DType::I32,
+        "<i2" => DType::I16,
+        "|i1" | "<i1" => DType::I8,
+        "<u8" => DType::U64,
+        "<u4" => DType::U32,
+        "<u2" => DType::U16,
+        "|u1" | "<u1" => DType::U8,
+        "|b1" | "<b1" => DType::Bool,
+        _ => return None,
+    })
+}
+
+/// The bytes of an uncompressed `.npz` file.
+///
+/// # Errors
+/// [`ArraysError::Array`]: NumPy has no such type (bfloat16), or a tensor has no values.
+pub fn to_npz<'a>(
+    arrays: impl IntoIterator<Item = (&'a String, &'a Tensor)>,
+) -> Result<Vec<u8>, ArraysError> {
+    let mut file = ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().large_file(true);
+    for (name, tensor) in arrays {
+        let wrong = |reason: String| ArraysError::Array { name: name.clone(), reason };
+        let bytes = npy(tensor).map_err(wrong)?;
+        let written = file.start_file(format!("{name}.npy"), stored);
+        written
+            .map_err(io::Error::from)
+            .and_then(|()| file.write_all(&bytes))
+            .map_err(|e| wrong(e.to_string()))?;
+    }
+    let end = |e: zip::result::ZipError| ArraysError::Array {
+        name: "(the end)".to_owned(),
+        reason: e.to_string(),
+    };
+    Ok(file.finish().map_err(end)?.into_inner())
+}
+
+/// An array as NumPy saves it.
+fn npy(tensor: &Tensor) -> Result<Vec<u8>, String> {
+    fn of<T: Element + npyz::AutoSerialize>(tensor: &Tensor) -> Result<Vec<u8>, String> {
+        let elements = tensor.to_vec::<T>().ok_or("it has no values")?;
+        let shape: Vec<u64> = tensor.shape().iter().map(|&size| size as u64).collect();
+        let mut bytes = Vec::new();
+        let options = npyz::WriteOptions::new().default_dtype().shape(&shape);
+        let written = options.writer(&mut bytes).begin_nd().and_then(|mut writer| {
+            writer.extend(elements)?;
+            writer.finish()
+        });
+        written.map_err(|e| e.to_string())?;
+        Ok(bytes)
+    }
+    match tensor.dtype() {
+        DType::F64 => of::<f64>(tensor),
+        DType::F32 => of::<f32>(tensor),
+        DType::F16 => of::<f16>(tensor),
+        DType::I64 => of::<i64>(tensor),
+        DType::I32 => of::<i32>(tensor),
+        DType::I16 => of::<i16>(tensor),
+        DType::I8 => of::<i8>(tensor),
+        DType::U64 => of::<u64>(tensor),
+        DType::U32 => of::<u32>(tensor),
+        DType::U16 => of::<u16>(tensor),
+        DType::U8 => of::<u8>(tensor),
+        DType::Bool => of::<bool>(tensor),
+        other => Err(format!("NumPy has no type {other}; write .safetensors")),
+    }
+}
+
+/// The bytes of a safetensors file.
+///
+/// # Errors
+/// [`ArraysError::Array`]: a tensor has no values, or a type that the format does not have.
+pub fn to_safetensors<'a>(
+    arrays: impl IntoIterator<Item = (&'a String, &'a Tensor)>,
+) -> Result<Vec<u8>, ArraysError> {
+    let arrays: Vec<_> = arrays.into_iter().map(|(name, t)| (name, t, t.to_bytes())).collect();
+    let views = arrays.iter().map(|(name, tensor, bytes)| {
+        let wrong = |reason: String| ArraysError::Array { name: (*name).clone(), reason };
+        let dtype = match tensor.dtype() {
+            DType::F64 => Dtype::F64,
+            DType::F32 => Dtype::F32,
+            DType::F16 => Dtype::F16,
+            DType::BF16 => Dtype::BF16,
+            DType::I64 => Dtype::I64,
+            DType::I32 => Dtype::I32,
+            DType::I16 => Dtype::I16,
+            DType::I8 => Dtype::I8,
+            DType::U64 => Dtype::U64,
+            DType::U32 => Dtype::U32,
+            DType::U16 => Dtype::U16,
+            DType::U8 => Dtype::U8,
+            DType::Bool => Dtype::BOOL,
+            other => return Err(wrong(format!("safetensors have no type {other}"))),
+        };
+        let view = TensorView::new(dtype, tensor.shape().to_vec(), bytes);
+        Ok(((*name).clone(), view.map_err(|e| wrong(e.to_string()))?))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>()?;
+    let end = |e: safetensors::SafeTensorError| ArraysError::Array {
+        name: "(the end)".to_owned(),
+        reason: e.to_string(),
+    };
+    safetensors::serialize(views, None).map_err(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npz");
+        let tensor = |shape: &[usize]| {
+            Tensor::from_slice(shape, &[1.0f32, -2.0, 3.5, 4.0, 5.0, 6.0]).expect("a tensor")
+        };
+        let half = Tensor::from_slice(vec![1], &[f16::from_f32(0.5)]).expect("a tensor");
+        let arrays: IndexMap<String, Tensor> = [
+            ("x".to_owned(), tensor(&[2, 3])),
+            ("y/z".to_owned(), Tensor::from_slice(Vec::new(), &[true]).expect("a tensor")),
+            ("h".to_owned(), half),
+            ("none".to_owned(), Tensor::from_slice(vec![0, 4], &[] as &[i64]).expect("a tensor")),
+        ]
+        .into_iter()
+        .collect();
+        for bytes in [to_npz(&arrays), to_safetensors(&arrays)] {
+            std::fs::write(&path, bytes.expect("bytes")).expect("a file");
+            let read = read_arrays(&path).expect("arrays");
+            assert_eq!(read.len(), arrays.len());
+            for (name, tensor) in &arrays {
+                let parts = |t: &Tensor| (t.dtype(), t.shape().to_vec(), t.to_bytes().to_vec());
+                assert_eq!(parts(&read[name]), parts(tensor), "{name}");
+            }
+        }
+        // Columns first.
+        let mut fortran = npy(&tensor(&[2, 3])).expect("bytes");
+        let at = fortran.windows(5).position(|w| w == b"False").expect("the order");
+        fortran.splice(at..at + 5, *b"True ");
+        std::fs::write(&path, &fortran).expect("a file");
+        let read = read_arrays(&path).expect("an array");
+        assert_eq!(read["arr_0"].to_vec::<f32>(), Some(vec![1.0, 3.5, 5.0, -2.0, 4.0, 6.0]));
+        // Cut short, of objects, and no array at all.
+        for (bytes, said) in [
+            (
+                fortran[..fortran.len() - 4].to_vec(),
+                "array arr_0: needs 24 bytes of storage, there are 20",
+            ),
+            (
+                String::from_utf8_lossy(&fortran[6..]).replace("<f4", "|O").into_bytes(),
+                "neither safetensors",
+            ),
+            (b"\x93NUMPY".to_vec(), "array arr_0: magic not found for NPY file"),
+        ] {
+            std::fs::write(&path, bytes).expect("a file");
+            let error = read_arrays(&path).expect_err("an error").to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let wide = Tensor::from_slice(vec![1], &[half::bf16::ONE]).expect("a tensor");
+        let error = to_npz([(&"b".to_owned(), &wide)]).expect_err("an error").to_string();
+        assert_eq!(error, "array b: NumPy has no type bfloat16; write .safetensors");
+    }
+}

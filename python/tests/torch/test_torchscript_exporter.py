@@ -1,0 +1,156 @@
+"""What callers of ``torch.onnx.export(dynamo=False)`` rely on: its inputs, quantised tensors, numbers, and ``dynamic_axes``."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pt2onnx
+import pytest
+import torch
+from helpers import Call, check, same
+from pt2onnx import _script
+
+
+def quint8(*sizes: int, scale: float = 0.1, zero_point: int = 10) -> torch.Tensor:
+    return torch.quantize_per_tensor(torch.randn(*sizes), scale, zero_point, torch.quint8)
+
+
+class Quantised(torch.nn.Module):
+    """Takes a quantised tensor and a plain one, gives a quantised one and a plain one."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.relu(x), x.dequantize() + y
+
+
+@pytest.mark.parametrize("scripted", [False, True])
+def test_quantised_inputs_and_results(scripted: bool) -> None:
+    """They are three tensors each: integers, scale and zero point, which may differ from those of the example."""
+    model: Any = torch.jit.script(Quantised()) if scripted else Quantised()
+    args = quint8(2, 3), torch.randn(2, 3)
+    program = pt2onnx.export(model, args, input_names=["q", "scale", "zero", "y"], dynamo=False, verify=True)
+    assert program.input_names == ["q", "scale", "zero", "y"]
+    assert program.verification is not None and program.verification.ok
+    other = quint8(2, 3, scale=0.3, zero_point=100), torch.randn(2, 3)
+    first, second = Quantised()(*other)
+    same(program(*other), [*_script.parts(first, result=True), second])
+
+
+def test_results_that_are_quantised() -> None:
+    """PyTorch cannot write such a program."""
+    x = torch.randn(3, 4)
+
+    def quantise(x: torch.Tensor) -> torch.Tensor:
+        return torch.quantize_per_tensor(x, 0.2, 3, torch.qint8)
+
+    program = pt2onnx.export(Call(quantise), (x,))
+    same(program(x), _script.parts(quantise(x), result=True))
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "names"),
+    [
+        # Elements are read, also if the result does not depend on them.
+        (lambda x, y: x.view_as(y), (torch.randn(2, 6), torch.randn(3, 4)), ["x", "y"]),
+        (lambda x, y: torch.full_like(x, 2.0) + y, (torch.tensor(3.0), torch.randn(2)), ["x", "y"]),
+        (lambda x, y: (x + y) * 2, (torch.randn(0), torch.randn(1)), ["x", "y"]),
+        (lambda x, y: x.fill_(y), (torch.randn(2), 3), ["x", "y"]),
+        # Sizes and types are not.
+        (lambda x, y: y + x.shape[0], (torch.randn(2), torch.randn(2)), ["y"]),
+        (lambda x, y: torch.zeros_like(x) + y, (torch.randn(2), torch.randn(2)), ["y"]),
+        (lambda x, y: x.zero_() + y, (torch.randn(2), torch.randn(2)), ["y"]),
+        (lambda x, y: x.new_ones(2, dtype=x.dtype), (torch.randn(2), torch.randn(2)), []),
+    ],
+)
+def test_inputs_that_are_kept(function: Any, args: tuple[Any, ...], names: list[str]) -> None:
+    """Those of which the code reads elements, and no others."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return function(x, y)
+
+    program = pt2onnx.export(Module(), args, input_names=["x", "y"], dynamo=False)
+    assert program.input_names == names
+
+
+class Branches(torch.nn.Module):
+    """An input that a branch reads; the condition decides on types."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.is_floating_point():
+            return x.new_zeros(x.shape)
+        return x + y
+
+
+def test_inputs_of_scripts_that_are_kept() -> None:
+    x = torch.randn(2, 3)
+    assert pt2onnx.export(torch.jit.script(Branches()), (x, x), dynamo=False).input_names == []
+
+
+class ByNumber(torch.nn.Module):
+    """A number decides on a dimension."""
+
+    def forward(self, x: torch.Tensor, dim: int) -> torch.Tensor:
+        return x.unsqueeze(dim).squeeze(dim).unsqueeze(dim) * 2
+
+
+class ByTruth(torch.nn.Module):
+    """A truth value decides on a branch."""
+
+    def forward(self, x: torch.Tensor, twice: bool) -> torch.Tensor:
+        if twice:
+            x = x * 2
+        return x
+
+
+@pytest.mark.parametrize(("model", "values"), [(ByNumber(), (1, 0, -1)), (ByTruth(), (True, False))])
+def test_numbers_are_inputs(model: Any, values: tuple[Any, ...]) -> None:
+    x = torch.randn(2, 3)
+    program = pt2onnx.export(model, (x, values[0]), dynamo=False)
+    for value in values:
+        same(program(x, value), model(x, value))
+
+
+class Empty(torch.nn.Module):
+    """Asks whether there are rows."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.size(0) == 0:
+            x = torch.ones(1, 3)
+        return x * 2
+
+
+def test_sizes_that_are_zero_in_the_example() -> None:
+    model = torch.jit.script(Empty())
+    program = pt2onnx.export(model, (torch.zeros(0, 3),), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
+    for size in (0, 1, 4):
+        x = torch.randn(size, 3)
+        same(program(x), model(x))
+
+
+def test_dynamic_axes_of_other_names() -> None:
+    """They have no effect."""
+    x = torch.randn(2, 3)
+    with pytest.warns(UserWarning, match="lengths"):
+        program = pt2onnx.export(Call(torch.relu), (x,), input_names=["x"], dynamic_axes={"x": [0], "lengths": [0]}, dynamo=False)
+    assert program(torch.randn(5, 3))[0].shape == (5, 3)
+    with pytest.raises(RuntimeError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pt2onnx.export(Call(torch.relu), (x,), input_names=["x"], dynamic_axes={"x": [0], "lengths": [0]})
+
+
+def test_frozen_modules() -> None:
+    x = torch.randn(2, 4)
+    frozen = torch.jit.freeze(torch.jit.trace(torch.nn.Linear(4, 3).eval(), x))
+    check(frozen, (x,), dynamo=False)
+
+
+def test_errors_of_the_module() -> None:
+    def fails(x: torch.Tensor) -> torch.Tensor:
+        assert torch.onnx.is_in_onnx_export()
+        raise KeyError("no such layer")
+
+    with pytest.raises(KeyError):
+        pt2onnx.export(Call(fails), (torch.randn(2),), dynamo=False)
+    with pytest.raises(ValueError, match="DataParallel"):
+        pt2onnx.export(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
