@@ -5,11 +5,11 @@ use crate::{
     error::{self, CommandError},
     files::output,
     log,
-    progress::{tell, watched},
+    progress::{tell, tell_losses, watched},
 };
 use pt2onnx::{
-    Error, OnnxProgram, Options, Warning, WarningKind, ir::Model, opt::OPTIMISED_OPSETS,
-    writer::Batch,
+    Error, OnnxProgram, OptionError, Options, Warning, WarningKind, ir::Model,
+    opt::OPTIMISED_OPSETS, writer::Batch,
 };
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
@@ -18,6 +18,9 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     options.weights = args.weights.unwrap_or_default().into();
     args.saving.put(&mut options);
     args.passes.put(&mut options);
+    args.compress.put(&mut options);
+    options.target = args.target.unwrap_or_default().into();
+    options.compression().check().map_err(OptionError::Compress)?;
     check_data_file(&options)?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
@@ -38,6 +41,10 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         program.inline()?;
     }
     program.optimize(options.passes()?);
+    let compression = options.compression();
+    if !compression.is_off() {
+        program.compress(&compression)?;
+    }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
         let mut files = Batch::new(program.inputs().clone());
@@ -48,6 +55,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     })?;
     tracing::info!("{before} nodes became {after}");
     tell(&args.output, &saved);
+    tell_losses(&program);
     Ok(())
 }
 

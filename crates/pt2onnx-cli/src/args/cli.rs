@@ -1,7 +1,13 @@
 //! The command line: commands, and what each takes.
 
 use super::{
-    choices::Place, options::Options, passes::Passes, saving::Saving, script::Script, values,
+    choices::{Place, Target},
+    compress::Compress,
+    options::Options,
+    passes::Passes,
+    saving::Saving,
+    script::Script,
+    values,
 };
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::Value;
@@ -157,6 +163,11 @@ pub struct Optimize {
     pub inline: bool,
     #[command(flatten)]
     pub passes: Passes,
+    #[command(flatten)]
+    pub compress: Compress,
+    /// The runtime to write for: whether its own operators may be used
+    #[arg(long, value_enum, help_heading = "Optimisation")]
+    pub target: Option<Target>,
     /// Where to write weights
     #[arg(long, value_enum, help_heading = "Weights")]
     pub weights: Option<Place>,

@@ -2,6 +2,7 @@
 
 mod choices;
 mod cli;
+mod compress;
 mod merge;
 mod options;
 mod passes;

@@ -13,6 +13,7 @@ pub use output_names::OutputNames;
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
 };
+use pt2onnx_compress::{Precision, Quantize, WeightType};
 use pt2onnx_opt::{Level, Passes};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -136,6 +137,28 @@ pub struct Options {
     pub fold_limit: u64,
     /// Whether weights of equal content become one; false by default.
     pub merge_weights: bool,
+    /// A smaller type to store weights in; none by default.
+    pub cast_weights: Option<WeightType>,
+    /// The element type to compute in; [`Precision::Keep`] by default.
+    pub precision: Precision,
+    /// Whether inputs and outputs have the element type of `precision`, too; false by default.
+    pub cast_io: bool,
+    /// How weights are quantised; not at all by default.
+    pub quantize: Option<Quantize>,
+    /// How many elements share a scale; by default, those of a channel.
+    pub block: Option<usize>,
+    /// Whether quantised weights have zero points; false by default.
+    pub asymmetric: bool,
+    /// The `accuracy_level` of ONNX Runtime's `MatMulNBits`; none by default.
+    pub accuracy_level: Option<u8>,
+    /// Names of weights (`encoder.*`) and operators (`MatMul`) to compress; all by default.
+    #[serde(deserialize_with = "form::words")]
+    pub compress_include: Vec<String>,
+    /// Names of weights and operators that are not compressed; none by default.
+    #[serde(deserialize_with = "form::words")]
+    pub compress_exclude: Vec<String>,
+    /// Weights of fewer elements are not compressed; 1024 by default.
+    pub compress_min: usize,
     /// How much the model tells about the program; [`Detail::Full`] by default.
     pub metadata: Detail,
     /// Whether stack traces in metadata name files without their folders; false by default.
@@ -190,6 +213,16 @@ impl Default for Options {
             skip_pass: Vec::new(),
             fold_limit: passes.max_folded_bytes as u64,
             merge_weights: passes.merge_weights,
+            cast_weights: None,
+            precision: Precision::default(),
+            cast_io: false,
+            quantize: None,
+            block: None,
+            asymmetric: false,
+            accuracy_level: None,
+            compress_include: Vec::new(),
+            compress_exclude: Vec::new(),
+            compress_min: pt2onnx_compress::Options::default().min_elements,
             metadata: Detail::default(),
             strip_paths: false,
             doc_strings: false,
@@ -223,7 +256,33 @@ impl Options {
         if !self.alignment.is_power_of_two() {
             return Err(OptionError::Alignment(self.alignment));
         }
+        self.compression().check().map_err(OptionError::Compress)?;
+        if !self.compression().is_off() {
+            if self.weights == Weights::None {
+                return Err(OptionError::NothingToCompress("weights"));
+            }
+            if self.keep_initializers_as_inputs {
+                return Err(OptionError::NothingToCompress("keep-initializers-as-inputs"));
+            }
+        }
         self.passes().map(|_| ())
+    }
+
+    /// What to compress, for [`OnnxProgram::compress`](crate::OnnxProgram::compress).
+    pub fn compression(&self) -> pt2onnx_compress::Options {
+        pt2onnx_compress::Options {
+            cast_weights: self.cast_weights,
+            precision: self.precision,
+            cast_io: self.cast_io,
+            quantize: self.quantize,
+            block: self.block,
+            asymmetric: self.asymmetric,
+            ort: self.target == Target::Ort,
+            accuracy_level: self.accuracy_level,
+            include: self.compress_include.clone(),
+            exclude: self.compress_exclude.clone(),
+            min_elements: self.compress_min,
+        }
     }
 
     /// How to save a model, for [`OnnxProgram::save_with`](crate::OnnxProgram::save_with).
