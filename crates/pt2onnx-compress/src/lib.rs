@@ -37,6 +37,7 @@ use pt2onnx_ir::Model;
 /// partly changed.
 pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Error> {
     options.check()?;
+    options.check_together()?;
     let mut done = Compressed::default();
     if options.is_off() {
         return Ok(done);

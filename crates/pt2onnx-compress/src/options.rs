@@ -119,15 +119,26 @@ impl Options {
         self.cast_weights.is_none() && self.quantize.is_none() && self.precision == Precision::Keep
     }
 
-    /// Checks that options fit together.
+    /// Checks values that the types allow.
     ///
     /// # Errors
-    /// The first that does not.
+    /// The first that does not exist.
     pub fn check(&self) -> Result<(), Error> {
         let fits = |b: &usize| b.is_power_of_two() && BLOCKS.contains(b);
         if let Some(block) = self.block.filter(|b| !fits(b)) {
             return Err(Error::Block(block));
         }
+        match self.accuracy_level.filter(|level| *level > 4) {
+            Some(level) => Err(Error::AccuracyLevel(level)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that options fit together. [`compress`](crate::compress) does so, too.
+    ///
+    /// # Errors
+    /// The first that has no meaning without another.
+    pub fn check_together(&self) -> Result<(), Error> {
         let quantised = matches!(self.quantize, Some(Quantize::Int8 | Quantize::Int4));
         let needs = |key, with| Err(Error::Needs { key, with });
         if self.block.is_some() && !quantised {
@@ -140,7 +151,6 @@ impl Options {
             return needs("cast-io", "precision` `float16");
         }
         match self.accuracy_level {
-            Some(level) if level > 4 => Err(Error::AccuracyLevel(level)),
             Some(_) if !self.ort || self.quantize != Some(Quantize::Int4) => {
                 needs("accuracy-level", "quantize` `int4` and `target` `ort")
             }

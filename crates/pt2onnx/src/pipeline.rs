@@ -32,6 +32,7 @@ pub(crate) fn translate(
     report: &mut Report,
 ) -> Result<Translated, Error> {
     options.check()?;
+    options.check_compression()?;
     report.program(&program);
     let source = program.clone();
 

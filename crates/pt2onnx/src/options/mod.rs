@@ -257,15 +257,21 @@ impl Options {
             return Err(OptionError::Alignment(self.alignment));
         }
         self.compression().check().map_err(OptionError::Compress)?;
-        if !self.compression().is_off() {
-            if self.weights == Weights::None {
-                return Err(OptionError::NothingToCompress("weights"));
-            }
-            if self.keep_initializers_as_inputs {
-                return Err(OptionError::NothingToCompress("keep-initializers-as-inputs"));
-            }
-        }
         self.passes().map(|_| ())
+    }
+
+    /// Checks that options of compression fit together.
+    pub(crate) fn check_compression(&self) -> Result<(), OptionError> {
+        let compression = self.compression();
+        compression.check_together().map_err(OptionError::Compress)?;
+        match compression.is_off() {
+            true => Ok(()),
+            false if self.weights == Weights::None => Err(OptionError::NothingToCompress("weights")),
+            false if self.keep_initializers_as_inputs => {
+                Err(OptionError::NothingToCompress("keep-initializers-as-inputs"))
+            }
+            false => Ok(()),
+        }
     }
 
     /// What to compress, for [`OnnxProgram::compress`](crate::OnnxProgram::compress).
