@@ -62,6 +62,22 @@ impl Weight {
         (options.include.is_empty() || is(&options.include)) && !is(&options.exclude)
     }
 
+    /// The weight with its uses as they are now: nodes may have taken the place of others. Its elements are the original's.
+    pub fn again(self, model: &Model, originals: &FxHashMap<Value, Tensor>) -> Self {
+        let tensor = originals.get(&self.value).unwrap_or(&self.tensor).clone();
+        if self.uses.iter().all(|(node, _)| model.contains(*node)) {
+            return Self { tensor, ..self };
+        }
+        let uses = model[self.value].uses().filter_map(|at| match at {
+            Use::Input(node, index) => Some((node, index as usize)),
+            Use::Output(..) => None,
+        });
+        let mut uses: Vec<(NodeId, usize)> = uses.collect();
+        let order = model.graph_nodes();
+        uses.sort_by_key(|(node, index)| (order.iter().position(|n| n == node), *index));
+        Self { tensor, uses, ..self }
+    }
+
     /// An error if it has no values.
     pub fn has_values(&self) -> Result<(), Error> {
         match self.tensor.has_data() {

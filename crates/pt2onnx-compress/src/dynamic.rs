@@ -68,7 +68,7 @@ fn uses(cx: &Cx<'_>, weight: &Weight) -> (Uses, Vec<NodeId>) {
         product(model, node, index).is_some_and(|(x, _)| dtype(model, x) == Some(DType::F32))
     };
     let (mut products, mut tables) = (Vec::new(), Vec::new());
-    for &(node, index) in &weight.uses {
+    for &(node, index) in weight.uses.iter().filter(|(node, _)| model.contains(*node)) {
         let turned = |perm: Vec<usize>| {
             let output = model[node].outputs().first()?;
             let all = model[*output].uses().all(|at| match at {
@@ -108,7 +108,7 @@ fn for_each_user(cx: &mut Cx<'_>, node: NodeId, mut each: impl FnMut(&mut Cx<'_>
 
 /// The codes of a matrix of rows as one of columns, for all users.
 fn transposed(cx: &mut Cx<'_>, weight: &Weight, stored: Stored) -> Value {
-    let (at, like) = cx.edit.before(&weight.uses);
+    let (at, like) = cx.edit.before(&uses(cx, weight).0);
     let mut ty = with_dtype(cx.edit.model, stored.codes, DType::I8);
     if let Some(Type::Tensor(tensor)) = &mut ty {
         tensor.shape.iter_mut().for_each(|shape| shape.reverse());

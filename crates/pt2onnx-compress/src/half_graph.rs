@@ -62,13 +62,17 @@ const LARGEST: f32 = 65504.0;
 /// Elements that are looked at together.
 const READ: usize = 1 << 18;
 
-/// Converts the main graph and its bodies.
-pub(crate) fn convert(model: &mut Model, options: &Options) -> Result<(), Error> {
+/// Converts the main graph and its bodies. Returns what each new constant is in float32.
+pub(crate) fn convert(
+    model: &mut Model,
+    options: &Options,
+) -> Result<FxHashMap<Value, Tensor>, Error> {
     let constants = constants(model)?;
     let mut work = Work {
         full: FxHashSet::default(),
         halves: FxHashSet::default(),
         made: FxHashMap::default(),
+        originals: FxHashMap::default(),
         edit: Edit::new(model),
         constants,
         options,
@@ -83,7 +87,7 @@ pub(crate) fn convert(model: &mut Model, options: &Options) -> Result<(), Error>
         work.inputs_of(node);
     }
     work.regions();
-    Ok(())
+    Ok(work.originals)
 }
 
 /// What is known of a float32 constant.
@@ -141,6 +145,8 @@ struct Work<'a> {
     halves: FxHashSet<Value>,
     /// The same value in the other type.
     made: FxHashMap<Value, Value>,
+    /// New constants in float32.
+    originals: FxHashMap<Value, Tensor>,
 }
 
 impl Work<'_> {
@@ -345,7 +351,11 @@ impl Work<'_> {
         let made =
             made.ok().and_then(|t| if t.numel() <= 64 { t.evaluated().ok() } else { Some(t) });
         match made {
-            Some(tensor) => self.edit.constant(tensor, &name, "float16"),
+            Some(half) => {
+                let made = self.edit.constant(half, &name, "float16");
+                self.originals.insert(made, tensor.clone());
+                made
+            }
             None => value,
         }
     }

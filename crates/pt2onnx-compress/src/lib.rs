@@ -29,6 +29,7 @@ pub use options::{Options, Precision, Quantize, WeightType};
 pub use summary::{Compressed, CompressedWeight};
 
 use pt2onnx_ir::Model;
+use rustc_hash::FxHashMap;
 
 /// Compresses a model of any opset. Functions are left alone.
 ///
@@ -43,11 +44,12 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         return Ok(done);
     }
     options.check_patterns(model)?;
-    if options.precision == Precision::Float16 {
-        half_graph::convert(model, options)?;
-    }
+    let originals = match options.precision {
+        Precision::Float16 => half_graph::convert(model, options)?,
+        Precision::Keep => FxHashMap::default(),
+    };
     if let Some(quantize) = options.quantize {
-        quantise::quantise(model, options, quantize, &mut done)?;
+        quantise::quantise(model, options, quantize, &originals, &mut done)?;
     }
     if let Some(to) = options.cast_weights {
         cast::cast_weights(model, options, to, &mut done)?;

@@ -11,8 +11,9 @@ use crate::{
     scheme::{Format, Scheme},
     summary::{Compressed, CompressedWeight},
 };
-use pt2onnx_ir::Model;
+use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// What all weights of a model share.
@@ -23,22 +24,30 @@ pub(crate) struct Cx<'a> {
     pub done: &'a mut Compressed,
 }
 
-/// Quantises all weights that products and tables use.
+/// Quantises all weights that products and tables use. `originals` are what weights were before the graph was in float16.
 pub(crate) fn quantise(
     model: &mut Model,
     options: &Options,
     quantize: Quantize,
+    originals: &FxHashMap<Value, Tensor>,
     done: &mut Compressed,
 ) -> Result<(), Error> {
     let weights = choose::weights(model, options)?;
     let mut cx = Cx { edit: Edit::new(model), options, quantize, done };
     for weight in weights {
+        if weight.tensor.rank() < 2 {
+            continue;
+        }
+        let weight = weight.again(cx.edit.model, originals);
         let Some(axes) = weight.axes(cx.edit.model) else {
             continue;
         };
         weight.has_values()?;
         let replaced = match quantize {
-            Quantize::Int4 if options.ort => block_ops::replace(&mut cx, &weight, axes),
+            // What ONNX Runtime's operators cannot take stays as it is where the standard's cannot either.
+            Quantize::Int4 if options.ort => {
+                block_ops::replace(&mut cx, &weight, axes) || cx.edit.model.opset < 21
+            }
             Quantize::DynamicInt8 => {
                 dynamic::replace(&mut cx, &weight, axes)?;
                 true
