@@ -1,7 +1,7 @@
 //! A weight whose codes, scales and zero points are computed block by block.
 
 use crate::{
-    numbers::{error, floats},
+    numbers::{at_once, error, floats},
     ranges::Range,
     scheme::{Format, Param, Scheme},
     summary::{Losses, Sums},
@@ -13,9 +13,6 @@ use std::{
     io,
     sync::{Arc, OnceLock},
 };
-
-/// Elements that are read at a time, if a block is not larger.
-const READ: usize = 1 << 17;
 
 /// A weight to be quantised. Its dimensions are taken as three: those before the axis along which scales differ, the axis, and those
 /// after it.
@@ -83,7 +80,7 @@ impl Quantised {
         if self.block.is_some() || self.params.get().is_some() {
             return Ok(());
         }
-        let chunks = self.source.numel().div_ceil(READ);
+        let chunks = self.source.numel().div_ceil(at_once(&self.source));
         let empty = || vec![Range::EMPTY; self.axis];
         let ranges = (0..chunks)
             .into_par_iter()
@@ -96,7 +93,7 @@ impl Quantised {
     fn channels(&self) -> io::Result<&[Param]> {
         if self.params.get().is_none() {
             let mut ranges = vec![Range::EMPTY; self.axis];
-            for chunk in 0..self.source.numel().div_ceil(READ) {
+            for chunk in 0..self.source.numel().div_ceil(at_once(&self.source)) {
                 self.chunk(chunk, &mut ranges)?;
             }
             self.settle(ranges)?;
@@ -125,8 +122,9 @@ impl Quantised {
 
     /// Adds the elements of a chunk to the ranges of their channels.
     fn chunk(&self, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
-        let start = chunk * READ;
-        let numbers = floats(&self.source, start, READ.min(self.source.numel() - start))?;
+        let size = at_once(&self.source);
+        let start = chunk * size;
+        let numbers = floats(&self.source, start, size.min(self.source.numel() - start))?;
         self.runs(start, numbers.len(), |at, length, channel| {
             let part = numbers.get(at..at + length).unwrap_or_default();
             match self.inner {
@@ -168,9 +166,9 @@ impl Quantised {
             let start = (block / blocks * self.axis + along) * self.inner;
             (start, size.min(self.axis - along) * self.inner)
         };
-        let at_once = (READ / (size * self.inner).max(1)).max(1);
-        for group in (first..first + count).step_by(at_once) {
-            let end = (group + at_once).min(first + count);
+        let together = (at_once(&self.source) / (size * self.inner).max(1)).max(1);
+        for group in (first..first + count).step_by(together) {
+            let end = (group + together).min(first + count);
             let (start, (last, length)) = (place(group).0, place(end - 1));
             let numbers = floats(&self.source, start, last + length - start)?;
             for block in group..end {
@@ -227,7 +225,7 @@ impl Quantised {
     fn codes_of_channels(&self, start: usize, codes: &mut [u8]) -> io::Result<()> {
         let params = self.channels()?;
         let (mut at, mut back, mut sums) = (start, Vec::new(), Sums::default());
-        for codes in codes.chunks_mut(READ) {
+        for codes in codes.chunks_mut(at_once(&self.source)) {
             let numbers = floats(&self.source, at, codes.len())?;
             back.resize(numbers.len(), 0.0);
             self.runs(at, numbers.len(), |from, length, channel| {

@@ -4,7 +4,7 @@ use crate::{
     choose,
     edit::Edit,
     error::Error,
-    numbers::{error, floats},
+    numbers::{at_once, error, floats},
     options::{Options, WeightType},
     summary::{Compressed, CompressedWeight, Losses, Sums},
 };
@@ -12,9 +12,6 @@ use half::{bf16, f16, slice::HalfFloatSliceExt};
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use std::{io, sync::Arc};
-
-/// Elements that are cast at a time.
-const STEP: usize = 1 << 16;
 
 /// The least number that becomes infinite in float16.
 const OVERFLOW: f32 = 65520.0;
@@ -41,7 +38,7 @@ impl Compute for Casting {
 
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         let (mut at, mut sums) = (start / 2, Sums::default());
-        for part in out.chunks_mut(2 * STEP) {
+        for part in out.chunks_mut(2 * at_once(&self.source)) {
             let mut numbers = floats(&self.source, at, part.len() / 2)?;
             if self.clamp {
                 let finite = numbers.iter_mut().filter(|x| x.is_finite());

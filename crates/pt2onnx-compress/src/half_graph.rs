@@ -161,8 +161,10 @@ impl Work<'_> {
     /// Finds the nodes that stay in float32, in the order of the graph.
     fn choose(&mut self) {
         let mut counted: FxHashSet<Value> = FxHashSet::default();
+        let owners = self.owners();
         for id in self.model().graph_nodes() {
-            let owner_is_full = self.owner(id).is_some_and(|owner| self.full.contains(&owner));
+            let owner = owners.get(&self.model()[id].region());
+            let owner_is_full = owner.is_some_and(|owner| self.full.contains(owner));
             let counts = self.counts(id, &counted);
             if counts {
                 counted.extend(self.model()[id].outputs());
@@ -173,16 +175,12 @@ impl Work<'_> {
         }
     }
 
-    /// The node that owns the body that a node is in.
-    fn owner(&self, id: NodeId) -> Option<NodeId> {
-        let region = self.model()[id].region();
-        if region == Model::MAIN {
-            return None;
-        }
-        self.model()
-            .graph_nodes()
-            .into_iter()
-            .find(|n| self.model()[*n].regions().any(|r| r == region))
+    /// The nodes that own bodies.
+    fn owners(&self) -> FxHashMap<RegionId, NodeId> {
+        let nodes = self.model().graph_nodes().into_iter();
+        nodes
+            .flat_map(|id| self.model()[id].regions().map(move |r| (r, id)).collect::<Vec<_>>())
+            .collect()
     }
 
     /// Whether a node computes with what was an integer, such as a position: float16 has only those up to 2048.

@@ -9,6 +9,12 @@ pub(crate) fn is_readable(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
 }
 
+/// Elements that are read together: few, so that they stay in the cache, and that memory is not asked of the system. Of a transposed
+/// matrix, each column is a read of its own.
+pub(crate) fn at_once(tensor: &Tensor) -> usize {
+    if tensor.is_contiguous() { 1 << 14 } else { 1 << 20 }
+}
+
 /// Elements `start..start + count` of a weight as float32. Those of float64 are rounded; the infinite ones among the results are
 /// refused by the caller.
 pub(crate) fn floats(tensor: &Tensor, start: usize, count: usize) -> io::Result<Vec<f32>> {

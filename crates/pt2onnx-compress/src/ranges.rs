@@ -15,15 +15,23 @@ impl Range {
 
     /// That of the numbers.
     pub fn of(numbers: &[f32]) -> Self {
-        let mut lanes = [Self::EMPTY; 8];
+        let (mut min, mut max) = ([f32::INFINITY; 8], [f32::NEG_INFINITY; 8]);
+        let mut check = [0.0; 8];
         let (chunks, rest) = numbers.as_chunks::<8>();
         for chunk in chunks {
-            for (lane, x) in lanes.iter_mut().zip(chunk) {
-                lane.add(*x);
+            for i in 0..8 {
+                let x = chunk[i];
+                min[i] = if x < min[i] { x } else { min[i] };
+                max[i] = if x > max[i] { x } else { max[i] };
+                check[i] += x * 0.0;
             }
         }
-        rest.iter().for_each(|x| lanes[0].add(*x));
-        lanes.into_iter().fold(Self::EMPTY, Self::and)
+        let mut all = Self::EMPTY;
+        for ((min, max), check) in min.into_iter().zip(max).zip(check) {
+            all = all.and(Self { min, max, check });
+        }
+        rest.iter().for_each(|x| all.add(*x));
+        all
     }
 
     /// Adds a number.

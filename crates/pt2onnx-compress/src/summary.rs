@@ -69,20 +69,44 @@ pub(crate) struct Sums {
 impl Sums {
     /// Adds some elements and what became of them.
     pub fn add(&mut self, before: &[f32], after: &[f32]) {
-        // Lanes, so that the processor can add several at once; few elements, so that nothing is lost in float32.
+        // Few elements at a time, so that nothing is lost in float32.
         for (before, after) in before.chunks(1024).zip(after.chunks(1024)) {
-            let (mut signal, mut noise, mut largest) = ([0.0f32; 8], [0.0f32; 8], [0.0f32; 8]);
-            for (x, y) in before.chunks(8).zip(after.chunks(8)) {
-                for (i, (x, y)) in x.iter().zip(y).enumerate() {
-                    let error = x - y;
-                    signal[i] += x * x;
-                    noise[i] += error * error;
-                    largest[i] = largest[i].max(error.abs());
-                }
+            let ((x, x_rest), (y, y_rest)) = (before.as_chunks::<8>(), after.as_chunks::<8>());
+            let mut lanes = Lanes::default();
+            for (x, y) in x.iter().zip(y) {
+                lanes.add(x, y);
             }
-            self.signal += signal.iter().map(|s| f64::from(*s)).sum::<f64>();
-            self.noise += noise.iter().map(|s| f64::from(*s)).sum::<f64>();
-            self.largest = largest.into_iter().fold(self.largest, f32::max);
+            let pad = |rest: &[f32]| {
+                let mut all = [0.0; 8];
+                all.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                all
+            };
+            lanes.add(&pad(x_rest), &pad(y_rest));
+            let sum = |lanes: [f32; 8]| lanes.iter().map(|s| f64::from(*s)).sum::<f64>();
+            self.signal += sum(lanes.signal);
+            self.noise += sum(lanes.noise);
+            self.largest = lanes.largest.into_iter().fold(self.largest, f32::max);
+        }
+    }
+}
+
+/// Sums that the processor can add at once.
+#[derive(Default)]
+struct Lanes {
+    signal: [f32; 8],
+    noise: [f32; 8],
+    largest: [f32; 8],
+}
+
+impl Lanes {
+    #[inline]
+    fn add(&mut self, before: &[f32; 8], after: &[f32; 8]) {
+        for i in 0..8 {
+            let error = before[i] - after[i];
+            self.signal[i] += before[i] * before[i];
+            self.noise[i] += error * error;
+            let size = error.abs();
+            self.largest[i] = if size > self.largest[i] { size } else { self.largest[i] };
         }
     }
 }

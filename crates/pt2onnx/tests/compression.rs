@@ -28,7 +28,8 @@ fn model(opset: u32, text: &str) -> Model {
             continue;
         };
         let count = sizes.split(',').map(|s| s.trim().parse::<usize>().unwrap()).product();
-        let elements: Vec<String> = numbers(count, i as u32).iter().map(|x| format!("{x:?}")).collect();
+        let elements: Vec<String> =
+            numbers(count, i as u32).iter().map(|x| format!("{x:?}")).collect();
         out += &format!("{{{}}}{rest}", elements.join(", "));
     }
     out.parse().unwrap_or_else(|e| panic!("{e}"))
@@ -97,30 +98,108 @@ const CASES: &[(&str, u32, &str, f32, &[(&str, usize)])] = &[
     (PRODUCTS, 11, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 3)]),
     (PRODUCTS, 20, r#"{"quantize": "int8", "asymmetric": true}"#, 1e-2, &[("DequantizeLinear", 3)]),
     (PRODUCTS, 21, r#"{"quantize": "int8", "block": 16}"#, 1e-2, &[("DequantizeLinear", 3)]),
-    (PRODUCTS, 21, r#"{"quantize": "int8", "block": 32, "asymmetric": true}"#, 1e-2, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"quantize": "int8", "block": 32, "asymmetric": true}"#,
+        1e-2,
+        &[("DequantizeLinear", 3)],
+    ),
     (PRODUCTS, 21, r#"{"quantize": "int4", "block": 32}"#, 0.15, &[("DequantizeLinear", 3)]),
-    (PRODUCTS, 21, r#"{"quantize": "int4", "block": 16, "asymmetric": true}"#, 0.15, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"quantize": "int4", "block": 16, "asymmetric": true}"#,
+        0.15,
+        &[("DequantizeLinear", 3)],
+    ),
     (PRODUCTS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 3)]),
-    (PRODUCTS, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("MatMulNBits", 2), ("GatherBlockQuantized", 1)]),
-    (PRODUCTS, 20, r#"{"quantize": "int4", "target": "ort", "asymmetric": true, "block": 16}"#, 0.15, &[("MatMulNBits", 2)]),
-    (PRODUCTS, 20, r#"{"quantize": "int4", "target": "ort", "block": 32, "accuracy-level": 4}"#, 0.15, &[("MatMulNBits", 2)]),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.15,
+        &[("MatMulNBits", 2), ("GatherBlockQuantized", 1)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort", "asymmetric": true, "block": 16}"#,
+        0.15,
+        &[("MatMulNBits", 2)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort", "block": 32, "accuracy-level": 4}"#,
+        0.15,
+        &[("MatMulNBits", 2)],
+    ),
     (PRODUCTS, 20, r#"{"quantize": "float8"}"#, 0.1, &[("DequantizeLinear", 3)]),
-    (PRODUCTS, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 2), ("DynamicQuantizeLinear", 2)]),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("MatMulInteger", 2), ("DynamicQuantizeLinear", 2)],
+    ),
     (PRODUCTS, 20, r#"{"precision": "float16"}"#, 5e-3, &[("Cast", 5)]),
-    (PRODUCTS, 21, r#"{"precision": "float16", "quantize": "int4", "block": 32}"#, 0.15, &[("DequantizeLinear", 3)]),
-    (PRODUCTS, 20, r#"{"quantize": "int8", "compress-include": ["t", "Gemm"]}"#, 1e-2, &[("DequantizeLinear", 1)]),
-    (PRODUCTS, 20, r#"{"quantize": "int8", "compress-exclude": ["w"]}"#, 1e-2, &[("DequantizeLinear", 1)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"precision": "float16", "quantize": "int4", "block": 32}"#,
+        0.15,
+        &[("DequantizeLinear", 3)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int8", "compress-include": ["t", "Gemm"]}"#,
+        1e-2,
+        &[("DequantizeLinear", 1)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int8", "compress-exclude": ["w"]}"#,
+        1e-2,
+        &[("DequantizeLinear", 1)],
+    ),
     (CONVOLUTIONS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2)]),
     (CONVOLUTIONS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 2)]),
     (CONVOLUTIONS, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
     (TIED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
     (TIED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("Gather", 2), ("MatMulInteger", 1)]),
     (TIED, 21, r#"{"quantize": "int4", "block": 32}"#, 0.2, &[("DequantizeLinear", 1)]),
-    (TIED, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.2, &[("MatMulNBits", 1), ("GatherBlockQuantized", 1)]),
+    (
+        TIED,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.2,
+        &[("MatMulNBits", 1), ("GatherBlockQuantized", 1)],
+    ),
     (TURNED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Transpose", 0), ("DequantizeLinear", 1)]),
-    (TURNED, 21, r#"{"quantize": "int4", "block": 16}"#, 0.15, &[("Transpose", 0), ("DequantizeLinear", 1)]),
-    (TURNED, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("Transpose", 0), ("MatMulNBits", 1)]),
-    (TURNED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("Transpose", 0), ("MatMulInteger", 1)]),
+    (
+        TURNED,
+        21,
+        r#"{"quantize": "int4", "block": 16}"#,
+        0.15,
+        &[("Transpose", 0), ("DequantizeLinear", 1)],
+    ),
+    (
+        TURNED,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.15,
+        &[("Transpose", 0), ("MatMulNBits", 1)],
+    ),
+    (
+        TURNED,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("Transpose", 0), ("MatMulInteger", 1)],
+    ),
     (BODY, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 1)]),
     (BODY, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 2)]),
     (BODY, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("MatMulNBits", 2)]),
@@ -182,17 +261,16 @@ fn results_stay_near() {
 /// The elements of constants, by name.
 fn constants(model: &Model) -> BTreeMap<String, Vec<u8>> {
     let used = model.values().filter(|(_, data)| data.uses().len() > 0);
-    let all = used.filter_map(|(_, data)| Some((data.name.as_ref()?.to_string(), data.constant()?)));
+    let all =
+        used.filter_map(|(_, data)| Some((data.name.as_ref()?.to_string(), data.constant()?)));
     all.map(|(name, tensor)| (name, tensor.to_bytes().into_owned())).collect()
 }
 
 #[test]
 fn what_is_lost_is_told() {
-    let program = compressed(
-        &model(21, TURNED),
-        r#"{"quantize": "int8", "block": 32, "compress-min": 1}"#,
-    )
-    .unwrap();
+    let program =
+        compressed(&model(21, TURNED), r#"{"quantize": "int8", "block": 32, "compress-min": 1}"#)
+            .unwrap();
     assert!(program.compressed()[0].snr_db.is_none());
     program.to_bytes().unwrap();
     let all = program.compressed();
@@ -240,7 +318,11 @@ fn special_numbers() {
         ("1, 2, inf, 3", r#"{"quantize": "int8"}"#, "the weight `w` has NaN or infinite values"),
         ("1, 2, nan, 3", r#"{"quantize": "int4", "block": 32}"#, "the weight `w` has NaN"),
         ("1, 2, nan, 3", r#"{"quantize": "int4", "target": "ort"}"#, "the weight `w` has NaN"),
-        ("1, 2, 3, 70000", r#"{"cast-weights": "float16"}"#, "the weight `w` has numbers above 65504"),
+        (
+            "1, 2, 3, 70000",
+            r#"{"cast-weights": "float16"}"#,
+            "the weight `w` has numbers above 65504",
+        ),
     ] {
         let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
         let program = compressed(&text(numbers), &json).unwrap();
@@ -274,7 +356,9 @@ fn outputs_and_hollow_weights() {
     let mut hollow = model(20, TURNED);
     let (value, tensor) = hollow
         .values()
-        .find_map(|(v, data)| Some((v, data.constant().filter(|t| t.numel() > 100)?.without_data())))
+        .find_map(|(v, data)| {
+            Some((v, data.constant().filter(|t| t.numel() > 100)?.without_data()))
+        })
         .unwrap();
     assert!(hollow.set_constant(value, tensor));
     let options = options(json).compression();

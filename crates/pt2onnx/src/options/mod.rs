@@ -266,7 +266,9 @@ impl Options {
         compression.check_together().map_err(OptionError::Compress)?;
         match compression.is_off() {
             true => Ok(()),
-            false if self.weights == Weights::None => Err(OptionError::NothingToCompress("weights")),
+            false if self.weights == Weights::None => {
+                Err(OptionError::NothingToCompress("weights"))
+            }
             false if self.keep_initializers_as_inputs => {
                 Err(OptionError::NothingToCompress("keep-initializers-as-inputs"))
             }
