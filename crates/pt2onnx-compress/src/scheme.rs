@@ -37,6 +37,14 @@ fn rounded(x: f32) -> f32 {
     x.round_ties_even()
 }
 
+/// A part of the distance between two numbers, which may be more than float32 has.
+fn part(low: f32, high: f32, parts: f32) -> f32 {
+    match high - low {
+        span if span.is_finite() => span / parts,
+        _ => high / parts - low / parts,
+    }
+}
+
 impl Scheme {
     /// The element type of the codes.
     pub fn dtype(&self) -> DType {
@@ -69,8 +77,8 @@ impl Scheme {
             // The number of the largest magnitude becomes code 0, which stands for -8 scales.
             (Format::Int4, true) if self.offset => (if high > -low { high } else { low }) / -8.0,
             (Format::Int4, true) => (high / 7.0).max(low / -8.0),
-            (Format::Int8, false) => high / 255.0 - low / 255.0,
-            (Format::Int4, false) => high / 15.0 - low / 15.0,
+            (Format::Int8, false) => part(low, high, 255.0),
+            (Format::Int4, false) => part(low, high, 15.0),
         };
         let scale = self.stored(scale);
         let (first, last) = self.limits();

@@ -21,7 +21,9 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
 fn model(opset: u32, text: &str) -> Model {
     let mut out = format!("<ir_version: 10, opset_import: [\"\" : {opset}]>\n");
     for (i, part) in text.split('{').enumerate() {
-        let sizes = part.split_once('}').filter(|(s, _)| i > 0 && s.contains(','));
+        let sizes = part.split_once('}').filter(|(s, _)| {
+            i > 0 && s.contains(',') && s.chars().all(|c| c.is_ascii_digit() || c == ',')
+        });
         let Some((sizes, rest)) = sizes else {
             out += if i > 0 { "{" } else { "" };
             out += part;
