@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 const LAYERS: &[&[&str]] = &[
     &["pt2onnx-symbolic", "pt2onnx-tensor", "pt2onnx-proto", "pt2onnx-schemas"],
     &["pt2onnx-fx", "pt2onnx-ir"],
-    &["pt2onnx-torchscript", "pt2onnx-aten", "pt2onnx-opt", "pt2onnx-writer"],
+    &["pt2onnx-torchscript", "pt2onnx-aten", "pt2onnx-opt", "pt2onnx-compress", "pt2onnx-writer"],
     &["pt2onnx"],
     &["pt2onnx-cli"],
     &["pt2onnx-python"],
@@ -23,6 +23,8 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("pt2onnx-aten", "pt2onnx-proto"),
     ("pt2onnx-opt", "pt2onnx-proto"),
     ("pt2onnx-opt", "pt2onnx-fx"),
+    ("pt2onnx-compress", "pt2onnx-proto"),
+    ("pt2onnx-compress", "pt2onnx-fx"),
     ("pt2onnx-writer", "pt2onnx-fx"),
     ("pt2onnx", "pt2onnx-proto"),
     ("pt2onnx-cli", "pt2onnx-proto"),

@@ -7,7 +7,7 @@ use crate::{
     files::{check_outputs, output},
     log, many,
     output::print_json,
-    progress::{self, tell, watched},
+    progress::{self, tell, tell_losses, watched},
     reports,
     verdict::{self, Outcome, Verdict},
 };
@@ -85,6 +85,7 @@ impl Job<'_> {
                 match write(&program, inputs.clone(), to, self.reports) {
                     Ok(saved) => {
                         tell(to, &saved);
+                        tell_losses(&program);
                         if !silent {
                             progress::done(to, &program, &saved, start.elapsed());
                         }
@@ -194,6 +195,7 @@ fn write(
         let mut files = Batch::new(inputs);
         let saved = program.save_in(&mut files, output(to), None, progress)?;
         report.saved(to, &saved, start.elapsed());
+        report.compressed = program.compressed();
         reports::add(&mut files, reports, &report)?;
         files.commit().map_err(Error::Write)?;
         Ok(saved)

@@ -5,11 +5,11 @@ use crate::{
     error::{self, CommandError},
     files::output,
     log,
-    progress::{tell, watched},
+    progress::{tell, tell_losses, watched},
 };
 use pt2onnx::{
-    Error, NameError, OnnxProgram, Options, Warning, WarningKind, ir::Model, opt::OPTIMISED_OPSETS,
-    writer::Batch,
+    Error, NameError, OnnxProgram, OptionError, Options, Warning, WarningKind, ir::Model,
+    opt::OPTIMISED_OPSETS, writer::Batch,
 };
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
@@ -19,6 +19,9 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.saving.put(&mut options);
     args.passes.put(&mut options);
     args.names.put(&mut options);
+    args.compress.put(&mut options);
+    options.target = args.target.unwrap_or_default().into();
+    options.compression().check().map_err(OptionError::Compress)?;
     check_data_file(&options)?;
     let passes = options.passes()?;
     let opened = OnnxProgram::open(&args.model);
@@ -41,8 +44,14 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     }
     program.set_interface(&options)?;
     program.optimize(passes);
-    if let Some((old, _)) = options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none()) {
+    if let Some((old, _)) =
+        options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none())
+    {
         return Err(Error::Name(NameError::Unknown(old.clone())).into());
+    }
+    let compression = options.compression();
+    if !compression.is_off() {
+        program.compress(&compression)?;
     }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
@@ -56,6 +65,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     })?;
     tracing::info!("{before} nodes became {after}");
     tell(&args.output, &saved);
+    tell_losses(&program);
     Ok(())
 }
 

@@ -36,6 +36,13 @@ pub fn tell(output: &Path, saved: &Saved) {
     }
 }
 
+/// Logs what each compressed weight lost.
+pub fn tell_losses(program: &OnnxProgram) {
+    for weight in program.compressed() {
+        tracing::info!("{weight}");
+    }
+}
+
 /// Whether somebody sees what goes to standard error.
 pub fn on_terminal() -> bool {
     io::stderr().is_terminal()

@@ -20,13 +20,16 @@
 
 #![deny(missing_debug_implementations)]
 
+mod compute;
 mod dtype;
 mod element;
 mod promotion;
+mod read;
 mod scalar;
 mod storage;
 mod tensor;
 
+pub use compute::Compute;
 pub use dtype::DType;
 pub use element::Element;
 pub use promotion::{Category, promote_types, result_type};

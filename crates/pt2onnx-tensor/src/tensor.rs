@@ -1,6 +1,6 @@
 //! Tensors: strided views of storages. Several tensors may share one storage.
 
-use crate::{DType, Element, Storage};
+use crate::{Compute, DType, Element, Storage};
 use bytes::Bytes;
 use std::{borrow::Cow, sync::Arc};
 
@@ -27,6 +27,8 @@ enum Data {
     Strings(Arc<[Bytes]>),
     /// No values, only type and shape: a weight saved under FakeTensorMode. Clones of the tensor share the `Arc`.
     Absent(Arc<()>),
+    /// Contiguous elements that are computed when they are needed.
+    Computed(Arc<dyn Compute>),
 }
 
 /// A tensor: element type, sizes, strides, and a storage. A clone is cheap and shares the values.
@@ -144,6 +146,29 @@ impl Tensor {
         })
     }
 
+    /// A contiguous tensor whose elements are computed when they are needed.
+    ///
+    /// # Errors
+    /// The sizes overflow.
+    pub fn computed(
+        dtype: DType,
+        shape: impl Into<Vec<usize>>,
+        compute: Arc<dyn Compute>,
+    ) -> Result<Self, TensorError> {
+        let shape = shape.into();
+        byte_size(dtype, &shape)?;
+        let data = Data::Computed(compute);
+        Ok(Self::of(View { dtype, shape, strides: None, offset: 0, data }))
+    }
+
+    /// What computes the elements, if they are not stored.
+    pub fn compute(&self) -> Option<&Arc<dyn Compute>> {
+        match &self.0.data {
+            Data::Computed(compute) => Some(compute),
+            _ => None,
+        }
+    }
+
     /// A tensor of strings, in row-major order.
     ///
     /// # Errors
@@ -234,7 +259,7 @@ impl Tensor {
         !matches!(self.0.data, Data::Absent(_))
     }
 
-    /// The storage. Tensors of strings and tensors without values have none.
+    /// The storage. Tensors of strings, tensors without values, and those whose elements are computed have none.
     pub fn storage(&self) -> Option<&Storage> {
         match &self.0.data {
             Data::Bytes(s) => Some(s),
@@ -274,6 +299,7 @@ impl Tensor {
             (Data::Bytes(a), Data::Bytes(b)) => a.same(b),
             (Data::Strings(a), Data::Strings(b)) => Arc::ptr_eq(a, b),
             (Data::Absent(a), Data::Absent(b)) => Arc::ptr_eq(a, b),
+            (Data::Computed(a), Data::Computed(b)) => Arc::ptr_eq(a, b),
             _ => false,
         };
         same_data
@@ -287,14 +313,23 @@ impl Tensor {
             Data::Bytes(storage) => storage.bytes().as_ptr().addr(),
             Data::Strings(strings) => strings.as_ptr().addr(),
             Data::Absent(identity) => Arc::as_ptr(identity).addr(),
+            Data::Computed(compute) => Arc::as_ptr(compute).addr(),
         }
     }
 
     /// The bytes of the elements in a contiguous layout: borrowed if the tensor is contiguous, copied otherwise. Empty if there
-    /// are no values, and for strings.
+    /// are no values, for strings, and if elements cannot be computed: [`evaluated`](Self::evaluated) tells why.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
-        let Data::Bytes(storage) = &self.0.data else {
-            return Cow::Borrowed(&[]);
+        let storage = match &self.0.data {
+            Data::Bytes(storage) => storage,
+            Data::Computed(compute) => {
+                let mut bytes = vec![0; self.nbytes()];
+                return match compute.fill(0, &mut bytes) {
+                    Ok(()) => Cow::Owned(bytes),
+                    Err(_) => Cow::Borrowed(&[]),
+                };
+            }
+            Data::Strings(_) | Data::Absent(_) => return Cow::Borrowed(&[]),
         };
         let bytes = storage.bytes();
         if self.is_contiguous() {

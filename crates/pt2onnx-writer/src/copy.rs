@@ -114,34 +114,10 @@ fn buffered(
     while left > 0 {
         let now = usize::try_from(left).map_or(piece, |n| n.min(piece));
         let part = buffer.get_mut(..now).unwrap_or_default();
-        read_exact_at(source, part, at)?;
+        source.read_exact_at(part, at)?;
         out.write_all(part)?;
         at += wide(now);
         left -= wide(now);
-    }
-    Ok(())
-}
-
-/// Reads from byte `at` of the range, without moving the file's cursor, which others share.
-pub(crate) fn read_exact_at(source: &FileRange, buffer: &mut [u8], at: u64) -> io::Result<()> {
-    read(&source.file, buffer, source.offset + at)
-        .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.path.display())))
-}
-
-#[cfg(unix)]
-fn read(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
-}
-
-#[cfg(windows)]
-fn read(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
-    while !buffer.is_empty() {
-        let n = std::os::windows::fs::FileExt::seek_read(file, buffer, at)?;
-        if n == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        buffer = &mut buffer[n..];
-        at += wide(n);
     }
     Ok(())
 }

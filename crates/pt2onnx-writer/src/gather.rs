@@ -1,7 +1,7 @@
 //! Elements of strided tensors in row-major order, one block at a time. Of a file, only what a block needs is read, one window
 //! at a time; nothing is mapped.
 
-use crate::copy::{read_exact_at, wide};
+use crate::copy::wide;
 use pt2onnx_tensor::{Storage, Tensor};
 use std::io::{self, Write};
 
@@ -218,7 +218,7 @@ impl Source<'_> {
             Some(source) => {
                 self.window.resize(length.max(self.window.len()), 0);
                 let window = self.window.get_mut(..length).unwrap_or_default();
-                read_exact_at(source, window, wide(start))?;
+                source.read_exact_at(window, wide(start))?;
                 Ok(window)
             }
         }

@@ -5,7 +5,9 @@ use crate::{
     identity::{Identity, real},
 };
 use pt2onnx_ir::Model;
+use pt2onnx_tensor::Tensor;
 use std::{
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -44,15 +46,15 @@ impl Inputs {
 
     /// Adds the files that the tensors of a model are in.
     pub(crate) fn add_tensors(&mut self, model: &Model) {
-        let mut last = None;
+        let mut last: Option<Arc<File>> = None;
         for (_, data) in model.values() {
             let tensors = data.constant().into_iter().chain(data.default.as_deref());
-            for source in tensors.filter_map(|t| t.storage()?.source()) {
-                let file = Arc::as_ptr(&source.file);
-                if last.replace(file) != Some(file) {
+            for source in tensors.flat_map(Tensor::sources) {
+                if !last.is_some_and(|last| Arc::ptr_eq(&last, &source.file)) {
                     let identity = Identity::of_open(&source.file, &source.path);
                     self.push("weights", &source.path, identity, false);
                 }
+                last = Some(source.file);
             }
         }
     }

@@ -21,6 +21,7 @@
 
 mod arrange;
 mod batch;
+mod compute;
 mod copy;
 mod error;
 mod gather;

@@ -5,6 +5,7 @@
 //! end.
 
 use crate::{
+    compute::computed,
     copy::{FileSink, Sink, wide},
     error::{Error, MAX_MODEL},
     gather::gather,
@@ -43,7 +44,7 @@ pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
 pub struct InParts {
     /// The model file. Each of the weights below is external data there.
     pub model: Bytes,
-    /// The weights, in the order of the initialisers. Their elements are where they were.
+    /// The weights, in the order of the initialisers. Their elements are where they were; those that are computed are in memory.
     pub weights: Vec<Apart>,
 }
 
@@ -82,7 +83,8 @@ pub fn to_parts(model: &Model, threshold: u64) -> Result<InParts, Error> {
             let location = format!("pt2onnx:{}", weights.len());
             refer(proto, &location, 0, length);
             let name = proto.name().to_owned();
-            weights.push(Apart { name, location, tensor: tensor.clone() });
+            let tensor = tensor.evaluated().map_err(Error::Weight)?;
+            weights.push(Apart { name, location, tensor });
         }
     }
     Ok(InParts { model: stream.into_bytes()?, weights })
@@ -248,7 +250,8 @@ impl DataFile<'_> {
 /// Bytes of a tensor that is written to a data file; `None` for strings and for tensors that stay in the model file.
 fn external_length(tensor: &Tensor, threshold: u64) -> Option<u64> {
     let length = wide(tensor.nbytes());
-    (length >= threshold.max(1) && tensor.storage().is_some()).then_some(length)
+    let bytes = tensor.storage().is_some() || tensor.compute().is_some();
+    (length >= threshold.max(1) && bytes).then_some(length)
 }
 
 fn refer(proto: &mut TensorProto, location: &str, offset: u64, length: u64) {
@@ -308,6 +311,9 @@ fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
 /// Writes a tensor's elements in row-major order. Elements in a file are read or copied, not mapped: this keeps memory free,
 /// and a truncated file is an error instead of a crash.
 fn elements(tensor: &Tensor, out: &mut impl Sink) -> io::Result<()> {
+    if let Some(compute) = tensor.compute() {
+        return computed(&**compute, tensor.nbytes(), out);
+    }
     if !tensor.is_contiguous() {
         return gather(tensor, out);
     }

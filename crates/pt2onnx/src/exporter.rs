@@ -511,7 +511,7 @@ impl Exporter {
                 report.done(&made.model, &made.warnings);
                 let save = self.options.saving();
                 let program = OnnxProgram::new(made.model, report, save, made.untouched);
-                Ok(program.of(made.source, inputs))
+                Ok(program.of(made.source, inputs).having(made.compressed))
             }
             Err(error) => {
                 report.failed(&error);

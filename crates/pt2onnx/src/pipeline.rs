@@ -7,6 +7,7 @@ use crate::{
     weights::{self, HeldWeights},
 };
 use pt2onnx_aten::{Detail, Lowering, emitted};
+use pt2onnx_compress::Compressed;
 use pt2onnx_fx::{ExportedProgram, passes};
 use pt2onnx_ir::{Model, Value};
 use rustc_hash::FxHashSet;
@@ -19,6 +20,8 @@ pub(crate) struct Translated {
     pub(crate) warnings: Vec<Warning>,
     /// Weights from which nothing was computed.
     pub(crate) untouched: FxHashSet<Value>,
+    /// Weights that were compressed.
+    pub(crate) compressed: Compressed,
 }
 
 /// Translates a program: one line for each stage, in the order in which they run.
@@ -29,6 +32,7 @@ pub(crate) fn translate(
     report: &mut Report,
 ) -> Result<Translated, Error> {
     options.check()?;
+    options.check_compression()?;
     report.program(&program);
     let source = program.clone();
 
@@ -69,6 +73,7 @@ pub(crate) fn translate(
         pt2onnx_opt::legalise_for(&mut model, options.opset, options.target)
     })?;
     domains::functions(&mut model)?;
+    let compressed = compress(&mut model, options, report)?;
     let lacking = report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?;
     warnings.extend(Warning::all(WarningKind::Target, lacking));
     report.stage("functions", || {
@@ -78,7 +83,7 @@ pub(crate) fn translate(
     report.stage("names", || naming::finish(&mut model, options))?;
     let untouched = held.put_back(&mut model);
     report.stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
-    Ok(Translated { model, source, warnings, untouched })
+    Ok(Translated { model, source, warnings, untouched, compressed })
 }
 
 /// The program as it is translated: after all passes over it.
@@ -187,6 +192,23 @@ fn lower(
             report.ops = report::ops(program, registry, &emitted, &failures);
             Error::Program(failures)
         })
+}
+
+/// Compresses weights. They have names then, which options and messages use.
+fn compress(
+    model: &mut Model,
+    options: &Options,
+    report: &mut Report,
+) -> Result<Compressed, Error> {
+    let compression = options.compression();
+    if compression.is_off() {
+        return Ok(Compressed::default());
+    }
+    model.assign_names();
+    let compressed =
+        report.stage("compress", || pt2onnx_compress::compress(model, &compression))?;
+    model.assign_names();
+    Ok(compressed)
 }
 
 /// Folds, simplifies and fuses. Weights that saving copies stay as they are.

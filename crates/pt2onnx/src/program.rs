@@ -8,6 +8,7 @@ use crate::{
 };
 use bytes::Bytes;
 use indexmap::IndexMap;
+use pt2onnx_compress::{Compressed, CompressedWeight};
 use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::{Model, Value, ValueData, VerifyError, verify};
 use pt2onnx_symbolic::Constraints;
@@ -30,6 +31,7 @@ pub struct OnnxProgram {
     edited: bool,
     /// Whether it was read from a file.
     foreign: bool,
+    compressed: Compressed,
     /// The model in ONNX Runtime, if it was run.
     #[cfg(feature = "ort")]
     pub(crate) session: Option<crate::Session>,
@@ -61,6 +63,7 @@ impl OnnxProgram {
             replaceable,
             edited: false,
             foreign: false,
+            compressed: Compressed::default(),
             #[cfg(feature = "ort")]
             session: None,
         }
@@ -68,6 +71,10 @@ impl OnnxProgram {
 
     pub(crate) fn of(self, source: ExportedProgram, inputs: Inputs) -> Self {
         Self { source: Some(source), inputs, ..self }
+    }
+
+    pub(crate) fn having(self, compressed: Compressed) -> Self {
+        Self { compressed, ..self }
     }
 
     /// Reads an ONNX model of any producer and any known opset, with bodies, functions, nodes of other domains and
@@ -173,6 +180,24 @@ impl OnnxProgram {
             }
             self.model.assign_names();
         });
+    }
+
+    /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed before the model is written.
+    ///
+    /// # Errors
+    /// [`Error::Compress`]. The model is then unchanged.
+    pub fn compress(&mut self, options: &pt2onnx_compress::Options) -> Result<(), Error> {
+        let mut model = self.model.clone();
+        let made = stage("compress", || pt2onnx_compress::compress(&mut model, options)).0?;
+        model.assign_names();
+        self.changed();
+        (self.model, self.compressed) = (model, made);
+        Ok(())
+    }
+
+    /// The weights that were compressed. Those that were written tell how much they lost.
+    pub fn compressed(&self) -> Vec<CompressedWeight> {
+        self.compressed.weights()
     }
 
     /// Replaces calls of the model's functions by their bodies, and removes the functions.

@@ -28,6 +28,8 @@ enum Part {
     Gigabytes,
     /// Exports in Python; needs PT2ONNX_TORCH_PYTHON with transformers and torchvision.
     Python,
+    /// Compressed models against those of other tools; needs PT2ONNX_TORCH_PYTHON with transformers and onnxruntime. Only if it is named.
+    Compress,
 }
 
 /// Options of `bench`.
@@ -80,6 +82,12 @@ pub fn bench(options: &Options) -> Result<()> {
     }
     if wanted(Part::Gigabytes) {
         page::gigabytes(&bench.gigabytes(&options.gigabytes)?)?;
+    }
+    if options.parts.contains(&Part::Compress) {
+        let python = bench.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let script = root().join("bench/compress.py");
+        let args = [OsStr::new("--bin"), bench.pt2onnx.as_os_str(), OsStr::new("--folder")];
+        run(Command::new(python).arg(script).args(args).arg(bench.folder.join("compress")))?;
     }
     if wanted(Part::Python)
         && let Some(python) = &bench.python

@@ -170,3 +170,61 @@ impl From<Weights> for pt2onnx::Weights {
         }
     }
 }
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum WeightType {
+    /// IEEE's half
+    Float16,
+    /// The upper half of a float32
+    Bfloat16,
+}
+
+impl From<WeightType> for pt2onnx::compress::WeightType {
+    fn from(to: WeightType) -> Self {
+        match to {
+            WeightType::Float16 => Self::Float16,
+            WeightType::Bfloat16 => Self::Bfloat16,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Precision {
+    /// That of the program
+    #[default]
+    Keep,
+    /// float16, but for operators that need float32
+    Float16,
+}
+
+impl From<Precision> for pt2onnx::compress::Precision {
+    fn from(to: Precision) -> Self {
+        match to {
+            Precision::Keep => Self::Keep,
+            Precision::Float16 => Self::Float16,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Quantize {
+    /// 8 bits, restored by DequantizeLinear
+    Int8,
+    /// 4 bits, restored by DequantizeLinear; for `--target ort`, MatMulNBits and GatherBlockQuantized
+    Int4,
+    /// float8 (E4M3FN), restored by DequantizeLinear
+    Float8,
+    /// 8 bits, and products of integers
+    DynamicInt8,
+}
+
+impl From<Quantize> for pt2onnx::compress::Quantize {
+    fn from(to: Quantize) -> Self {
+        match to {
+            Quantize::Int8 => Self::Int8,
+            Quantize::Int4 => Self::Int4,
+            Quantize::Float8 => Self::Float8,
+            Quantize::DynamicInt8 => Self::DynamicInt8,
+        }
+    }
+}

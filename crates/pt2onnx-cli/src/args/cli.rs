@@ -1,7 +1,8 @@
 //! The command line: commands, and what each takes.
 
 use super::{
-    choices::Place,
+    choices::{Place, Target},
+    compress::Compress,
     names::Names,
     options::Options,
     passes::Passes,
@@ -202,6 +203,11 @@ pub struct Optimize {
     pub passes: Passes,
     #[command(flatten)]
     pub names: Names,
+    #[command(flatten)]
+    pub compress: Compress,
+    /// The runtime to write for: whether its own operators may be used
+    #[arg(long, value_enum, help_heading = "Optimisation")]
+    pub target: Option<Target>,
     /// Where to write weights
     #[arg(long, value_enum, help_heading = "Weights")]
     pub weights: Option<Place>,

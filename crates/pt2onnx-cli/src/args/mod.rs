@@ -2,6 +2,7 @@
 
 mod choices;
 mod cli;
+mod compress;
 mod merge;
 mod names;
 mod options;

@@ -2,6 +2,7 @@
 
 use super::{
     choices::{Metadata, Operators, State, Target, Training, Weights},
+    compress::Compress,
     merge::{set, set_list, set_some},
     names::Names,
     passes::Passes,
@@ -45,6 +46,8 @@ pub struct Options {
     assume_finite: bool,
     #[command(flatten)]
     passes: Passes,
+    #[command(flatten)]
+    compress: Compress,
     /// What to do with ops that have no translation
     #[arg(long, value_enum, help_heading = OPS)]
     operators: Option<Operators>,
@@ -120,6 +123,7 @@ impl Options {
     /// Puts the flags that are given into the options.
     fn put(self, to: &mut pt2onnx::Options) {
         self.passes.put(to);
+        self.compress.put(to);
         self.saving.put(to);
         self.script.put(to);
         self.names.put(to);

@@ -22,7 +22,8 @@ impl From<Error> for CommandError {
             | Error::Name(_)
             | Error::Dim(_)
             | Error::Domain(_)
-            | Error::Module(_) => CommandError::new(Code::Usage, error.to_string()),
+            | Error::Module(_)
+            | Error::Compress(_) => CommandError::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),
             Error::Target(e) => target(e),
             Error::Verify(errors) => {

@@ -196,6 +196,13 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --options HERE/options/target.toml --opset 26"),
     case(good, "MODEL -o OUT --options HERE/options/functions.toml"),
     case(good, "MODEL -o OUT --functions-of all --opset 14"),
+    case(good, "MODEL -o OUT --quantize int8 --block 33"),
+    case(good, "MODEL -o OUT --quantize int4 --target ort --accuracy-level 5"),
+    case(good, "MODEL -o OUT --block 32"),
+    case(good, "MODEL -o OUT --quantize int8 --weights none"),
+    case(good, "MODEL -o OUT --quantize int8 --compress-include nothing"),
+    case(good, "MODEL -o OUT --quantize int4 --compress-min 1"),
+    case(hollow, "optimize MODEL -o OUT --quantize int8 --compress-min 1"),
     case(good, "MODEL -o OUT --options HERE/options/functions-of.toml"),
     // Names and dimensions.
     case(good, "MODEL -o OUT --input-names 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"),

@@ -180,6 +180,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("pt2onnx-aten/src/error.rs", "thiserror::Error"),
     ("pt2onnx/src/dims/error.rs", "pub enum DimError"),
     ("pt2onnx/src/options/error.rs", "pub enum OptionError"),
+    ("pt2onnx-compress/src/error.rs", "pub enum Error"),
     ("pt2onnx/src/options/dynamic_axes.rs", "thiserror::Error"),
     ("pt2onnx/src/domains.rs", "thiserror::Error"),
     ("pt2onnx/src/naming/error.rs", "pub enum NameError"),

@@ -59,6 +59,9 @@ pub enum Error {
     /// The runtime to write for cannot run the model.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// The model cannot be compressed as asked.
+    #[error(transparent)]
+    Compress(#[from] pt2onnx_compress::Error),
     /// The exported model is not valid ONNX.
     #[error("the exported model is not valid ONNX, which is a bug of pt2onnx: please report it:{}", lines(.0))]
     Verify(
@@ -126,6 +129,9 @@ impl Error {
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
             Error::Target(_) => ErrorKind::Target,
+            Error::Compress(pt2onnx_compress::Error::Opset { .. }) => ErrorKind::Opset,
+            Error::Compress(pt2onnx_compress::Error::NoValues(_)) => ErrorKind::NoWeights,
+            Error::Compress(_) => ErrorKind::Options,
             Error::Verify(_) => ErrorKind::Checker,
             Error::Weights(_) => ErrorKind::NoWeights,
             Error::Warnings(_) => ErrorKind::Warnings,

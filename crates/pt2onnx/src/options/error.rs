@@ -48,6 +48,17 @@ pub enum OptionError {
         /// The alignment asked for, in bytes.
         u64,
     ),
+    /// Options of compression do not fit together.
+    #[error(transparent)]
+    Compress(pt2onnx_compress::Error),
+    /// Weights are compressed when they are written, and the option leaves them without values or to the caller.
+    #[error(
+        "weights that are compressed must be constants with values, which the option `{0}` excludes"
+    )]
+    NothingToCompress(
+        /// The option.
+        &'static str,
+    ),
     /// No pass has this name.
     #[error(transparent)]
     Pass(UnknownPass),
@@ -112,6 +123,8 @@ impl OptionError {
             Self::Version(_) => "custom-opset",
             Self::FunctionsOf(_) => "functions-of",
             Self::Alignment(_) => "alignment",
+            Self::Compress(error) => error.key(),
+            Self::NothingToCompress(key) => key,
             Self::Pass(_) => "skip-pass",
             Self::OnlyTorchScript(key) => key,
             Self::RuleFile { .. } | Self::Rules { .. } => "rules",

@@ -15,6 +15,7 @@ pub use output_names::{InputNames, OutputNames};
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
 };
+use pt2onnx_compress::{Precision, Quantize, WeightType};
 use pt2onnx_opt::{Level, Pass, Passes, Rules};
 use serde::{Deserialize, Serialize};
 use std::{fs, path::PathBuf};
@@ -146,6 +147,28 @@ pub struct Options {
     pub fold_limit: u64,
     /// Whether weights of equal content become one; false by default.
     pub merge_weights: bool,
+    /// A smaller type to store weights in; none by default.
+    pub cast_weights: Option<WeightType>,
+    /// The element type to compute in; [`Precision::Keep`] by default.
+    pub precision: Precision,
+    /// Whether inputs and outputs have the element type of `precision`, too; false by default.
+    pub cast_io: bool,
+    /// How weights are quantised; not at all by default.
+    pub quantize: Option<Quantize>,
+    /// How many elements share a scale; by default, those of a channel.
+    pub block: Option<usize>,
+    /// Whether quantised weights have zero points; false by default.
+    pub asymmetric: bool,
+    /// The `accuracy_level` of ONNX Runtime's `MatMulNBits`; none by default.
+    pub accuracy_level: Option<u8>,
+    /// Names of weights (`encoder.*`) and operators (`MatMul`) to compress; all by default.
+    #[serde(deserialize_with = "form::words")]
+    pub compress_include: Vec<String>,
+    /// Names of weights and operators that are not compressed; none by default.
+    #[serde(deserialize_with = "form::words")]
+    pub compress_exclude: Vec<String>,
+    /// Weights of fewer elements are not compressed; 1024 by default.
+    pub compress_min: usize,
     /// How much the model tells about the program; [`Detail::Full`] by default.
     pub metadata: Detail,
     /// Whether stack traces in metadata name files without their folders; false by default.
@@ -203,6 +226,16 @@ impl Default for Options {
             skip_pass: Vec::new(),
             fold_limit: passes.max_folded_bytes as u64,
             merge_weights: passes.merge_weights,
+            cast_weights: None,
+            precision: Precision::default(),
+            cast_io: false,
+            quantize: None,
+            block: None,
+            asymmetric: false,
+            accuracy_level: None,
+            compress_include: Vec::new(),
+            compress_exclude: Vec::new(),
+            compress_min: pt2onnx_compress::Options::default().min_elements,
             metadata: Detail::default(),
             strip_paths: false,
             doc_strings: false,
@@ -236,7 +269,41 @@ impl Options {
         if !self.alignment.is_power_of_two() {
             return Err(OptionError::Alignment(self.alignment));
         }
+        self.compression().check().map_err(OptionError::Compress)?;
         self.passes().map(|_| ())
+    }
+
+    /// Checks that options of compression fit together.
+    pub(crate) fn check_compression(&self) -> Result<(), OptionError> {
+        let compression = self.compression();
+        compression.check_together().map_err(OptionError::Compress)?;
+        match compression.is_off() {
+            true => Ok(()),
+            false if self.weights == Weights::None => {
+                Err(OptionError::NothingToCompress("weights"))
+            }
+            false if self.keep_initializers_as_inputs => {
+                Err(OptionError::NothingToCompress("keep-initializers-as-inputs"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// What to compress, for [`OnnxProgram::compress`](crate::OnnxProgram::compress).
+    pub fn compression(&self) -> pt2onnx_compress::Options {
+        pt2onnx_compress::Options {
+            cast_weights: self.cast_weights,
+            precision: self.precision,
+            cast_io: self.cast_io,
+            quantize: self.quantize,
+            block: self.block,
+            asymmetric: self.asymmetric,
+            ort: self.target == Target::Ort,
+            accuracy_level: self.accuracy_level,
+            include: self.compress_include.clone(),
+            exclude: self.compress_exclude.clone(),
+            min_elements: self.compress_min,
+        }
     }
 
     /// How to save a model, for [`OnnxProgram::save_with`](crate::OnnxProgram::save_with).

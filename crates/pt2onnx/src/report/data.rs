@@ -39,6 +39,9 @@ pub struct Report {
     pub ops: Vec<ReportedOp>,
     /// The model, if there is one.
     pub model: Option<ModelSummary>,
+    /// Weights that were compressed, and how much they lost; left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compressed: Vec<pt2onnx_compress::CompressedWeight>,
     /// How long each stage took, in order.
     pub stages: Vec<Stage>,
 }

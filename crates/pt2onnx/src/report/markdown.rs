@@ -33,6 +33,7 @@ fn sections(out: &mut String, report: &Report) -> fmt::Result {
     program(out, report)?;
     ops(out, report)?;
     model(out, report)?;
+    compressed(out, report)?;
     environment(out, report)
 }
 
@@ -174,6 +175,22 @@ fn model(out: &mut String, report: &Report) -> fmt::Result {
     }
     for (function, count) in &model.functions {
         writeln!(out, "| {} | {count} |", code(function))?;
+    }
+    Ok(())
+}
+
+fn compressed(out: &mut String, report: &Report) -> fmt::Result {
+    if report.compressed.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n## Compressed weights\n")?;
+    table(out, ["weight", "form", "bytes before", "bytes", "SNR in dB", "largest error"])?;
+    for weight in &report.compressed {
+        let (name, form) = (code(&weight.name), &weight.form);
+        let snr = weight.snr_db.map(|snr| format!("{snr:.1}")).unwrap_or_default();
+        let error = weight.max_error.map(|error| format!("{error:.3e}")).unwrap_or_default();
+        let (before, bytes) = (weight.bytes, weight.compressed_bytes);
+        writeln!(out, "| {name} | {form} | {before} | {bytes} | {snr} | {error} |")?;
     }
     Ok(())
 }

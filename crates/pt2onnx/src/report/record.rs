@@ -33,6 +33,7 @@ impl Report {
             stored: None,
             ops: Vec::new(),
             model: None,
+            compressed: Vec::new(),
             stages: Vec::new(),
         }
     }

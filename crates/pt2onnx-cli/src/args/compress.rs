@@ -1,0 +1,59 @@
+//! The flags of compression.
+
+use super::{
+    choices::{Precision, Quantize, WeightType},
+    merge::{set, set_list, set_some},
+};
+use clap::Args;
+
+/// How weights are compressed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Compression")]
+pub struct Compress {
+    /// Store weights in a smaller type, with a Cast after each
+    #[arg(long, value_enum)]
+    cast_weights: Option<WeightType>,
+    /// Compute in another element type; inputs and outputs keep theirs
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
+    /// Give inputs and outputs the element type of `--precision`, too
+    #[arg(long)]
+    cast_io: bool,
+    /// Quantise weights
+    #[arg(long, value_enum)]
+    quantize: Option<Quantize>,
+    /// Elements that share a scale: 16, 32, 64, 128 or 256 [default: those of a channel]
+    #[arg(long, value_name = "N")]
+    block: Option<usize>,
+    /// Give quantised weights zero points
+    #[arg(long)]
+    asymmetric: bool,
+    /// `accuracy_level` of MatMulNBits, 0 to 4
+    #[arg(long, value_name = "LEVEL")]
+    accuracy_level: Option<u8>,
+    /// Compress only these weights, by name or by operator: `encoder.*`, `MatMul`
+    #[arg(long, value_name = "NAME,OP", value_delimiter = ',')]
+    compress_include: Vec<String>,
+    /// Do not compress these weights
+    #[arg(long, value_name = "NAME,OP", value_delimiter = ',')]
+    compress_exclude: Vec<String>,
+    /// Do not compress weights of fewer elements
+    #[arg(long, value_name = "N")]
+    compress_min: Option<usize>,
+}
+
+impl Compress {
+    /// Puts the flags that are given into the options.
+    pub fn put(self, to: &mut pt2onnx::Options) {
+        set_some(&mut to.cast_weights, self.cast_weights.map(Into::into));
+        set(&mut to.precision, self.precision.map(Into::into));
+        to.cast_io |= self.cast_io;
+        set_some(&mut to.quantize, self.quantize.map(Into::into));
+        set_some(&mut to.block, self.block);
+        to.asymmetric |= self.asymmetric;
+        set_some(&mut to.accuracy_level, self.accuracy_level);
+        set_list(&mut to.compress_include, self.compress_include);
+        set_list(&mut to.compress_exclude, self.compress_exclude);
+        set(&mut to.compress_min, self.compress_min);
+    }
+}

@@ -1,0 +1,161 @@
+//! Weights of 4 bits for ONNX Runtime's own operators: `MatMulNBits` and `GatherBlockQuantized`.
+
+use crate::{
+    blocks::Quantised,
+    bytes::Tensors,
+    choose::{Axes, Weight, axes, permutation},
+    dequantize::{Stored, add, product, take_place},
+    edit::{NewNode, dtype, with_dtype},
+    quantise::{Cx, swapped},
+    scheme::Scheme,
+};
+use pt2onnx_ir::{InsertPoint, Model, NodeId, Use};
+use pt2onnx_tensor::{DType, Tensor};
+use std::sync::Arc;
+
+/// The block if none is given, as in ONNX Runtime's own tools.
+const BLOCK: usize = 32;
+
+/// The nodes that a weight's uses become.
+#[derive(Default)]
+struct Plan {
+    products: Vec<NodeId>,
+    tables: Vec<NodeId>,
+    /// Nodes `Transpose` of which nothing remains.
+    transposes: Vec<NodeId>,
+}
+
+/// Replaces the nodes that use a weight. Returns false, and changes nothing, if there is one that has no counterpart.
+pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
+    let block = cx.options.block.unwrap_or(BLOCK);
+    let Some(plan) = planned(cx.edit.model, weight, own) else {
+        return false;
+    };
+    // One row for each output.
+    let rows = match own.sum {
+        1 => Some(weight.tensor.clone()),
+        _ => swapped(&weight.tensor),
+    };
+    let Some(rows) = rows.filter(|rows| {
+        plan.tables.is_empty() || rows.shape().get(1).is_some_and(|n| n.is_multiple_of(block))
+    }) else {
+        return false;
+    };
+    let scheme = Scheme { offset: true, scale: weight.dtype, ..cx.scheme(weight.dtype) };
+    let made = Quantised::new(weight.name.clone(), rows, scheme, Some(1), Some(block));
+    let (n, k) = (made.outer, made.axis);
+    let made = Arc::new(made);
+    let only_tables = plan.products.is_empty();
+    let Ok(tensors) = Tensors::bits(made.clone(), only_tables) else {
+        return false;
+    };
+    cx.note(weight, &made, tensors.nbytes());
+    let stored = add(&mut cx.edit, weight, tensors);
+    for node in plan.products {
+        multiply(cx, node, stored, (n, k, block));
+    }
+    for node in plan.transposes {
+        cx.edit.model.erase(node);
+    }
+    for node in plan.tables {
+        look_up(cx, node, stored, (n, k, block), !only_tables);
+    }
+    true
+}
+
+/// What can become of each use of a weight.
+fn planned(model: &Model, weight: &Weight, own: Axes) -> Option<Plan> {
+    let mut plan = Plan::default();
+    if weight.tensor.rank() != 2 || !matches!(weight.dtype, DType::F32 | DType::F16) {
+        return None;
+    }
+    let is_product = |node: NodeId, index: usize| {
+        let input = product(model, node, index)?.0;
+        (dtype(model, input)? == weight.dtype).then_some(node)
+    };
+    for &(node, index) in &weight.uses {
+        match model[node].op() {
+            "Gather" if index == 0 && own.sum == 1 && axes(model, node, index, 2) == Some(own) => {
+                plan.tables.push(node);
+            }
+            "Transpose" if own.sum == 1 && permutation(model, node, 2)? == [1, 0] => {
+                for at in model[*model[node].outputs().first()?].uses() {
+                    let Use::Input(user, index) = at else {
+                        return None;
+                    };
+                    let index = index as usize;
+                    let inner = axes(model, user, index, 2)?;
+                    plan.products.push(is_product(user, index).filter(|_| inner.sum == 0)?);
+                }
+                plan.transposes.push(node);
+            }
+            _ if axes(model, node, index, 2) == Some(own) => {
+                plan.products.push(is_product(node, index)?);
+            }
+            _ => return None,
+        }
+    }
+    Some(plan)
+}
+
+/// Makes a product a `MatMulNBits`.
+fn multiply(cx: &mut Cx<'_>, node: NodeId, stored: Stored, (n, k, block): (usize, usize, usize)) {
+    let Some((input, bias)) = product(cx.edit.model, node, 1) else {
+        return;
+    };
+    let Some(&output) = cx.edit.model[node].outputs().first() else {
+        return;
+    };
+    let ty = cx.edit.model[output].ty.clone();
+    let inputs = [Some(input), Some(stored.codes), Some(stored.scales), stored.zeros];
+    let mut bits = NewNode::of("MatMulNBits", &inputs)
+        .ort()
+        .int("K", k)
+        .int("N", n)
+        .int("bits", 4)
+        .int("block_size", block);
+    if let Some(level) = cx.options.accuracy_level {
+        bits = bits.int("accuracy_level", level.into());
+    }
+    let (at, like) = (InsertPoint::Before(node), Some(node));
+    let mut result = cx.edit.add1(at, like, bits, ty.clone());
+    if bias.is_some() {
+        result = cx.edit.add1(at, like, NewNode::of("Add", &[Some(result), bias]), ty);
+    }
+    take_place(&mut cx.edit, output, result);
+}
+
+/// Makes a `Gather` a `GatherBlockQuantized`.
+fn look_up(
+    cx: &mut Cx<'_>,
+    node: NodeId,
+    stored: Stored,
+    (n, k, block): (usize, usize, usize),
+    shared: bool,
+) {
+    let (Some(indices), Some(&output)) =
+        (cx.edit.model[node].input(1), cx.edit.model[node].outputs().first())
+    else {
+        return;
+    };
+    let (at, like) = (InsertPoint::Before(node), Some(node));
+    let mut codes = stored.codes;
+    if shared {
+        // The same bytes as a matrix.
+        let sizes = [n, k / 2].map(|s| i64::try_from(s).unwrap_or(i64::MAX));
+        let ty = Tensor::absent(DType::U8, [n, k / 2]).ok().map(|t| cx.edit.model.add_constant(t));
+        let ty = ty.and_then(|v| with_dtype(cx.edit.model, v, DType::U8));
+        let sizes = cx.edit.model.add_constant(Tensor::vector(&sizes));
+        codes = cx.edit.add1(at, like, NewNode::of("Reshape", &[Some(codes), Some(sizes)]), ty);
+    }
+    let inputs = [Some(codes), Some(indices), Some(stored.scales), stored.zeros];
+    let lookup = NewNode::of("GatherBlockQuantized", &inputs)
+        .ort()
+        .int("bits", 4)
+        .int("block_size", block)
+        .int("gather_axis", 0)
+        .int("quantize_axis", 1);
+    let ty = cx.edit.model[output].ty.clone();
+    let result = cx.edit.add1(at, like, lookup, ty);
+    take_place(&mut cx.edit, output, result);
+}

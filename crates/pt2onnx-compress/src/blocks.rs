@@ -1,0 +1,336 @@
+//! A weight whose codes, scales and zero points are computed block by block.
+
+use crate::{
+    numbers::{at_once, error, floats},
+    ranges::Range,
+    scheme::{Format, Param, Scheme},
+    summary::{Losses, Sums},
+};
+use half::{bf16, f16};
+use pt2onnx_tensor::{DType, Tensor};
+use rayon::prelude::*;
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+};
+
+/// A weight to be quantised. Its dimensions are taken as three: those before the axis along which scales differ, the axis, and those
+/// after it.
+#[derive(Debug)]
+pub(crate) struct Quantised {
+    pub name: String,
+    pub source: Tensor,
+    pub scheme: Scheme,
+    pub outer: usize,
+    pub axis: usize,
+    pub inner: usize,
+    /// Positions along the axis that share a scale, each for itself in the dimensions around it. Without, a position has one scale.
+    pub block: Option<usize>,
+    /// Whether there is one scale for all, and no axis.
+    pub whole: bool,
+    pub losses: Arc<Losses>,
+    params: OnceLock<Vec<Param>>,
+}
+
+impl Quantised {
+    pub fn new(
+        name: String,
+        source: Tensor,
+        scheme: Scheme,
+        axis: Option<usize>,
+        block: Option<usize>,
+    ) -> Self {
+        let shape = source.shape();
+        let (outer, size, inner) = match axis {
+            Some(axis) => (
+                shape.iter().take(axis).product(),
+                shape.get(axis).copied().unwrap_or(1),
+                shape.iter().skip(axis + 1).product(),
+            ),
+            None => (1, 1, source.numel()),
+        };
+        let (losses, params, whole) = (Arc::default(), OnceLock::new(), axis.is_none());
+        Self { name, source, scheme, outer, axis: size, inner, block, whole, losses, params }
+    }
+
+    /// Scales that there are.
+    pub fn scales(&self) -> usize {
+        match self.block {
+            Some(_) => self.outer * self.blocks() * self.inner,
+            None => self.axis,
+        }
+    }
+
+    /// Blocks along the axis.
+    pub fn blocks(&self) -> usize {
+        self.block.map_or(1, |block| self.axis.div_ceil(block))
+    }
+
+    /// Elements from which codes can be computed without others.
+    pub fn unit(&self) -> usize {
+        match self.block {
+            Some(block) if self.outer == 1 || self.axis.is_multiple_of(block) => block * self.inner,
+            Some(_) => self.axis * self.inner,
+            None => 1,
+        }
+    }
+
+    /// What codes of channels stand for, computed on all cores. In a block, they are computed with it.
+    pub fn prepare(&self) -> io::Result<()> {
+        if self.block.is_some() || self.params.get().is_some() {
+            return Ok(());
+        }
+        let chunks = self.source.numel().div_ceil(at_once(&self.source));
+        let empty = || vec![Range::EMPTY; self.axis];
+        let ranges = (0..chunks)
+            .into_par_iter()
+            .try_fold(empty, |mut ranges, chunk| self.chunk(chunk, &mut ranges).map(|()| ranges))
+            .try_reduce(empty, |a, b| Ok(a.into_iter().zip(b).map(|(a, b)| a.and(b)).collect()))?;
+        self.settle(ranges)
+    }
+
+    /// The scales of channels. Threads must not wait for each other here, so that some may compute the same.
+    fn channels(&self) -> io::Result<&[Param]> {
+        if self.params.get().is_none() {
+            let mut ranges = vec![Range::EMPTY; self.axis];
+            for chunk in 0..self.source.numel().div_ceil(at_once(&self.source)) {
+                self.chunk(chunk, &mut ranges)?;
+            }
+            self.settle(ranges)?;
+        }
+        Ok(self.params.get().map(Vec::as_slice).unwrap_or_default())
+    }
+
+    fn settle(&self, ranges: Vec<Range>) -> io::Result<()> {
+        self.finite(&ranges)?;
+        let params = ranges.into_iter().map(|range| self.scheme.param(range)).collect();
+        // Another thread may have been first, with the same.
+        let _ = self.params.set(params);
+        Ok(())
+    }
+
+    fn finite(&self, ranges: &[Range]) -> io::Result<()> {
+        match ranges.iter().all(|range| range.is_finite()) {
+            true => Ok(()),
+            false => Err(error(
+                &self.name,
+                "has NaN or infinite values, which cannot be quantised",
+                &format!("leave it out with `--compress-exclude {}`", self.name),
+            )),
+        }
+    }
+
+    /// Adds the elements of a chunk to the ranges of their channels.
+    fn chunk(&self, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
+        let size = at_once(&self.source);
+        let start = chunk * size;
+        let numbers = floats(&self.source, start, size.min(self.source.numel() - start))?;
+        self.runs(start, numbers.len(), |at, length, channel| {
+            let part = numbers.get(at..at + length).unwrap_or_default();
+            match self.inner {
+                1 => { ranges.iter_mut().skip(channel).zip(part) }
+                    .for_each(|(range, x)| range.add(*x)),
+                _ => { ranges.get_mut(channel) }
+                    .into_iter()
+                    .for_each(|range| *range = range.and(Range::of(part))),
+            }
+        });
+        Ok(())
+    }
+
+    /// Calls `each` with parts of a range of elements, as offset, length and channel. If the axis is the last dimension, a part goes
+    /// through the channels; otherwise it is of one.
+    fn runs(&self, start: usize, count: usize, mut each: impl FnMut(usize, usize, usize)) {
+        let mut at = start;
+        while at < start + count {
+            let (length, channel) = match self.inner {
+                1 => (self.axis - at % self.axis, at % self.axis),
+                inner => (inner - at % inner, at / inner % self.axis),
+            };
+            let length = length.min(start + count - at);
+            each(at - start, length, channel);
+            at += length;
+        }
+    }
+
+    /// Reads whole blocks, and calls `each` with the number of a block and its elements: rows of `inner`.
+    fn each_block(
+        &self,
+        first: usize,
+        count: usize,
+        mut each: impl FnMut(usize, &[f32]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (size, blocks) = (self.block.unwrap_or(self.axis), self.blocks());
+        let place = |block: usize| {
+            let along = block % blocks * size;
+            let start = (block / blocks * self.axis + along) * self.inner;
+            (start, size.min(self.axis - along) * self.inner)
+        };
+        let together = (at_once(&self.source) / (size * self.inner).max(1)).max(1);
+        for group in (first..first + count).step_by(together) {
+            let end = (group + together).min(first + count);
+            let (start, (last, length)) = (place(group).0, place(end - 1));
+            let numbers = floats(&self.source, start, last + length - start)?;
+            for block in group..end {
+                let (at, length) = place(block);
+                each(block, numbers.get(at - start..at - start + length).unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The scales of a block: one for each column.
+    fn params_of(&self, numbers: &[f32]) -> io::Result<Vec<Param>> {
+        let ranges = match self.inner {
+            1 => vec![Range::of(numbers)],
+            inner => {
+                let mut ranges = vec![Range::EMPTY; inner];
+                for row in numbers.chunks_exact(inner) {
+                    ranges.iter_mut().zip(row).for_each(|(range, x)| range.add(*x));
+                }
+                ranges
+            }
+        };
+        self.finite(&ranges)?;
+        Ok(ranges.into_iter().map(|range| self.scheme.param(range)).collect())
+    }
+
+    /// Scales and zero points from number `start` on.
+    pub fn params(&self, start: usize, count: usize) -> io::Result<Vec<Param>> {
+        if self.block.is_none() {
+            return Ok(self.channels()?.get(start..start + count).unwrap_or_default().to_vec());
+        }
+        let first = start / self.inner;
+        let blocks = (start + count).div_ceil(self.inner) - first;
+        let mut params = Vec::with_capacity(blocks * self.inner);
+        self.each_block(first, blocks, |_, numbers| {
+            params.extend(self.params_of(numbers)?);
+            Ok(())
+        })?;
+        let skipped = start - first * self.inner;
+        Ok(params.get(skipped..skipped + count).unwrap_or_default().to_vec())
+    }
+
+    /// Codes from element `start` on, one in a byte. Ends are those of [units](Self::unit) or of the weight.
+    pub fn codes(&self, start: usize, codes: &mut [u8]) -> io::Result<()> {
+        if codes.is_empty() {
+            return Ok(());
+        }
+        match self.block {
+            Some(_) => self.codes_of_blocks(start, codes),
+            None => self.codes_of_channels(start, codes),
+        }
+    }
+
+    fn codes_of_channels(&self, start: usize, codes: &mut [u8]) -> io::Result<()> {
+        let params = self.channels()?;
+        let (mut at, mut back, mut sums) = (start, Vec::new(), Sums::default());
+        for codes in codes.chunks_mut(at_once(&self.source)) {
+            let numbers = floats(&self.source, at, codes.len())?;
+            back.resize(numbers.len(), 0.0);
+            self.runs(at, numbers.len(), |from, length, channel| {
+                let (Some(x), Some(code), Some(y)) = (
+                    numbers.get(from..from + length),
+                    codes.get_mut(from..from + length),
+                    back.get_mut(from..from + length),
+                ) else {
+                    return;
+                };
+                match self.inner {
+                    1 => self.scheme.encode_each(
+                        x,
+                        params.get(channel..).unwrap_or_default(),
+                        code,
+                        y,
+                    ),
+                    _ => {
+                        let param = params.get(channel).copied().unwrap_or_default();
+                        self.scheme.encode(x, param, code, y);
+                    }
+                }
+            });
+            sums.add(&numbers, &back);
+            at += codes.len();
+        }
+        self.losses.note(start, sums);
+        Ok(())
+    }
+
+    fn codes_of_blocks(&self, start: usize, codes: &mut [u8]) -> io::Result<()> {
+        let row = self.axis * self.inner;
+        let size = self.block.unwrap_or(self.axis) * self.inner;
+        let number = |element: usize| element / row * self.blocks() + element % row / size;
+        let (first, last) = (number(start), number(start + codes.len() - 1));
+        let (mut rest, mut back, mut sums) = (codes, Vec::new(), Sums::default());
+        self.each_block(first, last + 1 - first, |_, numbers| {
+            let (now, after) = std::mem::take(&mut rest).split_at_mut(numbers.len());
+            rest = after;
+            self.code_block(numbers, now, &mut back, &mut sums)
+        })?;
+        self.losses.note(start, sums);
+        Ok(())
+    }
+
+    /// The codes of a block. Returns nothing else but adds to the sums.
+    fn code_block(
+        &self,
+        numbers: &[f32],
+        codes: &mut [u8],
+        back: &mut Vec<f32>,
+        sums: &mut Sums,
+    ) -> io::Result<()> {
+        back.resize(numbers.len(), 0.0);
+        let params = self.params_of(numbers)?;
+        match params.as_slice() {
+            [one] => self.scheme.encode(numbers, *one, codes, back),
+            all => {
+                let rows = numbers.chunks_exact(self.inner).zip(codes.chunks_exact_mut(self.inner));
+                for ((x, code), y) in rows.zip(back.chunks_exact_mut(self.inner)) {
+                    self.scheme.encode_each(x, all, code, y);
+                }
+            }
+        }
+        sums.add(numbers, back);
+        Ok(())
+    }
+
+    /// Codes of whole blocks, two in a byte, low bits first. A block that the axis cuts off is filled up: `MatMulNBits` has it so.
+    pub fn padded(&self, first: usize, out: &mut [u8]) -> io::Result<()> {
+        let size = self.block.unwrap_or(self.axis);
+        let (mut parts, mut sums) = (out.chunks_exact_mut(size / 2), Sums::default());
+        let (mut codes, mut back) = (vec![0; size], Vec::new());
+        let count = parts.len();
+        self.each_block(first, count, |_, numbers| {
+            let zero = self.params_of(numbers)?.first().map_or(0, |p| p.zero as u8);
+            codes.fill(zero);
+            let own = codes.get_mut(..numbers.len()).unwrap_or_default();
+            self.code_block(numbers, own, &mut back, &mut sums)?;
+            parts.next().into_iter().for_each(|part| pack(&codes, part));
+            Ok(())
+        })?;
+        self.losses.note(first * size, sums);
+        Ok(())
+    }
+}
+
+/// Two codes of four bits in a byte, low bits first.
+pub(crate) fn pack(codes: &[u8], out: &mut [u8]) {
+    for (pair, byte) in codes.chunks(2).zip(out) {
+        let (low, high) = (pair.first().copied().unwrap_or(0), pair.get(1).copied().unwrap_or(0));
+        *byte = low & 0xf | high << 4;
+    }
+}
+
+/// The bytes of a float in the element type of scales.
+pub(crate) fn scale_bytes(scale: f32, dtype: DType, to: &mut [u8]) {
+    match dtype {
+        DType::F16 => to.copy_from_slice(&f16::from_f32(scale).to_le_bytes()),
+        DType::BF16 => to.copy_from_slice(&bf16::from_f32(scale).to_le_bytes()),
+        _ => to.copy_from_slice(&scale.to_le_bytes()),
+    }
+}
+
+/// Whether codes have four bits.
+pub(crate) fn is_half_byte(scheme: &Scheme) -> bool {
+    scheme.format == Format::Int4
+}

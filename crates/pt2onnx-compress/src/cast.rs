@@ -1,0 +1,141 @@
+//! Weights in a smaller float, each with a `Cast` after it.
+
+use crate::{
+    choose,
+    edit::Edit,
+    error::Error,
+    numbers::{at_once, error, floats},
+    options::{Options, WeightType},
+    summary::{Compressed, CompressedWeight, Losses, Sums},
+};
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+use pt2onnx_ir::Model;
+use pt2onnx_tensor::{Compute, DType, Tensor};
+use std::{io, sync::Arc};
+
+/// The least number that becomes infinite in float16.
+const OVERFLOW: f32 = 65520.0;
+
+/// Elements of a weight in another float.
+#[derive(Debug)]
+pub(crate) struct Casting {
+    pub name: String,
+    pub source: Tensor,
+    pub to: DType,
+    /// Whether numbers that float16 has not become the largest that it has.
+    pub clamp: bool,
+    pub losses: Arc<Losses>,
+}
+
+impl Compute for Casting {
+    fn operands(&self) -> Vec<Tensor> {
+        vec![self.source.clone()]
+    }
+
+    fn unit(&self) -> usize {
+        2
+    }
+
+    fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+        let (mut at, mut sums) = (start / 2, Sums::default());
+        for part in out.chunks_mut(2 * at_once(&self.source)) {
+            let mut numbers = floats(&self.source, at, part.len() / 2)?;
+            if self.clamp {
+                let finite = numbers.iter_mut().filter(|x| x.is_finite());
+                finite.for_each(|x| *x = x.clamp(-65504.0, 65504.0));
+            }
+            let back = match self.to {
+                DType::F16 => {
+                    if numbers.iter().any(|x| x.abs() >= OVERFLOW && x.is_finite()) {
+                        let what = "has numbers above 65504, which are infinite in float16";
+                        let help = format!(
+                            "leave it out with `--compress-exclude {}`, or use bfloat16",
+                            self.name
+                        );
+                        return Err(error(&self.name, what, &help));
+                    }
+                    to_f16(&numbers, part)
+                }
+                _ => to_bf16(&numbers, part),
+            };
+            sums.add(&numbers, &back);
+            at += numbers.len();
+        }
+        self.losses.note(start, sums);
+        Ok(())
+    }
+}
+
+fn to_f16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
+    let mut halves = vec![f16::ZERO; numbers.len()];
+    halves.convert_from_f32_slice(numbers);
+    for (half, to) in halves.iter().zip(out.as_chunks_mut().0) {
+        *to = half.to_le_bytes();
+    }
+    let mut back = vec![0.0; numbers.len()];
+    halves.convert_to_f32_slice(&mut back);
+    back
+}
+
+fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
+    let rounded = |x: &f32| bf16::from_f32(*x);
+    let pairs = numbers.iter().map(rounded).zip(out.as_chunks_mut().0);
+    pairs
+        .map(|(half, to)| {
+            *to = half.to_le_bytes();
+            half.to_f32()
+        })
+        .collect()
+}
+
+/// Stores weights in a smaller type.
+pub(crate) fn cast_weights(
+    model: &mut Model,
+    options: &Options,
+    to: WeightType,
+    done: &mut Compressed,
+) -> Result<(), Error> {
+    if to == WeightType::Bfloat16 && model.opset < 13 {
+        return Err(Error::Opset {
+            what: "weights of bfloat16".to_owned(),
+            needs: 13,
+            opset: model.opset,
+        });
+    }
+    let weights = choose::weights(model, options)?;
+    let mut edit = Edit::new(model);
+    for weight in weights {
+        let wider = matches!(weight.dtype, DType::F32 | DType::F64);
+        if !wider || weight.tensor.compute().is_some() {
+            continue;
+        }
+        weight.has_values()?;
+        let (losses, to) = (Arc::<Losses>::default(), to.dtype());
+        let casting = Casting {
+            name: weight.name.clone(),
+            source: weight.tensor.clone(),
+            to,
+            clamp: false,
+            losses: losses.clone(),
+        };
+        let Ok(tensor) = Tensor::computed(to, weight.tensor.shape(), Arc::new(casting)) else {
+            continue;
+        };
+        let summary = CompressedWeight {
+            name: weight.name.clone(),
+            form: to.name().to_owned(),
+            bytes: weight.tensor.nbytes(),
+            compressed_bytes: tensor.nbytes(),
+            snr_db: None,
+            max_error: None,
+        };
+        done.weights.push((summary, losses));
+        let stored = edit.constant(tensor, &weight.name, to.name());
+        let (at, like) = edit.before(&weight.uses);
+        let restored = edit.cast(at, like, stored, weight.dtype);
+        for (node, index) in weight.uses {
+            edit.model.replace_input(node, index, Some(restored));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Which weights are compressed.
+
+use crate::{error::Error, numbers, options::Options};
+use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
+use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+
+/// A weight, and where the graph uses it.
+#[derive(Clone, Debug)]
+pub(crate) struct Weight {
+    pub value: Value,
+    pub name: String,
+    pub tensor: Tensor,
+    pub dtype: DType,
+    /// Nodes and positions of their inputs, in the order of the graph.
+    pub uses: Vec<(NodeId, usize)>,
+}
+
+/// The dimension of a weight's channels, and the one that products sum over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axes {
+    pub channel: usize,
+    pub sum: usize,
+}
+
+/// The float weights that may be compressed: large enough, used only by nodes of the graph and its bodies, and not excluded.
+pub(crate) fn weights(model: &Model, options: &Options) -> Result<Vec<Weight>, Error> {
+    let order: FxHashMap<NodeId, usize> =
+        model.graph_nodes().into_iter().enumerate().map(|(i, node)| (node, i)).collect();
+    let mut found = Vec::new();
+    for (value, data) in model.values() {
+        let Some(tensor) = data.constant().filter(|t| numbers::is_readable(t.dtype())) else {
+            continue;
+        };
+        if data.uses().len() == 0 || tensor.numel() < options.min_elements.max(1) {
+            continue;
+        }
+        let uses = data.uses().map(|at| match at {
+            Use::Input(node, index) if order.contains_key(&node) => Some((node, index as usize)),
+            _ => None,
+        });
+        let Some(mut uses) = uses.collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        uses.sort_by_key(|(node, index)| (order.get(node).copied(), *index));
+        let name =
+            data.name.as_deref().map_or_else(|| format!("value_{}", value.index()), str::to_owned);
+        let weight = Weight { value, name, tensor: tensor.clone(), dtype: tensor.dtype(), uses };
+        if weight.is_asked_for(model, options) {
+            found.push(weight);
+        }
+    }
+    Ok(found)
+}
+
+impl Weight {
+    fn is_asked_for(&self, model: &Model, options: &Options) -> bool {
+        let is = |patterns: &[String]| {
+            let op = |pattern: &String| self.uses.iter().any(|(n, _)| model[*n].op() == pattern);
+            patterns.iter().any(|p| matches(p, &self.name) || op(p))
+        };
+        (options.include.is_empty() || is(&options.include)) && !is(&options.exclude)
+    }
+
+    /// The weight with its uses as they are now: nodes may have taken the place of others. Its elements are the original's.
+    pub fn again(self, model: &Model, originals: &FxHashMap<Value, Tensor>) -> Self {
+        let tensor = originals.get(&self.value).unwrap_or(&self.tensor).clone();
+        if self.uses.iter().all(|(node, _)| model.contains(*node)) {
+            return Self { tensor, ..self };
+        }
+        let uses = model[self.value].uses().filter_map(|at| match at {
+            Use::Input(node, index) => Some((node, index as usize)),
+            Use::Output(..) => None,
+        });
+        let mut uses: Vec<(NodeId, usize)> = uses.collect();
+        let order = model.graph_nodes();
+        uses.sort_by_key(|(node, index)| (order.iter().position(|n| n == node), *index));
+        Self { tensor, uses, ..self }
+    }
+
+    /// An error if it has no values.
+    pub fn has_values(&self) -> Result<(), Error> {
+        match self.tensor.has_data() {
+            true => Ok(()),
+            false => Err(Error::NoValues(self.name.clone())),
+        }
+    }
+
+    /// Its axes, by the first use that tells them.
+    pub fn axes(&self, model: &Model) -> Option<Axes> {
+        let mut all = self.uses.iter();
+        all.find_map(|(node, index)| axes(model, *node, *index, self.tensor.rank()))
+    }
+}
+
+/// The axes of a weight of some dimensions as an input of a node.
+pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Option<Axes> {
+    let node = &model[id];
+    let flag = |name: &str| node.int(name).unwrap_or(0) != 0;
+    let of = |channel, sum| Some(Axes { channel, sum });
+    if !node.domain.is_empty() || rank < 2 {
+        return None;
+    }
+    match (node.op(), index) {
+        ("MatMul", 0) => of(rank - 2, rank - 1),
+        ("MatMul", 1) => of(rank - 1, rank - 2),
+        ("Gemm", 0) if flag("transA") => of(1, 0),
+        ("Gemm", 0) => of(0, 1),
+        ("Gemm", 1) if flag("transB") => of(0, 1),
+        ("Gemm", 1) => of(1, 0),
+        ("Conv", 1) => of(0, 1),
+        ("ConvTranspose", 1) => of(1, 0),
+        ("Gather", 0) if !flag("axis") && rank == 2 => of(0, 1),
+        ("Transpose", 0) => {
+            let perm = permutation(model, id, rank)?;
+            let inner = model[*node.outputs().first()?].uses().find_map(|at| match at {
+                Use::Input(user, index) => axes(model, user, index as usize, rank),
+                Use::Output(..) => None,
+            })?;
+            of(*perm.get(inner.channel)?, *perm.get(inner.sum)?)
+        }
+        _ => None,
+    }
+}
+
+/// The permutation of a `Transpose`.
+pub(crate) fn permutation(model: &Model, id: NodeId, rank: usize) -> Option<Vec<usize>> {
+    match model[id].attribute("perm") {
+        Some(Attribute::Ints(perm)) if perm.len() == rank => {
+            perm.iter().map(|&i| usize::try_from(i).ok().filter(|&i| i < rank)).collect()
+        }
+        None => Some((0..rank).rev().collect()),
+        _ => None,
+    }
+}
+
+/// Whether a name is what a pattern says, in which `*` stands for any text.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, expected) in [
+            ("a.b", "a.b", true),
+            ("a", "a.b", false),
+            ("a.*", "a.b", true),
+            ("*.weight", "l.0.weight", true),
+            ("*.0.*t", "l.0.weight", true),
+            ("*.1.*", "l.0.weight", false),
+            ("*", "", true),
+            ("a*a", "a", false),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

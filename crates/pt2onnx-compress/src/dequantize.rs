@@ -1,0 +1,231 @@
+//! Quantised weights that the standard's `DequantizeLinear` restores.
+
+use crate::{
+    blocks::Quantised,
+    bytes::Tensors,
+    choose::{Axes, Weight, permutation},
+    edit::{Edit, NewNode, with_dtype},
+    error::Error,
+    quantise::{Cx, swapped, swapped_axes},
+    scheme::{Format, Scheme},
+};
+use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, Type, Use, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+use std::sync::Arc;
+
+/// The tensors of a weight in the graph.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored {
+    pub codes: Value,
+    pub scales: Value,
+    pub zeros: Option<Value>,
+}
+
+/// Quantises a weight. All uses get the restored weight; tables are looked up first, where that is possible.
+pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
+    let scheme = cx.scheme(weight.dtype);
+    let block = cx.block(weight);
+    check_opset(cx, &scheme, block)?;
+    let (weight, axes) = turned(cx.edit.model, weight, axes);
+    let axis = match block {
+        Some(_) => Some(axes.sum),
+        // Older opsets have one scale for all.
+        None if cx.edit.model.opset < 13 => None,
+        None => Some(axes.channel),
+    };
+    let made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
+    let Some(stored) = store(cx, &weight, made, axis) else {
+        return Ok(());
+    };
+    let by_row = block.is_none() && axis == Some(0) && scheme.symmetric;
+    let table = |(node, index): &(NodeId, usize)| {
+        let is = cx.edit.model[*node].is("Gather") && *index == 0 && weight.tensor.rank() == 2;
+        is && by_row
+            && scheme.format == Format::Int8
+            && cx.edit.model[*node].int("axis").unwrap_or(0) == 0
+    };
+    let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
+    for (node, _) in tables {
+        look_up(&mut cx.edit, node, stored, weight.dtype);
+    }
+    if others.is_empty() {
+        return Ok(());
+    }
+    let (at, like) = cx.edit.before(&others);
+    let inputs = [Some(stored.codes), Some(stored.scales), stored.zeros];
+    let mut node = NewNode::of("DequantizeLinear", &inputs);
+    if let Some(axis) = axis {
+        node = node.int("axis", axis);
+    }
+    if let Some(block) = block {
+        node = node.int("block_size", block);
+    }
+    let ty = with_dtype(cx.edit.model, stored.codes, scheme.scale);
+    let mut restored = cx.edit.add1(at, like, node, ty);
+    if scheme.scale != weight.dtype {
+        restored = cx.edit.cast(at, like, restored, weight.dtype);
+    }
+    for (node, index) in others {
+        cx.edit.model.replace_input(node, index, Some(restored));
+    }
+    Ok(())
+}
+
+/// An error if the opset has no such weights.
+fn check_opset(cx: &Cx<'_>, scheme: &Scheme, block: Option<usize>) -> Result<(), Error> {
+    let (needs, what) = match (scheme.format, block) {
+        (Format::Int4, _) => (21, "weights of int4".to_owned()),
+        (_, Some(block)) => (21, format!("blocks of {block}")),
+        (Format::Float8, None) => (19, "weights of float8".to_owned()),
+        (Format::Int8, None) => (10, "weights of int8".to_owned()),
+    };
+    match cx.edit.model.opset {
+        opset if opset < needs => Err(Error::Opset { what, needs, opset }),
+        _ => Ok(()),
+    }
+}
+
+/// A weight that only a `Transpose` uses becomes the transposed one: codes are transposed when they are written, and nothing is
+/// transposed when the model runs.
+pub(crate) fn turned(model: &mut Model, weight: &Weight, axes: Axes) -> (Weight, Axes) {
+    let turn = |model: &Model| {
+        let [(node, _)] = weight.uses.as_slice() else {
+            return None;
+        };
+        let is = model[*node].is("Transpose") && permutation(model, *node, 2)? == [1, 0];
+        let tensor = swapped(&weight.tensor).filter(|_| is)?;
+        let output = *model[*node].outputs().first()?;
+        let uses = model[output].uses().map(|at| match at {
+            Use::Input(user, index) => Some((user, index as usize)),
+            Use::Output(..) => None,
+        });
+        let uses: Vec<_> = uses.collect::<Option<_>>()?;
+        // The order of the graph matters only for the first: the weight stands where the `Transpose` stood.
+        Some((*node, Weight { tensor, uses, ..weight.clone() }))
+    };
+    let Some((node, turned)) = turn(model) else {
+        return (weight.clone(), axes);
+    };
+    // Users take a constant in the meantime, which stands before all of them.
+    let next = model.next(node);
+    let mut uses = turned.uses.clone();
+    let value = turned.value;
+    for (user, index) in &uses {
+        model.replace_input(*user, *index, Some(value));
+    }
+    model.erase(node);
+    if let Some(next) = next {
+        uses.sort_by_key(|(user, _)| *user != next);
+    }
+    (in_order(model, Weight { uses, ..turned }), swapped_axes(axes))
+}
+
+/// The weight with its uses in the order of the graph.
+fn in_order(model: &Model, mut weight: Weight) -> Weight {
+    if weight.uses.len() > 1 {
+        let nodes = model.graph_nodes();
+        weight.uses.sort_by_key(|(node, _)| nodes.iter().position(|n| n == node));
+    }
+    weight
+}
+
+/// Adds the tensors of a weight to the graph.
+pub(crate) fn store(
+    cx: &mut Cx<'_>,
+    weight: &Weight,
+    made: Quantised,
+    axis: Option<usize>,
+) -> Option<Stored> {
+    let shape = scale_shape(&made, axis);
+    let made = Arc::new(made);
+    let tensors = Tensors::plain(made.clone(), shape).ok()?;
+    cx.note(weight, &made, tensors.nbytes());
+    Some(add(&mut cx.edit, weight, tensors))
+}
+
+/// Adds tensors to the graph.
+pub(crate) fn add(edit: &mut Edit<'_>, weight: &Weight, tensors: Tensors) -> Stored {
+    Stored {
+        codes: edit.constant(tensors.codes, &weight.name, "quantized"),
+        scales: edit.constant(tensors.scales, &weight.name, "scale"),
+        zeros: tensors.zeros.map(|zeros| edit.constant(zeros, &weight.name, "zero_point")),
+    }
+}
+
+/// The sizes of the tensor of scales: blocks are of matrices.
+fn scale_shape(made: &Quantised, axis: Option<usize>) -> Vec<usize> {
+    match (made.block, axis) {
+        (_, None) => Vec::new(),
+        (Some(_), Some(0)) => vec![made.blocks(), made.inner],
+        (Some(_), Some(_)) => vec![made.outer, made.blocks()],
+        (None, Some(_)) => vec![made.axis],
+    }
+}
+
+/// Looks up rows of codes and their scales, instead of restoring the whole table.
+pub(crate) fn look_up(edit: &mut Edit<'_>, gather: NodeId, stored: Stored, dtype: DType) {
+    let (Some(indices), Some(&output)) =
+        (edit.model[gather].input(1), edit.model[gather].outputs().first())
+    else {
+        return;
+    };
+    let (at, like) = (InsertPoint::Before(gather), Some(gather));
+    let scale = crate::edit::dtype(edit.model, stored.scales).unwrap_or(DType::F32);
+    let rows_ty = with_dtype(edit.model, output, DType::I8);
+    let rows =
+        edit.add1(at, like, NewNode::of("Gather", &[Some(stored.codes), Some(indices)]), rows_ty);
+    let scales_ty = with_dtype(edit.model, indices, scale);
+    let scales = edit.add1(
+        at,
+        like,
+        NewNode::of("Gather", &[Some(stored.scales), Some(indices)]),
+        scales_ty.clone(),
+    );
+    let wide_ty = scales_ty.map(|ty| match ty {
+        Type::Tensor(mut tensor) => {
+            tensor.shape = tensor.shape.map(|s| s.into_iter().chain([Expr::int(1)]).collect());
+            Type::Tensor(tensor)
+        }
+        other => other,
+    });
+    let last = edit.model.add_constant(Tensor::vector(&[-1_i64]));
+    let scales =
+        edit.add1(at, like, NewNode::of("Unsqueeze", &[Some(scales), Some(last)]), wide_ty);
+    let numbers = edit.cast(at, like, rows, scale);
+    let product_ty = with_dtype(edit.model, output, scale);
+    let mut product =
+        edit.add1(at, like, NewNode::of("Mul", &[Some(numbers), Some(scales)]), product_ty);
+    if scale != dtype {
+        product = edit.cast(at, like, product, dtype);
+    }
+    take_place(edit, output, product);
+}
+
+/// Puts a value in the place of another, with its name.
+pub(crate) fn take_place(edit: &mut Edit<'_>, old: Value, new: Value) {
+    let (name, ty) = (edit.model[old].name.take(), edit.model[old].ty.clone());
+    let metadata = std::mem::take(&mut edit.model[old].metadata);
+    edit.model.replace_all_uses(old, new);
+    (edit.model[new].name, edit.model[new].ty, edit.model[new].metadata) = (name, ty, metadata);
+    if let Some(node) = edit.model.producer(old) {
+        edit.model.erase(node);
+    }
+}
+
+/// The input of a product with a weight, and what is added to the product.
+pub(crate) fn product(model: &Model, node: NodeId, index: usize) -> Option<(Value, Option<Value>)> {
+    let node = &model[node];
+    let is_one = |name: &str| match node.attribute(name) {
+        Some(Attribute::Float(f)) => *f == 1.0,
+        None => true,
+        _ => false,
+    };
+    let plain = || node.int("transA").unwrap_or(0) == 0 && is_one("alpha") && is_one("beta");
+    match node.op() {
+        _ if index != 1 || !node.domain.is_empty() => None,
+        "MatMul" => Some((node.input(0)?, None)),
+        "Gemm" if plain() => Some((node.input(0)?, node.input(2))),
+        _ => None,
+    }
+}

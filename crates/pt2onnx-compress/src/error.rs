@@ -1,0 +1,69 @@
+//! What cannot be compressed as asked.
+
+/// Why a model cannot be compressed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The size of blocks is not supported.
+    #[error("a block must have 16, 32, 64, 128 or 256 elements, but {0} are asked for")]
+    Block(
+        /// The size asked for.
+        usize,
+    ),
+    /// The accuracy level does not exist.
+    #[error("an accuracy level is a number from 0 to 4, but {0} is given")]
+    AccuracyLevel(
+        /// The level.
+        u8,
+    ),
+    /// An option has no meaning without another.
+    #[error("the option `{key}` has a meaning only with `{with}`")]
+    Needs {
+        /// The option.
+        key: &'static str,
+        /// What it needs.
+        with: &'static str,
+    },
+    /// The opset cannot express the weights.
+    #[error(
+        "{what} need opset {needs} or newer, but the model has opset {opset}: use `--opset {needs}`"
+    )]
+    Opset {
+        /// What is asked for: `weights of int4`.
+        what: String,
+        /// The first opset that has it.
+        needs: u32,
+        /// The opset of the model.
+        opset: u32,
+    },
+    /// No weight and no operator has the name.
+    #[error(
+        "no weight and no operator of the model is called `{0}`, which is to be included or excluded"
+    )]
+    Nothing(
+        /// The pattern.
+        String,
+    ),
+    /// Weights have no values that could be compressed.
+    #[error(
+        "the weights have no values that could be compressed, such as `{0}`: give the model its weights first"
+    )]
+    NoValues(
+        /// A weight.
+        String,
+    ),
+}
+
+impl Error {
+    /// The option that it is about, by its key: `block`.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Block(_) => "block",
+            Self::AccuracyLevel(_) => "accuracy-level",
+            Self::Needs { key, .. } => key.split('`').next().unwrap_or(key),
+            Self::Opset { .. } => "opset",
+            Self::Nothing(_) => "compress-include",
+            Self::NoValues(_) => "weights",
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Compresses the weights of ONNX graphs.
+//!
+//! Layer 2. [`compress`] replaces weights by smaller ones and the nodes that restore them. The new weights are tensors that are computed when
+//! they are written ([`pt2onnx_tensor::Compute`]): block by block, on all cores, from the mapped file. [`Compressed::weights`] then tells how
+//! much each weight lost.
+
+#![deny(missing_debug_implementations)]
+
+mod block_ops;
+mod blocks;
+mod bytes;
+mod cast;
+mod choose;
+mod dequantize;
+mod dynamic;
+mod edit;
+mod error;
+mod float8;
+mod half_graph;
+mod numbers;
+mod options;
+mod quantise;
+mod ranges;
+mod scheme;
+mod summary;
+
+pub use error::Error;
+pub use options::{Options, Precision, Quantize, WeightType};
+pub use summary::{Compressed, CompressedWeight};
+
+use pt2onnx_ir::Model;
+use rustc_hash::FxHashMap;
+
+/// Compresses a model of any opset. Functions are left alone.
+///
+/// # Errors
+/// The opset lacks what is asked for, a name or operator that is given does not occur, or options do not fit together. The model is then
+/// partly changed.
+pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Error> {
+    options.check()?;
+    options.check_together()?;
+    let mut done = Compressed::default();
+    if options.is_off() {
+        return Ok(done);
+    }
+    options.check_patterns(model)?;
+    let originals = match options.precision {
+        Precision::Float16 => half_graph::convert(model, options)?,
+        Precision::Keep => FxHashMap::default(),
+    };
+    if let Some(quantize) = options.quantize {
+        quantise::quantise(model, options, quantize, &originals, &mut done)?;
+    }
+    if let Some(to) = options.cast_weights {
+        cast::cast_weights(model, options, to, &mut done)?;
+    }
+    Ok(done)
+}

@@ -1,0 +1,42 @@
+//! Elements of weights as float32, whatever their type.
+
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+use pt2onnx_tensor::{DType, Tensor};
+use std::io;
+
+/// Whether elements of this type can be read.
+pub(crate) fn is_readable(dtype: DType) -> bool {
+    matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
+}
+
+/// Elements that are read together: few, so that they stay in the cache, and that memory is not asked of the system. Of a transposed
+/// matrix, each column is a read of its own.
+pub(crate) fn at_once(tensor: &Tensor) -> usize {
+    if tensor.is_contiguous() { 1 << 14 } else { 1 << 20 }
+}
+
+/// Elements `start..start + count` of a weight as float32. Those of float64 are rounded; the infinite ones among the results are
+/// refused by the caller.
+pub(crate) fn floats(tensor: &Tensor, start: usize, count: usize) -> io::Result<Vec<f32>> {
+    let width = tensor.dtype().bits() / 8;
+    let mut raw = vec![0; count * width];
+    tensor.read(start * width, &mut raw)?;
+    Ok(match tensor.dtype() {
+        DType::F64 => raw.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect(),
+        DType::F32 => raw.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+        DType::F16 => {
+            let halves: Vec<f16> =
+                raw.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b)).collect();
+            let mut all = vec![0.0; count];
+            halves.convert_to_f32_slice(&mut all);
+            all
+        }
+        DType::BF16 => raw.as_chunks().0.iter().map(|b| bf16::from_le_bytes(*b).to_f32()).collect(),
+        other => return Err(io::Error::other(format!("elements of {other} are no floats"))),
+    })
+}
+
+/// The name of a weight in messages.
+pub(crate) fn error(name: &str, what: &str, help: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the weight `{name}` {what}: {help}"))
+}

@@ -1,0 +1,181 @@
+//! What to compress, and how.
+
+use crate::{choose::matches, error::Error};
+use pt2onnx_ir::Model;
+use pt2onnx_tensor::DType;
+use serde::{Deserialize, Serialize};
+
+/// The type that weights are stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum WeightType {
+    /// IEEE's half.
+    Float16,
+    /// The upper half of a float32.
+    Bfloat16,
+}
+
+impl WeightType {
+    /// The element type.
+    pub fn dtype(self) -> DType {
+        match self {
+            Self::Float16 => DType::F16,
+            Self::Bfloat16 => DType::BF16,
+        }
+    }
+}
+
+/// The element type that a graph computes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Precision {
+    /// That of the program.
+    #[default]
+    Keep,
+    /// float16 instead of float32, except for operators that need float32.
+    Float16,
+}
+
+/// How weights are quantised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Quantize {
+    /// Weights of 8 bits, which are made floats again before they are used.
+    Int8,
+    /// Weights of 4 bits.
+    Int4,
+    /// Weights in float8 (E4M3FN).
+    Float8,
+    /// Weights of 8 bits, and inputs of matrix products that are quantised when the model runs.
+    DynamicInt8,
+}
+
+impl Quantize {
+    /// The name of the option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Int8 => "int8",
+            Self::Int4 => "int4",
+            Self::Float8 => "float8",
+            Self::DynamicInt8 => "dynamic-int8",
+        }
+    }
+}
+
+/// Sizes of blocks: powers of two that ONNX Runtime has kernels for.
+pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
+
+/// What [`compress`](crate::compress) does. By default, nothing.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A smaller type to store weights in; a `Cast` restores them.
+    pub cast_weights: Option<WeightType>,
+    /// The element type to compute in.
+    pub precision: Precision,
+    /// Whether inputs and outputs of the graph get the type of [`precision`](Self::precision), too.
+    pub cast_io: bool,
+    /// How to quantise weights.
+    pub quantize: Option<Quantize>,
+    /// Elements that share a scale; without, those of a channel do.
+    pub block: Option<usize>,
+    /// Whether zero points move the range of a channel or block to where its values are.
+    pub asymmetric: bool,
+    /// Whether operators of ONNX Runtime may be used: `MatMulNBits` and `GatherBlockQuantized`.
+    pub ort: bool,
+    /// `accuracy_level` of `MatMulNBits`: 0 to 4.
+    pub accuracy_level: Option<u8>,
+    /// Only these: names of weights (`encoder.*`) and operators that use them (`MatMul`).
+    pub include: Vec<String>,
+    /// None of these.
+    pub exclude: Vec<String>,
+    /// Weights of fewer elements are left alone.
+    pub min_elements: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cast_weights: None,
+            precision: Precision::Keep,
+            cast_io: false,
+            quantize: None,
+            block: None,
+            asymmetric: false,
+            ort: false,
+            accuracy_level: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            min_elements: 1024,
+        }
+    }
+}
+
+impl Options {
+    /// Whether nothing is asked for.
+    pub fn is_off(&self) -> bool {
+        self.cast_weights.is_none() && self.quantize.is_none() && self.precision == Precision::Keep
+    }
+
+    /// Checks values that the types allow.
+    ///
+    /// # Errors
+    /// The first that does not exist.
+    pub fn check(&self) -> Result<(), Error> {
+        let fits = |b: &usize| b.is_power_of_two() && BLOCKS.contains(b);
+        if let Some(block) = self.block.filter(|b| !fits(b)) {
+            return Err(Error::Block(block));
+        }
+        match self.accuracy_level.filter(|level| *level > 4) {
+            Some(level) => Err(Error::AccuracyLevel(level)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that options fit together. [`compress`](crate::compress) does so, too.
+    ///
+    /// # Errors
+    /// The first that has no meaning without another.
+    pub fn check_together(&self) -> Result<(), Error> {
+        let quantised = matches!(self.quantize, Some(Quantize::Int8 | Quantize::Int4));
+        let needs = |key, with| Err(Error::Needs { key, with });
+        if self.block.is_some() && !quantised {
+            return needs("block", "quantize` `int8` or `int4");
+        }
+        if self.asymmetric && !quantised {
+            return needs("asymmetric", "quantize` `int8` or `int4");
+        }
+        if self.cast_io && self.precision == Precision::Keep {
+            return needs("cast-io", "precision` `float16");
+        }
+        match self.accuracy_level {
+            Some(_) if !self.ort || self.quantize != Some(Quantize::Int4) => {
+                needs("accuracy-level", "quantize` `int4` and `target` `ort")
+            }
+            _ if self.is_off() && !(self.include.is_empty() && self.exclude.is_empty()) => needs(
+                "compress-include` and `compress-exclude",
+                "cast-weights`, `quantize` or `precision",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that each name and operator that is given occurs.
+    pub(crate) fn check_patterns(&self, model: &Model) -> Result<(), Error> {
+        let nodes = model.graph_nodes();
+        for pattern in self.include.iter().chain(&self.exclude) {
+            let op = nodes.iter().any(|n| model[*n].op() == pattern);
+            let named = |name: &str| matches(pattern, name);
+            let weight = model
+                .values()
+                .filter(|(_, data)| data.constant().is_some() && data.uses().len() > 0)
+                .any(|(_, data)| data.name.as_deref().is_some_and(named));
+            if !op && !weight {
+                return Err(Error::Nothing(pattern.clone()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! How numbers become codes: the formats, and the scale and zero point of numbers that share them.
+
+use crate::{float8, ranges::Range};
+use half::{bf16, f16};
+use pt2onnx_tensor::DType;
+
+/// What numbers are stored as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Int8,
+    Int4,
+    Float8,
+}
+
+/// A format, and how its scales are chosen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scheme {
+    pub format: Format,
+    pub symmetric: bool,
+    /// The form of ONNX Runtime's own operators: codes without a sign, and 8 stands for 0 if there are no zero points.
+    pub offset: bool,
+    /// The element type of scales.
+    pub scale: DType,
+}
+
+/// What a code stands for: `scale * (code - zero)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Param {
+    pub scale: f32,
+    pub zero: f32,
+}
+
+/// Added to a small number, it leaves the nearest integer in the low bits; ties go to even.
+const MAGIC: f32 = 12_582_912.0;
+
+fn rounded(x: f32) -> f32 {
+    x.round_ties_even()
+}
+
+/// A part of the distance between two numbers, which may be more than float32 has.
+fn part(low: f32, high: f32, parts: f32) -> f32 {
+    match high - low {
+        span if span.is_finite() => span / parts,
+        _ => high / parts - low / parts,
+    }
+}
+
+impl Scheme {
+    /// The element type of the codes.
+    pub fn dtype(&self) -> DType {
+        match self.format {
+            Format::Int8 => DType::I8,
+            Format::Float8 => DType::F8E4M3FN,
+            Format::Int4 if self.offset => DType::U8,
+            Format::Int4 if self.symmetric => DType::I4,
+            Format::Int4 => DType::U4,
+        }
+    }
+
+    /// The smallest and the largest code.
+    fn limits(&self) -> (f32, f32) {
+        match (self.format, self.symmetric) {
+            (Format::Int8, true) => (-127.0, 127.0),
+            (Format::Int8, false) => (-128.0, 127.0),
+            (Format::Int4, true) if !self.offset => (-8.0, 7.0),
+            (Format::Int4, _) => (0.0, 15.0),
+            (Format::Float8, _) => (-float8::LARGEST, float8::LARGEST),
+        }
+    }
+
+    /// The scale and zero point of numbers in a range.
+    pub fn param(&self, range: Range) -> Param {
+        let (low, high) = (range.min.min(0.0), range.max.max(0.0));
+        let scale = match (self.format, self.symmetric) {
+            (Format::Int8, true) => high.max(-low) / 127.0,
+            (Format::Float8, _) => high.max(-low) / float8::LARGEST,
+            // The number of the largest magnitude becomes code 0, which stands for -8 scales.
+            (Format::Int4, true) if self.offset => (if high > -low { high } else { low }) / -8.0,
+            (Format::Int4, true) => (high / 7.0).max(low / -8.0),
+            (Format::Int8, false) => part(low, high, 255.0),
+            (Format::Int4, false) => part(low, high, 15.0),
+        };
+        let scale = self.stored(scale);
+        let (first, last) = self.limits();
+        let zero = match self.symmetric {
+            true if self.offset => 8.0,
+            true => 0.0,
+            false => rounded(first - low / scale).clamp(first, last),
+        };
+        Param { scale, zero }
+    }
+
+    /// A scale as it is stored; 1 where all numbers are 0. Others are large enough for their inverse to be finite.
+    fn stored(&self, scale: f32) -> f32 {
+        if scale == 0.0 {
+            return 1.0;
+        }
+        let (nearest, least) = match self.scale {
+            DType::F16 => (f16::from_f32(scale).to_f32(), f16::MIN_POSITIVE_SUBNORMAL.to_f32()),
+            DType::BF16 => (bf16::from_f32(scale).to_f32(), f32::MIN_POSITIVE),
+            _ => (scale, f32::MIN_POSITIVE),
+        };
+        if nearest.abs() < least { least.copysign(scale) } else { nearest }
+    }
+
+    /// Makes codes of numbers that share a scale, and numbers of the codes.
+    pub fn encode(&self, numbers: &[f32], param: Param, codes: &mut [u8], back: &mut [f32]) {
+        let all = numbers.iter().zip(codes).zip(back);
+        if self.format == Format::Float8 {
+            return all.for_each(|((x, code), back)| {
+                *code = float8::encode(x / param.scale);
+                *back = float8::decode(*code) * param.scale;
+            });
+        }
+        let (first, last) = self.limits();
+        let (first, last) = (first - param.zero, last - param.zero);
+        let shift = param.zero as i32 as u8;
+        // The reciprocal, as ONNX Runtime's own quantiser of blocks takes it.
+        let inverse = 1.0 / param.scale;
+        for ((x, code), back) in all {
+            let scaled = if self.offset { x * inverse } else { x / param.scale };
+            let integer = scaled.max(first).min(last) + MAGIC;
+            *code = (integer.to_bits() as u8).wrapping_add(shift);
+            *back = (integer - MAGIC) * param.scale;
+        }
+    }
+
+    /// Does the same with a scale for each number.
+    pub fn encode_each(
+        &self,
+        numbers: &[f32],
+        params: &[Param],
+        codes: &mut [u8],
+        back: &mut [f32],
+    ) {
+        if self.format == Format::Float8 {
+            let all = numbers.iter().zip(params).zip(codes).zip(back);
+            return all.for_each(|(((x, param), code), back)| {
+                *code = float8::encode(x / param.scale);
+                *back = float8::decode(*code) * param.scale;
+            });
+        }
+        let (first, last) = self.limits();
+        for (((x, param), code), back) in numbers.iter().zip(params).zip(codes).zip(back) {
+            let scaled = x / param.scale;
+            let integer = scaled.max(first - param.zero).min(last - param.zero) + MAGIC;
+            *code = (integer.to_bits() as u8).wrapping_add(param.zero as i32 as u8);
+            *back = (integer - MAGIC) * param.scale;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheme(format: Format, symmetric: bool, offset: bool, scale: DType) -> Scheme {
+        Scheme { format, symmetric, offset, scale }
+    }
+
+    /// Numbers, and the scale, zero point and codes that they get.
+    #[test]
+    fn codes() {
+        let f32s = DType::F32;
+        let cases: &[(Scheme, &[f32], f32, f32, &[u8])] = &[
+            (
+                scheme(Format::Int8, true, false, f32s),
+                &[-127.0, 0.5, 1.5, 2.5],
+                1.0,
+                0.0,
+                &[129, 0, 2, 2],
+            ),
+            (scheme(Format::Int8, true, false, f32s), &[0.0, -0.0], 1.0, 0.0, &[0, 0]),
+            (
+                scheme(Format::Int8, false, false, f32s),
+                &[0.0, 255.0, 3.0],
+                1.0,
+                -128.0,
+                &[128, 127, 131],
+            ),
+            (scheme(Format::Int8, false, false, f32s), &[-255.0, -1.0], 1.0, 127.0, &[128, 126]),
+            (scheme(Format::Int4, true, false, f32s), &[-8.0, 7.0, 0.4], 1.0, 0.0, &[248, 7, 0]),
+            (scheme(Format::Int4, true, false, f32s), &[-4.0, 7.0], 1.0, 0.0, &[252, 7]),
+            (scheme(Format::Int4, true, true, f32s), &[8.0, -7.0, 1.0], -1.0, 8.0, &[0, 15, 7]),
+            (scheme(Format::Int4, true, true, f32s), &[0.0], 1.0, 8.0, &[8]),
+            (scheme(Format::Int4, false, true, f32s), &[-5.0, 10.0], 1.0, 5.0, &[0, 15]),
+            (scheme(Format::Float8, true, false, f32s), &[-448.0, 1.0], 1.0, 0.0, &[0xfe, 0x38]),
+            (
+                scheme(Format::Int8, true, false, DType::F16),
+                &[1e-7],
+                f16::MIN_POSITIVE_SUBNORMAL.to_f32(),
+                0.0,
+                &[2],
+            ),
+            (scheme(Format::Int8, true, false, f32s), &[1e-40], f32::MIN_POSITIVE, 0.0, &[0]),
+        ];
+        for (scheme, numbers, scale, zero, expected) in cases {
+            let param = scheme.param(Range::of(numbers));
+            assert_eq!(param, Param { scale: *scale, zero: *zero }, "{numbers:?} {scheme:?}");
+            let (mut codes, mut back) = (vec![0; numbers.len()], vec![0.0; numbers.len()]);
+            scheme.encode(numbers, param, &mut codes, &mut back);
+            assert_eq!(codes, *expected, "{numbers:?} {scheme:?}");
+            if !scheme.offset {
+                let (mut each, params) = (vec![0; numbers.len()], vec![param; numbers.len()]);
+                scheme.encode_each(numbers, &params, &mut each, &mut back);
+                assert_eq!(each, codes);
+            }
+        }
+    }
+}

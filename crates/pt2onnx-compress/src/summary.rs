@@ -1,0 +1,133 @@
+//! What became of each weight, and how much it lost.
+
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// What [`compress`](crate::compress) did.
+#[derive(Clone, Debug, Default)]
+pub struct Compressed {
+    pub(crate) weights: Vec<(CompressedWeight, Arc<Losses>)>,
+}
+
+impl Compressed {
+    /// The compressed weights, in the order of the model. Losses are known of those that were written.
+    pub fn weights(&self) -> Vec<CompressedWeight> {
+        let all = self.weights.iter();
+        all.map(|(weight, losses)| {
+            let sums = losses.sums();
+            let snr_db =
+                sums.map(|s| 10.0 * (s.signal / s.noise).log10()).filter(|d| d.is_finite());
+            let max_error = sums.map(|s| s.largest);
+            CompressedWeight { snr_db, max_error, ..weight.clone() }
+        })
+        .collect()
+    }
+}
+
+/// A weight that was compressed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CompressedWeight {
+    /// Its name.
+    pub name: String,
+    /// What it is stored as: `int4, blocks of 32`.
+    pub form: String,
+    /// Bytes before.
+    pub bytes: usize,
+    /// Bytes of all that is stored now.
+    pub compressed_bytes: usize,
+    /// The ratio of the squares of its elements to those of the errors, in decibels. None if there are no errors, or it was not
+    /// written yet.
+    pub snr_db: Option<f64>,
+    /// The largest error of an element; none if the weight was not written yet.
+    pub max_error: Option<f32>,
+}
+
+impl fmt::Display for CompressedWeight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, form, bytes, compressed_bytes, snr_db, max_error } = self;
+        write!(f, "{name}: {form}, {bytes} bytes became {compressed_bytes}")?;
+        if let Some(snr) = snr_db {
+            write!(f, ", SNR {snr:.1} dB")?;
+        }
+        max_error.map_or(Ok(()), |error| write!(f, ", largest error {error:.3e}"))
+    }
+}
+
+/// Sums over the elements of a weight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sums {
+    pub signal: f64,
+    pub noise: f64,
+    pub largest: f32,
+}
+
+impl Sums {
+    /// Adds some elements and what became of them.
+    pub fn add(&mut self, before: &[f32], after: &[f32]) {
+        // Few elements at a time, so that nothing is lost in float32.
+        for (before, after) in before.chunks(1024).zip(after.chunks(1024)) {
+            let ((x, x_rest), (y, y_rest)) = (before.as_chunks::<8>(), after.as_chunks::<8>());
+            let mut lanes = Lanes::default();
+            for (x, y) in x.iter().zip(y) {
+                lanes.add(x, y);
+            }
+            let pad = |rest: &[f32]| {
+                let mut all = [0.0; 8];
+                all.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                all
+            };
+            lanes.add(&pad(x_rest), &pad(y_rest));
+            let sum = |lanes: [f32; 8]| lanes.iter().map(|s| f64::from(*s)).sum::<f64>();
+            self.signal += sum(lanes.signal);
+            self.noise += sum(lanes.noise);
+            self.largest = lanes.largest.into_iter().fold(self.largest, f32::max);
+        }
+    }
+}
+
+/// Sums that the processor can add at once.
+#[derive(Default)]
+struct Lanes {
+    signal: [f32; 8],
+    noise: [f32; 8],
+    largest: [f32; 8],
+}
+
+impl Lanes {
+    #[inline]
+    fn add(&mut self, before: &[f32; 8], after: &[f32; 8]) {
+        for i in 0..8 {
+            let error = before[i] - after[i];
+            self.signal[i] += before[i] * before[i];
+            self.noise[i] += error * error;
+            let size = error.abs();
+            self.largest[i] = if size > self.largest[i] { size } else { self.largest[i] };
+        }
+    }
+}
+
+/// The losses of a weight, by the block that was written. A block that is written twice counts once.
+#[derive(Debug, Default)]
+pub(crate) struct Losses(Mutex<BTreeMap<usize, Sums>>);
+
+impl Losses {
+    pub fn note(&self, block: usize, sums: Sums) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(block, sums);
+    }
+
+    /// The sums in the order of the blocks, so that they are always the same.
+    fn sums(&self) -> Option<Sums> {
+        let blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = blocks.values().copied();
+        all.reduce(|a, b| Sums {
+            signal: a.signal + b.signal,
+            noise: a.noise + b.noise,
+            largest: a.largest.max(b.largest),
+        })
+    }
+}

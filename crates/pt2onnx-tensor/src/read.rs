@@ -1,0 +1,259 @@
+//! Reads ranges of a tensor's elements. What is in a file is read there and not mapped, so that memory stays free.
+
+use crate::{FileRange, Storage, Tensor};
+use std::{fs::File, io};
+
+/// A view whose rows or columns have larger steps is read element by element.
+const NEAR: usize = 16;
+
+/// Columns that are read before their elements are put into rows.
+const COLUMNS: usize = 16;
+
+impl FileRange {
+    /// Reads from byte `at` of the range on. The file's cursor, which others share, is not moved.
+    ///
+    /// # Errors
+    /// The file ends before the buffer is full, or cannot be read. The message names the file.
+    pub fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        read(&self.file, buffer, self.offset + at)
+            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.path.display())))
+    }
+}
+
+#[cfg(unix)]
+fn read(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
+}
+
+#[cfg(windows)]
+fn read(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let n = std::os::windows::fs::FileExt::seek_read(file, buffer, at)?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer = &mut buffer[n..];
+        at += n as u64;
+    }
+    Ok(())
+}
+
+impl Storage {
+    /// Reads bytes: from the file, if they are in one.
+    fn read(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+        match self.source() {
+            Some(source) => source.read_exact_at(out, start as u64),
+            None => {
+                let bytes = self.bytes().get(start..start + out.len());
+                out.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// Fills `out` with bytes of the elements in row-major order, from byte `start` on. Both ends are boundaries of elements, and of
+    /// [units](crate::Compute::unit) if the elements are computed. Elements in a file are read, not mapped.
+    ///
+    /// # Errors
+    /// The elements cannot be read or computed, the range is not inside the tensor, or there are no values.
+    pub fn read(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+        if start.checked_add(out.len()).is_none_or(|end| end > self.nbytes()) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(compute) = self.compute() {
+            return compute.fill(start, out);
+        }
+        let storage = self.storage().ok_or_else(|| io::Error::other("a weight has no values"))?;
+        if self.is_contiguous() {
+            return storage.read(self.offset() * self.dtype().bits() / 8 + start, out);
+        }
+        let width = self.dtype().bits() / 8;
+        Panels::new(self, storage, width).read(start / width, out)
+    }
+
+    /// The same tensor with its elements in memory, if they are to be computed; otherwise the tensor itself.
+    ///
+    /// # Errors
+    /// The elements cannot be computed.
+    pub fn evaluated(&self) -> io::Result<Self> {
+        let Some(compute) = self.compute() else {
+            return Ok(self.clone());
+        };
+        let mut bytes = vec![0; self.nbytes()];
+        compute.prepare()?;
+        compute.fill(0, &mut bytes)?;
+        Self::new(self.dtype(), self.shape(), bytes).map_err(io::Error::other)
+    }
+
+    /// The parts of files that the elements are in, or are computed from.
+    pub fn sources(&self) -> Vec<FileRange> {
+        match self.compute() {
+            Some(compute) => compute.operands().iter().flat_map(Self::sources).collect(),
+            None => self.storage().and_then(Storage::source).cloned().into_iter().collect(),
+        }
+    }
+}
+
+/// A view as matrices of its last two dimensions.
+struct Panels<'a> {
+    storage: &'a Storage,
+    width: usize,
+    start: usize,
+    /// Sizes and strides of the dimensions before, innermost last.
+    outer: Vec<(usize, usize)>,
+    /// Size and stride.
+    rows: (usize, usize),
+    columns: (usize, usize),
+}
+
+impl<'a> Panels<'a> {
+    fn new(tensor: &Tensor, storage: &'a Storage, width: usize) -> Self {
+        let strides = tensor.strides();
+        let sizes = tensor.shape().iter().copied();
+        let mut outer: Vec<_> = sizes.zip(strides.iter().copied()).collect();
+        let columns = outer.pop().unwrap_or((1, 0));
+        let rows = outer.pop().unwrap_or((1, 0));
+        Self { storage, width, start: tensor.offset(), outer, rows, columns }
+    }
+
+    /// Reads from element `at` on. A range is at most the rest of a row, whole rows, and the start of a row, for each panel.
+    fn read(&self, mut at: usize, mut out: &mut [u8]) -> io::Result<()> {
+        let (rows, columns) = (self.rows.0, self.columns.0);
+        while !out.is_empty() {
+            let left = out.len() / self.width;
+            let (row, column) = (at / columns % rows, at % columns);
+            let (count, take) = match column {
+                0 if left >= columns => ((left / columns).min(rows - row), columns),
+                _ => (1, left.min(columns - column)),
+            };
+            let (now, rest) = out.split_at_mut(count * take * self.width);
+            let base = self.panel(at / columns / rows) + row * self.rows.1;
+            self.block(base + column * self.columns.1, count, take, now)?;
+            at += count * take;
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// The element that a panel begins at.
+    fn panel(&self, mut index: usize) -> usize {
+        let mut at = self.start;
+        for (size, stride) in self.outer.iter().rev() {
+            at += index % size * stride;
+            index /= size;
+        }
+        at
+    }
+
+    /// Reads some columns of some rows.
+    fn block(&self, at: usize, rows: usize, columns: usize, out: &mut [u8]) -> io::Result<()> {
+        let (width, down, across) = (self.width, self.rows.1, self.columns.1);
+        if across == 1 {
+            let parts = out.chunks_exact_mut(columns * width).enumerate();
+            let mut parts = parts.map(|(row, part)| ((at + row * down) * width, part));
+            return parts.try_for_each(|(at, part)| self.storage.read(at, part));
+        }
+        // Along the dimension of the smaller step, all between its ends is read.
+        let (first, second) = ((rows, down, columns), (columns, across, 1));
+        let by_rows = rows > 1 && (down <= across || across > NEAR) && down <= NEAR;
+        let ((long, step, to), (short, jump, aside)) = match by_rows {
+            true => (first, second),
+            false => (second, first),
+        };
+        if step > NEAR {
+            return self.single(at, (rows, columns), out);
+        }
+        let span = ((long - 1) * step + 1) * width;
+        let mut lines = vec![0; span * short.min(COLUMNS)];
+        for begin in (0..short).step_by(COLUMNS) {
+            let count = COLUMNS.min(short - begin);
+            for (i, line) in lines.chunks_exact_mut(span).take(count).enumerate() {
+                self.storage.read((at + (begin + i) * jump) * width, line)?;
+            }
+            for l in 0..long {
+                for i in 0..count {
+                    let from = i * span + l * step * width;
+                    let into = (l * to + (begin + i) * aside) * width;
+                    copy(lines.get(from..from + width), out.get_mut(into..into + width));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one element after the other, from the mapped file.
+    fn single(&self, at: usize, size: (usize, usize), out: &mut [u8]) -> io::Result<()> {
+        let bytes = self.storage.bytes();
+        for (i, to) in out.chunks_exact_mut(self.width).enumerate().take(size.0 * size.1) {
+            let from = at + i / size.1 * self.rows.1 + i % size.1 * self.columns.1;
+            copy(bytes.get(from * self.width..(from + 1) * self.width), Some(to));
+        }
+        Ok(())
+    }
+}
+
+fn copy(from: Option<&[u8]>, to: Option<&mut [u8]>) {
+    if let (Some(from), Some(to)) = (from, to)
+        && from.len() == to.len()
+    {
+        match (<&[u8; 4]>::try_from(from), <&mut [u8; 4]>::try_from(&mut *to)) {
+            (Ok(from), Ok(to)) => *to = *from,
+            _ => to.copy_from_slice(from),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+    use std::io::Write;
+
+    /// All ranges of views of several forms, in memory and in a file, are what `to_bytes` has there.
+    #[test]
+    fn ranges_of_views() {
+        let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(6000).collect();
+        let path = std::env::temp_dir().join(format!("pt2onnx-read-{}", std::process::id()));
+        let mut file = File::create_new(&path).unwrap();
+        file.write_all(&bytes).unwrap();
+        let mapped = Storage::map(File::open(&path).unwrap(), &path).unwrap();
+        let cases: &[(&[usize], &[usize], usize)] = &[
+            (&[], &[], 3),
+            (&[5], &[0], 3),
+            (&[7], &[3], 0),
+            (&[7], &[40], 0),
+            (&[3, 5], &[1, 3], 2),
+            (&[20, 3], &[1, 20], 2),
+            (&[3, 20], &[1, 3], 2),
+            (&[3, 20], &[50, 2], 2),
+            (&[3, 4], &[90, 30], 2),
+            (&[2, 5, 3], &[15, 1, 5], 0),
+            (&[2, 3, 2, 4], &[24, 1, 12, 3], 0),
+            (&[3, 1, 4], &[0, 9, 1], 1),
+            (&[0, 3], &[1, 7], 0),
+        ];
+        for dtype in [DType::I8, DType::F16, DType::F32, DType::F64] {
+            for (shape, strides, offset) in cases {
+                for storage in [Storage::new(bytes.clone()), mapped.clone()] {
+                    let view = Tensor::strided(dtype, *shape, *strides, *offset, storage).unwrap();
+                    let (all, width) = (view.to_bytes(), dtype.bits() / 8);
+                    for start in 0..=view.numel() {
+                        for end in start..=view.numel() {
+                            let mut out = vec![0; (end - start) * width];
+                            view.read(start * width, &mut out).unwrap();
+                            assert_eq!(
+                                out,
+                                all[start * width..end * width],
+                                "{shape:?} {strides:?}"
+                            );
+                        }
+                    }
+                    assert!(view.read(all.len(), &mut [0]).is_err());
+                }
+            }
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,369 @@
+//! Compressed models in ONNX Runtime, against the same models before, and weights that are read back.
+
+#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
+
+use pt2onnx::{
+    Error, OnnxProgram, Options, SaveOptions, Weights, ir::Model, tensor::Tensor, writer,
+};
+use std::collections::BTreeMap;
+
+/// Numbers of a weight, between -1 and 1: `{32,16}` in a text.
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// A model of a text, in which `{32,16}` stands for a constant's sizes and elements.
+fn model(opset: u32, text: &str) -> Model {
+    let mut out = format!("<ir_version: 10, opset_import: [\"\" : {opset}]>\n");
+    for (i, part) in text.split('{').enumerate() {
+        let sizes = part.split_once('}').filter(|(s, _)| {
+            i > 0 && s.contains(',') && s.chars().all(|c| c.is_ascii_digit() || c == ',')
+        });
+        let Some((sizes, rest)) = sizes else {
+            out += if i > 0 { "{" } else { "" };
+            out += part;
+            continue;
+        };
+        let count = sizes.split(',').map(|s| s.trim().parse::<usize>().unwrap()).product();
+        let elements: Vec<String> =
+            numbers(count, i as u32).iter().map(|x| format!("{x:?}")).collect();
+        out += &format!("{{{}}}{rest}", elements.join(", "));
+    }
+    out.parse().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn program(model: &Model) -> OnnxProgram {
+    OnnxProgram::from_bytes(writer::to_bytes(model).unwrap(), []).unwrap()
+}
+
+fn options(json: &str) -> Options {
+    serde_json::from_str(json).unwrap()
+}
+
+fn compressed(model: &Model, json: &str) -> Result<OnnxProgram, Error> {
+    let mut program = program(model);
+    program.compress(&options(json).compression())?;
+    Ok(program)
+}
+
+fn operators(program: &OnnxProgram) -> BTreeMap<String, usize> {
+    let mut all = BTreeMap::new();
+    for node in program.model().all_nodes() {
+        *all.entry(program.model()[node].op().to_owned()).or_default() += 1;
+    }
+    all
+}
+
+const PRODUCTS: &str = "g (float[2, n, 32] x, float[5, 48] y, int64[3] i) => (float[2, n, 16] a, float[5, 24] b, float[3, 32] c)
+  <float[32,16] w = {32,16}, float[24,48] v = {24,48}, float[24] bias = {24,1}, float[40,32] t = {40,32}> {
+  a = MatMul (x, w)
+  b = Gemm <transB = 1> (y, v, bias)
+  c = Gather (t, i)
+}";
+
+const CONVOLUTIONS: &str = "g (float[1, 3, 9, 9] x) => (float[1, 6, 11, 11] y)
+  <float[8,3,3,3] w = {8,3,3,3}, float[8,6,5,5] v = {8,6,5,5}> {
+  a = Conv (x, w)
+  y = ConvTranspose (a, v)
+}";
+
+/// A table that is also the weight of a product, as in language models.
+const TIED: &str = "g (int64[2, 5] i) => (float[2, 5, 40] y) <float[40,32] t = {40,32}> {
+  a = Gather (t, i)
+  b = Transpose <perm = [1, 0]> (t)
+  y = MatMul (a, b)
+}";
+
+const TURNED: &str = "g (float[2, 32] x) => (float[2, 40] y) <float[40,32] t = {40,32}> {
+  b = Transpose <perm = [1, 0]> (t)
+  y = MatMul (x, b)
+}";
+
+/// A product in a body.
+const BODY: &str = "g (bool c, float[2, 32] x) => (float[2, 16] y) <float[32,16] w = {32,16}> {
+  y = If (c) <
+    then_branch = a () => (float[2, 16] p) { p = MatMul (x, w) },
+    else_branch = b () => (float[2, 16] q) { r = MatMul (x, w) q = Neg (r) }
+  >
+}";
+
+/// Each model with opset, options, the largest error relative to the largest element, and some of its operators.
+const CASES: &[(&str, u32, &str, f32, &[(&str, usize)])] = &[
+    (PRODUCTS, 20, r#"{"cast-weights": "float16"}"#, 1e-3, &[("Cast", 3)]),
+    (PRODUCTS, 20, r#"{"cast-weights": "bfloat16"}"#, 8e-3, &[("Cast", 3)]),
+    (PRODUCTS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2), ("Gather", 2)]),
+    (PRODUCTS, 11, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 3)]),
+    (PRODUCTS, 20, r#"{"quantize": "int8", "asymmetric": true}"#, 1e-2, &[("DequantizeLinear", 3)]),
+    (PRODUCTS, 21, r#"{"quantize": "int8", "block": 16}"#, 1e-2, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"quantize": "int8", "block": 32, "asymmetric": true}"#,
+        1e-2,
+        &[("DequantizeLinear", 3)],
+    ),
+    (PRODUCTS, 21, r#"{"quantize": "int4", "block": 32}"#, 0.15, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"quantize": "int4", "block": 16, "asymmetric": true}"#,
+        0.15,
+        &[("DequantizeLinear", 3)],
+    ),
+    (PRODUCTS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.15,
+        &[("MatMulNBits", 2), ("GatherBlockQuantized", 1)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort", "asymmetric": true, "block": 16}"#,
+        0.15,
+        &[("MatMulNBits", 2)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort", "block": 32, "accuracy-level": 4}"#,
+        0.15,
+        &[("MatMulNBits", 2)],
+    ),
+    (PRODUCTS, 20, r#"{"quantize": "float8"}"#, 0.1, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("MatMulInteger", 2), ("DynamicQuantizeLinear", 2)],
+    ),
+    (PRODUCTS, 20, r#"{"precision": "float16"}"#, 5e-3, &[("Cast", 5)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"precision": "float16", "quantize": "int4", "block": 32}"#,
+        0.15,
+        &[("DequantizeLinear", 3)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int8", "compress-include": ["t", "Gemm"]}"#,
+        1e-2,
+        &[("DequantizeLinear", 1)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int8", "compress-exclude": ["w"]}"#,
+        1e-2,
+        &[("DequantizeLinear", 1)],
+    ),
+    (CONVOLUTIONS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2)]),
+    (CONVOLUTIONS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 2)]),
+    (CONVOLUTIONS, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
+    (TIED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
+    (TIED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("Gather", 2), ("MatMulInteger", 1)]),
+    (TIED, 21, r#"{"quantize": "int4", "block": 32}"#, 0.2, &[("DequantizeLinear", 1)]),
+    (
+        TIED,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.2,
+        &[("MatMulNBits", 1), ("GatherBlockQuantized", 1)],
+    ),
+    (TURNED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Transpose", 0), ("DequantizeLinear", 1)]),
+    (
+        TURNED,
+        21,
+        r#"{"quantize": "int4", "block": 16}"#,
+        0.15,
+        &[("Transpose", 0), ("DequantizeLinear", 1)],
+    ),
+    (
+        TURNED,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.15,
+        &[("Transpose", 0), ("MatMulNBits", 1)],
+    ),
+    (
+        TURNED,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("Transpose", 0), ("MatMulInteger", 1)],
+    ),
+    (BODY, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 1)]),
+    (BODY, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 2)]),
+    (BODY, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("MatMulNBits", 2)]),
+    (BODY, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
+];
+
+fn inputs(model: &Model) -> Vec<Tensor> {
+    let types = model.inputs().iter().map(|v| model[*v].ty.as_ref().unwrap().as_tensor().unwrap());
+    types
+        .map(|ty| {
+            let sizes = ty.shape.as_ref().unwrap().iter();
+            let sizes: Vec<usize> =
+                sizes.map(|e| e.as_int().map_or(3, |i| usize::try_from(i).unwrap())).collect();
+            let count = sizes.iter().product();
+            match ty.dtype.name() {
+                "bool" => Tensor::scalar(false),
+                "int64" => {
+                    let all: Vec<i64> = (0..count as i64).map(|i| i * 7 % 40).collect();
+                    Tensor::from_slice(sizes, &all).unwrap()
+                }
+                _ => Tensor::from_slice(sizes, &numbers(count, 99)).unwrap(),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn results_stay_near() {
+    for (text, opset, json, tolerance, expected) in CASES {
+        let json = &json.replacen('{', "{\"compress-min\": 100, ", 1);
+        let model = model(*opset, text);
+        let mut before = program(&model);
+        let mut after = compressed(&model, json).unwrap_or_else(|e| panic!("{json}: {e}"));
+        let found = operators(&after);
+        for (op, count) in *expected {
+            let there = found.get(*op).copied().unwrap_or(0);
+            assert_eq!(there, *count, "{op} in {json}: {found:?}");
+        }
+        let inputs = inputs(&model);
+        let wanted = before.run(&inputs).unwrap();
+        let got = after.run(&inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
+        for (wanted, got) in wanted.iter().zip(&got) {
+            assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{json}");
+            let (wanted, got) = (wanted.to_vec::<f32>().unwrap(), got.to_vec::<f32>().unwrap());
+            let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+            let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+            assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
+        }
+        // Bytes do not depend on the way to write them.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.onnx");
+        let save = SaveOptions { threshold: 1, ..Weights::External.into() };
+        after.save_with(&path, save).unwrap();
+        let read = OnnxProgram::open(&path).unwrap();
+        assert_eq!(constants(read.model()), constants(after.model()), "{json}");
+    }
+}
+
+/// The elements of constants, by name.
+fn constants(model: &Model) -> BTreeMap<String, Vec<u8>> {
+    let used = model.values().filter(|(_, data)| data.uses().len() > 0);
+    let all =
+        used.filter_map(|(_, data)| Some((data.name.as_ref()?.to_string(), data.constant()?)));
+    all.map(|(name, tensor)| (name, tensor.to_bytes().into_owned())).collect()
+}
+
+#[test]
+fn what_is_lost_is_told() {
+    let program =
+        compressed(&model(21, TURNED), r#"{"quantize": "int8", "block": 32, "compress-min": 1}"#)
+            .unwrap();
+    assert!(program.compressed()[0].snr_db.is_none());
+    program.to_bytes().unwrap();
+    let all = program.compressed();
+    let [weight] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!((weight.name.as_str(), weight.form.as_str()), ("t", "int8, blocks of 32"));
+    assert_eq!((weight.bytes, weight.compressed_bytes), (5120, 1280 + 160));
+    assert!(weight.snr_db.is_some_and(|snr| (40.0..50.0).contains(&snr)), "{weight}");
+    assert!(weight.max_error.is_some_and(|e| e > 0.0 && e <= 0.5 / 127.0 + 1e-6), "{weight}");
+}
+
+/// What cannot be compressed as asked.
+#[test]
+fn errors() {
+    let plain = model(20, TURNED);
+    for (opset, json, said) in [
+        (20, r#"{"quantize": "int4"}"#, "weights of int4 need opset 21 or newer"),
+        (20, r#"{"quantize": "int8", "block": 32}"#, "blocks of 32 need opset 21 or newer"),
+        (18, r#"{"quantize": "float8"}"#, "weights of float8 need opset 19 or newer"),
+        (12, r#"{"cast-weights": "bfloat16"}"#, "weights of bfloat16 need opset 13 or newer"),
+        (12, r#"{"quantize": "dynamic-int8"}"#, "need opset 13 or newer"),
+        (20, r#"{"block": 32}"#, "the option `block` has a meaning only with `quantize`"),
+        (20, r#"{"cast-io": true}"#, "the option `cast-io` has a meaning only with `precision`"),
+        (20, r#"{"quantize": "int8", "accuracy-level": 1}"#, "the option `accuracy-level`"),
+        (20, r#"{"quantize": "int8", "compress-include": ["u"]}"#, "is called `u`"),
+    ] {
+        let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+        let mut model = plain.clone();
+        model.opset = opset;
+        let error = compressed(&model, &json).map(drop).unwrap_err().to_string();
+        assert!(error.contains(said), "{json}: {error}");
+    }
+}
+
+/// Numbers that a format does not have are errors when they are written, and zeros stay zeros.
+#[test]
+fn special_numbers() {
+    let text = |numbers: &str| {
+        let text = format!(
+            "<ir_version: 10, opset_import: [\"\" : 21]> g (float[1, 2] x) => (float[1, 2] y)
+             <float[2, 2] w = {{{numbers}}}> {{ y = MatMul (x, w) }}"
+        );
+        text.parse::<Model>().unwrap()
+    };
+    for (numbers, json, said) in [
+        ("1, 2, inf, 3", r#"{"quantize": "int8"}"#, "the weight `w` has NaN or infinite values"),
+        ("1, 2, nan, 3", r#"{"quantize": "int4", "block": 32}"#, "the weight `w` has NaN"),
+        ("1, 2, nan, 3", r#"{"quantize": "int4", "target": "ort"}"#, "the weight `w` has NaN"),
+        (
+            "1, 2, 3, 70000",
+            r#"{"cast-weights": "float16"}"#,
+            "the weight `w` has numbers above 65504",
+        ),
+    ] {
+        let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+        let program = compressed(&text(numbers), &json).unwrap();
+        let error = program.to_bytes().unwrap_err().to_string();
+        assert!(error.contains(said), "{json}: {error}");
+    }
+    for json in [
+        r#"{"quantize": "int8"}"#,
+        r#"{"quantize": "int8", "asymmetric": true}"#,
+        r#"{"quantize": "int4", "block": 16}"#,
+        r#"{"quantize": "int4", "target": "ort", "asymmetric": true}"#,
+        r#"{"quantize": "float8"}"#,
+        r#"{"cast-weights": "float16"}"#,
+    ] {
+        let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+        let mut program = compressed(&text("0, 2, 0, 4"), &json).unwrap();
+        let x = Tensor::from_slice(vec![1, 2], &[1f32, 1.0]).unwrap();
+        let y = program.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
+        assert!(y[0] == 0.0 && (y[1] - 6.0).abs() < 0.5, "{json}: {y:?}");
+    }
+}
+
+/// A weight that is an output keeps its values, and one without values is an error.
+#[test]
+fn outputs_and_hollow_weights() {
+    let text = "<ir_version: 10, opset_import: [\"\" : 20]> g (float[1, 2] x) => (float[1, 2] y, float[2, 2] w)
+        <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }";
+    let json = r#"{"quantize": "int8", "compress-min": 1}"#;
+    let kept = compressed(&text.parse().unwrap(), json).unwrap();
+    assert!(kept.compressed().is_empty());
+    let mut hollow = model(20, TURNED);
+    let (value, tensor) = hollow
+        .values()
+        .find_map(|(v, data)| {
+            Some((v, data.constant().filter(|t| t.numel() > 100)?.without_data()))
+        })
+        .unwrap();
+    assert!(hollow.set_constant(value, tensor));
+    let options = options(json).compression();
+    let error = pt2onnx::compress::compress(&mut hollow, &options).unwrap_err();
+    assert!(error.to_string().contains("the weights have no values"), "{error}");
+}
