@@ -15,9 +15,8 @@ impl From<OptionError> for CommandError {
                 CommandError::new(Code::Input, format!("the rules cannot be read: {source}"))
                     .place(path.display())
             }
-            OptionError::Functions { path, source } | OptionError::Rules { path, source } => {
-                functions(path, source)
-            }
+            OptionError::Functions { path, source } => functions(path, source),
+            OptionError::Rules { path, source } => functions(path, source),
             _ => CommandError::new(Code::Usage, error.to_string()),
         }
     }

@@ -85,7 +85,7 @@ pub enum OptionError {
         /// The file.
         path: PathBuf,
         /// The error, with its line and column.
-        source: ParseError,
+        source: Box<ParseError>,
     },
     /// A program is named, but a TorchScript archive has one only.
     #[error(

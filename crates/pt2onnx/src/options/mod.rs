@@ -325,8 +325,10 @@ impl Options {
         for path in &self.rules {
             let text = fs::read_to_string(path)
                 .map_err(|source| OptionError::RuleFile { path: path.clone(), source })?;
-            let rules: Rules =
-                text.parse().map_err(|source| OptionError::Rules { path: path.clone(), source })?;
+            let rules: Rules = text.parse().map_err(|source| OptionError::Rules {
+                path: path.clone(),
+                source: Box::new(source),
+            })?;
             all.get_or_insert_default().extend(rules);
         }
         Ok(all)
