@@ -3,7 +3,11 @@
 //! Passes know each operator in its canonical form. While they run, other nodes are in a domain of their own, so that no pass
 //! takes them for what they are not.
 
-use crate::{graph::GraphMut, legalise::means_the_same, opsets::OPTIMISED_OPSETS};
+use crate::{
+    graph::GraphMut,
+    legalise::{ascend, means_the_same},
+    opsets::OPTIMISED_OPSETS,
+};
 use pt2onnx_ir::{
     Attribute, Model, NodeId, RegionId,
     schema::{self, CANONICAL_OPSET},
@@ -41,6 +45,17 @@ pub(crate) fn each_graph(model: &mut Model, mut work: impl FnMut(&mut GraphMut<'
                 model[id].domain = Cow::Borrowed("");
             }
         }
+    }
+}
+
+/// Makes an opaque node one of the canonical form, if legalisation can make it the older one again.
+pub(crate) fn raise(model: &mut Model, id: NodeId, written: u32) {
+    if model[id].domain != DOMAIN {
+        return;
+    }
+    model[id].domain = Cow::Borrowed("");
+    if ascend(model, id, written, true).is_err() {
+        model[id].domain = Cow::Borrowed(DOMAIN);
     }
 }
 

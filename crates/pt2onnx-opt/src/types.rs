@@ -12,24 +12,29 @@ use pt2onnx_symbolic::Constraints;
 /// the model's types are kept.
 pub fn infer_types(model: &mut Model) {
     opaque::each_graph(model, |graph| {
-        infer(graph);
+        infer(graph, None);
     });
 }
 
-/// [`infer_types`] for one graph; returns the sizes that it computes.
-pub(crate) fn infer(graph: &mut GraphMut<'_>) -> Computed {
+/// [`infer_types`] for one graph; returns the sizes that it computes. Opaque nodes that were written for opset `raised` become
+/// nodes of the canonical form where that is possible.
+pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<u32>) -> Computed {
     let at = InsertPoint::End(graph.region);
     let cx = Builder::new(&mut *graph.model, at, Constraints::default());
     let mut found = Computed::default();
-    region(&cx, graph.region, &mut found);
+    region(&cx, graph.region, raised, &mut found);
     found
 }
 
-fn region(cx: &Builder, region_id: RegionId, found: &mut Computed) {
+fn region(cx: &Builder, region_id: RegionId, raised: Option<u32>, found: &mut Computed) {
     let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
     for id in nodes {
+        if let Some(written) = raised {
+            cx.edit(|model| opaque::raise(model, id, written));
+        }
         let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
-        bodies.into_iter().for_each(|body| region(cx, body, found));
+        let own = raised.filter(|_| cx.model()[id].domain.is_empty());
+        bodies.into_iter().for_each(|body| region(cx, body, own, found));
         if !known(&cx.model(), id) {
             continue;
         }

@@ -19,6 +19,14 @@ pub enum LegaliseError {
         /// The opset asked for.
         to: u32,
     },
+    /// A node that newer opsets cannot express.
+    #[error("{place} cannot be rewritten for a newer opset: {reason}")]
+    Newer {
+        /// The node, with its source line if that is known.
+        place: String,
+        /// Why it cannot be expressed.
+        reason: String,
+    },
     /// Nodes that the opset cannot express.
     #[error("the model needs opset {lowest}; opset {opset} cannot express:{}", List(failures))]
     Nodes {
