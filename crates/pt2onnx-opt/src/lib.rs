@@ -31,6 +31,7 @@
 
 mod casts;
 mod cleanup;
+mod control;
 mod cse;
 mod dead;
 pub mod eval;

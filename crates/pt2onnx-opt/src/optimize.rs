@@ -25,12 +25,21 @@ pub fn optimize(model: &mut Model, options: &Options) {
 
 /// Runs the passes until none changes the graph; returns whether any did.
 fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let passes: Vec<&Pass> = options.active().collect();
+    let (late, early): (Vec<&Pass>, Vec<&Pass>) = options.active().partition(|p| p.late);
+    let mut changed = run_each(graph, options, &early);
+    if late.into_iter().any(|pass| run(pass, graph, options, options.max_rounds)) {
+        changed = true;
+        run_each(graph, options, &early);
+    }
+    changed
+}
+
+fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Changed {
     // The number of changes so far: now, and when each pass last found nothing to do.
     let (mut changes, mut idle) = (0, vec![None; passes.len()]);
     for round in 0..options.max_rounds {
         let before = changes;
-        for (pass, idle) in passes.iter().zip(&mut idle) {
+        for (&pass, idle) in passes.iter().zip(&mut idle) {
             if *idle == Some(changes) {
                 continue;
             }
@@ -63,7 +72,11 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
             opaque::each_graph(model, |graph| {
                 (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
                 foreign(graph, options, Some(written));
-                back = legalise(graph.model, written).is_ok();
+                let done = legalise(graph.model, written);
+                if let Err(error) = &done {
+                    tracing::debug!(%error, "optimised without the canonical form");
+                }
+                back = done.is_ok();
                 graph.model.opset = written;
             });
             if !back {

@@ -6,7 +6,9 @@ mod guards;
 mod noop;
 mod ones;
 mod parts;
+mod picks;
 mod seen;
+mod through;
 mod walk;
 
 pub(crate) use walk::run;
