@@ -1,14 +1,16 @@
 //! `pt2onnx optimize`: folds, simplifies and fuses any ONNX model.
 
 use crate::{
-    args::{Optimize, check_data_file},
+    args::{Cut, Optimize, check_data_file},
     error::{self, CommandError},
     files::output,
     log,
-    progress::{tell, watched},
+    progress::{say, tell, watched},
 };
 use pt2onnx::{
-    Error, OnnxProgram, Options, Warning, WarningKind, ir::Model, opt::OPTIMISED_OPSETS,
+    Error, OnnxProgram, Options, Warning, WarningKind,
+    ir::Model,
+    opt::{Journal, OPTIMISED_OPSETS},
     writer::Batch,
 };
 
@@ -37,7 +39,19 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     if args.inline {
         program.inline()?;
     }
-    program.optimize(options.passes()?);
+    if let Some(Cut { inputs, outputs }) = &args.extract {
+        program.extract(inputs, outputs)?;
+    }
+    if let Some(opset) = args.opset {
+        program.convert_opset(opset)?;
+    }
+    let mut passes = options.passes()?;
+    passes.journal = args.explain.then(Journal::default);
+    let journal = passes.journal.clone().unwrap_or_default();
+    program.optimize(passes);
+    for effect in journal.effects() {
+        say(&format!("{effect}\n"));
+    }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
         let mut files = Batch::new(program.inputs().clone());

@@ -30,7 +30,10 @@ pub struct Origin {
 impl Origin {
     /// Whether it only says to which call of a module a node belongs ([`Model::share`](crate::Model::share)).
     pub fn is_note(&self) -> bool {
-        self.node.is_empty() && self.op.is_empty() && self.metadata.is_empty()
-            && self.doc_string.is_none() && self.location.is_none()
+        self.node.is_empty()
+            && self.op.is_empty()
+            && self.metadata.is_empty()
+            && self.doc_string.is_none()
+            && self.location.is_none()
     }
 }

@@ -258,7 +258,8 @@ mod tests {
         flat.inline_functions().unwrap();
         flat.assign_names();
         assert_eq!(verify(&flat), Ok(()), "{flat}");
-        let ops = |m: &Model| m.all_nodes().iter().map(|n| m[*n].op().to_owned()).collect::<Vec<_>>();
+        let ops =
+            |m: &Model| m.all_nodes().iter().map(|n| m[*n].op().to_owned()).collect::<Vec<_>>();
         assert_eq!(ops(&flat), ops(&TEXT.parse().unwrap()));
     }
 

@@ -199,8 +199,29 @@ fn movable(model: &Model, node: NodeId, region: RegionId) -> bool {
 
 /// Operators that compute a result for any input of their type.
 const TOTAL: &[&str] = &[
-    "Abs", "Cast", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "IsNaN", "Log", "Neg", "Not", "Relu", "Round", "Shape",
-    "Sigmoid", "Sign", "Sin", "Size", "Softplus", "Sqrt", "Tanh", "Transpose",
+    "Abs",
+    "Cast",
+    "Ceil",
+    "Cos",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Identity",
+    "IsNaN",
+    "Log",
+    "Neg",
+    "Not",
+    "Relu",
+    "Round",
+    "Shape",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Size",
+    "Softplus",
+    "Sqrt",
+    "Tanh",
+    "Transpose",
 ];
 
 /// Moves nodes that compute the same in each iteration before the loop. Only those that cannot fail: the loop may run never.

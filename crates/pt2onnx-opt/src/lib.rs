@@ -29,9 +29,11 @@
 
 #![warn(missing_debug_implementations)]
 
+mod assume;
 mod casts;
 mod cleanup;
 mod control;
+mod convert;
 mod cse;
 mod dead;
 pub mod eval;
@@ -41,6 +43,7 @@ mod fuse;
 mod fusion;
 mod generated;
 mod graph;
+mod journal;
 mod legalise;
 mod masks;
 mod opaque;
@@ -55,8 +58,10 @@ mod standard;
 mod target;
 mod types;
 
+pub use convert::convert;
 pub use fusion::{Fusion, fuse};
 pub use graph::{Changed, GraphMut};
+pub use journal::{Effect, Journal};
 pub use legalise::{Failure, LegaliseError, legalise, legalise_for, means_the_same};
 pub use opsets::{OPSETS, OPTIMISED_OPSETS};
 pub use optimize::{optimize, optimize_foreign};

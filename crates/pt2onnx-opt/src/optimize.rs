@@ -1,13 +1,16 @@
 //! Runs passes until the model does not change.
 
 use crate::{
+    assume::{self, Taken},
     fold,
     graph::{Changed, GraphMut},
+    journal::{self, Counts},
     legalise::legalise,
     opaque,
     opsets::OPSETS,
     pass::{Options, Pass},
-    sizes, types,
+    sizes,
+    types::{self, Raising},
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
@@ -71,7 +74,7 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
             let mut back = true;
             opaque::each_graph(model, |graph| {
                 (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
-                foreign(graph, options, Some(written));
+                foreign(graph, options, Some(Raising { written, alike: true }));
                 let done = legalise(graph.model, written);
                 if let Err(error) = &done {
                     tracing::debug!(%error, "optimised without the canonical form");
@@ -94,25 +97,64 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
 /// How many times types are inferred at most: passes make more of them known.
 const MAX_INFERRED: usize = 8;
 
-fn foreign(graph: &mut GraphMut<'_>, options: &Options, raised: Option<u32>) {
-    let opset = options.opset.min(raised.unwrap_or(graph.opset));
+fn foreign(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
+    let opset = options.opset.min(raised.map_or(graph.opset, |r| r.written));
     let options = &Options { opset, ..options.clone() };
-    let folds = options.active().any(|p| p.name == "fold");
-    if folds {
+    if options.active().any(|p| p.name == "fold") {
         fold::constants(graph);
     }
+    let (region, graph_opset) = (graph.region, graph.opset);
+    let mut taken = Taken::default();
+    settle(graph, options, raised, &taken);
+    let simplified = |taken: Taken| {
+        move |copy: &mut Model| {
+            let mut graph = GraphMut { model: copy, region, opset: graph_opset };
+            let options = Options { journal: None, ..options.clone() };
+            settle(&mut graph, &options, raised, &taken);
+        }
+    };
+    if !options.active().any(|p| p.name == "control") {
+        return;
+    }
+    loop {
+        let simplify = simplified(taken.clone());
+        if !assume::find(graph.model, region, &mut taken, &simplify) {
+            break;
+        }
+        settle(graph, options, raised, &taken);
+    }
+}
+
+/// Infers types and runs the passes until nothing changes.
+fn settle(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>, taken: &Taken) {
+    let folds = options.active().any(|p| p.name == "fold");
     for _ in 0..MAX_INFERRED {
-        let computed = types::infer(graph, raised);
-        let spelled = folds && sizes::spell_out(graph, &computed, opset);
+        let computed = types::infer(graph, raised, taken);
+        let before = noted(graph, options);
+        let spelled = folds && sizes::spell_out(graph, &computed, options.opset);
+        note("sizes", before.filter(|_| spelled), graph, options);
         if !run_all(graph, options) && !spelled {
             break;
         }
     }
 }
 
+/// The operators of a graph, if changes are noted.
+fn noted(graph: &GraphMut<'_>, options: &Options) -> Option<Counts> {
+    options.journal.as_ref().map(|_| journal::counts(graph.model, graph.region))
+}
+
+fn note(pass: &'static str, before: Option<Counts>, graph: &GraphMut<'_>, options: &Options) {
+    if let (Some(journal), Some(before)) = (&options.journal, before) {
+        journal.note(pass, before, journal::counts(graph.model, graph.region));
+    }
+}
+
 fn run(pass: &Pass, graph: &mut GraphMut<'_>, options: &Options, round: usize) -> Changed {
     let valid = cfg!(debug_assertions) && pt2onnx_ir::verify(graph.model).is_ok();
+    let before = noted(graph, options);
     let changed = pass.run(graph, options);
+    note(pass.name, before.filter(|_| changed), graph, options);
     tracing::debug!(pass = pass.name, round, changed, "pass");
     if valid && changed {
         let errors = pt2onnx_ir::verify(graph.model).err();

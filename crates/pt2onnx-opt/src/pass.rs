@@ -2,6 +2,7 @@
 
 use crate::{
     graph::{Changed, GraphMut},
+    journal::Journal,
     target::Target,
 };
 use std::{fmt, sync::Arc};
@@ -44,6 +45,8 @@ pub struct Options {
     pub merge_weights: bool,
     /// How many times all passes run at most.
     pub max_rounds: usize,
+    /// Where to note what each pass did.
+    pub journal: Option<Journal>,
 }
 
 impl Options {

@@ -3,9 +3,10 @@
 use crate::{
     cleanup, control, cse, dead, fold,
     fuse::{
-        attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions, gelu_fusions, gemm_fusions,
-        hard_swish_fusions, instance_norm_fusions, layer_norm_fusions, multi_head_fusions,
-        pad_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split, square_fusions,
+        attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions, gelu_fusions,
+        gemm_fusions, hard_swish_fusions, instance_norm_fusions, layer_norm_fusions,
+        multi_head_fusions, pad_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split,
+        square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -36,6 +37,7 @@ impl Default for Options {
             replace_weights: true,
             merge_weights: false,
             max_rounds: 16,
+            journal: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Types of models of other producers: they follow from the inputs, instead of being read from the file.
 
 use crate::{
+    assume::{self, Taken},
     graph::GraphMut,
     opaque,
     sizes::{self, Computed},
@@ -12,45 +13,64 @@ use pt2onnx_symbolic::Constraints;
 /// the model's types are kept.
 pub fn infer_types(model: &mut Model) {
     opaque::each_graph(model, |graph| {
-        infer(graph, None);
+        infer(graph, None, &Taken::default());
     });
 }
 
-/// [`infer_types`] for one graph; returns the sizes that it computes. Opaque nodes that were written for opset `raised` become
-/// nodes of the canonical form where that is possible.
-pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<u32>) -> Computed {
-    let at = InsertPoint::End(graph.region);
-    let cx = Builder::new(&mut *graph.model, at, Constraints::default());
-    let mut found = Computed::default();
-    region(&cx, graph.region, raised, &mut found);
-    found
+/// How opaque nodes become nodes of the canonical form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raising {
+    /// The opset that they were written for.
+    pub written: u32,
+    /// Whether only those are taken that legalisation can make the older ones again.
+    pub alike: bool,
 }
 
-fn region(cx: &Builder, region_id: RegionId, raised: Option<u32>, found: &mut Computed) {
-    let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
-    for id in nodes {
-        if let Some(written) = raised {
-            cx.edit(|model| opaque::raise(model, id, written));
-        }
-        let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
-        let own = raised.filter(|_| cx.model()[id].domain.is_empty());
-        bodies.into_iter().for_each(|body| region(cx, body, own, found));
-        if !known(&cx.model(), id) {
-            continue;
-        }
-        // Nobody has verified the model: a type that cannot be inferred is not an error.
-        let Ok(types) = cx.inferred(id) else {
-            continue;
-        };
-        let outputs = cx.model()[id].outputs().to_vec();
-        for (&value, ty) in outputs.iter().zip(types) {
-            if let Some(ty) = ty {
-                cx.set_type(value, ty);
+/// [`infer_types`] for one graph; returns the sizes that it computes. With `raised`, opaque nodes become
+/// nodes of the canonical form where that is possible.
+pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &Taken) -> Computed {
+    let at = InsertPoint::End(graph.region);
+    let cx = Builder::new(&mut *graph.model, at, Constraints::default());
+    let mut walk = Walk { cx: &cx, taken, found: Computed::default() };
+    walk.region(graph.region, raised);
+    walk.found
+}
+
+struct Walk<'a, 'm> {
+    cx: &'a Builder<'m>,
+    taken: &'a Taken,
+    found: Computed,
+}
+
+impl Walk<'_, '_> {
+    fn region(&mut self, region_id: RegionId, raised: Option<Raising>) {
+        let cx = self.cx;
+        let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
+        for id in nodes {
+            if let Some(raising) = raised {
+                cx.edit(|model| opaque::raise(model, id, raising));
             }
-        }
-        if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
-            cx.set_contents(*value, elements.clone());
-            found.insert(*value, elements);
+            let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
+            let own = raised.filter(|_| cx.model()[id].domain.is_empty());
+            bodies.into_iter().for_each(|body| self.region(body, own));
+            if !known(&cx.model(), id) {
+                continue;
+            }
+            // Nobody has verified the model: a type that cannot be inferred is not an error.
+            let types = match self.taken.get(&id) {
+                Some(&branch) => assume::types(&cx.model(), branch),
+                None => cx.inferred(id).unwrap_or_default(),
+            };
+            let outputs = cx.model()[id].outputs().to_vec();
+            for (&value, ty) in outputs.iter().zip(types) {
+                if let Some(ty) = ty {
+                    cx.set_type(value, ty);
+                }
+            }
+            if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
+                cx.set_contents(*value, elements.clone());
+                self.found.insert(*value, elements);
+            }
         }
     }
 }

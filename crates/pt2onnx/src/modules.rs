@@ -48,9 +48,9 @@ pub(crate) fn outline(
         let is_chosen = |call: &ModuleCall| given.iter().any(|given| is_meant(given, call));
         model.modules().map(|(_, call)| call.parent.is_some() && is_chosen(call)).collect()
     };
-    let unknown = given.iter().find(|given| {
-        *given != ALL && !called(model).any(|call| is_meant(given, call))
-    });
+    let unknown = given
+        .iter()
+        .find(|given| *given != ALL && !called(model).any(|call| is_meant(given, call)));
     if let Some(given) = unknown {
         let all = |text: fn(&ModuleCall) -> String| -> Vec<String> {
             called(model).map(text).collect::<BTreeSet<_>>().into_iter().collect()
@@ -65,7 +65,8 @@ pub(crate) fn outline(
         chosen.get(module.index()).copied().unwrap_or_default()
     });
     if made == 0 {
-        let text = "there are no functions: no node of the model is part of a module that is chosen";
+        let text =
+            "there are no functions: no node of the model is part of a module that is chosen";
         warnings.push(Warning::new(WarningKind::Functions, text));
     }
     Ok(())

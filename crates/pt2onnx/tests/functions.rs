@@ -38,9 +38,9 @@ impl Case {
 
 fn bundle(name: &str) -> Vec<Case> {
     let all = bundles::unpack(&bundles::testdata().join(format!("cases/{name}.tar.zst")));
-    let cases = all.iter().map(|(name, files)| {
-        Case::new(name, &files["model.pt2"], &files["io.safetensors"])
-    });
+    let cases = all
+        .iter()
+        .map(|(name, files)| Case::new(name, &files["model.pt2"], &files["io.safetensors"]));
     cases.flatten().collect()
 }
 
@@ -132,7 +132,12 @@ fn compare(case: &Case, exporter: fn() -> Exporter) {
     let mut inlined = reread(&program);
     inlined.inline().unwrap();
     assert!(inlined.model().functions.is_empty() && inlined.model().imports.is_empty());
-    assert_eq!(operators(inlined.model()), operators(flat.model()), "{name}: {}", program.to_text());
+    assert_eq!(
+        operators(inlined.model()),
+        operators(flat.model()),
+        "{name}: {}",
+        program.to_text()
+    );
     if let Ok(expected) = &expected {
         for program in [&mut kept, &mut inlined] {
             let found = results(program, case).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -179,8 +184,14 @@ fn equal_blocks_are_one_function() {
     assert_eq!(
         calls(program.model()),
         [
-            "Embedding 1", "LayerNorm 2", "Linear 6", "GELU 1", "LayerNorm_1 1", "Attention 1",
-            "Feed 1", "Block 3",
+            "Embedding 1",
+            "LayerNorm 2",
+            "Linear 6",
+            "GELU 1",
+            "LayerNorm_1 1",
+            "Attention 1",
+            "Feed 1",
+            "Block 3",
         ]
     );
     let model = program.model();
@@ -222,7 +233,9 @@ fn attributes_where_values_differ() {
     assert_eq!(
         calls(program.model()),
         [
-            "Conv2d 3 kernel_shape pads strides", "LeakyReLU 3 alpha", "MaxPool2d 2 kernel_shape strides",
+            "Conv2d 3 kernel_shape pads strides",
+            "LeakyReLU 3 alpha",
+            "MaxPool2d 2 kernel_shape strides",
             "Scale 3 value axis shape",
         ]
     );

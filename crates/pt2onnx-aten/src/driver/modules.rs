@@ -51,8 +51,7 @@ impl Modules {
             let module = match known.filter(|_| self.marked) {
                 Some(known) => known,
                 None => {
-                    let mut call =
-                        ModuleCall::new(around, frame.path.clone(), frame.ty.clone());
+                    let mut call = ModuleCall::new(around, frame.path.clone(), frame.ty.clone());
                     call.metadata = describe(&frames[..=depth]);
                     let module = model.add_module(call);
                     self.known.insert((around, frame.key.clone()), module);
@@ -100,8 +99,16 @@ mod tests {
 
     #[test]
     fn keys_or_order_tell_calls_apart() {
-        let stacks: [&[&str]; 8] =
-            [&["r"], &["r", "a"], &["r"], &["_"], &["r", "a"], &["r", "a", "b"], &["r", "a@1"], &[]];
+        let stacks: [&[&str]; 8] = [
+            &["r"],
+            &["r", "a"],
+            &["r"],
+            &["_"],
+            &["r", "a"],
+            &["r", "a", "b"],
+            &["r", "a@1"],
+            &[],
+        ];
         assert_eq!(calls("2.9.0+cpu", &stacks).join(" "), "r0 a1 r0 - a1 b2 a3 -");
         assert_eq!(calls("2.5.1", &stacks).join(" "), "r0 a1 r0 - a2 b3 a4 -");
     }

@@ -15,7 +15,9 @@ use crate::{
     registry::Custom,
 };
 use pt2onnx_fx::{
-    graph::{Argument, ExportedProgram, Graph, ModuleFrame, Name, Node, Site, TensorMeta, ValueMeta},
+    graph::{
+        Argument, ExportedProgram, Graph, ModuleFrame, Name, Node, Site, TensorMeta, ValueMeta,
+    },
     passes::is_opaque,
 };
 use pt2onnx_ir::{Builder, Type, Value};

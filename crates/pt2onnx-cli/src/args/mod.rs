@@ -11,3 +11,4 @@ mod values;
 
 pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize};
 pub use saving::check_data_file;
+pub use values::Cut;

@@ -22,6 +22,7 @@ impl From<Error> for CommandError {
             | Error::Name(_)
             | Error::Dim(_)
             | Error::Domain(_)
+            | Error::Extract(_)
             | Error::Module(_) => CommandError::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),
             Error::Target(e) => target(e),

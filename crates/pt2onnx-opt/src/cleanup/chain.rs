@@ -145,7 +145,10 @@ fn slices(n: &Seen, x: Value) -> Option<Action> {
     for next in more {
         match joined.iter_mut().find(|b| b.axis == next.axis) {
             Some(before) => {
-                let (a, b) = (counted(*before, first.get(next.axis)?)?, counted(next, second.get(next.axis)?)?);
+                let (a, b) = (
+                    counted(*before, first.get(next.axis)?)?,
+                    counted(next, second.get(next.axis)?)?,
+                );
                 before.start = a.start.checked_add(b.start)?;
                 before.end = a.end.min(a.start.saturating_add(b.end));
             }

@@ -8,6 +8,7 @@ mod ones;
 mod parts;
 mod picks;
 mod seen;
+mod states;
 mod through;
 mod walk;
 

@@ -3,7 +3,7 @@
 use super::{
     broadcast, chain, guards, noop, ones, parts, picks,
     seen::{Action, Seen},
-    through,
+    states, through,
 };
 use crate::{
     graph::{Changed, GraphMut},
@@ -28,6 +28,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             changed = true;
             continue;
         }
+        changed |= states::run(model, id);
         if model[id].outputs().len() != 1 {
             continue;
         }
@@ -105,7 +106,9 @@ fn meet(model: &mut Model, id: NodeId, between: &[Value], source: Value, perm: V
     }
     let first = between.last().and_then(|&v| model.producer(v));
     if let Some(first) = first {
-        let from = |v: Option<Value>| v.and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Transpose"));
+        let from = |v: Option<Value>| {
+            v.and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Transpose"))
+        };
         let at = model[first].inputs().iter().position(|&v| from(v));
         model.replace_input(first, at.unwrap_or(0), Some(source));
     }

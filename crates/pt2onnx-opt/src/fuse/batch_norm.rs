@@ -119,7 +119,12 @@ fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
 
 /// A weight, each element multiplied by the factor of its channel. `None` if the number of channels does not match, or a product is
 /// not finite. Weights are large: nothing is held beside the result.
-pub(super) fn scaled<T: Real>(weight: &Tensor, linear: &Node, op: &str, factors: &[f64]) -> Option<Tensor> {
+pub(super) fn scaled<T: Real>(
+    weight: &Tensor,
+    linear: &Node,
+    op: &str,
+    factors: &[f64],
+) -> Option<Tensor> {
     let shape = weight.shape();
     let transposed = op == "ConvTranspose";
     // The dimension of the output channels, of which a transposed convolution has only those of one group.

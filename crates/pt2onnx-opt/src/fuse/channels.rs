@@ -172,7 +172,12 @@ impl Affine {
                     return None;
                 }
                 let tensor = cx.constant_of(given).filter(|t| t.has_data() && alone(cx, given))?;
-                Some(scaled::<T>(&tensor, node, if place.op == "MatMul" { "Gemm" } else { place.op }, factors)?)
+                Some(scaled::<T>(
+                    &tensor,
+                    node,
+                    if place.op == "MatMul" { "Gemm" } else { place.op },
+                    factors,
+                )?)
             }
             None => None,
         };
@@ -205,7 +210,9 @@ impl Affine {
             v.as_ref().map_or(default, |v| v.get(c).copied().unwrap_or(default))
         };
         let all: Vec<T> = (0..place.count)
-            .map(|c| at(&given, c, 0.0) * beta * at(&self.factors, c, 1.0) + at(&self.summands, c, 0.0))
+            .map(|c| {
+                at(&given, c, 0.0) * beta * at(&self.factors, c, 1.0) + at(&self.summands, c, 0.0)
+            })
             .map(T::rounded)
             .collect();
         all.iter().all(|&v| v.into().is_finite()).then_some(Some(all))

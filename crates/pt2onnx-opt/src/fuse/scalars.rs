@@ -1,6 +1,9 @@
 //! Merges chains of arithmetic with constants.
 
-use crate::{fusion::Fusion, pattern::{Match, PatternError}};
+use crate::{
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -28,7 +31,13 @@ enum How {
 }
 
 /// `op(x, joined(c, d))`.
-fn merged(cx: &Builder, found: &Match, how: How, op: &'static str, joined: &'static str) -> Option<Value> {
+fn merged(
+    cx: &Builder,
+    found: &Match,
+    how: How,
+    op: &'static str,
+    joined: &'static str,
+) -> Option<Value> {
     let [x, c, d] = [found.value("x")?, found.value("c")?, found.value("d")?];
     if cx.constant_of(x).is_some() {
         return None;
@@ -60,10 +69,14 @@ fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
             all().all(positive) || !all().any(positive)
         }
         // The first step must not overflow or underflow where both together do not.
-        How::Product => a.iter().all(|v| v.abs() <= 1.0) && b.iter().all(|v| v.abs() <= 1.0)
-            || a.iter().all(|v| v.abs() >= 1.0) && b.iter().all(|v| v.abs() >= 1.0),
-        How::Quotient => a.iter().all(|v| v.abs() >= 1.0) && b.iter().all(|v| v.abs() >= 1.0)
-            || a.iter().all(|v| v.abs() <= 1.0) && b.iter().all(|v| v.abs() <= 1.0),
+        How::Product => {
+            a.iter().all(|v| v.abs() <= 1.0) && b.iter().all(|v| v.abs() <= 1.0)
+                || a.iter().all(|v| v.abs() >= 1.0) && b.iter().all(|v| v.abs() >= 1.0)
+        }
+        How::Quotient => {
+            a.iter().all(|v| v.abs() >= 1.0) && b.iter().all(|v| v.abs() >= 1.0)
+                || a.iter().all(|v| v.abs() <= 1.0) && b.iter().all(|v| v.abs() <= 1.0)
+        }
     })
 }
 

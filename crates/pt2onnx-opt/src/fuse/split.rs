@@ -6,7 +6,7 @@ use crate::{
     graph::{Changed, GraphMut},
     pass::Options,
 };
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, Type, TensorType, Value};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -49,7 +49,9 @@ fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
     }
     let one = |i: usize| {
         let t = model[node.input(i)?].constant()?;
-        let all = t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))?;
+        let all = t
+            .to_vec::<i64>()
+            .or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))?;
         match all[..] {
             [one] => Some(one),
             _ => None,
@@ -98,7 +100,8 @@ fn split(model: &mut Model, x: Value, axis: usize, mut parts: Vec<Part>) -> Opti
     let lengths = model.add_constant(Tensor::vector(&sizes));
     let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);
     let inputs = [Some(x), Some(lengths)];
-    let node = model.add_node(InsertPoint::Before(first), "Split", &inputs, attributes, sizes.len());
+    let node =
+        model.add_node(InsertPoint::Before(first), "Split", &inputs, attributes, sizes.len());
     model[node].origins = model[first].origins.clone();
     let outputs = model[node].outputs().to_vec();
     for ((output, user), length) in outputs.into_iter().zip(users).zip(sizes) {

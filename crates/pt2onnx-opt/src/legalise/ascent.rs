@@ -1,11 +1,6 @@
 //! Rewrites models of older opsets for the canonical one.
 
-use super::{
-    error::{LegaliseError, Reason},
-    meaning::means_the_same,
-    raise::raise,
-    replace::Done,
-};
+use super::{error::Reason, meaning::means_the_same, raise::raise, replace::Done};
 use pt2onnx_ir::{
     Model, NodeId, conforms,
     schema::{self, CANONICAL_OPSET},
@@ -46,9 +41,4 @@ fn fits(model: &Model, id: NodeId) -> Result<(), String> {
         Some(schema) => conforms(model, node, schema),
         None => Err(format!("opset {CANONICAL_OPSET} has no operator {}", node.op())),
     }
-}
-
-/// What cannot be rewritten for a newer opset.
-pub(crate) fn failure(model: &Model, id: NodeId, reason: String) -> LegaliseError {
-    LegaliseError::Newer { place: model.describe(id), reason }
 }

@@ -15,7 +15,12 @@ use pt2onnx_tensor::{DType, Tensor};
 ///
 /// # Errors
 /// The canonical form has no such node, or too little is known of it. The node is then unchanged.
-pub(super) fn raise(model: &mut Model, id: NodeId, written: u32, alike: bool) -> Result<Done, Reason> {
+pub(super) fn raise(
+    model: &mut Model,
+    id: NodeId,
+    written: u32,
+    alike: bool,
+) -> Result<Done, Reason> {
     let op = model[id].op().to_owned();
     let since = schema::lookup(&op, written).map_or(0, |s| s.since);
     match op.as_str() {
@@ -134,7 +139,8 @@ fn dropout(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// A number as a scalar of the type of the first input.
 fn number(model: &mut Model, id: NodeId, number: f32) -> Result<Value, Reason> {
-    let dtype = facts::dtype(model, input(&model[id], 0)?).ok_or("its element type is not known")?;
+    let dtype =
+        facts::dtype(model, input(&model[id], 0)?).ok_or("its element type is not known")?;
     let scalar = pt2onnx_tensor::Scalar::from(f64::from(number)).to_tensor(dtype);
     let scalar = scalar.ok_or("its element type has no numbers")?;
     Ok(model.add_constant(scalar))

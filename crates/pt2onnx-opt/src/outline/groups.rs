@@ -228,7 +228,8 @@ impl<'a> Level<'a> {
 
     /// The units that can be put in order, and for all units whether they are among them.
     fn sorted(&self) -> (Vec<usize>, Vec<bool>) {
-        let (mut waits, mut after) = (vec![0; self.units.len()], vec![Vec::new(); self.units.len()]);
+        let (mut waits, mut after) =
+            (vec![0; self.units.len()], vec![Vec::new(); self.units.len()]);
         for (unit, user) in self.edges() {
             waits[user] += 1;
             after[unit].push(user);

@@ -27,7 +27,8 @@ impl Places {
         for (module, call) in model.modules() {
             // The outermost call is the program itself.
             let around = call.parent.map(|parent| nearest[parent.index()]);
-            nearest.push(around.and_then(|around| if chosen(module) { Some(module) } else { around }));
+            nearest
+                .push(around.and_then(|around| if chosen(module) { Some(module) } else { around }));
         }
         let of = found.of.into_iter().filter_map(|(n, m)| Some((n, nearest[m.index()]?)));
         Self { of: of.collect(), nearest, owners: found.owners }
@@ -126,7 +127,8 @@ impl<'a> Finder<'a> {
                 Use::Input(user, _) => wanted.get(&user).or_else(|| self.of.get(&user)).copied(),
                 Use::Output(..) => None,
             });
-            if let Some(module) = self.common([own].into_iter().chain(users)).filter(|m| *m != own) {
+            if let Some(module) = self.common([own].into_iter().chain(users)).filter(|m| *m != own)
+            {
                 wanted.insert(node, module);
             }
         }

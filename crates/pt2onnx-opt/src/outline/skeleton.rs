@@ -29,8 +29,10 @@ impl Skeleton {
         let mut skeleton = Self::default();
         skeleton.region(model, body);
         let inputs = model[body].inputs().iter();
-        let own: FxHashSet<Value> =
-            inputs.copied().chain(model.nodes(body).flat_map(|n| model[n].outputs().to_vec())).collect();
+        let own: FxHashSet<Value> = inputs
+            .copied()
+            .chain(model.nodes(body).flat_map(|n| model[n].outputs().to_vec()))
+            .collect();
         skeleton.typed.retain(|v| !own.contains(v));
         skeleton
     }

@@ -20,16 +20,15 @@ pub(super) fn lowest(e: &Expr) -> Option<i64> {
         }
         View::Call(Func::Max, args) => args.iter().filter_map(lowest).max(),
         View::Call(Func::Min, args) => all(args)?.into_iter().min(),
-        View::Call(Func::FloorDiv, [a, b]) => {
-            (lowest(a)? >= 0 && lowest(b)? > 0).then_some(0)
-        }
+        View::Call(Func::FloorDiv, [a, b]) => (lowest(a)? >= 0 && lowest(b)? > 0).then_some(0),
         _ => None,
     }
 }
 
 /// Whether two numbers are equal, if that is the same for all sizes.
 pub(super) fn equal(a: &Expr, b: &Expr) -> Option<bool> {
-    let apart = || lowest(&(a - b)).is_some_and(|d| d > 0) || lowest(&(b - a)).is_some_and(|d| d > 0);
+    let apart =
+        || lowest(&(a - b)).is_some_and(|d| d > 0) || lowest(&(b - a)).is_some_and(|d| d > 0);
     match a == b {
         true => Some(true),
         false => apart().then_some(false),

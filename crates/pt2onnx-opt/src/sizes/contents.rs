@@ -26,7 +26,6 @@ pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
     (elements.len() <= LONGEST).then_some(elements)
 }
 
-
 /// A node that computes a vector or scalar.
 struct Sized<'a, 'm> {
     cx: &'a Builder<'m>,
@@ -64,7 +63,9 @@ impl Sized<'_, '_> {
             "Identity" | "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" => self.input(0)?,
             "Transpose" => self.input(0)?,
             "Gather" => {
-                let data = self.input(0).filter(|_| node.input(0).and_then(|v| self.rank(v)) == Some(1))?;
+                let data = self
+                    .input(0)
+                    .filter(|_| node.input(0).and_then(|v| self.rank(v)) == Some(1))?;
                 let pick = |i: &i64| data.get(eval::axis(*i, data.len())?).cloned();
                 self.numbers(1)?.iter().map(pick).collect::<Option<_>>()?
             }
@@ -122,7 +123,8 @@ impl Sized<'_, '_> {
         if node.op() == "Cast" {
             return self.cast(dtype);
         }
-        let pair = |f: fn(&Expr, &Expr) -> Option<Expr>| elementwise(&self.input(0)?, &self.input(1)?, f);
+        let pair =
+            |f: fn(&Expr, &Expr) -> Option<Expr>| elementwise(&self.input(0)?, &self.input(1)?, f);
         let truth = |b: Option<bool>| b.map(|b| Expr::int(b.into()));
         let found = match node.op() {
             "Add" => pair(|a, b| Some(a + b))?,
@@ -164,9 +166,13 @@ impl Sized<'_, '_> {
         }
         let from = self.cx.known_dtype(self.node.input(0)?)?;
         let elements = self.input(0)?;
-        let small = |e: &Expr| e.as_symbol().is_some() || e.as_int().is_some_and(|i| i32::try_from(i).is_ok());
+        let small = |e: &Expr| match e.as_int() {
+            Some(i) => i32::try_from(i).is_ok(),
+            None => lowest(e).is_some_and(|l| l >= 0),
+        };
         match (from, to) {
-            (DType::I64 | DType::I32 | DType::Bool, DType::I64) | (DType::I32 | DType::Bool, DType::I32) => Some(elements),
+            (DType::I64 | DType::I32 | DType::Bool, DType::I64)
+            | (DType::I32 | DType::Bool, DType::I32) => Some(elements),
             (DType::I64, DType::I32) => elements.iter().all(small).then_some(elements),
             (DType::Bool, DType::Bool) => Some(elements),
             (_, DType::Bool) => {

@@ -1,6 +1,6 @@
 //! Where sizes can be read: the first tensor that has each of them.
 
-use crate::facts::{self, known, rank};
+use crate::facts::{self, rank};
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
@@ -39,7 +39,7 @@ impl Sources {
     /// Adds the sizes of a value that is in scope from now on.
     pub fn add(&mut self, model: &Model, value: Value) {
         for (axis, dim) in facts::shape(model, value).into_iter().flatten().enumerate() {
-            let symbol = dim.as_symbol().filter(|_| known(dim)).map(Symbol::from);
+            let symbol = dim.as_symbol().map(Symbol::from);
             if let Some(symbol) = symbol
                 && !self.places.contains_key(&symbol)
             {
@@ -51,13 +51,7 @@ impl Sources {
 
     /// Replaces the output of a node by sizes that are read from their sources in as few nodes as possible. `None` if the node is
     /// one of these already, or not all elements are sizes.
-    pub fn read(
-        &self,
-        model: &mut Model,
-        id: NodeId,
-        elements: &[Expr],
-        opset: u32,
-    ) -> Option<()> {
+    pub fn read(&self, model: &mut Model, id: NodeId, elements: &[Expr], opset: u32) -> Option<()> {
         let output = *model[id].outputs().first()?;
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
@@ -123,7 +117,8 @@ fn push(parts: &mut Vec<Part>, part: Part) {
 /// Whether a node is `Shape`, or takes some elements of one.
 fn reads_directly(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    let of_shape = || node.input(0).and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Shape"));
+    let of_shape =
+        || node.input(0).and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Shape"));
     node.is("Shape") || matches!(node.op(), "Gather" | "Slice") && of_shape()
 }
 

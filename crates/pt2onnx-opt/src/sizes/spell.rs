@@ -2,11 +2,10 @@
 
 use super::{Computed, sources::Sources};
 use crate::{
-    eval,
-    facts::{self, known},
+    eval, facts,
     graph::{Changed, GraphMut},
 };
-use pt2onnx_ir::{Model, NodeId, RegionId, Type, Value, attrs};
+use pt2onnx_ir::{Model, NodeId, RegionId, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -83,10 +82,7 @@ impl Walk<'_> {
         let node = &model[id];
         let (x, target) = (node.input(0)?, self.computed.get(&node.input(1)?)?);
         let from = facts::shape(model, x)?;
-        if attrs::Reshape::read(node).ok()?.allowzero {
-            return None;
-        }
-        let copied = |i: usize, dim: &Expr| known(dim) && from.get(i) == Some(dim);
+        let copied = |i: usize, dim: &Expr| from.get(i) == Some(dim);
         let sizes = target.iter().enumerate().map(|(i, dim)| match dim.as_int() {
             Some(number) => number,
             None if copied(i, dim) => 0,
@@ -99,6 +95,9 @@ impl Walk<'_> {
         let told = count(-1) == 0 || written(-1) || count(0) == 0;
         if count(-1) > 1 || written(0) || !told {
             return None;
+        }
+        if count(0) > 0 {
+            model[id].remove_attribute("allowzero");
         }
         let sizes = model.add_constant(Tensor::vector(&sizes));
         model.replace_input(id, 1, Some(sizes));
@@ -114,7 +113,7 @@ impl Walk<'_> {
             let own = from.len().checked_sub(from_end + 1).and_then(|i| from.get(i));
             sizes.push(match dim.as_int() {
                 Some(number) => number,
-                None if own == Some(dim) && known(dim) => 1,
+                None if own == Some(dim) => 1,
                 None => return None,
             });
         }
@@ -139,7 +138,7 @@ impl Walk<'_> {
         }
         let end = |(axis, end): (&i64, &Expr)| {
             let size = from.get(eval::axis(*axis, from.len())?)?;
-            let whole = (size == end && known(size)).then_some(i64::MAX);
+            let whole = (size == end).then_some(i64::MAX);
             end.as_int().or(whole)
         };
         let ends: Vec<i64> = axes.iter().zip(computed).map(end).collect::<Option<_>>()?;

@@ -193,8 +193,9 @@ impl ModelSummary {
             *operators.entry(name(&node.domain, node.op())).or_insert(0) += 1;
         }
         let functions = model.functions.iter().map(|f| name(&f.domain, &f.name));
-        let functions: BTreeMap<String, usize> =
-            functions.map(|name| (name.clone(), operators.remove(&name).unwrap_or_default())).collect();
+        let functions: BTreeMap<String, usize> = functions
+            .map(|name| (name.clone(), operators.remove(&name).unwrap_or_default()))
+            .collect();
         let mut weights = Tensors::default();
         for (value, data) in model.values() {
             if let Def::Constant(tensor) = data.def()

@@ -1,0 +1,67 @@
+//! First states of recurrent networks that are zeros, as they are if they are not given.
+
+use crate::graph::Changed;
+use pt2onnx_ir::{Model, NodeId, Value, attrs};
+use pt2onnx_tensor::Tensor;
+
+/// Constants of up to this many bytes are read.
+const READ: usize = 1 << 20;
+
+/// At most this many nodes are between a state and its zeros.
+const FAR: usize = 16;
+
+/// Removes the inputs of a recurrent node that are zeros.
+pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
+    let states: &[usize] = match model[id].op() {
+        "GRU" | "RNN" => &[5],
+        "LSTM" => &[5, 6],
+        _ => return false,
+    };
+    let mut changed = false;
+    for &i in states {
+        if model[id].input(i).is_some_and(|v| zeros(model, v, FAR)) {
+            model.replace_input(id, i, None);
+            changed = true;
+        }
+    }
+    let given = model[id].inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    if changed && given < model[id].inputs().len() {
+        let kept = model[id].inputs()[..given].to_vec();
+        model.set_inputs(id, &kept);
+    }
+    changed
+}
+
+/// Whether all elements of a value are zeros.
+fn zeros(model: &Model, value: Value, left: usize) -> bool {
+    if let Some(t) = model[value].constant() {
+        return is_zero(t);
+    }
+    let Some(node) = model.producer(value).map(|n| &model[n]).filter(|n| n.domain.is_empty())
+    else {
+        return false;
+    };
+    let Some(left) = left.checked_sub(1) else {
+        return false;
+    };
+    match node.op() {
+        "ConstantOfShape" => {
+            attrs::ConstantOfShape::read(node).is_ok_and(|o| o.value.is_none_or(|t| is_zero(&t)))
+        }
+        "Cast" | "Expand" | "Flatten" | "Gather" | "Identity" | "Reshape" | "Slice" | "Split"
+        | "Squeeze" | "Tile" | "Transpose" | "Unsqueeze" => {
+            node.input(0).is_some_and(|v| zeros(model, v, left))
+        }
+        "Concat" if node.inputs().len() <= 4 => {
+            node.inputs().iter().all(|v| v.is_some_and(|v| zeros(model, v, left)))
+        }
+        _ => false,
+    }
+}
+
+fn is_zero(t: &Tensor) -> bool {
+    t.has_data()
+        && t.nbytes() <= READ
+        && t.dtype().is_float()
+        && t.to_bytes().iter().all(|&b| b == 0)
+}
