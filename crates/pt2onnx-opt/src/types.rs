@@ -6,7 +6,7 @@ use crate::{
     opaque,
     sizes::{self, Computed},
 };
-use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, RegionId};
+use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type};
 use pt2onnx_symbolic::Constraints;
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
@@ -50,6 +50,10 @@ impl Walk<'_, '_> {
             if let Some(raising) = raised {
                 cx.edit(|model| opaque::raise(model, id, raising));
             }
+            // What replaces a node has types.
+            if !cx.model().contains(id) {
+                continue;
+            }
             let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
             let own = raised.filter(|_| cx.model()[id].domain.is_empty());
             bodies.into_iter().for_each(|body| self.region(body, own));
@@ -61,10 +65,13 @@ impl Walk<'_, '_> {
                 Some(&branch) => assume::types(&cx.model(), branch),
                 None => cx.inferred(id).unwrap_or_default(),
             };
-            let outputs = cx.model()[id].outputs().to_vec();
+            let (outputs, differ) = {
+                let model = cx.model();
+                (model[id].outputs().to_vec(), counts_differ(&model[id]))
+            };
             for (&value, ty) in outputs.iter().zip(types) {
                 if let Some(ty) = ty {
-                    cx.set_type(value, ty);
+                    cx.set_type(value, if differ { without_spatial(cx, ty) } else { ty });
                 }
             }
             if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
@@ -78,8 +85,24 @@ impl Walk<'_, '_> {
 /// Whether the rules for types hold for the node.
 fn known(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    // Values that a loop carries may change their sizes. Opsets count windows differently with `ceil_mode`.
+    // Values that a loop carries may change their sizes.
     let carries = matches!(node.op(), "Loop" | "Scan");
-    let rounds = node.read("ceil_mode") == Ok(Some(true));
-    node.domain.is_empty() && !carries && !rounds
+    node.domain.is_empty() && !carries
+}
+
+/// Whether opsets may count the windows of a pool differently: with `ceil_mode`, the last one may start in the padding.
+fn counts_differ(node: &Node) -> bool {
+    let read = |name: &'static str| node.read::<&[i64]>(name).ok().flatten().unwrap_or_default();
+    let (kernel, strides, pads) = (read("kernel_shape"), read("strides"), read("pads"));
+    let inside = pads.iter().all(|&p| p == 0) && strides.iter().zip(kernel).all(|(s, k)| s <= k);
+    node.read("ceil_mode") == Ok(Some(true)) && !inside
+}
+
+/// A type whose sizes from the third on are not known.
+fn without_spatial(cx: &Builder, ty: Type) -> Type {
+    let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = ty else {
+        return ty;
+    };
+    let unknown = |(i, dim)| if i < 2 { dim } else { cx.unknown_dim() };
+    Type::tensor(dtype, shape.into_iter().enumerate().map(unknown).collect::<Vec<_>>())
 }

@@ -12,9 +12,9 @@ const FAR: usize = 16;
 
 /// Removes the inputs of a recurrent node that are zeros.
 pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
-    let states: &[usize] = match model[id].op() {
-        "GRU" | "RNN" => &[5],
-        "LSTM" => &[5, 6],
+    let states: &[usize] = match (&*model[id].domain, model[id].op()) {
+        ("", "GRU" | "RNN") => &[5],
+        ("", "LSTM") | ("com.microsoft", "DynamicQuantizeLSTM") => &[5, 6],
         _ => return false,
     };
     let mut changed = false;

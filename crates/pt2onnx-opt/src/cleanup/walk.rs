@@ -20,7 +20,11 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let model = &mut *graph.model;
     // In order, so that one walk merges a whole chain.
     for id in nodes {
-        if !model.contains(id) || !model[id].domain.is_empty() || model.is_unused(id) {
+        if !model.contains(id) || model.is_unused(id) {
+            continue;
+        }
+        changed |= states::run(model, id);
+        if !model[id].domain.is_empty() {
             continue;
         }
         if let Some((x, output)) = noop::dropout(model, &model[id]) {
@@ -28,7 +32,6 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             changed = true;
             continue;
         }
-        changed |= states::run(model, id);
         if model[id].outputs().len() != 1 {
             continue;
         }

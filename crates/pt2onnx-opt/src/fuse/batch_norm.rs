@@ -180,6 +180,7 @@ pub(super) fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value
         let old = after.and_then(|v| model[v].name.clone());
         let free = |name: &Name| model.values().all(|(_, data)| data.name.as_ref() != Some(name));
         let name = old.and_then(|old| {
+            let old = old.strip_suffix("_folded").unwrap_or(&old);
             let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
             std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered).find(free)
         });
