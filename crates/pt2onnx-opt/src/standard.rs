@@ -103,7 +103,7 @@ fn fusing() -> Vec<Pass> {
                 "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
                  are both above or both below 1.",
             ),
-        fusions("channels", channel_fusions, 11)
+        fusions("channels", channel_fusions, 9)
             .description(
                 "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm or MatMul \
                  before them.",
@@ -111,7 +111,7 @@ fn fusing() -> Vec<Pass> {
             .precondition(
                 "float32 or float64, one number for all or one for each channel. For Mul and Div, nothing else uses the weight.",
             ),
-        fusions("pad", pad_fusions, 11)
+        fusions("pad", pad_fusions, 9)
             .description("Merges Pad into the Conv, AveragePool or MaxPool after it.")
             .precondition(
                 "The pads are constants, and the value is the one that the operator itself pads with.",
