@@ -36,6 +36,7 @@ mod control;
 mod convert;
 mod cse;
 mod dead;
+mod dims;
 pub mod eval;
 mod facts;
 mod fold;

@@ -2,7 +2,7 @@
 
 use crate::{
     assume::{self, Taken},
-    fold,
+    dims, fold,
     graph::{Changed, GraphMut},
     journal::{self, Counts},
     legalise::legalise,
@@ -65,6 +65,7 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
 /// can make them the older one again.
 pub fn optimize_foreign(model: &mut Model, options: &Options) {
     let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
+    let named = dims::name(model);
     let written = model.opset;
     let older = OPSETS.contains(&written) && written < CANONICAL_OPSET;
     let alone = model.functions.is_empty();
@@ -89,6 +90,7 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
         }
         None => opaque::each_graph(model, |graph| foreign(graph, options, None)),
     }
+    named.undo(model);
     for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
         model[value].ty = claim;
     }

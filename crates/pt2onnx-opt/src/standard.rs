@@ -131,8 +131,9 @@ fn fusing() -> Vec<Pass> {
         fusions("gelu", gelu_fusions, 20)
             .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")
             .precondition("The type is not float64."),
-        fusions("hard-swish", hard_swish_fusions, 14)
-            .description("Replaces the formulas of hard swish and hard sigmoid by HardSwish (opset 14) and HardSigmoid.")
+        fusions("hard-swish", hard_swish_fusions, 9)
+            .description("Replaces the formulas of hard swish and hard sigmoid by HardSwish and HardSigmoid. Before opset 14, HardSwish is a \
+                 product with HardSigmoid.")
             .precondition("The type is not float64."),
         fusions("layer-norm", layer_norm_fusions, 17)
             .description("Replaces the formula of layer normalization by LayerNormalization (opset 17).")

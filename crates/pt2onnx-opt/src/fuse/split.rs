@@ -1,8 +1,7 @@
 //! Slices that are the parts of one tensor along one dimension become one `Split`.
 
 use crate::{
-    eval,
-    facts::{self, known},
+    eval, facts,
     graph::{Changed, GraphMut},
     pass::Options,
 };
@@ -37,7 +36,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     for key in order {
         let parts = groups.remove(&key).unwrap_or_default();
-        changed |= split(model, key.0, key.2, parts).is_some();
+        changed |= split(model, key.2, parts).is_some();
     }
     changed
 }
@@ -69,8 +68,10 @@ fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
     (from < to && (from, to) != (0, size)).then_some((x, axis, Part { node: id, from, to }))
 }
 
-fn split(model: &mut Model, x: Value, axis: usize, mut parts: Vec<Part>) -> Option<()> {
+fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
     let first = parts.first()?.node;
+    // Another split may have replaced the operand.
+    let x = model[first].input(0)?;
     parts.sort_by_key(|p| p.from);
     let apart = parts.windows(2).all(|w| w[0].to <= w[1].from);
     if parts.len() < 2 || !apart {
@@ -79,9 +80,6 @@ fn split(model: &mut Model, x: Value, axis: usize, mut parts: Vec<Part>) -> Opti
     let (dtype, shape) = facts::tensor_type(model, x)?;
     let shape = shape.clone();
     let size = shape.get(axis)?.as_int()?;
-    if !shape.iter().all(known) && shape.is_empty() {
-        return None;
-    }
     // What no slice takes is an output that nothing uses.
     let (mut sizes, mut users, mut at) = (Vec::new(), Vec::new(), 0);
     for part in &parts {

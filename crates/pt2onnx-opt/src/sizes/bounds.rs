@@ -20,7 +20,10 @@ pub(super) fn lowest(e: &Expr) -> Option<i64> {
         }
         View::Call(Func::Max, args) => args.iter().filter_map(lowest).max(),
         View::Call(Func::Min, args) => all(args)?.into_iter().min(),
-        View::Call(Func::FloorDiv, [a, b]) => (lowest(a)? >= 0 && lowest(b)? > 0).then_some(0),
+        View::Call(Func::FloorDiv, [a, b]) => match b.as_int() {
+            Some(b) if b > 0 => lowest(a).map(|a| a.div_euclid(b)),
+            _ => (lowest(a)? >= 0 && lowest(b)? > 0).then_some(0),
+        },
         _ => None,
     }
 }
