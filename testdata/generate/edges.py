@@ -57,12 +57,16 @@ PROGRAMS = [
     ("norms", "f64", [[1e30, 2e30, -3e30, 1e25], [1.0, 2.0, 3.0, 5.0], [1e-30, 2e-30, 0.0, 1.0], [I, 1.0, 2.0, N]], "F.group_norm(x[None],2) F.group_norm(x[:,:,None],2,x[1],x[1]) F.instance_norm(x[None]) F.instance_norm(x[None],weight=x[1],bias=x[1]) torch.logsumexp(F.group_norm(x[None],2)[:,1:2],0)"),
     ("gaps", "f32 f64", ROWS, "F.max_pool2d(x[None,2:,:4].nan_to_num(),2,3,0,(1,2),ceil_mode=True) F.max_pool2d(x[None,2:,:4].int(),2,3,0,(1,2),ceil_mode=True) F.max_pool1d(x[None].nan_to_num(),2,3,0,4,ceil_mode=True)"),
     ("transforms", REAL, ROWS, "torch.view_as_real(torch.fft.rfft(x)) torch.view_as_real(torch.fft.fft(x[:,3:6])) torch.view_as_real(torch.fft.fft(x,n=5,dim=1)) torch.view_as_real(torch.fft.fft(x,n=4,dim=0)) torch.view_as_real(torch.fft.ifft(torch.complex(x[:,:7],x[:,1:]))) torch.fft.irfft(torch.complex(x[:,4:],x[:,:4])) torch.fft.irfft(torch.complex(x[:,4:],x[:,:4]),n=5) torch.fft.hfft(torch.complex(x[:,4:],x[:,:4])) torch.view_as_real(torch.fft.rfft(x,n=11,norm='ortho')) torch.angle(torch.fft.fft(x.nan_to_num(0.5,-1,-2)[:,:2])) torch.view_as_real(torch.stft(x,4,2,window=torch.ones(4,dtype=x.dtype),return_complex=True)) torch.view_as_real(torch.stft(x,4,2,window=torch.ones(4,dtype=x.dtype),onesided=False,return_complex=True))"),
+    ("sigmoids", REAL, [-120.0, -80.0, -27.25, -18.5, -15.0, -9.0, -1.0, 0.0, 3.0, 30.0], "x.sigmoid().log() x.sigmoid().log2() x.sigmoid().log10() torch.xlogy(x,x.sigmoid()) F.binary_cross_entropy(x.sigmoid(),x.flip(0).sigmoid(),reduction='none') F.binary_cross_entropy(x.sigmoid(),x.flip(0).sigmoid())"),
+    ("exponents", FLOATS, [[I, N, 1.0], [N, I, 1.0], [-I, N, -I], [1.0, I, N], [N, -I, 2.0], [-I, -I, -I], [I, -I, 0.0]], "torch.logsumexp(x,1) torch.logsumexp(x,0,keepdim=True) torch.logsumexp(x,(0,1)) torch.logsumexp(x[4:],0)"),
+    ("nothing_times", "f16 bf16 f32", ROWS, "torch.addmm(x[:4,:4],x[:4],x[:4].T,alpha=0) torch.addmm(x[2:,:3],x[2:],x[2:].T,alpha=0,beta=2) torch.addmv(x[:4,0],x[:4],x[0],alpha=0)"),
+    ("quotients_of_bytes", "u8 i16", [[4, 3, 200], [7, 0, 255]], "torch.true_divide(x,-3) x/-3 x/70000 torch.div(x,1000) -3/(x+1) torch.div(-2,x+1)"),
     ("areas", REAL, ROWS, "torch.trapezoid(x,dim=1) torch.trapezoid(x[:,:1],dim=1) torch.trapezoid(x[:,2:],dx=2.,dim=1) torch.cumulative_trapezoid(x,dim=1)"),
     ("integer_areas", "u8 i16", [[250, 3, 200], [100, 9, 100], [7, 250, 8], [200, 90, 3]], "torch.trapezoid(x,dim=0) torch.trapezoid(x,dx=2.,dim=1) torch.cumulative_trapezoid(x,dim=0)"),
     ("nothing", "i64 i16 f32", [[1.0], [2.0], [3.0], [4.0]], "x[:0].median() x[:0].nanmedian() x[:0].int().median()"),
 ]
 # Programs that need their sizes.
-FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes")
+FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes")
 
 
 def program(expressions, names):

@@ -118,24 +118,21 @@ mod tests {
         (double[s0] x) => (double[s0] atan)
         <
           double val_0 = {-1e150},
-          double val_1 = {1e150},
-          double val_2 = {0.0}
+          double val_1 = {1e150}
         >
         {
-          val_3 = Clip (x, val_0, val_1)
-          val_4 = Cast <to: int = 1> (val_3)
-          val_5 = Atan (val_4)
-          val_6 = Cast <to: int = 11> (val_5)
-          val_7 = Sin (val_6)
-          val_8 = Cos (val_6)
-          val_9 = Mul (val_3, val_8)
-          val_10 = Sub (val_9, val_7)
-          val_11 = Mul (val_3, val_7)
-          val_12 = Add (val_8, val_11)
-          val_13 = Div (val_10, val_12)
-          val_14 = Add (val_6, val_13)
-          val_15 = Equal (x, val_2)
-          atan = Where (val_15, x, val_14)
+          val_2 = Clip (x, val_0, val_1)
+          val_3 = Cast <to: int = 1> (val_2)
+          val_4 = Atan (val_3)
+          val_5 = Cast <to: int = 11> (val_4)
+          val_6 = Sin (val_5)
+          val_7 = Cos (val_5)
+          val_8 = Mul (val_2, val_7)
+          val_9 = Sub (val_8, val_6)
+          val_10 = Mul (val_2, val_6)
+          val_11 = Add (val_7, val_10)
+          val_12 = Div (val_9, val_11)
+          atan = Add (val_5, val_12)
         }
         ");
         check!("aten.atan(x: f32[s0]) -> f32[s0]", @"

@@ -32,6 +32,15 @@ pub(crate) fn expm1_of(cx: &Cx, x: Value) -> Value {
     cx.mul(cx.tanh(cx.mul(x, 0.5)), cx.add(cx.exp(x), 1))
 }
 
+/// `log x`. If `x` is `sigmoid(y)`, it is `-log(1 + e^-y)`: what runtimes compute for small results of `Sigmoid` has few right
+/// digits, and ONNX Runtime has 0 below -18.
+pub(crate) fn log_of(cx: &Cx, x: Value) -> Value {
+    match cx.argument_of("Sigmoid", x) {
+        Some(y) => cx.neg(cx.log(cx.add(cx.exp(cx.neg(y)), 1))),
+        None => cx.log(x),
+    }
+}
+
 /// `log(1 + x)`. Floats narrower than float64 are computed in float64, and are `x` itself below 1e-8. In float64,
 /// `log(u) x / (u - 1)` with `u = 1 + x` corrects the rounding of `u` (W. Kahan).
 pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {

@@ -68,7 +68,12 @@ impl Extreme {
 
 /// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX does not promise.
 pub(crate) fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
-    let found = reduce(cx, of.reduction(), x, axes, keepdim);
+    nan_spread(cx, of.reduction(), x, axes, keepdim)
+}
+
+/// A reduction that is NaN wherever there is one.
+pub(crate) fn nan_spread(cx: &Cx, of: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    let found = reduce(cx, of, x, axes, keepdim);
     if axes.is_empty() || !cx.minds_nan(x) {
         return found;
     }

@@ -268,6 +268,13 @@ impl<'m> Builder<'m> {
         self.state.borrow().model[value].constant().cloned()
     }
 
+    /// The input of the node that makes `value`, if that is one of operator `op` with one input.
+    pub fn argument_of(&self, op: &str, value: Value) -> Option<Value> {
+        let s = self.state.borrow();
+        let node = s.model.producer(value).map(|id| &s.model[id]).filter(|node| node.is(op))?;
+        node.input(0).filter(|_| node.inputs().len() == 1)
+    }
+
     /// The elements of an integer vector or scalar, as numbers or expressions; `None` if they are not known.
     pub fn contents(&self, value: Value) -> Option<Vec<Expr>> {
         let s = self.state.borrow();

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{
-    Attribute, Model, NodeId,
+    Attribute, Model, NodeId, Value,
     schema::{self, AttributeDefault, OpSchema},
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -35,7 +35,8 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
     if !(opset..=schema::CANONICAL_OPSET).contains(&model.opset) {
         return Err(LegaliseError::Direction { from: model.opset, to: opset });
     }
-    let mut descent = Descent { opset, target, levels: FxHashMap::default() };
+    let (levels, sums) = (FxHashMap::default(), FxHashSet::default());
+    let mut descent = Descent { opset, target, levels, sums };
     let mut failures = Vec::new();
     let mut failed = FxHashSet::default();
     let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
@@ -78,6 +79,8 @@ struct Descent {
     target: Target,
     /// The opset of a node's form, where it is not the model's.
     levels: FxHashMap<NodeId, u32>,
+    /// Sums of integers that are exact.
+    sums: FxHashSet<Value>,
 }
 
 impl Descent {
@@ -85,7 +88,7 @@ impl Descent {
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
         // What cannot be rewritten stays.
         if matches!(self.target, Target::Ort | Target::OrtCpu)
-            && let Ok(done @ Done::Replaced) = wrapping::exact(model, id)
+            && let Ok(done @ Done::Replaced) = wrapping::exact(model, id, &mut self.sums)
         {
             return Ok(done);
         }

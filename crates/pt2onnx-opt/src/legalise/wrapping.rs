@@ -9,6 +9,7 @@ use super::{
 use crate::facts::dtype;
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::DType;
+use rustc_hash::FxHashSet;
 
 /// Elements of a sum are fewer than 2 to this power: then sums of 32 bits are exact in float64.
 const COUNT_BITS: u32 = 21;
@@ -18,8 +19,16 @@ const ALL_BITS: u32 = 64;
 const NODES: u32 = 64;
 
 /// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Done::Kept`] if it computes them as ONNX says.
-pub(super) fn exact(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+/// `sums` are those made here, which are exact whatever becomes of their inputs.
+pub(super) fn exact(
+    model: &mut Model,
+    id: NodeId,
+    sums: &mut FxHashSet<Value>,
+) -> Result<Done, Reason> {
     let node = &model[id];
+    if node.outputs().first().is_some_and(|sum| sums.contains(sum)) {
+        return Ok(Done::Kept);
+    }
     let exact_bits = match node.op() {
         "ReduceSum" => 53 - COUNT_BITS,
         "Min" | "Max" | "Clip" | "Sign" => 31,
@@ -32,9 +41,12 @@ pub(super) fn exact(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     match (node.op(), kind) {
         ("ReduceSum", DType::I32) if bits + COUNT_BITS > 31 => replace(model, id, |cx, node| {
             let sum = summed(cx, node, cx.cast(input(node, 0)?, DType::I64));
+            sums.insert(sum);
             Ok(vec![cx.cast(sum, DType::I32)])
         }),
-        ("ReduceSum", DType::I64) if bits > exact_bits => replace(model, id, by_halves),
+        ("ReduceSum", DType::I64) if bits > exact_bits => {
+            replace(model, id, |cx, node| by_halves(cx, node, sums))
+        }
         ("Min" | "Max", DType::I64) if bits > exact_bits => replace(model, id, |cx, node| {
             let larger = node.is("Max");
             let all: Vec<Value> = node.inputs().iter().flatten().copied().collect();
@@ -71,13 +83,15 @@ fn summed(cx: &Builder, node: &Node, x: Value) -> Value {
     cx.emit1("ReduceSum", &[Some(x), node.input(1)], node.attributes.clone())
 }
 
-/// The sums of the upper and of the lower 32 bits. Of these, [`bits`] are few enough: they stay as they are.
-fn by_halves(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
+/// The sums of the upper and of the lower 32 bits.
+fn by_halves(cx: &Builder, node: &Node, sums: &mut FxHashSet<Value>) -> Result<Vec<Value>, Reason> {
     let x = input(node, 0)?;
     let half = cx.scalar(1i64 << 32, DType::I64);
     let lower = cx.mod_(x, half, attrs::Mod::default());
     let upper = cx.div(cx.sub(x, lower), half);
-    Ok(vec![cx.add(cx.mul(summed(cx, node, upper), half), summed(cx, node, lower))])
+    let [upper, lower] = [upper, lower].map(|part| summed(cx, node, part));
+    sums.extend([upper, lower]);
+    Ok(vec![cx.add(cx.mul(upper, half), lower)])
 }
 
 /// A number of bits `n` so that all elements are above `-2^n` and below `2^n`.

@@ -1,7 +1,7 @@
 //! Layers: pooling, convolution, resizing, normalisation.
 
 use super::stand_ins::{fresh, sized, typed, unknown};
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
@@ -13,6 +13,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::_native_batch_norm_legit, batch_norm),
     op!(aten::_native_batch_norm_legit_no_stats, batch_norm),
     op!(aten::_native_batch_norm_legit_no_training, batch_norm_known),
+    op!(aten::_native_multi_head_attention, multi_head),
     op!(aten::_pack_padded_sequence, pack),
     op!(aten::_pad_packed_sequence, unpack),
     op!(aten::_scaled_dot_product_flash_attention_for_cpu, flash_attention),
@@ -86,8 +87,11 @@ arguments! {
         input: Value, weight: Value, stride: Vec<i64>, padding: Vec<i64>, output_padding: Vec<i64>,
         groups: i64, dilation: Vec<i64>, transposed: bool,
     }
+    struct MultiHead {
+        query: Value, key: Value, num_head: i64, need_weights: bool, average_attn_weights: bool,
+    }
     struct BatchNorm { input: Value, weight: Option<Value>, training: Option<bool> }
-        struct Regions { input: Value, rois: Value, pooled_height: Expr, pooled_width: Expr }
+    struct Regions { input: Value, rois: Value, pooled_height: Expr, pooled_width: Expr }
     struct Padded { data: Value, batch_sizes: Value, batch_first: bool, total_length: Expr }
     struct Recurrent { data: Value, hx: Value, bidirectional: bool }
     struct Lstm { data: Value, hx: Vec<Value>, bidirectional: bool }
@@ -267,6 +271,16 @@ fn batch_norm(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 3]> {
 fn batch_norm_reserve(cx: &Cx, args: BatchNorm) -> Lowered<[Value; 4]> {
     let [x, mean, deviation] = batch_norm(cx, args)?;
     Ok([x, mean, deviation, typed(cx, DType::U8, &[Expr::ZERO])])
+}
+
+/// The result, and the weights of all heads or their mean, if wanted.
+fn multi_head(cx: &Cx, args: MultiHead) -> Lowered<Outputs> {
+    let [batch, from, to] =
+        [(args.query, 0), (args.query, 1), (args.key, 1)].map(|(x, i)| cx.dim(x, i));
+    let heads = (!args.average_attn_weights).then(|| Expr::int(args.num_head));
+    let size: Vec<Expr> = [batch].into_iter().chain(heads).chain([from, to]).collect();
+    let weights = args.need_weights.then(|| sized(cx, args.query, &size));
+    Ok([Some(sized(cx, args.query, &cx.shape(args.query))), weights].into())
 }
 
 /// The result, and the logarithm of the sum of each row.

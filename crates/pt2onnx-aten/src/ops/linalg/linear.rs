@@ -61,9 +61,13 @@ fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number
     Ok(sum.value(cx))
 }
 
-/// `beta * c`, of the shape of the result, where `alpha` is 0: the product does not count, whatever it would hold.
+/// `beta * c`, of the shape of the result, where `alpha` is 0: the product does not count, whatever it would hold. That of halves
+/// does: PyTorch multiplies its NaN and infinities by 0.
 fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<Option<Value>> {
     let shape = cx.out_shape()?;
+    if matches!(cx.dtype(c.re), DType::F16 | DType::BF16) && cx.minds_nan(c.re) {
+        return Ok(None);
+    }
     Ok(match (alpha.is(0.0), beta.is(0.0)) {
         (false, _) => None,
         (true, true) => Some(c.map(|part| cx.full(&shape, 0, cx.dtype(part))).value(cx)),
@@ -84,7 +88,7 @@ fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Numbe
     let real = c.im.or(a.im).or(b.im).is_none() && cx.dtype(a.re).is_float();
     // ONNX Runtime's Gemm forgets beta where there is nothing to sum.
     let something = cx.dim(b.re, 0).as_int() != Some(0);
-    if !real || !exact || !something || alpha.is_complex() {
+    if !real || !exact || !something || alpha.is_complex() || alpha.is(0.0) {
         return accumulate(cx, c, a.matmul(cx, b), beta, alpha);
     }
     let [alpha, beta] = factors.map(|f| f as f32);

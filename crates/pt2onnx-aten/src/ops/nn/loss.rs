@@ -3,6 +3,7 @@
 
 use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
+use crate::math::elementary::log_of;
 use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
@@ -79,7 +80,7 @@ fn binary_cross_entropy(
     weight: Option<Value>,
     reduction: i64,
 ) -> Lowered {
-    let log = |v| cx.maximum(cx.log(v), -100.0);
+    let log = |v| cx.maximum(log_of(cx, v), -100.0);
     let one = cx.scalar(1, cx.dtype(x));
     let loss = cx.sub(cx.mul(cx.sub(y, one), log(cx.sub(one, x))), cx.mul(y, log(x)));
     reduced(cx, weighted(cx, loss, weight)?, reduction)

@@ -483,7 +483,17 @@ mod tests {
 
     #[test]
     fn products_of_integers() {
-        check!("pt2onnx.matmul_integer(a: u8[s0, 3], b: i8[3, 2], z: i64[1], None) -> i32[s0, 2]", @"");
+        check!("pt2onnx.matmul_integer(a: u8[s0, 3], b: i8[3, 2], z: i64[1], None) -> i32[s0, 2]", @"
+        (uint8[s0,3] a, int8[3,2] b, int64[1] z) => (int32[s0,2] matmul_integer)
+        <
+          int64[0] val_0 = {}
+        >
+        {
+          val_1 = Reshape (z, val_0)
+          val_2 = Cast <to: int = 2> (val_1)
+          matmul_integer = MatMulInteger (a, b, val_2)
+        }
+        ");
     }
 
     #[test]

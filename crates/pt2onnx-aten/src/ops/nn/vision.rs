@@ -1,6 +1,6 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, Number, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -37,7 +37,7 @@ arguments! {
     struct RoiAlignArgs {
         input: Value,
         rois: Value,
-        spatial_scale: f64,
+        spatial_scale: Number,
         pooled_height: i64,
         pooled_width: i64,
         sampling_ratio: i64,
@@ -83,12 +83,17 @@ fn regions(cx: &Cx, rois: Value) -> (Value, Value) {
 /// The mean of samples in each bin of each region: `RoiAlign`.
 fn roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered {
     let (corners, image) = regions(cx, args.rois);
+    // A scale that is computed is multiplied with the coordinates.
+    let (spatial_scale, corners) = match args.spatial_scale.known() {
+        Some(scale) => (scale.to_f64() as f32, corners),
+        None => (1.0, cx.mul(corners, args.spatial_scale)),
+    };
     let half_pixel = if args.aligned { "half_pixel" } else { "output_half_pixel" };
     let options = attrs::RoiAlign {
         output_height: args.pooled_height,
         output_width: args.pooled_width,
         sampling_ratio: args.sampling_ratio.max(0),
-        spatial_scale: args.spatial_scale as f32,
+        spatial_scale,
         coordinate_transformation_mode: half_pixel,
         mode: "avg",
     };
@@ -100,11 +105,18 @@ fn roi_pool(
     cx: &Cx,
     x: Value,
     rois: Value,
-    scale: f64,
+    scale: Number,
     height: i64,
     width: i64,
 ) -> Lowered<Outputs> {
-    let options = attrs::MaxRoiPool { spatial_scale: scale as f32 };
+    let (rois, spatial_scale) = match scale.known() {
+        Some(scale) => (rois, scale.to_f64() as f32),
+        None => {
+            let image = cx.slice(rois, 1, &Expr::int(0), &Expr::int(1), 1);
+            (cx.concat(&[image, cx.mul(regions(cx, rois).0, scale)], 1), 1.0)
+        }
+    };
+    let options = attrs::MaxRoiPool { spatial_scale };
     Ok(cx.max_roi_pool(x, rois, &[height, width], options).into())
 }
 
@@ -131,7 +143,7 @@ fn ps_roi_pool(
     cx: &Cx,
     x: Value,
     rois: Value,
-    scale: f64,
+    scale: Number,
     height: i64,
     width: i64,
 ) -> Lowered<Outputs> {

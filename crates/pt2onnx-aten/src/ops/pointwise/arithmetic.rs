@@ -167,8 +167,9 @@ fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 /// `a / b`. Integers become floats first.
 fn div(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(cx.div(cx.to_float(a), cx.to_float(b)))
+    // Not by the type of integers: -3 is no uint8.
+    let dtype = cx.float_type(cx.result_type(&[a.clone(), b.clone()]));
+    Ok(cx.div(cx.as_tensor(&a, dtype), cx.as_tensor(&b, dtype)))
 }
 
 fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>) -> Lowered {

@@ -1,6 +1,6 @@
 //! Error functions, the normal distribution, entropies. Formulas are in `math/erf.rs`.
 
-use crate::math::elementary::log1p_of;
+use crate::math::elementary::{log_of, log1p_of};
 use crate::math::erf::{bell, erfc_of, erfcx_positive, ndtr_of, quantile};
 use crate::math::precision::{double, wide, wide2};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
@@ -88,7 +88,7 @@ fn x_times(cx: &Cx, x: Value, y: Value, of_y: Value) -> Value {
 }
 
 fn xlogy(cx: &Cx, x: TensorOrScalar, y: TensorOrScalar) -> Lowered {
-    wide2(cx, x, y, |x, y| x_times(cx, x, y, cx.log(y)))
+    wide2(cx, x, y, |x, y| x_times(cx, x, y, log_of(cx, y)))
 }
 
 fn xlog1py(cx: &Cx, x: TensorOrScalar, y: TensorOrScalar) -> Lowered {

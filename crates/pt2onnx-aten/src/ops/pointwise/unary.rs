@@ -2,7 +2,7 @@
 
 use crate::math::arcs::{acos_of, acosh_of, asin_of, asinh_of, atan_of, atanh_of};
 use crate::math::elementary::{
-    cosh_of, expm1_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
+    cosh_of, expm1_of, log_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
 };
 use crate::math::precision::{largest, wide};
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
@@ -135,7 +135,7 @@ fn exp(cx: &Cx, x: Complex) -> Lowered {
 }
 
 fn log(cx: &Cx, x: Complex) -> Lowered {
-    of_number(cx, x, |x| cx.log(x), |x| x.log(cx))
+    of_number(cx, x, |x| log_of(cx, x), |x| x.log(cx))
 }
 
 fn reciprocal(cx: &Cx, x: Complex) -> Lowered {
@@ -188,7 +188,7 @@ fn rsqrt(cx: &Cx, x: Complex) -> Lowered {
 /// `log(x) / log(base)`.
 fn log_to_base(cx: &Cx, x: Complex, base: f64) -> Lowered {
     let scale = base.ln();
-    of_wide_number(cx, x, |x| cx.div(cx.log(x), scale), |x| x.log(cx).scale(cx, 1.0 / scale))
+    of_wide_number(cx, x, |x| cx.div(log_of(cx, x), scale), |x| x.log(cx).scale(cx, 1.0 / scale))
 }
 
 /// `log(1 + x)`.

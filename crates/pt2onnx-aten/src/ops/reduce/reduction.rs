@@ -2,7 +2,8 @@
 
 use crate::math::control::fold;
 use crate::math::reduce::{
-    Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
+    Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, nan_spread,
+    reduce,
 };
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
@@ -316,14 +317,14 @@ fn count_nonzero(cx: &Cx, x: Complex, dim: Option<Vec<i64>>) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, ones, &axes, false))
 }
 
-/// `log(sum(exp(x)))`, by `ReduceLogSumExp`; of no elements, minus infinity.
+/// `log(sum(exp(x)))`, by `ReduceLogSumExp`; of no elements, minus infinity. ONNX Runtime's gives NaN or not by their order.
 fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let x = cx.to_float(x);
     let axes = cx.axes(x, Some(&dims))?;
     if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
     }
-    Ok(reduce(cx, Reduction::LogSumExp, x, &axes, keepdim))
+    Ok(nan_spread(cx, Reduction::LogSumExp, x, &axes, keepdim))
 }
 
 /// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part, or 0 if that is infinite.
