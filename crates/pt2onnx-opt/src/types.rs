@@ -2,6 +2,7 @@
 
 use crate::{
     assume::{self, Taken},
+    eval, facts,
     graph::GraphMut,
     opaque,
     sizes::{self, Computed},
@@ -70,7 +71,7 @@ impl Walk<'_, '_> {
                 (model[id].outputs().to_vec(), counts_differ(&model[id]))
             };
             for (&value, ty) in outputs.iter().zip(types) {
-                if let Some(ty) = ty {
+                if let Some(ty) = ty.map(|ty| whole_slices(cx, id, ty)) {
                     cx.set_type(value, if differ { without_spatial(cx, ty) } else { ty });
                 }
             }
@@ -96,6 +97,32 @@ fn counts_differ(node: &Node) -> bool {
     let (kernel, strides, pads) = (read("kernel_shape"), read("strides"), read("pads"));
     let inside = pads.iter().all(|&p| p == 0) && strides.iter().zip(kernel).all(|(s, k)| s <= k);
     node.read("ceil_mode") == Ok(Some(true)) && !inside
+}
+
+/// The type of a slice, with the sizes of dimensions of which it takes everything.
+fn whole_slices(cx: &Builder, id: NodeId, ty: Type) -> Type {
+    let model = cx.model();
+    let node = Some(&model[id]).filter(|n| n.is("Slice"));
+    let (Some(node), Type::Tensor(TensorType { dtype, shape: Some(shape) })) = (node, &ty) else {
+        return ty;
+    };
+    let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();
+    let whole = || {
+        let from = facts::shape(&model, node.input(0)?).filter(|f| f.len() == shape.len())?;
+        let (starts, ends) = (ints(1)?, ints(2)?);
+        let axes = node.input(3).map_or(Some((0..starts.len() as i64).collect()), |_| ints(3))?;
+        let steps = node.input(4).map_or(Some(vec![1; starts.len()]), |_| ints(4))?;
+        let mut sizes = shape.clone();
+        for (i, &axis) in axes.iter().enumerate() {
+            let all = *starts.get(i)? == 0 && *ends.get(i)? >= i64::from(i32::MAX);
+            if all && *steps.get(i)? == 1 {
+                let axis = eval::axis(axis, sizes.len())?;
+                sizes[axis] = from[axis].clone();
+            }
+        }
+        Some(Type::tensor(*dtype, sizes))
+    };
+    whole().unwrap_or(ty)
 }
 
 /// A type whose sizes from the third on are not known.

@@ -6,7 +6,7 @@ use super::{
     replace::{Done, replace},
 };
 use crate::{eval, facts};
-use pt2onnx_ir::{Model, NodeId, Value, attrs, schema};
+use pt2onnx_ir::{Model, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -277,7 +277,6 @@ fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// The older forms list statistics as outputs, which only training has.
 fn batch_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let _ = attrs::BatchNormalization::read(&model[id]);
     let more = model[id].outputs().iter().skip(1);
     if more.clone().any(|v| model[*v].uses().len() > 0) {
         return Err("its statistics are used".into());

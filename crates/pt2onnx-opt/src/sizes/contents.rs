@@ -60,8 +60,9 @@ impl Sized<'_, '_> {
     fn moved(&self) -> Option<Vec<Expr>> {
         let node = self.node;
         Some(match node.op() {
-            "Identity" | "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" => self.input(0)?,
-            "Transpose" => self.input(0)?,
+            "Identity" | "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" | "Transpose" => {
+                self.input(0)?
+            }
             "Gather" => {
                 let data = self
                     .input(0)
@@ -193,10 +194,9 @@ impl Sized<'_, '_> {
         over && self.node.input(0).and_then(|x| self.rank(x)) == Some(1)
     }
 
-    /// `Where`, if each element of its condition or of the result is known.
+    /// `Where`, if its condition is known.
     fn chosen(&self) -> Option<Vec<Expr>> {
-        let [condition, a, b] = [self.input(0), Some(self.input(1)?), Some(self.input(2)?)];
-        let (condition, a, b) = (condition?, a?, b?);
+        let (condition, a, b) = (self.input(0)?, self.input(1)?, self.input(2)?);
         let length = *[condition.len(), a.len(), b.len()].iter().max()?;
         let at = |v: &[Expr], i: usize| v.get(if v.len() == 1 { 0 } else { i }).cloned();
         let one = |i: usize| match at(&condition, i)?.as_int()? {
