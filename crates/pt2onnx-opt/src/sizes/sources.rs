@@ -134,9 +134,7 @@ fn same_source(parts: &[Part]) -> Option<Value> {
 /// What a value is made of already; one empty list of parts if that could be done in fewer nodes.
 fn found(model: &Model, value: Value, scalar: bool) -> Option<Vec<Part>> {
     let worse = Some(Vec::new());
-    let Some(made) = model.producer(value) else {
-        return None;
-    };
+    let made = model.producer(value)?;
     let node = &model[made];
     match node.op() {
         "Concat" => {
