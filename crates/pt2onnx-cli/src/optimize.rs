@@ -1,15 +1,17 @@
 //! `pt2onnx optimize`: folds, simplifies and fuses any ONNX model.
 
 use crate::{
-    args::{Optimize, check_data_file},
+    args::{Cut, Optimize, check_data_file},
     error::{self, CommandError},
     files::output,
     log,
-    progress::{tell, tell_losses, watched},
+    progress::{say, tell, tell_losses, watched},
 };
 use pt2onnx::{
-    Error, NameError, OnnxProgram, OptionError, Options, Warning, WarningKind, ir::Model,
-    opt::OPTIMISED_OPSETS, writer::Batch,
+    Error, NameError, OnnxProgram, OptionError, Options, Warning, WarningKind,
+    ir::Model,
+    opt::{Journal, OPTIMISED_OPSETS},
+    writer::Batch,
 };
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
@@ -23,7 +25,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     options.target = args.target.unwrap_or_default().into();
     options.compression().check().map_err(OptionError::Compress)?;
     check_data_file(&options)?;
-    let passes = options.passes()?;
+    let mut passes = options.passes()?;
     let opened = OnnxProgram::open(&args.model);
     let mut program = opened.map_err(|error| match error {
         Error::Read(error) => error::model(&args.model, &error),
@@ -42,8 +44,19 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     if args.inline {
         program.inline()?;
     }
+    if let Some(Cut { inputs, outputs }) = &args.extract {
+        program.extract(inputs, outputs)?;
+    }
+    if let Some(opset) = args.opset {
+        program.convert_opset(opset)?;
+    }
     program.set_interface(&options)?;
+    passes.journal = args.explain.then(Journal::default);
+    let journal = passes.journal.clone().unwrap_or_default();
     program.optimize(passes);
+    for effect in journal.effects() {
+        say(&format!("{effect}\n"));
+    }
     if let Some((old, _)) =
         options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none())
     {

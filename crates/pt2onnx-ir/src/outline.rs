@@ -192,6 +192,21 @@ impl Model {
         self.link(to, Some(node), None);
     }
 
+    /// Moves a node to the place before another node, which may be in another region. What it uses must be in scope there.
+    /// Returns false, and changes nothing, if both are the same node.
+    pub fn move_before(&mut self, node: NodeId, before: NodeId) -> bool {
+        if node == before {
+            return false;
+        }
+        let (from, Links { prev, next }) = (self[node].region(), self.links[node.index()]);
+        self.link(from, prev, next);
+        let (to, last) = (self[before].region(), self.links[before.index()].prev);
+        self[node].region = to;
+        self.link(to, last, Some(node));
+        self.link(to, Some(node), Some(before));
+        true
+    }
+
     /// Erases the nodes, inputs and outputs of a region that nothing refers to.
     pub fn discard(&mut self, region: RegionId) {
         self.clear(region);

@@ -148,7 +148,7 @@ impl Walk {
 }
 
 /// Whether the node gives the same result each time.
-fn repeatable(model: &Model, node: NodeId) -> bool {
+pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
     let node = &model[node];
     let random = matches!(
         node.op(),
@@ -188,7 +188,7 @@ fn hash(model: &Model, node: NodeId) -> u64 {
     h.finish()
 }
 
-fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
+pub(crate) fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
     let (a, b) = (&model[a], &model[b]);
     a.op() == b.op()
         && a.inputs() == b.inputs()

@@ -29,10 +29,14 @@
 
 #![warn(missing_debug_implementations)]
 
+mod assume;
 mod casts;
 mod cleanup;
+mod control;
+mod convert;
 mod cse;
 mod dead;
+mod dims;
 pub mod eval;
 mod facts;
 mod fold;
@@ -40,6 +44,7 @@ mod fuse;
 mod fusion;
 mod generated;
 mod graph;
+mod journal;
 mod legalise;
 mod masks;
 mod opaque;
@@ -55,8 +60,10 @@ mod standard;
 mod target;
 mod types;
 
+pub use convert::convert;
 pub use fusion::{Fusion, fuse};
 pub use graph::{Changed, GraphMut};
+pub use journal::{Effect, Journal};
 pub use legalise::{Failure, LegaliseError, legalise, legalise_for, means_the_same};
 pub use opsets::{OPSETS, OPTIMISED_OPSETS};
 pub use optimize::{optimize, optimize_foreign};

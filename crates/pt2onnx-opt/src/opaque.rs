@@ -3,7 +3,12 @@
 //! Passes know each operator in its canonical form. While they run, other nodes are in a domain of their own, so that no pass
 //! takes them for what they are not.
 
-use crate::{graph::GraphMut, legalise::means_the_same, opsets::OPTIMISED_OPSETS};
+use crate::{
+    graph::GraphMut,
+    legalise::{Failure, ascend, means_the_same},
+    opsets::OPTIMISED_OPSETS,
+    types::Raising,
+};
 use pt2onnx_ir::{
     Attribute, Model, NodeId, RegionId,
     schema::{self, CANONICAL_OPSET},
@@ -42,6 +47,34 @@ pub(crate) fn each_graph(model: &mut Model, mut work: impl FnMut(&mut GraphMut<'
             }
         }
     }
+}
+
+/// Makes an opaque node one of the canonical form, if it is not in the body of an opaque node.
+pub(crate) fn raise(model: &mut Model, id: NodeId, raising: Raising) {
+    if model[id].domain != DOMAIN {
+        return;
+    }
+    model[id].domain = Cow::Borrowed("");
+    if ascend(model, id, raising.written, raising.alike).is_err() {
+        model[id].domain = Cow::Borrowed(DOMAIN);
+    }
+}
+
+/// The opaque nodes of a graph, and why each has no canonical form.
+pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Failure> {
+    let model = &mut *graph.model;
+    let mut failures = Vec::new();
+    for id in model.nodes_in(&[graph.region]) {
+        if model[id].domain != DOMAIN {
+            continue;
+        }
+        model[id].domain = Cow::Borrowed("");
+        let reason = ascend(model, id, written, false).err();
+        let reason = reason.unwrap_or_else(|| "it is in the body of such a node".to_owned());
+        failures.push(Failure { place: model.describe(id), reason, lowest: written });
+        model[id].domain = Cow::Borrowed(DOMAIN);
+    }
+    failures
 }
 
 /// Makes nodes opaque; returns whether there are any. The bodies of an opaque node are kept as they are: only the node knows

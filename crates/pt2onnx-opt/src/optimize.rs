@@ -1,12 +1,18 @@
 //! Runs passes until the model does not change.
 
 use crate::{
+    assume::{self, Taken},
+    dims, fold,
     graph::{Changed, GraphMut},
+    journal::{self, Counts},
+    legalise::legalise,
     opaque,
+    opsets::OPSETS,
     pass::{Options, Pass},
-    sizes, types,
+    sizes,
+    types::{self, Raising},
 };
-use pt2onnx_ir::Model;
+use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
 /// Runs the passes of the options over the main graph and each function's body until no pass changes it, or
 /// [`Options::max_rounds`] times. Graphs of other than the [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS) are left out.
@@ -16,46 +22,141 @@ use pt2onnx_ir::Model;
 /// names. Types must be correct; for models of other producers, use [`optimize_foreign`].
 pub fn optimize(model: &mut Model, options: &Options) {
     opaque::each_graph(model, |graph| {
-        let passes: Vec<&Pass> = options.active().collect();
-        // The number of changes so far: now, and when each pass last found nothing to do.
-        let (mut changes, mut idle) = (0, vec![None; passes.len()]);
-        for round in 0..options.max_rounds {
-            let before = changes;
-            for (pass, idle) in passes.iter().zip(&mut idle) {
-                if *idle == Some(changes) {
-                    continue;
-                }
-                match run(pass, graph, options, round) {
-                    true => changes += 1,
-                    false => *idle = Some(changes),
-                }
+        run_all(graph, options);
+    });
+}
+
+/// Runs the passes until none changes the graph; returns whether any did.
+fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+    let (late, early): (Vec<&Pass>, Vec<&Pass>) = options.active().partition(|p| p.late);
+    let mut changed = run_each(graph, options, &early);
+    if late.into_iter().any(|pass| run(pass, graph, options, options.max_rounds)) {
+        changed = true;
+        run_each(graph, options, &early);
+    }
+    changed
+}
+
+fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Changed {
+    // The number of changes so far: now, and when each pass last found nothing to do.
+    let (mut changes, mut idle) = (0, vec![None; passes.len()]);
+    for round in 0..options.max_rounds {
+        let before = changes;
+        for (&pass, idle) in passes.iter().zip(&mut idle) {
+            if *idle == Some(changes) {
+                continue;
             }
-            if changes == before {
-                break;
+            match run(pass, graph, options, round) {
+                true => changes += 1,
+                false => *idle = Some(changes),
             }
         }
-    });
+        if changes == before {
+            break;
+        }
+    }
+    changes > 0
 }
 
 /// As [`optimize`], for models of other producers: passes rely on the types that follow from the model's inputs
 /// ([`infer_types`](crate::infer_types)) instead of the types in the file. Graph outputs get the file's types back.
+///
+/// Nodes of the main graph that mean something else at [`CANONICAL_OPSET`] take its form while the passes run, where legalisation
+/// can make them the older one again.
 pub fn optimize_foreign(model: &mut Model, options: &Options) {
     let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
-    opaque::each_graph(model, |graph| {
-        let computed = types::infer(graph);
-        if options.active().any(|p| p.name == "fold") {
-            sizes::spell_out(graph, &computed);
+    let named = dims::name(model);
+    let written = model.opset;
+    let older = OPSETS.contains(&written) && written < CANONICAL_OPSET;
+    let alone = model.functions.is_empty();
+    let before = (older && alone && options.active().next().is_some()).then(|| model.clone());
+    match before {
+        Some(before) => {
+            let mut back = true;
+            opaque::each_graph(model, |graph| {
+                (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
+                foreign(graph, options, Some(Raising { written, alike: true }));
+                let done = legalise(graph.model, written);
+                if let Err(error) = &done {
+                    tracing::debug!(%error, "optimised without the canonical form");
+                }
+                back = done.is_ok();
+                graph.model.opset = written;
+            });
+            if !back {
+                *model = before;
+                opaque::each_graph(model, |graph| foreign(graph, options, None));
+            }
         }
-    });
-    optimize(model, options);
+        None => opaque::each_graph(model, |graph| foreign(graph, options, None)),
+    }
+    named.undo(model);
     for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
         model[value].ty = claim;
     }
 }
 
+/// How many times types are inferred at most: passes make more of them known.
+const MAX_INFERRED: usize = 8;
+
+fn foreign(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
+    let opset = options.opset.min(raised.map_or(graph.opset, |r| r.written));
+    let options = &Options { opset, ..options.clone() };
+    if options.active().any(|p| p.name == "fold") {
+        fold::constants(graph);
+    }
+    let (region, graph_opset) = (graph.region, graph.opset);
+    let mut taken = Taken::default();
+    settle(graph, options, raised, &taken);
+    let simplified = |taken: Taken| {
+        move |copy: &mut Model| {
+            let mut graph = GraphMut { model: copy, region, opset: graph_opset };
+            let options = Options { journal: None, ..options.clone() };
+            settle(&mut graph, &options, raised, &taken);
+        }
+    };
+    if !options.active().any(|p| p.name == "control") {
+        return;
+    }
+    loop {
+        let simplify = simplified(taken.clone());
+        if !assume::find(graph.model, region, &mut taken, &simplify) {
+            break;
+        }
+        settle(graph, options, raised, &taken);
+    }
+}
+
+/// Infers types and runs the passes until nothing changes.
+fn settle(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>, taken: &Taken) {
+    let folds = options.active().any(|p| p.name == "fold");
+    for _ in 0..MAX_INFERRED {
+        let computed = types::infer(graph, raised, taken);
+        let before = noted(graph, options);
+        let spelled = folds && sizes::spell_out(graph, &computed, options.opset);
+        note("sizes", before.filter(|_| spelled), graph, options);
+        if !run_all(graph, options) && !spelled {
+            break;
+        }
+    }
+}
+
+/// The operators of a graph, if changes are noted.
+fn noted(graph: &GraphMut<'_>, options: &Options) -> Option<Counts> {
+    options.journal.as_ref().map(|_| journal::counts(graph.model, graph.region))
+}
+
+fn note(pass: &'static str, before: Option<Counts>, graph: &GraphMut<'_>, options: &Options) {
+    if let (Some(journal), Some(before)) = (&options.journal, before) {
+        journal.note(pass, before, journal::counts(graph.model, graph.region));
+    }
+}
+
 fn run(pass: &Pass, graph: &mut GraphMut<'_>, options: &Options, round: usize) -> Changed {
     let valid = cfg!(debug_assertions) && pt2onnx_ir::verify(graph.model).is_ok();
+    let before = noted(graph, options);
     let changed = pass.run(graph, options);
+    note(pass.name, before.filter(|_| changed), graph, options);
     tracing::debug!(pass = pass.name, round, changed, "pass");
     if valid && changed {
         let errors = pt2onnx_ir::verify(graph.model).err();

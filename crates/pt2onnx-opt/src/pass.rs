@@ -2,6 +2,7 @@
 
 use crate::{
     graph::{Changed, GraphMut},
+    journal::Journal,
     target::Target,
 };
 use std::{fmt, sync::Arc};
@@ -44,6 +45,8 @@ pub struct Options {
     pub merge_weights: bool,
     /// How many times all passes run at most.
     pub max_rounds: usize,
+    /// Where to note what each pass did.
+    pub journal: Option<Journal>,
 }
 
 impl Options {
@@ -82,6 +85,8 @@ pub struct Pass {
     pub description: &'static str,
     /// What must hold of nodes for the pass to change them; may be empty.
     pub precondition: &'static str,
+    /// Whether it runs only when the other passes find nothing more to do.
+    pub(crate) late: bool,
     run: Arc<Run>,
 }
 
@@ -92,7 +97,8 @@ impl Pass {
         run: impl Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync + 'static,
     ) -> Self {
         let (description, precondition) = ("", "");
-        Self { name, level: Level::Fuse, description, precondition, run: Arc::new(run) }
+        let (level, late) = (Level::Fuse, false);
+        Self { name, level, description, precondition, late, run: Arc::new(run) }
     }
 
     /// Sets the lowest level that runs the pass.
@@ -111,6 +117,12 @@ impl Pass {
     #[must_use]
     pub fn precondition(self, precondition: &'static str) -> Self {
         Self { precondition, ..self }
+    }
+
+    /// Lets the pass run only when the other passes find nothing more to do: what it makes would hide their patterns.
+    #[must_use]
+    pub(crate) fn late(self) -> Self {
+        Self { late: true, ..self }
     }
 
     /// Runs the pass once over one graph, whatever level the options have. Nodes must have the canonical form (see [`GraphMut`]);

@@ -1,11 +1,12 @@
 //! The standard passes.
 
 use crate::{
-    cleanup, cse, dead, fold,
+    cleanup, control, cse, dead, fold,
     fuse::{
-        attention_fusions, batch_norm_fusions, cache, clip_fusions, gelu_fusions, gemm_fusions,
-        hard_swish_fusions, instance_norm_fusions, layer_norm_fusions, multi_head_fusions,
-        pad_fusions, rms_norm_fusions, rotary_fusions, square_fusions,
+        attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions, gelu_fusions,
+        gemm_fusions, hard_swish_fusions, instance_norm_fusions, layer_norm_fusions,
+        multi_head_fusions, pad_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split,
+        square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -36,6 +37,7 @@ impl Default for Options {
             replace_weights: true,
             merge_weights: false,
             max_rounds: 16,
+            journal: None,
         }
     }
 }
@@ -64,6 +66,14 @@ fn simplifying() -> Vec<Pass> {
             .precondition(
                 "The operator is not for quantization or random numbers, and the node has the form of the newest opset.",
             ),
+        Pass::new("control", control::run)
+            .description(
+                "Replaces If by the branch that it takes, and Loop that runs never or once by its body. Moves nodes that both \
+                 branches have, and nodes that are the same in each iteration, before the If or Loop.",
+            )
+            .precondition(
+                "The condition or the number of iterations is a constant. Nodes of loops are moved only if they cannot fail.",
+            ),
         Pass::new("cse", cse::run)
             .description(
                 "Merges nodes that compute the same from the same inputs, and unnamed constants of equal content.",
@@ -87,7 +97,21 @@ fn fusing() -> Vec<Pass> {
             .precondition(
                 "All parameters are float32 or float64 constants, and nothing else uses the weight.",
             ),
-        fusions("pad", pad_fusions, 11)
+        fusions("scalars", scalar_fusions, 9)
+            .description("Merges two sums or two products with constants.")
+            .precondition(
+                "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
+                 are both above or both below 1.",
+            ),
+        fusions("channels", channel_fusions, 9)
+            .description(
+                "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm or MatMul \
+                 before them.",
+            )
+            .precondition(
+                "float32 or float64, one number for all or one for each channel. For Mul and Div, nothing else uses the weight.",
+            ),
+        fusions("pad", pad_fusions, 9)
             .description("Merges Pad into the Conv, AveragePool or MaxPool after it.")
             .precondition(
                 "The pads are constants, and the value is the one that the operator itself pads with.",
@@ -107,8 +131,9 @@ fn fusing() -> Vec<Pass> {
         fusions("gelu", gelu_fusions, 20)
             .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")
             .precondition("The type is not float64."),
-        fusions("hard-swish", hard_swish_fusions, 14)
-            .description("Replaces the formulas of hard swish and hard sigmoid by HardSwish (opset 14) and HardSigmoid.")
+        fusions("hard-swish", hard_swish_fusions, 9)
+            .description("Replaces the formulas of hard swish and hard sigmoid by HardSwish and HardSigmoid. Before opset 14, HardSwish is a \
+                 product with HardSigmoid.")
             .precondition("The type is not float64."),
         fusions("layer-norm", layer_norm_fusions, 17)
             .description("Replaces the formula of layer normalization by LayerNormalization (opset 17).")
@@ -135,6 +160,10 @@ fn fusing() -> Vec<Pass> {
                 "The formula rotates the two halves of the last dimension. Both halves and all heads have the same cosines \
                  and sines.",
             ),
+        Pass::new("split", split)
+            .late()
+            .description("Replaces slices of one tensor along one dimension by Split.")
+            .precondition("The size of the dimension is known, and the slices do not overlap."),
     ]
 }
 
@@ -192,6 +221,7 @@ mod tests {
         for fusions in [
             attention_fusions,
             batch_norm_fusions,
+            channel_fusions,
             clip_fusions,
             gelu_fusions,
             gemm_fusions,
@@ -202,6 +232,7 @@ mod tests {
             pad_fusions,
             rms_norm_fusions,
             rotary_fusions,
+            scalar_fusions,
             square_fusions,
         ] {
             assert!(!fusions().unwrap().is_empty());

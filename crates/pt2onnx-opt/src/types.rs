@@ -1,51 +1,84 @@
 //! Types of models of other producers: they follow from the inputs, instead of being read from the file.
 
 use crate::{
+    assume::{self, Taken},
+    eval, facts,
     graph::GraphMut,
     opaque,
     sizes::{self, Computed},
 };
-use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, RegionId};
+use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type};
 use pt2onnx_symbolic::Constraints;
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
 /// the model's types are kept.
 pub fn infer_types(model: &mut Model) {
     opaque::each_graph(model, |graph| {
-        infer(graph);
+        infer(graph, None, &Taken::default());
     });
 }
 
-/// [`infer_types`] for one graph; returns the sizes that it computes.
-pub(crate) fn infer(graph: &mut GraphMut<'_>) -> Computed {
-    let at = InsertPoint::End(graph.region);
-    let cx = Builder::new(&mut *graph.model, at, Constraints::default());
-    let mut found = Computed::default();
-    region(&cx, graph.region, &mut found);
-    found
+/// How opaque nodes become nodes of the canonical form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raising {
+    /// The opset that they were written for.
+    pub written: u32,
+    /// Whether only those are taken that legalisation can make the older ones again.
+    pub alike: bool,
 }
 
-fn region(cx: &Builder, region_id: RegionId, found: &mut Computed) {
-    let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
-    for id in nodes {
-        let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
-        bodies.into_iter().for_each(|body| region(cx, body, found));
-        if !known(&cx.model(), id) {
-            continue;
-        }
-        // Nobody has verified the model: a type that cannot be inferred is not an error.
-        let Ok(types) = cx.inferred(id) else {
-            continue;
-        };
-        let outputs = cx.model()[id].outputs().to_vec();
-        for (&value, ty) in outputs.iter().zip(types) {
-            if let Some(ty) = ty {
-                cx.set_type(value, ty);
+/// [`infer_types`] for one graph; returns the sizes that it computes. With `raised`, opaque nodes become
+/// nodes of the canonical form where that is possible.
+pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &Taken) -> Computed {
+    let at = InsertPoint::End(graph.region);
+    let cx = Builder::new(&mut *graph.model, at, Constraints::default());
+    let mut walk = Walk { cx: &cx, taken, found: Computed::default() };
+    walk.region(graph.region, raised);
+    walk.found
+}
+
+struct Walk<'a, 'm> {
+    cx: &'a Builder<'m>,
+    taken: &'a Taken,
+    found: Computed,
+}
+
+impl Walk<'_, '_> {
+    fn region(&mut self, region_id: RegionId, raised: Option<Raising>) {
+        let cx = self.cx;
+        let nodes: Vec<NodeId> = cx.model().nodes(region_id).collect();
+        for id in nodes {
+            if let Some(raising) = raised {
+                cx.edit(|model| opaque::raise(model, id, raising));
             }
-        }
-        if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
-            cx.set_contents(*value, elements.clone());
-            found.insert(*value, elements);
+            // What replaces a node has types.
+            if !cx.model().contains(id) {
+                continue;
+            }
+            let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
+            let own = raised.filter(|_| cx.model()[id].domain.is_empty());
+            bodies.into_iter().for_each(|body| self.region(body, own));
+            if !known(&cx.model(), id) {
+                continue;
+            }
+            // Nobody has verified the model: a type that cannot be inferred is not an error.
+            let types = match self.taken.get(&id) {
+                Some(&branch) => assume::types(&cx.model(), branch),
+                None => cx.inferred(id).unwrap_or_default(),
+            };
+            let (outputs, differ) = {
+                let model = cx.model();
+                (model[id].outputs().to_vec(), counts_differ(&model[id]))
+            };
+            for (&value, ty) in outputs.iter().zip(types) {
+                if let Some(ty) = ty.map(|ty| whole_slices(cx, id, ty)) {
+                    cx.set_type(value, if differ { without_spatial(cx, ty) } else { ty });
+                }
+            }
+            if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
+                cx.set_contents(*value, elements.clone());
+                self.found.insert(*value, elements);
+            }
         }
     }
 }
@@ -53,8 +86,50 @@ fn region(cx: &Builder, region_id: RegionId, found: &mut Computed) {
 /// Whether the rules for types hold for the node.
 fn known(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    // Values that a loop carries may change their sizes. Opsets count windows differently with `ceil_mode`.
+    // Values that a loop carries may change their sizes.
     let carries = matches!(node.op(), "Loop" | "Scan");
-    let rounds = node.read("ceil_mode") == Ok(Some(true));
-    node.domain.is_empty() && !carries && !rounds
+    node.domain.is_empty() && !carries
+}
+
+/// Whether opsets may count the windows of a pool differently: with `ceil_mode`, the last one may start in the padding.
+fn counts_differ(node: &Node) -> bool {
+    let read = |name: &'static str| node.read::<&[i64]>(name).ok().flatten().unwrap_or_default();
+    let (kernel, strides, pads) = (read("kernel_shape"), read("strides"), read("pads"));
+    let inside = pads.iter().all(|&p| p == 0) && strides.iter().zip(kernel).all(|(s, k)| s <= k);
+    node.read("ceil_mode") == Ok(Some(true)) && !inside
+}
+
+/// The type of a slice, with the sizes of dimensions of which it takes everything.
+fn whole_slices(cx: &Builder, id: NodeId, ty: Type) -> Type {
+    let model = cx.model();
+    let node = Some(&model[id]).filter(|n| n.is("Slice"));
+    let (Some(node), Type::Tensor(TensorType { dtype, shape: Some(shape) })) = (node, &ty) else {
+        return ty;
+    };
+    let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();
+    let whole = || {
+        let from = facts::shape(&model, node.input(0)?).filter(|f| f.len() == shape.len())?;
+        let (starts, ends) = (ints(1)?, ints(2)?);
+        let axes = node.input(3).map_or(Some((0..starts.len() as i64).collect()), |_| ints(3))?;
+        let steps = node.input(4).map_or(Some(vec![1; starts.len()]), |_| ints(4))?;
+        let mut sizes = shape.clone();
+        for (i, &axis) in axes.iter().enumerate() {
+            let all = *starts.get(i)? == 0 && *ends.get(i)? >= i64::from(i32::MAX);
+            if all && *steps.get(i)? == 1 {
+                let axis = eval::axis(axis, sizes.len())?;
+                sizes[axis] = from[axis].clone();
+            }
+        }
+        Some(Type::tensor(*dtype, sizes))
+    };
+    whole().unwrap_or(ty)
+}
+
+/// A type whose sizes from the third on are not known.
+fn without_spatial(cx: &Builder, ty: Type) -> Type {
+    let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = ty else {
+        return ty;
+    };
+    let unknown = |(i, dim)| if i < 2 { dim } else { cx.unknown_dim() };
+    Type::tensor(dtype, shape.into_iter().enumerate().map(unknown).collect::<Vec<_>>())
 }

@@ -428,7 +428,7 @@ fn broken_models_are_errors() {
         opset_import: the domain `` is imported with two versions\n\
         opset_import of `d`: the version -1 is out of range\n\
         ir_version: the version 1099511627776 is out of range\n\
-        initialiser ``: sparse tensors are not supported\n\
+        initialiser ``: the element type 0 is not known\n\
         Add (of `y`): attribute `` has no value of a known type\n\
         Add (of `y`): attribute `a` has no value of a known type\n\
         Add (of `y`): two attributes are called `a`";

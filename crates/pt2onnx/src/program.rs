@@ -200,6 +200,41 @@ impl OnnxProgram {
         self.compressed.weights()
     }
 
+    /// Rewrites the model for another opset, older or newer, with the same meaning.
+    ///
+    /// ```no_run
+    /// let mut program = pt2onnx::OnnxProgram::open("model.onnx")?;
+    /// program.convert_opset(20)?;
+    /// program.save("model-20.onnx")?;
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Legalise`]: nodes that the opset cannot express, or functions. The model is then unchanged.
+    pub fn convert_opset(&mut self, opset: u32) -> Result<(), Error> {
+        stage("convert", || pt2onnx_opt::convert(&mut self.model, opset)).0?;
+        self.model.assign_names();
+        self.changed();
+        Ok(())
+    }
+
+    /// Keeps only the part of the model that computes some values from others, all by their names: they become its outputs and
+    /// inputs.
+    ///
+    /// # Errors
+    /// [`Error::Extract`]: there is no such value, its type is not known, or the outputs depend on other inputs too. The model is
+    /// then unchanged.
+    pub fn extract<T: AsRef<str>>(&mut self, inputs: &[T], outputs: &[T]) -> Result<(), Error> {
+        let mut model = self.model.clone();
+        pt2onnx_opt::infer_types(&mut model);
+        let names = |all: &[T]| all.iter().map(|n| n.as_ref().to_owned()).collect::<Vec<_>>();
+        model.extract(&names(inputs), &names(outputs))?;
+        model.assign_names();
+        self.changed();
+        self.model = model;
+        Ok(())
+    }
+
     /// Replaces calls of the model's functions by their bodies, and removes the functions.
     ///
     /// # Errors

@@ -15,3 +15,4 @@ mod values;
 pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize, Show};
 pub use running::{Run, Running, Verify};
 pub use saving::check_data_file;
+pub use values::Cut;

@@ -51,6 +51,24 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// The names of the values that a part of a model begins and ends with.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub inputs: Vec<String>,
+    pub outputs: Vec<String>,
+}
+
+/// A `:` may be part of names: then it is the one with which both sides are lists of names.
+pub(super) fn cut(text: &str) -> Result<Cut, String> {
+    let names = |list: &str| list.split(',').map(str::to_owned).collect::<Vec<_>>();
+    match text.split_once(':') {
+        Some((inputs, outputs)) if !inputs.is_empty() && !outputs.is_empty() => {
+            Ok(Cut { inputs: names(inputs), outputs: names(outputs) })
+        }
+        _ => Err("it must have the form INPUT,..:OUTPUT,..".to_owned()),
+    }
+}
+
 pub(super) fn names(text: &str) -> Result<OutputNames, String> {
     Ok(match text {
         "from-tree" => OutputNames::FromTree,

@@ -22,6 +22,7 @@ impl From<Error> for CommandError {
             | Error::Name(_)
             | Error::Dim(_)
             | Error::Domain(_)
+            | Error::Extract(_)
             | Error::Module(_)
             | Error::Compress(_) => CommandError::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),
@@ -106,6 +107,11 @@ fn program(failures: &[Failure]) -> CommandError {
 }
 
 fn legalise(error: &LegaliseError) -> CommandError {
+    if let LegaliseError::Newer { from, failures } = error {
+        let what = format!("the model of opset {from} cannot be rewritten for another opset");
+        let places = failures.iter().map(|f| format!("{}: {}", f.place, f.reason));
+        return places.fold(CommandError::new(Code::Program, what), CommandError::place);
+    }
     let LegaliseError::Nodes { opset, lowest, failures } = error else {
         return CommandError::new(Code::Program, error.to_string());
     };

@@ -34,6 +34,27 @@ fn good() -> Option<Vec<u8>> {
     fs::read(mlp()).ok()
 }
 
+/// A `Softmax` over an unknown number of dimensions.
+fn old_softmax() -> Option<Vec<u8>> {
+    onnx(
+        r#"<ir_version: 4, opset_import: ["" : 9]>
+        g (float[] x) => (float[] y) { y = Softmax (x) }"#,
+    )
+}
+
+/// A model of several nodes.
+fn parts() -> Option<Vec<u8>> {
+    onnx(
+        r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
+        g (float[2] x, float[2] z) => (float[2] y) <float[2] w = {1, 2}> {
+            a = Add (x, w)
+            b = Mul (a, z)
+            c = my.Op (b)
+            y = Neg (c)
+        }"#,
+    )
+}
+
 fn json(from: &str, to: &str) -> Option<Vec<u8>> {
     Some(with_json(&mlp(), from, to))
 }
@@ -334,6 +355,32 @@ pub const CASES: &[Case] = &[
         },
         "optimize MODEL -o OUT",
     ),
+    case(old_softmax, "optimize MODEL -o OUT --opset 20"),
+    case(old_softmax, "optimize MODEL -o OUT --opset 8"),
+    case(
+        || {
+            onnx(
+                r#"<ir_version: 4, opset_import: ["" : 8]>
+                g (float[2] x) => (float[2] y) { y = Relu (x) }"#,
+            )
+        },
+        "optimize MODEL -o OUT --opset 20",
+    ),
+    case(
+        || {
+            onnx(
+                r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
+                g (float[2] x) => (float[2] y) { y = my.same (x) }
+                <domain: "my", opset_import: ["" : 20]> same (x) => (y) { y = Relu (x) }"#,
+            )
+        },
+        "optimize MODEL -o OUT --opset 18",
+    ),
+    case(parts, "optimize MODEL -o OUT --extract x:none"),
+    case(parts, "optimize MODEL -o OUT --extract w:y"),
+    case(parts, "optimize MODEL -o OUT --extract a:y"),
+    case(parts, "optimize MODEL -o OUT --extract x:c"),
+    case(parts, "optimize MODEL -o OUT --extract x"),
     // Weights.
     case(
         || {

@@ -12,6 +12,7 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
         "Transpose" => transposes(n, x),
         "Cast" => casts(n, x),
         "Slice" => slices(n, x),
+        "Concat" => concats(n),
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
         op if op.starts_with("Reduce") => reduction(n, REDUCTIONS.iter().find(|&&r| r == op)?, x),
         _ => None,
@@ -109,31 +110,79 @@ fn widens(from: DType, to: DType) -> bool {
     }
 }
 
-/// Slices of different dimensions.
+/// The bounds of a slice along one dimension.
+#[derive(Clone, Copy)]
+struct Bounds {
+    axis: usize,
+    start: i64,
+    end: i64,
+    step: i64,
+}
+
+/// Slices of different dimensions, and slices of one dimension without steps.
 fn slices(n: &Seen, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Slice") && n.is_used_once(x))?;
     let source = inner.node.input(0)?;
-    let rank = n.shape(source)?.len();
-    let bounds = |s: &Seen| {
+    let (first, second) = (n.shape(source)?, n.shape(x)?);
+    let rank = first.len();
+    let bounds = |s: &Seen| -> Option<Vec<Bounds>> {
         let (starts, ends) = (s.ints(1)?, s.ints(2)?);
         let axes = match s.node.input(3) {
             Some(_) => s.ints(3)?,
             None => (0..starts.len() as i64).collect(),
         };
-        let axes: Vec<i64> =
-            axes.iter().map(|&a| eval::axis(a, rank).map(|a| a as i64)).collect::<Option<_>>()?;
         let steps = match s.node.input(4) {
             Some(_) => s.ints(4)?,
             None => vec![1; starts.len()],
         };
-        Some([starts, ends, axes, steps])
+        let one = |i: usize| {
+            let axis = eval::axis(*axes.get(i)?, rank)?;
+            Some(Bounds { axis, start: starts[i], end: *ends.get(i)?, step: *steps.get(i)? })
+        };
+        (0..starts.len()).map(one).collect()
     };
     let [mut joined, more] = [bounds(&inner)?, bounds(n)?];
-    if joined[2].iter().any(|axis| more[2].contains(axis)) {
-        return None;
+    for next in more {
+        match joined.iter_mut().find(|b| b.axis == next.axis) {
+            Some(before) => {
+                let (a, b) = (
+                    counted(*before, first.get(next.axis)?)?,
+                    counted(next, second.get(next.axis)?)?,
+                );
+                before.start = a.start.checked_add(b.start)?;
+                before.end = a.end.min(a.start.saturating_add(b.end));
+            }
+            None => joined.push(next),
+        }
     }
-    joined.iter_mut().zip(&more).for_each(|(all, more)| all.extend(more));
-    Some(Action::Slice(source, joined))
+    let of = |f: fn(&Bounds) -> i64| joined.iter().map(f).collect::<Vec<i64>>();
+    let all = [of(|b| b.start), of(|b| b.end), of(|b| b.axis as i64), of(|b| b.step)];
+    Some(Action::Slice(source, all))
+}
+
+/// Bounds with step 1, counted from the front.
+fn counted(b: Bounds, size: &Expr) -> Option<Bounds> {
+    let front = |i: i64| match i {
+        0.. => Some(i),
+        _ => Some(i.saturating_add(size.as_int()?).max(0)),
+    };
+    (b.step == 1).then_some(Bounds { start: front(b.start)?, end: front(b.end)?, ..b })
+}
+
+/// `Concat` of a `Concat` along the same dimension.
+fn concats(n: &Seen) -> Option<Action> {
+    let rank = n.shape(n.output())?.len();
+    let axis = |s: &Seen| eval::axis(attrs::Concat::axis(s.node).ok()?, rank);
+    let own = axis(n)?;
+    let inner = |v: &Option<Value>| {
+        let made = n.producer((*v)?).filter(|p| p.node.is("Concat"))?;
+        (axis(&made) == Some(own) && n.is_used_once((*v)?)).then_some(made)
+    };
+    let flat: Vec<Option<Value>> = { n.node.inputs().iter() }
+        .flat_map(|v| inner(v).map_or(vec![*v], |made| made.node.inputs().to_vec()))
+        .collect();
+    (flat.len() > n.node.inputs().len())
+        .then(|| Action::Become("Concat", flat, n.node.attributes.clone().into()))
 }
 
 /// All of these nodes keep the order of elements, so that the last one can take the first one's operand.
@@ -152,7 +201,7 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
         return Some(Action::Reshape(source, sizes));
     }
     if !n.node.is("Reshape") {
-        return None;
+        return ones(n, &inner, source);
     }
     let keeps = match n.ints(1) {
         _ if attrs::Reshape::read(n.node).ok()?.allowzero => true,
@@ -173,6 +222,29 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
             n.node.attributes.clone().into(),
         )
     })
+}
+
+/// Dimensions of size 1 that both nodes add, or both remove.
+fn ones(n: &Seen, inner: &Seen, source: Value) -> Option<Action> {
+    let given = |s: &Seen, rank: usize| {
+        let mut axes: Vec<usize> =
+            s.ints(1)?.iter().map(|&a| eval::axis(a, rank)).collect::<Option<_>>()?;
+        axes.sort_unstable();
+        Some(axes)
+    };
+    let (start, middle, end) =
+        (n.shape(source)?.len(), n.shape(inner.output())?.len(), n.shape(n.output())?.len());
+    // The dimensions of the larger shape that the smaller one does not have, and those of the middle one.
+    let (outer, kept, adds) = match (inner.node.op(), n.node.op()) {
+        ("Unsqueeze", "Unsqueeze") => (given(n, end)?, given(inner, middle)?, true),
+        ("Squeeze", "Squeeze") => (given(inner, start)?, given(n, middle)?, false),
+        _ => return None,
+    };
+    let rest: Vec<usize> = (0..start.max(end)).filter(|i| !outer.contains(i)).collect();
+    let inside = kept.iter().map(|&i| rest.get(i).copied()).collect::<Option<Vec<usize>>>()?;
+    let mut axes: Vec<i64> = outer.into_iter().chain(inside).map(|i| i as i64).collect();
+    axes.sort_unstable();
+    Some(if adds { Action::Unsqueeze(source, axes) } else { Action::Squeeze(source, axes) })
 }
 
 /// Whether the outer node removes the dimensions that the inner one adds.

@@ -6,8 +6,10 @@ mod guards;
 mod noop;
 mod ones;
 mod parts;
+mod picks;
 mod seen;
 mod states;
+mod through;
 mod walk;
 
 pub(crate) use walk::run;

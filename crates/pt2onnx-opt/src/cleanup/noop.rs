@@ -1,7 +1,7 @@
 //! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
 
 use super::{parts, seen::Seen};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Model, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Conditions of up to this many bytes are read.
@@ -41,6 +41,18 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         _ => false,
     };
     same.then_some(x)
+}
+
+/// The input and the output of a `Dropout` that does nothing: it is not in training, and its mask is not used.
+pub(super) fn dropout(model: &Model, node: &Node) -> Option<(Value, Value)> {
+    let (output, mask) = (*node.outputs().first()?, node.outputs().get(1));
+    let training = || {
+        let given = node.input(2).map(|v| model[v].constant().and_then(|t| t.to_vec::<bool>()));
+        given.is_some_and(|t| t.is_none_or(|t| t.contains(&true)))
+    };
+    let unused = mask.is_none_or(|v| model[*v].uses().len() == 0);
+    let idle = node.is("Dropout") && unused && model[output].uses().len() > 0 && !training();
+    idle.then_some((node.input(0)?, output))
 }
 
 /// What a `Where` with a condition that is the same for all elements takes.

@@ -1,12 +1,13 @@
 //! Dimensions of size 1 that `Unsqueeze` adds: the nodes before it can keep them, a transpose after it can be part of it.
 
 use super::seen::{Action, Seen};
-use crate::eval;
+use crate::{eval, facts::known};
 use pt2onnx_ir::{Value, attrs};
 
 pub(super) fn rule(n: &Seen) -> Option<Action> {
     match n.node.op() {
         "Unsqueeze" => taken(n).or_else(|| kept(n)),
+        "Reshape" => kept(n),
         "Transpose" => moved(n),
         _ => None,
     }
@@ -53,9 +54,8 @@ fn taken(n: &Seen) -> Option<Action> {
     same.then(|| index.reshaped([1]).map(|index| Action::Gather(source, index, axis as i64)))?
 }
 
-/// A reduction that keeps the dimensions that it reduces, also with scalar arithmetic between it and the `Unsqueeze`.
+/// A reduction that keeps the dimensions that it reduces, also with scalar arithmetic between it and the `Unsqueeze` or `Reshape`.
 fn kept(n: &Seen) -> Option<Action> {
-    let axes = added(n)?;
     let mut value = n.node.input(0)?;
     let mut values = Vec::new();
     loop {
@@ -65,10 +65,22 @@ fn kept(n: &Seen) -> Option<Action> {
         let made = n.producer(value)?;
         values.push(value);
         if !ELEMENTWISE.contains(&made.node.op()) {
-            return (reduced(&made)? == axes).then_some(Action::Keep(values, axes));
+            let axes = reduced(&made)?;
+            return adds(n, &axes)?.then_some(Action::Keep(values, axes));
         }
         value = operand(&made)?;
     }
+}
+
+/// Whether a node adds dimensions of size 1 at these places of its result, and does nothing else.
+fn adds(n: &Seen, axes: &[usize]) -> Option<bool> {
+    if n.node.is("Unsqueeze") {
+        return Some(added(n)? == axes);
+    }
+    let (from, to) = (n.shape(n.node.input(0)?)?, n.shape(n.output())?);
+    let one = |&i: &usize| to.get(i).and_then(|d| d.as_int()) == Some(1);
+    let rest = to.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d);
+    Some(axes.iter().all(one) && from.iter().all(known) && rest.eq(from))
 }
 
 /// The only input that is not a scalar.

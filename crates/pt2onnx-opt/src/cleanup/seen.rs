@@ -22,6 +22,11 @@ pub(super) enum Action {
     Slice(Value, [Vec<i64>; 4]),
     /// Remove it: the values, of which the last one is a reduction's, get dimensions of size 1 at these places instead.
     Keep(Vec<Value>, Vec<usize>),
+    /// Make it a `Squeeze` of a value.
+    Squeeze(Value, Vec<i64>),
+    /// Make it a `Transpose` with these dimensions of its operand, which values lead to from a source without a transpose: the first
+    /// of them is the operand, the last one is computed from the source.
+    Meet(Vec<Value>, Value, Vec<i64>),
     /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
     Reshape(Value, Vec<i64>),
 }

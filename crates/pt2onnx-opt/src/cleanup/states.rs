@@ -1,4 +1,4 @@
-//! Initial states of zeros: `LSTM`, `GRU` and `RNN` start with zeros if they are given none.
+//! First states of recurrent networks that are zeros, as they are if they are not given.
 
 use crate::graph::Changed;
 use pt2onnx_ir::{Model, NodeId, Value, attrs};
@@ -7,65 +7,61 @@ use pt2onnx_tensor::Tensor;
 /// Constants of up to this many bytes are read.
 const READ: usize = 1 << 20;
 
-/// How many nodes are looked through for one state.
-const NODES: usize = 32;
+/// At most this many nodes are between a state and its zeros.
+const FAR: usize = 16;
 
-/// Leaves out the initial states of a node that are zeros.
-pub(super) fn leave_out(model: &mut Model, id: NodeId) -> Changed {
-    let states: &[usize] = match model[id].op() {
-        "LSTM" => &[5, 6],
-        "GRU" | "RNN" => &[5],
+/// Removes the inputs of a recurrent node that are zeros.
+pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
+    let states: &[usize] = match (&*model[id].domain, model[id].op()) {
+        ("", "GRU" | "RNN") => &[5],
+        ("", "LSTM") | ("com.microsoft", "DynamicQuantizeLSTM") => &[5, 6],
         _ => return false,
     };
-    let mut inputs = model[id].inputs().to_vec();
-    let given = inputs.iter().flatten().count();
-    for &state in states {
-        if let Some(slot) = inputs.get_mut(state)
-            && slot.is_some_and(|value| zeros(model, value, &mut NODES.clone()))
-        {
-            *slot = None;
+    let mut changed = false;
+    for &i in states {
+        if model[id].input(i).is_some_and(|v| zeros(model, v, FAR)) {
+            model.replace_input(id, i, None);
+            changed = true;
         }
     }
-    if inputs.iter().flatten().count() == given {
-        return false;
+    let given = model[id].inputs().iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    if changed && given < model[id].inputs().len() {
+        let kept = model[id].inputs()[..given].to_vec();
+        model.set_inputs(id, &kept);
     }
-    while inputs.last().is_some_and(Option::is_none) {
-        inputs.pop();
-    }
-    model.set_inputs(id, &inputs);
-    true
+    changed
 }
 
-/// Whether all elements are +0. `left` counts the nodes that may still be looked at.
-fn zeros(model: &Model, value: Value, left: &mut usize) -> bool {
-    if let Some(tensor) = model[value].constant() {
-        return is_zero(tensor);
+/// Whether all elements of a value are zeros.
+fn zeros(model: &Model, value: Value, left: usize) -> bool {
+    if let Some(t) = model[value].constant() {
+        return is_zero(t);
     }
-    let Some(node) = model.producer(value).map(|node| &model[node]).filter(|n| n.domain.is_empty())
+    let Some(node) = model.producer(value).map(|n| &model[n]).filter(|n| n.domain.is_empty())
     else {
         return false;
     };
-    let Some(fewer) = left.checked_sub(1) else {
+    let Some(left) = left.checked_sub(1) else {
         return false;
     };
-    *left = fewer;
-    let mut all = |inputs: &[Option<Value>]| {
-        let mut values = inputs.iter().flatten();
-        !inputs.is_empty() && values.all(|&value| zeros(model, value, left))
-    };
     match node.op() {
-        "ConstantOfShape" => attrs::ConstantOfShape::read(node)
-            .is_ok_and(|given| given.value.is_none_or(|tensor| is_zero(&tensor))),
-        "Concat" => all(node.inputs()),
-        // Whatever they do with elements, they take them from the first input.
+        "ConstantOfShape" => {
+            attrs::ConstantOfShape::read(node).is_ok_and(|o| o.value.is_none_or(|t| is_zero(&t)))
+        }
         "Cast" | "Expand" | "Flatten" | "Gather" | "Identity" | "Reshape" | "Slice" | "Split"
-        | "Squeeze" | "Tile" | "Transpose" | "Unsqueeze" => all(&node.inputs()[..1]),
+        | "Squeeze" | "Tile" | "Transpose" | "Unsqueeze" => {
+            node.input(0).is_some_and(|v| zeros(model, v, left))
+        }
+        "Concat" if node.inputs().len() <= 4 => {
+            node.inputs().iter().all(|v| v.is_some_and(|v| zeros(model, v, left)))
+        }
         _ => false,
     }
 }
 
-/// By bits: -0.0 is not 0.0.
-fn is_zero(tensor: &Tensor) -> bool {
-    let read = tensor.has_data() && tensor.dtype().is_float();
-    read && tensor.nbytes() <= READ && tensor.to_bytes().iter().all(|&byte| byte == 0)
+fn is_zero(t: &Tensor) -> bool {
+    t.has_data()
+        && t.nbytes() <= READ
+        && t.dtype().is_float()
+        && t.to_bytes().iter().all(|&b| b == 0)
 }

@@ -1,9 +1,9 @@
 //! The walk of the clean-up.
 
 use super::{
-    broadcast, chain, guards, noop, ones, parts,
+    broadcast, chain, guards, noop, ones, parts, picks,
     seen::{Action, Seen},
-    states,
+    states, through,
 };
 use crate::{
     graph::{Changed, GraphMut},
@@ -20,10 +20,18 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let model = &mut *graph.model;
     // In order, so that one walk merges a whole chain.
     for id in nodes {
-        if !model.contains(id) || !model[id].domain.is_empty() || model.is_unused(id) {
+        if !model.contains(id) || model.is_unused(id) {
             continue;
         }
-        changed |= states::leave_out(model, id);
+        changed |= states::run(model, id);
+        if !model[id].domain.is_empty() {
+            continue;
+        }
+        if let Some((x, output)) = noop::dropout(model, &model[id]) {
+            model.replace_all_uses(output, x);
+            changed = true;
+            continue;
+        }
         if model[id].outputs().len() != 1 {
             continue;
         }
@@ -32,6 +40,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
             .map(Action::Forward)
             .or_else(|| chain::rule(&seen))
             .or_else(|| parts::reshaped(&seen))
+            .or_else(|| picks::rule(&seen))
+            .or_else(|| through::rule(&seen))
             .or_else(|| broadcast::rule(&seen))
             .or_else(|| ones::rule(&seen))
             .or_else(|| guards::rule(&seen));
@@ -72,6 +82,12 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
             let inputs: Vec<_> = std::iter::once(Some(x)).chain(bounds).collect();
             rewrite::become_node(model, id, "Slice", &inputs, Attributes::new());
         }
+        Action::Squeeze(x, axes) => {
+            join_origins(model, id, Some(x));
+            let axes = model.add_constant(Tensor::vector(&axes));
+            rewrite::become_node(model, id, "Squeeze", &[Some(x), Some(axes)], Attributes::new());
+        }
+        Action::Meet(between, source, perm) => meet(model, id, &between, source, perm),
         Action::Keep(values, axes) => return keep(model, id, &values, &axes),
         Action::Take(input, value) => return model.replace_input(id, input, Some(value)),
         Action::Reshape(x, sizes) => {
@@ -81,6 +97,25 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
         }
     }
     true
+}
+
+/// Lets the values between two transposes be computed from the operand of the first one.
+fn meet(model: &mut Model, id: NodeId, between: &[Value], source: Value, perm: Vec<i64>) {
+    let shape = model[source].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
+    for &value in between {
+        if let Some(Type::Tensor(t)) = &mut model[value].ty {
+            t.shape = shape.clone();
+        }
+    }
+    let first = between.last().and_then(|&v| model.producer(v));
+    if let Some(first) = first {
+        let from = |v: Option<Value>| {
+            v.and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Transpose"))
+        };
+        let at = model[first].inputs().iter().position(|&v| from(v));
+        model.replace_input(first, at.unwrap_or(0), Some(source));
+    }
+    model[id].set_attribute("perm", perm);
 }
 
 /// Gives values dimensions of size 1, which the reduction that computes the last of them keeps, and removes the `Unsqueeze` of the

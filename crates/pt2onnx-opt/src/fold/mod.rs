@@ -30,6 +30,17 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     changed | cone::run(model, &nodes, options)
 }
 
+/// Makes the values of `Constant` nodes constants.
+pub(crate) fn constants(graph: &mut GraphMut<'_>) {
+    for id in graph.nodes() {
+        let model = &mut *graph.model;
+        let tensor = Some(&model[id]).filter(|n| n.is("Constant")).and_then(constant);
+        if let Some(tensor) = tensor {
+            replace::by_constants(model, id, &[id], vec![tensor]);
+        }
+    }
+}
+
 struct Fold<'a> {
     options: &'a Options,
     /// Computed when first needed.

@@ -54,7 +54,7 @@ fn folded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
 }
 
 /// Floats that are computed in float64 and rounded once.
-trait Real: Element + Into<f64> {
+pub(super) trait Real: Element + Into<f64> {
     fn rounded(value: f64) -> Self;
 }
 impl Real for f32 {
@@ -120,7 +120,12 @@ fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
 
 /// A weight, each element multiplied by the factor of its channel. `None` if the number of channels does not match, or a product is
 /// not finite. Weights are large: nothing is held beside the result.
-fn scaled<T: Real>(weight: &Tensor, linear: &Node, op: &str, factors: &[f64]) -> Option<Tensor> {
+pub(super) fn scaled<T: Real>(
+    weight: &Tensor,
+    linear: &Node,
+    op: &str,
+    factors: &[f64],
+) -> Option<Tensor> {
     let shape = weight.shape();
     let transposed = op == "ConvTranspose";
     // The dimension of the output channels, of which a transposed convolution has only those of one group.
@@ -160,7 +165,7 @@ fn scaled<T: Real>(weight: &Tensor, linear: &Node, op: &str, factors: &[f64]) ->
 }
 
 /// Whether the constant has one use and shares memory with no other used constant.
-fn alone(cx: &Builder, value: Value) -> bool {
+pub(super) fn alone(cx: &Builder, value: Value) -> bool {
     let model = cx.model();
     let storage = |v: Value| model[v].constant().and_then(Tensor::storage);
     let shares = |other: Value| {
@@ -171,11 +176,12 @@ fn alone(cx: &Builder, value: Value) -> bool {
 }
 
 /// A constant named after the one it replaces. A module that is called twice has its constants folded twice.
-fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
+pub(super) fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
     cx.edit(|model| {
         let old = after.and_then(|v| model[v].name.clone());
         let free = |name: &Name| model.values().all(|(_, data)| data.name.as_ref() != Some(name));
         let name = old.and_then(|old| {
+            let old = old.strip_suffix("_folded").unwrap_or(&old);
             let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
             std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered).find(free)
         });

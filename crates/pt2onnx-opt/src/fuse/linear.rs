@@ -1,11 +1,12 @@
 //! Matrix products.
 
 use crate::{
-    facts::tensor_type,
+    facts::{known, tensor_type},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// `A B + C` of matrices, and transposed operands of it.
@@ -41,10 +42,9 @@ fn matrix(cx: &Builder, x: Value) -> Option<bool> {
 /// Whether `c` broadcasts to the shape of the product `p` and not beyond it: each of its sizes is 1 or known to be the
 /// product's.
 fn adds(cx: &Builder, found: &Match, c: Value) -> Option<bool> {
-    let (c, result) = (cx.known_shape(c)?, cx.known_shape(found.output())?);
-    let known = found.keeps_shape(cx, found.value("p")?);
-    let same = |(a, b): (&pt2onnx_symbolic::Expr, _)| a.as_int() == Some(1) || a == b;
-    Some(known && c.len() <= 2 && c.iter().rev().zip(result.iter().rev()).all(same))
+    let (c, product) = (cx.known_shape(c)?, cx.known_shape(found.value("p")?)?);
+    let same = |(a, b): (&Expr, &Expr)| a.as_int() == Some(1) || a == b && known(a);
+    Some(product.len() == 2 && c.len() <= 2 && c.iter().rev().zip(product.iter().rev()).all(same))
 }
 
 /// A `Gemm` that transposes input `i` itself.

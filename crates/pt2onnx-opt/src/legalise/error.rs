@@ -19,6 +19,19 @@ pub enum LegaliseError {
         /// The opset asked for.
         to: u32,
     },
+    /// Nodes that have no newer form.
+    #[error("the model of opset {from} cannot be rewritten for another opset:{}", Places(failures))]
+    Newer {
+        /// The model's opset.
+        from: u32,
+        /// The nodes.
+        failures: Vec<Failure>,
+    },
+    /// The model has functions, which are not rewritten.
+    #[error(
+        "the functions of a model cannot be rewritten for another opset: replace their calls by their bodies first (`--inline`)"
+    )]
+    Functions,
     /// Nodes that the opset cannot express.
     #[error("the model needs opset {lowest}; opset {opset} cannot express:{}", List(failures))]
     Nodes {
@@ -49,6 +62,17 @@ impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Failure { place, reason, lowest } in self.0 {
             write!(f, "\n  {place}: {reason} (opset {lowest} or newer)")?;
+        }
+        Ok(())
+    }
+}
+
+struct Places<'a>(&'a [Failure]);
+
+impl fmt::Display for Places<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Failure { place, reason, .. } in self.0 {
+            write!(f, "\n  {place}: {reason}")?;
         }
         Ok(())
     }

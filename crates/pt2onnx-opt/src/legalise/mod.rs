@@ -4,6 +4,7 @@
 //! Otherwise the rule of that operator and step rewrites the node. If there is no rule, the model needs a newer opset.
 
 mod activation;
+mod ascent;
 mod attention;
 mod axes;
 mod bits;
@@ -23,6 +24,7 @@ mod meaning;
 mod normalization;
 mod padding;
 mod quantization;
+mod raise;
 mod random;
 mod replace;
 mod resample;
@@ -38,6 +40,7 @@ mod sorting;
 mod steps;
 mod wrapping;
 
+pub(crate) use ascent::ascend;
 pub use descent::{legalise, legalise_for};
 pub use error::{Failure, LegaliseError};
 pub use meaning::means_the_same;

@@ -13,7 +13,7 @@ mod property;
 use cases::run;
 use pt2onnx_ir::{Model, verify};
 use pt2onnx_opt::{
-    GraphMut, Options, Target, fit, legalise, legalise_for, optimize, optimize_foreign,
+    GraphMut, Options, Target, convert, fit, legalise, legalise_for, optimize, optimize_foreign,
 };
 
 /// The graph, without the header.
@@ -56,6 +56,29 @@ fn cse() {
     run("cse", include_str!("cases/cse.txt"), |text, argument| {
         let options = Options { merge_weights: argument == "merge weights", ..Options::default() };
         with_pass("cse", text, &options)
+    });
+}
+
+#[test]
+fn control() {
+    run("control", include_str!("cases/control.txt"), |text, _| {
+        with_pass("control", text, &Options::default())
+    });
+}
+
+#[test]
+fn converted() {
+    run("convert", include_str!("cases/convert.txt"), |text, opset| {
+        let mut model = parse::model(text);
+        model.assign_names();
+        valid(&model);
+        match convert(&mut model, opset.parse().unwrap()) {
+            Ok(()) => {
+                valid(&model);
+                graph(&model)
+            }
+            Err(error) => format!("error: {error}\n"),
+        }
     });
 }
 

@@ -60,7 +60,7 @@ pub enum Invalid {
     TwoAttributes(String),
     #[error("attribute `{0}` has no value of a known type")]
     Attribute(String),
-    #[error("sparse tensors are not supported")]
+    #[error("the sparse tensor has an index or sizes that do not fit, or too many elements")]
     Sparse,
     #[error("tensors in segments are not supported")]
     Segment,

@@ -4,6 +4,7 @@ use super::{
     error::{Invalid, Result},
     files::Files,
     reading::Reading,
+    sparse,
     tensor::tensor,
     types::{has_denotations, type_of},
 };
@@ -126,10 +127,6 @@ impl Reader {
         if !proto.quantization_annotation.is_empty() {
             self.lost.insert("quantisation annotations");
         }
-        if let Some(sparse) = proto.sparse_initializer.first() {
-            let name = sparse.values.as_ref().map(|v| v.name().to_owned());
-            return Err(Invalid::Sparse.at(format!("initialiser `{}`", name.unwrap_or_default())));
-        }
         let outputs: Vec<String> = proto.output.iter().map(|o| o.name().to_owned()).collect();
         // What is stated with the outputs takes precedence.
         let mut infos = Infos::default();
@@ -185,6 +182,14 @@ impl Reader {
                 info.r#type = None;
                 self.inform(value, info)?;
             }
+        }
+        for mut sparse in proto.sparse_initializer {
+            let values = sparse.values.get_or_insert_default();
+            let name = values.name.take().unwrap_or_default();
+            let here = format!("initialiser `{name}`");
+            let tensor = sparse::dense(&mut self.files, sparse, &here)?;
+            let value = self.model.add_constant(tensor);
+            self.define(value, &name, &place)?;
         }
         if main {
             let made = proto.node.iter().flat_map(|node| &node.output);
@@ -290,7 +295,13 @@ impl Reader {
             false => self.find(name, &place).map(Some),
         };
         let inputs: Vec<Option<Value>> = proto.input.iter().map(input).collect::<Result<_>>()?;
-        let attributes = self.attributes(proto.attribute, &place)?;
+        let mut attributes = self.attributes(proto.attribute, &place)?;
+        // A sparse tensor was read as a dense one.
+        if proto.op_type.as_deref() == Some("Constant")
+            && let Some((name, _)) = attributes.iter_mut().find(|(n, _)| n == "sparse_value")
+        {
+            *name = Cow::Borrowed("value");
+        }
         let id = self.model.add_node(
             InsertPoint::End(region),
             proto.op_type.unwrap_or_default(),
@@ -399,8 +410,12 @@ impl Reader {
                     |t| type_of(&mut self.model, t, &here).and_then(|t| t.ok_or_else(missing));
                 Attribute::Types(a.type_protos.into_iter().map(&mut read).collect::<Result<_>>()?)
             }
-            AttributeType::SparseTensor | AttributeType::SparseTensors => {
-                return Err(Invalid::Sparse.at(here));
+            AttributeType::SparseTensor => {
+                let proto = a.sparse_tensor.ok_or_else(missing)?;
+                Attribute::Tensor(sparse::dense(&mut self.files, proto, &here)?)
+            }
+            AttributeType::SparseTensors => {
+                return Err(missing());
             }
         })
     }

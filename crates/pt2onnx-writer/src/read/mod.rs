@@ -5,6 +5,7 @@ mod files;
 mod graph;
 mod open;
 mod reading;
+mod sparse;
 mod tensor;
 mod types;
 

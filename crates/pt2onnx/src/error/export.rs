@@ -56,6 +56,9 @@ pub enum Error {
     /// The model needs operators that the opset asked for does not have.
     #[error(transparent)]
     Legalise(#[from] pt2onnx_opt::LegaliseError),
+    /// A part of a model cannot be a model ([`OnnxProgram::extract`](crate::OnnxProgram::extract)).
+    #[error(transparent)]
+    Extract(#[from] pt2onnx_ir::ExtractError),
     /// The runtime to write for cannot run the model.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -125,6 +128,7 @@ impl Error {
             | Error::Name(_)
             | Error::Dim(_)
             | Error::Domain(_)
+            | Error::Extract(_)
             | Error::Module(_) => ErrorKind::Options,
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,

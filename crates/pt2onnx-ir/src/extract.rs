@@ -1,0 +1,106 @@
+//! A part of a model: the nodes that compute some values from others.
+
+use crate::{Def, Model, Value};
+
+/// Why a part of a model cannot be a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtractError {
+    /// There is no value of that name in the main graph.
+    #[error("the main graph has no value `{0}`")]
+    NoValue(String),
+    /// The type of a value that becomes an input or output is not known.
+    #[error("the type of `{0}` is not known")]
+    NoType(String),
+    /// A value cannot be an input, because it is a constant.
+    #[error("`{0}` is a constant, which cannot be an input")]
+    Constant(String),
+    /// The outputs depend on inputs of the model that are not given.
+    #[error("the outputs also depend on `{}`", .0.join("`, `"))]
+    Missing(Vec<String>),
+}
+
+impl Model {
+    /// Keeps only the nodes of the main graph that compute `outputs` from `inputs`, which are names of values.
+    ///
+    /// ```
+    /// use pt2onnx_ir::Model;
+    ///
+    /// let mut model: Model = "g (float[2] x) => (float[2] y) { a = Relu (x) float[2] b = Exp (a) y = Neg (b) }".parse()?;
+    /// model.extract(&["a".into()], &["b".into()])?;
+    /// assert_eq!(model.nodes(Model::MAIN).count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such value, its type is not known, or other inputs of the model are needed too. The model is then of no use.
+    pub fn extract(&mut self, inputs: &[String], outputs: &[String]) -> Result<(), ExtractError> {
+        self.finish_all_outputs();
+        let given = self.named(inputs)?;
+        let wanted = self.named(outputs)?;
+        for (name, &value) in inputs.iter().zip(&given) {
+            if self[value].constant().is_some() {
+                return Err(ExtractError::Constant(name.clone()));
+            }
+        }
+        for (name, &value) in inputs.iter().chain(outputs).zip(given.iter().chain(&wanted)) {
+            if self[value].ty.is_none() {
+                return Err(ExtractError::NoType(name.clone()));
+            }
+        }
+        self.set_outputs(Self::MAIN, &wanted);
+        let inputs: Vec<Value> = given.into_iter().map(|v| self.as_input(v)).collect();
+        for node in self.nodes(Self::MAIN).collect::<Vec<_>>().into_iter().rev() {
+            if self.is_unused(node) {
+                self.erase(node);
+            }
+        }
+        let others = self.inputs().to_vec().into_iter().filter(|v| !inputs.contains(v));
+        let (needed, unused): (Vec<Value>, Vec<Value>) =
+            others.partition(|v| self[*v].uses().len() > 0);
+        if !needed.is_empty() {
+            let name = |v: &Value| self[*v].name.as_ref().map(ToString::to_string);
+            return Err(ExtractError::Missing(needed.iter().filter_map(name).collect()));
+        }
+        self.order_inputs(&inputs, &unused);
+        Ok(())
+    }
+
+    /// The values of the main graph with these names.
+    fn named(&self, names: &[String]) -> Result<Vec<Value>, ExtractError> {
+        let nodes = self.nodes(Self::MAIN).flat_map(|n| self[n].outputs().to_vec());
+        let constants = self.values().filter(|(_, d)| d.constant().is_some()).map(|(v, _)| v);
+        let all: Vec<Value> = self.inputs().iter().copied().chain(nodes).chain(constants).collect();
+        let find = |name: &String| {
+            let mut found = all.iter().filter(|v| self[**v].name.as_deref() == Some(name.as_str()));
+            found.next().copied().ok_or_else(|| ExtractError::NoValue(name.clone()))
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// An input of the main graph that takes the place of a value.
+    fn as_input(&mut self, value: Value) -> Value {
+        if matches!(self[value].def(), Def::Input(..)) {
+            return value;
+        }
+        let input = self.add_input(Self::MAIN, self[value].ty.clone());
+        let name = self[value].name.take();
+        self.replace_all_uses(value, input);
+        self[input].name = name;
+        input
+    }
+
+    /// Makes the inputs of the main graph these, in this order; the others, which nothing uses, are gone.
+    fn order_inputs(&mut self, inputs: &[Value], gone: &[Value]) {
+        let main = Self::MAIN;
+        self[main].inputs = inputs.to_vec();
+        for (i, &value) in inputs.iter().enumerate() {
+            self.values[value.index()].def = Def::Input(main, i as u32);
+        }
+        for &value in gone {
+            let data = &mut self.values[value.index()];
+            let nothing = pt2onnx_tensor::Tensor::scalar(0_i64);
+            (data.def, data.name, data.ty) = (Def::Constant(nothing), None, None);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Branches of `If` that would make the model fail, because a node after the `If` does not take what they give.
+//!
+//! An `If` whose branches give results of different ranks hides the rank from everything after it. Each branch is tried on a copy
+//! of the model: if the copy is sure to fail, the result has the type that the other branch gives it. The `If` stays, and so does
+//! the node that fails.
+
+use crate::facts::rank;
+use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, RegionId, Type, Value};
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashMap;
+
+/// The branch that gives the results of an `If` their types.
+pub(crate) type Taken = FxHashMap<NodeId, RegionId>;
+
+/// At most this many `If` are tried, each twice.
+const MAX_TRIED: usize = 8;
+
+/// Nothing is tried in models of more nodes than this.
+const MAX_NODES: usize = 20_000;
+
+/// Tries the branches of each `If` of a graph whose result has another rank in each of them; adds what it finds. `simplify`
+/// makes the most of a copy in which the branch is chosen.
+pub(crate) fn find(
+    model: &Model,
+    root: RegionId,
+    taken: &mut Taken,
+    simplify: &dyn Fn(&mut Model),
+) -> bool {
+    let nodes = model.nodes_in(&[root]);
+    if nodes.len() > MAX_NODES {
+        return false;
+    }
+    let open = nodes.into_iter().filter(|id| !taken.contains_key(id));
+    let open: Vec<(NodeId, [RegionId; 2])> =
+        open.filter_map(|id| Some((id, branches(model, id)?))).take(MAX_TRIED).collect();
+    for (id, [yes, no]) in open {
+        let fails = |choice: bool| {
+            let mut copy = model.clone();
+            let condition = copy.add_constant(Tensor::scalar(choice));
+            let region = copy[id].region();
+            copy.replace_input(id, 0, Some(condition));
+            simplify(&mut copy);
+            copy.nodes(region).any(|n| impossible(&copy, &copy[n]))
+        };
+        match (fails(true), fails(false)) {
+            (true, false) => taken.insert(id, no),
+            (false, true) => taken.insert(id, yes),
+            _ => continue,
+        };
+        return true;
+    }
+    false
+}
+
+/// The branches of an `If` that give the same element types and different ranks.
+fn branches(model: &Model, id: NodeId) -> Option<[RegionId; 2]> {
+    let node = Some(&model[id]).filter(|n| n.is("If"))?;
+    let body = |name: &str| match node.attribute(name)? {
+        Attribute::Region(region) => Some(*region),
+        _ => None,
+    };
+    let both = [body("then_branch")?, body("else_branch")?];
+    let constant = matches!(model[node.input(0)?].def(), Def::Constant(_));
+    let results = both.map(|r| model[r].output_values().collect::<Vec<Value>>());
+    let differs = |(a, b): (&Value, &Value)| {
+        rank(model, *a).zip(rank(model, *b)).is_some_and(|(a, b)| a != b)
+    };
+    let differ = results[0].iter().zip(&results[1]).any(differs);
+    (differ && !constant).then_some(both)
+}
+
+/// Whether a node does not take an input of the rank that it has.
+fn impossible(model: &Model, node: &Node) -> bool {
+    let is_not = |i: usize, wanted: usize| {
+        node.input(i).and_then(|v| rank(model, v)).is_some_and(|rank| rank != wanted)
+    };
+    if !node.domain.is_empty() {
+        return false;
+    }
+    match node.op() {
+        "LSTM" => is_not(0, 3) || is_not(5, 3) || is_not(6, 3),
+        "GRU" | "RNN" => is_not(0, 3) || is_not(5, 3),
+        "Gemm" => is_not(0, 2) || is_not(1, 2),
+        "Conv" | "ConvTranspose" => {
+            node.input(1).and_then(|w| rank(model, w)).is_some_and(|rank| is_not(0, rank))
+        }
+        _ => false,
+    }
+}
+
+/// The types of the results of a branch.
+pub(crate) fn types(model: &Model, branch: RegionId) -> Vec<Option<Type>> {
+    model[branch].output_values().map(|v| model[v].ty.clone()).collect()
+}

@@ -1,0 +1,240 @@
+//! `If` and `Loop` whose course is known, and nodes of bodies that can stand before them.
+
+use crate::{
+    cse,
+    graph::{Changed, GraphMut},
+    pass::Options,
+};
+use pt2onnx_ir::{
+    Attribute, Attributes, Def, InsertPoint, Model, NodeId, RegionId, Type, Use, Value,
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashSet;
+
+pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+    let mut changed = false;
+    let nodes = graph.nodes();
+    let model = &mut *graph.model;
+    for id in nodes {
+        if !model.contains(id) || !model[id].domain.is_empty() || model.is_unused(id) {
+            continue;
+        }
+        changed |= match model[id].op() {
+            "If" => branch(model, id).is_some() || shared(model, id),
+            "Loop" => course(model, id).is_some() || hoist(model, id),
+            "Scan" => hoist(model, id),
+            _ => false,
+        };
+    }
+    changed
+}
+
+fn body(model: &Model, id: NodeId, name: &str) -> Option<RegionId> {
+    match model[id].attribute(name)? {
+        Attribute::Region(region) => Some(*region),
+        _ => None,
+    }
+}
+
+/// The only element of a constant of bools.
+fn truth(model: &Model, value: Value) -> Option<bool> {
+    match model[value].constant()?.to_vec::<bool>()?.as_slice() {
+        [one] => Some(*one),
+        _ => None,
+    }
+}
+
+/// The only element of an int64 constant.
+fn number(model: &Model, value: Value) -> Option<i64> {
+    match model[value].constant()?.to_vec::<i64>()?.as_slice() {
+        [one] => Some(*one),
+        _ => None,
+    }
+}
+
+/// The branch that an `If` takes, in the place of the `If`.
+fn branch(model: &mut Model, id: NodeId) -> Option<()> {
+    let taken = truth(model, model[id].input(0)?)?;
+    let region = body(model, id, if taken { "then_branch" } else { "else_branch" })?;
+    let results = unfold(model, id, region);
+    let outputs = model[id].outputs().to_vec();
+    outputs.into_iter().zip(results).for_each(|(old, new)| take_place(model, old, new));
+    model.erase(id).then_some(())
+}
+
+/// Moves the nodes of a body before its node; returns the body's outputs.
+fn unfold(model: &mut Model, id: NodeId, region: RegionId) -> Vec<Value> {
+    let results = model[region].output_values().collect();
+    let nodes: Vec<NodeId> = model.nodes(region).collect();
+    model.set_outputs(region, &[]);
+    for node in nodes {
+        model.move_before(node, id);
+    }
+    results
+}
+
+/// Makes all users of `old` use `new`, which keeps its own type if that says more.
+fn take_place(model: &mut Model, old: Value, new: Value) {
+    let ty = model[new].ty.clone();
+    let shaped = |t: &Type| t.as_tensor().is_some_and(|t| t.shape.is_some());
+    crate::rewrite::substitute(model, old, new);
+    if ty.as_ref().is_some_and(shaped) {
+        model[new].ty = ty;
+    }
+}
+
+/// A `Loop` that runs never or once.
+fn course(model: &mut Model, id: NodeId) -> Option<()> {
+    let node = &model[id];
+    let region = body(model, id, "body")?;
+    let count = node.input(0).map(|v| number(model, v));
+    let going = node.input(1).map(|v| truth(model, v));
+    let once_more = model[region].output_values().next()?;
+    let (carried, outputs) = (node.inputs().len().checked_sub(2)?, node.outputs().to_vec());
+    let initial: Vec<Value> = node.inputs()[2..].iter().copied().collect::<Option<_>>()?;
+    if count == Some(Some(0)) || going == Some(Some(false)) {
+        if outputs.iter().skip(carried).any(|v| model[*v].uses().len() > 0) {
+            return None;
+        }
+        outputs.into_iter().zip(initial).for_each(|(old, new)| model.replace_all_uses(old, new));
+        return model.erase(id).then_some(());
+    }
+    let starts = matches!(going, None | Some(Some(true)));
+    let ends = count == Some(Some(1))
+        || matches!(count, None | Some(Some(1..))) && truth(model, once_more) == Some(false);
+    if !starts || !ends {
+        return None;
+    }
+    let inputs = model[region].inputs().to_vec();
+    let first = model.add_constant(Tensor::scalar(0i64));
+    let going = model.add_constant(Tensor::scalar(true));
+    let given = [first, going].into_iter().chain(initial);
+    for (input, value) in inputs.into_iter().zip(given) {
+        model.replace_all_uses(input, value);
+    }
+    let results = unfold(model, id, region).into_iter().skip(1);
+    for (i, (old, mut new)) in outputs.into_iter().zip(results).enumerate() {
+        if i >= carried {
+            new = stacked(model, id, new);
+        }
+        take_place(model, old, new);
+    }
+    model.erase(id).then_some(())
+}
+
+/// A value with a new first dimension.
+fn stacked(model: &mut Model, before: NodeId, value: Value) -> Value {
+    let axes = model.add_constant(Tensor::vector(&[0i64]));
+    let inputs = [Some(value), Some(axes)];
+    let at = InsertPoint::Before(before);
+    let node = model.add_node(at, "Unsqueeze", &inputs, Attributes::new(), 1);
+    let output = model[node].outputs()[0];
+    let mut ty = model[value].ty.clone();
+    if let Some(Type::Tensor(t)) = &mut ty
+        && let Some(shape) = &mut t.shape
+    {
+        shape.insert(0, Expr::int(1));
+    }
+    model[output].ty = ty;
+    output
+}
+
+/// Results and nodes that both branches of an `If` have.
+fn shared(model: &mut Model, id: NodeId) -> Changed {
+    let branches = body(model, id, "then_branch").zip(body(model, id, "else_branch"));
+    let Some((yes, no)) = branches else {
+        return false;
+    };
+    let mut changed = false;
+    let outputs = model[id].outputs().to_vec();
+    let pairs: Vec<(Value, Value)> =
+        model[yes].output_values().zip(model[no].output_values()).collect();
+    for (output, (a, b)) in outputs.into_iter().zip(pairs) {
+        if a == b && model[output].uses().len() > 0 {
+            model.replace_all_uses(output, a);
+            changed = true;
+        }
+    }
+    changed | merged(model, id, yes, no)
+}
+
+/// Moves nodes that both branches have before the `If`.
+fn merged(model: &mut Model, id: NodeId, yes: RegionId, no: RegionId) -> Changed {
+    let mut others: Vec<NodeId> = model.nodes(no).collect();
+    let mut changed = false;
+    for node in model.nodes(yes).collect::<Vec<_>>() {
+        if !movable(model, node, yes) {
+            continue;
+        }
+        let same = |&n: &NodeId| movable(model, n, no) && cse::equal(model, node, n);
+        let Some(at) = others.iter().position(same) else {
+            continue;
+        };
+        let other = others.swap_remove(at);
+        model.move_before(node, id);
+        model.share(node, other);
+        let (old, new) = (model[other].outputs().to_vec(), model[node].outputs().to_vec());
+        old.into_iter().zip(new).for_each(|(old, new)| model.replace_all_uses(old, new));
+        changed |= model.erase(other);
+    }
+    changed
+}
+
+/// Whether a node of a body can stand before the body's node: it uses nothing of the body, computes the same each time, and is
+/// not an output of the body, which would need another node.
+fn movable(model: &Model, node: NodeId, region: RegionId) -> bool {
+    let outside = |v: &Value| match model[*v].def() {
+        Def::Node(n, _) => model[*n].region() != region,
+        Def::Input(r, _) => *r != region,
+        Def::Constant(_) => true,
+    };
+    let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
+    let data = &model[node];
+    data.regions().next().is_none()
+        && cse::repeatable(model, node)
+        && data.inputs().iter().flatten().all(outside)
+        && !data.outputs().iter().any(given_out)
+}
+
+/// Operators that compute a result for any input of their type.
+const TOTAL: &[&str] = &[
+    "Abs",
+    "Cast",
+    "Ceil",
+    "Cos",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Identity",
+    "IsNaN",
+    "Log",
+    "Neg",
+    "Not",
+    "Relu",
+    "Round",
+    "Shape",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Size",
+    "Softplus",
+    "Sqrt",
+    "Tanh",
+    "Transpose",
+];
+
+/// Moves nodes that compute the same in each iteration before the loop. Only those that cannot fail: the loop may run never.
+fn hoist(model: &mut Model, id: NodeId) -> Changed {
+    let Some(region) = body(model, id, "body") else {
+        return false;
+    };
+    let total: FxHashSet<&str> = TOTAL.iter().copied().collect();
+    let mut changed = false;
+    for node in model.nodes(region).collect::<Vec<_>>() {
+        if total.contains(model[node].op()) && movable(model, node, region) {
+            changed |= model.move_before(node, id);
+        }
+    }
+    changed
+}

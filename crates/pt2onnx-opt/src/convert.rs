@@ -1,0 +1,67 @@
+//! Rewrites models of other producers for another opset, older or newer.
+
+use crate::{
+    assume::Taken,
+    legalise::{LegaliseError, legalise},
+    opaque,
+    opsets::{OPSETS, OPTIMISED_OPSETS},
+    types::{self, Raising},
+};
+use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
+
+/// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. The opset of the model
+/// must be one of [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
+///
+/// ```
+/// use pt2onnx_ir::Model;
+///
+/// let text = r#"<ir_version: 4, opset_import: ["" : 9]>
+/// main_graph (float[2,1] x) => (float[2] y) { y = Squeeze <axes: ints = [1]> (x) }"#;
+/// let mut model: Model = text.parse()?;
+/// pt2onnx_opt::convert(&mut model, 20)?;
+/// assert_eq!(model.opset, 20);
+/// assert_eq!(model[model.nodes(Model::MAIN).next().unwrap()].inputs().len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Nodes that the new opset cannot express, a model with functions, or an opset that is not supported. The model is then unchanged.
+pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
+    if !OPSETS.contains(&opset) {
+        return Err(LegaliseError::Opset(opset));
+    }
+    if model.opset == opset {
+        return Ok(());
+    }
+    let written = model.opset;
+    if !OPTIMISED_OPSETS.contains(&written) {
+        return Err(LegaliseError::Direction { from: written, to: opset });
+    }
+    if !model.functions.is_empty() {
+        return Err(LegaliseError::Functions);
+    }
+    let before = model.clone();
+    let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
+    let mut done = Ok(());
+    opaque::each_graph(model, |graph| {
+        (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
+        crate::fold::constants(graph);
+        types::infer(graph, Some(Raising { written, alike: false }), &Taken::default());
+        let failures = opaque::failures(graph, written);
+        done = match failures.is_empty() {
+            true => legalise(graph.model, opset),
+            false => Err(LegaliseError::Newer { from: written, failures }),
+        };
+    });
+    if done.is_err() {
+        *model = before;
+        return done;
+    }
+    for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
+        model[value].ty = claim;
+    }
+    // A file of an older version of the format cannot have newer opsets.
+    let stated = model.ir_version.take();
+    model.ir_version = stated.filter(|&v| v >= model.ir_version());
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Merges chains of arithmetic with constants.
+
+use crate::{
+    fusion::Fusion,
+    pattern::{Match, PatternError},
+};
+use pt2onnx_ir::{Builder, Value};
+use pt2onnx_tensor::{DType, Tensor};
+
+/// Constants of up to this many bytes are read.
+const READ: usize = 64 << 10;
+
+/// Two sums or products with constants are one, if nothing but the last bits of a float can differ.
+pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
+    let chain = |pattern: &str, how: How, op: &'static str, joined: &'static str| {
+        Fusion::new(pattern, move |cx, found| merged(cx, found, how, op, joined))
+    };
+    Ok(vec![
+        chain("Add(r:Add(x, c), d)", How::Sum, "Add", "Add")?,
+        chain("Sub(r:Sub(x, c), d)", How::Sum, "Sub", "Add")?,
+        chain("Mul(r:Mul(x, c), d)", How::Product, "Mul", "Mul")?,
+        chain("Div(r:Div(x, c), d)", How::Quotient, "Div", "Mul")?,
+    ])
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    Sum,
+    Product,
+    Quotient,
+}
+
+/// `op(x, joined(c, d))`.
+fn merged(
+    cx: &Builder,
+    found: &Match,
+    how: How,
+    op: &'static str,
+    joined: &'static str,
+) -> Option<Value> {
+    let [x, c, d] = [found.value("x")?, found.value("c")?, found.value("d")?];
+    if cx.constant_of(x).is_some() {
+        return None;
+    }
+    let read = |v: Value| cx.constant_of(v).filter(|t| t.has_data() && t.nbytes() <= READ);
+    let (a, b) = (read(c)?, read(d)?);
+    let fits = a.shape() == b.shape() || a.rank() == 0 || b.rank() == 0;
+    let exact = a.dtype().is_int() && how != How::Quotient;
+    if !fits || !(exact || harmless(&a, &b, how)?) {
+        return None;
+    }
+    let constant = cx.emit1(joined, &[Some(c), Some(d)], Vec::new());
+    Some(cx.emit1(op, &[Some(x), Some(constant)], Vec::new()))
+}
+
+/// Whether the merged constant gives the same floats up to rounding, and is infinite where the chain is.
+fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
+    let (a, b) = (floats(a)?, floats(b)?);
+    // Far from where sums and products overflow, in float32 as well as in float64.
+    let inside = |v: &f64| (1e-9..1e9).contains(&v.abs());
+    if !a.iter().chain(&b).all(inside) {
+        return Some(false);
+    }
+    let small = |v: &[f64]| v.iter().all(|v| v.abs() <= 1.0);
+    let large = |v: &[f64]| v.iter().all(|v| v.abs() >= 1.0);
+    Some(match how {
+        // The second number must not take away what the first one has added.
+        How::Sum => {
+            let positive = |v: &f64| *v > 0.0;
+            let all = || a.iter().chain(&b);
+            all().all(positive) || !all().any(positive)
+        }
+        // The first step must not overflow where both together do not.
+        How::Product => small(&a) || large(&b),
+        How::Quotient => large(&a) || small(&b),
+    })
+}
+
+fn floats(t: &Tensor) -> Option<Vec<f64>> {
+    match t.dtype() {
+        DType::F32 => Some(t.to_vec::<f32>()?.into_iter().map(f64::from).collect()),
+        DType::F64 => t.to_vec::<f64>(),
+        _ => None,
+    }
+}

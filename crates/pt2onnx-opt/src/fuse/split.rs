@@ -1,0 +1,120 @@
+//! Slices that are the parts of one tensor along one dimension become one `Split`.
+
+use crate::{
+    eval, facts,
+    graph::{Changed, GraphMut},
+    pass::Options,
+};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+
+/// A slice with constant bounds along one dimension.
+struct Part {
+    node: NodeId,
+    from: i64,
+    to: i64,
+}
+
+pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+    let nodes = graph.nodes();
+    let model = &mut *graph.model;
+    let mut groups: FxHashMap<(Value, RegionId, usize), Vec<Part>> = FxHashMap::default();
+    let mut order = Vec::new();
+    for id in nodes {
+        let Some((x, axis, part)) = part(model, id) else {
+            continue;
+        };
+        let key = (x, model[id].region(), axis);
+        let group = groups.entry(key).or_default();
+        if group.is_empty() {
+            order.push(key);
+        }
+        group.push(part);
+    }
+    let mut changed = false;
+    for key in order {
+        let parts = groups.remove(&key).unwrap_or_default();
+        changed |= split(model, key.2, parts).is_some();
+    }
+    changed
+}
+
+fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
+    let node = &model[id];
+    if !node.is("Slice") || model.is_unused(id) {
+        return None;
+    }
+    let one = |i: usize| {
+        let t = model[node.input(i)?].constant()?;
+        let all = t
+            .to_vec::<i64>()
+            .or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))?;
+        match all[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    };
+    if node.input(4).is_some() && one(4)? != 1 {
+        return None;
+    }
+    let x = node.input(0)?;
+    let shape = facts::shape(model, x)?;
+    let axis = eval::axis(node.input(3).map_or(Some(0), |_| one(3))?, shape.len())?;
+    let size = shape.get(axis)?.as_int()?;
+    let held = |i: i64| (if i < 0 { i.saturating_add(size) } else { i }).clamp(0, size);
+    let (from, to) = (held(one(1)?), held(one(2)?));
+    (from < to && (from, to) != (0, size)).then_some((x, axis, Part { node: id, from, to }))
+}
+
+fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
+    let first = parts.first()?.node;
+    // Another split may have replaced the operand.
+    let x = model[first].input(0)?;
+    parts.sort_by_key(|p| p.from);
+    let apart = parts.windows(2).all(|w| w[0].to <= w[1].from);
+    if parts.len() < 2 || !apart {
+        return None;
+    }
+    let (dtype, shape) = facts::tensor_type(model, x)?;
+    let shape = shape.clone();
+    let size = shape.get(axis)?.as_int()?;
+    // What no slice takes is an output that nothing uses.
+    let (mut sizes, mut users, mut at) = (Vec::new(), Vec::new(), 0);
+    for part in &parts {
+        if part.from > at {
+            sizes.push(part.from - at);
+            users.push(None);
+        }
+        sizes.push(part.to - part.from);
+        users.push(Some(part.node));
+        at = part.to;
+    }
+    if at < size {
+        sizes.push(size - at);
+        users.push(None);
+    }
+    let lengths = model.add_constant(Tensor::vector(&sizes));
+    let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);
+    let inputs = [Some(x), Some(lengths)];
+    let node =
+        model.add_node(InsertPoint::Before(first), "Split", &inputs, attributes, sizes.len());
+    model[node].origins = model[first].origins.clone();
+    let outputs = model[node].outputs().to_vec();
+    for ((output, user), length) in outputs.into_iter().zip(users).zip(sizes) {
+        let mut own = shape.clone();
+        own[axis] = Expr::int(length);
+        model[output].ty = Some(typed(dtype, own));
+        let Some(user) = user else { continue };
+        model.merge_origins(node, user);
+        let old = model[user].outputs()[0];
+        crate::rewrite::substitute(model, old, output);
+        model.erase(user);
+    }
+    Some(())
+}
+
+fn typed(dtype: DType, shape: Vec<Expr>) -> Type {
+    Type::Tensor(TensorType { dtype, shape: Some(shape) })
+}

@@ -1,0 +1,249 @@
+//! Where sizes can be read: the first tensor that has each of them.
+
+use crate::facts::{self, rank};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, Type, Value, attrs};
+use pt2onnx_symbolic::{Expr, Symbol};
+use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+
+/// The first opset whose `Shape` has `start` and `end`.
+const SHAPE_OF_SOME: u32 = 15;
+
+/// The first value in scope that has each size, and the dimension.
+#[derive(Default)]
+pub(super) struct Sources {
+    places: FxHashMap<Symbol, (Value, usize)>,
+    order: Vec<Symbol>,
+}
+
+/// A part of a vector of sizes.
+#[derive(Clone, PartialEq)]
+enum Part {
+    Numbers(Vec<i64>),
+    /// The sizes of a value from a dimension to another one.
+    Sizes(Value, usize, usize),
+}
+
+impl Sources {
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Forgets the sizes that were added last.
+    pub fn truncate(&mut self, length: usize) {
+        for symbol in self.order.drain(length..) {
+            self.places.remove(&symbol);
+        }
+    }
+
+    /// Adds the sizes of a value that is in scope from now on.
+    pub fn add(&mut self, model: &Model, value: Value) {
+        for (axis, dim) in facts::shape(model, value).into_iter().flatten().enumerate() {
+            let symbol = dim.as_symbol().map(Symbol::from);
+            if let Some(symbol) = symbol
+                && !self.places.contains_key(&symbol)
+            {
+                self.places.insert(symbol.clone(), (value, axis));
+                self.order.push(symbol);
+            }
+        }
+    }
+
+    /// Replaces the output of a node by sizes that are read from their sources in as few nodes as possible. `None` if the node is
+    /// one of these already, or not all elements are sizes.
+    pub fn read(&self, model: &mut Model, id: NodeId, elements: &[Expr], opset: u32) -> Option<()> {
+        let output = *model[id].outputs().first()?;
+        let (dtype, shape) = facts::tensor_type(model, output)?;
+        let scalar = shape.is_empty();
+        let parts = self.parts(elements)?;
+        if dtype != DType::I64 || found(model, output, scalar)? == parts {
+            return None;
+        }
+        if parts.len() > 1 && same_source(&parts).is_none() && reads_directly(model, id) {
+            return None;
+        }
+        let at = InsertPoint::Before(id);
+        let new = match parts.as_slice() {
+            [Part::Sizes(x, from, _)] if scalar => element(model, at, *x, *from),
+            _ if scalar => return None,
+            [part] => emit(model, at, part, opset),
+            parts if same_source(parts).is_some() => {
+                let axes = parts.iter().flat_map(|p| match p {
+                    Part::Sizes(_, from, to) => (*from as i64..*to as i64).collect(),
+                    Part::Numbers(_) => Vec::new(),
+                });
+                gathered(model, at, same_source(parts)?, axes.collect())
+            }
+            parts => {
+                let inputs: Vec<Option<Value>> =
+                    parts.iter().map(|p| Some(emit(model, at, p, opset))).collect();
+                let axis = Attributes::from_iter([("axis".into(), 0.into())]);
+                node(model, at, "Concat", &inputs, (axis, Some(elements.len())))
+            }
+        };
+        let made = model.producer(new)?;
+        model[made].origins = model[id].origins.clone();
+        crate::rewrite::substitute(model, output, new);
+        Some(())
+    }
+
+    fn parts(&self, elements: &[Expr]) -> Option<Vec<Part>> {
+        let mut parts: Vec<Part> = Vec::new();
+        for e in elements {
+            let part = match e.as_int() {
+                Some(number) => Part::Numbers(vec![number]),
+                None => {
+                    let (value, axis) = self.places.get(e.as_symbol()?)?;
+                    Part::Sizes(*value, *axis, axis + 1)
+                }
+            };
+            push(&mut parts, part);
+        }
+        Some(parts)
+    }
+}
+
+/// Adds a part, or makes the last one longer.
+fn push(parts: &mut Vec<Part>, part: Part) {
+    match (parts.last_mut(), part) {
+        (Some(Part::Numbers(all)), Part::Numbers(more)) => all.extend(more),
+        (Some(Part::Sizes(x, _, to)), Part::Sizes(y, from, end)) if *x == y && *to == from => {
+            *to = end;
+        }
+        (_, part) => parts.push(part),
+    }
+}
+
+/// Whether a node is `Shape`, or takes some elements of one.
+fn reads_directly(model: &Model, id: NodeId) -> bool {
+    let node = &model[id];
+    let of_shape =
+        || node.input(0).and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Shape"));
+    node.is("Shape") || matches!(node.op(), "Gather" | "Slice") && of_shape()
+}
+
+fn same_source(parts: &[Part]) -> Option<Value> {
+    let source = |p: &Part| match p {
+        Part::Sizes(x, ..) => Some(*x),
+        Part::Numbers(_) => None,
+    };
+    let first = source(parts.first()?)?;
+    parts.iter().all(|p| source(p) == Some(first)).then_some(first)
+}
+
+/// What a value is made of already; one empty list of parts if that could be done in fewer nodes.
+fn found(model: &Model, value: Value, scalar: bool) -> Option<Vec<Part>> {
+    let worse = Some(Vec::new());
+    let made = model.producer(value)?;
+    let node = &model[made];
+    match node.op() {
+        "Concat" => {
+            let mut parts = Vec::new();
+            for &input in node.inputs().iter().flatten() {
+                let before = parts.len();
+                match (model[input].constant(), plain(model, input, false)) {
+                    (Some(t), _) => push(&mut parts, Part::Numbers(t.to_vec::<i64>()?)),
+                    (None, Some(part)) => push(&mut parts, part),
+                    _ => return worse,
+                }
+                if parts.len() == before {
+                    return worse;
+                }
+            }
+            match same_source(&parts) {
+                Some(_) => worse,
+                None => Some(parts),
+            }
+        }
+        _ if made_of_one(model, value).is_some() => made_of_one(model, value),
+        _ => Some(plain(model, value, scalar).into_iter().collect()),
+    }
+}
+
+/// The parts that one `Gather` of a shape takes, in any order.
+fn made_of_one(model: &Model, value: Value) -> Option<Vec<Part>> {
+    let node = &model[model.producer(value)?];
+    let whole = &model[model.producer(node.input(0).filter(|_| node.is("Gather"))?)?];
+    let x = whole.input(0).filter(|_| whole.is("Shape") && whole.attributes.is_empty())?;
+    let axes = model[node.input(1)?].constant().filter(|t| t.rank() == 1)?.to_vec::<i64>()?;
+    let mut parts = Vec::new();
+    for axis in axes {
+        let axis = usize::try_from(axis).ok()?;
+        push(&mut parts, Part::Sizes(x, axis, axis + 1));
+    }
+    (parts.len() > 1).then_some(parts)
+}
+
+/// The sizes that a value is, if they are read as [`emit`] and [`element`] read them.
+fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
+    let node = &model[model.producer(value)?];
+    if node.is("Shape") {
+        let x = node.input(0)?;
+        let range = attrs::Shape::read(node).ok()?;
+        let rank = rank(model, x)?;
+        let from = usize::try_from(range.start).ok()?;
+        let to = range.end.map_or(Some(rank), |e| usize::try_from(e).ok())?;
+        return Some(Part::Sizes(x, from, to));
+    }
+    let whole = &model[model.producer(node.input(0).filter(|_| node.is("Gather"))?)?];
+    let x = whole.input(0).filter(|_| whole.is("Shape") && whole.attributes.is_empty())?;
+    let index = model[node.input(1)?].constant()?;
+    let axes = index.to_vec::<i64>()?;
+    let from = usize::try_from(*axes.first()?).ok()?;
+    let run = axes.iter().enumerate().all(|(i, &a)| a == (from + i) as i64);
+    (run && (index.rank() == 0) == scalar).then_some(Part::Sizes(x, from, from + axes.len()))
+}
+
+fn emit(model: &mut Model, at: InsertPoint, part: &Part, opset: u32) -> Value {
+    match part {
+        Part::Numbers(numbers) => model.add_constant(Tensor::vector(numbers)),
+        Part::Sizes(x, from, to) => {
+            let (x, from, to) = (*x, *from, *to);
+            let whole = from == 0 && rank(model, x) == Some(to);
+            if !whole && opset < SHAPE_OF_SOME {
+                return gathered(model, at, x, (from as i64..to as i64).collect());
+            }
+            let mut attributes = Attributes::new();
+            if from > 0 {
+                attributes.push(("start".into(), (from as i64).into()));
+            }
+            if rank(model, x) != Some(to) {
+                attributes.push(("end".into(), (to as i64).into()));
+            }
+            node(model, at, "Shape", &[Some(x)], (attributes, Some(to - from)))
+        }
+    }
+}
+
+fn shape(model: &mut Model, at: InsertPoint, x: Value) -> Value {
+    let rank = rank(model, x);
+    node(model, at, "Shape", &[Some(x)], (Attributes::new(), rank))
+}
+
+fn gathered(model: &mut Model, at: InsertPoint, x: Value, axes: Vec<i64>) -> Value {
+    let whole = shape(model, at, x);
+    let (length, axes) = (axes.len(), model.add_constant(Tensor::vector(&axes)));
+    node(model, at, "Gather", &[Some(whole), Some(axes)], (Attributes::new(), Some(length)))
+}
+
+/// One size, as a scalar.
+fn element(model: &mut Model, at: InsertPoint, x: Value, axis: usize) -> Value {
+    let whole = shape(model, at, x);
+    let index = model.add_constant(Tensor::scalar(axis as i64));
+    node(model, at, "Gather", &[Some(whole), Some(index)], (Attributes::new(), None))
+}
+
+/// A node whose output is a vector of int64 of that length, or a scalar.
+fn node(
+    model: &mut Model,
+    at: InsertPoint,
+    op: &'static str,
+    inputs: &[Option<Value>],
+    (attributes, length): (Attributes, Option<usize>),
+) -> Value {
+    let id = model.add_node(at, op, inputs, attributes, 1);
+    let output = model[id].outputs()[0];
+    let sizes: Vec<Expr> = length.iter().map(|&l| Expr::int(l as i64)).collect();
+    model[output].ty = Some(Type::tensor(DType::I64, sizes));
+    output
+}

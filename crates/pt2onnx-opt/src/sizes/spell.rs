@@ -1,0 +1,183 @@
+//! Replaces computed sizes by known ones: numbers become constants, sizes that an operand has are not computed.
+
+use super::{Computed, sources::Sources};
+use crate::{
+    eval, facts,
+    graph::{Changed, GraphMut},
+};
+use pt2onnx_ir::{Model, NodeId, RegionId, Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// What is known while a graph is walked.
+struct Walk<'a> {
+    computed: &'a Computed,
+    sources: Sources,
+    /// The opset that the model is written for.
+    opset: u32,
+    changed: Changed,
+}
+
+/// Replaces computed sizes by known ones. In the shape of a `Reshape`, sizes of the operand become 0, and one other unknown size
+/// becomes -1; in that of an `Expand`, they become 1; the end of a `Slice` becomes the largest number. Other vectors of sizes are
+/// read from the first tensor that has them.
+pub(crate) fn spell_out(graph: &mut GraphMut<'_>, computed: &Computed, opset: u32) -> Changed {
+    let mut walk = Walk { computed, sources: Sources::default(), opset, changed: false };
+    walk.region(graph.model, graph.region);
+    walk.changed
+}
+
+impl Walk<'_> {
+    fn region(&mut self, model: &mut Model, region: RegionId) {
+        let outer = self.sources.len();
+        for input in model[region].inputs().to_vec() {
+            self.sources.add(model, input);
+        }
+        let nodes: Vec<NodeId> = model.nodes(region).collect();
+        for id in nodes {
+            let bodies: Vec<RegionId> = model[id].regions().collect();
+            bodies.into_iter().for_each(|body| self.region(model, body));
+            self.changed |= self.node(model, id);
+            for output in model[id].outputs().to_vec() {
+                self.sources.add(model, output);
+            }
+        }
+        self.sources.truncate(outer);
+    }
+
+    fn node(&mut self, model: &mut Model, id: NodeId) -> Changed {
+        if !model[id].domain.is_empty() {
+            return false;
+        }
+        let done = match model[id].op() {
+            "Reshape" => self.reshape(model, id),
+            "Expand" => self.expand(model, id),
+            "Slice" => self.slice(model, id),
+            _ => None,
+        };
+        let [output] = *model[id].outputs() else {
+            return done.is_some();
+        };
+        let unneeded = model[output].uses().len() == 0 || model[id].op() == "Identity";
+        let Some(elements) = self.computed.get(&output).filter(|_| !unneeded) else {
+            return done.is_some();
+        };
+        let numbers: Option<Vec<i64>> = elements.iter().map(Expr::as_int).collect();
+        let replaced = match numbers {
+            Some(numbers) => constant(model, output, &numbers),
+            None => self.sources.read(model, id, elements, self.opset),
+        };
+        replaced.is_some() || done.is_some()
+    }
+
+    /// The elements of a vector that nodes compute.
+    fn elements(&self, model: &Model, value: Value) -> Option<Vec<Expr>> {
+        match model[value].constant() {
+            Some(t) => Some(t.to_vec::<i64>()?.into_iter().map(Expr::int).collect()),
+            None => self.computed.get(&value).cloned(),
+        }
+    }
+
+    fn reshape(&self, model: &mut Model, id: NodeId) -> Option<()> {
+        let node = &model[id];
+        let (x, target) = (node.input(0)?, self.computed.get(&node.input(1)?)?);
+        let from = facts::shape(model, x)?;
+        let copied = |i: usize, dim: &Expr| from.get(i) == Some(dim);
+        let sizes = target.iter().enumerate().map(|(i, dim)| match dim.as_int() {
+            Some(number) => number,
+            None if copied(i, dim) => 0,
+            None => -1,
+        });
+        let sizes: Vec<i64> = sizes.collect();
+        let count = |wanted: i64| sizes.iter().filter(|&&s| s == wanted).count();
+        let written = |wanted: i64| target.iter().any(|d| d.as_int() == Some(wanted));
+        // A tensor without elements does not determine -1 if another size may be 0.
+        let told = count(-1) == 0 || written(-1) || count(0) == 0;
+        if count(-1) > 1 || written(0) || !told {
+            return None;
+        }
+        if count(0) > 0 {
+            model[id].remove_attribute("allowzero");
+        }
+        let sizes = model.add_constant(Tensor::vector(&sizes));
+        model.replace_input(id, 1, Some(sizes));
+        Some(())
+    }
+
+    /// A size that the operand has anyway may be 1.
+    fn expand(&self, model: &mut Model, id: NodeId) -> Option<()> {
+        let (x, target) = (model[id].input(0)?, self.computed.get(&model[id].input(1)?)?);
+        let from = facts::shape(model, x)?;
+        let mut sizes = Vec::with_capacity(target.len());
+        for (from_end, dim) in target.iter().rev().enumerate() {
+            let own = from.len().checked_sub(from_end + 1).and_then(|i| from.get(i));
+            sizes.push(match dim.as_int() {
+                Some(number) => number,
+                None if own == Some(dim) => 1,
+                None => return None,
+            });
+        }
+        sizes.reverse();
+        let sizes = model.add_constant(Tensor::vector(&sizes));
+        model.replace_input(id, 1, Some(sizes));
+        Some(())
+    }
+
+    /// Ends that are the size of the dimension.
+    fn slice(&self, model: &mut Model, id: NodeId) -> Option<()> {
+        let node = &model[id];
+        let (x, ends) = (node.input(0)?, node.input(2)?);
+        let computed = self.computed.get(&ends)?;
+        let from = facts::shape(model, x)?;
+        let axes: Vec<i64> = match node.input(3) {
+            Some(axes) => model[axes].constant().and_then(ints)?,
+            None => (0..computed.len() as i64).collect(),
+        };
+        if let Some(steps) = node.input(4) {
+            model[steps].constant().and_then(ints).filter(|s| s.iter().all(|&s| s > 0))?;
+        }
+        let end = |(axis, end): (&i64, &Expr)| {
+            let size = from.get(eval::axis(*axis, from.len())?)?;
+            let whole = (size == end).then_some(i64::MAX);
+            end.as_int().or(whole)
+        };
+        let ends: Vec<i64> = axes.iter().zip(computed).map(end).collect::<Option<_>>()?;
+        let wide = facts::dtype(model, node.input(1)?) == Some(DType::I64);
+        if !wide || axes.len() != computed.len() || self.elements(model, node.input(1)?).is_none() {
+            return None;
+        }
+        let ends = model.add_constant(Tensor::vector(&ends));
+        model.replace_input(id, 2, Some(ends));
+        Some(())
+    }
+}
+
+fn ints(t: &Tensor) -> Option<Vec<i64>> {
+    t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
+}
+
+/// Replaces a value by a constant of its type with these elements.
+fn constant(model: &mut Model, value: Value, numbers: &[i64]) -> Option<()> {
+    let Some(Type::Tensor(ty)) = &model[value].ty else {
+        return None;
+    };
+    let sizes = match ty.shape.as_ref().map(Vec::len) {
+        Some(0) => Vec::new(),
+        _ => vec![numbers.len()],
+    };
+    let tensor = match ty.dtype {
+        DType::I64 => Tensor::from_slice(sizes, numbers).ok()?,
+        DType::I32 => {
+            let narrow = numbers.iter().map(|&n| i32::try_from(n).ok());
+            Tensor::from_slice(sizes, &narrow.collect::<Option<Vec<i32>>>()?).ok()?
+        }
+        DType::Bool => {
+            let bools: Vec<bool> = numbers.iter().map(|&n| n != 0).collect();
+            Tensor::from_slice(sizes, &bools).ok()?
+        }
+        _ => return None,
+    };
+    let constant = model.add_constant(tensor);
+    model.replace_all_uses(value, constant);
+    Some(())
+}
