@@ -123,6 +123,9 @@ fn of_a_failure() {
     }
     assert!(first["line"].as_u64().unwrap() > 0 && first["suggestion"].is_string());
     assert!(markdown.contains("## What prevents conversion: 4"), "{markdown}");
+    // Four nodes, one reason: one example.
+    assert_eq!(markdown.matches("What to do").count(), 1, "{markdown}");
+    assert!(markdown.contains("\n   - and 3 more nodes for this reason\n"), "{markdown}");
     let row = "| `mylib::foo` | 4 | **no** |  |";
     assert!(markdown.contains(row), "{markdown}");
     // The ops that were translated are told all the same.

@@ -73,8 +73,61 @@ pub(super) fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
         Some(SourceLine { file, line, function, code })
     });
     let innermost = frames.next()?;
-    let own = |frame: &SourceLine<'_>| !frame.file.contains("-packages/torch/");
+    let own = |frame: &SourceLine<'_>| !is_of_torch(frame.file);
     Some(if own(&innermost) { innermost } else { frames.find(own).unwrap_or(innermost) })
+}
+
+/// What begins the paths of torch's files that traces show, after `torch/`. A user's own folder can also be called `torch`.
+const FILES_OF_TORCH: &[&str] = &[
+    "_compile.py",
+    "_decomp/",
+    "_dynamo/",
+    "_export/",
+    "_functorch/",
+    "_higher_order_ops/",
+    "_jit_internal.py",
+    "_library/",
+    "_meta_registrations.py",
+    "_ops.py",
+    "_prims/",
+    "_prims_common/",
+    "_refs/",
+    "_subclasses/",
+    "_tensor.py",
+    "ao/",
+    "autograd/",
+    "export/",
+    "functional.py",
+    "fx/",
+    "jit/",
+    "nn/attention/",
+    "nn/functional.py",
+    "nn/modules/",
+    "nn/parallel/",
+    "nn/parameter.py",
+    "nn/utils/",
+    "overrides.py",
+    "utils/_contextlib.py",
+    "utils/_device.py",
+    "utils/_pytree.py",
+    "utils/checkpoint.py",
+];
+
+/// Whether a file is of the package `torch`, installed or a checkout of its sources, or is code that `torch.fx` made.
+fn is_of_torch(file: &str) -> bool {
+    if file.starts_with("<eval_with_key>") {
+        return true;
+    }
+    let file = file.replace('\\', "/");
+    if file.contains("-packages/torch/") {
+        return true;
+    }
+    let folders = file.match_indices("torch/");
+    let mut inside = folders.filter(|(at, _)| *at == 0 || file[..*at].ends_with('/'));
+    inside.any(|(at, folder)| {
+        let rest = &file[at + folder.len()..];
+        FILES_OF_TORCH.iter().any(|path| rest.starts_with(path))
+    })
 }
 
 /// `model.py:12: x = self.relu(x)`, the file without its folders.
@@ -107,6 +160,34 @@ mod tests {
             (
                 "File \"m.py\", line 3, in forward\n  File \"/v/site-packages/torch/f.py\", line 1, in f\n    x",
                 Some("m.py:3"),
+            ),
+            (
+                "File \"C:\\m.py\", line 3, in f\n  File \"C:\\Lib\\site-packages\\torch\\nn\\f.py\", line 1, in f\n    x",
+                Some("m.py:3"),
+            ),
+            (
+                "File \"m.py\", line 3, in f\n  File \"/src/pytorch/torch/nn/modules/linear.py\", line 1, in f\n    x",
+                Some("m.py:3"),
+            ),
+            (
+                "File \"m.py\", line 3, in f\n  File \"torch/fx/passes/runtime_assert.py\", line 1, in f\n    x",
+                Some("m.py:3"),
+            ),
+            (
+                "File \"m.py\", line 3, in f\n  File \"<eval_with_key>.1\", line 1, in f\n    x",
+                Some("m.py:3"),
+            ),
+            (
+                "File \"m.py\", line 3, in f\n  File \"/v/site-packages/torchvision/ops/misc.py\", line 1, in f\n    x",
+                Some("misc.py:1: x"),
+            ),
+            (
+                "File \"m.py\", line 3, in f\n  File \"/home/me/torch/net.py\", line 1, in f\n    x",
+                Some("net.py:1: x"),
+            ),
+            (
+                "File \"m.py\", line 3, in f\n  File \"/home/me/mytorch/nn/modules/net.py\", line 1, in f\n    x",
+                Some("net.py:1: x"),
             ),
             ("File \"m.py\", line x, in forward", None),
             ("", None),

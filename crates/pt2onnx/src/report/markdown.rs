@@ -2,7 +2,10 @@
 
 use super::{End, Report, ReportedFailure, Tensors};
 use crate::{Options, printable::message};
-use std::fmt::{self, Display, Write};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Write},
+};
 
 pub(super) fn write(report: &Report) -> String {
     let mut out = String::new();
@@ -42,7 +45,8 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "\n## What prevents conversion: {}\n", failures.len())?;
-    for (i, failure) in failures.iter().enumerate() {
+    for (i, group) in groups(failures).into_iter().enumerate() {
+        let (failure, others) = (group.example, group.count - 1);
         write!(out, "{}. ", i + 1)?;
         if let Some(op) = &failure.op {
             write!(out, "{}", code(op))?;
@@ -66,8 +70,38 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
         if let Some(suggestion) = &failure.suggestion {
             writeln!(out, "   - **What to do:** {}", text(suggestion))?;
         }
+        match others {
+            0 => {}
+            1 => writeln!(out, "   - and 1 more node for this reason")?,
+            others => writeln!(out, "   - and {others} more nodes for this reason")?,
+        }
     }
     Ok(())
+}
+
+/// Failures of one op for one reason.
+struct Group<'a> {
+    example: &'a ReportedFailure,
+    count: usize,
+}
+
+/// Groups failures by op, reason and suggestion, in the order of the first of each. Those that are not of an op stay alone.
+fn groups(failures: &[ReportedFailure]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut known = BTreeMap::new();
+    for example in failures {
+        let Some(op) = &example.op else {
+            groups.push(Group { example, count: 1 });
+            continue;
+        };
+        let key = (op, &example.reason, &example.suggestion);
+        let at = *known.entry(key).or_insert(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.count += 1,
+            None => groups.push(Group { example, count: 1 }),
+        }
+    }
+    groups
 }
 
 fn program(out: &mut String, report: &Report) -> fmt::Result {
