@@ -41,7 +41,9 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     }
     program.set_interface(&options)?;
     program.optimize(passes);
-    if let Some((old, _)) = options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none()) {
+    if let Some((old, _)) =
+        options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none())
+    {
         return Err(Error::Name(NameError::Unknown(old.clone())).into());
     }
     let after = program.model().all_nodes().len();
