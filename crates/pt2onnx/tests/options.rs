@@ -96,10 +96,12 @@ fn every_option_is_in_the_report() {
 fn pt2onnx_report(options: &Options) -> pt2onnx::Report {
     let mut options = options.clone();
     let functions = std::mem::take(&mut options.functions);
+    let rules = std::mem::take(&mut options.rules);
     let exporter = Exporter::with_options(options).unwrap();
     let mut report = exporter.attempt("no/such/file.pt2").unwrap_err().report;
-    // Files of functions are read at once, and there are none here.
-    report.options.as_mut().unwrap().functions = functions;
+    // Files of functions and rules are read at once, and there are none here.
+    let reported = report.options.as_mut().unwrap();
+    (reported.functions, reported.rules) = (functions, rules);
     *report
 }
 

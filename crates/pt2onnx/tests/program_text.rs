@@ -1,5 +1,5 @@
 //! Programs as text, against what `print(torch.export.load(path))` of PyTorch 2.15 wrote: `testdata/metadata/*.txt`.
-#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test may fail so")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test may fail so")]
 
 mod bundles;
 
