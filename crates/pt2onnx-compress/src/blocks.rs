@@ -1,7 +1,7 @@
 //! A weight whose codes, scales and zero points are computed block by block.
 
 use crate::{
-    numbers::{at_once, error, floats},
+    numbers::{at_once, error, floats, unit},
     ranges::Range,
     scheme::{Format, Param, Scheme},
     summary::{Losses, Sums},
@@ -68,10 +68,14 @@ impl Quantised {
 
     /// Elements from which codes can be computed without others.
     pub fn unit(&self) -> usize {
-        match self.block {
+        let alone = match self.block {
             Some(block) if self.outer == 1 || self.axis.is_multiple_of(block) => block * self.inner,
             Some(_) => self.axis * self.inner,
             None => 1,
+        };
+        match unit(&self.source) {
+            together if together > alone => together / alone * alone,
+            _ => alone,
         }
     }
 

@@ -4,7 +4,7 @@ use crate::{
     choose,
     edit::Edit,
     error::Error,
-    numbers::{at_once, error, floats},
+    numbers::{at_once, error, floats, unit},
     options::{Options, WeightType},
     summary::{Compressed, CompressedWeight, Losses, Sums},
 };
@@ -33,7 +33,7 @@ impl Compute for Casting {
     }
 
     fn unit(&self) -> usize {
-        2
+        2 * unit(&self.source)
     }
 
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {

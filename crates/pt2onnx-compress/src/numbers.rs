@@ -15,6 +15,16 @@ pub(crate) fn at_once(tensor: &Tensor) -> usize {
     if tensor.is_contiguous() { 1 << 14 } else { 1 << 20 }
 }
 
+/// Elements that are best computed together: whole rows of a transposed matrix, so that each read of a column has many elements.
+pub(crate) fn unit(tensor: &Tensor) -> usize {
+    match tensor.shape().last() {
+        Some(&row) if !tensor.is_contiguous() && row > 0 => {
+            (at_once(tensor) / row).max(1).saturating_mul(row)
+        }
+        _ => 1,
+    }
+}
+
 /// Elements `start..start + count` of a weight as float32. Those of float64 are rounded; the infinite ones among the results are
 /// refused by the caller.
 pub(crate) fn floats(tensor: &Tensor, start: usize, count: usize) -> io::Result<Vec<f32>> {

@@ -159,10 +159,12 @@ mod tests {
     }
 
     /// Numbers, and the scale, zero point and codes that they get.
+    type Case = (Scheme, &'static [f32], f32, f32, &'static [u8]);
+
     #[test]
     fn codes() {
         let f32s = DType::F32;
-        let cases: &[(Scheme, &[f32], f32, f32, &[u8])] = &[
+        let cases: &[Case] = &[
             (
                 scheme(Format::Int8, true, false, f32s),
                 &[-127.0, 0.5, 1.5, 2.5],
