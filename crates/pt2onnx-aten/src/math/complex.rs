@@ -87,6 +87,11 @@ impl Complex {
         let zeros = || cx.full(&cx.shape(self.re), 0, cx.dtype(self.re));
         Complex::new(self.re, self.im.unwrap_or_else(zeros))
     }
+
+    /// The same number, with an imaginary part if `other` has one.
+    pub(crate) fn like(self, cx: &Cx, other: Complex) -> Self {
+        if other.im.is_some() { self.complex(cx) } else { self }
+    }
 }
 
 /// Functions that treat both parts alike.

@@ -46,7 +46,7 @@ pub(crate) fn of_short_frames(cx: &Cx, x: Complex, onesided: bool) -> Value {
 /// Transforms of up to this length are sums of their own if NaN and infinities matter.
 pub(crate) const FEW: i64 = 12;
 
-/// By what the elements of a signal are multiplied.
+/// The factors of the elements of a signal.
 struct Weights {
     from: i64,
     to: i64,

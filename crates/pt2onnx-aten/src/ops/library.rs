@@ -139,7 +139,7 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
 }
 
 arguments! {
-    /// What [`symbolic`] takes. Element types and sizes of the outputs are the recorded ones.
+    /// Arguments of [`symbolic`]. Element types and sizes of the outputs are the recorded ones.
     struct SymbolicArgs {
         inputs: Vec<Option<Value>>,
         op_type: String,
@@ -229,7 +229,7 @@ fn attribute(args: &SymbolicArgs, kind: &str, place: &[i64]) -> Option<Attribute
 }
 
 arguments! {
-    /// What [`onnx_rotary_embedding`] takes.
+    /// Arguments of [`onnx_rotary_embedding`].
     struct RotaryEmbeddingArgs {
         x: Value,
         cos_cache: Value,
@@ -258,7 +258,7 @@ fn onnx_rotary_embedding(cx: &Cx, args: RotaryEmbeddingArgs) -> Lowered {
 }
 
 arguments! {
-    /// What [`onnx_attention`] takes.
+    /// Arguments of [`onnx_attention`].
     #[expect(non_snake_case, reason = "the op's names")]
     struct OnnxAttentionArgs {
         Q: Value,

@@ -106,7 +106,9 @@ fn window(
         return Ok(cx.cast(elements, dtype));
     };
     if !(0..=1 << 24).contains(&n) {
-        return Err(LowerError::unsupported("windows of that length are not supported"));
+        return Err(LowerError::unsupported(format!(
+            "a window must have from 0 to 16 million elements, but has {n}"
+        )));
     }
     let last = if args.periodic { n } else { n - 1 };
     let at = |i: i64| {

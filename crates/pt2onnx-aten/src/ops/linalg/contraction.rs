@@ -125,7 +125,9 @@ fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
     let all: Vec<char> = letters().take(rank_a + rank_b).collect();
     if all.len() < rank_a + rank_b {
-        return Err(LowerError::unsupported("tensors of so many dimensions are not supported"));
+        return Err(LowerError::unsupported(
+            "tensordot supports at most 52 dimensions of both tensors together",
+        ));
     }
     if dims_a.len() != dims_b.len() {
         return Err(LowerError::unsupported("both lists of dimensions must have the same length"));

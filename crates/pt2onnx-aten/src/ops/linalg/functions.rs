@@ -38,8 +38,7 @@ fn matrix_power(cx: &Cx, a: Complex, n: i64) -> Lowered {
     let result = result.unwrap_or_else(|| {
         let n = rows_of(cx, a);
         let one = identity(cx, &n, cx.dtype(a.re));
-        let wide = Complex::from(cx.expand(one, &cx.shape(a.re)));
-        a.im.map_or(wide, |_| wide.complex(cx))
+        Complex::from(cx.expand(one, &cx.shape(a.re))).like(cx, a)
     });
     Ok(result.value(cx))
 }

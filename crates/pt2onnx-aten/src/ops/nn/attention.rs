@@ -22,8 +22,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What scaled dot product attention takes: queries, keys and values `(.., heads, time, width)`. A mask is added to the scores,
-    /// or if bool says which of them count.
+    /// Arguments of scaled dot product attention: queries, keys and values `(.., heads, time, width)`. A mask of floats is added
+    /// to the scores; a mask of bools is true for those that count.
     struct AttentionArgs {
         query: Value,
         key: Value,
@@ -39,7 +39,7 @@ arguments! {
         enable_gqa: Option<bool>,
     }
 
-    /// What [`native_multi_head_attention`] takes.
+    /// Arguments of [`native_multi_head_attention`].
     struct MultiHeadArgs {
         query: Value,
         key: Value,
@@ -56,7 +56,7 @@ arguments! {
         mask_type: Option<i64>,
     }
 
-    /// What [`encoder_layer`] takes.
+    /// Arguments of [`encoder_layer`].
     struct EncoderLayerArgs {
         src: Value,
         embed_dim: Ignored,
@@ -152,7 +152,9 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     };
     let rank = cx.rank(k);
     if rank < 2 {
-        return Err(LowerError::unsupported("attention needs matrices, not vectors"));
+        return Err(LowerError::unsupported(
+            "queries, keys and values must have at least two dimensions",
+        ));
     }
     let mut scores = cx.matmul(scaled, cx.swap_axes(k, rank - 2, rank - 1));
     if matches!(given, DType::F16 | DType::BF16) {
@@ -207,7 +209,7 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
 }
 
-/// What is added to the score of a hidden key. It is finite, so that the softmax of a row without keys is finite, too: times 0 it
+/// The number added to the score of a hidden key. It is finite, so that the softmax of a row without keys is finite, too: times 0 it
 /// is 0, but NaN if a score is NaN.
 fn hidden(cx: &Cx, scores: Value) -> Value {
     let lowest = match cx.dtype(scores) {
@@ -303,7 +305,7 @@ fn multi_head(
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])
 }
 
-/// [`multi_head`]; the weights too if used, if so wanted their mean over the heads.
+/// [`multi_head`], and the weights if they are used: their mean over the heads, if `average_attn_weights` is set.
 fn native_multi_head_attention(cx: &Cx, args: MultiHeadArgs) -> Lowered<Outputs> {
     let mask = args.mask.map(|m| blocking_mask(cx, m, args.mask_type));
     let qkv = [args.qkv_weight, args.qkv_bias];

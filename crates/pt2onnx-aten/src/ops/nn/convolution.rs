@@ -32,7 +32,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What convolutions take: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
+    /// Arguments of convolutions: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
     /// `(in, out / groups, ..)`), and one number, or one for each spatial dimension, of everything else.
     struct ConvArgs {
         input: Complex,
@@ -50,7 +50,7 @@ arguments! {
         allow_tf32: Ignored,
     }
 
-    /// What convolutions take whose padding has a name.
+    /// Arguments of convolutions whose padding has a name.
     struct ConvModeArgs {
         input: Complex,
         weight: Complex,
@@ -129,9 +129,7 @@ fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
         ("valid", _) => Padding::Known(vec![(0, 0); kernel.len()]),
         ("same", Some(total)) => Padding::Known(total.iter().map(|t| (t / 2, t - t / 2)).collect()),
         ("same", None) => Padding::Same,
-        (other, _) => {
-            return Err(LowerError::unsupported(format!("there is no padding `{other}`")));
-        }
+        (other, _) => return Err(LowerError::unknown("padding mode", other)),
     };
     let stride = per_dim(&stride, kernel.len());
     let options = Options { stride, dilation, groups, padding, output_padding: None };

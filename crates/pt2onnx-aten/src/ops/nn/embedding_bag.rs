@@ -1,5 +1,6 @@
 //! Embedding bags: rows of a table, looked up and reduced bag by bag.
 
+use crate::math::precision::widened;
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -14,7 +15,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What [`embedding_bag`] takes: a table `(rows, width)`, a vector of rows to look up, and where in that vector each bag starts.
+    /// Arguments of [`embedding_bag`]: a table `(rows, width)`, a vector of rows to look up, and where in that vector each bag starts.
     struct EmbeddingBagArgs {
         weight: Value,
         indices: Value,
@@ -69,10 +70,7 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
     }
     let width = cx.dim(weight, 1);
     // Halves are reduced in float32.
-    let wide = match dtype {
-        DType::F16 | DType::BF16 => DType::F32,
-        other => other,
-    };
+    let wide = widened(dtype);
     let reduced = |values, start: f64, reduction| {
         let empty = cx.full(&[bags.clone(), cx.dim(values, 1)], start, wide);
         let values = cx.cast(values, wide);
@@ -120,9 +118,7 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
             };
             cx.select(cx.greater(sizes(counts), 0.0), largest, 0.0)
         }
-        other => {
-            return Err(LowerError::unsupported(format!("there is no mode {other}")));
-        }
+        other => return Err(LowerError::unknown("reduction of bags", other)),
     };
     cx.set_type(result, pt2onnx_ir::Type::tensor(wide, [bags, width]));
     Ok(cx.cast(result, dtype).into())

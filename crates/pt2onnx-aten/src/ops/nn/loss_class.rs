@@ -1,5 +1,6 @@
 //! Losses over classes: negative log likelihoods, cross entropies, multi-class and multi-label margins.
 
+use crate::math::precision::widened;
 use crate::math::reduce::{as_axis, reduce, reduced, total};
 use crate::math::sort::gather_elements;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
@@ -28,7 +29,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What [`cross_entropy_loss`] takes.
+    /// Arguments of [`cross_entropy_loss`].
     struct CrossEntropyArgs {
         input: Value,
         target: Value,
@@ -38,7 +39,7 @@ arguments! {
         label_smoothing: f64,
     }
 
-    /// What [`multi_margin_loss`] takes.
+    /// Arguments of [`multi_margin_loss`].
     struct MultiMarginArgs {
         input: Value,
         target: Value,
@@ -48,7 +49,7 @@ arguments! {
         reduction: i64,
     }
 
-    /// What [`linear_cross_entropy`] takes. How PyTorch splits the batch does not change the result.
+    /// Arguments of [`linear_cross_entropy`]. How PyTorch splits the batch does not change the result.
     struct LinearCrossEntropyArgs {
         input: Value,
         linear_weight: Value,
@@ -271,10 +272,7 @@ fn like_logits(cx: &Cx, target: Value, logits: Value) -> Value {
 
 /// `x @ linear.T + bias`; halves are computed in float32.
 fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
-    let dtype = match cx.dtype(x) {
-        DType::F16 | DType::BF16 => DType::F32,
-        dtype => dtype,
-    };
+    let dtype = widened(cx.dtype(x));
     let wide = |v| cx.cast(v, dtype);
     let options = attrs::Gemm { trans_b: true, ..Default::default() };
     cx.gemm(wide(x), wide(linear), bias.map(wide), options)

@@ -1,5 +1,6 @@
 //! Normalisations: batch, instance, layer, group, root mean square, and of weights.
 
+use crate::math::precision::compute_type;
 use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op,
@@ -31,7 +32,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What batch normalisations take.
+    /// Arguments of batch normalisations.
     struct BatchNormArgs {
         input: Value,
         weight: Option<Value>,
@@ -43,7 +44,7 @@ arguments! {
         eps: f64,
     }
 
-    /// What [`instance_norm`] takes.
+    /// Arguments of [`instance_norm`].
     struct InstanceNormArgs {
         input: Value,
         weight: Option<Value>,
@@ -55,7 +56,7 @@ arguments! {
         eps: f64,
     }
 
-    /// What [`native_layer_norm`] takes.
+    /// Arguments of [`native_layer_norm`].
     struct LayerNormArgs {
         input: Value,
         normalized_shape: Vec<Expr>,
@@ -64,7 +65,7 @@ arguments! {
         eps: f64,
     }
 
-    /// What [`native_group_norm`] takes. The sizes are those of `input`.
+    /// Arguments of [`native_group_norm`]. The sizes are those of `input`.
     #[expect(non_snake_case, reason = "the op's names")]
     struct NativeGroupNormArgs {
         input: Value,
@@ -75,14 +76,6 @@ arguments! {
         HxW: Ignored,
         group: i64,
         eps: f64,
-    }
-}
-
-/// The type that PyTorch computes in: float32 for halves.
-fn wide(dtype: DType) -> DType {
-    match dtype {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
     }
 }
 
@@ -115,7 +108,7 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
             ));
         }
         (true, ..) if has_no_elements(&cx.shape(x)) => {
-            let nothing = cx.full(&[cx.dim(x, 1)], f64::NAN, wide(cx.dtype(x)));
+            let nothing = cx.full(&[cx.dim(x, 1)], f64::NAN, compute_type(cx, cx.dtype(x)));
             (nothing, nothing)
         }
         (true, ..) => {
@@ -144,7 +137,7 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
 
 /// Mean and biased variance over `axes`, which the results do not have; halves are computed in float32.
 fn moments(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
-    let x = cx.cast(x, wide(cx.dtype(x)));
+    let x = cx.cast(x, compute_type(cx, cx.dtype(x)));
     let mean = cx.reduce(Reduction::Mean, x, axes, true);
     let centred = cx.sub(x, mean);
     let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), axes, false);
@@ -376,7 +369,7 @@ fn rms_norm(
     weight: Option<Value>,
     eps: Option<f64>,
 ) -> Lowered<Outputs> {
-    let (given, dtype) = (cx.dtype(x), wide(cx.dtype(x)));
+    let (given, dtype) = (cx.dtype(x), compute_type(cx, cx.dtype(x)));
     let eps = eps.unwrap_or(match dtype {
         DType::F64 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),

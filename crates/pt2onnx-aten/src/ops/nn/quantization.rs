@@ -40,7 +40,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What fake quantisations take: `scale` and `zero_point` of the tensor, or one for each element along `axis`.
+    /// Arguments of fake quantisations: `scale` and `zero_point` of the tensor, or one for each element along `axis`.
     struct FakeQuantizeArgs {
         input: Value,
         scale: Value,
@@ -52,7 +52,7 @@ arguments! {
         grad_factor: Ignored,
     }
 
-    /// What quantisations take with `scale` and `zero_point` of the tensor.
+    /// Arguments of quantisations with `scale` and `zero_point` of the tensor.
     struct QuantizePerTensorArgs {
         input: Value,
         scale: Value,
@@ -62,7 +62,7 @@ arguments! {
         dtype: DType,
     }
 
-    /// What [`quantize_per_tensor_in_range`] takes.
+    /// Arguments of [`quantize_per_tensor_in_range`].
     struct QuantizeInRangeArgs {
         input: Value,
         scale: Value,
@@ -72,7 +72,7 @@ arguments! {
         dtype: DType,
     }
 
-    /// What quantisations take with scales and zero points of channels (elements along `axis`), of tokens (rows), or of groups
+    /// Arguments of quantisations with scales and zero points of channels (elements along `axis`), of tokens (rows), or of groups
     /// of `group_size` elements of a row.
     struct QuantizeRowsArgs {
         input: Value,
@@ -85,7 +85,7 @@ arguments! {
         group_size: Option<i64>,
     }
 
-    /// What dequantisations take with `scale` and `zero_point` of the tensor.
+    /// Arguments of dequantisations with `scale` and `zero_point` of the tensor.
     struct DequantizePerTensorArgs {
         input: Value,
         scale: Value,
@@ -96,7 +96,7 @@ arguments! {
         out_dtype: Ignored,
     }
 
-    /// What dequantisations take with scales and zero points of channels, tokens or groups.
+    /// Arguments of dequantisations with scales and zero points of channels, tokens or groups.
     struct DequantizeRowsArgs {
         input: Value,
         scales: Value,
@@ -246,8 +246,9 @@ fn grouped(
     zero_point: Option<Value>,
     group: Option<i64>,
 ) -> Lowered<(Value, Value, Option<Value>)> {
-    let group =
-        group.ok_or_else(|| LowerError::unsupported("the size of the groups is not given"))?;
+    let group = group.ok_or_else(|| {
+        LowerError::unsupported("quantisation by groups needs the argument `group_size`")
+    })?;
     let group = match cx.dim(x, -1).as_int() {
         Some(last) if group > last => last,
         _ => group,
@@ -320,7 +321,7 @@ impl QuantizeRowsArgs {
 
     /// The type of the result; none of ops that have no such parameter.
     fn result_type(&self) -> Lowered<DType> {
-        self.dtype.ok_or_else(|| LowerError::unsupported("the type to quantise to is not given"))
+        self.dtype.ok_or_else(|| LowerError::unsupported("quantisation needs the argument `dtype`"))
     }
 }
 

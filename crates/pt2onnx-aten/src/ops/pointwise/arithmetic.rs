@@ -184,7 +184,7 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
             let (a, b) = cx.promote(a, b);
             Ok(cx.div(a, b))
         }
-        Some(other) => Err(LowerError::unsupported(format!("there is no rounding mode {other}"))),
+        Some(other) => Err(LowerError::unknown("rounding mode", other)),
     }
 }
 

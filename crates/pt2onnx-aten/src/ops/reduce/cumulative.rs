@@ -1,7 +1,7 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
 use crate::math::control::scan;
-use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce};
+use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce, running_sums};
 use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op::op,
 };
@@ -33,13 +33,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::trapz_x, trapezoid, complex = trapezoid_complex),
 ];
 
-/// `CumSum` along `axis`.
-fn cumulated(cx: &Cx, x: Value, axis: usize) -> Value {
-    cx.cum_sum(x, cx.scalar(axis as i64, DType::I64), Default::default())
-}
-
 /// `f(x)` in the type in which PyTorch's CPU kernels carry floats from element to element (`at::acc_type`): float64 for float32.
-fn accumulated(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
+fn acrunning_sums(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
     let wide = match cx.dtype(x) {
         DType::F32 => DType::F64,
         DType::F16 | DType::BF16 => DType::F32,
@@ -54,7 +49,7 @@ fn cumsum(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     let axis = cx.axis(x, dim)?;
     Ok(match cx.rank(x) {
         0 => x,
-        _ => accumulated(cx, x, |x| cumulated(cx, x, axis)),
+        _ => acrunning_sums(cx, x, |x| running_sums(cx, x, axis)),
     })
 }
 
@@ -66,7 +61,7 @@ fn cumprod(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    Ok(accumulated(cx, x, |x| {
+    Ok(acrunning_sums(cx, x, |x| {
         scan(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])])[0]
     }))
 }
@@ -131,7 +126,7 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    Ok(accumulated(cx, x, |x| {
+    Ok(acrunning_sums(cx, x, |x| {
         scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
             let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
             vec![cx.reduce(Reduction::LogSumExp, both, &[0], false)]
@@ -296,7 +291,7 @@ fn trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
 /// The integral of `y` from its first sample to each later one.
 fn cumulative_trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     let (areas, axis) = areas(cx, y, spacing, dim)?;
-    Ok(cumulated(cx, areas, axis))
+    Ok(running_sums(cx, areas, axis))
 }
 
 /// [`cumulative_trapezoid`] of complex numbers at complex points: it is bilinear in both.
@@ -306,7 +301,7 @@ fn cumulative_trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lo
 }
 
 arguments! {
-    /// What `gradient` takes.
+    /// Arguments of `gradient`.
     struct GradientArgs {
         input: Value,
         spacing: Option<Spacings>,

@@ -1,4 +1,4 @@
-//! Reductions: sums, products, extremes, truth, counts.
+//! Reductions: sums, products, extremes, `all` and `any`, counts.
 
 use crate::math::control::fold;
 use crate::math::reduce::{
@@ -47,7 +47,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What reductions of real tensors take. Without `dim`, they are over all dimensions.
+    /// Arguments of reductions of real tensors. Without `dim`, they are over all dimensions.
     struct ReduceArgs {
         input: Value,
         dim: Option<Vec<i64>>,
@@ -55,7 +55,7 @@ arguments! {
         dtype: Ignored,
     }
 
-    /// What reductions of real and complex tensors take. Without `dim`, they are over all dimensions.
+    /// Arguments of reductions of real and complex tensors. Without `dim`, they are over all dimensions.
     struct ComplexReduceArgs {
         input: Complex,
         dim: Option<Vec<i64>>,
@@ -103,7 +103,7 @@ fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(cx.cast(product, dtype))
 }
 
-/// The product of few integers along each axis, which stays as 1: one half is multiplied with the other until one is left.
+/// The product of few integers along each axis, which keeps size 1: the first half is multiplied with the second until one is left.
 fn few_factors(cx: &Cx, x: Value, axes: &[usize]) -> Option<Value> {
     let few = |&axis: &usize| cx.dim(x, axis as i64).as_int().filter(|n| (1..=32).contains(n));
     let sizes: Vec<i64> = axes.iter().map(few).collect::<Option<_>>()?;
@@ -289,7 +289,7 @@ fn any(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     truth(cx, Extreme::Max, args)
 }
 
-/// The smallest or largest truth value. Here, an empty list of dimensions means none of them. Of bytes, a byte.
+/// The smallest or largest truth value. Here, an empty list of dimensions means no dimension. The result of uint8 is uint8.
 fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
     let x = args.input;
     let axes = match args.dim.as_deref() {

@@ -22,7 +22,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What variances take: over `dim`, or all dimensions, divided by the number of elements less the correction.
+    /// Arguments of variances: over `dim`, or all dimensions, divided by the number of elements less the correction.
     struct VarArgs {
         input: Complex,
         dim: Option<Vec<i64>>,
