@@ -61,8 +61,8 @@ fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number
     Ok(sum.value(cx))
 }
 
-/// `beta * c`, of the shape of the result, where `alpha` is 0: the product does not count, whatever it would hold. That of halves
-/// does: PyTorch multiplies its NaN and infinities by 0.
+/// `beta * c`, of the shape of the result, where `alpha` is 0: NaN and infinities of the product are ignored. For float16 and
+/// bfloat16 they are not: PyTorch multiplies them by 0.
 fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<Option<Value>> {
     let shape = cx.out_shape()?;
     if matches!(cx.dtype(c.re), DType::F16 | DType::BF16) && cx.minds_nan(c.re) {

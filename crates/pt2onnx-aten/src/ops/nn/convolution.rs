@@ -70,13 +70,13 @@ struct Tensors<T> {
     bias: Option<T>,
 }
 
-/// What a convolution has besides its tensors, numbers for each spatial dimension.
+/// The parameters of a convolution, with one number for each spatial dimension.
 struct Options {
     stride: Vec<i64>,
     dilation: Vec<i64>,
     groups: Expr,
     padding: Padding,
-    /// Of a transposed convolution: how much longer its result is at the end.
+    /// For a transposed convolution: the number of elements that its result gets at the end.
     output_padding: Option<Vec<i64>>,
 }
 
@@ -84,7 +84,7 @@ struct Options {
 enum Padding {
     /// Begin and end.
     Known(Vec<(i64, i64)>),
-    /// So much that the size stays, the odd one at the end; the kernel's size is not known.
+    /// As much as keeps the size, the odd element at the end. The kernel's size is not known.
     Same,
 }
 
@@ -118,7 +118,7 @@ fn unfolded_convolution(cx: &Cx, args: ConvArgs) -> Lowered {
     convolution(cx, args)
 }
 
-/// [`convolution`] with a padding of that name: `same` pads so that the size stays, the odd one at the end; `valid` does not pad.
+/// [`convolution`] with a padding of that name: `same` keeps the size, and pads the odd element at the end; `valid` does not pad.
 fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
     let ConvModeArgs { input, weight, bias, stride, groups, .. } = args;
     let kernel = kernel(cx, weight.re);
@@ -179,8 +179,8 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         };
         return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
     };
-    // Output padding reduces the padding at the end; only what exceeds it needs the attribute. Where that is a stride or more,
-    // ONNX Runtime refuses the attribute, and nothing but the bias reaches the positions beyond.
+    // Output padding reduces the padding at the end; only the rest needs the attribute. ONNX Runtime refuses an attribute of a
+    // stride or more. Only the bias reaches the positions beyond.
     let pads: Vec<(i64, i64)> = known
         .iter()
         .zip(output_padding)
@@ -304,7 +304,7 @@ fn grouped_transposed(
     )
 }
 
-/// `x` with zeros around its last dimensions; a negative number cuts elements off.
+/// `x` with zeros around its last dimensions. Negative numbers remove elements.
 fn padded(cx: &Cx, x: Value, pads: &[(i64, i64)]) -> Value {
     if pads.iter().all(|&pad| pad == (0, 0)) {
         return x;

@@ -52,7 +52,7 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         used = Some(cx.unsqueeze(cx.less(cx.iota(&count), end), &[1]));
         starts = cx.slice(starts, 0, &Expr::int(0), &bags, 1);
     }
-    // How many bags start at each index or before it.
+    // The number of bags that start at each index or before it.
     let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
     let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
     let padding = args.padding_idx.map(|p| match (p, cx.dim(weight, 0).as_int()) {
@@ -69,7 +69,7 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         rows = cx.mul(rows, cx.unsqueeze(scales, &[1]));
     }
     let width = cx.dim(weight, 1);
-    // Halves are reduced in float32.
+    // float16 and bfloat16 are reduced in float32.
     let wide = widened(dtype);
     let reduced = |values, start: f64, reduction| {
         let empty = cx.full(&[bags.clone(), cx.dim(values, 1)], start, wide);

@@ -103,8 +103,8 @@ fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
     Ok(cx.reshape(filled, &shape))
 }
 
-/// The gradient of [`max_pool`]: zeros, with the gradient of each window added at the index of its largest element. Halves are
-/// added up in float32.
+/// The gradient of [`max_pool`]: zeros, with the gradient of each window added at the index of its largest element. float16 and
+/// bfloat16 are added up in float32.
 fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowered {
     let (x, indices) = (args.input, args.indices);
     let wide = widened(cx.dtype(x));

@@ -93,7 +93,7 @@ fn cummin(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
     cumulative_extreme(cx, Extreme::Min, x, dim)
 }
 
-/// The extreme so far and the index of its last occurrence; from the first NaN on, NaN.
+/// The extreme so far and the index of its last occurrence. From the first NaN on, it is NaN.
 fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
@@ -224,7 +224,7 @@ impl FromArg for Spacings {
     }
 }
 
-/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, in the recorded type; and their axis.
+/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, in the recorded type, and their axis.
 fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize)> {
     let axis = cx.axis(y, dim)?;
     let dtype = cx.out_dtype()?;
@@ -265,8 +265,8 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, areas, &[axis], false))
 }
 
-/// [`trapezoid`] as PyTorch computes it, `(sum(y) - (first + last) / 2) * dx`: NaN if an end is infinite; the sum of the ends is
-/// of the type of `y`, where integers wrap.
+/// [`trapezoid`] as PyTorch computes it: `(sum(y) - (first + last) / 2) * dx`. It is NaN if an end is infinite. The sum of the
+/// ends has the type of `y`, so integers wrap.
 fn trapezoid_of_sum(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
     let (axis, dtype) = (cx.axis(y, dim)?, cx.out_dtype()?);
     let sum = |x| reduce(cx, Reduction::Sum, x, &[axis], false);

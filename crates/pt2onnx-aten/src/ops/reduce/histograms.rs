@@ -89,7 +89,7 @@ fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
         _ => DType::F64,
     };
     let x = cx.cast(flat(cx, x), wide);
-    // As in PyTorch, every step of the formula is rounded to halves.
+    // As in PyTorch, every step of the formula is rounded to float16 or bfloat16.
     let kept = if dtype.is_float() { dtype } else { wide };
     let step = |v: Value| cx.cast(cx.cast(v, kept), wide);
     let (low, high) = range(cx, x, [min.to_f64(), max.to_f64()])?;

@@ -64,7 +64,7 @@ arguments! {
     }
 }
 
-/// The mean in the recorded type; NaN of no elements.
+/// The mean in the recorded type. It is NaN for no elements.
 fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
@@ -74,14 +74,15 @@ fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(mean_of(cx, x, &axes, args.keepdim))
 }
 
-/// The sum in the recorded type: of integers and bools, int64.
+/// The sum in the recorded type, which is int64 for integers and bools.
 fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
     Ok(reduce(cx, Reduction::Sum, x, &axes, args.keepdim))
 }
 
-/// The product in the recorded type. That of integers wraps on overflow, but ONNX Runtime's `ReduceProd` computes in float64.
+/// The product in the recorded type. Products of integers wrap on overflow in PyTorch, but ONNX Runtime's `ReduceProd` computes in
+/// float64.
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     let dtype = cx.out_dtype()?;
     let x = cx.cast(args.input, dtype);
@@ -317,7 +318,8 @@ fn count_nonzero(cx: &Cx, x: Complex, dim: Option<Vec<i64>>) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, ones, &axes, false))
 }
 
-/// `log(sum(exp(x)))`, by `ReduceLogSumExp`; of no elements, minus infinity. ONNX Runtime's gives NaN or not by their order.
+/// `log(sum(exp(x)))`: `ReduceLogSumExp`. It is minus infinity for no elements. In ONNX Runtime, the order of the elements decides whether
+/// a NaN makes the result NaN.
 fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let x = cx.to_float(x);
     let axes = cx.axes(x, Some(&dims))?;
@@ -351,7 +353,7 @@ fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
 }
 
-/// The sum of the diagonal: of every `columns + 1`-th element of the flattened matrix.
+/// The sum of the diagonal, which is every `columns + 1`-th element of the flattened matrix.
 fn trace(cx: &Cx, x: Value) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let (rows, columns) = (cx.dim(x, 0), cx.dim(x, 1));
