@@ -348,7 +348,7 @@ impl Complex {
         let ordered = cx.greater_or_equal(self.re, b.re);
         let (large, small) = (self.select(cx, ordered, b), b.select(cx, ordered, self));
         let mut off = small.sub(cx, large);
-        // Of two infinities, the distance is 0.
+        // The distance of two infinities is 0.
         off.re = cx.select(cx.equal(self.re, b.re), 0.0, off.re);
         off.exp(cx).shift(cx, 1).log(cx).add(cx, large)
     }

@@ -119,7 +119,7 @@ fn addbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Numb
     accumulate(cx, c, sum, beta, alpha)
 }
 
-/// `beta * c + alpha * outer(a, b)`; of bools, disjunction and conjunction.
+/// `beta * c + alpha * outer(a, b)`; for bools, `or` and `and`.
 fn addr(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     if cx.out_dtype()? == DType::Bool {
         let holds = |x: Value, factor: Number| match factor.known().is_some_and(Scalar::to_bool) {
@@ -139,7 +139,7 @@ fn outer_product(cx: &Cx, a: Complex, b: Complex) -> Complex {
     column.bilinear(cx, b, |x, y| times(cx, x, y))
 }
 
-/// `x * y`; of bools, the conjunction.
+/// `x * y`; for bools, `x and y`.
 fn times(cx: &Cx, x: Value, y: Value) -> Value {
     match cx.dtype(x) {
         DType::Bool => cx.and(x, y),

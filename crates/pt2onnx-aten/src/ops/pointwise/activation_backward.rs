@@ -149,8 +149,8 @@ fn softplus_backward(cx: &Cx, grad: Value, x: Value, beta: Number, threshold: Nu
     Ok(cx.select(cx.greater(scaled, threshold), grad, slope))
 }
 
-/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density; of the approximation by `tanh`, its
-/// derivative.
+/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density. For the approximation by `tanh`, it is the
+/// derivative of that formula.
 fn gelu_backward(cx: &Cx, grad: Value, x: Value, approximate: String) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let square = cx.mul(x, x);

@@ -148,7 +148,7 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
     Ok(cx.pairs(Complex::new(found[0], found[1])))
 }
 
-/// Differences of neighbours along `dim`, taken `n` times; of bools, whether they differ. `prepend` and `append` come before
+/// Differences of neighbours along `dim`, taken `n` times. For bools: whether neighbours differ. `prepend` and `append` come before
 /// and behind the input.
 fn diff(
     cx: &Cx,

@@ -45,12 +45,12 @@ fn split_along(cx: &Cx, x: Value, dim: i64) -> Lowered<Vec<Value>> {
     Ok(cx.split(x, axis, &piece_sizes(cx, axis)?))
 }
 
-/// [`split_along`] the second dimension; of a vector, along its only one.
+/// [`split_along`] the second dimension, or the only one of a vector.
 fn hsplit(cx: &Cx, x: Value, _pieces: Ignored) -> Lowered<Vec<Value>> {
     split_along(cx, x, i64::from(cx.rank(x) > 1))
 }
 
-/// [`tensor_split_at`] along the second dimension; of a vector, along its only one.
+/// [`tensor_split_at`] along the second dimension, or the only one of a vector.
 fn hsplit_at(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
     tensor_split_at(cx, x, indices, i64::from(cx.rank(x) > 1))
 }

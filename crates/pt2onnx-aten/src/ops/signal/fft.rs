@@ -206,7 +206,7 @@ fn fft_c2r(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, last: Expr) -
     transform(cx, Kind::Irfft, x, &axes, normalization as i32)
 }
 
-/// Moves the second half of each of `dims` to the front; of an odd size, it is the smaller half.
+/// Moves the second half of each of `dims` to the front. If the size is odd, the second half is the smaller one.
 fn fftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     turn(cx, x, dims, |n| (n + 1).floor_div(&Expr::int(2)))
 }
