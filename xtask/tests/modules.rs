@@ -61,6 +61,27 @@ fn a_family_never_imports_a_family() {
     assert!(wrong.edges.is_empty(), "families that import others:\n{wrong}");
 }
 
+/// A lowering has a test beside it: `check!` shows the nodes that it emits.
+#[test]
+fn each_family_has_a_check() {
+    let ops = workspace().join("crates/pt2onnx-aten/src/ops");
+    let mut folders = vec![ops];
+    let mut families = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().unwrap() != "mod.rs" {
+                families += 1;
+                let source = fs::read_to_string(&path).unwrap();
+                assert!(source.contains("check!("), "{} has no `check!`", path.display());
+            }
+        }
+    }
+    assert!(families > 50, "the families are not found");
+}
+
 #[test]
 fn modules_of_aten_are_in_layers() {
     let layer = |file: &Path| {

@@ -59,6 +59,11 @@ impl LowerError {
     pub fn unsupported(what: impl Into<String>) -> Self {
         LowerError::Unsupported(what.into())
     }
+
+    /// An error for the name or number of a mode that PyTorch does not have: ``there is no padding mode `even` ``.
+    pub fn unknown(what: &str, name: impl fmt::Display) -> Self {
+        LowerError::Unsupported(format!("there is no {what} `{name}`"))
+    }
 }
 
 fn hint(nearest: &Option<String>) -> String {

@@ -4,7 +4,7 @@ use super::{FromArg, from_arg::brief};
 use crate::{ArgError, Cx, Lowered, Schema};
 use pt2onnx_fx::graph::{Argument, NamedArg};
 
-/// Parameters that say where and how PyTorch computes, which means nothing to ONNX.
+/// Parameters for where and how PyTorch computes. ONNX has nothing like them.
 const MEANINGLESS: &[&str] = &[
     "copy",
     "cudnn_enable",
@@ -21,7 +21,7 @@ const MEANINGLESS: &[&str] = &[
     "sparse_grad",
 ];
 
-/// Whether a parameter of PyTorch's own ops means nothing to ONNX.
+/// Whether a parameter of PyTorch's own ops has no meaning in ONNX.
 pub(super) fn is_meaningless(schema: &Schema, param: &str) -> bool {
     let of_pytorch = ["aten::", "prims::"].iter().any(|n| schema.name.starts_with(n));
     of_pytorch && MEANINGLESS.contains(&param)

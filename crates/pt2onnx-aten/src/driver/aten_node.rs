@@ -110,7 +110,7 @@ impl<'a> Driver<'a> {
                 };
                 b.scalar(number, DType::I64)
             }
-            // What a layout and a device are, the runtime knows.
+            // The runtime chooses layout and device.
             Argument::Layout(_) | Argument::Device(_) => return Ok(None),
             other => {
                 let passed = pass(&self.context(), other);

@@ -1,4 +1,4 @@
-//! Ops that are kept: they become nodes of a domain of their own, for runtimes that know them.
+//! Ops that are kept: they become nodes of a domain of their own, for runtimes that support them.
 
 use super::{types::onnx_type, walk::Driver};
 use crate::{ArgError, Cx, FromArg, LowerError, Lowered, args::brief, cx::Outputs};
@@ -10,7 +10,7 @@ use pt2onnx_tensor::DType;
 /// The domain of ATen ops.
 const ATEN_DOMAIN: &str = "org.pytorch.aten";
 
-/// What an argument becomes in a node that keeps the op's parameters.
+/// The form of an argument in a node that keeps the op's parameters.
 pub(super) enum Passed {
     /// Inputs; `None` for a gap in a list.
     Inputs(Vec<Option<Value>>),

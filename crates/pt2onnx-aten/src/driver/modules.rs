@@ -4,7 +4,7 @@ use pt2onnx_fx::graph::{ModuleFrame, Name, NodeMeta};
 use pt2onnx_ir::{Metadata, Model, ModuleCall, ModuleId};
 use rustc_hash::FxHashMap;
 
-/// Calls nest at most this deeply; what is deeper is part of the call around.
+/// Calls nest at most this deeply. Deeper calls are part of the call around them.
 const MAX_DEPTH: usize = 200;
 
 /// The first version of PyTorch that marks each further call of a module, as `L__self__layer@1`.
@@ -67,7 +67,7 @@ impl Modules {
     }
 }
 
-/// Whether this version of PyTorch marks further calls of a module. What is no version of PyTorch is of pt2onnx, which does.
+/// Whether this version of PyTorch marks further calls of a module. Any other text is a version of pt2onnx, which does.
 fn marks_calls(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {

@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
         for (i, spec) in program.signature.outputs.iter().enumerate() {
             match spec {
                 OutputSpec::UserOutput(arg) => match self.output(arg) {
-                    // If nodes failed, this error only follows from theirs.
+                    // If nodes failed, this error is only a consequence.
                     Err(error) => errors.extend((!self.partial).then_some(error)),
                     Ok(Some(value)) => {
                         let name = arg.name().cloned();
@@ -186,7 +186,7 @@ impl<'a> Driver<'a> {
     fn output(&self, arg: &Argument) -> Result<Option<Value>, SignatureError> {
         let known = |s: Scalar| Ok(Some(python_number(&self.builder, s)));
         match arg {
-            // ONNX Runtime computes no strings that PyTorch knows at export.
+            // PyTorch knows strings at export, and ONNX Runtime cannot compute them.
             Argument::None | Argument::OptionalTensor(None) | Argument::String(_) => Ok(None),
             Argument::Int(i) | Argument::SymInt(SymArg::Value(i)) => known(Scalar::Int(*i)),
             Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => known(Scalar::Float(*f)),

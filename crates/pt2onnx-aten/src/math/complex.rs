@@ -87,6 +87,11 @@ impl Complex {
         let zeros = || cx.full(&cx.shape(self.re), 0, cx.dtype(self.re));
         Complex::new(self.re, self.im.unwrap_or_else(zeros))
     }
+
+    /// The same number, with an imaginary part if `other` has one.
+    pub(crate) fn like(self, cx: &Cx, other: Complex) -> Self {
+        if other.im.is_some() { self.complex(cx) } else { self }
+    }
 }
 
 /// Functions that treat both parts alike.
@@ -343,7 +348,7 @@ impl Complex {
         let ordered = cx.greater_or_equal(self.re, b.re);
         let (large, small) = (self.select(cx, ordered, b), b.select(cx, ordered, self));
         let mut off = small.sub(cx, large);
-        // Of two infinities, the distance is 0.
+        // The distance of two infinities is 0.
         off.re = cx.select(cx.equal(self.re, b.re), 0.0, off.re);
         off.exp(cx).shift(cx, 1).log(cx).add(cx, large)
     }

@@ -34,7 +34,7 @@ pub(crate) fn truncated(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: 
     cx.cast(trunc_of(cx, cx.div(a, b)), dtype)
 }
 
-/// `floor(a / b)` of floats, as c10's `div_floor_floating` gives it: NaN of infinite `a`, -1 where `b` is infinite and has the
+/// `floor(a / b)` of floats, as c10's `div_floor_floating` computes it: NaN for infinite `a`, -1 where `b` is infinite and has the
 /// other sign, `a / b` where `b` is 0.
 pub(crate) fn floored(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Value {
     let Operands { a, b, number } = Operands::new(cx, a, b, dtype);

@@ -46,13 +46,13 @@ pub(crate) fn of_short_frames(cx: &Cx, x: Complex, onesided: bool) -> Value {
 /// Transforms of up to this length are sums of their own if NaN and infinities matter.
 pub(crate) const FEW: i64 = 12;
 
-/// By what the elements of a signal are multiplied.
+/// The factors of the elements of a signal.
 struct Weights {
     from: i64,
     to: i64,
-    /// How many parts the result has: the real one, or both.
+    /// The number of parts of the result: the real one, or both.
     parts: i64,
-    /// Of an element in a result; whether the imaginary part of the element, and that of the result, is meant.
+    /// The factor of an element in a result. The flags choose the imaginary part of the element, and of the result.
     weight: Box<dyn Fn(i64, i64, bool, bool) -> f64>,
 }
 
@@ -84,7 +84,7 @@ impl Weights {
     fn to_real(n: i64) -> Self {
         let weight = move |k: i64, j: i64, from_im: bool, _: bool| {
             let (cos, sin) = Self::circle(j * k, n);
-            // The others stand for their mirror images, too.
+            // The other elements also count for their mirror images.
             let times = if k == 0 || 2 * k == n { 1.0 } else { 2.0 };
             times / n as f64 * if from_im { -sin } else { cos }
         };

@@ -63,7 +63,7 @@ pub(crate) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Output
     let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
     let (mut pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), n), last_of(&to, n), false);
     let wide = pads.iter().zip(windows.kernel.iter().cycle()).any(|(pad, kernel)| pad >= kernel);
-    // ONNX Runtime takes no padding as wide as the kernel, which windows with gaps may need. Indices would count what is added here.
+    // ONNX Runtime refuses padding as wide as the kernel, which windows with gaps may need. Indices would count the padding added here.
     let x = match wide && !cx.is_used(1) {
         true => padded(cx, x, n, &std::mem::replace(&mut pads, vec![0; 2 * n])),
         false => x,
@@ -109,7 +109,7 @@ pub(crate) fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
     cx.reshape(x, &shape)
 }
 
-/// The index of the largest element along `axis`; of several NaN, that of the last one, as PyTorch's pools have it.
+/// The index of the largest element along `axis`. If there are NaN, it is the index of the last one, as in PyTorch's pools.
 pub(crate) fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
     let first = arg_extreme(cx, Extreme::Max, x, axis, keepdims);
     if !cx.minds_nan(x) {
@@ -144,7 +144,7 @@ pub(crate) fn largest(
         places = Some(places.map_or(spread, |p| cx.add(p, spread)));
     }
     let places = places.unwrap_or_else(|| cx.ints(&[0]));
-    // Elements of all dimensions as one, the windows before it.
+    // The elements of all dimensions become one dimension, after the windows.
     let places = merge_last(cx, places, n);
     let shape = cx.shape(x);
     let outer = &shape[..shape.len().saturating_sub(n)];

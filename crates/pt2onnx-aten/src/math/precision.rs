@@ -11,6 +11,14 @@ pub(crate) fn compute_type(cx: &Cx, dtype: DType) -> DType {
     if float.bits() < 32 { DType::F32 } else { float }
 }
 
+/// float32 for float16 and bfloat16. All other types stay, also integers.
+pub(crate) fn widened(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    }
+}
+
 /// `f(x)`, computed in float32 if `x` is narrower. Integers become floats first.
 pub(crate) fn wide(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
     let dtype = cx.float_type(cx.dtype(x));

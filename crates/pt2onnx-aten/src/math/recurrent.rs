@@ -32,17 +32,33 @@ impl States {
     }
 }
 
-/// The kinds of networks.
-#[derive(Clone, Copy)]
+/// The kinds of networks. A row of a table names one: `LSTM`, `GRU`, or the activation of an RNN in ONNX.
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Lstm,
     Gru,
-    /// With this activation.
+    /// A plain network with this activation.
     Rnn(&'static str),
 }
 
+impl FromArg for Kind {
+    fn accepts(ty: &ParamType) -> bool {
+        String::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        match String::from_arg(cx, arg)?.as_str() {
+            "LSTM" => Ok(Kind::Lstm),
+            "GRU" => Ok(Kind::Gru),
+            "Relu" => Ok(Kind::Rnn("Relu")),
+            "Tanh" => Ok(Kind::Rnn("Tanh")),
+            other => Err(format!("there is no recurrent network `{other}`")),
+        }
+    }
+}
+
 impl Kind {
-    /// Where PyTorch's weights have the gates that ONNX has first, second, and so on. PyTorch orders an LSTM's gates input, forget, cell,
+    /// For each gate in ONNX's order, its position in PyTorch's weights. PyTorch orders an LSTM's gates input, forget, cell,
     /// output (ONNX: input, output, forget, cell) and a GRU's gates reset, update, new (ONNX: update, reset, new).
     fn gates(self) -> &'static [i64] {
         match self {
@@ -65,7 +81,7 @@ pub(crate) struct Network {
     pub(crate) bidirectional: bool,
 }
 
-/// The lengths of the sequences of a batch. What is behind them is padding.
+/// The lengths of the sequences of a batch. Later steps are padding.
 #[derive(Clone, Copy)]
 pub(crate) struct Lengths {
     /// int32, `(batch)`.
@@ -79,12 +95,12 @@ pub(crate) struct Layer<'a> {
     pub(crate) kind: Kind,
     /// The states that it starts with.
     pub(crate) start: &'a [Value],
-    /// Of each direction.
+    /// The weights of its directions, one after the other.
     pub(crate) weights: &'a [Value],
     /// How many weights a direction has.
     pub(crate) each: usize,
     pub(crate) direction: &'static str,
-    /// All sequences are as long as the batch if there are none.
+    /// `None` if no sequence is padded.
     pub(crate) lengths: Option<Lengths>,
 }
 
@@ -217,7 +233,9 @@ fn projected(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
     let mut results: [Vec<Value>; 3] = Default::default();
     for (i, weights) in layer.weights.chunks(layer.each).enumerate() {
         let [w_ih, w_hh, biases @ .., projection] = weights else {
-            return Err(LowerError::unsupported("an LSTM needs weights"));
+            return Err(LowerError::unsupported(
+                "an LSTM needs weights of the input, of the hidden state, and of the projection",
+            ));
         };
         let bias = match biases {
             &[ih, hh] => Some(cx.add(ih, hh)),
@@ -271,7 +289,12 @@ pub(crate) fn linear(cx: &Cx, x: Value, w: Value, b: Option<Value>) -> Value {
         return cx.gemm(x, w, b, options);
     }
     let product = cx.matmul(x, cx.transpose(w, &[1, 0]));
-    b.map_or(product, |b| cx.add(product, b))
+    biased(cx, product, b)
+}
+
+/// `x + bias`
+pub(crate) fn biased(cx: &Cx, x: Value, bias: Option<Value>) -> Value {
+    bias.map_or(x, |bias| cx.add(x, bias))
 }
 
 /// `n` gates, which are side by side in the last dimension.

@@ -57,7 +57,7 @@ pub(crate) enum Extreme {
 }
 
 impl Extreme {
-    /// The reduction that gives it.
+    /// Its reduction in ONNX.
     pub(crate) fn reduction(self) -> Reduction {
         match self {
             Extreme::Max => Reduction::Max,
@@ -92,6 +92,11 @@ pub(crate) fn any_true(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Valu
 /// Whether there is a NaN along `axes`.
 pub(crate) fn any_nan(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
     reduce(cx, Reduction::Max, cx.is_nan(x), axes, keepdim)
+}
+
+/// The sums of the first 1, 2, .. elements along `axis`: `CumSum`.
+pub(crate) fn running_sums(cx: &Cx, x: Value, axis: usize) -> Value {
+    cx.cum_sum(x, cx.scalar(axis as i64, DType::I64), Default::default())
 }
 
 /// `vector` with `rank` dimensions: its elements lie along `axis`, the other dimensions are 1.

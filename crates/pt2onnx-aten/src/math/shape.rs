@@ -88,6 +88,17 @@ pub(crate) fn crop(cx: &Cx, x: Value, shape: &[Expr]) -> Value {
     result
 }
 
+/// ONNX's name of a padding mode, given PyTorch's.
+pub(crate) fn pad_mode(name: &str) -> Lowered<&'static str> {
+    match name {
+        "constant" => Ok("constant"),
+        "reflect" => Ok("reflect"),
+        "replicate" => Ok("edge"),
+        "circular" => Ok("wrap"),
+        other => Err(LowerError::unknown("padding mode", other)),
+    }
+}
+
 /// `x` with zeros at the end of `axis`, so that its size there is `size`.
 pub(crate) fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
     let mut shape = cx.shape(x);

@@ -67,7 +67,7 @@ fn biased_grouped_mm(
     Ok(cx.cast(result, cx.out_dtype()?))
 }
 
-/// What the groups of a grouped product divide.
+/// The dimension that the groups of a grouped product divide.
 #[derive(Clone, Copy, PartialEq)]
 enum Groups {
     /// The rows of `x`, `(rows, width)`. Each has a matrix of `(groups, width, out)`.
@@ -87,7 +87,7 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
         (2, 2) => Groups::Summed,
         _ => {
             return Err(LowerError::unsupported(
-                "offsets of groups need a matrix that they divide: both operands are batches of matrices",
+                "the offsets of a grouped product divide a matrix, but both operands are batches of matrices",
             ));
         }
     };
@@ -139,7 +139,7 @@ fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
 }
 
 arguments! {
-    /// What [`symbolic`] takes. Element types and sizes of the outputs are the recorded ones.
+    /// Arguments of [`symbolic`]. Element types and sizes of the outputs are the recorded ones.
     struct SymbolicArgs {
         inputs: Vec<Option<Value>>,
         op_type: String,
@@ -162,7 +162,7 @@ arguments! {
 
 /// The node that the arguments of `torch.onnx.ops.symbolic` describe: operator, attributes and metadata.
 ///
-/// Attribute i is called `attr_keys[i]`, has the type `attr_types[i]`, and is elements `attr_pos[i]` of the list of that type.
+/// Attribute i has the name `attr_keys[i]` and the type `attr_types[i]`. Its value is the range `attr_pos[i]` of the list of that type.
 fn symbolic(cx: &Cx, args: SymbolicArgs) -> Lowered<Outputs> {
     if let Some(origin) = cx.origin() {
         let keys = args.metadata_props_keys.iter().cloned();
@@ -173,7 +173,9 @@ fn symbolic(cx: &Cx, args: SymbolicArgs) -> Lowered<Outputs> {
     let mut attributes = Attributes::new();
     for ((key, kind), place) in args.attr_keys.iter().zip(&args.attr_types).zip(&args.attr_pos) {
         let value = attribute(&args, kind, place).ok_or_else(|| {
-            LowerError::unsupported(format!("the attribute `{key}` is malformed"))
+            LowerError::unsupported(format!(
+                "the attribute `{key}` has an unknown type, or a range outside of its list"
+            ))
         })?;
         attributes.push((key.clone().into(), value));
     }
@@ -208,7 +210,7 @@ fn symbolic(cx: &Cx, args: SymbolicArgs) -> Lowered<Outputs> {
     Ok(results.to_vec().into())
 }
 
-/// The attribute of type `kind` whose elements are `place` (start and end) of the list of that type; none if the list is too short.
+/// The attribute of type `kind` whose elements are the range `place` (start and end) of the list of that type. `None` if the list is too short.
 fn attribute(args: &SymbolicArgs, kind: &str, place: &[i64]) -> Option<Attribute> {
     let [start, end] = place else { return None };
     let range = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
@@ -229,7 +231,7 @@ fn attribute(args: &SymbolicArgs, kind: &str, place: &[i64]) -> Option<Attribute
 }
 
 arguments! {
-    /// What [`onnx_rotary_embedding`] takes.
+    /// Arguments of [`onnx_rotary_embedding`].
     struct RotaryEmbeddingArgs {
         x: Value,
         cos_cache: Value,
@@ -258,7 +260,7 @@ fn onnx_rotary_embedding(cx: &Cx, args: RotaryEmbeddingArgs) -> Lowered {
 }
 
 arguments! {
-    /// What [`onnx_attention`] takes.
+    /// Arguments of [`onnx_attention`].
     #[expect(non_snake_case, reason = "the op's names")]
     struct OnnxAttentionArgs {
         Q: Value,
@@ -277,7 +279,7 @@ arguments! {
     }
 }
 
-/// `Attention`, with as many outputs as are used. [`attention_of_pytorch`], where PyTorch computes something else.
+/// `Attention`, with as many outputs as are used. Where PyTorch computes something else, [`attention_of_pytorch`].
 fn onnx_attention(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
     let masked = args.is_causal || args.attn_mask.is_some();
     let past = args.is_causal && args.past_key.is_some();

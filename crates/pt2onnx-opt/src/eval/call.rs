@@ -1,4 +1,4 @@
-//! What evaluations share: the node and its inputs, axes, broadcasting.
+//! Parts that all evaluations use: the node and its inputs, axes, broadcasting.
 
 use ndarray::IxDyn;
 use pt2onnx_ir::Node;
@@ -6,9 +6,9 @@ use pt2onnx_tensor::{DType, Tensor};
 
 /// How an operator is evaluated.
 pub(super) enum Eval {
-    /// To its only output.
+    /// By a function that returns its only output.
     One(fn(&Call) -> Option<Tensor>),
-    /// To all of its outputs.
+    /// By a function that returns all of its outputs.
     Many(fn(&Call) -> Option<Vec<Tensor>>),
 }
 

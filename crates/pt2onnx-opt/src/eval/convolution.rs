@@ -11,7 +11,7 @@ use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[("ConvTranspose", Eval::One(conv_transpose))];
 
-/// Floats only, with explicit pads. Sums are in float64.
+/// `ConvTranspose` of floats with explicit pads. Sums are computed in float64.
 fn conv_transpose(call: &Call) -> Option<Tensor> {
     let (x, w) = (call.input(0)?, call.input(1)?);
     let options = attrs::ConvTranspose::read(call.node).ok()?;
@@ -70,7 +70,7 @@ fn conv_transpose(call: &Call) -> Option<Tensor> {
             }));
             let mut weight = vec![at[1]];
             weight.extend((0..=spatial).map(|i| tap[i]));
-            // What falls into the pads is cut off.
+            // Elements in the pads are cut off.
             if place.len() == spatial + 2
                 && let Some(sum) = result.get_mut(IxDyn(&place))
             {

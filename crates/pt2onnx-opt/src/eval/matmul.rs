@@ -30,7 +30,7 @@ fn matmul(call: &Call) -> Option<Tensor> {
     }
 }
 
-/// `alpha * A B + beta * C`, floats only.
+/// `alpha * A B + beta * C`, for floats only.
 fn gemm(call: &Call) -> Option<Tensor> {
     fn of<T: Dot + Number>(call: &Call) -> Option<Tensor> {
         let options = attrs::Gemm::read(call.node).ok()?;
@@ -63,7 +63,7 @@ fn gemm(call: &Call) -> Option<Tensor> {
     }
 }
 
-/// Floats only, without an ellipsis. Sums are in float64.
+/// `Einsum` of floats, without an ellipsis. Sums are computed in float64.
 fn einsum(call: &Call) -> Option<Tensor> {
     let equation: String = attrs::Einsum::equation(call.node).ok()?.split(' ').collect();
     let (terms, result) = equation.split_once("->")?;

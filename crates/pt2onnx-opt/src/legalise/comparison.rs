@@ -115,7 +115,7 @@ pub(super) fn relu_of_integers(model: &mut Model, id: NodeId) -> Result<Done, Re
     replace(model, id, |cx, node| Ok(vec![cx.maximum(input(node, 0)?, 0)]))
 }
 
-/// `IsInf`: above the largest number of the type.
+/// `IsInf`: whether the absolute value is above the largest number of the type.
 pub(super) fn is_inf(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;

@@ -31,7 +31,10 @@ pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         for (i, letters) in letters.into_iter().enumerate() {
             let value = input(node, i)?;
             if cx.rank(value) != letters.len() {
-                return Err(format!("operand {i} of `{equation}` is of another rank").into());
+                return Err(format!(
+                    "operand {i} does not have the rank that the Einsum `{equation}` needs"
+                )
+                .into());
             }
             terms.push(Term { value, letters });
         }

@@ -1,4 +1,4 @@
-//! Whether a node means the same in two opsets.
+//! Whether a node has the same meaning in two opsets.
 
 use super::rules::{self, When};
 use crate::opsets::OPSETS;

@@ -18,7 +18,7 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let packed = match cx.rank(given) {
         3 => Some(options.num_heads.filter(|h| *h > 0).ok_or("num_heads is missing")?),
         4 => None,
-        rank => return Err(format!("RotaryEmbedding of rank {rank}").into()),
+        rank => return Err(format!("its input must have rank 3 or 4, but has {rank}").into()),
     };
     // Heads are before the positions, or behind them.
     let (x, heads_axis) = match packed {

@@ -1,4 +1,4 @@
-//! Runtimes: what they do not support of ONNX, and the operators of their own.
+//! Runtimes: the parts of ONNX that they do not support, and operators of their own.
 //!
 //! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel ([`kernels`]). For runtimes that support
 //! less of ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.

@@ -67,7 +67,7 @@ fn index_select(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
     Ok(sized(cx, x, &with_size(cx, x, axis, cx.numel(index))))
 }
 
-/// Both broadcast, but for the dimension in which elements are taken.
+/// Both are broadcast, except for the dimension along which elements are taken.
 fn take_along_dim(cx: &Cx, x: Value, index: Value, dim: Option<i64>) -> Lowered {
     let Some(dim) = dim else {
         return Ok(sized(cx, x, &[cx.numel(index)]));
@@ -80,8 +80,8 @@ fn take_along_dim(cx: &Cx, x: Value, index: Value, dim: Option<i64>) -> Lowered 
     Ok(sized(cx, x, &size))
 }
 
-/// The indices broadcast. Their dimensions are where the first one was, or in front if others are between them. A mask stands for
-/// the places where it is true.
+/// The indices broadcast. Their dimensions replace the indexed ones if these are adjacent, else they come first. A mask counts as the
+/// coordinates of its true elements.
 fn index(cx: &Cx, args: Index) -> Lowered {
     let mut from = sizes(cx, args.input).into_iter();
     let (mut before, mut shapes, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -144,7 +144,7 @@ fn repeated(cx: &Cx, args: Repeats) -> Lowered {
     Ok(sized(cx, args.repeats, &[size]))
 }
 
-/// The sum of the repeats.
+/// The size is the sum of the repeats.
 fn total(cx: &Cx, repeats: Value) -> Expr {
     cx.contents(repeats).map_or_else(|| fresh(cx), Expr::sum)
 }

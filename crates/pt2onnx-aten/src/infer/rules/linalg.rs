@@ -91,7 +91,7 @@ fn det(cx: &Cx, args: &mut Args) -> Lowered {
     Ok(sized(cx, x, &size))
 }
 
-/// The letters of the result, or in order those that occur once.
+/// The letters of the result: those given, else those that occur once, in alphabetical order.
 fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
     let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
     let integers = tensors.iter().any(|&v| !cx.dtype(v).is_float() && !cx.dtype(v).is_complex());

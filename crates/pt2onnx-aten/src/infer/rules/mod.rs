@@ -1,7 +1,7 @@
 //! Rules of the results' types, for ops whose lowering needs PyTorch's record.
 //!
 //! A rule is a function as a lowering is, and its parameters are bound in the same way, but it need not take all of them. Its values
-//! have the types of PyTorch: complex tensors are not pairs. It returns stand-ins (`stand_ins`).
+//! have PyTorch's types: complex tensors are not real/imaginary pairs. It returns values that only have a type (`stand_ins`).
 
 mod create;
 mod index;

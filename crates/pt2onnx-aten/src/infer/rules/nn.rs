@@ -103,7 +103,7 @@ arguments! {
     struct GroupNorm { input: Value, group: i64 }
 }
 
-/// Number `i` of a list; one number stands for all dimensions.
+/// Number `i` of a list. A single number holds for all dimensions.
 fn nth(list: &[i64], i: usize, default: i64) -> i64 {
     list.get(i).or(list.first()).copied().unwrap_or(default)
 }
@@ -150,7 +150,7 @@ fn pool(cx: &Cx, args: Pool) -> Lowered {
     Ok(sized(cx, args.input, &size))
 }
 
-/// The number of spatial dimensions, of which a list of one number may say all.
+/// The number of spatial dimensions. A list of one number may hold for all of them.
 fn spatial(cx: &Cx, x: Value, given: usize) -> Lowered<usize> {
     match cx.rank(x).checked_sub(given) {
         Some(1 | 2) => Ok(given),
@@ -192,7 +192,7 @@ fn resized(cx: &Cx, args: Resized) -> Lowered {
     let scaled = |(d, factor): (&Expr, &f64)| match (d.as_int(), factor.fract() == 0.0) {
         (Some(n), _) => Ok(Expr::int((n as f64 * factor).floor() as i64)),
         (None, true) => Ok(d * (*factor as i64)),
-        // A factor as 0.5 or 0.25.
+        // A factor such as 0.5 or 0.25.
         (None, false) if (1.0 / factor).fract() == 0.0 => {
             Ok(d.floor_div(&Expr::int((1.0 / factor) as i64)))
         }
@@ -332,7 +332,7 @@ fn regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
     Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
 }
 
-/// The steps of all sequences behind each other, and how many sequences have each step.
+/// The steps of all sequences, one after the other, and the number of sequences that have each step.
 fn pack(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let steps = cx.shape(x).into_iter().skip(2);
     let size: Vec<Expr> = std::iter::once(fresh(cx)).chain(steps).collect();

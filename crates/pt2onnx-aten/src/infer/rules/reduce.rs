@@ -94,7 +94,7 @@ fn mean(cx: &Cx, args: Reduced) -> Lowered {
     Ok(typed(cx, args.dtype.unwrap_or(cx.dtype(args.input)), &reduced(cx, &args)?))
 }
 
-/// Norms and deviations are real.
+/// The real type of norms and deviations.
 fn norm(cx: &Cx, args: Reduced) -> Lowered {
     let dtype = args.dtype.unwrap_or(cx.dtype(args.input)).to_real();
     Ok(typed(cx, dtype, &reduced(cx, &args)?))
@@ -104,7 +104,7 @@ fn deviation_and_mean(cx: &Cx, args: Reduced) -> Lowered<[Value; 2]> {
     Ok([norm(cx, args.clone())?, mean(cx, args)?])
 }
 
-/// Truth values; uint8 stays.
+/// The type is bool, but uint8 for uint8.
 fn truth(cx: &Cx, args: Reduced) -> Lowered {
     let dtype = if cx.dtype(args.input) == DType::U8 { DType::U8 } else { DType::Bool };
     Ok(typed(cx, dtype, &reduced(cx, &args)?))

@@ -110,7 +110,7 @@ fn sizes(cx: &Cx, x: Value) -> Vec<Expr> {
     cx.shape(x).into_iter().collect()
 }
 
-/// -1 is what the others leave of the elements.
+/// A size of -1 follows from the number of elements.
 fn filled(cx: &Cx, count: Expr, size: Vec<Expr>) -> Lowered<Vec<Expr>> {
     let minus = Expr::int(-1);
     let Some(place) = size.iter().position(|d| *d == minus) else {
@@ -388,7 +388,7 @@ fn slice(cx: &Cx, args: Slice) -> Lowered {
         _ => Ok(size.clone()),
     };
     let (Ok(start), Ok(end)) = (start, end) else {
-        // Whether they count from the end is known at run time only.
+        // Only at run time it is known whether they count from the end.
         return Ok(sized(cx, args.input, &with_size(cx, args.input, axis, fresh(cx))));
     };
     let length = cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO));

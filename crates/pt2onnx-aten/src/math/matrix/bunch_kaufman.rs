@@ -39,7 +39,7 @@ fn choose(cx: &Cx, a: Complex, rows: Value, k: Value) -> Choice {
     let own = cx.gather(sizes, k, rank - 2);
     let below = cx.select(cx.greater(rows, k), sizes, 0.0);
     let options = attrs::ArgMax { axis: rank as i64 - 2, ..Default::default() };
-    // Of equal elements the first; of zeros alone it does not matter.
+    // The first of equal elements. If all are zero, any of them will do.
     let candidate = cx.arg_max(below, options);
     let column_max = largest(below);
     let there = cabs1(cx, pick_columns(cx, a, cx.squeeze(candidate, &[rank - 1])));

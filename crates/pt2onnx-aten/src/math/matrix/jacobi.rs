@@ -95,7 +95,7 @@ fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
         let pairs = pairing(cx, &n, numbers, step, dtype);
         let own = on_diagonal(state[0]);
         let other = cx.gather(own, pairs.partners, rank - 2);
-        // Of row i the element at its partner: the only one where the mask is.
+        // The element of row i at its partner, the only one where the mask is true.
         let mask = cx.cast(cx.equal(cx.unsqueeze(pairs.partners, &[1]), numbers), dtype);
         let picked = state[0].times(cx, mask);
         let product = picked.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 1], false));

@@ -166,7 +166,7 @@ pub(crate) fn sign_and_log(cx: &Cx, lu: &Lu) -> (Complex, Value) {
     let size = diagonal.abs(cx);
     let last = cx.rank(size) - 1;
     let direction = match diagonal.im {
-        // Of NaN, PyTorch's sign is 0.
+        // PyTorch's sign of NaN is 0.
         None if cx.minds_nan(size) => cx.select(cx.is_nan(size), 0.0, cx.sign(diagonal.re)).into(),
         None => cx.sign(diagonal.re).into(),
         Some(_) => {

@@ -41,7 +41,7 @@ pub(crate) fn shape_with(batch: &[Expr], more: &[&Expr]) -> Vec<Expr> {
     batch.iter().chain(more.iter().copied()).cloned().collect()
 }
 
-/// `min(a, b)`; one of both if the program's constraints say which is smaller.
+/// `min(a, b)`: simply one of them if the program's constraints prove which is smaller.
 pub(crate) fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
     let constraints = cx.constraints();
     match () {
@@ -49,6 +49,14 @@ pub(crate) fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
         () if constraints.prove_ge(a, b) => b.clone(),
         () => a.min(b),
     }
+}
+
+/// The empty tensor that PyTorch recorded as output `i`, which the program does not compute. It has the element type of `a`.
+pub(crate) fn empty_output(cx: &Cx, i: usize, a: Complex) -> Option<Value> {
+    let recorded = cx.recorded(i)?;
+    let pair = recorded.dtype.is_complex().then(|| Expr::int(2));
+    let sizes: Vec<Expr> = recorded.sizes.iter().cloned().chain(pair).collect();
+    Some(cx.full(&sizes, 0, cx.dtype(a.re)))
 }
 
 /// `0, 1, .. n - 1` as a matrix of one column.

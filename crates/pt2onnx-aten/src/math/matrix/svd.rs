@@ -18,7 +18,7 @@ use pt2onnx_tensor::DType;
 struct Rotated {
     /// W.
     columns: Complex,
-    /// V, if wanted.
+    /// V, if it was asked for.
     rotations: Option<Complex>,
     /// The lengths of the columns of W.
     values: Value,
@@ -183,7 +183,7 @@ impl Cutoff {
     }
 }
 
-/// The pseudo-inverse `V S^+ U^H`. Of a Hermitian matrix, the lower triangle counts.
+/// The pseudo-inverse `V S^+ U^H`. Only the lower triangle of a Hermitian matrix is read.
 pub(crate) fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         let shape = cx.out_shape()?;

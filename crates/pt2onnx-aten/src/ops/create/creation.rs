@@ -68,7 +68,7 @@ fn new_filled(cx: &Cx, _: Ignored, size: Vec<Expr>, dtype: Ignored, value: i64) 
     filled(cx, size, dtype, value)
 }
 
-/// Zeros, where PyTorch leaves elements undefined. Strides mean nothing to ONNX.
+/// Zeros: PyTorch leaves the elements undefined. ONNX has no strides.
 fn empty_strided(cx: &Cx, size: Vec<Expr>, _strides: Ignored, dtype: Ignored) -> Lowered {
     filled(cx, size, dtype, 0)
 }
@@ -345,7 +345,7 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
         Some(n @ 0..=64) => n,
         _ => {
             return Err(LowerError::unsupported(
-                "complex Vandermonde matrices of so many columns are not supported",
+                "complex Vandermonde matrices are supported for up to 64 columns, known at export",
             ));
         }
     };

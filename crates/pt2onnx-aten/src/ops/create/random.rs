@@ -1,5 +1,6 @@
 //! Random numbers. They have PyTorch's distributions, not PyTorch's values: no seed makes ONNX's generators give those.
 
+use crate::math::reduce::running_sums;
 use crate::math::sort::{Order, numbers_first};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode, op::op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
@@ -301,7 +302,7 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
             numbers_first(cx, keys, &n, Order { axis: last, largest: true, sorted: true });
         return Ok(indices);
     }
-    let sums = cx.cum_sum(weights, cx.scalar(last as i64, DType::I64), Default::default());
+    let sums = running_sums(cx, weights, last);
     let all = cx.slice(sums, last, &(cx.dim(sums, -1) - 1), &cx.dim(sums, -1), 1);
     let mut dims = cx.shape(weights);
     dims[last] = n;

@@ -1,6 +1,7 @@
 //! Window functions: constants if their lengths are known at export, otherwise formulas.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, math::bessel, op::op};
+use crate::math::{bessel, precision::compute_type};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -99,14 +100,16 @@ fn window(
 ) -> Lowered {
     let Some(n) = args.window_length.as_int() else {
         let (n, dtype) = (&args.window_length, cx.out_dtype()?);
-        let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let wide = compute_type(cx, dtype);
         let last = if args.periodic { n.clone() } else { n - 1 };
         let t = cx.div(cx.cast(cx.iota(n), wide), cx.cast(cx.size(&last), wide));
         let elements = cx.select(cx.equal(cx.size(n), 1), 1.0, formula(t));
         return Ok(cx.cast(elements, dtype));
     };
     if !(0..=1 << 24).contains(&n) {
-        return Err(LowerError::unsupported("windows of that length are not supported"));
+        return Err(LowerError::unsupported(format!(
+            "a window must have from 0 to 16 million elements, but has {n}"
+        )));
     }
     let last = if args.periodic { n } else { n - 1 };
     let at = |i: i64| {

@@ -14,7 +14,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::index_put, index_put, parts),
 ];
 
-/// [`index_put`]; `unsafe` says that PyTorch may leave out checks.
+/// [`index_put`]. `unsafe` lets PyTorch skip checks of the indices.
 fn index_put_impl(
     cx: &Cx,
     x: Value,
@@ -119,7 +119,7 @@ fn no_more_than(cx: &Cx, values: Value, rank: usize) -> Value {
     cx.squeeze(values, &extra)
 }
 
-/// A `Where`; none if the values differ between the elements of the mask.
+/// [`put`] by a `Where`. `None` if the values differ between the elements of the mask.
 fn put_where(
     cx: &Cx,
     x: Value,

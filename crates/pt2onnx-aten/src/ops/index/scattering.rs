@@ -44,13 +44,11 @@ impl Reduction {
             "amax" => Reduction::Max,
             "amin" => Reduction::Min,
             "mean" => Reduction::Mean,
-            other => {
-                return Err(LowerError::unsupported(format!("there is no reduction `{other}`")));
-            }
+            other => return Err(LowerError::unknown("reduction", other)),
         })
     }
 
-    /// The name that ONNX gives it.
+    /// ONNX's name of the reduction.
     fn onnx(self) -> &'static str {
         match self {
             Reduction::None => "none",
@@ -171,7 +169,7 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
     cx.cast(result, dtype)
 }
 
-/// [`write`] of extremes, of which NaN is one: flags say where NaN go.
+/// [`write`] of extremes. A NaN is the extreme; flags mark the places that get one.
 fn write_extremes(
     cx: &Cx,
     x: Value,
@@ -260,7 +258,9 @@ fn scatter_with_complex(
 ) -> Lowered {
     let how = How::including_self(&reduce)?;
     if how.reduction != Reduction::Add {
-        return Err(LowerError::unsupported("complex numbers can only be added here"));
+        return Err(LowerError::unsupported(
+            "the only reduction of complex numbers that scatter supports is `add`",
+        ));
     }
     let (x, source) = (x.complex(cx), source.complex(cx));
     let part = |x, source| scatter_onto(cx, x, dim, index, source, how);
@@ -290,7 +290,7 @@ fn scatter_value_with(
 }
 
 arguments! {
-    /// What [`scatter_reduce`] takes.
+    /// Arguments of [`scatter_reduce`].
     struct ScatterReduceArgs {
         input: Value,
         dim: i64,
@@ -300,7 +300,7 @@ arguments! {
         include_self: bool,
     }
 
-    /// What [`index_reduce`] takes.
+    /// Arguments of [`index_reduce`].
     struct IndexReduceArgs {
         input: Value,
         dim: i64,

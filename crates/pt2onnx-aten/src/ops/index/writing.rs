@@ -1,4 +1,4 @@
-//! Tensors with a part replaced: what is left of writes into views.
+//! Tensors with a part replaced. Writes into views become these ops.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
 use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op::op};
@@ -58,7 +58,7 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
 }
 
 arguments! {
-    /// What [`slice_scatter`] takes.
+    /// Arguments of [`slice_scatter`].
     struct SliceScatterArgs {
         input: Value,
         src: Value,

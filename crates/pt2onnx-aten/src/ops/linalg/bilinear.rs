@@ -13,9 +13,9 @@ fn bilinear(cx: &Cx, a: Value, b: Value, weight: Value, bias: Option<Value>) -> 
         return Ok(cx.full(&shape, 0, cx.dtype(a)));
     }
     let lead = shape.len().saturating_sub(1);
-    let letters = "abcdefgh".get(..lead).ok_or_else(|| {
-        LowerError::unsupported("bilinear layers of so many dimensions are not supported")
-    })?;
+    let letters = "abcdefgh"
+        .get(..lead)
+        .ok_or_else(|| LowerError::unsupported("bilinear layers support at most 9 dimensions"))?;
     let equation = format!("{letters}x,oxy,{letters}y->{letters}o");
     let product = cx.einsum(&[a, weight, b], &equation);
     cx.set_type(product, Type::tensor(cx.dtype(a), shape));
@@ -23,7 +23,7 @@ fn bilinear(cx: &Cx, a: Value, b: Value, weight: Value, bias: Option<Value>) -> 
 }
 
 arguments! {
-    /// What `_trilinear` takes.
+    /// Arguments of `_trilinear`.
     struct TrilinearArgs {
         i1: Value,
         i2: Value,

@@ -9,7 +9,7 @@ fn letters() -> impl Iterator<Item = char> {
     ('a'..='z').chain('A'..='Z')
 }
 
-/// An equation without blanks and dots.
+/// An equation without blanks and ellipses.
 struct Equation {
     /// Labels of each operand's dimensions.
     terms: Vec<Vec<char>>,
@@ -52,7 +52,7 @@ impl Equation {
         let output = match right {
             Some(right) => spell(right, if right.contains("...") { most } else { 0 }),
             None => {
-                // What stands once only, in alphabetical order, behind what the ellipsis hides.
+                // Labels that occur once, in alphabetical order, after the dimensions of the ellipsis.
                 let count = |c: &char| terms.iter().flatten().filter(|d| *d == c).count();
                 let mut once: Vec<char> = terms.iter().flatten().copied().collect();
                 once.retain(|c| count(c) == 1 && !free.contains(c));
@@ -73,7 +73,7 @@ impl Equation {
         format!("{}->{}", terms.join(","), output.iter().collect::<String>())
     }
 
-    /// One `Einsum` of real operands; of complex ones, one by one, as products of two are bilinear.
+    /// One `Einsum` for real operands. Complex operands are multiplied one after the other, because a product of two is bilinear.
     fn emit(&self, cx: &Cx, operands: &[Complex]) -> Lowered<Complex> {
         if operands.iter().all(|o| o.im.is_none()) {
             let terms: Vec<&[char]> = self.terms.iter().map(Vec::as_slice).collect();
@@ -86,7 +86,7 @@ impl Equation {
             .ok_or_else(|| LowerError::unsupported("einsum needs at least one operand"))?;
         let (mut labels, mut result) = (first.clone(), x);
         for (i, (term, &x)) in terms.enumerate() {
-            // What the operands still to come or the result have.
+            // The labels that later operands or the result have.
             let later = |c: &char| {
                 self.output.contains(c) || self.terms[i + 2..].iter().any(|t| t.contains(c))
             };
@@ -114,18 +114,20 @@ impl Equation {
 fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i64>>) -> Lowered {
     let ranks: Vec<usize> = operands.iter().map(|o| cx.rank(o.re)).collect();
     let equation = Equation::parse(&equation, &ranks)?;
-    // PyTorch sums one operand of integers up as int64.
+    // PyTorch sums a single operand of integers in int64.
     let dtype = cx.out_dtype()?;
     let operands: Vec<Complex> = operands.iter().map(|o| o.cast(cx, dtype)).collect();
     Ok(equation.emit(cx, &operands)?.value(cx))
 }
 
-/// Sums over pairs of dimensions; what is left of `a` comes before what is left of `b`.
+/// Sums over pairs of dimensions. The other dimensions of `a` come before those of `b`.
 fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>) -> Lowered {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
     let all: Vec<char> = letters().take(rank_a + rank_b).collect();
     if all.len() < rank_a + rank_b {
-        return Err(LowerError::unsupported("tensors of so many dimensions are not supported"));
+        return Err(LowerError::unsupported(
+            "tensordot supports at most 52 dimensions of both tensors together",
+        ));
     }
     if dims_a.len() != dims_b.len() {
         return Err(LowerError::unsupported("both lists of dimensions must have the same length"));

@@ -1,8 +1,8 @@
 //! Eigenvalues and eigenvectors of Hermitian matrices.
 
+use crate::math::matrix::empty_output;
 use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
-use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_eigh, linalg_eigh),
@@ -10,15 +10,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_eigvalsh, eigvalsh),
 ];
 
-/// The eigenvalues in ascending order and, with `compute_v`, the eigenvectors as columns. Of A, the triangle `uplo` counts.
+/// The eigenvalues in ascending order and, with `compute_v`, the eigenvectors as columns. Only the triangle `uplo` of A is read.
 fn linalg_eigh(cx: &Cx, a: Complex, uplo: String, compute_v: bool) -> Lowered<Outputs> {
     let a = hermitian(cx, a, uplo.eq_ignore_ascii_case("u"));
     let (values, vectors) = eigh(cx, a, compute_v);
-    let vectors = match vectors {
-        Some(v) => Some(v.value(cx)),
-        None => cx.recorded(1).map(|m| cx.full(&m.sizes, 0, cx.dtype(a.re))),
-    };
-    Ok(Outputs(smallvec![Some(values), vectors]))
+    let vectors = vectors.map(|v| v.value(cx)).or_else(|| empty_output(cx, 1, a));
+    Ok([Some(values), vectors].into())
 }
 
 /// The eigenvalues of [`linalg_eigh`].

@@ -19,7 +19,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::matrix_power, matrix_power),
 ];
 
-/// `A^n` by repeated squaring; of negative `n`, the power of the inverse.
+/// `A^n` by repeated squaring. For negative `n`, it is a power of the inverse.
 fn matrix_power(cx: &Cx, a: Complex, n: i64) -> Lowered {
     let (mut left, mut square) = (n.unsigned_abs(), a);
     if n < 0 {
@@ -38,8 +38,7 @@ fn matrix_power(cx: &Cx, a: Complex, n: i64) -> Lowered {
     let result = result.unwrap_or_else(|| {
         let n = rows_of(cx, a);
         let one = identity(cx, &n, cx.dtype(a.re));
-        let wide = Complex::from(cx.expand(one, &cx.shape(a.re)));
-        a.im.map_or(wide, |_| wide.complex(cx))
+        Complex::from(cx.expand(one, &cx.shape(a.re))).like(cx, a)
     });
     Ok(result.value(cx))
 }

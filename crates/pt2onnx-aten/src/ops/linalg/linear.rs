@@ -37,7 +37,7 @@ fn matmul(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(a.matmul(cx, b).value(cx))
 }
 
-/// The product of matrices of a narrow type in a wide one.
+/// The product of matrices of a narrow type, computed in a wide one.
 fn matmul_dtype(cx: &Cx, a: Value, b: Value, dtype: DType) -> Lowered {
     Ok(cx.matmul(cx.cast(a, dtype), cx.cast(b, dtype)))
 }
@@ -47,7 +47,7 @@ fn int_mm(cx: &Cx, a: Value, b: Value) -> Lowered {
     Ok(cx.matmul_integer(a, b, None, None))
 }
 
-/// `beta * c + alpha * product`. As in PyTorch, `c` does not count where `beta` is 0, whatever it holds.
+/// `beta * c + alpha * product`. As in PyTorch, `c` is ignored if `beta` is 0, even if it has NaN or infinities.
 fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number) -> Lowered {
     let product = product.scale(cx, alpha);
     let sum = match beta {
@@ -61,8 +61,8 @@ fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number
     Ok(sum.value(cx))
 }
 
-/// `beta * c`, of the shape of the result, where `alpha` is 0: the product does not count, whatever it would hold. That of halves
-/// does: PyTorch multiplies its NaN and infinities by 0.
+/// `beta * c`, of the shape of the result, where `alpha` is 0: NaN and infinities of the product are ignored. For float16 and
+/// bfloat16 they are not: PyTorch multiplies them by 0.
 fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<Option<Value>> {
     let shape = cx.out_shape()?;
     if matches!(cx.dtype(c.re), DType::F16 | DType::BF16) && cx.minds_nan(c.re) {
@@ -86,7 +86,7 @@ fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Numbe
     let factors = [known_alpha, known_beta].map(Scalar::to_f64);
     let exact = cx.dtype(a.re) != DType::F64 || factors.iter().all(|&f| f64::from(f as f32) == f);
     let real = c.im.or(a.im).or(b.im).is_none() && cx.dtype(a.re).is_float();
-    // ONNX Runtime's Gemm forgets beta where there is nothing to sum.
+    // ONNX Runtime's `Gemm` ignores beta if the sums are empty.
     let something = cx.dim(b.re, 0).as_int() != Some(0);
     if !real || !exact || !something || alpha.is_complex() || alpha.is(0.0) {
         return accumulate(cx, c, a.matmul(cx, b), beta, alpha);
@@ -95,7 +95,7 @@ fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Numbe
     let c = (beta != 0.0).then_some(c.re);
     let options = attrs::Gemm {
         alpha,
-        // Without `c`, what it would be multiplied with is of no interest.
+        // Without `c`, `beta` has no effect.
         beta: if c.is_some() { beta } else { 1.0 },
         ..Default::default()
     };
@@ -119,7 +119,7 @@ fn addbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Numb
     accumulate(cx, c, sum, beta, alpha)
 }
 
-/// `beta * c + alpha * outer(a, b)`; of bools, disjunction and conjunction.
+/// `beta * c + alpha * outer(a, b)`; for bools, `or` and `and`.
 fn addr(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     if cx.out_dtype()? == DType::Bool {
         let holds = |x: Value, factor: Number| match factor.known().is_some_and(Scalar::to_bool) {
@@ -139,7 +139,7 @@ fn outer_product(cx: &Cx, a: Complex, b: Complex) -> Complex {
     column.bilinear(cx, b, |x, y| times(cx, x, y))
 }
 
-/// `x * y`; of bools, the conjunction.
+/// `x * y`; for bools, `x and y`.
 fn times(cx: &Cx, x: Value, y: Value) -> Value {
     match cx.dtype(x) {
         DType::Bool => cx.and(x, y),
@@ -228,7 +228,9 @@ fn cross(cx: &Cx, a: Complex, b: Complex, dim: Option<i64>) -> Lowered {
     let shape = cx.out_shape()?;
     let three = || shape.iter().position(|d| d.as_int() == Some(3));
     let dim = dim.or_else(|| three().map(|i| i as i64));
-    let dim = dim.ok_or_else(|| LowerError::unsupported("no dimension is known to be 3"))?;
+    let dim = dim.ok_or_else(|| {
+        LowerError::unsupported("no dimension is known to have size 3: give `dim`")
+    })?;
     linalg_cross(cx, a, b, dim)
 }
 

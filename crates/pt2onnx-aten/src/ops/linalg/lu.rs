@@ -2,11 +2,10 @@
 
 use crate::math::matrix::lu::{self, determinant, factors, sign_and_log, unpack};
 use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutation_of};
-use crate::math::matrix::{diagonal, rows_of};
+use crate::math::matrix::{diagonal, empty_output, rows_of};
 use crate::math::shape::has_no_elements;
 use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, cx::Outputs, op::op};
 use pt2onnx_ir::Value;
-use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
@@ -28,28 +27,15 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 /// P, L and U of `A = P L U`. Without pivoting, P is an empty vector.
-fn linalg_lu(cx: &Cx, a: Complex, pivot: bool) -> Lowered<Outputs> {
+fn linalg_lu(cx: &Cx, a: Complex, pivot: bool) -> Lowered<[Value; 3]> {
     let lu = factors(cx, a, pivot);
     let (l, u) = unpack(cx, lu.packed);
     let dtype = cx.dtype(a.re);
     let p = match pivot {
-        true => like(cx, permutation_matrix(cx, lu.permutation, dtype), a),
-        false => cx.full(&cx.out_shape()?, 0, dtype).into(),
+        true => permutation_matrix(cx, lu.permutation, dtype),
+        false => cx.full(&cx.out_shape()?, 0, dtype),
     };
-    let p = match (pivot, a.im) {
-        // Without pivoting, an empty vector, of the matrix's type.
-        (false, Some(_)) => p.complex(cx),
-        _ => p,
-    };
-    Ok(Outputs(smallvec![Some(p.value(cx)), Some(l.value(cx)), Some(u.value(cx))]))
-}
-
-/// `x`, as complex numbers if `a` is complex.
-fn like(cx: &Cx, x: Value, a: Complex) -> Complex {
-    match a.im {
-        Some(_) => Complex::from(x).complex(cx),
-        None => x.into(),
-    }
+    Ok([Complex::from(p).like(cx, a).value(cx), l.value(cx), u.value(cx)])
 }
 
 /// LAPACK's `info`: the first step whose pivot is 0, counted from 1, or 0 if there is none; int32.
@@ -71,7 +57,7 @@ fn lu_factor_ex(cx: &Cx, a: Complex, pivot: bool, _check_errors: Ignored) -> Low
     Ok([lu.packed.value(cx), lu.pivots, info])
 }
 
-/// P, L and U of packed factors. What the program does not want is an empty vector, as recorded.
+/// P, L and U of packed factors. Those that the program does not unpack are empty vectors.
 fn lu_unpack(
     cx: &Cx,
     packed: Complex,
@@ -84,16 +70,9 @@ fn lu_unpack(
     let p = wanted(0).then(|| {
         let order = permutation_of(cx, pivots, &rows_of(cx, packed));
         let p = permutation_matrix(cx, order, cx.dtype(packed.re));
-        like(cx, p, packed).value(cx)
+        Complex::from(p).like(cx, packed).value(cx)
     });
-    // What is not unpacked is an empty vector.
-    let empty = |i: usize| {
-        cx.recorded(i).map(|m| {
-            let mut sizes = m.sizes.clone();
-            sizes.extend(m.dtype.is_complex().then(|| Expr::int(2)));
-            cx.full(&sizes, 0, cx.dtype(packed.re))
-        })
-    };
+    let empty = |i: usize| empty_output(cx, i, packed);
     let data = |i: usize, x: Complex| match wanted(i) {
         true => Some(x.value(cx)),
         false => empty(i),
@@ -118,7 +97,7 @@ fn lu_solve(cx: &Cx, b: Complex, packed: Complex, pivots: Value) -> Lowered {
     linalg_lu_solve(cx, packed, pivots, b, true, false)
 }
 
-/// The determinant. Of float32 matrices by `Det`, which ONNX Runtime has for float32 only; else from LU factors.
+/// The determinant: `Det` for float32, the only type that ONNX Runtime has it for; else the product of the pivots of LU.
 fn det(cx: &Cx, a: Complex) -> Lowered {
     let empty = has_no_elements(&cx.shape(a.re));
     if a.im.is_none() && cx.dtype(a.re) == DType::F32 && !empty {

@@ -52,7 +52,7 @@ fn ormqr(cx: &Cx, a: Complex, taus: Complex, c: Complex, left: bool, transpose: 
     Ok(product.value(cx))
 }
 
-/// Q and R of `A = Q R`. `mode` says how many columns Q has: `reduced` as many as R has rows, `complete` all, `r` none.
+/// Q and R of `A = Q R`. `mode` is the number of columns of Q: `reduced` `min(m, n)`, `complete` `m`, `r` none.
 fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);
@@ -65,15 +65,11 @@ fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
         "reduced" => (q(&k), upper.map(first_rows)),
         "complete" => (q(&m), upper),
         "r" => {
-            // Q is left out: an empty vector.
-            let empty = Complex::from(cx.full(&cx.out_shape()?, 0, cx.dtype(a.re)));
-            let empty = if a.im.is_some() { empty.complex(cx) } else { empty };
-            (empty, upper.map(first_rows))
+            // PyTorch returns an empty vector for Q.
+            let empty = cx.full(&cx.out_shape()?, 0, cx.dtype(a.re));
+            (Complex::from(empty).like(cx, a), upper.map(first_rows))
         }
-        other => {
-            let what = format!("there is no mode `{other}` of qr");
-            return Err(LowerError::unsupported(what));
-        }
+        other => return Err(LowerError::unknown("QR mode", other)),
     };
     Ok([q.value(cx), r.value(cx)])
 }
@@ -86,7 +82,7 @@ mod tests {
     fn unknown_modes_are_errors() {
         check!("aten.linalg_qr(x: f32[2, 2], 'full') -> (f32[2, 2], f32[2, 2])", @"
         parts of the program cannot be translated:
-          aten.linalg_qr.default (node `linalg_qr`): there is no mode `full` of qr
+          aten.linalg_qr.default (node `linalg_qr`): there is no QR mode `full`
         ");
     }
 

@@ -51,7 +51,7 @@ fn linalg_solve_ex(
     Ok([x.value(cx), first_of(cx, zeros)])
 }
 
-/// [`linalg_solve_ex`] with LU factors and pivots, if they are wanted.
+/// [`linalg_solve_ex`] with the LU factors and pivots, if they are used.
 fn linalg_solve_ex_lu(
     cx: &Cx,
     a: Complex,
@@ -110,7 +110,8 @@ fn triangular_solve(
 fn tensorinv(cx: &Cx, a: Complex, ind: i64) -> Lowered {
     let shape = cx.shape(a.re);
     let ind = usize::try_from(ind).ok().filter(|&i| i <= shape.len());
-    let ind = ind.ok_or_else(|| LowerError::unsupported("`ind` is out of range"))?;
+    let ind = ind
+        .ok_or_else(|| LowerError::unsupported("`ind` is larger than the number of dimensions"))?;
     let n = Expr::product(shape[..ind].to_vec());
     let square = a.map(|x| cx.reshape(x, &[n.clone(), n.clone()]));
     let back = [&shape[ind..], &shape[..ind]].concat();

@@ -2,7 +2,7 @@
 
 use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::svd::{Cutoff, decompose, pseudo_inverse, rank_of, singular_values};
-use crate::math::matrix::{batch_of, columns_of, rows_of, shape_with};
+use crate::math::matrix::{batch_of, columns_of, empty_output, rows_of, shape_with};
 use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
@@ -10,7 +10,6 @@ use crate::{
 };
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
-use smallvec::smallvec;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_svd, linalg_svd_uv),
@@ -36,7 +35,7 @@ fn linalg_svd(cx: &Cx, a: Complex, full: bool, _driver: Ignored) -> Lowered<[Val
     Ok([u.value(cx), s, v.adjoint(cx).value(cx)])
 }
 
-/// [`linalg_svd`], or without `vectors` S alone: U and `V^H` are as empty as recorded.
+/// [`linalg_svd`]; without `vectors` only S is computed, U and `V^H` are empty.
 fn linalg_svd_uv(
     cx: &Cx,
     a: Complex,
@@ -48,17 +47,10 @@ fn linalg_svd_uv(
         return Ok(linalg_svd(cx, a, full, driver)?.into());
     }
     let s = singular_values(cx, a);
-    let empty = |i: usize| {
-        cx.recorded(i).map(|m| {
-            let mut sizes = m.sizes.clone();
-            sizes.extend(m.dtype.is_complex().then(|| Expr::int(2)));
-            cx.full(&sizes, 0, cx.dtype(a.re))
-        })
-    };
-    Ok(Outputs(smallvec![empty(0), Some(s), empty(2)]))
+    Ok([empty_output(cx, 0, a), Some(s), empty_output(cx, 2, a)].into())
 }
 
-/// U, S and V (not its adjoint); U and V are zeros if no vectors are wanted.
+/// U, S and V (not its adjoint). Without `vectors`, U and V are zeros, as in PyTorch.
 fn svd(cx: &Cx, a: Complex, some: bool, vectors: bool) -> Lowered<[Value; 3]> {
     if vectors {
         let (u, s, v) = decompose(cx, a, !some);
@@ -66,8 +58,7 @@ fn svd(cx: &Cx, a: Complex, some: bool, vectors: bool) -> Lowered<[Value; 3]> {
     }
     let zeros = |n: &Expr| {
         let shape = shape_with(&batch_of(cx, a), &[n, n]);
-        let zeros = Complex::from(cx.full(&shape, 0, cx.dtype(a.re)));
-        a.im.map_or(zeros, |_| zeros.complex(cx)).value(cx)
+        Complex::from(cx.full(&shape, 0, cx.dtype(a.re))).like(cx, a).value(cx)
     };
     let s = singular_values(cx, a);
     Ok([zeros(&rows_of(cx, a)), s, zeros(&columns_of(cx, a))])
@@ -88,7 +79,8 @@ fn polar(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
 }
 
 arguments! {
-    /// What tells which singular values count as zero. `tol` is an older name of `atol`, `rcond` of `rtol`.
+    /// Arguments of [`pinv`] and [`matrix_rank`]: singular values up to `max(atol, rtol * largest)` count as zero.
+    /// `tol` is an older name of `atol`, `rcond` of `rtol`.
     struct CutoffArgs {
         input: Complex,
         atol: Option<TensorOrScalar>,

@@ -51,7 +51,7 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
     if cx.numel(x).as_int() == Some(0) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(x)));
     }
-    // PyTorch adds up halves in float32.
+    // PyTorch adds up float16 and bfloat16 in float32.
     let wide = match cx.dtype(x) {
         DType::F64 => DType::F64,
         _ => DType::F32,

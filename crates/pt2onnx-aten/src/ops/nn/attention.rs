@@ -22,8 +22,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What scaled dot product attention takes: queries, keys and values `(.., heads, time, width)`. A mask is added to the scores,
-    /// or if bool says which of them count.
+    /// Arguments of scaled dot product attention: queries, keys and values `(.., heads, time, width)`. A mask of floats is added
+    /// to the scores; a mask of bools is true for those that count.
     struct AttentionArgs {
         query: Value,
         key: Value,
@@ -39,7 +39,7 @@ arguments! {
         enable_gqa: Option<bool>,
     }
 
-    /// What [`native_multi_head_attention`] takes.
+    /// Arguments of [`native_multi_head_attention`].
     struct MultiHeadArgs {
         query: Value,
         key: Value,
@@ -56,7 +56,7 @@ arguments! {
         mask_type: Option<i64>,
     }
 
-    /// What [`encoder_layer`] takes.
+    /// Arguments of [`encoder_layer`].
     struct EncoderLayerArgs {
         src: Value,
         embed_dim: Ignored,
@@ -84,9 +84,9 @@ arguments! {
 /// The result of [`attend`] and what it was computed from.
 struct Attention {
     result: Value,
-    /// What the values are multiplied by.
+    /// The factors of the values.
     weights: Value,
-    /// Scaled products with the mask, before the softmax.
+    /// The scaled and masked products, before the softmax.
     scores: Value,
 }
 
@@ -95,11 +95,11 @@ struct Attention {
 struct Settings {
     mask: Option<Value>,
     dropout_p: f64,
-    /// Whether query i sees the keys up to i only.
+    /// Whether query i attends only to keys up to i.
     is_causal: bool,
-    /// Of the products; `1 / sqrt(width)` if not given.
+    /// The factor of the products; `1 / sqrt(width)` if not given.
     scale: Option<f64>,
-    /// Whether several heads of the query share one of the key and value.
+    /// Whether several heads of the query share one head of key and value.
     enable_gqa: bool,
     /// Whether it is `scaled_dot_product_attention`, which PyTorch's CPU kernel computes if the operands suit it, and a formula
     /// that adds `-inf` to the scores of hidden keys otherwise.
@@ -138,8 +138,8 @@ fn fused_attention(cx: &Cx, args: AttentionArgs) -> Lowered<Outputs> {
     Ok([Some(a.result), sums].into())
 }
 
-/// `softmax(scale * q @ k.T + mask) @ v`. A row whose keys are all masked is zero, as of PyTorch's `_safe_softmax`. The softmax of
-/// halves is computed in float32.
+/// `softmax(scale * q @ k.T + mask) @ v`. The result is 0 for a query whose keys are all masked, as in PyTorch's `_safe_softmax`. The softmax
+/// of float16 and bfloat16 is computed in float32.
 fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attention> {
     let Settings { mask, dropout_p, is_causal, scale, enable_gqa, fused } = settings;
     let (k, v) =
@@ -152,7 +152,9 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     };
     let rank = cx.rank(k);
     if rank < 2 {
-        return Err(LowerError::unsupported("attention needs matrices, not vectors"));
+        return Err(LowerError::unsupported(
+            "queries, keys and values must have at least two dimensions",
+        ));
     }
     let mut scores = cx.matmul(scaled, cx.swap_axes(k, rank - 2, rank - 1));
     if matches!(given, DType::F16 | DType::BF16) {
@@ -193,21 +195,22 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         // Each query sees at least the first key.
         (_, None) => softmax(scores),
         (None, Some(_)) => {
-            // A row has zeros where its scores are -inf in any case, but for one with NaN or infinity, of which the product is NaN.
+            // Rows of -inf get weights of 0. If only the product is used, no reduction is needed: a score of -inf has weight 0 in
+            // any row, except in one with NaN or infinity, whose product is NaN in any case.
             let rows = |s| cx.reduce(Reduction::Max, s, &[cx.rank(s) - 1], true);
             let hidden = if cx.is_used(1) { rows(scores) } else { scores };
             cx.select(cx.equal(hidden, f64::NEG_INFINITY), 0.0, softmax(scores))
         }
     };
     let mut weights = cx.cast(weights, given);
-    // PyTorch applies this dropout in training and in evaluation.
+    // PyTorch applies this dropout in evaluation, too.
     if dropout_p > 0.0 {
         [weights, _] = dropout(cx, weights, dropout_p);
     }
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
 }
 
-/// What is added to the score of a hidden key. It is finite, so that the softmax of a row without keys is finite, too: times 0 it
+/// The number added to the score of a hidden key. It is finite, so that the softmax of a row without keys is finite, too: times 0 it
 /// is 0, but NaN if a score is NaN.
 fn hidden(cx: &Cx, scores: Value) -> Value {
     let lowest = match cx.dtype(scores) {
@@ -217,15 +220,15 @@ fn hidden(cx: &Cx, scores: Value) -> Value {
     cx.scalar(lowest / 2.0, cx.dtype(scores))
 }
 
-/// Whether PyTorch's CPU kernel gives 0 for a query whose scores are all NaN: without a mask, its maximum of fewer scores than a
-/// vector register holds leaves NaN out.
+/// Whether PyTorch's CPU kernel gives 0 for a query whose scores are all NaN: without a mask, its maximum ignores NaN if there are
+/// fewer scores than a vector register holds.
 fn ignores_nan(cx: &Cx, q: Value, scores: Value, v: Value) -> bool {
     let lanes = 64 * 8 / cx.dtype(scores).bits() as i64;
     let few = cx.dim(scores, -1).as_int().is_some_and(|keys| keys < lanes);
     few && cx.minds_nan(scores) && cx.dim(q, -1) == cx.dim(v, -1)
 }
 
-/// `x` with as many heads as `q`: each repeated, copies side by side.
+/// `x` with as many heads as `q`: each head is repeated, with its copies side by side.
 fn repeat_heads(cx: &Cx, q: Value, x: Value) -> Lowered {
     let mut shape = cx.shape(x);
     let Some(axis) = shape.len().checked_sub(3) else {
@@ -253,12 +256,12 @@ fn linear(cx: &Cx, x: Value, w: Value, b: Value) -> Value {
     cx.add(cx.matmul(x, cx.transpose(w, &[1, 0])), b)
 }
 
-/// A mask of `_native_multi_head_attention` (true: does not count) as one of [`attend`] (true: counts). Its kind is 0 for a mask of
-/// queries and keys, 1 for one of batch and keys, 2 for one of all dimensions.
+/// Converts a mask of `_native_multi_head_attention`, which is true for hidden keys, to one of [`attend`], which is true for keys that
+/// count. Its kind is 0 for `(queries, keys)`, 1 for `(batch, keys)`, 2 for all dimensions.
 fn blocking_mask(cx: &Cx, mask: Value, kind: Option<i64>) -> Value {
     let allowed = match cx.dtype(mask) {
         DType::Bool => cx.not(mask),
-        // Added to the scores.
+        // A mask of floats is added to the scores.
         _ => mask,
     };
     match kind {
@@ -268,7 +271,7 @@ fn blocking_mask(cx: &Cx, mask: Value, kind: Option<i64>) -> Value {
 }
 
 /// Multi-head attention of `(batch, time, width)`: inputs are projected and split into heads, each head attends, and the joined
-/// results are projected. With the weights.
+/// results are projected. Returns the result and the weights.
 fn multi_head(
     cx: &Cx,
     [q, k, v]: [Value; 3],
@@ -303,7 +306,7 @@ fn multi_head(
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])
 }
 
-/// [`multi_head`]; the weights too if used, if so wanted their mean over the heads.
+/// [`multi_head`], and the weights if they are used: their mean over the heads, if `average_attn_weights` is set.
 fn native_multi_head_attention(cx: &Cx, args: MultiHeadArgs) -> Lowered<Outputs> {
     let mask = args.mask.map(|m| blocking_mask(cx, m, args.mask_type));
     let qkv = [args.qkv_weight, args.qkv_bias];
@@ -318,7 +321,7 @@ fn native_multi_head_attention(cx: &Cx, args: MultiHeadArgs) -> Lowered<Outputs>
 }
 
 /// A layer of a transformer's encoder: attention, then two linear layers with an activation between them. Each of the two parts is
-/// added to its input, and has a layer norm after that, or with `norm_first` before.
+/// added to its input. A layer norm follows, or with `norm_first` precedes, each part.
 fn encoder_layer(cx: &Cx, args: EncoderLayerArgs) -> Lowered {
     let (x, eps) = (args.src, args.eps);
     let options = attrs::LayerNormalization { axis: -1, epsilon: eps as f32, ..Default::default() };

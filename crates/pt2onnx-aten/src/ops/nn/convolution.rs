@@ -32,7 +32,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What convolutions take: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
+    /// Arguments of convolutions: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
     /// `(in, out / groups, ..)`), and one number, or one for each spatial dimension, of everything else.
     struct ConvArgs {
         input: Complex,
@@ -50,7 +50,7 @@ arguments! {
         allow_tf32: Ignored,
     }
 
-    /// What convolutions take whose padding has a name.
+    /// Arguments of convolutions whose padding has a name.
     struct ConvModeArgs {
         input: Complex,
         weight: Complex,
@@ -70,13 +70,13 @@ struct Tensors<T> {
     bias: Option<T>,
 }
 
-/// What a convolution has besides its tensors, numbers for each spatial dimension.
+/// The parameters of a convolution, with one number for each spatial dimension.
 struct Options {
     stride: Vec<i64>,
     dilation: Vec<i64>,
     groups: Expr,
     padding: Padding,
-    /// Of a transposed convolution: how much longer its result is at the end.
+    /// For a transposed convolution: the number of elements that its result gets at the end.
     output_padding: Option<Vec<i64>>,
 }
 
@@ -84,7 +84,7 @@ struct Options {
 enum Padding {
     /// Begin and end.
     Known(Vec<(i64, i64)>),
-    /// So much that the size stays, the odd one at the end; the kernel's size is not known.
+    /// As much as keeps the size, the odd element at the end. The kernel's size is not known.
     Same,
 }
 
@@ -118,7 +118,7 @@ fn unfolded_convolution(cx: &Cx, args: ConvArgs) -> Lowered {
     convolution(cx, args)
 }
 
-/// [`convolution`] with a padding of that name: `same` pads so that the size stays, the odd one at the end; `valid` does not pad.
+/// [`convolution`] with a padding of that name: `same` keeps the size, and pads the odd element at the end; `valid` does not pad.
 fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
     let ConvModeArgs { input, weight, bias, stride, groups, .. } = args;
     let kernel = kernel(cx, weight.re);
@@ -129,9 +129,7 @@ fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
         ("valid", _) => Padding::Known(vec![(0, 0); kernel.len()]),
         ("same", Some(total)) => Padding::Known(total.iter().map(|t| (t / 2, t - t / 2)).collect()),
         ("same", None) => Padding::Same,
-        (other, _) => {
-            return Err(LowerError::unsupported(format!("there is no padding `{other}`")));
-        }
+        (other, _) => return Err(LowerError::unknown("padding mode", other)),
     };
     let stride = per_dim(&stride, kernel.len());
     let options = Options { stride, dilation, groups, padding, output_padding: None };
@@ -181,8 +179,8 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         };
         return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
     };
-    // Output padding reduces the padding at the end; only what exceeds it needs the attribute. Where that is a stride or more,
-    // ONNX Runtime refuses the attribute, and nothing but the bias reaches the positions beyond.
+    // Output padding reduces the padding at the end; only the rest needs the attribute. ONNX Runtime refuses an attribute of a
+    // stride or more. Only the bias reaches the positions beyond.
     let pads: Vec<(i64, i64)> = known
         .iter()
         .zip(output_padding)
@@ -306,7 +304,7 @@ fn grouped_transposed(
     )
 }
 
-/// `x` with zeros around its last dimensions; a negative number cuts elements off.
+/// `x` with zeros around its last dimensions. Negative numbers remove elements.
 fn padded(cx: &Cx, x: Value, pads: &[(i64, i64)]) -> Value {
     if pads.iter().all(|&pad| pad == (0, 0)) {
         return x;

@@ -13,7 +13,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::native_dropout, native_dropout),
 ];
 
-/// A mask of that shape, each element true with probability `1 - p`: `RandomUniformLike`.
+/// A mask of that shape, true with probability `1 - p`: `RandomUniformLike`.
 fn keep(cx: &Cx, shape: &[Expr], p: f64) -> Value {
     let like = cx.full(shape, 0, DType::F32);
     let uniform = cx.random_uniform_like(like, attrs::RandomUniformLike::default());
@@ -69,7 +69,7 @@ fn alpha_dropout_of(cx: &Cx, x: Value, shape: &[Expr], p: f64) -> Value {
     cx.add(cx.mul(kept, a), a * ALPHA * p)
 }
 
-/// [`alpha_dropout_of`] each element.
+/// [`alpha_dropout_of`] with a mask for each element.
 fn alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
         true => alpha_dropout_of(cx, x, &cx.shape(x), p),
@@ -77,7 +77,7 @@ fn alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     })
 }
 
-/// [`alpha_dropout_of`] whole channels.
+/// [`alpha_dropout_of`] with a mask for each channel.
 fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
         true => alpha_dropout_of(cx, x, &per_channel(cx, x), p),

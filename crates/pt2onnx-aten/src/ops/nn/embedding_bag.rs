@@ -1,5 +1,6 @@
 //! Embedding bags: rows of a table, looked up and reduced bag by bag.
 
+use crate::math::precision::widened;
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -14,7 +15,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What [`embedding_bag`] takes: a table `(rows, width)`, a vector of rows to look up, and where in that vector each bag starts.
+    /// Arguments of [`embedding_bag`]: a table `(rows, width)`, a vector of rows to look up, and where in that vector each bag starts.
     struct EmbeddingBagArgs {
         weight: Value,
         indices: Value,
@@ -51,7 +52,7 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         used = Some(cx.unsqueeze(cx.less(cx.iota(&count), end), &[1]));
         starts = cx.slice(starts, 0, &Expr::int(0), &bags, 1);
     }
-    // How many bags start at each index or before it.
+    // The number of bags that start at each index or before it.
     let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
     let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
     let padding = args.padding_idx.map(|p| match (p, cx.dim(weight, 0).as_int()) {
@@ -68,11 +69,8 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
         rows = cx.mul(rows, cx.unsqueeze(scales, &[1]));
     }
     let width = cx.dim(weight, 1);
-    // Halves are reduced in float32.
-    let wide = match dtype {
-        DType::F16 | DType::BF16 => DType::F32,
-        other => other,
-    };
+    // float16 and bfloat16 are reduced in float32.
+    let wide = widened(dtype);
     let reduced = |values, start: f64, reduction| {
         let empty = cx.full(&[bags.clone(), cx.dim(values, 1)], start, wide);
         let values = cx.cast(values, wide);
@@ -120,9 +118,7 @@ fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
             };
             cx.select(cx.greater(sizes(counts), 0.0), largest, 0.0)
         }
-        other => {
-            return Err(LowerError::unsupported(format!("there is no mode {other}")));
-        }
+        other => return Err(LowerError::unknown("reduction of bags", other)),
     };
     cx.set_type(result, pt2onnx_ir::Type::tensor(wide, [bags, width]));
     Ok(cx.cast(result, dtype).into())

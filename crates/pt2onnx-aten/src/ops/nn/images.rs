@@ -29,19 +29,18 @@ fn grid_sampler(
     padding_mode: i64,
     align_corners: bool,
 ) -> Lowered {
-    let unknown = |what: &str, n: i64| LowerError::unsupported(format!("there is no {what} {n}"));
     let options = attrs::GridSample {
         mode: match mode {
             0 => "linear",
             1 => "nearest",
             2 => "cubic",
-            n => return Err(unknown("interpolation mode", n)),
+            n => return Err(LowerError::unknown("interpolation mode", n)),
         },
         padding_mode: match padding_mode {
             0 => "zeros",
             1 => "border",
             2 => "reflection",
-            n => return Err(unknown("padding mode", n)),
+            n => return Err(LowerError::unknown("padding mode", n)),
         },
         align_corners,
     };
@@ -98,7 +97,7 @@ fn im2col(
 }
 
 arguments! {
-    /// What [`col2im`] takes.
+    /// Arguments of [`col2im`].
     struct Col2ImArgs {
         input: Value,
         output_size: Vec<Expr>,

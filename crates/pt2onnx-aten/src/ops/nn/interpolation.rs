@@ -35,7 +35,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What resampling takes: an input `(batch, channels, ..)`, and factors for all spatial dimensions or for each. The output size is
+    /// Arguments of resampling: an input `(batch, channels, ..)`, and factors for all spatial dimensions or for each. The output size is
     /// the recorded one.
     struct ResampleArgs {
         input: Value,
@@ -71,7 +71,7 @@ fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors) = (args.input, args.factors(cx));
     let [cubic, lanczos, antialias, align_corners] =
         [args.cubic, args.lanczos, args.antialias, args.align_corners].map(|f| f.unwrap_or(false));
-    // With aligned corners, the sizes alone say where elements are read.
+    // With aligned corners, the positions depend only on the sizes.
     let factors = if align_corners { &[] } else { &factors[..] };
     let dtype = cx.dtype(x);
     let by_products =
@@ -161,17 +161,19 @@ fn differing(exact: bool, from: i64, to: i64, factor: Option<f64>) -> Option<Vec
     (!same).then_some(wanted)
 }
 
-/// `Resize` of all but the first two dimensions, to the recorded sizes. Given factors say where elements lie, else the
-/// ratio of the sizes.
+/// `Resize` of all but the first two dimensions, to the recorded sizes. The positions follow from the
+/// factors if they are given, else from the ratio of the sizes.
 fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize) -> Lowered {
     let shape = cx.out_shape()?;
     if shape == cx.shape(x) && factors.iter().flatten().all(|&f| f == 1.0) {
         return Ok(x);
     }
     if shape.len() < 3 {
-        return Err(LowerError::unsupported("resampling needs spatial dimensions"));
+        return Err(LowerError::unsupported(
+            "resampling needs an input with at least three dimensions",
+        ));
     }
-    // A factor that is the ratio of the sizes says nothing new.
+    // A factor that is the ratio of the sizes is not needed.
     let told = |i: usize, f: f64| match (cx.dim(x, i as i64 + 2).as_int(), shape[i + 2].as_int()) {
         (Some(from), Some(to)) => from as f64 * f == to as f64,
         _ => false,

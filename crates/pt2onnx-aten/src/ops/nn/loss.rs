@@ -25,7 +25,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What [`poisson_nll_loss`] takes.
+    /// Arguments of [`poisson_nll_loss`].
     struct PoissonNllArgs {
         input: Value,
         target: Value,
@@ -35,7 +35,7 @@ arguments! {
         reduction: i64,
     }
 
-    /// What [`triplet_margin_loss`] takes.
+    /// Arguments of [`triplet_margin_loss`].
     struct TripletMarginArgs {
         anchor: Complex,
         positive: Complex,

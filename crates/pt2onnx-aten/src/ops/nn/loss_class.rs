@@ -1,5 +1,6 @@
 //! Losses over classes: negative log likelihoods, cross entropies, multi-class and multi-label margins.
 
+use crate::math::precision::widened;
 use crate::math::reduce::{as_axis, reduce, reduced, total};
 use crate::math::sort::gather_elements;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
@@ -28,7 +29,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What [`cross_entropy_loss`] takes.
+    /// Arguments of [`cross_entropy_loss`].
     struct CrossEntropyArgs {
         input: Value,
         target: Value,
@@ -38,7 +39,7 @@ arguments! {
         label_smoothing: f64,
     }
 
-    /// What [`multi_margin_loss`] takes.
+    /// Arguments of [`multi_margin_loss`].
     struct MultiMarginArgs {
         input: Value,
         target: Value,
@@ -48,7 +49,7 @@ arguments! {
         reduction: i64,
     }
 
-    /// What [`linear_cross_entropy`] takes. How PyTorch splits the batch does not change the result.
+    /// Arguments of [`linear_cross_entropy`]. How PyTorch splits the batch does not change the result.
     struct LinearCrossEntropyArgs {
         input: Value,
         linear_weight: Value,
@@ -175,7 +176,7 @@ fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
         if reduction != 1 {
             return reduced(cx, loss, reduction);
         }
-        // The mean is over samples, whatever their weights.
+        // The mean is over all samples, independent of their weights.
         let samples = Expr::product(cx.shape(loss));
         return Ok(cx.div(total(cx, loss), cx.cast(cx.size(&samples), dtype)));
     }
@@ -249,7 +250,7 @@ fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowere
     let ended = cx.cum_sum(cx.cast(cx.less(target, 0), DType::I32), axis, Default::default());
     let valid = cx.equal(ended, 0);
     let labels = cx.select(valid, target, 0);
-    // Which classes are labels: any valid place that names them.
+    // A class is a label if any valid element of `target` names it.
     let class = cx.cast(cx.iota(&classes), DType::I64);
     let named = cx.and(cx.equal(cx.unsqueeze(target, &[2]), class), cx.unsqueeze(valid, &[2]));
     let is_label = reduce(cx, Reduction::Max, named, &[1], false);
@@ -269,12 +270,9 @@ fn like_logits(cx: &Cx, target: Value, logits: Value) -> Value {
     if cx.dtype(target).is_float() { cx.cast(target, cx.dtype(logits)) } else { target }
 }
 
-/// `x @ linear.T + bias`; halves are computed in float32.
+/// `x @ linear.T + bias`. float16 and bfloat16 are computed in float32.
 fn logits(cx: &Cx, x: Value, linear: Value, bias: Option<Value>) -> Value {
-    let dtype = match cx.dtype(x) {
-        DType::F16 | DType::BF16 => DType::F32,
-        dtype => dtype,
-    };
+    let dtype = widened(cx.dtype(x));
     let wide = |v| cx.cast(v, dtype);
     let options = attrs::Gemm { trans_b: true, ..Default::default() };
     cx.gemm(wide(x), wide(linear), bias.map(wide), options)

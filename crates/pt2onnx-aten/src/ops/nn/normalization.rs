@@ -1,5 +1,6 @@
 //! Normalisations: batch, instance, layer, group, root mean square, and of weights.
 
+use crate::math::precision::compute_type;
 use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op,
@@ -31,7 +32,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What batch normalisations take.
+    /// Arguments of batch normalisations.
     struct BatchNormArgs {
         input: Value,
         weight: Option<Value>,
@@ -43,7 +44,7 @@ arguments! {
         eps: f64,
     }
 
-    /// What [`instance_norm`] takes.
+    /// Arguments of [`instance_norm`].
     struct InstanceNormArgs {
         input: Value,
         weight: Option<Value>,
@@ -55,7 +56,7 @@ arguments! {
         eps: f64,
     }
 
-    /// What [`native_layer_norm`] takes.
+    /// Arguments of [`native_layer_norm`].
     struct LayerNormArgs {
         input: Value,
         normalized_shape: Vec<Expr>,
@@ -64,7 +65,7 @@ arguments! {
         eps: f64,
     }
 
-    /// What [`native_group_norm`] takes. The sizes are those of `input`.
+    /// Arguments of [`native_group_norm`]. The sizes are those of `input`.
     #[expect(non_snake_case, reason = "the op's names")]
     struct NativeGroupNormArgs {
         input: Value,
@@ -75,14 +76,6 @@ arguments! {
         HxW: Ignored,
         group: i64,
         eps: f64,
-    }
-}
-
-/// The type that PyTorch computes in: float32 for halves.
-fn wide(dtype: DType) -> DType {
-    match dtype {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
     }
 }
 
@@ -115,7 +108,7 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
             ));
         }
         (true, ..) if has_no_elements(&cx.shape(x)) => {
-            let nothing = cx.full(&[cx.dim(x, 1)], f64::NAN, wide(cx.dtype(x)));
+            let nothing = cx.full(&[cx.dim(x, 1)], f64::NAN, compute_type(cx, cx.dtype(x)));
             (nothing, nothing)
         }
         (true, ..) => {
@@ -142,9 +135,9 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     Ok(BatchNorm { result, mean, variance })
 }
 
-/// Mean and biased variance over `axes`, which the results do not have; halves are computed in float32.
+/// Mean and biased variance over `axes`, which the results do not have. float16 and bfloat16 are computed in float32.
 fn moments(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
-    let x = cx.cast(x, wide(cx.dtype(x)));
+    let x = cx.cast(x, compute_type(cx, cx.dtype(x)));
     let mean = cx.reduce(Reduction::Mean, x, axes, true);
     let centred = cx.sub(x, mean);
     let variance = cx.reduce(Reduction::Mean, cx.mul(centred, centred), axes, false);
@@ -163,8 +156,8 @@ fn native_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
     Ok(saved(cx, &norm, args.eps))
 }
 
-/// The outputs of a batch normalisation: result, mean, inverse deviation and reserve. Of the last three, those that are used, in
-/// their recorded types; those that PyTorch recorded as empty are empty.
+/// The outputs of a batch normalisation: result, mean, inverse deviation and reserve. The last three are
+/// computed only if they are used, in their recorded types. They are empty if PyTorch recorded them as empty.
 fn saved(cx: &Cx, norm: &BatchNorm, eps: f64) -> Outputs {
     let statistic = |i: usize, value: &dyn Fn() -> Value| {
         let meta = cx.recorded(i).filter(|_| cx.is_used(i))?;
@@ -252,7 +245,7 @@ fn instance_norm(cx: &Cx, args: InstanceNormArgs) -> Lowered {
 }
 
 /// Each channel of each element of the batch normalised, then scale and shift of the channels: `InstanceNormalization`. ONNX Runtime
-/// computes that of float64 in float32, where squares overflow: of float64 it is the formula.
+/// computes it for float64 in float32, where squares overflow, so float64 uses the formula.
 fn instances(cx: &Cx, x: Value, channels: Option<[Value; 2]>, eps: f64) -> Value {
     let dtype = cx.dtype(x);
     if dtype != DType::F64 {
@@ -275,7 +268,7 @@ fn instances(cx: &Cx, x: Value, channels: Option<[Value; 2]>, eps: f64) -> Value
 /// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse deviation.
 fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     let given = cx.dtype(args.input);
-    // If the weight has another type than `x`, it is float32 and `x` is of halves.
+    // A weight of another type than `x` is float32, and `x` is float16 or bfloat16.
     let dtype = args.weight.or(args.bias).map_or(given, |w| cx.dtype(w));
     let x = cx.cast(args.input, dtype);
     let weight = args.weight.unwrap_or_else(|| cx.full(&args.normalized_shape, 1, dtype));
@@ -368,7 +361,7 @@ fn native_group_norm(cx: &Cx, args: NativeGroupNormArgs) -> Lowered<Outputs> {
 }
 
 /// `x / sqrt(mean(x * x) + eps) * weight` over the last dimensions; the inverse of that root too, if used. `eps` is the type's
-/// epsilon if not given. Halves are computed in float32.
+/// epsilon if not given. float16 and bfloat16 are computed in float32.
 fn rms_norm(
     cx: &Cx,
     x: Value,
@@ -376,7 +369,7 @@ fn rms_norm(
     weight: Option<Value>,
     eps: Option<f64>,
 ) -> Lowered<Outputs> {
-    let (given, dtype) = (cx.dtype(x), wide(cx.dtype(x)));
+    let (given, dtype) = (cx.dtype(x), compute_type(cx, cx.dtype(x)));
     let eps = eps.unwrap_or(match dtype {
         DType::F64 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),

@@ -1,7 +1,7 @@
 //! Sequences of different lengths packed into one tensor, and recurrent networks over them.
 //!
 //! A packed batch has the first step of each sequence, the longest sequence first, then the second step of each that has one, and so on.
-//! `batch_sizes` tells how many sequences have each step. ONNX's networks take padded sequences and their lengths instead.
+//! `batch_sizes` has, for each step, the number of sequences that have it. ONNX's networks take padded sequences and their lengths instead.
 
 use crate::{
     AtenOp, Cx, Lowered, Number, arguments,
@@ -19,15 +19,16 @@ use pt2onnx_tensor::DType;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_pack_padded_sequence, pack),
     op!(aten::_pad_packed_sequence, pad),
-    op!(aten::gru_data, gru),
-    op!(aten::lstm_data, lstm),
-    op!(aten::rnn_relu_data, rnn_relu),
-    op!(aten::rnn_tanh_data, rnn_tanh),
+    op!(aten::gru_data, over_packed, kind = "GRU"),
+    op!(aten::lstm_data, over_packed, kind = "LSTM"),
+    op!(aten::rnn_relu_data, over_packed, kind = "Relu"),
+    op!(aten::rnn_tanh_data, over_packed, kind = "Tanh"),
 ];
 
 arguments! {
-    /// What networks over packed sequences take, as those over whole sequences do.
+    /// Arguments of [`over_packed`].
     struct PackedArgs {
+        kind: Kind,
         data: Value,
         batch_sizes: Value,
         hx: States,
@@ -39,7 +40,7 @@ arguments! {
         bidirectional: bool,
     }
 
-    /// What [`pad`] takes.
+    /// Arguments of [`pad`].
     struct PadArgs {
         data: Value,
         batch_sizes: Value,
@@ -51,7 +52,7 @@ arguments! {
 
 /// A packed batch in its padded form.
 struct Padded {
-    /// `(time, batch, ...)`; what is behind the end of a sequence means nothing.
+    /// `(time, batch, ...)`. Elements after the end of a sequence are not defined.
     x: Value,
     /// Whether a step belongs to a sequence: bool, `(time, batch)`.
     mask: Value,
@@ -60,7 +61,7 @@ struct Padded {
 }
 
 impl Padded {
-    /// Of a packed batch of `batch` sequences. If it was padded before, nothing is computed.
+    /// The padded form of a packed batch of `batch` sequences. If the batch was packed in this model, its padded form is reused.
     fn of(cx: &Cx, data: Value, batch_sizes: Value, batch: Expr) -> Self {
         if let Some(known) = Self::known(&cx.model(), data, batch_sizes) {
             return known;
@@ -153,31 +154,12 @@ fn pad(cx: &Cx, args: PadArgs) -> Lowered<Outputs> {
     Ok(recorded(cx, vec![x, lengths]))
 }
 
-/// Long short-term memory: the packed results, and the last hidden and cell state of each layer.
-fn lstm(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
-    over_packed(cx, Kind::Lstm, args)
-}
-
-/// Gated recurrent units: the packed results, and the last state of each layer.
-fn gru(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
-    over_packed(cx, Kind::Gru, args)
-}
-
-/// A recurrent network with `relu`: the packed results, and the last state of each layer.
-fn rnn_relu(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
-    over_packed(cx, Kind::Rnn("Relu"), args)
-}
-
-/// A recurrent network with `tanh`: the packed results, and the last state of each layer.
-fn rnn_tanh(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
-    over_packed(cx, Kind::Rnn("Tanh"), args)
-}
-
-fn over_packed(cx: &Cx, kind: Kind, args: PackedArgs) -> Lowered<Outputs> {
+/// A recurrent network: the packed results, and the last state of each layer (of an LSTM, the last hidden and the last cell state).
+fn over_packed(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
     let batch = cx.dim(args.hx.hidden()?, 1);
     let padded = Padded::of(cx, args.data, args.batch_sizes, batch);
     let layers = Network {
-        kind,
+        kind: args.kind,
         params: args.params,
         has_biases: args.has_biases,
         layers: args.num_layers,

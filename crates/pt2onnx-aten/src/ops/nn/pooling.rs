@@ -1,6 +1,7 @@
 //! Pooling: means and largest elements of spatial windows.
 
 use crate::math::pool::{Windows, largest, largest_of_windows, last_of, merge_last};
+use crate::math::precision::widened;
 use crate::math::window::{batched, per_dim};
 use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Value, attrs};
@@ -26,7 +27,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What [`max_pool`] takes.
+    /// Arguments of [`max_pool`].
     struct MaxPoolArgs {
         input: Value,
         kernel_size: Vec<i64>,
@@ -36,7 +37,7 @@ arguments! {
         ceil_mode: bool,
     }
 
-    /// What [`avg_pool`] takes.
+    /// Arguments of [`avg_pool`].
     struct AvgPoolArgs {
         input: Value,
         kernel_size: Vec<i64>,
@@ -47,7 +48,7 @@ arguments! {
         divisor_override: Option<i64>,
     }
 
-    /// What [`max_pool_backward`] takes. The indices say all about the windows.
+    /// Arguments of [`max_pool_backward`]. The indices determine the windows.
     struct MaxPoolBackwardArgs {
         grad_output: Value,
         input: Value,
@@ -76,7 +77,7 @@ fn max_pool<const N: usize>(cx: &Cx, args: MaxPoolArgs) -> Lowered<Outputs> {
     Ok(largest_of_windows(cx, args.input, &windows_of(N, &args)))
 }
 
-/// [`max_unpool`]; the indices say all about the windows.
+/// [`max_unpool`]. The indices determine the windows, so the other arguments are not needed.
 fn max_unpool3d(
     cx: &Cx,
     x: Value,
@@ -102,14 +103,11 @@ fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
     Ok(cx.reshape(filled, &shape))
 }
 
-/// The gradient of [`max_pool`]: zeros, with the gradient of each window added at the index of its largest element. Halves are
-/// added up in float32.
+/// The gradient of [`max_pool`]: zeros, with the gradient of each window added at the index of its largest element. float16 and
+/// bfloat16 are added up in float32.
 fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowered {
     let (x, indices) = (args.input, args.indices);
-    let wide = match cx.dtype(x) {
-        DType::F16 | DType::BF16 => DType::F32,
-        other => other,
-    };
+    let wide = widened(cx.dtype(x));
     let zeros = cx.full(&cx.shape(merge_last(cx, x, N)), 0, wide);
     let options = attrs::ScatterElements { axis: -1, reduction: "add" };
     let grad = cx.cast(merge_last(cx, args.grad_output, N), wide);
@@ -143,7 +141,7 @@ fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
         strides: Some(windows.stride.clone()),
         pads: Some(pads),
         ceil_mode,
-        // Without padding, this says what a window that reaches past the end is divided by: PyTorch counts the elements in it.
+        // Without padding, this decides the divisor of a window that reaches past the end: PyTorch counts the elements in it.
         count_include_pad: counted,
         ..Default::default()
     };

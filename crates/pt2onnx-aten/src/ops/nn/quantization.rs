@@ -1,5 +1,6 @@
 //! Quantisation: floats to small integers and back.
 
+use crate::math::precision::compute_type;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -40,7 +41,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What fake quantisations take: `scale` and `zero_point` of the tensor, or one for each element along `axis`.
+    /// Arguments of fake quantisations: `scale` and `zero_point` of the tensor, or one for each element along `axis`.
     struct FakeQuantizeArgs {
         input: Value,
         scale: Value,
@@ -52,7 +53,7 @@ arguments! {
         grad_factor: Ignored,
     }
 
-    /// What quantisations take with `scale` and `zero_point` of the tensor.
+    /// Arguments of quantisations with `scale` and `zero_point` of the tensor.
     struct QuantizePerTensorArgs {
         input: Value,
         scale: Value,
@@ -62,7 +63,7 @@ arguments! {
         dtype: DType,
     }
 
-    /// What [`quantize_per_tensor_in_range`] takes.
+    /// Arguments of [`quantize_per_tensor_in_range`].
     struct QuantizeInRangeArgs {
         input: Value,
         scale: Value,
@@ -72,7 +73,7 @@ arguments! {
         dtype: DType,
     }
 
-    /// What quantisations take with scales and zero points of channels (elements along `axis`), of tokens (rows), or of groups
+    /// Arguments of quantisations with scales and zero points of channels (elements along `axis`), of tokens (rows), or of groups
     /// of `group_size` elements of a row.
     struct QuantizeRowsArgs {
         input: Value,
@@ -85,7 +86,7 @@ arguments! {
         group_size: Option<i64>,
     }
 
-    /// What dequantisations take with `scale` and `zero_point` of the tensor.
+    /// Arguments of dequantisations with `scale` and `zero_point` of the tensor.
     struct DequantizePerTensorArgs {
         input: Value,
         scale: Value,
@@ -96,7 +97,7 @@ arguments! {
         out_dtype: Ignored,
     }
 
-    /// What dequantisations take with scales and zero points of channels, tokens or groups.
+    /// Arguments of dequantisations with scales and zero points of channels, tokens or groups.
     struct DequantizeRowsArgs {
         input: Value,
         scales: Value,
@@ -144,7 +145,7 @@ fn rounded(cx: &Cx, zero_point: Value, min: i64, max: i64) -> Value {
     cx.cast(held, DType::I64)
 }
 
-/// The range of a type that `QuantizeLinear` supports in all opsets.
+/// The range of a type, if `QuantizeLinear` supports it in all opsets.
 fn range(dtype: DType) -> Option<(i64, i64)> {
     match dtype {
         DType::I8 => Some((-128, 127)),
@@ -217,10 +218,7 @@ fn dequantize(
 
 /// `(q - zero_point) * scale` in the recorded type.
 fn affine(cx: &Cx, q: Value, scale: Value, zero_point: Option<Value>) -> Lowered {
-    let wide = match cx.dtype(scale) {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
-    };
+    let wide = compute_type(cx, cx.dtype(scale));
     let q = cx.cast(q, wide);
     let centred = zero_point.map_or(q, |z| cx.sub(q, cx.cast(z, wide)));
     let result = cx.mul(centred, cx.cast(scale, wide));
@@ -229,10 +227,7 @@ fn affine(cx: &Cx, q: Value, scale: Value, zero_point: Option<Value>) -> Lowered
 
 /// `clamp(round(x / scale + zero_point))`
 fn levels(cx: &Cx, x: Value, scale: Value, zero_point: Option<Value>, min: i64, max: i64) -> Value {
-    let wide = match cx.dtype(scale) {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
-    };
+    let wide = compute_type(cx, cx.dtype(scale));
     let scaled = cx.mul(cx.cast(x, wide), cx.reciprocal(cx.cast(scale, wide)));
     let level = zero_point.map_or(scaled, |z| cx.add(scaled, cx.cast(z, wide)));
     cx.clamp(cx.round(level), Some(Scalar::Int(min)), Some(Scalar::Int(max)))
@@ -246,8 +241,9 @@ fn grouped(
     zero_point: Option<Value>,
     group: Option<i64>,
 ) -> Lowered<(Value, Value, Option<Value>)> {
-    let group =
-        group.ok_or_else(|| LowerError::unsupported("the size of the groups is not given"))?;
+    let group = group.ok_or_else(|| {
+        LowerError::unsupported("quantisation by groups needs the argument `group_size`")
+    })?;
     let group = match cx.dim(x, -1).as_int() {
         Some(last) if group > last => last,
         _ => group,
@@ -274,7 +270,7 @@ fn nearest_quantized(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
     affine(cx, level, scale, Some(zero_point))
 }
 
-/// Where an element is inside the range, so that it is not clamped.
+/// Which elements are inside the range, so that they are not clamped.
 fn within(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
     let (scale, zero_point) = mapping.broadcast(cx, x)?;
     let x = cx.cast(x, DType::F32);
@@ -295,7 +291,7 @@ fn fake_quantize(cx: &Cx, args: FakeQuantizeArgs) -> Lowered<Outputs> {
     Ok([Some(result), mask].into())
 }
 
-/// [`fake_quantize`] with a zero point that was learnt: rounded and clamped to the range.
+/// [`fake_quantize`] with a learnt zero point, which is rounded and clamped to the range.
 fn fake_quantize_learnable(cx: &Cx, mut args: FakeQuantizeArgs) -> Lowered<Outputs> {
     args.zero_point = rounded(cx, args.zero_point, args.quant_min, args.quant_max);
     fake_quantize(cx, args)
@@ -318,9 +314,9 @@ impl QuantizeRowsArgs {
         }
     }
 
-    /// The type of the result; none of ops that have no such parameter.
+    /// The type of the result. An op without the parameter `dtype` has none.
     fn result_type(&self) -> Lowered<DType> {
-        self.dtype.ok_or_else(|| LowerError::unsupported("the type to quantise to is not given"))
+        self.dtype.ok_or_else(|| LowerError::unsupported("quantisation needs the argument `dtype`"))
     }
 }
 
@@ -401,7 +397,7 @@ fn convert_element_type(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     Ok(cx.cast(x, dtype))
 }
 
-/// Scale and zero point in their recorded types and shapes.
+/// Scale and zero point, in the types and shapes that PyTorch recorded.
 fn cast_to_recorded(cx: &Cx, outputs: [Value; 2]) -> Lowered<[Value; 2]> {
     let fit = |i: usize, v: Value| match cx.recorded(i) {
         Some(meta) => cx.reshape(cx.cast(v, meta.dtype), &meta.sizes),

@@ -6,7 +6,7 @@ use crate::{
     arguments,
     cx::Outputs,
     math::recurrent::{
-        Kind, Layer, Network, States, gates, linear, lstm_gates, network, one_layer,
+        Kind, Layer, Network, States, biased, gates, linear, lstm_gates, network, one_layer,
     },
     op::op,
 };
@@ -15,20 +15,21 @@ use pt2onnx_ir::Value;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_thnn_fused_gru_cell, fused_gru_cell),
     op!(aten::_thnn_fused_lstm_cell, fused_lstm_cell),
-    op!(aten::gru_input, gru),
+    op!(aten::gru_input, sequence, kind = "GRU"),
     op!(aten::gru_cell, gru_cell),
-    op!(aten::lstm_input, lstm),
+    op!(aten::lstm_input, sequence, kind = "LSTM"),
     op!(aten::lstm_cell, lstm_cell),
     op!(aten::mkldnn_rnn_layer, mkldnn_rnn_layer),
-    op!(aten::rnn_relu_input, rnn_relu),
+    op!(aten::rnn_relu_input, sequence, kind = "Relu"),
     op!(aten::rnn_relu_cell, rnn_relu_cell),
-    op!(aten::rnn_tanh_input, rnn_tanh),
+    op!(aten::rnn_tanh_input, sequence, kind = "Tanh"),
     op!(aten::rnn_tanh_cell, rnn_tanh_cell),
 ];
 
 arguments! {
-    /// What whole sequences take. `params` holds for each layer and direction the weights of input and hidden state, then their biases.
+    /// Arguments of [`sequence`]. `params` has, for each layer and direction, the weights of the input and of the hidden state, then their biases.
     struct SequenceArgs {
+        kind: Kind,
         input: Value,
         hx: States,
         params: Vec<Value>,
@@ -40,7 +41,7 @@ arguments! {
         batch_first: bool,
     }
 
-    /// What single cells take.
+    /// Arguments of single cells.
     struct CellArgs {
         input: Value,
         hx: States,
@@ -50,7 +51,7 @@ arguments! {
         b_hh: Option<Value>,
     }
 
-    /// What [`mkldnn_rnn_layer`] takes.
+    /// Arguments of [`mkldnn_rnn_layer`].
     struct MkldnnArgs {
         input: Value,
         weight0: Value,
@@ -71,30 +72,11 @@ arguments! {
     }
 }
 
-/// Long short-term memory: the results, and the last hidden and cell state of each layer.
-fn lstm(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
-    sequence(cx, Kind::Lstm, args)
-}
-
-/// Gated recurrent units: the results, and the last state of each layer.
-fn gru(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
-    sequence(cx, Kind::Gru, args)
-}
-
-/// A recurrent network with `relu`: the results, and the last state of each layer.
-fn rnn_relu(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
-    sequence(cx, Kind::Rnn("Relu"), args)
-}
-
-/// A recurrent network with `tanh`: the results, and the last state of each layer.
-fn rnn_tanh(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
-    sequence(cx, Kind::Rnn("Tanh"), args)
-}
-
-fn sequence(cx: &Cx, kind: Kind, args: SequenceArgs) -> Lowered<Outputs> {
+/// A recurrent network: the results, and the last state of each layer (of an LSTM, the last hidden and the last cell state).
+fn sequence(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     let swap = |x: Value| if args.batch_first { cx.swap_axes(x, 0, 1) } else { x };
     let layers = Network {
-        kind,
+        kind: args.kind,
         params: args.params,
         has_biases: args.has_biases,
         layers: args.num_layers,
@@ -113,7 +95,7 @@ fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
     // Mode 2 is LSTM. The decomposition puts time first itself.
     if args.mode != 2 || args.batch_first || !args.batch_sizes.is_empty() {
         return Err(LowerError::unsupported(
-            "only an LSTM without packed sequences and with time as first dimension is supported",
+            "mkldnn_rnn_layer is supported only for an LSTM over unpacked sequences with time as first dimension",
         ));
     }
     let direction = if args.reverse { "reverse" } else { "forward" };
@@ -143,14 +125,16 @@ fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
 /// One step of an LSTM: the next hidden and cell state.
 fn lstm_cell(cx: &Cx, args: CellArgs) -> Lowered<[Value; 2]> {
     let [h, c] = args.hx.0[..] else {
-        return Err(LowerError::unsupported("an LSTM cell needs two states"));
+        return Err(LowerError::unsupported(
+            "an LSTM cell needs two states, the hidden and the cell state",
+        ));
     };
     let [input, hidden] = args.gates(cx, h);
     Ok(lstm_gates(cx, cx.add(input, hidden), c))
 }
 
 impl CellArgs {
-    /// The linear layers of input and hidden state.
+    /// The gates' linear parts: that of the input, and that of the hidden state.
     fn gates(&self, cx: &Cx, h: Value) -> [Value; 2] {
         [linear(cx, self.input, self.w_ih, self.b_ih), linear(cx, h, self.w_hh, self.b_hh)]
     }
@@ -183,7 +167,7 @@ fn gru_gates(cx: &Cx, input: Value, hidden: Value, h: Value) -> Value {
     cx.add(n, cx.mul(z, cx.sub(h, n)))
 }
 
-/// [`lstm_cell`] of gates that are computed already.
+/// [`lstm_cell`], given the products of the input and of the hidden state with their weights. The last output is only for gradients.
 fn fused_lstm_cell(
     cx: &Cx,
     input: Value,
@@ -192,13 +176,12 @@ fn fused_lstm_cell(
     input_bias: Option<Value>,
     hidden_bias: Option<Value>,
 ) -> Lowered<Outputs> {
-    let biased = |x, b: Option<Value>| b.map_or(x, |b| cx.add(x, b));
-    let all = cx.add(biased(input, input_bias), biased(hidden, hidden_bias));
+    let all = cx.add(biased(cx, input, input_bias), biased(cx, hidden, hidden_bias));
     let [h, c] = lstm_gates(cx, all, c);
     Ok([Some(h), Some(c), None].into())
 }
 
-/// [`gru_cell`] of gates that are computed already.
+/// [`gru_cell`], given the products of the input and of the hidden state with their weights. The last output is only for gradients.
 fn fused_gru_cell(
     cx: &Cx,
     input: Value,
@@ -207,9 +190,8 @@ fn fused_gru_cell(
     input_bias: Option<Value>,
     hidden_bias: Option<Value>,
 ) -> Lowered<Outputs> {
-    let biased = |x, b: Option<Value>| b.map_or(x, |b| cx.add(x, b));
-    let next = gru_gates(cx, biased(input, input_bias), biased(hidden, hidden_bias), h);
-    Ok([Some(next), None].into())
+    let (input, hidden) = (biased(cx, input, input_bias), biased(cx, hidden, hidden_bias));
+    Ok([Some(gru_gates(cx, input, hidden, h)), None].into())
 }
 
 #[cfg(test)]

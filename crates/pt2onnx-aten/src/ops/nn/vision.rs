@@ -15,7 +15,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What [`deform_conv`] takes.
+    /// Arguments of [`deform_conv`].
     struct DeformConvArgs {
         input: Value,
         weight: Value,
@@ -33,7 +33,7 @@ arguments! {
         use_mask: bool,
     }
 
-    /// What [`roi_align`] takes: images, and regions `(image, x1, y1, x2, y2)`.
+    /// Arguments of [`roi_align`]: images, and regions `(image, x1, y1, x2, y2)`.
     struct RoiAlignArgs {
         input: Value,
         rois: Value,
@@ -120,7 +120,7 @@ fn roi_pool(
     Ok(cx.max_roi_pool(x, rois, &[height, width], options).into())
 }
 
-/// [`roi_align`] of which each bin has channels of its own: of all channels, those of the bin are gathered.
+/// [`roi_align`] where each bin has channels of its own: the channels of the bin are gathered.
 fn ps_roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered<Outputs> {
     let (x, height, width) = (args.input, args.pooled_height, args.pooled_width);
     let pooled = roi_align(cx, args)?;
@@ -129,7 +129,7 @@ fn ps_roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered<Outputs> {
     let channels = cx.dim(x, 1).floor_div(&bins);
     let apart = [regions.clone(), channels.clone(), bins.clone(), bins.clone()];
     let table = cx.reshape(pooled, &apart);
-    // Of bin i, the element from channel i.
+    // Bin i takes its element from channel i.
     let own = cx.unsqueeze(cx.iota(&bins), &[0, 1, 2]);
     let own = cx.expand(own, &[regions.clone(), channels.clone(), Expr::int(1), bins]);
     let taken = cx.gather_elements(table, own, attrs::GatherElements { axis: 2 });
@@ -137,8 +137,8 @@ fn ps_roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered<Outputs> {
     Ok(cx.reshape(taken, &sizes).into())
 }
 
-/// The mean of the pixels of each bin of each region, where each bin has channels of its own. Sums are products with 0-1 matrices that
-/// say which rows and columns are in which bin.
+/// The mean of the pixels of each bin of each region, where each bin has channels of its own. Sums are products with 0-1 matrices, which
+/// are 1 where a row or column is in the bin.
 fn ps_roi_pool(
     cx: &Cx,
     x: Value,
@@ -149,7 +149,7 @@ fn ps_roi_pool(
 ) -> Lowered<Outputs> {
     let shape = cx.shape(x);
     let [_, channels, rows, columns] = shape.as_slice() else {
-        return Err(LowerError::unsupported("regions need images of four dimensions"));
+        return Err(LowerError::unsupported("the images of regions must have four dimensions"));
     };
     let (corners, image) = regions(cx, rois);
     // Half away from zero, as C's `round`.

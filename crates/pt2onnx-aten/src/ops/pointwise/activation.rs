@@ -56,9 +56,7 @@ fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
         }
         "none" => "none",
         "tanh" => "tanh",
-        other => {
-            return Err(LowerError::unsupported(format!("there is no gelu approximation {other}")));
-        }
+        other => return Err(LowerError::unknown("gelu approximation", other)),
     };
     Ok(cx.gelu(x, attrs::Gelu { approximate }))
 }

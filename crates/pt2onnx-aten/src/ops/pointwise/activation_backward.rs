@@ -33,7 +33,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::threshold_backward, threshold_backward),
 ];
 
-/// `grad` where `condition`, otherwise 0.
+/// `grad` where `condition` is true, otherwise 0.
 fn pass(cx: &Cx, condition: Value, grad: Value) -> Lowered {
     Ok(cx.select(condition, grad, 0))
 }
@@ -67,7 +67,7 @@ fn hardswish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     Ok(cx.mul(grad, slope))
 }
 
-/// The slope is 1 of positive `x`, otherwise `slope`. The flag tells that `x` is the op's output, which has the same
+/// The slope is 1 for positive `x`, otherwise `slope`. The flag means that `x` is the op's output, which has the same
 /// sign.
 fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Number, _: bool) -> Lowered {
     Ok(cx.select(cx.greater(x, 0.0), grad, cx.mul(grad, slope)))
@@ -149,8 +149,8 @@ fn softplus_backward(cx: &Cx, grad: Value, x: Value, beta: Number, threshold: Nu
     Ok(cx.select(cx.greater(scaled, threshold), grad, slope))
 }
 
-/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density; of the approximation by `tanh`, its
-/// derivative.
+/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density. For the approximation by `tanh`, it is the
+/// derivative of that formula.
 fn gelu_backward(cx: &Cx, grad: Value, x: Value, approximate: String) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let square = cx.mul(x, x);

@@ -59,7 +59,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::true_divide_Tensor, div, complex = div_complex),
 ];
 
-/// Both as the type of the result.
+/// Both operands in the type of the result.
 fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
     let dtype = cx.out_dtype()?;
     Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
@@ -134,7 +134,7 @@ fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     Ok(cx.pairs(a.pow(cx, b)))
 }
 
-/// `a + alpha * b`; of bools, `a or (alpha and b)`.
+/// `a + alpha * b`; for bools, `a or (alpha and b)`.
 fn add(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Number) -> Lowered {
     let (a, b) = cx.promote(a, b);
     match cx.dtype(a) {
@@ -159,7 +159,7 @@ fn rsub(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, alpha: Number) -> Lowered
     sub(cx, b, a, alpha)
 }
 
-/// `a * b`; of bools, `a and b`.
+/// `a * b`; for bools, `a and b`.
 fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(if cx.dtype(a) == DType::Bool { cx.and(a, b) } else { cx.mul(a, b) })
@@ -167,7 +167,7 @@ fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 /// `a / b`. Integers become floats first.
 fn div(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    // Not by the type of integers: -3 is no uint8.
+    // The scalar becomes a float, not an integer of the other type: uint8 has no -3.
     let dtype = cx.float_type(cx.result_type(&[a.clone(), b.clone()]));
     Ok(cx.div(cx.as_tensor(&a, dtype), cx.as_tensor(&b, dtype)))
 }
@@ -184,7 +184,7 @@ fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>)
             let (a, b) = cx.promote(a, b);
             Ok(cx.div(a, b))
         }
-        Some(other) => Err(LowerError::unsupported(format!("there is no rounding mode {other}"))),
+        Some(other) => Err(LowerError::unknown("rounding mode", other)),
     }
 }
 
@@ -213,7 +213,7 @@ fn fmod(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.mod_(a, b, attrs::Mod { fmod: true }))
 }
 
-/// `a - b floor(a / b)`, with the sign of `b`. ONNX has it for integers only; of floats it is `fmod(a, b)`, plus `b`
+/// `a - b floor(a / b)`, with the sign of `b`. ONNX has it for integers only; for floats it is `fmod(a, b)`, plus `b`
 /// where the signs differ.
 fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let sign = match &b {
@@ -243,7 +243,7 @@ fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
     wide2(cx, y, x, |y, x| arcs::atan2(cx, y, x))
 }
 
-/// `sqrt(a^2 + b^2)`; infinity if an operand is infinite and the other one NaN.
+/// `sqrt(a^2 + b^2)`. It is infinite if one operand is infinite and the other one NaN.
 fn hypot(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     wide2(cx, a, b, |a, b| {
         let length = elementary::hypot(cx, a, b);
@@ -328,7 +328,7 @@ fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Number) -
     Ok(cx.pairs(x.add(cx, a.div(cx, b))))
 }
 
-/// 0 of negative `x`, 1 of positive `x`, `values` where `x` is 0.
+/// 0 for negative `x`, 1 for positive `x`, `values` where `x` is 0.
 fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     let dtype = cx.dtype(x);
     if dtype == DType::Bool {

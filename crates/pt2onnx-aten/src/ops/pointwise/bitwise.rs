@@ -74,7 +74,7 @@ fn not(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
-/// The lowest bits of a number, as many as `dtype` has, as the value that they are in that type.
+/// The value in `dtype` of the lowest bits of a number.
 fn wrapped(bits: i64, dtype: DType) -> i64 {
     let spare = 64u32.saturating_sub(dtype.bits() as u32);
     match dtype.is_unsigned() {
@@ -96,8 +96,8 @@ fn left_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.mul(a, cx.gather(table, cx.add(held, 1), 0)))
 }
 
-/// `floor(a / 2^b)`; a division if `b` is known. Where `b` is negative or not below the number of bits, 0 or -1 by the
-/// sign of `a`. ONNX shifts unsigned numbers only: a negative number is inverted before and after.
+/// `floor(a / 2^b)`; a division if `b` is known. Where `b` is negative or not below the number of bits, it is 0, or -1 for
+/// negative `a`. ONNX shifts unsigned numbers only: a negative number is inverted before and after.
 fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let known = match &b {
         TensorOrScalar::Scalar(s) => Some(s.to_i64()),
@@ -123,7 +123,7 @@ fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     if dtype.is_unsigned() {
         return Ok(shift(a));
     }
-    // -1 of negative numbers, else 0: exclusive-or with it inverts, twice.
+    // -1 for negative numbers, else 0: an exclusive or with it inverts negative numbers, before and after.
     let sign = cx.neg(cx.cast(cx.less(a, 0), dtype));
     Ok(cx.bitwise_xor(shift(cx.bitwise_xor(a, sign)), sign))
 }
@@ -169,7 +169,7 @@ fn divisor_of(cx: &Cx, a: Value, b: Value) -> Value {
     last[0]
 }
 
-/// The least common multiple `|a / gcd(a, b) * b|`, computed in 32 bits at least, as C does; 0 of two zeros.
+/// The least common multiple `|a / gcd(a, b) * b|`, computed in at least 32 bits, as in C. It is 0 for two zeros.
 fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);

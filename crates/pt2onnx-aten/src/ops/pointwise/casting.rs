@@ -1,4 +1,4 @@
-//! Changes of element type. Devices, layouts and memory formats mean nothing to ONNX.
+//! Changes of element type. ONNX has no devices, layouts and memory formats.
 
 use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op::op};
 

@@ -176,7 +176,7 @@ fn isclose_complex(
     Ok(cx.or(equal, near))
 }
 
-/// `f(x)` of floats; `others` everywhere for other types.
+/// `f(x)` for floats; `others` everywhere for other types.
 fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) -> Value {
     match cx.dtype(x).is_float() {
         true => f(x),
@@ -184,7 +184,7 @@ fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) ->
     }
 }
 
-/// Whether neither part is infinite or NaN: `|x| < inf`, which NaN is not.
+/// Whether neither part is infinite or NaN: `|x| < inf`, which is false for NaN.
 fn isfinite(cx: &Cx, x: Complex) -> Lowered {
     let finite = |x| of_floats(cx, x, true, |x| cx.less(cx.abs(x), f64::INFINITY));
     let re = finite(x.re);
@@ -247,7 +247,7 @@ fn larger(cx: &Cx, a: Value, b: Value) -> Value {
     }
 }
 
-/// The larger operand; the other one if one is NaN.
+/// The larger operand. If one is NaN, the other one.
 fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {
@@ -256,7 +256,7 @@ fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// The smaller operand; the other one if one is NaN.
+/// The smaller operand. If one is NaN, the other one.
 fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {

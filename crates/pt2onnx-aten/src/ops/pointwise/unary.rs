@@ -75,7 +75,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::trunc, trunc),
 ];
 
-/// `real(x)` of a real tensor, `complex(x)` of a complex one. Integers become floats first.
+/// `real(x)` for a real tensor, `complex(x)` for a complex one. Integers become floats first.
 fn of_number(
     cx: &Cx,
     x: Complex,
@@ -88,7 +88,7 @@ fn of_number(
     })
 }
 
-/// As [`of_number`]; floats narrower than float32 are computed in float32.
+/// Like [`of_number`], but floats narrower than float32 are computed in float32.
 fn of_wide_number(
     cx: &Cx,
     x: Complex,
@@ -229,7 +229,7 @@ fn abs(cx: &Cx, x: Complex) -> Lowered {
     })
 }
 
-/// The angle of a complex number. Of a real one it is pi if it is negative, NaN of NaN, otherwise 0.
+/// The angle of a complex number. For real numbers it is pi for negative ones, NaN for NaN, otherwise 0.
 fn angle(cx: &Cx, x: Complex) -> Lowered {
     if x.im.is_some() {
         return Ok(x.angle(cx));
@@ -247,7 +247,7 @@ fn angle(cx: &Cx, x: Complex) -> Lowered {
     })
 }
 
-/// The sign of `x`: -1, 0 or 1; of complex numbers `x / |x|`, and 0 of 0.
+/// The sign of `x`: -1, 0 or 1; for complex numbers `x / |x|`, and 0 for 0.
 fn sgn(cx: &Cx, x: Complex) -> Lowered {
     match x.im {
         None => sign(cx, x.re),
@@ -255,7 +255,7 @@ fn sgn(cx: &Cx, x: Complex) -> Lowered {
     }
 }
 
-/// `f(x)` of floats. Integers stay as they are.
+/// `f(x)` for floats. Integers stay as they are.
 fn of_floats(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Lowered {
     Ok(if cx.dtype(x).is_float() { f(x) } else { x })
 }
@@ -277,7 +277,7 @@ fn same(_: &Cx, x: Value) -> Lowered {
     Ok(x)
 }
 
-/// `-x`. ONNX has no `Neg` of unsigned integers: they are subtracted from 0, and wrap.
+/// `-x`. ONNX has no `Neg` for unsigned integers: they are subtracted from 0, and wrap.
 fn neg(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.dtype(x).is_unsigned() {
         true => cx.sub(0, x),
@@ -285,7 +285,7 @@ fn neg(cx: &Cx, x: Value) -> Lowered {
     })
 }
 
-/// The sign of `x`: -1, 0 or 1; 0 of NaN.
+/// The sign of `x`: -1, 0 or 1; 0 for NaN.
 fn sign(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.dtype(x) {
         DType::Bool => x,

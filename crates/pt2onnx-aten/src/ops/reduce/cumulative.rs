@@ -1,7 +1,7 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
 use crate::math::control::scan;
-use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce};
+use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce, running_sums};
 use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op::op,
 };
@@ -33,13 +33,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::trapz_x, trapezoid, complex = trapezoid_complex),
 ];
 
-/// `CumSum` along `axis`.
-fn cumulated(cx: &Cx, x: Value, axis: usize) -> Value {
-    cx.cum_sum(x, cx.scalar(axis as i64, DType::I64), Default::default())
-}
-
 /// `f(x)` in the type in which PyTorch's CPU kernels carry floats from element to element (`at::acc_type`): float64 for float32.
-fn accumulated(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
+fn acrunning_sums(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
     let wide = match cx.dtype(x) {
         DType::F32 => DType::F64,
         DType::F16 | DType::BF16 => DType::F32,
@@ -54,7 +49,7 @@ fn cumsum(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     let axis = cx.axis(x, dim)?;
     Ok(match cx.rank(x) {
         0 => x,
-        _ => accumulated(cx, x, |x| cumulated(cx, x, axis)),
+        _ => acrunning_sums(cx, x, |x| running_sums(cx, x, axis)),
     })
 }
 
@@ -66,7 +61,7 @@ fn cumprod(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    Ok(accumulated(cx, x, |x| {
+    Ok(acrunning_sums(cx, x, |x| {
         scan(cx, axis, &[x], &[Scalar::Int(1)], |state, slice| vec![cx.mul(state[0], slice[0])])[0]
     }))
 }
@@ -98,7 +93,7 @@ fn cummin(cx: &Cx, x: Value, dim: i64) -> Lowered<[Value; 2]> {
     cumulative_extreme(cx, Extreme::Min, x, dim)
 }
 
-/// The extreme so far and the index of its last occurrence; from the first NaN on, NaN.
+/// The extreme so far and the index of its last occurrence. From the first NaN on, it is NaN.
 fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
@@ -131,7 +126,7 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     if cx.rank(x) == 0 {
         return Ok(x);
     }
-    Ok(accumulated(cx, x, |x| {
+    Ok(acrunning_sums(cx, x, |x| {
         scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
             let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
             vec![cx.reduce(Reduction::LogSumExp, both, &[0], false)]
@@ -153,7 +148,7 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
     Ok(cx.pairs(Complex::new(found[0], found[1])))
 }
 
-/// Differences of neighbours along `dim`, taken `n` times; of bools, whether they differ. `prepend` and `append` come before
+/// Differences of neighbours along `dim`, taken `n` times. For bools: whether neighbours differ. `prepend` and `append` come before
 /// and behind the input.
 fn diff(
     cx: &Cx,
@@ -229,7 +224,7 @@ impl FromArg for Spacings {
     }
 }
 
-/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, in the recorded type; and their axis.
+/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, in the recorded type, and their axis.
 fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize)> {
     let axis = cx.axis(y, dim)?;
     let dtype = cx.out_dtype()?;
@@ -270,8 +265,8 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, areas, &[axis], false))
 }
 
-/// [`trapezoid`] as PyTorch computes it, `(sum(y) - (first + last) / 2) * dx`: NaN if an end is infinite; the sum of the ends is
-/// of the type of `y`, where integers wrap.
+/// [`trapezoid`] as PyTorch computes it: `(sum(y) - (first + last) / 2) * dx`. It is NaN if an end is infinite. The sum of the
+/// ends has the type of `y`, so integers wrap.
 fn trapezoid_of_sum(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
     let (axis, dtype) = (cx.axis(y, dim)?, cx.out_dtype()?);
     let sum = |x| reduce(cx, Reduction::Sum, x, &[axis], false);
@@ -296,7 +291,7 @@ fn trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
 /// The integral of `y` from its first sample to each later one.
 fn cumulative_trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     let (areas, axis) = areas(cx, y, spacing, dim)?;
-    Ok(cumulated(cx, areas, axis))
+    Ok(running_sums(cx, areas, axis))
 }
 
 /// [`cumulative_trapezoid`] of complex numbers at complex points: it is bilinear in both.
@@ -306,7 +301,7 @@ fn cumulative_trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lo
 }
 
 arguments! {
-    /// What `gradient` takes.
+    /// Arguments of `gradient`.
     struct GradientArgs {
         input: Value,
         spacing: Option<Spacings>,

@@ -46,7 +46,7 @@ impl FromArg for Bins {
 }
 
 arguments! {
-    /// What histograms take.
+    /// Arguments of histograms.
     struct HistogramArgs {
         input: Value,
         bins: Bins,
@@ -70,7 +70,7 @@ fn counted(cx: &Cx, size: Value, indices: Value, weights: Value) -> Value {
 /// How often each number occurs, or the sum of its weights: up to the largest number, but at least `minlength` results.
 fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lowered {
     let x = cx.cast(x, DType::I64);
-    // In one list with `minlength - 1`, there is a largest of no numbers, too.
+    // `minlength - 1` joins the list, so that it has a largest number even if `x` is empty.
     let least = cx.sizes(&[minlength - 1]);
     let largest = cx.reduce(Reduction::Max, cx.concat(&[x, least], 0), &[0], true);
     let weights = match weights {
@@ -89,7 +89,7 @@ fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
         _ => DType::F64,
     };
     let x = cx.cast(flat(cx, x), wide);
-    // As in PyTorch, every step of the formula is rounded to halves.
+    // As in PyTorch, every step of the formula is rounded to float16 or bfloat16.
     let kept = if dtype.is_float() { dtype } else { wide };
     let step = |v: Value| cx.cast(cx.cast(v, kept), wide);
     let (low, high) = range(cx, x, [min.to_f64(), max.to_f64()])?;
@@ -97,7 +97,7 @@ fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
     let part = step(cx.div(step(cx.sub(x, low)), step(cx.sub(high, low))));
     let place = step(cx.mul(part, step(cx.scalar(bins, wide))));
     let inside = cx.and(cx.greater_or_equal(x, low), cx.less_or_equal(x, high));
-    // The last bin has its upper edge, too; what lies outside is counted as nothing in the first.
+    // The last bin includes its upper edge. Elements outside are counted in the first bin with weight 0.
     let place = cx.minimum(cx.floor(place), (bins - 1) as f64);
     let place = cx.cast(cx.select(inside, place, 0.0), DType::I64);
     let counts = counted(cx, cx.ints(&[bins]), place, cx.cast(inside, wide));

@@ -38,7 +38,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What norms take. `p` and `ord` are two names for the order, which is 2 if neither is given.
+    /// Arguments of norms. `p` and `ord` are two names for the order, which is 2 if neither is given.
     struct NormArgs {
         input: Complex,
         p: Option<Order>,
@@ -69,7 +69,7 @@ impl FromArg for Order {
     }
 }
 
-/// `|x|` of complex numbers. Real ones stay as they are: no norm looks at the sign.
+/// `|x|` of complex numbers. Real ones stay as they are: no norm depends on the sign.
 fn magnitudes(cx: &Cx, x: Complex) -> Value {
     match x.im {
         Some(_) => x.abs(cx),
@@ -85,7 +85,7 @@ fn vector_norm(cx: &Cx, args: NormArgs) -> Lowered {
         None => 2.0,
         Some(Order::Number(p)) => p,
         Some(Order::Name(name)) => {
-            return Err(LowerError::unsupported(format!("there is no vector norm `{name}`")));
+            return Err(LowerError::unknown("vector norm", name));
         }
     };
     if p.is_infinite() && is_empty_along(cx, x.re, &axes) {
@@ -107,7 +107,7 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
     let sums = |summed: usize, other: usize, of: Extreme| {
         let sums = reduce(cx, Reduction::L1, cx.cast(magnitudes(cx, x), dtype), &[summed], true);
         match is_empty_along(cx, sums, &[other]) {
-            // As PyTorch has it, the largest of no sums is 0.
+            // In PyTorch the largest of no sums is 0.
             true => cx.reduce(Reduction::Sum, sums, &[other], true),
             false => extreme(cx, of, sums, &[other], true),
         }
@@ -120,7 +120,7 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
         let matrix = x.map(part);
         let values = singular_values(cx, matrix);
         let found = match is_empty_along(cx, values, &[rank - 2]) {
-            // No values: their sum and, as PyTorch has it, the largest of them are 0.
+            // In PyTorch the sum and the largest of no values are 0.
             true => cx.reduce(Reduction::Sum, values, &[rank - 2], false),
             false => reduce(cx, op, values, &[rank - 2], false),
         };
@@ -138,9 +138,8 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
         Order::Number(p) if *p == f64::NEG_INFINITY => sums(columns, rows, Extreme::Min),
         Order::Number(p) if *p == 2.0 => singular(Reduction::Max),
         Order::Number(p) if *p == -2.0 => singular(Reduction::Min),
-        _ => {
-            return Err(LowerError::unsupported("there is no matrix norm of this name"));
-        }
+        Order::Name(name) => return Err(LowerError::unknown("matrix norm", name)),
+        Order::Number(p) => return Err(LowerError::unknown("matrix norm", p)),
     };
     Ok(if keepdim { found } else { cx.squeeze(found, &[rows, columns]) })
 }
@@ -178,7 +177,7 @@ fn dist_complex(cx: &Cx, a: Complex, b: Complex, p: f64) -> Lowered {
 }
 
 arguments! {
-    /// What distances between all rows take.
+    /// Arguments of distances between all rows.
     struct CdistArgs { x1: Value, x2: Value, p: f64, compute_mode: Ignored }
 }
 

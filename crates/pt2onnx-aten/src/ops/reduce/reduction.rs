@@ -1,4 +1,4 @@
-//! Reductions: sums, products, extremes, truth, counts.
+//! Reductions: sums, products, extremes, `all` and `any`, counts.
 
 use crate::math::control::fold;
 use crate::math::reduce::{
@@ -47,7 +47,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What reductions of real tensors take. Without `dim`, they are over all dimensions.
+    /// Arguments of reductions of real tensors. Without `dim`, they are over all dimensions.
     struct ReduceArgs {
         input: Value,
         dim: Option<Vec<i64>>,
@@ -55,7 +55,7 @@ arguments! {
         dtype: Ignored,
     }
 
-    /// What reductions of real and complex tensors take. Without `dim`, they are over all dimensions.
+    /// Arguments of reductions of real and complex tensors. Without `dim`, they are over all dimensions.
     struct ComplexReduceArgs {
         input: Complex,
         dim: Option<Vec<i64>>,
@@ -64,7 +64,7 @@ arguments! {
     }
 }
 
-/// The mean in the recorded type; NaN of no elements.
+/// The mean in the recorded type. It is NaN for no elements.
 fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
@@ -74,14 +74,15 @@ fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(mean_of(cx, x, &axes, args.keepdim))
 }
 
-/// The sum in the recorded type: of integers and bools, int64.
+/// The sum in the recorded type, which is int64 for integers and bools.
 fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
     let x = cx.cast(args.input, cx.out_dtype()?);
     let axes = cx.axes(x, args.dim.as_deref())?;
     Ok(reduce(cx, Reduction::Sum, x, &axes, args.keepdim))
 }
 
-/// The product in the recorded type. That of integers wraps on overflow, but ONNX Runtime's `ReduceProd` computes in float64.
+/// The product in the recorded type. Products of integers wrap on overflow in PyTorch, but ONNX Runtime's `ReduceProd` computes in
+/// float64.
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     let dtype = cx.out_dtype()?;
     let x = cx.cast(args.input, dtype);
@@ -103,7 +104,7 @@ fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(cx.cast(product, dtype))
 }
 
-/// The product of few integers along each axis, which stays as 1: one half is multiplied with the other until one is left.
+/// The product of few integers along each axis, which keeps size 1: the first half is multiplied with the second until one is left.
 fn few_factors(cx: &Cx, x: Value, axes: &[usize]) -> Option<Value> {
     let few = |&axis: &usize| cx.dim(x, axis as i64).as_int().filter(|n| (1..=32).contains(n));
     let sizes: Vec<i64> = axes.iter().map(few).collect::<Option<_>>()?;
@@ -289,7 +290,7 @@ fn any(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     truth(cx, Extreme::Max, args)
 }
 
-/// The smallest or largest truth value. Here, an empty list of dimensions means none of them. Of bytes, a byte.
+/// The smallest or largest truth value. Here, an empty list of dimensions means no dimension. The result of uint8 is uint8.
 fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
     let x = args.input;
     let axes = match args.dim.as_deref() {
@@ -317,7 +318,8 @@ fn count_nonzero(cx: &Cx, x: Complex, dim: Option<Vec<i64>>) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, ones, &axes, false))
 }
 
-/// `log(sum(exp(x)))`, by `ReduceLogSumExp`; of no elements, minus infinity. ONNX Runtime's gives NaN or not by their order.
+/// `log(sum(exp(x)))`: `ReduceLogSumExp`. It is minus infinity for no elements. In ONNX Runtime, the order of the elements decides whether
+/// a NaN makes the result NaN.
 fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let x = cx.to_float(x);
     let axes = cx.axes(x, Some(&dims))?;
@@ -351,7 +353,7 @@ fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
     Ok(cx.squeeze(summed, &(0..lead).collect::<Vec<_>>()))
 }
 
-/// The sum of the diagonal: of every `columns + 1`-th element of the flattened matrix.
+/// The sum of the diagonal, which is every `columns + 1`-th element of the flattened matrix.
 fn trace(cx: &Cx, x: Value) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let (rows, columns) = (cx.dim(x, 0), cx.dim(x, 1));

@@ -1,7 +1,7 @@
 //! Searching in sorted sequences, membership, unique elements.
 
 use crate::math::control::repeat;
-use crate::math::reduce::{any_true, neighbours, reduce};
+use crate::math::reduce::{any_true, neighbours, reduce, running_sums};
 use crate::math::shape::flat;
 use crate::math::sort::{gather_elements, sort};
 use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
@@ -26,7 +26,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 const COMPARED: i64 = 64;
 
 /// The index in the last dimension of `sorted` where `x` belongs: the number of elements that are smaller than `x`, or with
-/// `right` not larger. No element is larger than NaN, so NaN belongs behind all. Among elements that may be NaN, the index is what
+/// `right` not larger. NaN sorts after all other elements. If `sorted` may have NaN, the index is the one that
 /// PyTorch's bisection finds.
 fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: bool) -> Value {
     let value = match &x {
@@ -88,7 +88,7 @@ fn bisect(
             return (None, state.to_vec());
         };
         let middle = cx.div(cx.add(start, end), 2);
-        // Where nothing is left, the middle may be the end.
+        // If the range is empty, the middle may be its end.
         let at = cx.minimum(middle, last);
         let element = match cx.rank(sorted) {
             1 => cx.gather(sorted, at, 0),
@@ -115,7 +115,7 @@ fn bucketize(
 }
 
 arguments! {
-    /// What searches in sorted sequences take.
+    /// Arguments of searches in sorted sequences.
     struct SearchArgs {
         sorted_sequence: Value,
         input: TensorOrScalar,
@@ -191,7 +191,7 @@ fn unique_floats(cx: &Cx, x: Value) -> UniqueOutputs {
     let starts = run_starts(cx, sorted, &n);
     let values = cx.compress(sorted, starts, attrs::Compress { axis: Some(0) });
     let inverse = || {
-        let run = cx.sub(cumulated(cx, cx.cast(starts, DType::I64)), 1);
+        let run = cx.sub(running_sums(cx, cx.cast(starts, DType::I64), 0), 1);
         let zeros = cx.full(std::slice::from_ref(&n), 0, DType::I64);
         let found = cx.scatter_elements(zeros, order, run, attrs::ScatterElements::default());
         cx.reshape(found, &cx.shape(x))
@@ -200,18 +200,13 @@ fn unique_floats(cx: &Cx, x: Value) -> UniqueOutputs {
     Ok([Some(values), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
 }
 
-/// The lengths of runs, of which `starts` says where they begin among `n` elements.
+/// The lengths of the runs of `n` elements, given where each run starts.
 fn run_lengths(cx: &Cx, starts: Value, n: &Expr) -> Value {
     let along = attrs::Compress { axis: Some(0) };
     let places = cx.compress(cx.cast(cx.iota(n), DType::I64), starts, along);
     let ends = cx.concat(&[places, cx.sizes(std::slice::from_ref(n))], 0);
     let [from, to] = neighbours(cx, ends, 0, 1);
     cx.sub(to, from)
-}
-
-/// The running sums of a vector.
-fn cumulated(cx: &Cx, x: Value) -> Value {
-    cx.cum_sum(x, cx.scalar(0, DType::I64), Default::default())
 }
 
 /// The unique elements of all dimensions.
@@ -274,7 +269,7 @@ fn unique_consecutive(
     let differ = cx.not(cx.equal(before, after));
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
     let differ = reduce(cx, Reduction::Max, differ, &others, false);
-    // Of no elements there is no first one.
+    // An empty tensor has no first element.
     let start = match cx.constraints().prove_ge(&n, &Expr::int(1)) {
         true => cx.vector(&[true]),
         false => cx.full(&[Expr::min(&n, &Expr::int(1))], true, DType::Bool),
@@ -282,7 +277,7 @@ fn unique_consecutive(
     let first = cx.concat(&[start, differ], 0);
     let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };
     let inverse = || {
-        let run = cx.sub(cumulated(cx, cx.cast(first, DType::I64)), 1);
+        let run = cx.sub(running_sums(cx, cx.cast(first, DType::I64), 0), 1);
         match dim {
             None => cx.reshape(run, &shape),
             Some(_) => run,

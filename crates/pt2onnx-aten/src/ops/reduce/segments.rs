@@ -1,6 +1,6 @@
 //! Reductions over consecutive segments, and tensors of one element read as numbers.
 
-use crate::math::reduce::{highest, lowest, neighbours, reduce};
+use crate::math::reduce::{highest, lowest, neighbours, reduce, running_sums};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -18,7 +18,7 @@ fn item(cx: &Cx, x: Value) -> Lowered {
 }
 
 arguments! {
-    /// What `segment_reduce` takes.
+    /// Arguments of `segment_reduce`.
     struct SegmentArgs {
         data: Value,
         reduce: String,
@@ -46,7 +46,7 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
     let (lengths, ends) = match (lengths, offsets) {
         (Some(lengths), _) => {
             let lengths = cx.cast(lengths, DType::I64);
-            let ends = cx.cum_sum(lengths, cx.scalar(axis as i64, DType::I64), Default::default());
+            let ends = running_sums(cx, lengths, axis);
             (lengths, ends)
         }
         (None, Some(offsets)) => {
@@ -55,7 +55,7 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
             (cx.sub(to, from), to)
         }
         _ => {
-            return Err(LowerError::unsupported("segments need lengths or offsets"));
+            return Err(LowerError::unsupported("segment_reduce needs `lengths` or `offsets`"));
         }
     };
     // The segment of an element: how many segments end before it.
@@ -74,7 +74,7 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
             )));
         }
     };
-    // One segment more takes what lies behind the last one.
+    // One more segment collects the elements after the last one.
     let shape = cx.out_shape()?;
     let mut all = shape.clone();
     all[axis] = &all[axis] + 1;

@@ -1,6 +1,6 @@
 //! Order along a dimension: sorting, the k-th smallest, medians, quantiles, the most frequent element.
 
-use crate::math::reduce::{Extreme, any_nan, as_axis, lowest, reduce};
+use crate::math::reduce::{Extreme, any_nan, as_axis, lowest, reduce, running_sums};
 use crate::math::shape::flat;
 use crate::math::sort::{
     self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
@@ -34,7 +34,7 @@ fn sort(cx: &Cx, x: Value, dim: i64, descending: bool) -> Lowered<[Value; 2]> {
     Ok(sort::sort(cx, x, cx.axis(x, dim)?, descending))
 }
 
-/// [`sort`], which is stable anyway.
+/// [`sort`], which is always stable.
 fn sort_stable(
     cx: &Cx,
     x: Value,
@@ -50,7 +50,7 @@ fn argsort(cx: &Cx, x: Value, dim: i64, descending: bool) -> Lowered {
     Ok(sort(cx, x, dim, descending)?[1])
 }
 
-/// [`argsort`], which is stable anyway.
+/// [`argsort`], which is always stable.
 fn argsort_stable(cx: &Cx, x: Value, _stable: Ignored, dim: i64, descending: bool) -> Lowered {
     argsort(cx, x, dim, descending)
 }
@@ -101,7 +101,7 @@ fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     }
     let n = cx.dim(x, axis as i64);
     if n.as_int() == Some(0) {
-        // NaN, which processors make the lowest of these integers and 0 of the smaller ones.
+        // NaN: a cast makes it the lowest of these integers, and 0 for narrower types.
         let nothing = match cx.dtype(x) {
             dtype @ (DType::I32 | DType::I64) => lowest(dtype),
             _ => f64::NAN.into(),
@@ -193,7 +193,7 @@ fn mode_with_nan(cx: &Cx, x: Value, axis: usize) -> Value {
         &[axis + 1],
         false,
     );
-    let behind = cx.cum_sum(as_number(nan), cx.scalar(axis as i64, DType::I64), Default::default());
+    let behind = running_sums(cx, as_number(nan), axis);
     let segment = cx.select(stays, behind, 0);
     let [own, theirs] = [axis + 1, axis].map(|a| cx.unsqueeze(segment, &[a]));
     let equal = cx.and(cx.equal(each, other), cx.equal(own, theirs));
@@ -214,7 +214,7 @@ fn mode_with_nan(cx: &Cx, x: Value, axis: usize) -> Value {
 }
 
 arguments! {
-    /// What quantiles take.
+    /// Arguments of quantiles.
     struct QuantileArgs {
         input: Value,
         q: TensorOrScalar,

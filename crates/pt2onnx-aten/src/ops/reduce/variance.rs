@@ -1,4 +1,4 @@
-//! Variances and standard deviations, with their means. Those of complex numbers are the sums of both parts' variances.
+//! Variances and standard deviations, with their means. The variance of complex numbers is the sum of both parts' variances.
 
 use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
@@ -22,7 +22,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// What variances take: over `dim`, or all dimensions, divided by the number of elements less the correction.
+    /// Arguments of variances. Without `dim`, they are over all dimensions. The divisor is the number of elements minus the correction.
     struct VarArgs {
         input: Complex,
         dim: Option<Vec<i64>>,
@@ -33,7 +33,7 @@ arguments! {
 }
 
 impl VarArgs {
-    /// The correction: `unbiased` stands for 1, its opposite for 0; without either, 1.
+    /// The correction. `unbiased` means 1 if true, 0 if false. The default is 1.
     fn correction(&self) -> f64 {
         self.correction.unwrap_or_else(|| f64::from(self.unbiased.unwrap_or(true)))
     }
@@ -79,7 +79,7 @@ fn variance(cx: &Cx, args: &VarArgs, axes: &[usize]) -> (Value, Complex) {
     (cx.div(sum, freedom), means)
 }
 
-/// The variance; NaN of no elements.
+/// The variance. It is NaN for no elements.
 fn var(cx: &Cx, args: VarArgs) -> Lowered {
     let axes = args.axes(cx)?;
     if is_empty_along(cx, args.input.re, &axes) {
@@ -93,7 +93,7 @@ fn std(cx: &Cx, args: VarArgs) -> Lowered {
     Ok(cx.sqrt(var(cx, args)?))
 }
 
-/// The variance and the mean; NaN of no elements.
+/// The variance and the mean. They are NaN for no elements.
 fn var_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
     let axes = args.axes(cx)?;
     if is_empty_along(cx, args.input.re, &axes) {

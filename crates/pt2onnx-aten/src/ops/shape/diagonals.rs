@@ -34,7 +34,7 @@ fn triangle(cx: &Cx, x: Value, k: &Expr, upper: bool) -> Lowered {
     Ok(cx.trilu(x, k, attrs::Trilu { upper }))
 }
 
-/// The diagonal of a matrix; of a vector, the matrix that has it as its diagonal.
+/// The diagonal of a matrix, or the matrix with the vector `x` as its diagonal.
 fn diag(cx: &Cx, x: Value, offset: i64) -> Lowered {
     match cx.rank(x) {
         0 | 1 => diag_embed(cx, x, offset, -2, -1),

@@ -1,4 +1,4 @@
-//! Ops that return their input: ONNX has no aliases, gradients, devices or memory formats.
+//! Ops that return their input, because ONNX has no aliases, gradients, devices or memory formats.
 
 use crate::math::shape::{flat, pad_to, to_recorded};
 use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};

@@ -1,6 +1,6 @@
-//! Padding.
+//! Padding: by constants, mirrored, replicated and circular; sequences padded to one length.
 
-use crate::math::shape::{has_no_elements, set_recorded};
+use crate::math::shape::{has_no_elements, pad_mode, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -20,38 +20,29 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::replication_pad3d, replicate, parts),
 ];
 
-/// `pads` counted from the last dimension on, filled with the elements from the opposite end.
+/// `x` padded with the elements from the opposite end. `pads` begin with those of the last dimension.
 fn pad_circular(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
     emit(cx, x, &pads, "wrap", None)
 }
 
-/// Filled with `value`.
+/// `x` padded with `value`.
 fn constant_pad(cx: &Cx, x: Value, pads: Vec<Expr>, value: TensorOrScalar) -> Lowered {
     emit(cx, x, &pads, "constant", Some(value))
 }
 
-/// Filled with the elements mirrored at the edge, without the edge itself.
+/// `x` padded with its elements mirrored at the edge, without the edge itself.
 fn reflect(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
     emit(cx, x, &pads, "reflect", None)
 }
 
-/// Filled with the element at the edge.
+/// `x` padded with the element at the edge.
 fn replicate(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
     emit(cx, x, &pads, "edge", None)
 }
 
-/// The modes by their names.
+/// `x` padded in the mode of that name.
 fn pad(cx: &Cx, x: Value, pads: Vec<Expr>, mode: String, value: Option<TensorOrScalar>) -> Lowered {
-    let mode = match mode.as_str() {
-        "constant" => "constant",
-        "reflect" => "reflect",
-        "replicate" => "edge",
-        "circular" => "wrap",
-        other => {
-            return Err(LowerError::unsupported(format!("there is no padding mode `{other}`")));
-        }
-    };
-    emit(cx, x, &pads, mode, value)
+    emit(cx, x, &pads, pad_mode(&mode)?, value)
 }
 
 /// Sequences of different lengths, padded to the longest one and stacked.
@@ -66,13 +57,15 @@ fn pad_sequence(
     let longest = sequences.iter().map(|&x| cx.dim(x, 0)).reduce(|a, b| Expr::max(&a, &b));
     let longest = longest
         .map(|length| cx.constraints().simplify(&length))
-        .ok_or_else(|| LowerError::unsupported("there must be a sequence"))?;
+        .ok_or_else(|| LowerError::unsupported("pad_sequence needs at least one sequence"))?;
     let mut padded = Vec::with_capacity(sequences.len());
     for &x in &sequences {
         let missing = &longest - &cx.dim(x, 0);
         let mut size = cx.shape(x);
         if size.is_empty() {
-            return Err(LowerError::unsupported("a sequence must have a dimension"));
+            return Err(LowerError::unsupported(
+                "the sequences of pad_sequence must have at least one dimension",
+            ));
         }
         size[0] = longest.clone();
         let pads = match padding_side.as_str() {
@@ -88,7 +81,7 @@ fn pad_sequence(
     Ok(cx.concat(&padded, axis))
 }
 
-/// The modes by their numbers (at::padding_mode).
+/// `x` padded in the mode of that number (`at::padding_mode`).
 fn pad_enum(
     cx: &Cx,
     x: Value,
@@ -101,9 +94,7 @@ fn pad_enum(
         1 => "edge",
         2 => "wrap",
         3 => "constant",
-        other => {
-            return Err(LowerError::unsupported(format!("there is no padding mode {other}")));
-        }
+        other => return Err(LowerError::unknown("padding mode", other)),
     };
     emit(cx, x, &pads, mode, value)
 }
@@ -190,7 +181,7 @@ fn is_zero(cx: &Cx, value: Value) -> bool {
     tensor.zip(zero).is_some_and(|(value, zero)| value.to_bytes() == zero.to_bytes())
 }
 
-/// `x` without what negative pads crop.
+/// `x` without the elements that negative pads remove.
 fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     let known = |e: &Expr| e.as_int().unwrap_or(0);
     let negative: Vec<(i64, i64, i64)> = ends

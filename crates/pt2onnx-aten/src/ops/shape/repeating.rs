@@ -1,5 +1,6 @@
 //! Repeated elements, and combinations of the elements of several tensors.
 
+use crate::math::reduce::running_sums;
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
@@ -83,7 +84,7 @@ fn interleaved_indices(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lo
 fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
     let repeats = cx.cast(repeats, DType::I64);
     let count = cx.dim(repeats, 0);
-    let sum = |v: Value| cx.cum_sum(v, cx.scalar(0, DType::I64), Default::default());
+    let sum = |v: Value| running_sums(cx, v, 0);
     let ends = sum(repeats);
     let total = match total {
         Some(total) => cx.sizes(&[total]),

@@ -45,12 +45,12 @@ fn split_along(cx: &Cx, x: Value, dim: i64) -> Lowered<Vec<Value>> {
     Ok(cx.split(x, axis, &piece_sizes(cx, axis)?))
 }
 
-/// [`split_along`] the second dimension; of a vector, along its only one.
+/// [`split_along`] the second dimension, or the only one of a vector.
 fn hsplit(cx: &Cx, x: Value, _pieces: Ignored) -> Lowered<Vec<Value>> {
     split_along(cx, x, i64::from(cx.rank(x) > 1))
 }
 
-/// [`tensor_split_at`] along the second dimension; of a vector, along its only one.
+/// [`tensor_split_at`] along the second dimension, or the only one of a vector.
 fn hsplit_at(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
     tensor_split_at(cx, x, indices, i64::from(cx.rank(x) > 1))
 }
@@ -59,8 +59,9 @@ fn hsplit_at(cx: &Cx, x: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
 fn piece_sizes(cx: &Cx, axis: usize) -> Lowered<Vec<Expr>> {
     let size = |i: usize| cx.recorded(i).and_then(|m| m.sizes.get(axis).cloned());
     let sizes: Option<Vec<Expr>> = (0..cx.recorded_len()).map(size).collect();
-    sizes
-        .ok_or_else(|| LowerError::unsupported("the archive does not tell the sizes of its pieces"))
+    sizes.ok_or_else(|| {
+        LowerError::unsupported("the archive does not record the sizes of the pieces")
+    })
 }
 
 /// Pieces between indices: a `Split` where they do not overlap, else a `Slice` for each.
@@ -104,7 +105,7 @@ fn pieces_between(cx: &Cx, x: Value, axis: usize, indices: &[Value]) -> Lowered<
     Ok(starts.zip(ends).enumerate().map(piece).collect())
 }
 
-/// One `Gather` for each element that somebody uses.
+/// One `Gather` for each element that is used.
 fn unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Outputs> {
     let axis = axis_of(cx.rank(x), dim)?;
     let element = |i: usize| cx.recorded(i).map(|_| cx.take(x, axis, &Expr::int(i as i64)));

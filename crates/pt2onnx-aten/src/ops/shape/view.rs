@@ -64,7 +64,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::view_copy_dtype, view_dtype, complex = view_complex_dtype),
 ];
 
-/// `Reshape` to the recorded sizes. PyTorch has worked them out from the parameter.
+/// `Reshape` to the recorded sizes, which PyTorch computed from the parameter.
 fn reshape(cx: &Cx, x: Value, _sizes: Ignored) -> Lowered {
     to_recorded(cx, x)
 }
@@ -116,7 +116,7 @@ fn broadcast_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered<Outputs> {
     Ok(each_recorded(cx, tensors, |x, sizes| cx.expand(x, sizes)))
 }
 
-/// `f` of each tensor and its recorded sizes; nothing for outputs that nobody uses.
+/// `f` of each tensor and its recorded sizes. Outputs that are not used are not computed.
 fn each_recorded(cx: &Cx, tensors: Vec<Value>, f: impl Fn(Value, &[Expr]) -> Value) -> Outputs {
     let each = tensors.into_iter().enumerate();
     Outputs(each.map(|(i, x)| cx.recorded(i).map(|meta| f(x, &meta.sizes))).collect())

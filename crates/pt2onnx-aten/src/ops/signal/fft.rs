@@ -42,22 +42,22 @@ pub(crate) static OPS: &[AtenOp] = &[
 enum Kind {
     Fft,
     Ifft,
-    /// Of a real signal: half of the result, as the other half mirrors it.
+    /// A real signal to the first half of its transform. The other half mirrors it.
     Rfft,
-    /// To a real signal.
+    /// The first half of a transform to a real signal.
     Irfft,
-    /// Of a signal that mirrors itself, of which half is given: to a real result.
+    /// The first half of a signal that mirrors itself to its transform, which is real.
     Hfft,
     Ihfft,
 }
 
-/// `h` such that PyTorch's `norm` asks for a scale of `n^(-h / 2)`: 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
+/// The `h` of PyTorch's `norm`, which means a scale of `n^(-h / 2)`: 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
 fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
     match (norm.unwrap_or("backward"), forward) {
         ("backward", true) | ("forward", false) => Ok(0),
         ("ortho", _) => Ok(1),
         ("backward", false) | ("forward", true) => Ok(2),
-        (other, _) => Err(LowerError::unsupported(format!("there is no norm `{other}`"))),
+        (other, _) => Err(LowerError::unknown("norm", other)),
     }
 }
 
@@ -77,7 +77,7 @@ fn transform(
                 true => x.value,
                 false => cx.pairs(x.output(cx).into()),
             }),
-            // Nothing in, nothing out (ONNX Runtime refuses such transforms).
+            // ONNX Runtime refuses transforms of empty signals.
             false => nothing(cx),
         };
     };
@@ -128,7 +128,7 @@ fn nothing(cx: &Cx) -> Lowered {
 }
 
 arguments! {
-    /// What transforms take: of one dimension `n`, of several `s`.
+    /// Arguments of transforms: of one dimension `n`, of several `s`.
     struct FftArgs {
         input: Signal,
         n: Option<Vec<Expr>>,
@@ -206,7 +206,7 @@ fn fft_c2r(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, last: Expr) -
     transform(cx, Kind::Irfft, x, &axes, normalization as i32)
 }
 
-/// Moves the second half of each of `dims` to the front; of an odd size, it is the smaller half.
+/// Moves the second half of each of `dims` to the front. If the size is odd, the second half is the smaller one.
 fn fftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     turn(cx, x, dims, |n| (n + 1).floor_div(&Expr::int(2)))
 }

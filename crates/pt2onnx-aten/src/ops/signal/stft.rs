@@ -1,6 +1,7 @@
 //! Short-time Fourier transforms.
 
 use crate::math::fourier::{FEW, of_short_frames};
+use crate::math::shape::pad_mode;
 use crate::math::window::lattice;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
@@ -11,8 +12,8 @@ use std::f64::consts::TAU;
 pub(crate) static OPS: &[AtenOp] =
     &[op!(aten::istft, istft), op!(aten::stft, stft, center = false), op!(aten::stft_center, stft)];
 
-/// How a signal is cut into frames: their length, the distance between them, and whether only the first half of the bins
-/// is wanted.
+/// How a signal is cut into frames: their length, the distance between them, and whether the transform is only the first half
+/// of the bins.
 struct Frames {
     length: i64,
     hop: i64,
@@ -20,7 +21,7 @@ struct Frames {
 }
 
 impl Frames {
-    /// How many bins a transform of a frame has.
+    /// The number of bins of the transform of a frame.
     fn bins(&self) -> i64 {
         match self.onesided {
             true => self.length / 2 + 1,
@@ -31,7 +32,10 @@ impl Frames {
     /// `window`, or ones, of that length in the middle of a frame, zeros around it.
     fn window(&self, cx: &Cx, window: Option<Value>, length: i64, dtype: DType) -> Lowered {
         if length > self.length || length < 1 {
-            return Err(LowerError::unsupported("the window is longer than a frame"));
+            return Err(LowerError::unsupported(format!(
+                "win_length must be from 1 to n_fft, which is {}, but it is {length}",
+                self.length
+            )));
         }
         let size = window.and_then(|w| cx.dim(w, 0).as_int());
         if let Some(size) = size.filter(|&size| size != length) {
@@ -64,7 +68,7 @@ impl Frames {
         let (n, bins) = (self.length, self.bins());
         let [edge, inner] = [factor(0), factor(1)];
         let kinds = if edge == inner { vec![edge] } else { vec![edge, inner] };
-        // All that occurs: part `c` of turn `t` with the factor of kind `j` is at `[c, kinds * t + j]`.
+        // All values that occur: part `c` of turn `t` with the factor of kind `j` is at `[c, kinds * t + j]`.
         let mut table = Vec::new();
         for part in 0..2 {
             for turn in 0..n {
@@ -142,7 +146,7 @@ fn ones(cx: &Cx, n: i64, dtype: DType) -> Lowered {
 }
 
 arguments! {
-    /// What `stft` takes.
+    /// Arguments of `stft`.
     struct StftArgs {
         input: Complex,
         n_fft: i64,
@@ -195,7 +199,7 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     let plain = window.is_none() && win_length == n_fft && !args.normalized;
     let mut window = frames.window(cx, window, win_length, dtype)?;
     if args.normalized {
-        // Smaller than the result, and often constant.
+        // The window is smaller than the result, and often constant.
         window = cx.mul(window, (n_fft as f64).powf(-0.5));
     }
     let single = cx.rank(x.re) == 1;
@@ -247,7 +251,7 @@ fn by_operator(cx: &Cx, x: Complex, window: Value, frames: &Frames) -> Value {
     let count = span.floor_div(&Expr::int(frames.hop)) + 1;
     let length = cx.scalar(frames.length, DType::I64);
     let hop = cx.scalar(frames.hop, DType::I64);
-    // Spelled out, as ONNX's own shape inference takes the default for the opposite of what it is.
+    // Written although it is the default: ONNX's shape inference has the opposite default.
     let onesided = i64::from(frames.onesided).into();
     let inputs = [signal, hop, window, length].map(Some);
     let result = cx.emit1("STFT", &inputs, vec![("onesided".into(), onesided)]);
@@ -258,23 +262,14 @@ fn by_operator(cx: &Cx, x: Complex, window: Value, frames: &Frames) -> Value {
 
 /// `x` padded with `margin` samples at both ends.
 fn centred(cx: &Cx, x: Value, margin: i64, mode: &str) -> Lowered {
-    let mode = match mode {
-        "constant" => "constant",
-        "reflect" => "reflect",
-        "replicate" => "edge",
-        "circular" => "wrap",
-        other => {
-            let what = format!("there is no padding `{other}`");
-            return Err(LowerError::unsupported(what));
-        }
-    };
+    let mode = pad_mode(mode)?;
     let last = cx.ints(&[cx.rank(x) as i64 - 1]);
     let pads = cx.ints(&[margin, margin]);
     Ok(cx.pad(x, pads, None, last, attrs::Pad { mode }))
 }
 
 arguments! {
-    /// What `istft` takes.
+    /// Arguments of `istft`.
     struct IstftArgs {
         input: Complex,
         n_fft: i64,
@@ -304,7 +299,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     if window.is_some_and(|w| w.im.is_some()) {
         return Err(LowerError::unsupported("complex windows of istft are not supported"));
     }
-    // For a real signal, the first half says all, whatever the rest holds.
+    // The first half determines a real signal. PyTorch ignores the other half.
     let halved = !return_complex && !frames.onesided;
     let frames = Frames { onesided: frames.onesided || halved, ..frames };
     let onesided = frames.onesided;
@@ -316,7 +311,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let window = frames.window(cx, window.map(|w| w.re), win_length, dtype)?;
     let n = n_fft as f64;
     let scale = if args.normalized { n.powf(-0.5) } else { 1.0 / n };
-    // Of a half, what the other half mirrors counts twice.
+    // If only the first half is given, bins with a mirror image count twice.
     let twice = move |k: i64| match onesided && k > 0 && 2 * k != n_fft {
         true => 2.0 * scale,
         false => scale,
@@ -352,7 +347,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         let signal = cx.div(cut(sum), cut(envelope));
         let signal = match length {
             Some(length) => {
-                // A wanted length behind the last frame is silence.
+                // Samples after the last frame are zeros.
                 let missing = Expr::max(&(Expr::int(start + length) - &span), &Expr::int(0));
                 match cx.constraints().prove_ge(&span, &Expr::int(start + length)) {
                     true => signal,
