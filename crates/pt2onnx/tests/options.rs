@@ -1,7 +1,6 @@
 //! [`Options`]: their serialised form, and values that they cannot have.
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
-#![recursion_limit = "256"]
 
 use pt2onnx::{Error, Exporter, Options};
 use serde_json::{Value, json};

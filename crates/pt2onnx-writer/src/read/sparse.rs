@@ -28,7 +28,7 @@ fn filled(values: &Tensor, indices: &Tensor, dims: &[i64]) -> Option<Tensor> {
     let width = values.dtype().bits() / 8;
     let count = sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s))?;
     let bytes = count.checked_mul(width).filter(|&b| b <= MAX_BYTES)?;
-    if values.dtype().bits() % 8 != 0 || width == 0 || values.rank() != 1 {
+    if !values.dtype().bits().is_multiple_of(8) || width == 0 || values.rank() != 1 {
         return None;
     }
     let all = indices.to_vec::<i64>()?;
