@@ -36,7 +36,7 @@ use std::{ffi::OsString, panic::catch_unwind};
 /// `pt2onnx --help` explains.
 pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
     let code = match Cli::read(args) {
-        Ok(cli) => match catch_unwind(|| run(cli)) {
+        Ok(cli) => match catch_unwind(|| execute(cli)) {
             Ok(Ok(None)) => return 0,
             Ok(Ok(Some(code))) => code,
             Ok(Err(report)) => {
@@ -67,7 +67,7 @@ pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
 }
 
 /// Runs the command. Returns an exit code if it is not success and everything was printed.
-fn run(cli: Cli) -> Result<Option<Code>, CommandError> {
+fn execute(cli: Cli) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),

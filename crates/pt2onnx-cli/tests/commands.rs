@@ -201,6 +201,7 @@ fn help_and_version() {
         "Input and output:",
         "Opset and target:",
         "Optimisation:",
+        "Compression:",
         "Custom ops and functions:",
         "Names and dims:",
         "Weights:",

@@ -4,9 +4,9 @@ use crate::{
     blocks::Quantised,
     bytes::Tensors,
     choose::{Axes, Weight, axes, permutation},
+    context::{Cx, swapped},
     dequantize::{Stored, add, product, take_place},
     edit::{NewNode, dtype, with_dtype},
-    quantise::{Cx, swapped},
     scheme::Scheme,
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use};

@@ -134,8 +134,25 @@ pub(crate) fn permutation(model: &Model, id: NodeId, rank: usize) -> Option<Vec<
     }
 }
 
+/// Checks that each name and operator that is given occurs.
+pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Error> {
+    let nodes = model.graph_nodes();
+    for pattern in options.include.iter().chain(&options.exclude) {
+        let op = nodes.iter().any(|n| model[*n].op() == pattern);
+        let named = |name: &str| matches(pattern, name);
+        let weight = model
+            .values()
+            .filter(|(_, data)| data.constant().is_some() && data.uses().len() > 0)
+            .any(|(_, data)| data.name.as_deref().is_some_and(named));
+        if !op && !weight {
+            return Err(Error::Nothing(pattern.clone()));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a name is what a pattern says, in which `*` stands for any text.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
         return false;

@@ -4,9 +4,9 @@ use crate::{
     blocks::Quantised,
     bytes::Tensors,
     choose::{Axes, Weight, permutation},
+    context::{Cx, swapped, swapped_axes},
     edit::{Edit, NewNode, with_dtype},
     error::Error,
-    quantise::{Cx, swapped, swapped_axes},
     scheme::{Format, Scheme},
 };
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, Type, Use, Value};

@@ -3,10 +3,10 @@
 use crate::{
     blocks::Quantised,
     choose::{Axes, Weight, permutation},
+    context::Cx,
     dequantize::{self, Stored, product, store, take_place, turned},
     edit::{NewNode, dtype, with_dtype},
     error::Error,
-    quantise::Cx,
 };
 use pt2onnx_ir::{InsertPoint, NodeId, Type, Use, Value};
 use pt2onnx_tensor::DType;

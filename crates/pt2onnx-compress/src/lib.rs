@@ -11,6 +11,7 @@ mod blocks;
 mod bytes;
 mod cast;
 mod choose;
+mod context;
 mod dequantize;
 mod dynamic;
 mod edit;
@@ -43,7 +44,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
     if options.is_off() {
         return Ok(done);
     }
-    options.check_patterns(model)?;
+    choose::check_patterns(model, options)?;
     let originals = match options.precision {
         Precision::Float16 => half_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),

@@ -1,7 +1,6 @@
 //! What to compress, and how.
 
-use crate::{choose::matches, error::Error};
-use pt2onnx_ir::Model;
+use crate::error::Error;
 use pt2onnx_tensor::DType;
 use serde::{Deserialize, Serialize};
 
@@ -160,22 +159,5 @@ impl Options {
             ),
             _ => Ok(()),
         }
-    }
-
-    /// Checks that each name and operator that is given occurs.
-    pub(crate) fn check_patterns(&self, model: &Model) -> Result<(), Error> {
-        let nodes = model.graph_nodes();
-        for pattern in self.include.iter().chain(&self.exclude) {
-            let op = nodes.iter().any(|n| model[*n].op() == pattern);
-            let named = |name: &str| matches(pattern, name);
-            let weight = model
-                .values()
-                .filter(|(_, data)| data.constant().is_some() && data.uses().len() > 0)
-                .any(|(_, data)| data.name.as_deref().is_some_and(named));
-            if !op && !weight {
-                return Err(Error::Nothing(pattern.clone()));
-            }
-        }
-        Ok(())
     }
 }

@@ -1,30 +1,9 @@
 //! Calls of modules in the source program, of which the origins of nodes tell.
 
 use crate::{
-    Metadata, Model, Name, Origin,
+    Model, ModuleCall, Origin,
     ids::{ModuleId, NodeId},
 };
-
-/// A call of a module in the source program. The calls form a tree: the outermost one is the program itself.
-#[derive(Clone, Debug, Default)]
-pub struct ModuleCall {
-    /// The call that made this call; `None` for the program itself.
-    pub parent: Option<ModuleId>,
-    /// Path of the module in the program, such as `encoder.layer.0`. Several calls can be of one module.
-    pub path: Name,
-    /// Qualified name of its class, such as `torch.nn.modules.linear.Linear`.
-    pub class: Name,
-    /// Metadata for a node that stands for the call.
-    pub metadata: Metadata,
-    depth: u32,
-}
-
-impl ModuleCall {
-    /// A call that another call made.
-    pub fn new(parent: Option<ModuleId>, path: impl Into<Name>, class: impl Into<Name>) -> Self {
-        Self { parent, path: path.into(), class: class.into(), ..Self::default() }
-    }
-}
 
 impl Model {
     /// Adds a call of a module, for origins to refer to.

@@ -10,6 +10,27 @@ pub type Name = SmolStr;
 /// Keys and values of `metadata_props`.
 pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
 
+/// A call of a module in the source program. The calls form a tree: the outermost one is the program itself.
+#[derive(Clone, Debug, Default)]
+pub struct ModuleCall {
+    /// The call that made this call; `None` for the program itself.
+    pub parent: Option<ModuleId>,
+    /// Path of the module in the program, such as `encoder.layer.0`. Several calls can be of one module.
+    pub path: Name,
+    /// Qualified name of its class, such as `torch.nn.modules.linear.Linear`.
+    pub class: Name,
+    /// Metadata for a node that stands for the call.
+    pub metadata: Metadata,
+    pub(crate) depth: u32,
+}
+
+impl ModuleCall {
+    /// A call that another call made.
+    pub fn new(parent: Option<ModuleId>, path: impl Into<Name>, class: impl Into<Name>) -> Self {
+        Self { parent, path: path.into(), class: class.into(), ..Self::default() }
+    }
+}
+
 /// A node of the source program that nodes of the model were made from.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {

@@ -1,27 +1,27 @@
-//! A pass of your own that runs together with the standard passes: it removes `Dropout`, which does nothing at inference.
+//! A pass of your own that runs together with the standard passes: it removes `mylib.Watch`, which returns
+//! its input.
 //! `cargo run -p pt2onnx-opt --example pass`
 
 use pt2onnx_ir::{Model, verify};
 use pt2onnx_opt::{Changed, GraphMut, Level, Options, Pass, Passes, bypass, optimize};
 use std::io::Write;
 
-/// The second `Transpose` undoes the first, which the standard passes see only without the `Dropout` between them.
-const MODEL: &str = r#"<ir_version: 9, opset_import: ["" : 20]>
+/// The second `Transpose` undoes the first, which the standard passes see only without the `Watch` between them.
+const MODEL: &str = r#"<ir_version: 9, opset_import: ["" : 20, "mylib" : 1]>
 main_graph (float[n,4] x) => (float[n,4] y)
 {
   t = Transpose <perm: ints = [1, 0]> (x)
-  d = Dropout (t)
+  d = mylib.Watch (t)
   u = Transpose <perm: ints = [1, 0]> (d)
   y = Relu (u)
 }"#;
 
-fn remove_dropout(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+fn remove_watches(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     for id in graph.nodes() {
         let node = &graph.model[id];
-        // A third input may switch on training; a second output is a mask.
-        let idle = node.is("Dropout") && node.inputs().len() < 3 && node.outputs().len() == 1;
-        if idle && let Some(x) = node.input(0) {
+        let watches = node.domain == "mylib" && node.op() == "Watch";
+        if watches && let Some(x) = node.input(0) {
             changed |= bypass(graph.model, id, x);
         }
     }
@@ -29,11 +29,10 @@ fn remove_dropout(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let dropout = Pass::new("dropout", remove_dropout)
+    let watches = Pass::new("watches", remove_watches)
         .level(Level::Simplify)
-        .description("Removes Dropout, which does nothing at inference.")
-        .precondition("The node has no training input, and its mask is not used.");
-    let passes = Passes::standard().with(dropout);
+        .description("Removes mylib.Watch, which returns its input.");
+    let passes = Passes::standard().with(watches);
     for pass in &passes {
         writeln!(std::io::stdout(), "{}: {}", pass.name, pass.description)?;
     }

@@ -3,9 +3,9 @@
 use crate::{
     assume::Taken,
     legalise::{LegaliseError, legalise},
-    opaque,
+    opaque::{self, Raising},
     opsets::{OPSETS, OPTIMISED_OPSETS},
-    types::{self, Raising},
+    types,
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 

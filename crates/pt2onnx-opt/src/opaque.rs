@@ -7,7 +7,6 @@ use crate::{
     graph::GraphMut,
     legalise::{Failure, ascend, means_the_same},
     opsets::OPTIMISED_OPSETS,
-    types::Raising,
 };
 use pt2onnx_ir::{
     Attribute, Model, NodeId, RegionId,
@@ -47,6 +46,15 @@ pub(crate) fn each_graph(model: &mut Model, mut work: impl FnMut(&mut GraphMut<'
             }
         }
     }
+}
+
+/// How opaque nodes become nodes of the canonical form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raising {
+    /// The opset that they were written for.
+    pub written: u32,
+    /// Whether only those are taken that legalisation can make the older ones again.
+    pub alike: bool,
 }
 
 /// Makes an opaque node one of the canonical form, if it is not in the body of an opaque node.

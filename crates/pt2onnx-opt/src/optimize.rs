@@ -6,11 +6,10 @@ use crate::{
     graph::{Changed, GraphMut},
     journal::{self, Counts},
     legalise::legalise,
-    opaque,
+    opaque::{self, Raising},
     opsets::OPSETS,
     pass::{Options, Pass},
-    sizes,
-    types::{self, Raising},
+    sizes, types,
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 

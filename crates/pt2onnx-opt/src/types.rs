@@ -4,7 +4,7 @@ use crate::{
     assume::{self, Taken},
     eval, facts,
     graph::GraphMut,
-    opaque,
+    opaque::{self, Raising},
     sizes::{self, Computed},
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type};
@@ -16,15 +16,6 @@ pub fn infer_types(model: &mut Model) {
     opaque::each_graph(model, |graph| {
         infer(graph, None, &Taken::default());
     });
-}
-
-/// How opaque nodes become nodes of the canonical form.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Raising {
-    /// The opset that they were written for.
-    pub written: u32,
-    /// Whether only those are taken that legalisation can make the older ones again.
-    pub alike: bool,
 }
 
 /// [`infer_types`] for one graph; returns the sizes that it computes. With `raised`, opaque nodes become

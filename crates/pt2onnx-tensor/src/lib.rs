@@ -20,7 +20,6 @@
 
 #![deny(missing_debug_implementations)]
 
-mod compute;
 mod dtype;
 mod element;
 mod promotion;
@@ -29,10 +28,9 @@ mod scalar;
 mod storage;
 mod tensor;
 
-pub use compute::Compute;
 pub use dtype::DType;
 pub use element::Element;
 pub use promotion::{Category, promote_types, result_type};
 pub use scalar::Scalar;
 pub use storage::{FileRange, Storage};
-pub use tensor::{Tensor, TensorError};
+pub use tensor::{Compute, Tensor, TensorError};

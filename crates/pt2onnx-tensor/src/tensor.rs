@@ -1,8 +1,8 @@
 //! Tensors: strided views of storages. Several tensors may share one storage.
 
-use crate::{Compute, DType, Element, Storage};
+use crate::{DType, Element, Storage};
 use bytes::Bytes;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, fmt, io, sync::Arc};
 
 /// Why a tensor cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +19,30 @@ pub enum TensorError {
         "a tensor of {0} cannot be a strided view: its elements are not whole bytes of a fixed size"
     )]
     NoLayout(DType),
+}
+
+/// What computes the elements of a tensor ([`Tensor::computed`]). The same range always gives the same bytes, and several threads
+/// may ask for ranges at the same time.
+pub trait Compute: fmt::Debug + Send + Sync {
+    /// The tensors that it computes from.
+    fn operands(&self) -> Vec<Tensor>;
+
+    /// Computes what all ranges need, on all cores, before the first range is asked for. Without this call, the first range does it.
+    ///
+    /// # Errors
+    /// Those of [`fill`](Self::fill).
+    fn prepare(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Bytes that are computed together. Ranges begin at multiples of it, and end there or at the end of the tensor.
+    fn unit(&self) -> usize;
+
+    /// Writes the bytes from byte `start` on, in row-major order.
+    ///
+    /// # Errors
+    /// Values cannot be read, or the element type cannot hold them.
+    fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()>;
 }
 
 #[derive(Clone, Debug)]

@@ -151,7 +151,7 @@ fn head_and_metadata() {
     assert_eq!(graph.node[0].doc_string, None);
     assert_eq!(
         (graph.node[0].op_type(), graph.node[0].name(), graph.node[0].domain.as_deref()),
-        ("Mul", "node_Mul_0", None)
+        ("Mul", "n1_Mul", None)
     );
 
     m.producer = Some("me".into());

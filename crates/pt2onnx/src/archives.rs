@@ -1,7 +1,7 @@
 //! Reading archives: which of their programs is meant, and what it looks like.
 
 use crate::{
-    Error, Exporter, OptionError, Options, Registry, Report, Warning, WarningKind, pipeline,
+    Error, OptionError, Options, Registry, Report, Warning, WarningKind,
     torchscript_program::{self, Read},
 };
 use bytes::Bytes;
@@ -68,37 +68,6 @@ fn flattened(
         report.stored(weights.values());
     }
     read
-}
-
-impl Exporter {
-    /// Sets the program of the archive to convert, by its name, if there are several ([`Options::model`]).
-    pub fn model(mut self, name: impl Into<String>) -> Self {
-        self.options_mut().model = Some(name.into());
-        self
-    }
-
-    /// The program of an archive as PyTorch's `print(ep)` shows it. Without `raw` it is shown as it is translated, after all passes
-    /// over it.
-    ///
-    /// ```
-    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
-    /// let text = pt2onnx::Exporter::new().program_text(archive, true)?;
-    /// assert!(text.starts_with("ExportedProgram:\n    class GraphModule(torch.nn.Module):\n"));
-    /// # Ok::<(), pt2onnx::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The archive cannot be read, or a pass refuses the program.
-    pub fn program_text(&self, archive: impl AsRef<Path>, raw: bool) -> Result<String, Error> {
-        let source = Source::File(archive.as_ref());
-        let mut report = Report::new(None);
-        let mut program = read(&source, self.options(), self.translations(), &mut report)?.program;
-        if !raw {
-            program =
-                pipeline::prepared(program, self.options(), self.translations(), &mut report)?;
-        }
-        Ok(pt2onnx_fx::readable(&program).to_string())
-    }
 }
 
 /// The names of the programs in an archive of `torch.export.save` or `package_pt2`; none in one of TorchScript.

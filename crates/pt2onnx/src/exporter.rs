@@ -4,7 +4,7 @@ use crate::{
     Detail, DynamicAxes, Error, Failed, InputNames, KvNames, OnnxProgram, Operators, OptionError,
     Options, OutputNames, Registry, Report, SaveOptions, State, Target, Training, Weights,
     archives::{self, Source},
-    pipeline::{Translated, translate},
+    pipeline::{self, Translated, translate},
     torchscript_program::Read,
 };
 use bytes::Bytes;
@@ -386,6 +386,12 @@ impl Exporter {
         })
     }
 
+    /// Sets the program of the archive to convert, by its name, if there are several ([`Options::model`]).
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.options.model = Some(name.into());
+        self
+    }
+
     /// Does the same as [`attempt`](Self::attempt) with the program of this name, of an archive that has several.
     ///
     /// # Errors
@@ -425,6 +431,29 @@ impl Exporter {
         self.translated(report, self.inputs(None), |_| Read::exported(program, &self.options))
     }
 
+    /// The program of an archive as PyTorch's `print(ep)` shows it. Without `raw` it is shown as it is translated, after all passes
+    /// over it.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let text = pt2onnx::Exporter::new().program_text(archive, true)?;
+    /// assert!(text.starts_with("ExportedProgram:\n    class GraphModule(torch.nn.Module):\n"));
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The archive cannot be read, or a pass refuses the program.
+    pub fn program_text(&self, archive: impl AsRef<Path>, raw: bool) -> Result<String, Error> {
+        let source = Source::File(archive.as_ref());
+        let mut report = Report::new(None);
+        let mut program =
+            archives::read(&source, &self.options, &self.registry, &mut report)?.program;
+        if !raw {
+            program = pipeline::prepared(program, &self.options, &self.registry, &mut report)?;
+        }
+        Ok(pt2onnx_fx::readable(&program).to_string())
+    }
+
     /// Translates a program in parts: its JSON, as archives hold it, and its tensors ([`archive::from_json`]).
     ///
     /// # Errors
@@ -455,16 +484,6 @@ impl Exporter {
             Ok(Translated { warnings, ..made })
         });
         self.close(made, report, inputs)
-    }
-
-    /// The options, to be changed.
-    pub(crate) fn options_mut(&mut self) -> &mut Options {
-        &mut self.options
-    }
-
-    /// The translations.
-    pub(crate) fn translations(&self) -> &Registry {
-        &self.registry
     }
 
     /// Sets the type or value of an input of a TorchScript archive ([`Options::input`]).

@@ -278,8 +278,10 @@ impl OnnxProgram {
     ///
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
     /// let mut program = Exporter::new().export(archive)?;
-    /// let fix = vec![("tensor_x.0".to_owned(), 4)];
-    /// program.set_interface(&Options { fix, rename: vec![("cat".into(), "joined".into())], ..Options::default() })?;
+    /// let mut options = Options::default();
+    /// options.fix = vec![("tensor_x.0".to_owned(), 4)];
+    /// options.rename = vec![("cat".to_owned(), "joined".to_owned())];
+    /// program.set_interface(&options)?;
     /// assert!(program.value("joined").is_some());
     /// # Ok::<(), pt2onnx::Error>(())
     /// ```

@@ -242,7 +242,7 @@ fn attributes_where_values_differ() {
         ]
     );
     let program = exported("module_control", &["all"]);
-    assert_eq!(calls(program.model()), ["Gate 2 value", "Repeat 1"]);
+    assert_eq!(calls(program.model()), ["Gate 2", "Repeat 1"]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use pt2onnx::{
         graph::{ArgKind, Argument, NamedArg, OpName},
     },
     ir::Value,
+    opt::Level,
 };
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ fn program(alpha: Option<Argument>) -> ExportedProgram {
 }
 
 fn export(registry: Registry, program: ExportedProgram) -> Result<String, Error> {
-    let exporter = Exporter::new().metadata(Detail::None).registry(registry);
+    let exporter = Exporter::new().metadata(Detail::None).optimize(Level::Off).registry(registry);
     Ok(exporter.export_program(program)?.to_text())
 }
 
@@ -202,10 +203,9 @@ fn functions_are_inlined() {
         }
         <domain: \"mylib\", opset_import: [\"\" : 18]>
         inner <alpha> (x) => (y) { y = Elu <alpha: float = @alpha> (x) }";
-    for (alpha, expected) in [
-        (None, "Elu <alpha: float = 1.0> (linear)"),
-        (Some(2), "Elu <alpha: float = 2.0> (linear)"),
-    ] {
+    for (alpha, expected) in
+        [(None, "Elu <alpha: float = 1.0> ("), (Some(2), "Elu <alpha: float = 2.0> (")]
+    {
         let exporter = Exporter::new().functions(text).unwrap().inline(true);
         let made = exporter.export_program(program(alpha.map(Argument::Int))).unwrap();
         let text = made.to_text();

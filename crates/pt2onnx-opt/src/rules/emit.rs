@@ -1,6 +1,6 @@
 //! Emitting the replacement of a rule.
 
-use super::{Rule, find::Found};
+use super::{find::Found, rule::Rule};
 use pt2onnx_ir::{
     Attribute, Attributes, Builder, Def, Type, Value,
     schema::{self, CANONICAL_OPSET},

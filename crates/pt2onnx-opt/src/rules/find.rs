@@ -1,6 +1,6 @@
 //! Finding what the pattern of a rule describes.
 
-use super::Rule;
+use super::rule::Rule;
 use crate::facts::number_of;
 use pt2onnx_ir::{
     Attribute, Def, Model, Node, NodeId, Use, Value,

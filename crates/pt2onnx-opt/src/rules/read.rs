@@ -1,6 +1,6 @@
 //! Reading rules: which functions belong together, and what is wrong with them.
 
-use super::{PATTERN, REPLACEMENT, Rule, Rules};
+use super::rule::{PATTERN, REPLACEMENT, Rule, Rules};
 use crate::legalise::means_the_same;
 use pt2onnx_ir::{Attribute, Def, Function, Model, ParseError, schema::CANONICAL_OPSET};
 use std::sync::Arc;

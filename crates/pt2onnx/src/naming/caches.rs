@@ -1,6 +1,6 @@
 //! Caches of keys and values in trees: `DynamicCache` and its relatives of transformers, and tuples of pairs.
 
-use super::tree::{children, keys_of};
+use super::spec::{children, keys_of};
 use serde_json::Value as Json;
 
 /// Names of arguments and results that hold a tuple for each layer.

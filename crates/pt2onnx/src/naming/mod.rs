@@ -4,6 +4,7 @@ mod caches;
 mod error;
 mod find;
 mod give;
+mod spec;
 mod tree;
 
 pub use error::NameError;

@@ -1,0 +1,77 @@
+//! What the quantisation of each weight of a model shares, and matrices with swapped dimensions.
+
+use crate::{
+    blocks::Quantised,
+    choose::{Axes, Weight},
+    edit::Edit,
+    options::{Options, Quantize},
+    scheme::{Format, Scheme},
+    summary::{Compressed, CompressedWeight},
+};
+use pt2onnx_tensor::{DType, Tensor};
+use std::sync::Arc;
+
+/// What all weights of a model share.
+pub(crate) struct Cx<'a> {
+    pub edit: Edit<'a>,
+    pub options: &'a Options,
+    pub quantize: Quantize,
+    pub done: &'a mut Compressed,
+}
+
+impl Cx<'_> {
+    /// The block of a weight: that of the options, where scales may lie along the dimension that is summed over.
+    pub fn block(&self, weight: &Weight) -> Option<usize> {
+        self.options.block.filter(|_| weight.tensor.rank() == 2)
+    }
+
+    /// The scheme of weights that the standard's operators restore.
+    pub fn scheme(&self, dtype: DType) -> Scheme {
+        let own = matches!(dtype, DType::F16 | DType::BF16) && self.edit.model.opset >= 19;
+        Scheme {
+            format: match self.quantize {
+                Quantize::Int8 | Quantize::DynamicInt8 => Format::Int8,
+                Quantize::Int4 => Format::Int4,
+                Quantize::Float8 => Format::Float8,
+            },
+            symmetric: !self.options.asymmetric,
+            offset: false,
+            scale: if own { dtype } else { DType::F32 },
+        }
+    }
+
+    /// Notes what becomes of a weight.
+    pub fn note(&mut self, weight: &Weight, made: &Arc<Quantised>, bytes: usize) {
+        let grain = match made.block {
+            Some(block) => format!("blocks of {block}"),
+            _ if made.whole => "one scale".to_owned(),
+            _ => "by channel".to_owned(),
+        };
+        let summary = CompressedWeight {
+            name: weight.name.clone(),
+            form: format!("{}, {grain}", self.quantize.name()),
+            bytes: weight.tensor.nbytes(),
+            compressed_bytes: bytes,
+            snr_db: None,
+            max_error: None,
+        };
+        self.done.weights.push((summary, made.losses.clone()));
+    }
+}
+
+/// A matrix with its dimensions swapped, over the same memory.
+pub(crate) fn swapped(tensor: &Tensor) -> Option<Tensor> {
+    let (&[rows, columns], strides) = (tensor.shape(), tensor.strides()) else {
+        return None;
+    };
+    let &[down, across] = &*strides else {
+        return None;
+    };
+    let storage = tensor.storage()?.clone();
+    Tensor::strided(tensor.dtype(), [columns, rows], [across, down], tensor.offset(), storage).ok()
+}
+
+/// The axes of a matrix with its dimensions swapped.
+pub(crate) fn swapped_axes(axes: Axes) -> Axes {
+    Axes { channel: 1 - axes.channel, sum: 1 - axes.sum }
+}
