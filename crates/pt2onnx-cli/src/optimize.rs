@@ -32,7 +32,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         error => CommandError::from(error).place(args.model.display()),
     })?;
     let mut warnings = program.warnings().to_vec();
-    let left = left_alone(program.model());
+    let left = left_alone(program.model()).filter(|_| args.opset.is_none());
     warnings.extend(left.map(|text| Warning::new(WarningKind::Unoptimised, text)));
     if args.warnings_as_errors && !warnings.is_empty() {
         return Err(Error::Warnings(warnings).into());
