@@ -31,6 +31,28 @@ pub enum Complexity {
 }
 
 impl AtenOp {
+    /// A row whose lowering gets complex tensors if it has a parameter for them.
+    #[doc(hidden)]
+    pub const fn new(schema: &'static str, lowering: &'static Row<dyn Lower>) -> Self {
+        Self { schema, lowering, complexity: Complexity::Same }
+    }
+
+    /// A row whose lowering runs on each part of a complex tensor.
+    #[doc(hidden)]
+    pub const fn by_parts(schema: &'static str, lowering: &'static Row<dyn Lower>) -> Self {
+        Self { schema, lowering, complexity: Complexity::ByParts }
+    }
+
+    /// A row with another lowering for complex tensors.
+    #[doc(hidden)]
+    pub const fn with_complex(
+        schema: &'static str,
+        lowering: &'static Row<dyn Lower>,
+        complex: &'static Row<dyn Lower>,
+    ) -> Self {
+        Self { schema, lowering, complexity: Complexity::Own(complex) }
+    }
+
     /// The name: `aten::add.Tensor`.
     pub fn name(&self) -> &'static str {
         self.schema.split('(').next().unwrap_or(self.schema)
@@ -73,6 +95,9 @@ impl std::fmt::Debug for AtenOp {
 /// A lowering with a [`Complex`](crate::Complex) parameter takes complex tensors, too. For other lowerings they are an error.
 #[macro_export]
 macro_rules! op {
+    ($namespace:ident :: $name:ident, $function:ident $(,)?) => {
+        $crate::AtenOp::new($crate::table::schemas::$namespace::$name, &$crate::table::Row::new($function, &[]))
+    };
     ($namespace:ident :: $name:ident, $($row:tt)*) => {
         $crate::op!(@ $crate::table::schemas::$namespace::$name, $($row)*)
     };
@@ -80,28 +105,17 @@ macro_rules! op {
         $crate::op!(@ $schema, $($row)*)
     };
     (@ $schema:expr, $function:expr, parts $(, $given:ident = $value:expr)* $(,)?) => {
-        $crate::AtenOp {
-            schema: $schema,
-            lowering: $crate::op!(@lowering $function $(, $given = $value)*),
-            complexity: $crate::table::Complexity::ByParts,
-        }
+        $crate::AtenOp::by_parts($schema, &$crate::table::Row::new($function, &[$((stringify!($given), &$value)),*]))
     };
     (@ $schema:expr, $function:expr, complex = $complex:expr $(, $given:ident = $value:expr)* $(,)?) => {
-        $crate::AtenOp {
-            schema: $schema,
-            lowering: $crate::op!(@lowering $function $(, $given = $value)*),
-            complexity: $crate::table::Complexity::Own($crate::op!(@lowering $complex $(, $given = $value)*)),
-        }
+        $crate::AtenOp::with_complex(
+            $schema,
+            &$crate::table::Row::new($function, &[$((stringify!($given), &$value)),*]),
+            &$crate::table::Row::new($complex, &[$((stringify!($given), &$value)),*]),
+        )
     };
     (@ $schema:expr, $function:expr $(, $given:ident = $value:expr)* $(,)?) => {
-        $crate::AtenOp {
-            schema: $schema,
-            lowering: $crate::op!(@lowering $function $(, $given = $value)*),
-            complexity: $crate::table::Complexity::Same,
-        }
-    };
-    (@lowering $function:expr $(, $given:ident = $value:expr)*) => {
-        &$crate::table::Row::new($function, &[$((stringify!($given), &$value)),*])
+        $crate::AtenOp::new($schema, &$crate::table::Row::new($function, &[$((stringify!($given), &$value)),*]))
     };
 }
 pub use op;
