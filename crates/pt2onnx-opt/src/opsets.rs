@@ -4,7 +4,7 @@ use pt2onnx_ir::schema::{CANONICAL_OPSET, NEWEST_OPSET};
 use std::ops::RangeInclusive;
 
 /// The opsets that [`legalise`](crate::legalise) can write.
-pub const OPSETS: RangeInclusive<u32> = 9..=CANONICAL_OPSET;
+pub const OPSETS: RangeInclusive<u32> = 7..=CANONICAL_OPSET;
 
 /// The opsets that the optimiser supports. Before 9, operators changed too often; newer ones are not known yet.
 pub const OPTIMISED_OPSETS: RangeInclusive<u32> = 9..=NEWEST_OPSET;

@@ -15,6 +15,9 @@ use pt2onnx_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// How often all nodes are looked at, at most: rules that make what they replace would never end.
+const ROUNDS: usize = 100;
+
 /// Rewrites a model for an older opset and sets [`Model::opset`]. Only the main graph is rewritten.
 ///
 /// # Errors
@@ -40,16 +43,22 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
     let mut failures = Vec::new();
     let mut failed = FxHashSet::default();
     let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
-    loop {
+    for round in 1.. {
         let mut again = false;
         for node in model.nodes_in(&[Model::MAIN]) {
             let concerned = model.contains(node) && model[node].domain.is_empty();
             if !concerned || failed.contains(&node) {
                 continue;
             }
+            let place = if round == ROUNDS { model.describe(node) } else { String::new() };
             match descent.lower(model, node) {
                 Ok(Done::Kept) => {}
-                Ok(Done::Fed | Done::Replaced) => again = true,
+                Ok(Done::Fed | Done::Replaced) if round < ROUNDS => again = true,
+                Ok(Done::Fed | Done::Replaced) => {
+                    let reason = "its older form is made of nodes that need older forms in turn";
+                    let lowest = model.opset;
+                    failures.push(Failure { place, reason: reason.to_owned(), lowest });
+                }
                 Err(failure) => {
                     failed.insert(node);
                     failures.push(failure);

@@ -11,6 +11,9 @@ use pt2onnx_ir::{Builder, Def, InsertPoint, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 
+/// Nodes that are looked at, one behind the other.
+const DEPTH: usize = 16;
+
 /// Counts the indices along `axis` from the front.
 pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     axis(model, id)?;
@@ -19,7 +22,7 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let (Some(data), Some(index)) = (model[id].input(0), model[id].input(1)) else {
         return Ok(Done::Kept);
     };
-    if nonnegative(model, index, 8) {
+    if nonnegative(model, index) {
         return Ok(Done::Kept);
     }
     if rank(model, data).is_none() {
@@ -40,7 +43,7 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// Indices into a dimension of that size, with negative ones counted from the front.
 pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
-    if nonnegative(&cx.model(), index, 8) {
+    if nonnegative(&cx.model(), index) {
         return index;
     }
     let known = constant_ints(&cx.model(), index).zip(size.as_int());
@@ -60,16 +63,20 @@ pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
 }
 
 /// Whether the last few nodes show that no element is negative.
-pub(super) fn nonnegative(model: &Model, value: Value, depth: usize) -> bool {
+pub(super) fn nonnegative(model: &Model, value: Value) -> bool {
+    is_nonnegative(model, value, DEPTH)
+}
+
+fn is_nonnegative(model: &Model, value: Value, depth: usize) -> bool {
     if let Some(known) = constant_ints(model, value) {
         return known.iter().all(|&i| i >= 0);
     }
-    let unsigned = dtype(model, value).is_some_and(|d| d.is_unsigned());
+    let unsigned = dtype(model, value).is_some_and(|d| d.is_unsigned() || d == DType::Bool);
     let (Def::Node(node, _), Some(depth)) = (model[value].def(), depth.checked_sub(1)) else {
         return unsigned;
     };
     let node = &model[*node];
-    let input = |i: usize| node.input(i).is_some_and(|v| nonnegative(model, v, depth));
+    let input = |i: usize| node.input(i).is_some_and(|v| is_nonnegative(model, v, depth));
     unsigned
         || match node.op() {
             "Abs" | "ArgMax" | "ArgMin" | "NonZero" | "Shape" | "Size" => true,
@@ -108,7 +115,7 @@ fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
 /// `OneHot` of negative indices has no older form.
 pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let indices = input(&model[id], 0)?;
-    match nonnegative(model, indices, 8) {
+    match nonnegative(model, indices) {
         true => Ok(Done::Kept),
         false => Err("a OneHot of possibly negative indices needs a newer opset".into()),
     }

@@ -12,6 +12,7 @@ mod bridge;
 mod comparison;
 mod descent;
 mod doubles;
+mod early;
 mod einsum;
 mod error;
 mod forms;
