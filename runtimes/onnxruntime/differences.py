@@ -28,6 +28,7 @@ GRAPHS = [
     ("MatMul of scaled float64", "double[1,1] x, double[1,1] z", "double[1,1] y", "c = Constant<value = double {0.3}>() s = Mul(x, c) y = MatMul(s, z)", [np.array([[1.0]]), np.array([[1.0]])], 0.3),
     ("DFT with infinity", "float[1,4,1] x, int64 a", "float[1,4,2] y", "y = DFT(x, , a)", [np.array([[[0], [INF], [0], [0]]], np.float32), np.array(1)], [INF, 0, 0, -INF, -INF, 0, 0, INF]),
     ("GridSample with infinity", "float[1,1,1,2] x, float[1,1,1,2] g", "float[1,1,1,1] y", "y = GridSample<align_corners = 1, padding_mode = \"border\">(x, g)", [np.array([[[[1, INF]]]], np.float32), np.array([[[[1, 0]]]], np.float32)], INF),
+    ("GridSample of a NaN coordinate", "float[1,1,2,2] x, float[1,1,1,2] g", "float[1,1,1,1] y", "y = GridSample<align_corners = 1>(x, g)", [np.ones((1, 1, 2, 2), np.float32), np.array([[[[NAN, 0]]]], np.float32)], NAN),
     ("float16 rounded between two nodes", "float16[1] x, float16[1] d", "float16[1] y", "q = Div(x, d) y = Floor(q)", [np.array([30], np.float16), np.array([0.3948], np.float16)], 76.0),
     ("MatMul of batches with an inner dimension of 0", "float[b,2,k] x, float[b,k,2] z, float[b,2,2] w", "float[b,2,2] y", "e = Exp(w) m = ReduceMax<keepdims = 0>(e) n = Add(x, m) y = MatMul(n, z)", [np.zeros((300, 2, 0), np.float32), np.zeros((300, 0, 2), np.float32), np.zeros((300, 2, 2), np.float32)], "zeros"),
     ("Scan along an empty dimension", "float[n,1] x, float[1] s", "float[n,1] y", SCAN.format(""), [np.zeros((0, 1), np.float32), np.zeros(1, np.float32)], "nothing"),
