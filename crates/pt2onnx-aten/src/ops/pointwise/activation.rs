@@ -149,7 +149,7 @@ fn hardshrink(cx: &Cx, x: Value, lambd: Number) -> Lowered {
     Ok(cx.select(inside, 0.0, x))
 }
 
-/// `x - lambd` above `lambd`, `x + lambd` below `-lambd`, `x * 0` between, which has the sign of `x`.
+/// `x - lambd` above `lambd`, `x + lambd` below `-lambd`, 0 between.
 fn softshrink(cx: &Cx, x: Value, lambd: Number) -> Lowered {
     let inside = match lambd {
         Number::Known(lambd) => {
@@ -161,8 +161,7 @@ fn softshrink(cx: &Cx, x: Value, lambd: Number) -> Lowered {
             cx.minimum(cx.maximum(x, cx.neg(bound)), bound)
         }
     };
-    let rest = cx.sub(x, inside);
-    Ok(cx.select(cx.equal(rest, 0.0), cx.mul(x, 0.0), rest))
+    Ok(cx.sub(x, inside))
 }
 
 fn leaky_relu(cx: &Cx, x: Value, slope: Number) -> Lowered {
@@ -332,25 +331,6 @@ fn at_least_1d(cx: &Cx, x: Value, op: impl Fn(Value) -> Value) -> Value {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
-
-    #[test]
-    fn small_numbers_shrink_to_zeros_of_their_sign() {
-        check!("aten.softshrink(x: f32[s0], 0.25) -> f32[s0]", @"
-        (float[s0] x) => (float[s0] softshrink)
-        <
-          float val_0 = {-0.25},
-          float val_1 = {0.25},
-          float val_2 = {0.0}
-        >
-        {
-          val_3 = Clip (x, val_0, val_1)
-          val_4 = Sub (x, val_3)
-          val_5 = Equal (val_4, val_2)
-          val_6 = Mul (x, val_2)
-          softshrink = Where (val_5, val_6, val_4)
-        }
-        ");
-    }
 
     #[test]
     fn bounds_are_held_to_the_type() {
