@@ -64,6 +64,10 @@ PROGRAMS = [
     ("areas", REAL, ROWS, "torch.trapezoid(x,dim=1) torch.trapezoid(x[:,:1],dim=1) torch.trapezoid(x[:,2:],dx=2.,dim=1) torch.cumulative_trapezoid(x,dim=1)"),
     ("integer_areas", "u8 i16", [[250, 3, 200], [100, 9, 100], [7, 250, 8], [200, 90, 3]], "torch.trapezoid(x,dim=0) torch.trapezoid(x,dx=2.,dim=1) torch.cumulative_trapezoid(x,dim=0)"),
     ("nothing", "i64 i16 f32", [[1.0], [2.0], [3.0], [4.0]], "x[:0].median() x[:0].nanmedian() x[:0].int().median()"),
+    ("blends", REAL, ROWS, "torch.lerp(x,x.flip(1),x[0]) torch.lerp(x,x.flip(1),x.flip(0)) torch.lerp(x,x.flip(1),-2) torch.lerp(x,x.flip(1),-.3) torch.lerp(x.nan_to_num(0,5,-5).long(),x.nan_to_num(7,5,-5).long(),x[3,6].half())"),
+    ("complex_by_real", REAL, ROWS, "torch.view_as_real(torch.complex(x,x.flip(1))*2) torch.view_as_real(torch.complex(x,x.flip(1))/-4) torch.view_as_real(torch.complex(x,x.flip(1))*x[0]) torch.view_as_real(x[3]*torch.complex(x,x.flip(0))) torch.view_as_real(torch.complex(x,x.flip(1))/x[3,:4].repeat(2)) torch.view_as_real(torch.complex(x,x.flip(1)).mean(1)) torch.view_as_real(torch.complex(x[:3],x[:3].flip(1)).mean())"),
+    ("wraps", REAL, ROWS, "F.pad(x[x[:,7]>99],(1,2),mode='circular') F.pad(x[x[:,7]>2],(1,0),mode='circular') F.pad(x[x[:,7]>2],(0,3),mode='circular')"),
+    ("powers_of_two", "f32 f64 f16", [[0.0, 1.0, -3.0, 1e-30, 1e30, I, N, -0.5]] * 4, "torch.ldexp(x,torch.tensor([400,-140,127,200,-230,-500,1,2**33+1])) torch.ldexp(x,torch.tensor([7,-3,1,0,2,-2,1,2],dtype=torch.int8))"),
 ]
 # Programs that need their sizes.
 FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes")

@@ -140,6 +140,22 @@ impl Complex {
         self.map(|x| cx.div(x, b))
     }
 
+    /// The real/imaginary pairs.
+    pub(crate) fn as_pairs(self, cx: &Cx) -> Value {
+        self.given_pairs().unwrap_or_else(|| cx.pairs(self))
+    }
+
+    /// `f(a, b)` as real/imaginary pairs: a product or quotient with a real tensor `b`, which PyTorch takes for a complex one; see
+    /// [`crossed`].
+    pub(crate) fn by_real(self, cx: &Cx, b: Value, f: impl Fn(Value, Value) -> Value) -> Value {
+        if !cx.minds_nan(self.re) {
+            return cx.pairs(self.map(|x| f(x, b)));
+        }
+        let pairs = self.as_pairs(cx);
+        let b = if cx.rank(b) == 0 { b } else { cx.unsqueeze(b, &[cx.rank(b)]) };
+        crossed(cx, pairs, f(pairs, b))
+    }
+
     /// Elements where `condition`, else zero.
     pub fn keep(self, cx: &Cx, condition: Value) -> Self {
         self.map(|x| cx.select(condition, x, 0.0))
@@ -527,6 +543,14 @@ impl Cx<'_, '_> {
         let inputs = [Some(x), Some(self.ints(&pads))];
         self.emit1("Pad", &inputs, Default::default())
     }
+}
+
+/// `result`, plus 0 times the other part of `pairs`. In PyTorch a real factor, divisor or count is a complex number with an imaginary
+/// part of 0, which meets both parts of `pairs`: NaN or infinity in one makes the other NaN.
+pub(crate) fn crossed(cx: &Cx, pairs: Value, result: Value) -> Value {
+    let other = cx.gather(pairs, cx.ints(&[1, 0]), cx.rank(pairs).saturating_sub(1));
+    let zeros = cx.cast(cx.vector(&[-0f32, 0.0]), cx.dtype(pairs));
+    cx.add(result, cx.mul(other, zeros))
 }
 
 /// Whether ONNX Runtime may compute `x` as the transpose of another value: it moves transposes behind most operators.

@@ -100,12 +100,19 @@ fn scaled_pairs(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered<Optio
 
 fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(a.mul(cx, b)))
+    Ok(match (a.im, b.im) {
+        (Some(_), Some(_)) => cx.pairs(a.mul(cx, b)),
+        (Some(_), None) => a.by_real(cx, b.re, |x, y| cx.mul(x, y)),
+        (None, _) => b.by_real(cx, a.re, |x, y| cx.mul(y, x)),
+    })
 }
 
 fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
-    Ok(cx.pairs(a.div(cx, b)))
+    Ok(match b.im {
+        Some(_) => cx.pairs(a.div(cx, b)),
+        None => a.by_real(cx, b.re, |x, y| cx.div(x, y)),
+    })
 }
 
 /// `a^exponent`. Known powers are products, roots and reciprocals, which are more precise than logarithms.
@@ -279,15 +286,29 @@ fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// `x + weight * (end - x)`, computed from the nearer end if the weight is known.
+/// `x + weight * (end - x)`, computed from the end that is nearer to the result.
 fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
-    let dtype = cx.dtype(x);
+    let weight = match weight {
+        TensorOrScalar::Tensor(weight) => return Ok(lerp_tensor(cx, promote3(cx, x, end, weight))),
+        known => known,
+    };
     let difference = cx.sub(end, x);
     Ok(match weight {
-        TensorOrScalar::Scalar(w) if w.to_f64() < 0.5 => cx.add(x, cx.mul(difference, w)),
+        TensorOrScalar::Scalar(w) if w.to_f64().abs() < 0.5 => cx.add(x, cx.mul(difference, w)),
         TensorOrScalar::Scalar(w) => cx.sub(end, cx.mul(difference, 1.0 - w.to_f64())),
-        weight => cx.add(x, cx.mul(cx.as_tensor(&weight, dtype), difference)),
+        weight => cx.add(x, cx.mul(cx.as_tensor(&weight, cx.dtype(x)), difference)),
     })
+}
+
+/// [`lerp`] by a tensor. A large weight counts from `end`, as in PyTorch, which matters if the difference is infinite.
+fn lerp_tensor(cx: &Cx, [x, end, weight]: [Value; 3]) -> Value {
+    let difference = cx.sub(end, x);
+    if !cx.minds_nan(x) {
+        return cx.add(x, cx.mul(weight, difference));
+    }
+    let small = cx.less(cx.abs(weight), 0.5);
+    let factor = cx.select(small, weight, cx.sub(weight, 1));
+    cx.add(cx.select(small, x, end), cx.mul(factor, difference))
 }
 
 fn lerp_complex(cx: &Cx, x: Complex, end: Complex, weight: Complex) -> Lowered {
@@ -341,6 +362,60 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn complex_numbers_take_zero_times_their_other_part() {
+        check!("aten.mul.Tensor(x: c64[3], y: f32[2, 3]) -> c64[2, 3]", @"
+        (float[3,2] x, float[2,3] y) => (float[2,3,2] mul)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {2},
+          int64[2] val_3 = {1, 0},
+          float[2] val_4 = {-0.0, 0.0}
+        >
+        {
+          val_5 = Gather <axis: int = 1> (x, val_0)
+          val_6 = Gather <axis: int = 1> (x, val_1)
+          val_7 = Unsqueeze (y, val_2)
+          val_8 = Mul (x, val_7)
+          val_9 = Gather <axis: int = 1> (x, val_3)
+          val_10 = Mul (val_9, val_4)
+          mul = Add (val_8, val_10)
+        }
+        ");
+    }
+
+    #[test]
+    fn large_weights_count_from_the_end() {
+        check!("aten.lerp.Tensor(x: i64[3], end: i64[3], weight: f16[]) -> f16[3]", @"
+        (int64[3] x, int64[3] end, float16 weight) => (float16[3] lerp)
+        <
+          float16 val_0 = {0.5},
+          float16 val_1 = {1.0}
+        >
+        {
+          val_2 = Cast <to: int = 10> (x)
+          val_3 = Cast <to: int = 10> (end)
+          val_4 = Sub (val_3, val_2)
+          val_5 = Abs (weight)
+          val_6 = Less (val_5, val_0)
+          val_7 = Sub (weight, val_1)
+          val_8 = Where (val_6, weight, val_7)
+          val_9 = Where (val_6, val_2, val_3)
+          val_10 = Mul (val_8, val_4)
+          lerp = Add (val_9, val_10)
+        }
+        ");
+        check!("aten.lerp.Tensor(x: f32[3], end: f32[3], weight: f32[3]) -> f32[3]", assume_finite, @"
+        (float[3] x, float[3] end, float[3] weight) => (float[3] lerp)
+        {
+          val_0 = Sub (end, x)
+          val_1 = Mul (weight, val_0)
+          lerp = Add (x, val_1)
+        }
+        ");
+    }
 
     #[test]
     fn complex_sums_take_pairs_as_they_are() {

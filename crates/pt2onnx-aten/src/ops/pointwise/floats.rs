@@ -5,7 +5,7 @@ use crate::math::elementary::signbit_of;
 use crate::math::precision::{epsilon, largest, smallest};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::copysign_Scalar, copysign),
@@ -51,11 +51,28 @@ fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     Ok(cx.cast(cx.select(cx.less(x, y), above, next), dtype))
 }
 
-/// `x * 2^n`.
+/// `x * 2^n`. An integer `n` counts as int32, and no power of 2 overflows or vanishes where the result does not: the powers are
+/// float64, and those of a float64 `x` three factors.
 fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {
-    let power = power_of_two(cx, n);
-    let (x, power) = cx.promote(x, power);
-    Ok(cx.mul(x, power))
+    if !cx.dtype(n).is_int() {
+        let (x, power) = cx.promote(x, power_of_two(cx, n));
+        return Ok(cx.mul(x, power));
+    }
+    let x = cx.to_float(x);
+    let wide = cx.cast(x, DType::F64);
+    let within = |n, most: f64| {
+        let n = cx.cast(cx.cast(n, DType::I32), DType::F64);
+        cx.clamp(n, Some(Scalar::Float(-most)), Some(Scalar::Float(most)))
+    };
+    if cx.dtype(x) != DType::F64 {
+        let product = cx.mul(wide, cx.pow(2, within(n, 300.0)));
+        return Ok(cx.cast(product, cx.dtype(x)));
+    }
+    let n = within(n, 2200.0);
+    let third = cx.floor(cx.div(n, 3));
+    let power = cx.pow(2, third);
+    let rest = cx.pow(2, cx.sub(n, cx.mul(third, 2)));
+    Ok(cx.mul(cx.mul(cx.mul(wide, power), power), rest))
 }
 
 fn ldexp_complex(cx: &Cx, x: Complex, n: Complex) -> Lowered {
@@ -96,6 +113,27 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn powers_of_two_do_not_overflow_before_the_product() {
+        check!("aten.ldexp.Tensor(x: f16[3], n: i64[3]) -> f16[3]", @"
+        (float16[3] x, int64[3] n) => (float16[3] ldexp)
+        <
+          double val_0 = {-300.0},
+          double val_1 = {300.0},
+          double val_2 = {2.0}
+        >
+        {
+          val_3 = Cast <to: int = 11> (x)
+          val_4 = Cast <to: int = 6> (n)
+          val_5 = Cast <to: int = 11> (val_4)
+          val_6 = Clip (val_5, val_0, val_1)
+          val_7 = Pow (val_2, val_6)
+          val_8 = Mul (val_3, val_7)
+          ldexp = Cast <to: int = 10> (val_8)
+        }
+        ");
+    }
 
     #[test]
     fn the_sign_of_zero_counts() {

@@ -1,5 +1,6 @@
 //! Reductions: sums, products, extremes, `all` and `any`, counts.
 
+use crate::math::complex::crossed;
 use crate::math::control::fold;
 use crate::math::reduce::{
     Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, nan_spread,
@@ -31,8 +32,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::logsumexp, logsumexp, complex = logsumexp_complex),
     op!(aten::max, amax, keepdim = false),
     op!(aten::max_dim, max_dim),
-    op!(aten::mean, mean, parts, keepdim = false),
-    op!(aten::mean_dim, mean, parts),
+    op!(aten::mean, mean, complex = mean_complex, keepdim = false),
+    op!(aten::mean_dim, mean, complex = mean_complex),
     op!(aten::min, amin, keepdim = false),
     op!(aten::min_dim, min_dim),
     op!(aten::nanmean, nanmean, complex = nanmean_complex),
@@ -72,6 +73,18 @@ fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
         return Ok(cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x)));
     }
     Ok(mean_of(cx, x, &axes, args.keepdim))
+}
+
+/// The sum of complex numbers, divided by how many they are. In PyTorch that number is complex, too.
+fn mean_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
+    let x = args.input.cast(cx, cx.out_dtype()?);
+    let axes = cx.axes(x.re, args.dim.as_deref())?;
+    if is_empty_along(cx, x.re, &axes) {
+        let nan = cx.full(&cx.out_shape()?, f64::NAN, cx.dtype(x.re));
+        return Ok(cx.pairs(Complex::new(nan, nan)));
+    }
+    let mean = mean_of(cx, x.as_pairs(cx), &axes, args.keepdim);
+    Ok(if cx.minds_nan(mean) { crossed(cx, mean, mean) } else { mean })
 }
 
 /// The sum in the recorded type, which is int64 for integers and bools.
@@ -372,6 +385,41 @@ fn trace(cx: &Cx, x: Value) -> Lowered {
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn nan_in_one_part_of_a_mean_spreads_to_the_other() {
+        check!("aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", @"
+        (float[3,4,2] x) => (float[3,2] mean)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1},
+          int64[2] val_3 = {1, 0},
+          float[2] val_4 = {-0.0, 0.0}
+        >
+        {
+          val_5 = Gather <axis: int = 2> (x, val_0)
+          val_6 = Gather <axis: int = 2> (x, val_1)
+          val_7 = ReduceMean <keepdims: int = 0> (x, val_2)
+          val_8 = Gather <axis: int = 1> (val_7, val_3)
+          val_9 = Mul (val_8, val_4)
+          mean = Add (val_7, val_9)
+        }
+        ");
+        check!("aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", assume_finite, @"
+        (float[3,4,2] x) => (float[3,2] mean)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Gather <axis: int = 2> (x, val_0)
+          val_4 = Gather <axis: int = 2> (x, val_1)
+          mean = ReduceMean <keepdims: int = 0> (x, val_2)
+        }
+        ");
+    }
 
     #[test]
     fn bools_are_summed_as_int64() {

@@ -1,5 +1,6 @@
 //! Padding: by constants, mirrored, replicated and circular; sequences padded to one length.
 
+use crate::math::reduce::may_be_empty_along;
 use crate::math::shape::{has_no_elements, pad_mode, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
@@ -155,10 +156,33 @@ fn emit(
         .collect();
     ends.retain(|e| negative(&e.begin) || negative(&e.end));
     let result = match mode {
-        "wrap" => padded(cx, cropped(cx, x, &ends), &grown, mode, None),
+        "wrap" => wrapped(cx, cropped(cx, x, &ends), &grown),
         _ => cropped(cx, padded(cx, x, &grown, mode, None), &ends),
     };
     set_recorded(cx, result)
+}
+
+/// `Pad` in mode `wrap`. Where `x` may have no elements, which ONNX Runtime's `Pad` refuses in this mode, slices of the other end are
+/// joined to `x`. The padded dimensions themselves are never empty: PyTorch refuses that.
+fn wrapped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
+    let pads = |e: &Ends| e.begin.as_int().is_some() && e.end.as_int().is_some();
+    let kept: Vec<usize> =
+        (0..cx.rank(x)).filter(|&a| ends.iter().all(|e| e.axis != a as i64)).collect();
+    if !may_be_empty_along(cx, x, &kept) || !ends.iter().all(pads) {
+        return padded(cx, x, ends, "wrap", None);
+    }
+    ends.iter().fold(x, |x, e| {
+        let axis = e.axis as usize;
+        let size = cx.dim(x, e.axis);
+        let mut parts = vec![x];
+        if e.begin != Expr::ZERO {
+            parts.insert(0, cx.slice(x, axis, &(&size - &e.begin), &size, 1));
+        }
+        if e.end != Expr::ZERO {
+            parts.push(cx.slice(x, axis, &Expr::ZERO, &e.end, 1));
+        }
+        cx.concat(&parts, axis)
+    })
 }
 
 /// `Pad`, or `x` if there is nothing to add.
@@ -244,6 +268,33 @@ mod tests {
         {
           val_4 = Pad <mode: string = "reflect"> (x, val_1)
           pad = Slice (val_4, val_2, val_3, val_0)
+        }
+        "#);
+    }
+
+    #[test]
+    fn what_may_be_empty_wraps_by_slices() {
+        check!("aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]", @"
+        (float[s0,3] x) => (float[s0,6] _pad_circular)
+        <
+          int64[1] val_0 = {2},
+          int64[1] val_1 = {3},
+          int64[1] val_2 = {1},
+          int64[1] val_3 = {0}
+        >
+        {
+          val_4 = Slice (x, val_0, val_1, val_2)
+          val_5 = Slice (x, val_3, val_0, val_2)
+          _pad_circular = Concat <axis: int = 1> (val_4, x, val_5)
+        }
+        ");
+        check!("{s0: VR[1, 9]} aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]", @r#"
+        (float[s0,3] x) => (float[s0,6] _pad_circular)
+        <
+          int64[4] val_0 = {0, 1, 0, 2}
+        >
+        {
+          _pad_circular = Pad <mode: string = "wrap"> (x, val_0)
         }
         "#);
     }
