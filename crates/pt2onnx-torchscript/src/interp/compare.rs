@@ -126,13 +126,14 @@ fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
             Some((x, y)) => Value::float((x as f64) % (y as f64)),
             None => return Ok(None),
         },
+        // `aten::pow.int` is registered before `aten::pow.int_to_int`: the result is a float.
         "pow" => match both {
-            Some((x, y)) if y >= 0 => {
-                let exponent = u32::try_from(y).unwrap_or(u32::MAX);
-                return whole(x.checked_pow(exponent));
-            }
             Some((x, y)) => Value::float((x as f64).powf(y as f64)),
-            None => call(Func::PowByNatural),
+            None if y.as_int().is_some_and(|y| (0..=8).contains(&y)) => {
+                let power = Expr::call(Func::PowByNatural, vec![x.clone(), y.clone()]);
+                Value::Float(to_float(&power))
+            }
+            None => Value::Float(Expr::call(Func::FloatPow, vec![to_float(x), to_float(y)])),
         },
         "__and__" => call(Func::BitwiseAnd),
         "__or__" => call(Func::BitwiseOr),
@@ -294,6 +295,9 @@ impl Interp<'_> {
                 a == b || known(*a) && known(*b) && within(self.items(*a), self.items(*b))
             }
             (Value::Dict(a), Value::Dict(b)) => a == b,
+            (Value::Maybe(a), Value::Maybe(b)) => {
+                a.present == b.present && self.same_within(&a.value, &b.value, depth - 1, parts)
+            }
             _ => match (a.number(), b.number()) {
                 (Some(x), Some(y)) => {
                     self.facts.constraints.decide(&compare(Func::Eq, x, y)).unwrap_or(x == y)

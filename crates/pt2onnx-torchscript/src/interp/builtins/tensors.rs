@@ -64,7 +64,11 @@ impl Interp<'_> {
                 return self.pick(&sizes, dim).map(Some);
             }
             ("stride", [_, dim]) => {
-                let strides = self.meta(&of)?.strides.clone();
+                let meta = self.meta(&of)?;
+                if meta.strides.len() != meta.sizes.len() {
+                    return unsupported("the stride of this tensor");
+                }
+                let strides = meta.strides.clone();
                 return self.pick(&strides, dim).map(Some);
             }
             ("size" | "shape", [_]) => {
@@ -72,7 +76,11 @@ impl Interp<'_> {
                 return self.int_list(sizes).map(Some);
             }
             ("stride", [_]) => {
-                let strides = self.meta(&of)?.strides.clone();
+                let meta = self.meta(&of)?;
+                if meta.strides.len() != meta.sizes.len() {
+                    return unsupported("the strides of this tensor");
+                }
+                let strides = meta.strides.clone();
                 return self.int_list(strides).map(Some);
             }
             ("len", [_]) => {
@@ -96,8 +104,13 @@ impl Interp<'_> {
                 let bytes = self.meta(&of)?.dtype.bits() / 8;
                 return Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))));
             }
-            // Strides are not known.
             ("is_contiguous", [_, ..]) => {
+                if let Some(known) = self.is_contiguous(self.meta(&of)?)
+                    && args.len() == 1
+                    && kwargs.is_empty()
+                {
+                    return Ok(Some(Value::bool(known)));
+                }
                 let site = self.site();
                 self.warnings.push(format!("{site}: `is_contiguous` is taken to be true"));
                 return Ok(Some(Value::bool(true)));
