@@ -24,6 +24,13 @@ struct Branch {
     outside: Vec<Name>,
 }
 
+/// What decides between two branches.
+struct Condition {
+    predicate: Argument,
+    /// The condition, if only sizes of inputs decide.
+    sizes: Option<Expr>,
+}
+
 /// What became of both branches.
 enum Both {
     Merged(Flow),
@@ -54,8 +61,9 @@ impl Interp<'_> {
         self.steps(heap.len())?;
         let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
         let (warnings, mut within) = (self.warnings.len(), env.clone());
-        // A size of which it was said that it may be 0 is asked for that.
-        let strict = self.strict || (of_sizes.is_some() && !self.may_be_zero(condition));
+        // A size of which it was said that it may be 0 is asked for that. Whether a size is even, or which of two is larger, nothing tells.
+        let asked = self.may_be_zero(condition) || !self.is_general(condition);
+        let strict = self.strict || (of_sizes.is_some() && !asked);
         let outer = std::mem::replace(&mut self.strict, strict);
         let optional = std::mem::replace(&mut self.optional, false);
         let both = self.both(test, then, other, &mut within);
@@ -93,9 +101,15 @@ impl Interp<'_> {
 
     fn both(&mut self, test: &Value, then: &[Stmt], other: &[Stmt], env: &mut Env) -> Step<Flow> {
         let predicate = self.predicate(test)?;
+        let of_sizes = |e: &Expr| !e.symbols().iter().any(|s| Symbols::makes(s));
+        let sizes = match test {
+            Value::Bool(condition) if of_sizes(condition) => Some(condition.clone()),
+            _ => None,
+        };
+        let condition = Condition { predicate, sizes };
         let mut memory = Vec::new();
         loop {
-            match self.run_both(&predicate, [then, other], env, &memory)? {
+            match self.run_both(&condition, [then, other], env, &memory)? {
                 Both::Merged(flow) => return Ok(flow),
                 Both::Writes(more) => memory.extend(more),
                 Both::Lists(lists) => {
@@ -110,7 +124,7 @@ impl Interp<'_> {
     /// Runs both branches. In each, copies stand for the memory that they write into.
     fn run_both(
         &mut self,
-        predicate: &Argument,
+        condition: &Condition,
         [then, other]: [&[Stmt]; 2],
         env: &mut Env,
         memory: &[Name],
@@ -147,7 +161,7 @@ impl Interp<'_> {
             }
         }
         Ok(Both::Merged(match (yes, no) {
-            (Ok(yes), Ok(no)) => self.merge(predicate.clone(), (yes, no), old, memory, env)?,
+            (Ok(yes), Ok(no)) => self.merge(condition, (yes, no), old, memory, env)?,
             // A branch that raises is an assertion that the other one is taken.
             (Err(Problem::Raises(_)), Ok(no)) => {
                 self.nodes.extend(no.nodes);
@@ -232,7 +246,7 @@ impl Interp<'_> {
 
     fn merge(
         &mut self,
-        predicate: Argument,
+        condition: &Condition,
         (yes, no): (Branch, Branch),
         old: usize,
         memory: &[Name],
@@ -241,7 +255,12 @@ impl Interp<'_> {
         let mut bodies = [yes.nodes, no.nodes];
         let copies = yes.copies.iter().cloned().zip(no.copies.iter().cloned());
         let memory_of = memory.iter().cloned().zip(copies.map(|(a, b)| [a, b]));
-        let mut merged = Merged { memory: memory_of.collect(), old, ..Merged::default() };
+        let mut merged = Merged {
+            memory: memory_of.collect(),
+            old,
+            sizes: condition.sizes.clone(),
+            ..Merged::default()
+        };
         let flow = match (yes.flow, no.flow) {
             (Flow::Next, Flow::Next) => Flow::Next,
             (Flow::Return(a), Flow::Return(b)) => {
@@ -270,7 +289,7 @@ impl Interp<'_> {
         for (a, b) in yes.copies.iter().zip(&no.copies) {
             written.push(self.merge_contents(a, b, &mut merged)?);
         }
-        self.cond(predicate, merged, bodies)?;
+        self.cond(condition.predicate.clone(), merged, bodies)?;
         self.written_back(memory, written)?;
         Ok(flow)
     }

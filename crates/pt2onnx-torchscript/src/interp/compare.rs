@@ -223,6 +223,10 @@ pub(super) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
             (true, None) => Value::Float(Expr::call(Func::Abs, vec![x.clone()])),
             (false, _) => Value::Int(Expr::call(Func::Abs, vec![x.clone()])),
         }),
+        "fabs" => {
+            let size = |e: &Expr| Expr::call(Func::Abs, vec![to_float(e)]);
+            Some(known(x).map_or_else(|| Value::Float(size(x)), |f| Value::float(f.abs())))
+        }
         "floor" => return round(Func::FloorToInt, f64::floor),
         "ceil" => return round(Func::CeilToInt, f64::ceil),
         "round" if float => known(x).map(|f| Value::float(f.round_ties_even())),
@@ -235,8 +239,8 @@ pub(super) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
         "expm1" => math(f64::exp_m1, None),
         "sin" => math(f64::sin, Some(Func::Sin)),
         "cos" => math(f64::cos, Some(Func::Cos)),
-        "tan" => math(f64::tan, Some(Func::Tan)),
-        "atan" => math(f64::atan, Some(Func::Atan)),
+        "tan" => math(f64::tan, None),
+        "atan" => math(f64::atan, None),
         "tanh" => math(f64::tanh, Some(Func::Tanh)),
         "degrees" => math(f64::to_degrees, None),
         "radians" => math(f64::to_radians, None),
@@ -323,19 +327,27 @@ impl Interp<'_> {
 
     /// The truth of a condition on sizes for dimensions that are neither 0 nor 1 nor equal by chance; `None` if it depends on data.
     pub(super) fn generally(&self, condition: &Expr) -> Option<bool> {
-        let free = condition.symbols();
-        if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {
-            return None;
-        }
-        let mut next = 1000;
-        let sizes: Vec<_> = free
-            .into_iter()
-            .map(|symbol| {
-                next += 1;
-                (symbol, next)
-            })
-            .collect();
-        let value = condition.eval(&|name| sizes.iter().find(|(s, _)| **s == *name).map(|s| s.1));
-        value.map(|value| value != 0)
+        truth_for(condition, |at| 1001 + at)
     }
+
+    /// Whether a condition on sizes has the same truth for all large sizes that differ from each other.
+    pub(super) fn is_general(&self, condition: &Expr) -> bool {
+        let truths = [
+            truth_for(condition, |at| 1001 + at),
+            truth_for(condition, |at| 2520 * (at + 1)),
+            truth_for(condition, |at| 100_003 - 1000 * at),
+        ];
+        truths[0].is_some() && truths.iter().all(|truth| *truth == truths[0])
+    }
+}
+
+/// The truth of a condition on sizes if the symbol at each position has this value; `None` if it depends on data.
+fn truth_for(condition: &Expr, value: impl Fn(i64) -> i64) -> Option<bool> {
+    let free = condition.symbols();
+    if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {
+        return None;
+    }
+    let sizes: Vec<_> = free.into_iter().zip((0..).map(value)).collect();
+    let found = condition.eval(&|name| sizes.iter().find(|(s, _)| **s == *name).map(|s| s.1));
+    found.map(|found| found != 0)
 }

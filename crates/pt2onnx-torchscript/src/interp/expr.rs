@@ -321,10 +321,16 @@ impl Interp<'_> {
         }
     }
 
-    /// The type of the elements of a list, if it was said.
+    /// The type of the elements of a list, if it was said or numbers tell it.
     pub(super) fn element(&self, list: &Value) -> Option<Type> {
         match list {
             Value::List(list) => match self.heap.get(list.0) {
+                Some(Item::List { element: None, items }) => match items.first() {
+                    Some(Value::Int(_)) => Some(Type::Int),
+                    Some(Value::Float(_)) => Some(Type::Float),
+                    Some(Value::Bool(_)) => Some(Type::Bool),
+                    _ => None,
+                },
                 Some(Item::List { element, .. }) => element.clone(),
                 Some(Item::Parts(parts)) => Some(parts.element.clone()),
                 _ => None,

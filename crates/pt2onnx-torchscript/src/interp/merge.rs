@@ -8,7 +8,7 @@ use crate::{
     value::{Item, Maybe, Parts, Value},
 };
 use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, Func};
 use std::sync::Arc;
 
 /// The results of `cond`: the values of both branches, and the name of the merged one.
@@ -20,6 +20,18 @@ pub(super) struct Merged {
     pub(super) memory: Vec<(Name, [Name; 2])>,
     /// How much of the heap is older than the branches.
     pub(super) old: usize,
+    /// The condition, if only sizes of inputs decide.
+    pub(super) sizes: Option<Expr>,
+}
+
+impl Merged {
+    /// The size that is `a` if the condition holds, and `b` otherwise; `None` if data decide.
+    fn size(&self, a: &Expr, b: &Expr) -> Option<Expr> {
+        let condition = self.sizes.as_ref()?;
+        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
+        let choice = || Expr::call(Func::Where, vec![condition.clone(), a.clone(), b.clone()]);
+        (!of_data(a) && !of_data(b)).then(choice)
+    }
 }
 
 impl Interp<'_> {
@@ -105,7 +117,12 @@ impl Interp<'_> {
             | (Value::Float(_), Value::Float(_))
                 if !self.strict =>
             {
-                self.merge_numbers([a, b], merged, bodies)?
+                match (a, b) {
+                    (Value::Int(x), Value::Int(y)) if let Some(size) = merged.size(x, y) => {
+                        Value::Int(size)
+                    }
+                    _ => self.merge_numbers([a, b], merged, bodies)?,
+                }
             }
             (Value::Tuple(x), Value::Tuple(y)) if x.items.len() == y.items.len() => {
                 let mut items = Vec::with_capacity(x.items.len());
@@ -317,7 +334,10 @@ impl Interp<'_> {
                 if self.strict {
                     return Err(lengths());
                 }
-                *size = self.size_symbol();
+                *size = match merged.size(size, other) {
+                    Some(size) => size,
+                    None => self.size_symbol(),
+                };
             }
         }
         meta.strides = match plain {

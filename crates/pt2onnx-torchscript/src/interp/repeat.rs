@@ -349,6 +349,10 @@ impl Interp<'_> {
                 {
                     let names = a.keys().filter(|name| match (a.get(*name), b.get(*name)) {
                         (Some(Value::Opaque(_) | Value::Callee(_)), _) => false,
+                        // It is only written into.
+                        (Some(Value::Tensor(a)), Some(Value::Tensor(b))) => {
+                            self.whole_of(&self.current(a)) != self.whole_of(&self.current(b))
+                        }
                         (Some(a), Some(b)) => !self.same(a, b),
                         _ => true,
                     });

@@ -128,6 +128,17 @@ impl Interp<'_> {
                 let args = vec![tensor.clone(), sizes];
                 return self.operator("aten", "reshape", args, Kwargs::new()).map(Some);
             }
+            ("allclose", [_, _, ..]) => {
+                let close = self.operator("aten", "isclose", args.to_vec(), kwargs.clone())?;
+                let all = self.operator("aten", "all", vec![close], Kwargs::new())?;
+                return self.scalar_of(&all, &Type::Bool).map(Some);
+            }
+            // What is not done does not ask how often.
+            ("dropout" | "alpha_dropout" | "feature_dropout", [_, Value::Float(p), train])
+                if known(p).is_none() && train.as_bool() == Some(false) =>
+            {
+                return Ok(Some(tensor.clone()));
+            }
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
             ("__not__", [_]) => {
@@ -359,8 +370,13 @@ impl Interp<'_> {
 
     fn natural_dtype(&self, value: &Value, numbers: &[Value]) -> DType {
         let float = |v: &Value| matches!(v, Value::Float(_));
-        if numbers.iter().any(float) || numbers.is_empty() && self.element(value) != Some(Type::Int)
-        {
+        let element = match numbers.is_empty() {
+            true => self.element(value),
+            false => None,
+        };
+        if element == Some(Type::Bool) {
+            DType::Bool
+        } else if numbers.iter().any(float) || numbers.is_empty() && element != Some(Type::Int) {
             DType::F32
         } else if !numbers.is_empty() && numbers.iter().all(|v| matches!(v, Value::Bool(_))) {
             DType::Bool
