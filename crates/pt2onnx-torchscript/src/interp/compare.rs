@@ -135,9 +135,12 @@ fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
             }
             None => Value::Float(Expr::call(Func::FloatPow, vec![to_float(x), to_float(y)])),
         },
-        "__and__" => call(Func::BitwiseAnd),
-        "__or__" => call(Func::BitwiseOr),
-        "__xor__" => call(Func::BitwiseXor),
+        "__and__" | "__or__" | "__xor__" => match (both, op) {
+            (Some((x, y)), "__and__") => Value::int(x & y),
+            (Some((x, y)), "__or__") => Value::int(x | y),
+            (Some((x, y)), _) => Value::int(x ^ y),
+            (None, _) => return Ok(None),
+        },
         "__lshift__" => match both {
             Some((x, y)) if (0..64).contains(&y) => {
                 return whole(i64::try_from(i128::from(x) << y).ok());

@@ -133,6 +133,20 @@ impl Interp<'_> {
                 let all = self.operator("aten", "all", vec![close], Kwargs::new())?;
                 return self.scalar_of(&all, &Type::Bool).map(Some);
             }
+            ("equal", [_, Value::Tensor(other)]) => {
+                let (a, b) = (self.meta(&of)?.sizes.clone(), self.meta(other)?.sizes.clone());
+                let same = |(a, b): (&Expr, &Expr)| self.constraints().prove_eq(a, b);
+                let sizes: Vec<_> = a.iter().zip(&b).map(same).collect();
+                if a.len() != b.len() || sizes.contains(&Some(false)) {
+                    return Ok(Some(Value::bool(false)));
+                }
+                if sizes.contains(&None) {
+                    return unsupported("aten::equal of tensors of unknown sizes");
+                }
+                let equal = self.operator("aten", "eq", args.to_vec(), Kwargs::new())?;
+                let all = self.operator("aten", "all", vec![equal], Kwargs::new())?;
+                return self.scalar_of(&all, &Type::Bool).map(Some);
+            }
             // What is not done does not ask how often.
             ("dropout" | "alpha_dropout" | "feature_dropout", [_, Value::Float(p), train])
                 if known(p).is_none() && train.as_bool() == Some(false) =>

@@ -38,6 +38,9 @@ impl Interp<'_> {
         let integers = !args.iter().any(|value| matches!(value, Value::Float(_)));
         let (op, of_floats) = match name {
             "gcd" if integers => ("gcd", false),
+            "__and__" if integers => ("bitwise_and", false),
+            "__or__" if integers => ("bitwise_or", false),
+            "__xor__" if integers => ("bitwise_xor", false),
             "floordiv" => ("floor_divide", true),
             "degrees" => ("rad2deg", true),
             "radians" => ("deg2rad", true),
