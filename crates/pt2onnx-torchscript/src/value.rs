@@ -31,6 +31,8 @@ pub(crate) enum Value {
     Object(Ref),
     Enum(Arc<EnumMember>),
     Device(Arc<Device>),
+    /// What is None or not, as data say.
+    Maybe(Arc<Maybe>),
     /// Functions, classes and methods are values while they are called.
     Callee(Arc<Callee>),
     /// What nothing may read: `uninitialized(T)`, objects of C++. It says what it is.
@@ -62,6 +64,33 @@ impl Tuple {
 
     pub(crate) fn depth(&self) -> usize {
         self.depth
+    }
+}
+
+/// A value that is None unless a condition holds.
+#[derive(Debug)]
+pub(crate) struct Maybe {
+    pub(crate) present: Expr,
+    pub(crate) value: Value,
+}
+
+impl Maybe {
+    /// A value that is there if a condition holds.
+    pub(crate) fn of(present: Expr, value: Value) -> Value {
+        match present.as_int() {
+            Some(0) => Value::None,
+            Some(_) => value,
+            None => Value::Maybe(Arc::new(Self { present, value })),
+        }
+    }
+
+    /// Whether a value is there, and what it is then.
+    pub(crate) fn parts(value: &Value) -> (Expr, Value) {
+        match value {
+            Value::None => (Expr::bool(false), Value::Opaque("None".into())),
+            Value::Maybe(maybe) => (maybe.present.clone(), maybe.value.clone()),
+            other => (Expr::bool(true), other.clone()),
+        }
     }
 }
 
@@ -159,6 +188,7 @@ impl Value {
             Self::Object(_) => "an object",
             Self::Enum(_) => "an Enum",
             Self::Device(_) => "Device",
+            Self::Maybe(_) => "a value that data may make None",
             Self::Callee(_) => "a function",
             Self::Opaque(what) => what,
         }

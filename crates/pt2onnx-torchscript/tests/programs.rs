@@ -143,15 +143,13 @@ fn what_bodies_write_into_is_copied_there_and_written_after() {
 }
 
 #[test]
-fn views_from_outside_are_not_read_where_their_memory_is_written() {
+fn views_from_outside_are_made_again_where_their_memory_is_written() {
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    y = torch.relu(x)\n    \
         v = torch.view(y, [-1])\n    go = bool(torch.gt(torch.sum(x), 0))\n    while go:\n      \
         _0 = torch.add_(y, 1)\n      go = bool(torch.gt(torch.sum(v), 0))\n    return y\n";
-    let error = flat(body, X).unwrap_err().to_string();
-    assert!(
-        error.contains("it reads a view, made before it, of a tensor that it writes"),
-        "{error}"
-    );
+    let printed = flat(body, X).unwrap();
+    assert_eq!(printed.matches("aten.view.default").count(), 2, "{printed}");
+    assert!(printed.rfind("aten.view.default") > printed.rfind("aten.clone.default"), "{printed}");
 }
 
 #[test]

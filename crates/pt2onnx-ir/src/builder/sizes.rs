@@ -316,7 +316,15 @@ impl Builder<'_> {
             (ToFloat, [a]) => self.double(a),
             (Abs, [a]) => self.abs(self.element(a)),
             (PowByNatural | FloatPow, [a, b]) => self.arithmetic(a, b, |a, b| self.pow(a, b)),
+            (LShift, [a, b]) => self.mul(self.element(a), self.element(&power_of_two(b))),
+            (RShift, [a, b]) => self.floor_div(a, &power_of_two(b)),
             (Sqrt, [a]) => self.sqrt(self.double(a)),
+            (Exp, [a]) => self.exp(self.double(a)),
+            (Log, [a]) => self.log(self.double(a)),
+            (Log2, [a]) => self.div(self.log(self.double(a)), std::f64::consts::LN_2),
+            (Sin, [a]) => self.sin(self.double(a)),
+            (Cos, [a]) => self.cos(self.double(a)),
+            (Tanh, [a]) => self.tanh(self.double(a)),
             (Eq, [a, b]) => self.arithmetic(a, b, |a, b| self.equal(a, b)),
             (Ne, [a, b]) => self.not(self.arithmetic(a, b, |a, b| self.equal(a, b))),
             (Lt, [a, b]) => self.arithmetic(a, b, |a, b| self.less(a, b)),
@@ -356,4 +364,9 @@ impl Builder<'_> {
             self.div(whole, b)
         })
     }
+}
+
+/// `2 ** e`.
+fn power_of_two(e: &Expr) -> Expr {
+    Expr::call(Func::PowByNatural, vec![Expr::int(2), e.clone()])
 }

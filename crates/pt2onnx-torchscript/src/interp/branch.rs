@@ -1,17 +1,15 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph::Body, parts_list::Sample};
+use super::{Env, Flow, Interp, Step, graph::Body, merge::Merged, parts_list::Sample};
 use crate::{
     error::Problem,
-    quantized::Quantized,
     syntax::Stmt,
     types::{Contents, Symbols},
-    value::{Item, Parts, Ref, Value},
+    value::{Item, Ref, Value},
 };
-use pt2onnx_fx::{Argument, Name, Node, ValueMeta};
+use pt2onnx_fx::{Argument, Name, Node};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::Arc;
 
 /// What a branch left behind.
 struct Branch {
@@ -26,11 +24,11 @@ struct Branch {
     outside: Vec<Name>,
 }
 
-/// The results of `cond`: the values of both branches, and the name of the merged one.
-#[derive(Default)]
-struct Merged {
-    results: Vec<[Name; 2]>,
-    outputs: Vec<Name>,
+/// What decides between two branches.
+struct Condition {
+    predicate: Argument,
+    /// The condition, if only sizes of inputs decide.
+    sizes: Option<Expr>,
 }
 
 /// What became of both branches.
@@ -63,11 +61,13 @@ impl Interp<'_> {
         self.steps(heap.len())?;
         let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
         let (warnings, mut within) = (self.warnings.len(), env.clone());
-        // A size of which it was said that it may be 0 is asked for that.
-        let strict = self.strict || (of_sizes.is_some() && !self.may_be_zero(condition));
+        // A size of which it was said that it may be 0 is asked for that. Whether a size is even, or which of two is larger, nothing tells.
+        let asked = self.may_be_zero(condition) || !self.is_general(condition);
+        let strict = self.strict || (of_sizes.is_some() && !asked);
         let outer = std::mem::replace(&mut self.strict, strict);
+        let optional = std::mem::replace(&mut self.optional, false);
         let both = self.both(test, then, other, &mut within);
-        self.strict = outer;
+        (self.strict, self.optional) = (outer, optional);
         match both {
             Ok(flow) => {
                 *env = within;
@@ -101,9 +101,15 @@ impl Interp<'_> {
 
     fn both(&mut self, test: &Value, then: &[Stmt], other: &[Stmt], env: &mut Env) -> Step<Flow> {
         let predicate = self.predicate(test)?;
+        let of_sizes = |e: &Expr| !e.symbols().iter().any(|s| Symbols::makes(s));
+        let sizes = match test {
+            Value::Bool(condition) if of_sizes(condition) => Some(condition.clone()),
+            _ => None,
+        };
+        let condition = Condition { predicate, sizes };
         let mut memory = Vec::new();
         loop {
-            match self.run_both(&predicate, [then, other], env, &memory)? {
+            match self.run_both(&condition, [then, other], env, &memory)? {
                 Both::Merged(flow) => return Ok(flow),
                 Both::Writes(more) => memory.extend(more),
                 Both::Lists(lists) => {
@@ -118,7 +124,7 @@ impl Interp<'_> {
     /// Runs both branches. In each, copies stand for the memory that they write into.
     fn run_both(
         &mut self,
-        predicate: &Argument,
+        condition: &Condition,
         [then, other]: [&[Stmt]; 2],
         env: &mut Env,
         memory: &[Name],
@@ -155,7 +161,7 @@ impl Interp<'_> {
             }
         }
         Ok(Both::Merged(match (yes, no) {
-            (Ok(yes), Ok(no)) => self.merge(predicate.clone(), (yes, no), old, memory, env)?,
+            (Ok(yes), Ok(no)) => self.merge(condition, (yes, no), old, memory, env)?,
             // A branch that raises is an assertion that the other one is taken.
             (Err(Problem::Raises(_)), Ok(no)) => {
                 self.nodes.extend(no.nodes);
@@ -240,14 +246,21 @@ impl Interp<'_> {
 
     fn merge(
         &mut self,
-        predicate: Argument,
+        condition: &Condition,
         (yes, no): (Branch, Branch),
         old: usize,
         memory: &[Name],
         env: &mut Env,
     ) -> Step<Flow> {
         let mut bodies = [yes.nodes, no.nodes];
-        let mut merged = Merged::default();
+        let copies = yes.copies.iter().cloned().zip(no.copies.iter().cloned());
+        let memory_of = memory.iter().cloned().zip(copies.map(|(a, b)| [a, b]));
+        let mut merged = Merged {
+            memory: memory_of.collect(),
+            old,
+            sizes: condition.sizes.clone(),
+            ..Merged::default()
+        };
         let flow = match (yes.flow, no.flow) {
             (Flow::Next, Flow::Next) => Flow::Next,
             (Flow::Return(a), Flow::Return(b)) => {
@@ -274,9 +287,9 @@ impl Interp<'_> {
         known.retain(|name, contents| yes.contents.get(name) == Some(contents));
         let mut written = Vec::with_capacity(memory.len());
         for (a, b) in yes.copies.iter().zip(&no.copies) {
-            written.push(self.merge_tensors(a, b, &mut merged)?);
+            written.push(self.merge_contents(a, b, &mut merged)?);
         }
-        self.cond(predicate, merged, bodies)?;
+        self.cond(condition.predicate.clone(), merged, bodies)?;
         self.written_back(memory, written)?;
         Ok(flow)
     }
@@ -301,184 +314,13 @@ impl Interp<'_> {
         self.read_numbers()
     }
 
-    fn merge_items(
-        &mut self,
-        at: usize,
-        first: Option<&Item>,
-        merged: &mut Merged,
-        bodies: &mut [Vec<Node>; 2],
-    ) -> Step<()> {
-        let (Some(first), Some(second)) = (first, self.heap.get(at).cloned()) else {
-            return Ok(());
-        };
-        let item = match (first, second) {
-            (Item::List { items: a, element }, Item::List { items: b, .. }) => {
-                if a.len() != b.len() {
-                    return Err(lengths());
-                }
-                let mut items = Vec::with_capacity(a.len());
-                for (a, b) in a.iter().zip(&b) {
-                    items.push(self.merge_values(a, b, merged, bodies)?);
-                }
-                Item::List { items, element: element.clone() }
-            }
-            (Item::Dict(a), Item::Dict(b)) => {
-                if a.len() != b.len() {
-                    return Err(lengths());
-                }
-                let mut entries = Vec::with_capacity(a.len());
-                for ((key, a), (other, b)) in a.iter().zip(&b) {
-                    if !self.same(key, other) {
-                        return Err(lengths());
-                    }
-                    entries.push((key.clone(), self.merge_values(a, b, merged, bodies)?));
-                }
-                Item::Dict(entries)
-            }
-            (
-                Item::Object { attributes: a, .. },
-                Item::Object { class, attributes: mut b, path },
-            ) => {
-                for (name, value) in &mut b {
-                    if let Some(first) = a.get(name) {
-                        *value = self.merge_values(first, value, merged, bodies)?;
-                    }
-                }
-                Item::Object { class, attributes: b, path }
-            }
-            (Item::Parts(a), Item::Parts(b)) => {
-                if (a.dim, &a.size) != (b.dim, &b.size) {
-                    return Err(lengths());
-                }
-                let tensor = match a.tensor == b.tensor {
-                    true => a.tensor.clone(),
-                    false => self.merge_tensors(&a.tensor, &b.tensor, merged)?,
-                };
-                Item::Parts(Parts { tensor, ..b })
-            }
-            _ => return Err(lengths()),
-        };
-        if let Some(slot) = self.heap.get_mut(at) {
-            *slot = item;
-        }
-        Ok(())
-    }
-
-    /// The value that is `a` if the condition holds, and `b` otherwise.
-    fn merge_values(
-        &mut self,
-        a: &Value,
-        b: &Value,
-        merged: &mut Merged,
-        bodies: &mut [Vec<Node>; 2],
-    ) -> Step<Value> {
-        self.step()?;
-        Ok(match (a, b) {
-            (Value::Opaque(_), other) | (other, Value::Opaque(_)) => other.clone(),
-            (Value::Callee(_), _) | (_, Value::Callee(_)) => a.clone(),
-            _ if self.same(a, b) => a.clone(),
-            (Value::Tensor(x), Value::Tensor(y)) => {
-                Value::Tensor(self.merge_tensors(x, y, merged)?)
-            }
-            (Value::Quantized(x), Value::Quantized(y))
-                if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
-            {
-                let ints = self.merge_tensors(&x.ints, &y.ints, merged)?;
-                Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
-            }
-            (Value::Int(_), Value::Int(_))
-            | (Value::Bool(_), Value::Bool(_))
-            | (Value::Float(_), Value::Float(_))
-                if !self.strict =>
-            {
-                let x = self.tensor_in(a, &mut bodies[0])?;
-                let y = self.tensor_in(b, &mut bodies[1])?;
-                let tensor = self.merge_tensors(&x, &y, merged)?;
-                self.number_result(&tensor)?
-            }
-            (Value::Tuple(x), Value::Tuple(y)) if x.items.len() == y.items.len() => {
-                let mut items = Vec::with_capacity(x.items.len());
-                for (a, b) in x.items.iter().zip(&y.items) {
-                    items.push(self.merge_values(a, b, merged, bodies)?);
-                }
-                self.tuple(items, x.class.clone())?
-            }
-            (Value::List(x), Value::List(y)) => {
-                if self.parts_of(*x).is_some() || self.parts_of(*y).is_some() {
-                    return Err(lengths());
-                }
-                let (x, y) = (self.items(*x).to_vec(), self.items(*y).to_vec());
-                if x.len() != y.len() {
-                    return Err(lengths());
-                }
-                let mut items = Vec::with_capacity(x.len());
-                for (a, b) in x.iter().zip(&y) {
-                    items.push(self.merge_values(a, b, merged, bodies)?);
-                }
-                let element = self.element(a);
-                self.list(items, element)?
-            }
-            _ => {
-                let text =
-                    format!("it makes {} in one branch and {} in the other", a.kind(), b.kind());
-                return Err(Problem::Branch(text));
-            }
-        })
-    }
-
-    fn merge_tensors(&mut self, x: &Name, y: &Name, merged: &mut Merged) -> Step<Name> {
-        let known = merged.results.iter().position(|[a, b]| a == x && b == y);
-        if let Some(name) = known.and_then(|at| merged.outputs.get(at)) {
-            return Ok(name.clone());
-        }
-        let (a, b) = (self.meta(x)?.clone(), self.meta(y)?.clone());
-        if a.dtype != b.dtype || a.sizes.len() != b.sizes.len() {
-            let rank = |meta: &pt2onnx_fx::TensorMeta| meta.sizes.len();
-            return Err(Problem::Branch(format!(
-                "it makes a tensor of {} and {} dimensions in one branch, of {} and {} in the other",
-                a.dtype,
-                rank(&a),
-                b.dtype,
-                rank(&b)
-            )));
-        }
-        let mut meta = a;
-        for (size, other) in meta.sizes.iter_mut().zip(&b.sizes) {
-            if self.facts.constraints.prove_eq(size, other) != Some(true) {
-                if self.strict {
-                    return Err(lengths());
-                }
-                *size = self.size_symbol();
-            }
-        }
-        meta.strides = super::graph::contiguous(&meta.sizes);
-        meta.requires_grad = false;
-        let name = self.fresh("cond");
-        self.facts.values.insert(name.clone(), ValueMeta::from(meta));
-        self.roots.insert(name.clone(), name.clone());
-        merged.results.push([x.clone(), y.clone()]);
-        merged.outputs.push(name.clone());
-        Ok(name)
-    }
-
     /// `a` if the condition holds, and `b` otherwise.
     pub(super) fn either(&mut self, test: &Value, a: &Name, b: &Name) -> Step<Name> {
         let predicate = self.predicate(test)?;
         let mut merged = Merged::default();
-        let name = self.merge_tensors(a, b, &mut merged)?;
+        let name = self.merge_contents(a, b, &mut merged)?;
         self.cond(predicate, merged, [Vec::new(), Vec::new()])?;
         Ok(name)
-    }
-
-    /// A number as a tensor, whose node is in a body.
-    pub(super) fn tensor_in(&mut self, number: &Value, body: &mut Vec<Node>) -> Step<Name> {
-        std::mem::swap(&mut self.nodes, body);
-        let made = self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new());
-        std::mem::swap(&mut self.nodes, body);
-        match made? {
-            Value::Tensor(name) => Ok(name),
-            other => super::expected("a tensor", &other),
-        }
     }
 
     /// The condition of a branch as an argument.
@@ -497,8 +339,4 @@ impl Interp<'_> {
             }
         }
     }
-}
-
-fn lengths() -> Problem {
-    Problem::Branch("it makes a list or dict of another length in each branch".to_owned())
 }

@@ -39,14 +39,20 @@ impl Interp<'_> {
         match name {
             "annotate" | "unchecked_cast" => {
                 let value = self.eval(call.args.get(1).ok_or_else(missing)?, env)?;
-                return match name {
-                    "annotate" => self.annotate(&typed(0), value),
+                return match (name, &value) {
+                    ("annotate", _) => self.annotate(&typed(0), value),
+                    (_, Value::Maybe(maybe)) if !matches!(typed(0), Type::Optional(_)) => {
+                        Ok(maybe.value.clone())
+                    }
                     _ => Ok(value),
                 };
             }
             "uninitialized" => return Ok(Value::Opaque("an uninitialised value".into())),
             "isinstance" => {
                 let value = self.eval(call.args.first().ok_or_else(missing)?, env)?;
+                if let Value::Maybe(_) = value {
+                    return expected("a value of one type", &value);
+                }
                 let types = match call.args.get(1).map(|e| &e.kind) {
                     Some(ExprKind::Tuple(types) | ExprKind::List(types)) => {
                         types.iter().map(Type::of).collect()

@@ -126,17 +126,21 @@ fn ints(op: &str, x: &Expr, y: &Expr) -> Step<Option<Value>> {
             Some((x, y)) => Value::float((x as f64) % (y as f64)),
             None => return Ok(None),
         },
+        // `aten::pow.int` is registered before `aten::pow.int_to_int`: the result is a float.
         "pow" => match both {
-            Some((x, y)) if y >= 0 => {
-                let exponent = u32::try_from(y).unwrap_or(u32::MAX);
-                return whole(x.checked_pow(exponent));
-            }
             Some((x, y)) => Value::float((x as f64).powf(y as f64)),
-            None => call(Func::PowByNatural),
+            None if y.as_int().is_some_and(|y| (0..=8).contains(&y)) => {
+                let power = Expr::call(Func::PowByNatural, vec![x.clone(), y.clone()]);
+                Value::Float(to_float(&power))
+            }
+            None => Value::Float(Expr::call(Func::FloatPow, vec![to_float(x), to_float(y)])),
         },
-        "__and__" => call(Func::BitwiseAnd),
-        "__or__" => call(Func::BitwiseOr),
-        "__xor__" => call(Func::BitwiseXor),
+        "__and__" | "__or__" | "__xor__" => match (both, op) {
+            (Some((x, y)), "__and__") => Value::int(x & y),
+            (Some((x, y)), "__or__") => Value::int(x | y),
+            (Some((x, y)), _) => Value::int(x ^ y),
+            (None, _) => return Ok(None),
+        },
         "__lshift__" => match both {
             Some((x, y)) if (0..64).contains(&y) => {
                 return whole(i64::try_from(i128::from(x) << y).ok());
@@ -222,6 +226,10 @@ pub(super) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
             (true, None) => Value::Float(Expr::call(Func::Abs, vec![x.clone()])),
             (false, _) => Value::Int(Expr::call(Func::Abs, vec![x.clone()])),
         }),
+        "fabs" => {
+            let size = |e: &Expr| Expr::call(Func::Abs, vec![to_float(e)]);
+            Some(known(x).map_or_else(|| Value::Float(size(x)), |f| Value::float(f.abs())))
+        }
         "floor" => return round(Func::FloorToInt, f64::floor),
         "ceil" => return round(Func::CeilToInt, f64::ceil),
         "round" if float => known(x).map(|f| Value::float(f.round_ties_even())),
@@ -234,8 +242,8 @@ pub(super) fn unary(op: &str, a: &Value) -> Step<Option<Value>> {
         "expm1" => math(f64::exp_m1, None),
         "sin" => math(f64::sin, Some(Func::Sin)),
         "cos" => math(f64::cos, Some(Func::Cos)),
-        "tan" => math(f64::tan, Some(Func::Tan)),
-        "atan" => math(f64::atan, Some(Func::Atan)),
+        "tan" => math(f64::tan, None),
+        "atan" => math(f64::atan, None),
         "tanh" => math(f64::tanh, Some(Func::Tanh)),
         "degrees" => math(f64::to_degrees, None),
         "radians" => math(f64::to_radians, None),
@@ -294,6 +302,9 @@ impl Interp<'_> {
                 a == b || known(*a) && known(*b) && within(self.items(*a), self.items(*b))
             }
             (Value::Dict(a), Value::Dict(b)) => a == b,
+            (Value::Maybe(a), Value::Maybe(b)) => {
+                a.present == b.present && self.same_within(&a.value, &b.value, depth - 1, parts)
+            }
             _ => match (a.number(), b.number()) {
                 (Some(x), Some(y)) => {
                     self.facts.constraints.decide(&compare(Func::Eq, x, y)).unwrap_or(x == y)
@@ -319,19 +330,27 @@ impl Interp<'_> {
 
     /// The truth of a condition on sizes for dimensions that are neither 0 nor 1 nor equal by chance; `None` if it depends on data.
     pub(super) fn generally(&self, condition: &Expr) -> Option<bool> {
-        let free = condition.symbols();
-        if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {
-            return None;
-        }
-        let mut next = 1000;
-        let sizes: Vec<_> = free
-            .into_iter()
-            .map(|symbol| {
-                next += 1;
-                (symbol, next)
-            })
-            .collect();
-        let value = condition.eval(&|name| sizes.iter().find(|(s, _)| **s == *name).map(|s| s.1));
-        value.map(|value| value != 0)
+        truth_for(condition, |at| 1001 + at)
     }
+
+    /// Whether a condition on sizes has the same truth for all large sizes that differ from each other.
+    pub(super) fn is_general(&self, condition: &Expr) -> bool {
+        let truths = [
+            truth_for(condition, |at| 1001 + at),
+            truth_for(condition, |at| 2520 * (at + 1)),
+            truth_for(condition, |at| 100_003 - 1000 * at),
+        ];
+        truths[0].is_some() && truths.iter().all(|truth| *truth == truths[0])
+    }
+}
+
+/// The truth of a condition on sizes if the symbol at each position has this value; `None` if it depends on data.
+fn truth_for(condition: &Expr, value: impl Fn(i64) -> i64) -> Option<bool> {
+    let free = condition.symbols();
+    if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {
+        return None;
+    }
+    let sizes: Vec<_> = free.into_iter().zip((0..).map(value)).collect();
+    let found = condition.eval(&|name| sizes.iter().find(|(s, _)| **s == *name).map(|s| s.1));
+    found.map(|found| found != 0)
 }

@@ -45,7 +45,12 @@ impl Interp<'_> {
         let length = meta.sizes.first().map_or(Some(1), Expr::as_int);
         let length = usize::try_from(length?).ok().filter(|&n| n <= 64)?;
         let integer = meta.dtype.is_int() || meta.dtype == DType::Bool;
-        let elements = self.computed(node, meta.dtype, meta.sizes.len(), length)?;
+        let mut elements = self.computed(node, meta.dtype, meta.sizes.len(), length)?;
+        // In float64, these of two float32 are exact enough to be rounded once.
+        let name = node.target.name.trim_end_matches('_');
+        if meta.dtype == DType::F32 && ROUNDED.contains(&name) {
+            elements.iter_mut().for_each(|e| *e = single(e));
+        }
         let fits = elements.len() == length
             && (!integer || elements.iter().all(|e| e.is_integer() || e.is_boolean()));
         // Floats of fewer bits than 64 would have to be rounded.
@@ -84,7 +89,10 @@ impl Interp<'_> {
                 items.collect()
             }
             "add" | "sub" | "mul" | "div" | "floor_divide" | "remainder" | "rsub" | "eq" | "ne"
-            | "lt" | "le" | "gt" | "ge" | "maximum" | "minimum" | "__and__" | "__or__" => {
+            | "lt" | "le" | "gt" | "ge" | "maximum" | "minimum" | "__and__" | "__or__" | "max"
+            | "min"
+                if node.arg("other").is_some() =>
+            {
                 if number("alpha", 1)? != 1 {
                     return None;
                 }
@@ -100,6 +108,9 @@ impl Interp<'_> {
                 let (mut a, mut b) = (operand("self")?, operand("other")?);
                 if name == "rsub" {
                     std::mem::swap(&mut a, &mut b);
+                }
+                if dtype == DType::F32 || self.in_single(node) {
+                    a.iter_mut().chain(&mut b).for_each(|e| *e = single(e));
                 }
                 let results = (0..length).map(|i| {
                     let pick = |v: &[Expr]| v.get(if v.len() == 1 { 0 } else { i }).cloned();
@@ -137,9 +148,27 @@ impl Interp<'_> {
                 let items = operand("self")?;
                 Some(vec![if name == "prod" { Expr::product(&items) } else { Expr::sum(&items) }])
             }
-            "index_select" | "index" | "gather" => None,
+            "max" | "min" if rank == 0 && node.arg("dim").is_none() => {
+                let mut items = operand("self")?.into_iter();
+                let first = items.next()?;
+                let least = items.try_fold(first, |a, b| self.arithmetic(name, a, b, dtype))?;
+                Some(vec![least])
+            }
+            "reciprocal" => {
+                let inverse = |e: Expr| crate::value::known(&e).map(|f| Expr::float(1.0 / f));
+                operand("self")?.into_iter().map(inverse).collect()
+            }
             _ => None,
         }
+    }
+
+    /// Whether a node computes in float32: it has such a tensor, and none of float64.
+    fn in_single(&self, node: &Node) -> bool {
+        let has = |dtype| {
+            let is = |name: &Name| self.meta(name).is_ok_and(|meta| meta.dtype == dtype);
+            node.input_names().iter().any(is)
+        };
+        has(DType::F32) && !has(DType::F64)
     }
 
     /// The elements of an argument: of a tensor, or the number that it is.
@@ -177,6 +206,18 @@ impl Interp<'_> {
         let value = compare::binary(op, &a, &b).ok()??;
         let e = value.number()?;
         Some(if dtype.is_float() { compare::to_float(e) } else { e.clone() })
+    }
+}
+
+/// Operators whose results in float32 are those in float64, rounded.
+const ROUNDED: &[&str] =
+    &["add", "div", "mul", "reciprocal", "rsub", "sub", "to", "_to_copy", "float"];
+
+/// A known number, rounded to float32.
+fn single(e: &Expr) -> Expr {
+    match crate::value::known(e) {
+        Some(f) if f64::from(f as f32) != f => Expr::float(f64::from(f as f32)),
+        _ => e.clone(),
     }
 }
 

@@ -13,6 +13,7 @@ use pt2onnx_fx::{
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
+use std::sync::Arc;
 
 impl Interp<'_> {
     /// Calls an operator by its overload, and adds its node.
@@ -50,14 +51,21 @@ impl Interp<'_> {
                     node.outputs.push(Argument::None);
                     Value::None
                 }
-                Outcome::One(typed) => {
+                Outcome::One(mut typed) => {
                     let wish =
                         if single { node.name.to_string() } else { format!("{}_{at}", node.name) };
                     let name = if single { node.name.clone() } else { self.fresh(&wish) };
                     let whole = alias.and_then(|a| self.written_of(schema, &bound, a));
-                    if let (Some(whole), ValueMeta::Tensor(meta)) = (whole, &typed.meta)
-                        && self.meta(&whole)?.sizes == meta.sizes
-                    {
+                    let same = match (whole, &typed.meta) {
+                        (Some(whole), ValueMeta::Tensor(meta))
+                            if self.meta(&whole)?.sizes == meta.sizes =>
+                        {
+                            Some(whole)
+                        }
+                        _ => None,
+                    };
+                    self.lay_out(&mut typed, &node, same.as_ref());
+                    if let Some(whole) = same {
                         self.wholes.insert(name.clone(), whole);
                     }
                     let (output, value) = self.result(name, typed, root.as_ref(), &node)?;
@@ -68,7 +76,8 @@ impl Interp<'_> {
                     let mut names = Vec::with_capacity(items.len());
                     let mut values = Vec::with_capacity(items.len());
                     self.steps(items.len())?;
-                    for (i, typed) in items.into_iter().enumerate() {
+                    for (i, mut typed) in items.into_iter().enumerate() {
+                        self.lay_out(&mut typed, &node, None);
                         let name = self.fresh(&format!("{}_{i}", node.name));
                         let (_, value) = self.result(name.clone(), typed, root.as_ref(), &node)?;
                         names.push(name);
@@ -79,6 +88,12 @@ impl Interp<'_> {
                 }
             };
             results.push(value);
+        }
+        let is_view = |name: &Name| self.roots.get(name).is_some_and(|root| root != name);
+        let views: Vec<Name> = node.output_names().into_iter().filter(is_view).collect();
+        if !views.is_empty() {
+            let made = Arc::new(node.clone());
+            self.views.extend(views.into_iter().map(|name| (name, made.clone())));
         }
         self.push(node)?;
         match (results.len(), results.pop()) {
@@ -104,6 +119,15 @@ impl Interp<'_> {
         }
         self.nodes.push(node);
         Ok(())
+    }
+
+    /// Adds the strides of a result, if they are known.
+    fn lay_out(&self, typed: &mut Typed, node: &Node, whole: Option<&Name>) {
+        if let ValueMeta::Tensor(meta) = &mut typed.meta
+            && meta.strides.len() != meta.sizes.len()
+        {
+            meta.strides = self.strides_of(node, meta, whole);
+        }
     }
 
     /// Names a result, and remembers its type, contents and memory.
@@ -199,15 +223,60 @@ impl Interp<'_> {
     }
 
     /// The name by which a tensor is read here.
-    pub(super) fn readable(&self, name: &Name) -> Step<Name> {
+    pub(super) fn readable(&mut self, name: &Name) -> Step<Name> {
         let name = self.current(name);
         match self.hidden.contains(&name) {
-            true => {
-                let text = "it reads a view, made before it, of a tensor that it writes into";
-                Err(Problem::Loop(text.to_owned()))
-            }
+            true => self.deeper(|interp| interp.viewed_again(&name)),
             false => Ok(name),
         }
+    }
+
+    /// A view of memory for which a copy stands here, made again of the copy.
+    fn viewed_again(&mut self, view: &Name) -> Step<Name> {
+        let whole = self.whole_of(view);
+        if whole != *view {
+            let again = self.readable(&whole)?;
+            self.hidden.remove(view);
+            self.replaced.insert(view.clone(), again.clone());
+            return Ok(again);
+        }
+        let found = self.views.get(view).map(|node| (**node).clone());
+        let Some((mut node, base)) = found.and_then(|node| {
+            let base = node.args.first()?.value.name()?.clone();
+            Some((node, base))
+        }) else {
+            let text = "it reads a view, made before it, of a tensor that it writes into";
+            return Err(Problem::Loop(text.to_owned()));
+        };
+        let base = self.readable(&base)?;
+        let root = self.roots.get(&base).unwrap_or(&base).clone();
+        node.name = self.fresh(&node.name.clone());
+        if let Some(first) = node.args.first_mut() {
+            first.value = Argument::Tensor(base);
+        }
+        for output in &mut node.outputs {
+            let names = match output {
+                Argument::Tensor(name) => std::slice::from_mut(name),
+                Argument::Tensors(names) => names.as_mut_slice(),
+                _ => continue,
+            };
+            for name in names {
+                let again = self.fresh(&name.clone());
+                let old = std::mem::replace(name, again.clone());
+                if let Some(meta) = self.facts.values.get(&old).cloned() {
+                    self.facts.values.insert(again.clone(), meta);
+                }
+                self.roots.insert(again.clone(), root.clone());
+                self.hidden.remove(&old);
+                self.replaced.insert(old, again);
+            }
+        }
+        let node = Arc::new(node);
+        for name in node.output_names() {
+            self.views.insert(name, node.clone());
+        }
+        self.push((*node).clone())?;
+        Ok(self.current(view))
     }
 
     /// A value as an argument for a parameter of this type.

@@ -1,6 +1,6 @@
 //! Expressions other than calls.
 
-use super::{Env, Interp, Step, expected, unsupported};
+use super::{Env, Interp, Step, expected};
 use crate::{
     archive::Definition,
     error::Problem,
@@ -282,19 +282,17 @@ impl Interp<'_> {
         step: &Value,
     ) -> Step<Value> {
         let pick = |length: usize| -> Step<Vec<usize>> {
-            let bound = |value: &Value, default: i64| match value {
-                Value::None => Ok(default),
-                _ => value.as_int().map_or_else(|| expected("a known integer", value), Ok),
+            let known = |value: &Value| match value {
+                Value::None => Ok(None),
+                _ => value
+                    .as_int()
+                    .map_or_else(|| expected("a known integer", value), |i| Ok(Some(i))),
             };
-            let length = i64::try_from(length).unwrap_or(i64::MAX);
-            let step = bound(step, 1)?;
-            if step < 1 {
-                return unsupported("a slice with a step below 1");
+            let (start, end, step) = (known(start)?, known(end)?, known(step)?.unwrap_or(1));
+            if step == 0 {
+                return Err(Problem::Raises("ValueError: slice step cannot be zero".to_owned()));
             }
-            let fit = |at: i64| if at < 0 { (at + length).max(0) } else { at.min(length) };
-            let (start, end) = (fit(bound(start, 0)?), fit(bound(end, length)?));
-            let step = usize::try_from(step).unwrap_or(1);
-            Ok((start..end).step_by(step).filter_map(|i| usize::try_from(i).ok()).collect())
+            Ok(positions(length, start, end, step))
         };
         match base {
             Value::List(list) => {
@@ -323,10 +321,16 @@ impl Interp<'_> {
         }
     }
 
-    /// The type of the elements of a list, if it was said.
+    /// The type of the elements of a list, if it was said or numbers tell it.
     pub(super) fn element(&self, list: &Value) -> Option<Type> {
         match list {
             Value::List(list) => match self.heap.get(list.0) {
+                Some(Item::List { element: None, items }) => match items.first() {
+                    Some(Value::Int(_)) => Some(Type::Int),
+                    Some(Value::Float(_)) => Some(Type::Float),
+                    Some(Value::Bool(_)) => Some(Type::Bool),
+                    _ => None,
+                },
                 Some(Item::List { element, .. }) => element.clone(),
                 Some(Item::Parts(parts)) => Some(parts.element.clone()),
                 _ => None,
@@ -355,6 +359,23 @@ impl Interp<'_> {
             None => self.facts.constraints.decide(condition),
         }
     }
+}
+
+/// The positions that a slice of Python takes.
+fn positions(length: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Vec<usize> {
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    // Where counting may begin and end: one before the first element if it goes backwards.
+    let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
+    let fit = |at: i64| {
+        let at = if at < 0 { at.saturating_add(length) } else { at };
+        at.clamp(least, most)
+    };
+    let (first, last) = if step > 0 { (0, length) } else { (length - 1, -1) };
+    let (start, end) = (start.map_or(first, fit), end.map_or(last, fit));
+    let (from, to) = if step > 0 { (start, end) } else { (-start, -end) };
+    let stride = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX);
+    let at = (from..to).step_by(stride).map(|at| if step > 0 { at } else { -at });
+    at.filter_map(|at| usize::try_from(at).ok()).collect()
 }
 
 fn out_of_range() -> Problem {

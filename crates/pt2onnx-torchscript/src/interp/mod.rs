@@ -4,16 +4,19 @@ mod assemble;
 mod branch;
 mod builtins;
 mod call;
+mod carried;
 mod compare;
 mod contents;
 mod emit;
 mod expr;
 mod first_call;
 mod fits;
+mod forms;
 mod frame;
 mod graph;
 mod inputs;
 mod load;
+mod merge;
 mod module;
 mod origin;
 mod parts;
@@ -22,6 +25,7 @@ mod quantized;
 mod repeat;
 mod state;
 mod stmt;
+mod strides;
 mod traced;
 
 use crate::{
@@ -74,10 +78,14 @@ pub(crate) struct Interp<'a> {
     changed: FxHashSet<Name>,
     /// Tensors that others have taken the place of, as `out=` has it, or in a loop that writes into them.
     replaced: FxHashMap<Name, Name>,
-    /// Views of tensors that the loop which runs writes into; its body cannot read them.
+    /// Views of tensors that the loop or branch which runs writes into. Where it reads one, the view is made again.
     hidden: FxHashSet<Name>,
+    /// The nodes that made views, by the names of their results.
+    views: FxHashMap<Name, Arc<Node>>,
     /// Whether the branches of conditions may differ in the elements of tensors only.
     strict: bool,
+    /// Whether what is None after one branch of a condition only may be kept as such.
+    optional: bool,
     /// The memory that was written into: the roots of the tensors.
     writes: FxHashSet<Name>,
     /// Truth values that were read from tensors.
@@ -135,7 +143,9 @@ impl<'a> Interp<'a> {
             changed: FxHashSet::default(),
             replaced: FxHashMap::default(),
             hidden: FxHashSet::default(),
+            views: FxHashMap::default(),
             strict: false,
+            optional: true,
             writes: FxHashSet::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),

@@ -1,9 +1,15 @@
 //! Loops whose number of trips depends on data: a `while_loop` node, which carries what the body changes.
 
-use super::{Env, Flow, Interp, Step, expected, graph::Body, parts_list::Sample};
+use super::{
+    Env, Flow, Interp, Step,
+    carried::{Carried, Slot, assigned, at_path, leaves, with_path},
+    expected,
+    graph::{Body, contiguous},
+    parts_list::Sample,
+};
 use crate::{
     error::Problem,
-    syntax::{Expr, ExprKind, Stmt, StmtKind},
+    syntax::{Expr, Stmt},
     types::Symbols,
     value::{Item, Ref, Value},
 };
@@ -22,27 +28,6 @@ pub(super) enum Test<'e> {
     Range(Name, Value, Value),
 }
 
-/// What a loop carries from one trip to the next.
-#[derive(Clone, PartialEq)]
-enum Slot {
-    Variable(Name),
-    /// The elements of a list of unknown length.
-    List(Ref),
-    /// An attribute of an object.
-    Attribute(Ref, Name),
-    /// The memory of a tensor that the body writes into.
-    Memory(Name),
-}
-
-/// A slot, its value before the loop as a tensor, and a value of the same kind.
-struct Carried {
-    slot: Slot,
-    initial: Name,
-    like: Value,
-    /// The variables that are this memory, before and after each trip.
-    variables: Vec<Name>,
-}
-
 /// What a try of a loop's body tells.
 enum Attempt {
     /// The bodies, and what is carried as it is at the end of a trip.
@@ -59,6 +44,8 @@ enum Change {
     Memory(Name),
     /// A variable is only written into.
     InPlace(Name),
+    /// A variable has a value of another form before the loop than after a trip: it is to begin with this one.
+    Form(Name, Value),
 }
 
 impl Interp<'_> {
@@ -73,21 +60,19 @@ impl Interp<'_> {
         let mut seen = FxHashSet::default();
         names.retain(|name| env.contains_key(name) && seen.insert(name.clone()));
         let mut carried = Vec::new();
-        for name in names {
-            let Some(like) = env.get(&name).cloned() else { continue };
-            if !matches!(like, Value::Opaque(_) | Value::Callee(_)) {
-                carried.push(self.carry(Slot::Variable(name.clone()), like, &name)?);
-            }
+        for name in &names {
+            let Some(like) = env.get(name).cloned() else { continue };
+            self.carry_variable(name, &like, &mut carried)?;
         }
         let mut metas = Vec::with_capacity(carried.len());
         for variable in &carried {
             metas.push(self.meta(&variable.initial)?.clone());
         }
         for _ in 0..MAX_TRIES {
-            let made = match self.attempt(test, body, env, &carried, &metas)? {
+            let made = match self.attempt((test, body), env, &names, &carried, &metas)? {
                 Attempt::Changes(changes) => {
                     for change in changes {
-                        self.carry_change(change, &mut carried)?;
+                        self.carry_change(change, env, &mut carried)?;
                     }
                     metas.clear();
                     for variable in &carried {
@@ -100,6 +85,7 @@ impl Interp<'_> {
             let mut stable = true;
             for (meta, name) in metas.iter_mut().zip(&made.1) {
                 let next = self.meta(name)?.clone();
+                let plain = [&*meta, &next].map(|meta| self.is_contiguous(meta)) == [Some(true); 2];
                 if next.dtype != meta.dtype || next.sizes.len() != meta.sizes.len() {
                     let text = "a tensor that it changes gets another type or number of dimensions";
                     return Err(Problem::Loop(text.to_owned()));
@@ -112,12 +98,31 @@ impl Interp<'_> {
                         stable = false;
                     }
                 }
+                stable &= plain || meta.strides.is_empty();
+                meta.strides = match plain {
+                    true => contiguous(&meta.sizes),
+                    false => Vec::new(),
+                };
             }
             if stable {
                 return self.finish_loop(made.0, &carried, &metas, env);
             }
         }
         Err(Problem::Loop("the sizes of its tensors cannot be told".to_owned()))
+    }
+
+    /// Carries the tensors and numbers in the value of a variable. The rest of it must stay as it is.
+    fn carry_variable(
+        &mut self,
+        name: &Name,
+        value: &Value,
+        carried: &mut Vec<Carried>,
+    ) -> Step<()> {
+        for path in leaves(value) {
+            let like = at_path(value, &path).unwrap_or(Value::None);
+            carried.push(self.carry(Slot::Variable(name.clone(), path), like, name)?);
+        }
+        Ok(())
     }
 
     /// A value that is carried.
@@ -139,8 +144,20 @@ impl Interp<'_> {
         Ok(Carried { slot, initial, like, variables: Vec::new() })
     }
 
-    fn carry_change(&mut self, change: Change, carried: &mut Vec<Carried>) -> Step<()> {
+    fn carry_change(
+        &mut self,
+        change: Change,
+        env: &mut Env,
+        carried: &mut Vec<Carried>,
+    ) -> Step<()> {
         let more = match change {
+            Change::Form(name, value) => {
+                let begin = self.begin(env.get(&name), &value)?;
+                carried.retain(|c| !matches!(&c.slot, Slot::Variable(of, _) if *of == name));
+                self.carry_variable(&name, &begin, carried)?;
+                env.insert(name, begin);
+                return Ok(());
+            }
             Change::Attribute(object, name) => {
                 let like = self.attribute_of(object, &name).unwrap_or(Value::None);
                 self.carry(Slot::Attribute(object, name.clone()), like, &name)?
@@ -158,7 +175,7 @@ impl Interp<'_> {
             }
             Change::Memory(root) => self.carry_memory(root, None, carried)?,
             Change::InPlace(name) => {
-                let slot = Slot::Variable(name.clone());
+                let slot = Slot::Variable(name.clone(), Vec::new());
                 let Some(at) = carried.iter().position(|variable| variable.slot == slot) else {
                     return Ok(());
                 };
@@ -201,9 +218,9 @@ impl Interp<'_> {
     /// Runs test and body once, over variables of these types. All but what the graph has is as before then.
     fn attempt(
         &mut self,
-        test: &Test<'_>,
-        body: &[Stmt],
+        (test, body): (&Test<'_>, &[Stmt]),
         env: &Env,
+        names: &[Name],
         carried: &[Carried],
         metas: &[TensorMeta],
     ) -> Step<Attempt> {
@@ -212,7 +229,7 @@ impl Interp<'_> {
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
         self.copies()?;
         let (heap, fresh) = (self.heap.clone(), self.facts.symbols.clone());
-        let result = self.trip((test, body), env, carried, metas, (&heap, fresh));
+        let result = self.trip((test, body), (env, names), carried, metas, (&heap, fresh));
         self.nodes = outer;
         self.writes = writes;
         (self.replaced, self.hidden, self.heap) = (replaced, hidden, heap);
@@ -222,7 +239,7 @@ impl Interp<'_> {
     fn trip(
         &mut self,
         (test, body): (&Test<'_>, &[Stmt]),
-        env: &Env,
+        (env, names): (&Env, &[Name]),
         carried: &[Carried],
         metas: &[TensorMeta],
         (heap, mut fresh): (&[Item], Symbols),
@@ -237,7 +254,13 @@ impl Interp<'_> {
         if let Flow::Return(_) = self.deeper(|interp| interp.block(body, &mut within))? {
             return Err(Problem::Loop("it returns".to_owned()));
         }
-        let changes = self.changes(heap, carried, &inputs, &fresh.next(false))?;
+        let mut changes = self.changes(heap, carried, &inputs, &fresh.next(false))?;
+        for name in names {
+            if let (Some(before), Some(after)) = (env.get(name), within.get(name)) {
+                let form = self.form(name, before, after)?;
+                changes.extend(form.then(|| Change::Form(name.clone(), after.clone())));
+            }
+        }
         if !changes.is_empty() {
             return Ok(Attempt::Changes(changes));
         }
@@ -247,17 +270,24 @@ impl Interp<'_> {
             within.insert(target.clone(), Value::Int(i + 1));
         }
         let mut outputs = Vec::with_capacity(carried.len());
-        for variable in carried {
-            outputs.push(self.leave(variable, &within)?);
+        for (variable, input) in carried.iter().zip(&inputs) {
+            outputs.push(self.leave(variable, &within, input)?);
         }
         let nodes = std::mem::take(&mut self.nodes);
         Ok(Attempt::Done([test_body, Body { inputs, nodes, outputs: outputs.clone() }], outputs))
     }
 
-    /// What a carried slot holds at the end of a trip, as a tensor.
-    fn leave(&mut self, carried: &Carried, within: &Env) -> Step<Name> {
+    /// What a carried slot holds at the end of a trip, as a tensor. `input` is what it held at the beginning.
+    fn leave(&mut self, carried: &Carried, within: &Env, input: &Name) -> Step<Name> {
         let (value, name) = match &carried.slot {
-            Slot::Variable(name) => (within.get(name).cloned(), name.clone()),
+            Slot::Variable(name, path) => {
+                let value = within.get(name).and_then(|value| at_path(value, path));
+                match value {
+                    // Nobody reads it.
+                    None | Some(Value::Opaque(_)) => return Ok(input.clone()),
+                    value => (value, name.clone()),
+                }
+            }
             Slot::Attribute(object, name) => (self.attribute_of(*object, name), name.clone()),
             Slot::List(list) => {
                 let tensor = self.parts_of(*list).map(|parts| Value::Tensor(parts.tensor));
@@ -319,6 +349,10 @@ impl Interp<'_> {
                 {
                     let names = a.keys().filter(|name| match (a.get(*name), b.get(*name)) {
                         (Some(Value::Opaque(_) | Value::Callee(_)), _) => false,
+                        // It is only written into.
+                        (Some(Value::Tensor(a)), Some(Value::Tensor(b))) => {
+                            self.whole_of(&self.current(a)) != self.whole_of(&self.current(b))
+                        }
                         (Some(a), Some(b)) => !self.same(a, b),
                         _ => true,
                     });
@@ -344,7 +378,9 @@ impl Interp<'_> {
                 continue;
             }
             match &variable.slot {
-                Slot::Variable(name) => found.push(Change::InPlace(name.clone())),
+                Slot::Variable(name, path) if path.is_empty() => {
+                    found.push(Change::InPlace(name.clone()));
+                }
                 _ => return Err(written_view()),
             }
         }
@@ -362,7 +398,7 @@ impl Interp<'_> {
         let mut inputs = Vec::with_capacity(carried.len());
         for (variable, meta) in carried.iter().zip(metas) {
             let wish = match &variable.slot {
-                Slot::Variable(name) | Slot::Attribute(_, name) | Slot::Memory(name) => &**name,
+                Slot::Variable(name, _) | Slot::Attribute(_, name) | Slot::Memory(name) => &**name,
                 Slot::List(_) => "list",
             };
             let name = self.fresh(wish);
@@ -386,8 +422,9 @@ impl Interp<'_> {
             _ => self.scalar_of(&tensor, &crate::schema::Type::Number)?,
         };
         match (&variable.slot, value) {
-            (Slot::Variable(name), value) => {
-                env.insert(name.clone(), value);
+            (Slot::Variable(name, path), value) => {
+                let whole = env.get(name).map(|whole| with_path(whole, path, value));
+                env.extend(whole.map(|whole| (name.clone(), whole)));
             }
             (Slot::List(list), Value::Tensor(name)) => {
                 if let Some(Item::Parts(parts)) = self.heap.get_mut(list.0) {
@@ -439,7 +476,7 @@ impl Interp<'_> {
         let condition = match test {
             Test::While(test) => self.eval(test, within)?,
             Test::Range(target, _, end) => {
-                let slot = Slot::Variable(target.clone());
+                let slot = Slot::Variable(target.clone(), Vec::new());
                 let at = carried.iter().position(|variable| variable.slot == slot);
                 match (within.get(target), end, at.and_then(|at| inputs.get(at))) {
                     (Some(Value::Int(i)), Value::Int(end), Some(_)) => {
@@ -471,6 +508,9 @@ impl Interp<'_> {
                 if size.as_symbol().is_some_and(Symbols::makes) {
                     *size = self.size_symbol();
                 }
+            }
+            if !meta.strides.is_empty() {
+                meta.strides = contiguous(&meta.sizes);
             }
             let name = self.fresh("while_loop");
             self.facts.values.insert(name.clone(), ValueMeta::from(meta));
@@ -531,32 +571,4 @@ fn is_older(sizes: &[Sym], first: &Sym) -> bool {
 
 fn written_view() -> Problem {
     Problem::Loop("it writes into a part of a tensor that it also replaces".to_owned())
-}
-
-/// The variables that statements assign to.
-fn assigned(body: &[Stmt], names: &mut Vec<Name>) {
-    fn target(expr: &Expr, names: &mut Vec<Name>) {
-        match &expr.kind {
-            ExprKind::Name(name) => names.push(name.clone()),
-            ExprKind::Tuple(items) | ExprKind::List(items) => {
-                items.iter().for_each(|item| target(item, names));
-            }
-            _ => {}
-        }
-    }
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::Assign { target: to, .. } => target(to, names),
-            StmtKind::If { then, other, .. } => {
-                assigned(then, names);
-                assigned(other, names);
-            }
-            StmtKind::For { target: to, body, .. } => {
-                target(to, names);
-                assigned(body, names);
-            }
-            StmtKind::While { body, .. } | StmtKind::With { body, .. } => assigned(body, names),
-            _ => {}
-        }
-    }
 }

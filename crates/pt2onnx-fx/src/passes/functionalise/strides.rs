@@ -20,7 +20,7 @@ pub(in crate::passes) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
 }
 
 /// Whether the strides are recorded. Programs that were no `ExportedProgram` may have none.
-fn has_strides(meta: &TensorMeta) -> bool {
+pub(super) fn has_strides(meta: &TensorMeta) -> bool {
     meta.strides.len() == meta.sizes.len()
 }
 

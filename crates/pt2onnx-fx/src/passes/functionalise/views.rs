@@ -1,7 +1,7 @@
 //! ATen's operators whose result may be a view of an argument.
 
 use super::strides;
-use crate::graph::{Argument, Graph, Name, Node, SymArg, TensorMeta, ValueMeta};
+use crate::graph::{Argument, Graph, MemoryFormat, Name, Node, SymArg, TensorMeta, ValueMeta};
 use pt2onnx_symbolic::{Constraints, Expr};
 
 /// How a tensor views its base.
@@ -141,9 +141,21 @@ impl Call<'_> {
         let out = self.out()?;
         let same = self.base.dtype == out.dtype
             && self.base.device == out.device
-            && self.node.arg("copy") != Some(&Argument::Bool(true))
-            && strides::same_layout(self.base, out, self.known);
-        same.then_some(View::Same)
+            && self.node.arg("copy") != Some(&Argument::Bool(true));
+        if !same {
+            return None;
+        }
+        if strides::has_strides(self.base) && strides::has_strides(out) {
+            return strides::same_layout(self.base, out, self.known).then_some(View::Same);
+        }
+        // What TorchScript does not tell: whether the elements are in the order that is asked for.
+        let order = self.node.arg("memory_format");
+        let keeps = matches!(
+            order,
+            None | Some(Argument::None | Argument::MemoryFormat(MemoryFormat::Preserve))
+        );
+        let any_order = keeps && &*self.node.target.name != "contiguous";
+        Some(if any_order { View::Same } else { View::Unknown })
     }
 
     fn reshaped(&self) -> Option<View> {

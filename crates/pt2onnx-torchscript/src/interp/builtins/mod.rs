@@ -7,6 +7,7 @@ mod numbers;
 mod resize;
 mod strings;
 mod tensors;
+mod unknown;
 
 use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
 use crate::{error::Problem, schema::Schema, value::Value};

@@ -23,6 +23,13 @@ impl Interp<'_> {
                     _ => None,
                 });
             }
+            ("__is__" | "__isnot__", [Value::Maybe(maybe), Value::None]) => {
+                let present = maybe.present.clone();
+                return Ok(Some(Value::Bool(match name {
+                    "__is__" => Expr::call(Func::Not, vec![present]),
+                    _ => present,
+                })));
+            }
             ("__is__" | "__isnot__", [a, b]) => {
                 let same = self.same(a, b);
                 return Ok(Some(Value::bool(same == (name == "__is__"))));
@@ -54,6 +61,7 @@ impl Interp<'_> {
                     ("_unwrap_optional", Value::None) => {
                         Err(Problem::Raises("an exception: unwrapping None".to_owned()))
                     }
+                    (_, Value::Maybe(maybe)) if name != "wait" => Ok(Some(maybe.value.clone())),
                     _ => Ok(Some(a.clone())),
                 };
             }
@@ -92,6 +100,14 @@ impl Interp<'_> {
             ("Complex" | "complex", [a, b]) => {
                 return Ok(a.as_f64().zip(b.as_f64()).map(|(a, b)| Value::Complex(a, b)));
             }
+            ("__range_length", [Value::Int(start), Value::Int(end), Value::Int(step)])
+                if let Some(known) = step.as_int().filter(|&step| step != 0)
+                    && (start.as_int().is_none() || end.as_int().is_none()) =>
+            {
+                let span = if known > 0 { end - start } else { start - end };
+                let stride = Expr::int(known.saturating_abs());
+                return Ok(Some(Value::Int(Expr::max(&span.ceil_div(&stride), &Expr::ZERO))));
+            }
             ("__range_length", [start, end, step]) => {
                 let args = [start.clone(), end.clone(), step.clone()];
                 let length = self.range(&args)?.len();
@@ -102,10 +118,14 @@ impl Interp<'_> {
             }
             _ => {}
         }
-        match args {
-            [a] => compare::unary(name, a),
-            [a, b] => compare::binary(name, a, b),
-            _ => Ok(None),
+        let found = match args {
+            [a] => compare::unary(name, a)?,
+            [a, b] => compare::binary(name, a, b)?,
+            _ => return Ok(None),
+        };
+        match found {
+            Some(value) => Ok(Some(value)),
+            None => self.on_unknown_numbers(name, args),
         }
     }
 

@@ -64,7 +64,11 @@ impl Interp<'_> {
                 return self.pick(&sizes, dim).map(Some);
             }
             ("stride", [_, dim]) => {
-                let strides = self.meta(&of)?.strides.clone();
+                let meta = self.meta(&of)?;
+                if meta.strides.len() != meta.sizes.len() {
+                    return unsupported("the stride of this tensor");
+                }
+                let strides = meta.strides.clone();
                 return self.pick(&strides, dim).map(Some);
             }
             ("size" | "shape", [_]) => {
@@ -72,7 +76,11 @@ impl Interp<'_> {
                 return self.int_list(sizes).map(Some);
             }
             ("stride", [_]) => {
-                let strides = self.meta(&of)?.strides.clone();
+                let meta = self.meta(&of)?;
+                if meta.strides.len() != meta.sizes.len() {
+                    return unsupported("the strides of this tensor");
+                }
+                let strides = meta.strides.clone();
                 return self.int_list(strides).map(Some);
             }
             ("len", [_]) => {
@@ -96,8 +104,13 @@ impl Interp<'_> {
                 let bytes = self.meta(&of)?.dtype.bits() / 8;
                 return Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))));
             }
-            // Strides are not known.
             ("is_contiguous", [_, ..]) => {
+                if let Some(known) = self.is_contiguous(self.meta(&of)?)
+                    && args.len() == 1
+                    && kwargs.is_empty()
+                {
+                    return Ok(Some(Value::bool(known)));
+                }
                 let site = self.site();
                 self.warnings.push(format!("{site}: `is_contiguous` is taken to be true"));
                 return Ok(Some(Value::bool(true)));
@@ -114,6 +127,31 @@ impl Interp<'_> {
                 let sizes = self.tolist(&sizes.clone())?;
                 let args = vec![tensor.clone(), sizes];
                 return self.operator("aten", "reshape", args, Kwargs::new()).map(Some);
+            }
+            ("allclose", [_, _, ..]) => {
+                let close = self.operator("aten", "isclose", args.to_vec(), kwargs.clone())?;
+                let all = self.operator("aten", "all", vec![close], Kwargs::new())?;
+                return self.scalar_of(&all, &Type::Bool).map(Some);
+            }
+            ("equal", [_, Value::Tensor(other)]) => {
+                let (a, b) = (self.meta(&of)?.sizes.clone(), self.meta(other)?.sizes.clone());
+                let same = |(a, b): (&Expr, &Expr)| self.constraints().prove_eq(a, b);
+                let sizes: Vec<_> = a.iter().zip(&b).map(same).collect();
+                if a.len() != b.len() || sizes.contains(&Some(false)) {
+                    return Ok(Some(Value::bool(false)));
+                }
+                if sizes.contains(&None) {
+                    return unsupported("aten::equal of tensors of unknown sizes");
+                }
+                let equal = self.operator("aten", "eq", args.to_vec(), Kwargs::new())?;
+                let all = self.operator("aten", "all", vec![equal], Kwargs::new())?;
+                return self.scalar_of(&all, &Type::Bool).map(Some);
+            }
+            // What is not done does not ask how often.
+            ("dropout" | "alpha_dropout" | "feature_dropout", [_, Value::Float(p), train])
+                if known(p).is_none() && train.as_bool() == Some(false) =>
+            {
+                return Ok(Some(tensor.clone()));
             }
             ("item", [_]) => return self.scalar_of(tensor, &Type::Number).map(Some),
             ("tolist", _) => return self.tolist(&of).map(Some),
@@ -346,8 +384,13 @@ impl Interp<'_> {
 
     fn natural_dtype(&self, value: &Value, numbers: &[Value]) -> DType {
         let float = |v: &Value| matches!(v, Value::Float(_));
-        if numbers.iter().any(float) || numbers.is_empty() && self.element(value) != Some(Type::Int)
-        {
+        let element = match numbers.is_empty() {
+            true => self.element(value),
+            false => None,
+        };
+        if element == Some(Type::Bool) {
+            DType::Bool
+        } else if numbers.iter().any(float) || numbers.is_empty() && element != Some(Type::Int) {
             DType::F32
         } else if !numbers.is_empty() && numbers.iter().all(|v| matches!(v, Value::Bool(_))) {
             DType::Bool

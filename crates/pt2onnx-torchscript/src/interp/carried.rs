@@ -1,0 +1,108 @@
+//! What a loop carries from one trip to the next, and where it stands in the values of variables.
+
+use crate::{
+    syntax::{Expr, ExprKind, Stmt, StmtKind},
+    value::{Maybe, Ref, Tuple, Value},
+};
+use pt2onnx_fx::Name;
+use std::sync::Arc;
+
+/// What a loop carries from one trip to the next.
+#[derive(Clone, PartialEq)]
+pub(super) enum Slot {
+    /// A part of a variable: a tensor or number in the tuples that it holds.
+    Variable(Name, Vec<usize>),
+    /// The elements of a list of unknown length.
+    List(Ref),
+    /// An attribute of an object.
+    Attribute(Ref, Name),
+    /// The memory of a tensor that the body writes into.
+    Memory(Name),
+}
+
+/// A slot, its value before the loop as a tensor, and a value of the same kind.
+pub(super) struct Carried {
+    pub(super) slot: Slot,
+    pub(super) initial: Name,
+    pub(super) like: Value,
+    /// The variables that are this memory, before and after each trip.
+    pub(super) variables: Vec<Name>,
+}
+
+/// The places of tensors and numbers in a value. What may be None has two parts: whether it is there, and what it is.
+pub(super) fn leaves(value: &Value) -> Vec<Vec<usize>> {
+    let below = |at: usize, part: &Value| {
+        leaves(part).into_iter().map(move |path| [vec![at], path].concat()).collect::<Vec<_>>()
+    };
+    match value {
+        Value::Tensor(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) => vec![Vec::new()],
+        Value::Tuple(tuple) => {
+            tuple.items.iter().enumerate().flat_map(|(at, item)| below(at, item)).collect()
+        }
+        Value::Maybe(maybe) => [vec![vec![0]], below(1, &maybe.value)].concat(),
+        _ => Vec::new(),
+    }
+}
+
+/// The value at a place; `None` if there is none. A value that is there is also read as one that may be None.
+pub(super) fn at_path(value: &Value, path: &[usize]) -> Option<Value> {
+    match (path.split_first(), value) {
+        (None, _) => Some(value.clone()),
+        (Some((&at, rest)), Value::Tuple(tuple)) => at_path(tuple.items.get(at)?, rest),
+        (Some((0, [])), _) => Some(Value::Bool(Maybe::parts(value).0)),
+        (Some((1, rest)), _) => at_path(&Maybe::parts(value).1, rest),
+        _ => None,
+    }
+}
+
+/// A value with another one at a place.
+pub(super) fn with_path(value: &Value, path: &[usize], new: Value) -> Value {
+    match (path.split_first(), value) {
+        (Some((&at, rest)), Value::Tuple(tuple)) => {
+            let mut items = tuple.items.clone();
+            if let Some(item) = items.get_mut(at) {
+                *item = with_path(item, rest, new);
+            }
+            Value::Tuple(Arc::new(Tuple::new(items, tuple.class.clone())))
+        }
+        (Some((0, _)), Value::Maybe(maybe)) => match new {
+            Value::Bool(present) => {
+                Value::Maybe(Arc::new(Maybe { present, value: maybe.value.clone() }))
+            }
+            _ => value.clone(),
+        },
+        (Some((_, rest)), Value::Maybe(maybe)) => Value::Maybe(Arc::new(Maybe {
+            present: maybe.present.clone(),
+            value: with_path(&maybe.value, rest, new),
+        })),
+        _ => new,
+    }
+}
+
+/// The variables that statements assign to.
+pub(super) fn assigned(body: &[Stmt], names: &mut Vec<Name>) {
+    fn target(expr: &Expr, names: &mut Vec<Name>) {
+        match &expr.kind {
+            ExprKind::Name(name) => names.push(name.clone()),
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                items.iter().for_each(|item| target(item, names));
+            }
+            _ => {}
+        }
+    }
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::Assign { target: to, .. } => target(to, names),
+            StmtKind::If { then, other, .. } => {
+                assigned(then, names);
+                assigned(other, names);
+            }
+            StmtKind::For { target: to, body, .. } => {
+                target(to, names);
+                assigned(body, names);
+            }
+            StmtKind::While { body, .. } | StmtKind::With { body, .. } => assigned(body, names),
+            _ => {}
+        }
+    }
+}

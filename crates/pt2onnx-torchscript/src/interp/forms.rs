@@ -1,0 +1,87 @@
+//! The forms of variables that loops change: a tuple, a value that may be None, or one that only a trip makes.
+
+use super::{Interp, Step};
+use crate::{
+    error::Problem,
+    value::{Maybe, Value},
+};
+use pt2onnx_fx::Name;
+use std::sync::Arc;
+
+impl Interp<'_> {
+    /// What a variable begins with, so that it has the form of a value that it gets later. Placeholders are never read.
+    pub(super) fn begin(&mut self, before: Option<&Value>, later: &Value) -> Step<Value> {
+        let before = before.cloned().unwrap_or(Value::None);
+        Ok(match (&before, later) {
+            (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
+                let mut items = Vec::with_capacity(b.items.len());
+                for (a, b) in a.items.iter().zip(&b.items) {
+                    items.push(self.begin(Some(a), b)?);
+                }
+                self.tuple(items, b.class.clone())?
+            }
+            (Value::Opaque(_), Value::Tuple(b)) => {
+                let mut items = Vec::with_capacity(b.items.len());
+                for b in &b.items {
+                    items.push(self.begin(Some(&before), b)?);
+                }
+                self.tuple(items, b.class.clone())?
+            }
+            (Value::Opaque(_), Value::Tensor(name)) => {
+                let meta = self.meta(name)?.clone();
+                Value::Tensor(self.placeholder(&meta)?)
+            }
+            (Value::Opaque(_), Value::Int(_)) => Value::int(0),
+            (Value::Opaque(_), Value::Float(_)) => Value::float(0.0),
+            (Value::Opaque(_), Value::Bool(_)) => Value::bool(false),
+            (Value::None | Value::Maybe(_), _) | (_, Value::None | Value::Maybe(_)) => {
+                let ((present, value), (_, later)) = (Maybe::parts(&before), Maybe::parts(later));
+                let value = match (&value, &later) {
+                    (Value::Opaque(_), _) => self.begin(Some(&value), &later)?,
+                    _ => value,
+                };
+                Value::Maybe(Arc::new(Maybe { present, value }))
+            }
+            _ => before,
+        })
+    }
+
+    /// Whether a variable needs another form before the loop, to be able to hold what it has after a trip.
+    pub(super) fn form(&self, name: &Name, before: &Value, after: &Value) -> Step<bool> {
+        let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
+        Ok(match (before, after) {
+            (Value::Callee(_), _) | (_, Value::Opaque(_)) => false,
+            (Value::Opaque(_), Value::Tuple(_)) => true,
+            (Value::Opaque(_), other) if leaf(other) => true,
+            (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
+                let mut other = false;
+                for (a, b) in a.items.iter().zip(&b.items) {
+                    other |= self.form(name, a, b)?;
+                }
+                other
+            }
+            (Value::Maybe(maybe), other) => {
+                let (_, other) = Maybe::parts(other);
+                self.form(name, &maybe.value, &other)?
+            }
+            (Value::None, Value::None) => false,
+            (Value::None, other) | (other, Value::None | Value::Maybe(_))
+                if self.optional
+                    && (leaf(other)
+                        || matches!(
+                            other,
+                            Value::Opaque(_) | Value::Tuple(_) | Value::Maybe(_)
+                        )) =>
+            {
+                true
+            }
+            // That they have the same type is seen later.
+            (a, b) if leaf(a) && leaf(b) => false,
+            (a, b) if self.same(a, b) => false,
+            (a, _) => {
+                let text = format!("`{name}`, which it changes, is {}", a.kind());
+                return Err(Problem::Loop(text));
+            }
+        })
+    }
+}

@@ -1,0 +1,375 @@
+//! What the two branches of a condition on data make, merged into values after both.
+
+use super::{Interp, Step, emit::dtype_number};
+use crate::{
+    error::Problem,
+    quantized::Quantized,
+    types::Symbols,
+    value::{Item, Maybe, Parts, Value},
+};
+use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};
+use pt2onnx_symbolic::{Expr, Func};
+use std::sync::Arc;
+
+/// The results of `cond`: the values of both branches, and the name of the merged one.
+#[derive(Default)]
+pub(super) struct Merged {
+    pub(super) results: Vec<[Name; 2]>,
+    pub(super) outputs: Vec<Name>,
+    /// Memory that branches write into, and what stands for it at the end of each.
+    pub(super) memory: Vec<(Name, [Name; 2])>,
+    /// How much of the heap is older than the branches.
+    pub(super) old: usize,
+    /// The condition, if only sizes of inputs decide.
+    pub(super) sizes: Option<Expr>,
+}
+
+impl Merged {
+    /// The size that is `a` if the condition holds, and `b` otherwise; `None` if data decide.
+    fn size(&self, a: &Expr, b: &Expr) -> Option<Expr> {
+        let condition = self.sizes.as_ref()?;
+        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
+        let choice = || Expr::call(Func::Where, vec![condition.clone(), a.clone(), b.clone()]);
+        (!of_data(a) && !of_data(b)).then(choice)
+    }
+}
+
+impl Interp<'_> {
+    /// An item of the heap after both branches.
+    pub(super) fn merge_items(
+        &mut self,
+        at: usize,
+        first: Option<&Item>,
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<()> {
+        let (Some(first), Some(second)) = (first, self.heap.get(at).cloned()) else {
+            return Ok(());
+        };
+        let item = match (first, second) {
+            (Item::List { items: a, element }, Item::List { items: b, .. }) => {
+                if a.len() != b.len() {
+                    return Err(lengths());
+                }
+                let mut items = Vec::with_capacity(a.len());
+                for (a, b) in a.iter().zip(&b) {
+                    items.push(self.merge_values(a, b, merged, bodies)?);
+                }
+                Item::List { items, element: element.clone() }
+            }
+            (Item::Dict(a), Item::Dict(b)) => {
+                Item::Dict(self.merge_entries(a, &b, merged, bodies)?)
+            }
+            (
+                Item::Object { attributes: a, .. },
+                Item::Object { class, attributes: mut b, path },
+            ) => {
+                for (name, value) in &mut b {
+                    if let Some(first) = a.get(name) {
+                        *value = self.merge_values(first, value, merged, bodies)?;
+                    }
+                }
+                Item::Object { class, attributes: b, path }
+            }
+            (Item::Parts(a), Item::Parts(b)) => {
+                if (a.dim, &a.size) != (b.dim, &b.size) {
+                    return Err(lengths());
+                }
+                let tensor = match a.tensor == b.tensor {
+                    true => a.tensor.clone(),
+                    false => self.merge_contents(&a.tensor, &b.tensor, merged)?,
+                };
+                Item::Parts(Parts { tensor, ..b })
+            }
+            _ => return Err(lengths()),
+        };
+        if let Some(slot) = self.heap.get_mut(at) {
+            *slot = item;
+        }
+        Ok(())
+    }
+
+    /// The value that is `a` if the condition holds, and `b` otherwise.
+    pub(super) fn merge_values(
+        &mut self,
+        a: &Value,
+        b: &Value,
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Value> {
+        self.step()?;
+        Ok(match (a, b) {
+            (Value::Opaque(_), other) => self.only_in(1, other, merged, bodies)?,
+            (other, Value::Opaque(_)) => self.only_in(0, other, merged, bodies)?,
+            (Value::Callee(_), _) | (_, Value::Callee(_)) => a.clone(),
+            _ if self.same(a, b) => a.clone(),
+            (Value::Tensor(x), Value::Tensor(y)) => {
+                Value::Tensor(self.merge_tensors([x, y], merged)?)
+            }
+            (Value::Quantized(x), Value::Quantized(y))
+                if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
+            {
+                let ints = self.merge_contents(&x.ints, &y.ints, merged)?;
+                Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
+            }
+            (Value::Int(_), Value::Int(_))
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Float(_), Value::Float(_))
+                if !self.strict =>
+            {
+                match (a, b) {
+                    (Value::Int(x), Value::Int(y)) if let Some(size) = merged.size(x, y) => {
+                        Value::Int(size)
+                    }
+                    _ => self.merge_numbers([a, b], merged, bodies)?,
+                }
+            }
+            (Value::Tuple(x), Value::Tuple(y)) if x.items.len() == y.items.len() => {
+                let mut items = Vec::with_capacity(x.items.len());
+                for (a, b) in x.items.iter().zip(&y.items) {
+                    items.push(self.merge_values(a, b, merged, bodies)?);
+                }
+                self.tuple(items, x.class.clone())?
+            }
+            (Value::List(x), Value::List(y)) => {
+                if self.parts_of(*x).is_some() || self.parts_of(*y).is_some() {
+                    return Err(lengths());
+                }
+                let (x, y) = (self.items(*x).to_vec(), self.items(*y).to_vec());
+                if x.len() != y.len() {
+                    return Err(lengths());
+                }
+                let mut items = Vec::with_capacity(x.len());
+                for (a, b) in x.iter().zip(&y) {
+                    items.push(self.merge_values(a, b, merged, bodies)?);
+                }
+                let element = self.element(a);
+                self.list(items, element)?
+            }
+            (Value::Dict(x), Value::Dict(y)) => {
+                let (x, y) = (self.entries(*x).to_vec(), self.entries(*y).to_vec());
+                let entries = self.merge_entries(&x, &y, merged, bodies)?;
+                self.dict(entries)?
+            }
+            (Value::None | Value::Maybe(_), _) | (_, Value::None | Value::Maybe(_))
+                if self.optional && !self.strict =>
+            {
+                self.merge_optional([a, b], merged, bodies)?
+            }
+            _ => {
+                let text =
+                    format!("it makes {} in one branch and {} in the other", a.kind(), b.kind());
+                return Err(Problem::Branch(text));
+            }
+        })
+    }
+
+    fn merge_entries(
+        &mut self,
+        first: &[(Value, Value)],
+        second: &[(Value, Value)],
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Vec<(Value, Value)>> {
+        if first.len() != second.len() {
+            return Err(lengths());
+        }
+        let mut entries = Vec::with_capacity(first.len());
+        for ((key, a), (other, b)) in first.iter().zip(second) {
+            if !self.same(key, other) {
+                return Err(lengths());
+            }
+            entries.push((key.clone(), self.merge_values(a, b, merged, bodies)?));
+        }
+        Ok(entries)
+    }
+
+    fn merge_numbers(
+        &mut self,
+        [a, b]: [&Value; 2],
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Value> {
+        let x = self.tensor_in(a, &mut bodies[0])?;
+        let y = self.tensor_in(b, &mut bodies[1])?;
+        let tensor = self.merge_contents(&x, &y, merged)?;
+        self.number_result(&tensor)
+    }
+
+    /// Values of which one may be None.
+    fn merge_optional(
+        &mut self,
+        values: [&Value; 2],
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Value> {
+        let [(a, x), (b, y)] = values.map(Maybe::parts);
+        let present = self.merge_values(&Value::Bool(a), &Value::Bool(b), merged, bodies)?;
+        let value = self.merge_values(&x, &y, merged, bodies)?;
+        Ok(match present {
+            Value::Bool(present) => Maybe::of(present, value),
+            other => return super::expected("a truth value", &other),
+        })
+    }
+
+    /// A value that only one of the branches makes. Nobody reads it after the other one, which makes something of the same type.
+    fn only_in(
+        &mut self,
+        branch: usize,
+        value: &Value,
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Value> {
+        let zero = match value {
+            Value::Tensor(name) => {
+                if let Some(root) = self.memory_in(branch, name, merged) {
+                    return Ok(Value::Tensor(root));
+                }
+                let made = |node: &Node| node.output_names().contains(name);
+                self.steps(bodies[branch].len())?;
+                if !bodies[branch].iter().any(made) {
+                    return Ok(value.clone());
+                }
+                let meta = self.meta(name)?.clone();
+                let stand_in = self.stand_in(&meta, &mut bodies[1 - branch])?;
+                let [x, y] = in_order(branch, name, &stand_in);
+                return Ok(Value::Tensor(self.merge_contents(x, y, merged)?));
+            }
+            Value::Tuple(tuple) => {
+                let mut items = Vec::with_capacity(tuple.items.len());
+                for item in &tuple.items {
+                    items.push(self.only_in(branch, item, merged, bodies)?);
+                }
+                return self.tuple(items, tuple.class.clone());
+            }
+            Value::List(list) if list.0 >= merged.old && self.parts_of(*list).is_none() => {
+                let mut items = self.items(*list).to_vec();
+                for item in &mut items {
+                    *item = self.only_in(branch, item, merged, bodies)?;
+                }
+                if let Some(Item::List { items: old, .. }) = self.heap.get_mut(list.0) {
+                    *old = items;
+                }
+                return Ok(value.clone());
+            }
+            Value::Maybe(maybe) => {
+                let present = Value::Bool(maybe.present.clone());
+                let present = self.only_in(branch, &present, merged, bodies)?;
+                let value = self.only_in(branch, &maybe.value, merged, bodies)?;
+                return Ok(match present {
+                    Value::Bool(present) => Maybe::of(present, value),
+                    _ => value,
+                });
+            }
+            Value::Int(_) => Value::int(0),
+            Value::Float(_) => Value::float(0.0),
+            Value::Bool(_) => Value::bool(false),
+            other => return Ok(other.clone()),
+        };
+        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
+        match value.number().is_some_and(of_data) {
+            true => self.merge_numbers(in_order(branch, value, &zero), merged, bodies),
+            false => Ok(value.clone()),
+        }
+    }
+
+    /// A tensor of this element type and as many dimensions, whose node is in a body.
+    fn stand_in(&mut self, meta: &TensorMeta, body: &mut Vec<Node>) -> Step<Name> {
+        std::mem::swap(&mut self.nodes, body);
+        let made = self.placeholder(meta);
+        std::mem::swap(&mut self.nodes, body);
+        made
+    }
+
+    /// A tensor of zeros of this element type and as many dimensions. A size that depends on data is 0.
+    pub(super) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
+        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
+        let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
+        let sizes = self.int_list(meta.sizes.iter().map(size).collect::<Vec<_>>())?;
+        let dtype = dtype_number(meta.dtype).map_or(Value::None, Value::int);
+        match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
+            Value::Tensor(name) => Ok(name),
+            other => super::expected("a tensor", &other),
+        }
+    }
+
+    /// The memory that both branches write into and that a tensor is in a branch.
+    fn memory_in(&self, branch: usize, name: &Name, merged: &Merged) -> Option<Name> {
+        let whole = self.whole_of(&self.current(name));
+        let found = merged.memory.iter().find(|(root, copies)| {
+            *root == whole || copies.get(branch).is_some_and(|copy| self.whole_of(copy) == whole)
+        });
+        found.map(|(root, _)| root.clone())
+    }
+
+    fn merge_tensors(&mut self, [x, y]: [&Name; 2], merged: &mut Merged) -> Step<Name> {
+        let memory = self.memory_in(0, x, merged);
+        match memory.is_some() && memory == self.memory_in(1, y, merged) {
+            true => Ok(memory.unwrap_or_default()),
+            false => self.merge_contents(x, y, merged),
+        }
+    }
+
+    /// A new tensor with the elements of one or the other.
+    pub(super) fn merge_contents(&mut self, x: &Name, y: &Name, merged: &mut Merged) -> Step<Name> {
+        let known = merged.results.iter().position(|[a, b]| a == x && b == y);
+        if let Some(name) = known.and_then(|at| merged.outputs.get(at)) {
+            return Ok(name.clone());
+        }
+        let (a, b) = (self.meta(x)?.clone(), self.meta(y)?.clone());
+        if a.dtype != b.dtype || a.sizes.len() != b.sizes.len() {
+            let rank = |meta: &TensorMeta| meta.sizes.len();
+            return Err(Problem::Branch(format!(
+                "it makes a tensor of {} and {} dimensions in one branch, of {} and {} in the other",
+                a.dtype,
+                rank(&a),
+                b.dtype,
+                rank(&b)
+            )));
+        }
+        let plain = [&a, &b].map(|meta| self.is_contiguous(meta)) == [Some(true); 2];
+        let mut meta = a;
+        for (size, other) in meta.sizes.iter_mut().zip(&b.sizes) {
+            if self.facts.constraints.prove_eq(size, other) != Some(true) {
+                if self.strict {
+                    return Err(lengths());
+                }
+                *size = match merged.size(size, other) {
+                    Some(size) => size,
+                    None => self.size_symbol(),
+                };
+            }
+        }
+        meta.strides = match plain {
+            true => super::graph::contiguous(&meta.sizes),
+            false => Vec::new(),
+        };
+        meta.requires_grad = false;
+        let name = self.fresh("cond");
+        self.facts.values.insert(name.clone(), ValueMeta::from(meta));
+        self.roots.insert(name.clone(), name.clone());
+        merged.results.push([x.clone(), y.clone()]);
+        merged.outputs.push(name.clone());
+        Ok(name)
+    }
+
+    /// A number as a tensor, whose node is in a body.
+    pub(super) fn tensor_in(&mut self, number: &Value, body: &mut Vec<Node>) -> Step<Name> {
+        std::mem::swap(&mut self.nodes, body);
+        let made = self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new());
+        std::mem::swap(&mut self.nodes, body);
+        match made? {
+            Value::Tensor(name) => Ok(name),
+            other => super::expected("a tensor", &other),
+        }
+    }
+}
+
+/// What the branches have: the first of the two in this branch, the other one in the other branch.
+fn in_order<'v, T>(branch: usize, own: &'v T, other: &'v T) -> [&'v T; 2] {
+    if branch == 0 { [own, other] } else { [other, own] }
+}
+
+fn lengths() -> Problem {
+    Problem::Branch("it makes a list or dict of another length in each branch".to_owned())
+}
