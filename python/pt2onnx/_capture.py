@@ -188,7 +188,7 @@ def _answers() -> Iterator[list[bool]]:
 def _static(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
     """Dynamic shapes without dimensions that are 0 or 1 in the example."""
     import torch
-    from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path  # type: ignore[attr-defined]
+    from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 
     def static(_: Any, leaf: Any, axes: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or not axes:

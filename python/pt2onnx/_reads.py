@@ -136,8 +136,9 @@ def _of_types(value: Any) -> bool:
     if node.kind() in _SIZES | {"prim::Constant", "aten::__is__", "aten::__isnot__"}:
         return True
     inputs = list(node.inputs())
-    return node.kind().startswith("aten::") and value.type().kind() != "TensorType" and bool(inputs) and all(_of_types(i) for i in inputs)
+    is_number = node.kind().startswith("aten::") and value.type().kind() != "TensorType"
+    return bool(is_number and inputs) and all(map(_of_types, inputs))
 
 
 def _is_known(value: Any) -> bool:
-    return value.node().kind() == "prim::Constant"
+    return bool(value.node().kind() == "prim::Constant")

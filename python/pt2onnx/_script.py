@@ -147,12 +147,12 @@ def is_one(model: Any) -> bool:
     return isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
 
 
-def of(model: torch.jit.ScriptModule | torch.jit.ScriptFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Script:  # fmt: skip
+def of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Script:
     """A module or function in TorchScript. ``shapes`` are its dynamic shapes, nested as the arguments."""
     import torch
 
     file = io.BytesIO()
-    torch.jit.save(model, file)  # type: ignore[no-untyped-call]
+    torch.jit.save(model, file)
     schema = getattr(model, "forward", model).schema
     parameters = [argument.name for argument in schema.arguments]
     if isinstance(model, torch.jit.ScriptModule):

@@ -25,9 +25,11 @@ class Source(Protocol):
 
     def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
         """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
+        ...
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model."""
+        ...
 
 
 class OfProgram:

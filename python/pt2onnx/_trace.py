@@ -21,13 +21,13 @@ def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: An
 
     Tensors are its inputs, all other arguments keep their values. Raises what PyTorch raises.
     """
-    import torch
+    from torch.jit import _trace
 
     made, leaves, said = _traced(model, args, kwargs, shapes)
     parameters = [leaf.path.replace(".", "_") for leaf in leaves]
     script = _script.of(made, (), {}, None)
     own = [_script.Leaf(name, leaf.value, leaf.axes) for name, leaf in zip(parameters, leaves)]
-    notes = [_note(w) for w in said if issubclass(w.category, torch.jit.TracerWarning)]
+    notes = [_note(w) for w in said if issubclass(w.category, _trace.TracerWarning)]
     names = _names(getattr(model, "forward", model), len(args))
     return Traced(script.archive, names, own, [leaf.path for leaf in leaves]), list(dict.fromkeys(notes))
 
@@ -126,7 +126,7 @@ def _Function(function: Callable[..., Any]) -> Any:  # noqa: N802
 
 def _names(forward: Callable[..., Any], count: int) -> list[str]:
     """The names of the parameters that may be given by position; those of ``*args`` are numbered."""
-    names = []
+    names: list[str] = []
     for parameter in inspect.signature(forward).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}_{i}" for i in range(count - len(names))]

@@ -1,7 +1,8 @@
 """stub_libraries.py FOLDER makes stubs of the libraries of CUDA that the libraries in the folder are linked with, in the same folder.
 
 With them, a PyTorch that was built for CUDA is imported and computes on the CPU, without gigabytes of packages of NVIDIA. Every function
-of a stub does nothing but return 100, which is CUDA's error for "no device". Needs a C compiler. For 64-bit ELF libraries.
+of a stub does nothing but return 100, which is CUDA's error for "no device"; those that describe an error return a text. Needs a C
+compiler. For 64-bit ELF libraries.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 
-#: Libraries that a computer without a GPU lacks, and names of functions of those that give their symbols no versions.
+#: Libraries that a computer without a GPU lacks, names of functions that return a text, and names of functions of the libraries that
+#: give their symbols no versions.
 LIBRARIES = re.compile(r"lib(cu|nccl|nv)")
+TEXTS = re.compile(r"Get(Last)?Error(String|Name)$")
 UNVERSIONED = re.compile(r"(cu[A-Z]|cu[a-z]+[A-Z]|nccl|nvshmem|nvml|nvtx|nvrtc)")
 
 
@@ -100,13 +103,20 @@ def stubs(folder: pathlib.Path) -> dict[str, dict[str | None, set[str]]]:
     return made
 
 
+def function(symbol: str) -> str:
+    """The C function that stands in for a symbol."""
+    if TEXTS.search(symbol):
+        return f'const char *{symbol}(void) {{ return "no device"; }}\n'
+    return f"int {symbol}(void) {{ return 100; }}\n"
+
+
 def build(folder: pathlib.Path, name: str, symbols: dict[str | None, set[str]]) -> None:
     """Compiles a stub."""
     with tempfile.TemporaryDirectory() as temporary:
         script = pathlib.Path(temporary, "versions")
         versions = {version: names for version, names in symbols.items() if version is not None}
         script.write_text("".join(f"{v} {{ global: {'; '.join(sorted(names))}; }};\n" for v, names in versions.items()))
-        source = "".join(f"int {symbol}(void) {{ return 100; }}\n" for symbol in sorted(set().union(*symbols.values())))
+        source = "".join(map(function, sorted(set().union(*symbols.values()))))
         words = ["cc", "-w", "-fno-builtin", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / name), f"-Wl,-soname,{name}"]
         if versions:
             words.append(f"-Wl,--version-script={script}")

@@ -122,7 +122,9 @@ fn with_version(version: &str) -> Result<PathBuf> {
     let own = root().join("python/tests/torch/requirements.txt");
     let requirements = [python::requirements_file(), own];
     let venv = target().join("torch").join(version);
-    let wanted = requirements.iter().map(fs::read_to_string).collect::<Result<String, _>>()?;
+    let stubs = root().join("xtask/python/stub_libraries.py");
+    let parts = requirements.iter().chain([&stubs]);
+    let wanted = parts.map(fs::read_to_string).collect::<Result<String, _>>()?;
     let interpreter = python::virtual_environment(&venv, &requirements, &wanted, |interpreter| {
         let pip = |words: &[&str]| run(Command::new(interpreter).args(["-m", "pip"]).args(words));
         pip(&["install", "--quiet", "--no-cache-dir", "--no-deps", &format!("torch=={version}")])?;
@@ -130,8 +132,7 @@ fn with_version(version: &str) -> Result<PathBuf> {
         let site = Command::new(interpreter).args(["-c", program]).output()?;
         let site = PathBuf::from(String::from_utf8(site.stdout)?.trim());
         if cfg!(target_os = "linux") {
-            let stubs = root().join("xtask/python/stub_libraries.py");
-            run(Command::new(interpreter).arg(stubs).arg(site.join("torch/lib")))?;
+            run(Command::new(interpreter).arg(&stubs).arg(site.join("torch/lib")))?;
         }
         Ok(())
     });
