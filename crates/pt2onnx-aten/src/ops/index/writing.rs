@@ -65,7 +65,7 @@ arguments! {
         dim: i64,
         start: Option<Expr>,
         end: Option<Expr>,
-        step: i64,
+        step: Expr,
     }
 }
 
@@ -75,7 +75,7 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     let SliceScatterArgs { input: x, src: source, dim, start, end, step } = args;
     let axis = axis_of(cx.rank(x), dim)?;
     let size = cx.dim(x, axis as i64);
-    let range = Range::new(cx, &size, start, end, step);
+    let range = Range::new(cx, &size, start, end, &step);
     let mut written = cx.shape(x);
     written[axis] = range.length.clone();
     let source = cx.expand(cx.cast(source, cx.dtype(x)), &written);
@@ -85,7 +85,7 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     if range.length == size {
         return Ok(source);
     }
-    if step == 1 {
+    if step == Expr::int(1) {
         return joined(cx, x, axis, &range.start, source, &range.end);
     }
     let length = match cx.dim(source, axis as i64) {
@@ -111,7 +111,7 @@ struct Range {
 }
 
 impl Range {
-    fn new(cx: &Cx, size: &Expr, start: Option<Expr>, end: Option<Expr>, step: i64) -> Self {
+    fn new(cx: &Cx, size: &Expr, start: Option<Expr>, end: Option<Expr>, step: &Expr) -> Self {
         let zero = Expr::int(0);
         let constraints = cx.constraints();
         let negative = |e: &Expr| constraints.prove_gt(&zero, e);
@@ -135,13 +135,14 @@ impl Range {
             false => Expr::max(&to, &from),
         };
         let span = &to - &from;
-        let length = match step {
-            1 => span,
-            _ => (span + (step - 1)).floor_div(&Expr::int(step)),
+        let dense = *step == Expr::int(1);
+        let length = match dense {
+            true => span,
+            false => (span + (step - 1)).floor_div(step),
         };
         // `Slice` clamps bounds in the same way: given ones can stay if end is not before start. Indices of steps are not clamped.
         let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
-        match step == 1 && ordered && to != *size {
+        match dense && ordered && to != *size {
             true => Range { start, end, length },
             false => Range { start: from, end: to, length },
         }
