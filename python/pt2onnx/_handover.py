@@ -6,6 +6,7 @@ This module and ``_capture`` use names of torch that are not public. Each is one
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import gc
 import importlib
@@ -124,9 +125,17 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
         silent = _replaced(torch.fx.GraphModule, printing)
         with _LOCK, _replaced(serde, changes), _replaced(serializer, methods), silent, _without_gc():
             text: bytes = serde.serialize(program).exported_program
-            return text
+        _trim()
+        return text
     except (ImportError, AttributeError):
         return _saved_json(program)
+
+
+def _trim() -> None:
+    """Gives memory that is free back to the system, where the C library has a function for it: Rust, which comes next, cannot use what
+    Python's allocator keeps."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _plainly(union: type) -> Callable[[Any], Any]:

@@ -9,7 +9,7 @@ _End = tuple[str, str | None, list[str] | None]
 _Lent = tuple[int, int, Any]
 _Row = tuple[str, int, list[int], list[int], int, int | None]
 
-_Translation = tuple[str, Callable[[Scope, list[tuple[str, bool, Any]]], list[Any]]]
+_Translation = tuple[str, Callable[[Scope, list[tuple[str, bool, Any]]], list[Any]]] | bytes
 
 OPERATORS: list[str]
 

@@ -28,9 +28,14 @@ class Leaf:
     @property
     def is_tensor(self) -> bool:
         """Whether it is a tensor."""
-        import torch
+        return is_tensor(self.value)
 
-        return isinstance(self.value, torch.Tensor)
+
+def is_tensor(value: Any) -> bool:
+    """Whether this is a tensor."""
+    import torch
+
+    return isinstance(value, torch.Tensor)
 
 
 class Script:
@@ -184,7 +189,8 @@ def flatten(arguments: Mapping[str, Any], shapes: Any) -> list[Leaf]:
 def _leaves(path: str, value: Any, axes: Any) -> Iterator[Leaf]:
     parts: list[tuple[Any, Any]] = []
     if isinstance(value, dict):
-        parts = list(value.items())
+        # A key that is a tensor is an input itself.
+        parts = [item for at, key in enumerate(value) for item in _item(at, key, value[key])]
     elif isinstance(value, (list, tuple)):
         parts = list(enumerate(value))
     if not parts:
@@ -196,6 +202,18 @@ def _leaves(path: str, value: Any, axes: Any) -> Iterator[Leaf]:
         elif isinstance(axes, (list, tuple)) and at < len(axes):
             inner = axes[at]
         yield from _leaves(f"{path}.{key}", part, inner)
+
+
+def _item(at: int, key: Any, value: Any) -> list[tuple[Any, Any]]:
+    """What a dict holds under a key, and before it the key if that is a tensor."""
+    return [(f"key_{at}", key), (f"value_{at}", value)] if is_tensor(key) else [(key, value)]
+
+
+def has_tensor_keys(value: Any) -> bool:
+    """Whether a dict within the arguments has tensors for keys."""
+    if isinstance(value, dict):
+        return any(is_tensor(key) or has_tensor_keys(part) for key, part in value.items())
+    return isinstance(value, (list, tuple)) and any(map(has_tensor_keys, value))
 
 
 def with_axes(script: Script, dynamic_axes: Mapping[str, Any], input_names: Sequence[str] | None, output_names: Any) -> Script:

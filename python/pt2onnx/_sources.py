@@ -165,6 +165,10 @@ class Ways:
         Raises TorchExportError with the error of each way if none leads to a model."""
         from torch.utils import _pytree
 
+        if self._lenient and _script.has_tensor_keys((*self._args, self._kwargs)):
+            # The exporter of TorchScript has them as inputs.
+            constant = TypeError("a dict has tensors for keys, which torch.export takes for constants")
+            return self._script(_capture.failed({"TorchExportStrategy": constant}), translate, self._args, self._kwargs)
         shapes = _shapes.for_torch(self.shapes)
         leaves = _pytree.tree_leaves((self._args, self._kwargs))
         if free and any(type(leaf) in (bool, int, float) for leaf in leaves):

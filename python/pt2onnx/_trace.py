@@ -148,12 +148,20 @@ def _rebuilt(path: str, value: Any, tensors: Mapping[str, Any]) -> Any:
     if path in tensors:
         return tensors[path]
     if isinstance(value, dict):
-        items = {key: _rebuilt(f"{path}.{key}", part, tensors) for key, part in value.items()}
+        items = dict(_item(path, at, item, tensors) for at, item in enumerate(value.items()))
         return items if type(value) is dict else type(value)(items)
     if isinstance(value, (list, tuple)):
         parts = [_rebuilt(f"{path}.{at}", part, tensors) for at, part in enumerate(value)]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
+
+
+def _item(path: str, at: int, item: tuple[Any, Any], tensors: Mapping[str, Any]) -> tuple[Any, Any]:
+    """An item of a dict with other tensors. Paths are as ``_script`` makes them."""
+    key, part = item
+    if not _script.is_tensor(key):
+        return key, _rebuilt(f"{path}.{key}", part, tensors)
+    return _rebuilt(f"{path}.key_{at}", key, tensors), _rebuilt(f"{path}.value_{at}", part, tensors)
 
 
 def _tensors(result: Any) -> Iterator[Any]:

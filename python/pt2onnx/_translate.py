@@ -190,15 +190,17 @@ class Cx:
         return list(value) if isinstance(value, tuple) else value
 
 
-def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Callable[..., Any]]]:
-    """The registered translations, then those of a table, as Rust takes them."""
+def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Callable[..., Any]] | bytes]:
+    """The registered translations, then those of a table, as Rust takes them: with a model that has the functions which they call."""
     found: list[tuple[str, Any]] = list(_REGISTERED.items())
     for op, function in (table or {}).items():
         functions = list(function) if isinstance(function, Sequence) else [function]
         if not all(callable(f) for f in functions):
             raise TypeError(f"custom_translation_table: the value for {op} is not a function")
         found += [(name, functions) for name in _names(op)]
-    return [(op, _caller(function)) for op, function in found]
+    scripts = [f for _, given in found for f in (given if isinstance(given, list) else [given]) if _is_script(f)]
+    called = _library(scripts)
+    return [(op, _caller(function)) for op, function in found] + ([called] if called else [])
 
 
 def _names(op: Any) -> list[str]:
@@ -282,8 +284,60 @@ def _script_cx(scope: Scope) -> Cx:
     return cx
 
 
+def _is_script(function: Any) -> bool:
+    """Whether this is a function that ``onnxscript.script`` has compiled."""
+    return hasattr(function, "function_ir") and hasattr(function, "to_function_proto")
+
+
+def _called(function: Any) -> list[Any]:
+    """A compiled function, and those that it calls."""
+    found = [function]
+    for one in found:
+        inner = one.function_ir.get_called_functions().values()
+        found += [f for f in inner if all(f is not known for known in found)]
+    return found
+
+
+def _has_bodies(function: Any) -> bool:
+    """Whether a compiled function, or one that it calls, chooses or loops. Python cannot run it then without its inputs."""
+    nodes = [node for one in _called(function) for node in one.to_function_proto().node]
+    return any(attribute.HasField("g") for node in nodes for attribute in node.attribute)
+
+
+def _library(functions: list[Any]) -> bytes | None:
+    """A model with the functions that are called as they are, because they have bodies. None if there are none."""
+    called = [one for function in functions for inner in _called(function) if _has_bodies(inner) for one in _called(inner)]
+    unique = {id(one): one for one in called}.values()
+    if not unique:
+        return None
+    import onnx
+
+    protos = [one.to_function_proto() for one in unique]
+    if len({(proto.domain, proto.name) for proto in protos}) < len(protos):
+        raise ValueError("custom_translation_table: two functions with control flow have the same name and domain")
+    graph = onnx.helper.make_graph([], "functions", [], [])
+    versions = {opset.domain: opset.version for proto in protos for opset in proto.opset_import}
+    versions.update({proto.domain: 1 for proto in protos})
+    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in versions.items()]
+    bound: bytes = onnx.helper.make_model(graph, functions=protos, opset_imports=opsets).SerializeToString()
+    return bound
+
+
+def _call(cx: Cx, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Emits a call of a compiled function."""
+    ir = function.function_ir
+    names = list(inspect.signature(function.function).parameters)
+    given = {**dict(zip(names, args)), **_known(function, dict(kwargs))}
+    inputs = [value.name for value in ir.inputs]
+    attributes = {name: given.get(name, attribute.value) for name, attribute in ir.attributes.items()}
+    values = [given.get(name) for name in inputs]
+    return cx.emit(ir.name, *values, domain=ir.domain, outputs=len(ir.outputs), **attributes)
+
+
 def _traced(cx: Cx, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Calls a function over ONNX Script's operators, each of which emits a node."""
+    if _is_script(function) and _has_bodies(function):
+        return _call(cx, function, args, kwargs)
     with _evaluating(cx):
         # The body of a scripted function is traced, so that its nodes become the model's.
         return getattr(function, "function", function)(*args, **_known(function, kwargs))
@@ -335,6 +389,8 @@ def _evaluating(cx: Cx) -> Iterator[None]:
             return emit(schema.name, schema.domain, schema, args, kwargs)
 
         def eval_function(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+            if _has_bodies(function):
+                return _call(cx, function, args, kwargs)
             return function.function(*args, **kwargs)
 
     def emit(name: str, domain: str, schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -65,9 +65,12 @@ pub fn convert_program(
 }
 
 fn exporter(options: &str, translations: Vec<Translation>) -> PyResult<Exporter> {
-    let exporter = Exporter::with_options(options::read(options)?);
+    let mut options = options::read(options)?;
+    // Calls of the functions become their nodes.
+    options.inline |= translations.iter().any(|t| matches!(t, Translation::Library(_)));
+    let exporter = Exporter::with_options(options);
     let mut exporter = exporter.map_err(|e| PyValueError::new_err(e.to_string()))?;
-    translate::register(exporter.registry_mut(), translations);
+    translate::register(exporter.registry_mut(), translations)?;
     Ok(exporter)
 }
 

@@ -5,30 +5,50 @@ use crate::{
     emit,
     values::{ElementType, Value},
 };
+use bytes::Bytes;
 use pt2onnx::{
     Registry,
     aten::{Cx, Given, GivenArg, LowerError, Lowered, Outputs},
     symbolic::Expr,
     tensor::Scalar,
+    writer,
 };
 use pyo3::{
-    exceptions::PyRuntimeError,
+    exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
+    pybacked::PyBackedBytes,
     types::{PyDict, PyList, PyString},
 };
 use std::{cell::Cell, ptr::NonNull};
 
-/// The op that a function translates, and the function: `f(scope, args)`, where args are (name, by name, value). It returns values, or None
-/// for an output that nothing uses.
-pub type Translation = (String, Py<PyAny>);
+/// A translation, or what translations call.
+#[derive(FromPyObject)]
+pub enum Translation {
+    /// The op that a function translates, and the function: `f(scope, args)`, where args are (name, by name, value). It returns values, or
+    /// None for an output that nothing uses.
+    Function(String, Py<PyAny>),
+    /// An ONNX model with functions that translations call.
+    #[pyo3(transparent)]
+    Library(PyBackedBytes),
+}
 
 /// Registers translations. The last one of an op is used.
-pub fn register(registry: &mut Registry, translations: Vec<Translation>) {
-    for (op, function) in translations {
-        registry.register_untyped(op, move |cx: &Cx, args: Vec<GivenArg>| {
-            Python::attach(|py| call(py, &function, cx, args))
-        });
+pub fn register(registry: &mut Registry, translations: Vec<Translation>) -> PyResult<()> {
+    for translation in translations {
+        match translation {
+            Translation::Function(op, function) => {
+                registry.register_untyped(op, move |cx: &Cx, args: Vec<GivenArg>| {
+                    Python::attach(|py| call(py, &function, cx, args))
+                });
+            }
+            Translation::Library(model) => {
+                let model = writer::from_bytes(Bytes::from_owner(model));
+                let model = model.map_err(|e| PyValueError::new_err(e.to_string()))?;
+                registry.add_function_library(model);
+            }
+        }
     }
+    Ok(())
 }
 
 fn call(py: Python<'_>, function: &Py<PyAny>, cx: &Cx, args: Vec<GivenArg>) -> Lowered<Outputs> {

@@ -154,3 +154,49 @@ def test_errors_of_the_module() -> None:
         pt2onnx.export(Call(fails), (torch.randn(2),), dynamo=False)
     with pytest.raises(ValueError, match="DataParallel"):
         pt2onnx.export(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
+
+
+def test_keys_that_are_tensors() -> None:
+    """They are inputs, before the values under them."""
+
+    def summed(parts: dict[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        (key,) = parts
+        return parts[key] + key
+
+    # A last dict holds keywords.
+    program = pt2onnx.export(Call(summed), ({torch.tensor(1.0): torch.randn(2, 3)}, {}), dynamo=False)
+    x = torch.randn(2, 3)
+    same(program({torch.tensor(5.0): x}), x + 5)
+
+
+@pytest.mark.parametrize("scripted", [False, True])
+def test_computed_steps(scripted: bool) -> None:
+    """Of slices that are read, and of slices that are written."""
+
+    class Steps(torch.nn.Module):
+        def forward(self, x: torch.Tensor, end: torch.Tensor, step: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            read = x[1:end:step] + 1
+            x[:end:step, 0::step, :] = 1
+            return x, read
+
+    def arguments(rows: int, end: int, step: int) -> tuple[torch.Tensor, ...]:
+        return torch.randn(rows, 6, 2), torch.tensor(end), torch.tensor(step)
+
+    example = arguments(8, 5, 2)
+    model: Any = torch.jit.script(Steps()) if scripted else Steps()
+    program = pt2onnx.export(model, example, input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
+    for rows, end, step in ((8, 5, 2), (5, 20, 3), (7, -1, 1), (4, 3, 9)):
+        given = arguments(rows, end, step)
+        same(program(*given), Steps()(given[0].clone(), *given[1:]))
+
+
+def test_parts_as_many_as_are_taken() -> None:
+    """The number of parts of a dynamic dimension is what the code takes it apart into."""
+
+    def two(x: torch.Tensor) -> torch.Tensor:
+        first, second = torch.unbind(x)
+        return first - second * 2
+
+    x = torch.randn(2, 3)
+    program = pt2onnx.export(torch.jit.script(two), (x,), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
+    same(program(x), two(x))

@@ -72,17 +72,29 @@ def test_scripted_function(opset: Any) -> None:
     assert len(program.model_proto.functions) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the body of a scripted function is traced as Python, which cannot choose by a tensor")
-def test_scripted_function_with_control_flow() -> None:
-    @onnxscript.script(default_opset=opset18)
-    def scripted(x, y, weight: float = 0.5):
-        if opset18.ReduceSum(x, keepdims=0) > 0.0:
-            result = x * weight + y * (1.0 - weight)
-        else:
-            result = y * (1.0 - weight) + x * weight
-        return result
+@onnxscript.script(default_opset=opset18)
+def choosing(x, y, weight: float = 0.5):
+    if opset18.ReduceSum(x, keepdims=0) > 0.0:
+        result = x * weight + y * (1.0 - weight)
+    else:
+        result = y * (1.0 - weight) - x * weight
+    return result
 
-    check(Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: scripted})
+
+@onnxscript.script(default_opset=opset18)
+def calling(x, y, weight: float = 0.5):
+    return choosing(x, y, weight) + 1.0
+
+
+@pytest.mark.parametrize(("function", "more"), [(choosing, 0.0), (calling, 1.0)])
+def test_scripted_function_with_control_flow(function: Any, more: float) -> None:
+    """Its branches become those of an ``If`` of the model."""
+    program = pt2onnx.export(Mix(), ARGS, custom_translation_table={torch.ops.pytests.mix.default: function})
+    assert len(program.model_proto.functions) == 0
+    assert "If" in [node.op_type for node in program.model_proto.graph.node]
+    x, y = (argument.abs() for argument in ARGS)
+    for first in (x, -x):
+        same(program(first, y), Mix()(x, y) + 2 * more)
 
 
 def test_scripted_function_that_calls_another() -> None:

@@ -44,16 +44,17 @@ pub(crate) fn has_no_elements(shape: &[Expr]) -> bool {
 }
 
 /// The int64 vector `start, start + step, ..` of `length` numbers.
-pub(crate) fn counted(cx: &Cx, start: &Expr, length: &Expr, step: i64) -> Value {
-    match (start.as_int(), length.as_int()) {
-        (Some(start), Some(length)) if length <= SPELLED_OUT => {
+pub(crate) fn counted(cx: &Cx, start: &Expr, length: &Expr, step: impl Into<Expr>) -> Value {
+    let step = step.into();
+    match (start.as_int(), length.as_int(), step.as_int()) {
+        (Some(start), Some(length), Some(step)) if length <= SPELLED_OUT => {
             let number = |i: i64| start.saturating_add(i.saturating_mul(step));
             let numbers: Vec<i64> = (0..length).map(number).collect();
             cx.ints(&numbers)
         }
         _ => {
-            let end = start + length * step;
-            let range = cx.range(cx.size(start), cx.size(&end), cx.scalar(step, DType::I64));
+            let end = start + length * &step;
+            let range = cx.range(cx.size(start), cx.size(&end), cx.size(&step));
             cx.set_type(range, Type::tensor(DType::I64, [length.clone()]));
             range
         }

@@ -96,6 +96,14 @@ impl Interp<'_> {
             ("split", _, Some(Value::Int(step)), None) => {
                 return self.new_parts(name, dim, Some(step)).map(Some);
             }
+            ("unbind", _, _, Some(count)) => {
+                let mut parts = Vec::with_capacity(count);
+                for at in 0..i64::try_from(count).unwrap_or(i64::MAX) {
+                    let args = vec![tensor.clone(), Value::int(dim), Value::int(at)];
+                    parts.push(self.operator("aten", "select", args, Vec::new())?);
+                }
+                return self.list(parts, Some(Type::Tensor)).map(Some);
+            }
             ("unbind", _, _, None) => return self.new_parts(name, dim, None).map(Some),
             ("chunk", Some(Value::Int(chunks)), _, None) => {
                 let Some(count) = chunks.as_int().and_then(|c| usize::try_from(c).ok()) else {

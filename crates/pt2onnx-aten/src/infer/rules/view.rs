@@ -136,7 +136,7 @@ arguments! {
     struct Pad { input: Value, pad: Option<Vec<Expr>>, padding: Option<Vec<Expr>> }
     struct Window { input: Value, dimension: i64, size: i64, step: i64 }
     struct Dims { input: Value, dim: Vec<i64> }
-    struct Slice { input: Value, dim: i64, start: Option<Expr>, end: Option<Expr>, step: i64 }
+    struct Slice { input: Value, dim: i64, start: Option<Expr>, end: Option<Expr>, step: Expr }
     struct Swapped { input: Value, dim0: Option<i64>, dim1: Option<i64>, axis0: Option<i64>, axis1: Option<i64> }
     struct Flattened { input: Value, start_dim: i64, end_dim: i64 }
     struct Unflattened { input: Value, dim: i64, sizes: Vec<Expr> }
@@ -392,7 +392,7 @@ fn slice(cx: &Cx, args: Slice) -> Lowered {
         return Ok(sized(cx, args.input, &with_size(cx, args.input, axis, fresh(cx))));
     };
     let length = cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO));
-    let length = cx.constraints().simplify(&length.ceil_div(&Expr::int(args.step)));
+    let length = cx.constraints().simplify(&length.ceil_div(&args.step));
     Ok(sized(cx, args.input, &with_size(cx, args.input, axis, length)))
 }
 

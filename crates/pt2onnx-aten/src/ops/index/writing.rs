@@ -4,6 +4,7 @@ use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
 use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::copy, copy, parts),
@@ -65,7 +66,7 @@ arguments! {
         dim: i64,
         start: Option<Expr>,
         end: Option<Expr>,
-        step: i64,
+        step: Expr,
     }
 }
 
@@ -75,7 +76,17 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     let SliceScatterArgs { input: x, src: source, dim, start, end, step } = args;
     let axis = axis_of(cx.rank(x), dim)?;
     let size = cx.dim(x, axis as i64);
-    let range = Range::new(cx, &size, start, end, step);
+    let stepped = step != Expr::int(1);
+    if stepped && !(counts(cx, start.as_ref()) && counts(cx, end.as_ref())) {
+        // `Slice` tells from which end the bounds count when the model runs.
+        let bound = |e: Option<Expr>, open: i64| cx.sizes(&[e.unwrap_or(Expr::int(open))]);
+        let (start, end, step) = (bound(start, 0), bound(end, i64::MAX), cx.sizes(&[step]));
+        let all = counted(cx, &Expr::ZERO, &size, 1);
+        let indices = cx.slice_op(all, start, end, cx.ints(&[0]), Some(step));
+        cx.set_type(indices, Type::tensor(DType::I64, [cx.dim(source, axis as i64)]));
+        return Ok(scattered(cx, x, axis, indices, cx.cast(source, cx.dtype(x))));
+    }
+    let range = Range::new(cx, &size, start, end, &step);
     let mut written = cx.shape(x);
     written[axis] = range.length.clone();
     let source = cx.expand(cx.cast(source, cx.dtype(x)), &written);
@@ -85,7 +96,7 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     if range.length == size {
         return Ok(source);
     }
-    if step == 1 {
+    if !stepped {
         return joined(cx, x, axis, &range.start, source, &range.end);
     }
     let length = match cx.dim(source, axis as i64) {
@@ -93,12 +104,24 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
         given => given,
     };
     let indices = counted(cx, &range.start, &length, step);
+    Ok(scattered(cx, x, axis, indices, source))
+}
+
+/// Whether it is known from which end a bound counts.
+fn counts(cx: &Cx, bound: Option<&Expr>) -> bool {
+    let zero = Expr::ZERO;
+    bound.is_none_or(|b| cx.constraints().prove_ge(b, &zero) || cx.constraints().prove_gt(&zero, b))
+}
+
+/// `x` with the slabs of `source` at `indices` along `axis`.
+fn scattered(cx: &Cx, x: Value, axis: usize, indices: Value, source: Value) -> Value {
     if axis == 0 {
-        return Ok(cx.scatter_nd(x, cx.unsqueeze(indices, &[1]), source, Default::default()));
+        return cx.scatter_nd(x, cx.unsqueeze(indices, &[1]), source, Default::default());
     }
+    let written = cx.shape(source);
     let indices = cx.expand(broadcast_along(cx, indices, axis, cx.rank(x)), &written);
     let options = attrs::ScatterElements { axis: axis as i64, ..Default::default() };
-    Ok(cx.scatter_elements(x, indices, source, options))
+    cx.scatter_elements(x, indices, source, options)
 }
 
 /// A range of a dimension.
@@ -111,7 +134,7 @@ struct Range {
 }
 
 impl Range {
-    fn new(cx: &Cx, size: &Expr, start: Option<Expr>, end: Option<Expr>, step: i64) -> Self {
+    fn new(cx: &Cx, size: &Expr, start: Option<Expr>, end: Option<Expr>, step: &Expr) -> Self {
         let zero = Expr::int(0);
         let constraints = cx.constraints();
         let negative = |e: &Expr| constraints.prove_gt(&zero, e);
@@ -135,13 +158,14 @@ impl Range {
             false => Expr::max(&to, &from),
         };
         let span = &to - &from;
-        let length = match step {
-            1 => span,
-            _ => (span + (step - 1)).floor_div(&Expr::int(step)),
+        let dense = *step == Expr::int(1);
+        let length = match dense {
+            true => span,
+            false => (span + (step - 1)).floor_div(step),
         };
         // `Slice` clamps bounds in the same way: given ones can stay if end is not before start. Indices of steps are not clamped.
         let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
-        match step == 1 && ordered && to != *size {
+        match dense && ordered && to != *size {
             true => Range { start, end, length },
             false => Range { start: from, end: to, length },
         }

@@ -40,15 +40,16 @@ fn slice(
     dim: i64,
     start: Option<Expr>,
     end: Option<Expr>,
-    step: i64,
+    step: Expr,
 ) -> Lowered {
     let axis = cx.axis(x, dim)?;
-    if cx.out_shape()? == cx.shape(x) && step == 1 {
+    let stepped = step != Expr::int(1);
+    if cx.out_shape()? == cx.shape(x) && !stepped {
         return Ok(x);
     }
     let bound = |e: Option<Expr>, open: i64| cx.sizes(&[e.unwrap_or(Expr::int(open))]);
     let (start, end) = (bound(start, 0), bound(end, i64::MAX));
-    let step = (step != 1).then(|| cx.ints(&[step]));
+    let step = stepped.then(|| cx.sizes(&[step]));
     let result = cx.slice_op(x, start, end, cx.ints(&[axis as i64]), step);
     set_recorded(cx, result)
 }
