@@ -4,9 +4,9 @@ use crate::{
     cleanup, control, cse, dead, fold,
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions, gelu_fusions,
-        gemm_fusions, group_norm_fusions, hard_swish_fusions, instance_norm_fusions,
-        layer_norm_fusions, multi_head_fusions, pad_fusions, rms_norm_fusions, rotary_fusions,
-        scalar_fusions, split, square_fusions,
+        gemm_fusions, hard_swish_fusions, instance_norm_fusions, layer_norm_fusions,
+        multi_head_fusions, pad_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split,
+        square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -149,7 +149,6 @@ fn fusing() -> Vec<Pass> {
                 "Removes the reshapes around InstanceNormalization with which PyTorch moves the batch into the channels.",
             )
             .precondition("The number of channels is known."),
-        group_norm(),
         fusions("squares", square_fusions, 13)
             .description("Replaces the square of ReduceL2 by ReduceSumSquare.")
             .precondition("The norm is of float32, or computed in the type of the square."),
@@ -166,20 +165,6 @@ fn fusing() -> Vec<Pass> {
             .description("Replaces slices of one tensor along one dimension by Split.")
             .precondition("The size of the dimension is known, and the slices do not overlap."),
     ]
-}
-
-fn group_norm() -> Pass {
-    let fusions = LazyLock::new(|| read(group_norm_fusions));
-    Pass::new("group-norm", move |graph, options| {
-        // ONNX Runtime's CPU provider expands GroupNormalization to a formula that loses digits: docs/targets.md.
-        !matches!(options.target, Target::Ort | Target::OrtCpu)
-            && options.opset.min(graph.opset) >= 21
-            && fuse(graph, options, &fusions)
-    })
-    .description(
-        "Replaces the formula of group normalization by GroupNormalization (opset 21), except for ONNX Runtime's targets.",
-    )
-    .precondition("The number of channels is known, and there is at least one more dimension.")
 }
 
 fn multi_head() -> Pass {
@@ -240,7 +225,6 @@ mod tests {
             clip_fusions,
             gelu_fusions,
             gemm_fusions,
-            group_norm_fusions,
             hard_swish_fusions,
             instance_norm_fusions,
             layer_norm_fusions,

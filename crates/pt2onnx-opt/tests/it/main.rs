@@ -86,9 +86,8 @@ fn converted() {
 fn fuse() {
     run("fuse", include_str!("cases/fuse.txt"), |text, argument| {
         let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
-        // One pass is for ONNX Runtime only, one not for it.
-        let target = if pass == "group-norm" { Target::Standard } else { Target::Ort };
-        let options = Options { opset: opset.parse().unwrap(), target, ..Options::default() };
+        let options =
+            Options { opset: opset.parse().unwrap(), target: Target::Ort, ..Options::default() };
         with_pass(pass, text, &options)
     });
 }
