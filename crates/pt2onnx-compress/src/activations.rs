@@ -1,11 +1,6 @@
 //! Which activations of a graph are quantised, and which nodes take them so.
 
-use crate::{
-    choose,
-    edit::dtype,
-    error::Error,
-    options::Options,
-};
+use crate::{choose, edit::dtype, error::Error, options::Options};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -175,7 +170,9 @@ impl Work<'_> {
     fn settled(&self, value: Value) -> Value {
         let mut uses = self.model[value].uses();
         match (uses.next(), uses.next()) {
-            (Some(Use::Input(user, 0)), None) if is_one_of(&self.model[user], &["Relu", "Clip"]) => {
+            (Some(Use::Input(user, 0)), None)
+                if is_one_of(&self.model[user], &["Relu", "Clip"]) =>
+            {
                 let output = self.model[user].outputs().first();
                 let output = output.filter(|_| self.model[user].region() == Model::MAIN);
                 output.map_or(value, |output| self.settled(*output))

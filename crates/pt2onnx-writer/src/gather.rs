@@ -18,8 +18,11 @@ const GAP: usize = if cfg!(test) { 8 } else { 1 << 10 };
 /// Bytes that are worth a thread.
 const SHARE: usize = if cfg!(test) { 16 } else { 256 << 10 };
 
-/// Rows of the source that are transposed together: a cache line of four-byte elements.
-const TILE: usize = 16;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Lines of a cache, in which elements form a square.
+type Tile = [[u8; LINE]; LINE];
 
 /// Memory that is used for one tensor after another.
 #[derive(Default)]
@@ -52,9 +55,7 @@ pub(crate) fn gather(
     let mut source = Source { storage, window };
     let dims = dims(tensor, width);
     blocks(&dims, tensor.offset() * width, &mut |dims, at| {
-        let size = width * dims.iter().map(|d| d.size).product::<usize>();
-        block.resize(size.max(block.len()), 0);
-        let block = block.get_mut(..size).unwrap_or_default();
+        let block = of_length(block, width * dims.iter().map(|d| d.size).product::<usize>());
         let mut order = dims.to_vec();
         order.sort_by_key(|d| std::cmp::Reverse(d.from));
         fill(&mut source, &order, width, at, block)?;
@@ -173,7 +174,7 @@ fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result
         return Ok(());
     };
     let shares = (bytes / SHARE).min(4 * rayon::current_num_threads()).max(1);
-    let rows = dim.size.div_ceil(shares).next_multiple_of(TILE);
+    let rows = dim.size.div_ceil(shares).next_multiple_of(LINE / width.min(LINE));
     let to = to.get_mut(..end).unwrap_or_default();
     to.par_chunks_mut(rows * dim.to).enumerate().for_each(|(i, to)| {
         let mut part = dims.to_vec();
@@ -228,22 +229,82 @@ fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
     });
 }
 
-/// Transposes a matrix whose rows are contiguous in the source, `along`, and whose columns are contiguous in the block, `across`: some rows
-/// at a time, so that both are gone through line by line.
+/// Transposes a matrix whose rows are contiguous in the source, `along`, and whose columns are contiguous in the block, `across`: in tiles
+/// whose rows and columns are cache lines, so that each line is read and written once.
 fn transposed<const W: usize>(along: Dim, across: Dim, from: &[u8], to: &mut [u8], t: usize) {
-    for first in (0..across.size).step_by(TILE) {
-        let count = TILE.min(across.size - first);
-        let row = |k: usize| {
-            let start = (first + k.min(count - 1)) * across.from;
-            let bytes = from.get(start..start + along.size * W);
-            bytes.map(|bytes| bytes.as_chunks::<W>().0).unwrap_or_default()
+    let side = LINE / W;
+    let (mut tile, mut turned) = ([[0; LINE]; LINE], [[0; LINE]; LINE]);
+    for i0 in (0..along.size).step_by(side) {
+        let width = side.min(along.size - i0);
+        for j0 in (0..across.size).step_by(side) {
+            let height = side.min(across.size - j0);
+            for (k, line) in tile.iter_mut().take(height).enumerate() {
+                let start = (j0 + k) * across.from + i0 * W;
+                match from.get(start..).and_then(<[u8]>::first_chunk::<LINE>) {
+                    Some(whole) if width == side => *line = *whole,
+                    _ => {
+                        let part = from.get(start..start + width * W).unwrap_or_default();
+                        line.iter_mut().zip(part).for_each(|(to, x)| *to = *x);
+                    }
+                }
+            }
+            turn::<W>(&tile, &mut turned);
+            for (i, column) in turned.iter().take(width).enumerate() {
+                let start = t + (i0 + i) * along.to + j0 * W;
+                match to.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<LINE>) {
+                    Some(whole) if height == side => *whole = *column,
+                    _ => {
+                        let part = to.get_mut(start..start + height * W).unwrap_or_default();
+                        part.iter_mut().zip(column).for_each(|(to, x)| *to = *x);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Makes the columns of a tile the rows of another.
+#[inline]
+fn turn<const W: usize>(tile: &Tile, out: &mut Tile) {
+    if W == 2 {
+        return turn_halves(tile, out);
+    }
+    for (i, to) in out.iter_mut().take(LINE / W).enumerate() {
+        for (to, line) in to.as_chunks_mut::<W>().0.iter_mut().zip(tile) {
+            if let Some(element) = line.as_chunks::<W>().0.get(i) {
+                *to = *element;
+            }
+        }
+    }
+}
+
+/// The same for elements of two bytes: four by four, of which a row is a word.
+fn turn_halves(tile: &Tile, out: &mut Tile) {
+    const EVEN: u64 = 0x0000_ffff_0000_ffff;
+    const LOW: u64 = 0x0000_0000_ffff_ffff;
+    let (fours, _) = tile.as_chunks::<4>();
+    for (k, four) in fours.iter().take(LINE / 8).enumerate() {
+        let words = |line: &[u8; LINE]| {
+            let (words, _) = line.as_chunks::<8>();
+            std::array::from_fn(|i| u64::from_le_bytes(words.get(i).copied().unwrap_or_default()))
         };
-        let rows: [&[[u8; W]]; TILE] = std::array::from_fn(row);
-        for i in 0..along.size {
-            let start = t + i * along.to + first * W;
-            let Some(line) = to.get_mut(start..start + count * W) else { continue };
-            let column = rows.iter().map(|row| row.get(i).copied().unwrap_or([0; W]));
-            line.as_chunks_mut::<W>().0.iter_mut().zip(column).for_each(|(to, x)| *to = x);
+        let rows: [[u64; LINE / 8]; 4] = four.each_ref().map(words);
+        for (i, to) in out.as_chunks_mut::<4>().0.iter_mut().take(LINE / 8).enumerate() {
+            let [a, b, c, d] = rows.map(|row| row[i]);
+            // Pairs of two rows, and then of four.
+            let (ab, cd) = ((a & EVEN) | (b & EVEN) << 16, (c & EVEN) | (d & EVEN) << 16);
+            let (ba, dc) = ((a >> 16 & EVEN) | (b & !EVEN), (c >> 16 & EVEN) | (d & !EVEN));
+            let turned = [
+                (ab & LOW) | cd << 32,
+                (ba & LOW) | dc << 32,
+                ab >> 32 | (cd & !LOW),
+                ba >> 32 | (dc & !LOW),
+            ];
+            for (line, word) in to.iter_mut().zip(turned) {
+                if let Some(place) = line.as_chunks_mut::<8>().0.get_mut(k) {
+                    *place = word.to_le_bytes();
+                }
+            }
         }
     }
 }
@@ -316,9 +377,12 @@ impl Source<'_> {
     }
 }
 
-/// The start of a buffer, which grows if it is shorter.
+/// The start of a buffer. One that is too short is replaced.
 fn of_length(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
-    buffer.resize(length.max(buffer.len()), 0);
+    if buffer.len() < length {
+        *buffer = Vec::new();
+        *buffer = vec![0; length];
+    }
     buffer.get_mut(..length).unwrap_or_default()
 }
 
@@ -330,7 +394,7 @@ mod tests {
     /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small limits above.
     #[test]
     fn elements_come_as_they_look() {
-        let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(40_000).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(200_000).collect();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let mapped = Storage::map(file.reopen().unwrap(), file.path()).unwrap();
@@ -342,6 +406,7 @@ mod tests {
             (&[40, 3], &[1, 40], 2),
             (&[3, 40], &[1, 3], 2),
             (&[37, 33], &[1, 37], 0),
+            (&[70, 130], &[1, 70], 3),
             (&[2, 30, 3], &[90, 1, 30], 0),
             (&[4, 5, 6], &[1, 4, 20], 1),
             (&[6, 1, 5, 4], &[20, 99, 1, 5], 0),
@@ -353,7 +418,7 @@ mod tests {
         let mut scratch = Scratch::default();
         for dtype in [DType::I8, DType::F16, DType::F32, DType::F64, DType::C128] {
             for (shape, strides, offset) in cases {
-                for storage in [Storage::new(bytes.clone()), mapped.slice(64..40_000).unwrap()] {
+                for storage in [Storage::new(bytes.clone()), mapped.slice(64..200_000).unwrap()] {
                     let tensor =
                         Tensor::strided(dtype, *shape, *strides, *offset, storage).unwrap();
                     let mut out = Vec::new();

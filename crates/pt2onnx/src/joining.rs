@@ -217,7 +217,8 @@ fn fits(made: &Type, takes: &Type, sizes: &mut BTreeMap<String, Expr>) -> bool {
             (Some(a), Some(b)) if a != b => return false,
             _ => {}
         }
-        if let Some(symbol) = wanted.as_symbol().filter(|_| !is_unknown(wanted) && !is_unknown(own)) {
+        if let Some(symbol) = wanted.as_symbol().filter(|_| !is_unknown(wanted) && !is_unknown(own))
+        {
             sizes.entry(symbol.to_owned()).or_insert_with(|| own.clone());
         }
     }

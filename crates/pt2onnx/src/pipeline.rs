@@ -1,10 +1,9 @@
 //! From a program to a model, stage by stage.
 
 use crate::{
-    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, Weights, dims, domains, error,
-    ir_version, lost_state, metadata, modules, naming, random, report,
-    training::TrainingOps,
-    weights::HeldWeights,
+    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, Weights, dims, domains,
+    error, ir_version, lost_state, metadata, modules, naming, random, report,
+    training::TrainingOps, weights::HeldWeights,
 };
 use pt2onnx_aten::{Detail, Lowering, emitted};
 use pt2onnx_compress::Compressed;

@@ -26,7 +26,7 @@ pub enum Place {
     Embed,
     /// Write them into a data file, which must stay beside OUT.onnx
     External,
-    /// Write none: OUT.onnx refers to the given files, which must stay in the same folder or below
+    /// Write none: OUT.onnx refers to the given files, which must stay in the same folder or below. Transposing weights is left to the runtime
     Link,
 }
 

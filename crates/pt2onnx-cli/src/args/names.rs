@@ -40,8 +40,16 @@ pub struct Names {
 impl Names {
     /// Puts the flags that are given into the options.
     pub fn put(self, options: &mut Options) {
-        let Self { input_names, output_names, kv_names, rename, dim, dynamic_axes, fix, input_shape } =
-            self;
+        let Self {
+            input_names,
+            output_names,
+            kv_names,
+            rename,
+            dim,
+            dynamic_axes,
+            fix,
+            input_shape,
+        } = self;
         set(&mut options.input_names, input_names);
         set(&mut options.output_names, output_names);
         set_some(&mut options.kv_names, kv_names);

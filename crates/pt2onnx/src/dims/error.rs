@@ -54,7 +54,9 @@ pub enum DimError {
     #[error("the input `{0}` is no tensor, and has no shape")]
     NoTensor(String),
     /// A shape has another number of dimensions than the input.
-    #[error("the shape {shape} of {given} dimensions is given for the input `{name}`, which has {rank}")]
+    #[error(
+        "the shape {shape} of {given} dimensions is given for the input `{name}`, which has {rank}"
+    )]
     Rank { name: String, shape: String, given: usize, rank: usize },
     /// The program does not allow this size.
     #[error("`{target}` cannot be {size}: {reason}")]

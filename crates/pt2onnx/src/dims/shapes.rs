@@ -15,7 +15,10 @@ pub(super) fn expand<'a>(
         let value = end(model, &name).ok().filter(|v| model.inputs().contains(v));
         let value = value.ok_or_else(|| {
             let inputs = model.inputs().iter().filter_map(|v| model[*v].name.as_deref());
-            DimError::NoSuchInput { name: name.clone(), inputs: inputs.collect::<Vec<_>>().join(", ") }
+            DimError::NoSuchInput {
+                name: name.clone(),
+                inputs: inputs.collect::<Vec<_>>().join(", "),
+            }
         })?;
         let sizes: Vec<&str> = match shape.trim() {
             "" => Vec::new(),

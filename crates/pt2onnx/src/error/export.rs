@@ -2,7 +2,8 @@
 
 use super::{ErrorKind, Failure};
 use crate::{
-    DimError, DomainError, IrVersionError, JoinError, Misfit, ModuleError, NameError, OptionError, Warning,
+    DimError, DomainError, IrVersionError, JoinError, Misfit, ModuleError, NameError, OptionError,
+    Warning,
 };
 use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;

@@ -60,7 +60,9 @@ pub enum OptionError {
         &'static str,
     ),
     /// The option needs ONNX Runtime, which this build of pt2onnx does not use.
-    #[error("the option `{0}` runs the model in ONNX Runtime, which the Python package does not: use the command pt2onnx")]
+    #[error(
+        "the option `{0}` runs the model in ONNX Runtime, which the Python package does not: use the command pt2onnx"
+    )]
     NoRuntime(
         /// The option.
         &'static str,

@@ -291,9 +291,8 @@ impl Options {
     pub fn check_compression(&self) -> Result<(), OptionError> {
         let compression = self.compression();
         compression.check_together().map_err(OptionError::Compress)?;
-        let needs = |key, with| {
-            Err(OptionError::Compress(pt2onnx_compress::Error::Needs { key, with }))
-        };
+        let needs =
+            |key, with| Err(OptionError::Compress(pt2onnx_compress::Error::Needs { key, with }));
         match (compression.quantize == Some(Quantize::StaticInt8), self.calibrate.is_empty()) {
             (true, true) => return needs("quantize` `static-int8", "calibrate"),
             (false, false) => return needs("calibrate", "quantize` `static-int8"),

@@ -38,6 +38,8 @@ pub(crate) fn ranges(
     files: &[PathBuf],
 ) -> Result<Ranges, Error> {
     let mut model = model.clone();
+    // As before compression, which looks for the same activations.
+    pt2onnx_opt::infer_types(&mut model);
     let wanted = activations(&model, compression)?;
     let inputs = model.inputs().to_vec();
     // Inputs are known without running the model.
@@ -86,11 +88,8 @@ impl Samples {
     fn read(file: &Path, types: &[InputType]) -> Result<Self, RunError> {
         let wrong = |reason: String| RunError::Samples { path: file.to_owned(), reason };
         let mut arrays = read_arrays(file).map_err(|e| wrong(e.to_string()))?;
-        let spellings: [&dyn Fn(usize, &str) -> String; 3] = [
-            &|_, name| name.to_owned(),
-            &|i, _| format!("input.{i}"),
-            &|i, _| format!("arr_{i}"),
-        ];
+        let spellings: [&dyn Fn(usize, &str) -> String; 3] =
+            [&|_, name| name.to_owned(), &|i, _| format!("input.{i}"), &|i, _| format!("arr_{i}")];
         let all = |spelling: &dyn Fn(usize, &str) -> String| {
             let names = types.iter().enumerate().map(|(i, input)| spelling(i, &input.name));
             let names: Vec<String> = names.collect();
@@ -156,7 +155,9 @@ fn samples_in(array: &Tensor, input: &InputType) -> Option<usize> {
         return Some(first);
     }
     match dims.split_first()? {
-        (Dim::Size(one), others) if fits(rest, others) && *one > 0 && first.is_multiple_of(*one) => {
+        (Dim::Size(one), others)
+            if fits(rest, others) && *one > 0 && first.is_multiple_of(*one) =>
+        {
             Some(first / one)
         }
         _ => None,

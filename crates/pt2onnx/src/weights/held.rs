@@ -125,7 +125,6 @@ fn tensors(program: &ExportedProgram) -> Vec<(String, Option<Tensor>)> {
     weights.chain(constants).collect()
 }
 
-
 /// Of the tensors that a program reads: those without values, and how many there are. A program may write into others, such as
 /// `parameter.data` in a program that was captured under `strict=True`.
 fn without_values(program: &ExportedProgram) -> (Vec<String>, usize) {
