@@ -78,7 +78,7 @@ impl Work<'_> {
             })
             .collect();
         let like = model.producer(value).or(users.first().map(|(node, _)| *node));
-        let (float, coded) = (model[value].ty.clone(), with_dtype(model, value, DType::I8));
+        let (float, coded) = (model[value].ty.clone(), with_dtype(model, value, self.dtype()));
         let at = self.edit.after(value);
         let quantize = [Some(value), Some(scale), Some(zero)];
         let codes = self.edit.add1(at, like, NewNode::of("QuantizeLinear", &quantize), coded);
@@ -87,6 +87,11 @@ impl Work<'_> {
         for (node, index) in users {
             self.edit.model.replace_input(node, index, Some(restored));
         }
+    }
+
+    /// The type of codes. Runtimes on CPUs compute with unsigned activations, TensorRT with signed ones.
+    fn dtype(&self) -> DType {
+        if self.options.symmetric_activations { DType::I8 } else { DType::U8 }
     }
 
     fn params(&mut self, range: Value) -> Option<(Value, Value)> {
@@ -100,7 +105,11 @@ impl Work<'_> {
         let name = self.edit.model[range].name.clone();
         let name = name.map_or_else(|| format!("value_{}", range.index()), |name| name.to_string());
         let scale = self.edit.constant(Tensor::scalar(param.scale), &name, "scale");
-        let zero = self.edit.constant(Tensor::scalar(param.zero as i8), &name, "zero_point");
+        let zero = match self.dtype() {
+            DType::I8 => Tensor::scalar(param.zero as i8),
+            _ => Tensor::scalar((param.zero + 128.0) as u8),
+        };
+        let zero = self.edit.constant(zero, &name, "zero_point");
         self.params.insert(range, (scale, zero));
         Some((scale, zero))
     }

@@ -115,7 +115,7 @@ fn shapes_of_inputs() {
         assert_eq!(shaped(ty, shape).as_deref(), Ok(expected), "{ty} {shape}");
     }
     let error = shaped("float[n, 3]", "2,4").unwrap_err();
-    assert_eq!(error, "`x.1` cannot be 4: it is 3 in the model");
+    assert_eq!(error, "`x.1` cannot be 4: the program allows 3 only");
     let error = shaped("float[n, 3]", "2").unwrap_err();
     assert!(error.contains("of 1 dimensions is given for the input `x`, which has 2"), "{error}");
 }

@@ -41,9 +41,6 @@ pub(super) fn fix(
             if dim.as_int() == Some(*size) {
                 continue;
             }
-            if dim.is_static() {
-                return Err(impossible(format!("it is {dim} in the model")));
-            }
             return Err(impossible(format!("it is computed as `{dim}`: fix the symbols in that")));
         };
         let whole = dim.solve_linear(&symbol).and_then(|(slope, rest)| {

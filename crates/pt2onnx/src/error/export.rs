@@ -62,7 +62,7 @@ pub enum Error {
     Extract(#[from] pt2onnx_ir::ExtractError),
     /// Two models cannot be joined ([`OnnxProgram::join`](crate::OnnxProgram::join)).
     #[error(transparent)]
-    Join(#[from] JoinError),
+    Join(Box<JoinError>),
     /// The runtime to write for cannot run the model.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -152,6 +152,12 @@ impl Error {
             #[cfg(feature = "ort")]
             Error::Run(_) => ErrorKind::Runtime,
         }
+    }
+}
+
+impl From<JoinError> for Error {
+    fn from(error: JoinError) -> Self {
+        Self::Join(Box::new(error))
     }
 }
 

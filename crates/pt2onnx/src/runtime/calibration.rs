@@ -88,14 +88,15 @@ impl Samples {
     fn read(file: &Path, types: &[InputType]) -> Result<Self, RunError> {
         let wrong = |reason: String| RunError::Samples { path: file.to_owned(), reason };
         let mut arrays = read_arrays(file).map_err(|e| wrong(e.to_string()))?;
-        let spellings: [&dyn Fn(usize, &str) -> String; 3] =
-            [&|_, name| name.to_owned(), &|i, _| format!("input.{i}"), &|i, _| format!("arr_{i}")];
-        let all = |spelling: &dyn Fn(usize, &str) -> String| {
-            let names = types.iter().enumerate().map(|(i, input)| spelling(i, &input.name));
+        let all = |start: Option<&str>| {
+            let names = types.iter().enumerate().map(|(i, input)| match start {
+                Some(start) => format!("{start}{i}"),
+                None => input.name.clone(),
+            });
             let names: Vec<String> = names.collect();
             names.iter().all(|name| arrays.contains_key(name)).then_some(names)
         };
-        let Some(names) = spellings.into_iter().find_map(all) else {
+        let Some(names) = [None, Some("input."), Some("arr_")].into_iter().find_map(all) else {
             let inputs: Vec<&str> = types.iter().map(|input| input.name.as_str()).collect();
             let has: Vec<&str> = arrays.keys().map(String::as_str).collect();
             return Err(wrong(format!(
