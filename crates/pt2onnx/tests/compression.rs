@@ -418,9 +418,13 @@ fn calibrated(model: &Model, json: &str, samples: &[Tensor]) -> Result<OnnxProgr
     Ok(program)
 }
 
+/// Model, opset, more options, how ranges are found, largest error, and how often some operators are there.
+type Activations =
+    (&'static str, u32, &'static str, &'static str, f32, &'static [(&'static str, usize)]);
+
 #[test]
 fn activations_of_8_bits() {
-    let cases: &[(&str, u32, &str, &str, f32, &[(&str, usize)])] = &[
+    let cases: &[Activations] = &[
         (NETWORK, 20, "", "min-max", 0.05, &[("QuantizeLinear", 6), ("DequantizeLinear", 10)]),
         (NETWORK, 20, "", "percentile", 0.05, &[("QuantizeLinear", 6)]),
         (NETWORK, 20, "", "entropy", 0.2, &[("QuantizeLinear", 6)]),
