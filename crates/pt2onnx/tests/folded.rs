@@ -1,7 +1,5 @@
 //! Weights into which arithmetic is folded are computed while they are written.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use pt2onnx::{OnnxProgram, SaveOptions, Weights, ir::Model, opt, tensor::Tensor, writer};
 
 /// Numbers between -1 and 1.
