@@ -2,14 +2,14 @@
 
     python bench/compress.py --bin target/release/pt2onnx --folder /tmp/compress
 
-Needs torch, transformers, onnxruntime, onnx_ir. Models are made here with random weights and a fixed seed, written by torch.export.save and
-converted once. Each tool then compresses that ONNX model in a process of its own; its peak memory is what the kernel counted. The
-difference is the root of the mean square of what the outputs differ by, relative to that of the outputs. Prints the tables of
-docs/benchmarks.md.
+Needs torch, transformers, onnxruntime, onnx_ir, onnxconverter-common. Models are made here with random weights and a fixed seed, written by
+torch.export.save and converted once. Each tool then compresses that ONNX model in a process of its own; its peak memory is what the kernel
+counted. The difference is the root of the mean square of what the outputs differ by, relative to that of the outputs. The last table is
+of a small Llama that decodes with a cache, token by token. Prints the tables of docs/benchmarks.md, which `cargo xtask bench compress` writes
+there.
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -38,20 +38,45 @@ import onnx
 from onnxruntime.transformers.float16 import convert_float_to_float16
 onnx.save(convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types=True), sys.argv[2])
 """,
+    "onnxconverter-common float16": """
+import onnx
+from onnxconverter_common import float16
+onnx.save(float16.convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types=True), sys.argv[2])
+""",
+    "onnxruntime quantize_static": """
+import numpy
+from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+class Reader(CalibrationDataReader):
+    def __init__(self, path):
+        self.samples = [dict(numpy.load(path))]
+    def get_next(self):
+        return self.samples.pop() if self.samples else None
+quantize_static(sys.argv[1], sys.argv[2], Reader(sys.argv[3]), per_channel=True, activation_type=QuantType.QInt8)
+""",
 }
 
-#: What pt2onnx does, and the tool that does the same.
+#: What pt2onnx does, and the tools that do the same.
 OWN = {
-    "--cast-weights float16": None,
-    "--quantize int8": None,
-    "--quantize int8 --block 32": None,
-    "--quantize int4 --block 32": None,
-    "--quantize float8": None,
-    "--quantize dynamic-int8": "onnxruntime quantize_dynamic",
-    "--quantize int4 --block 32 --target ort": "onnxruntime matmul_nbits_quantizer",
-    "--quantize int4 --block 32 --target ort --accuracy-level 4": None,
-    "--precision float16": "onnxruntime.transformers float16",
+    "--cast-weights float16": [],
+    "--quantize int8": [],
+    "--quantize int8 --block 32": [],
+    "--quantize int4 --block 32": [],
+    "--quantize float8": [],
+    "--quantize dynamic-int8": ["onnxruntime quantize_dynamic"],
+    "--quantize static-int8": ["onnxruntime quantize_static"],
+    "--quantize int4 --block 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
+    "--quantize int4 --block 32 --target ort --accuracy-level 4": [],
+    "--precision float16": ["onnxruntime.transformers float16", "onnxconverter-common float16"],
 }
+
+#: What is tried on the Llama.
+DECODING = [
+    "--cast-weights float16",
+    "--quantize int8",
+    "--quantize dynamic-int8",
+    "--quantize int4 --block 32 --target ort",
+    "--quantize int4 --block 32 --target ort --accuracy-level 4",
+]
 
 OPSET = 21
 
@@ -84,17 +109,25 @@ def models(layers):
     yield "ViT", seeded(vit, transformers.ViTModel), image
 
 
+#: Runs a command and prints its seconds and its peak memory, to which a small process that starts it adds nothing.
+MEASURE = """
+import os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(time.perf_counter() - start, usage.ru_maxrss * 1024)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def measured(command):
     """Seconds and peak bytes of a process; None if it fails."""
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        print(f"{command}: {said.decode()[-600:]}", file=sys.stderr)
+    done = subprocess.run([sys.executable, "-S", "-c", MEASURE, *command], capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"{command}: {done.stderr[-600:]}", file=sys.stderr)
         return None
-    return time.perf_counter() - start, usage.ru_maxrss * 1024
+    seconds, peak = done.stdout.split()
+    return float(seconds), int(peak)
 
 
 def session(path, threads):
@@ -116,6 +149,70 @@ def run(path, feed, threads, times):
     return output.astype(numpy.float64), statistics.median(taken)
 
 
+def llama(folder):
+    """The archive of a Llama of 8 layers that takes one token and its cache."""
+    import torch
+    import transformers
+
+    archive = folder / "llama.pt2"
+    if archive.exists():
+        return archive
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        hidden_size=1024, intermediate_size=2816, num_hidden_layers=8, num_attention_heads=16, num_key_value_heads=4, vocab_size=16000
+    )
+    model = transformers.LlamaForCausalLM(config).eval()
+
+    class Step(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, token, place, past):
+            cache = transformers.DynamicCache()
+            for i in range(config.num_hidden_layers):
+                cache.update(past[2 * i], past[2 * i + 1], i)
+            made = self.model(input_ids=token, position_ids=place, past_key_values=cache, use_cache=True)
+            present = [t for layer in made.past_key_values.layers for t in (layer.keys, layer.values)]
+            return made.logits, torch.stack(present)
+
+    past = torch.randn(16, 1, 4, 8, 64)
+    sizes = {3: torch.export.Dim("length", min=1, max=4096)}
+    args = (torch.tensor([[1]]), torch.tensor([[8]]), past)
+    program = torch.export.export(Step().eval(), args, dynamic_shapes=(None, None, sizes), strict=False)
+    torch.export.save(program, archive)
+    return archive
+
+
+def decode(path, threads, tokens):
+    """Tokens per second, and the tokens that the model chooses."""
+    loaded, chosen = session(str(path), threads), []
+    token, past = numpy.array([[1]]), numpy.random.default_rng(0).standard_normal((16, 1, 4, 1, 64)).astype("f4")
+    names = [given.name for given in loaded.get_inputs()]
+    start = time.perf_counter()
+    for place in range(1, tokens + 1):
+        feeds = dict(zip(names, [token, numpy.array([[place]]), past]))
+        logits, past = loaded.run(None, feeds)
+        token = logits[:, -1:].argmax(-1)
+        chosen.append(int(token[0, 0]))
+    return tokens / (time.perf_counter() - start), chosen
+
+
+def decoding(options):
+    """The table of the Llama."""
+    base, output = options.folder / "llama.onnx", options.folder / "out.onnx"
+    subprocess.run([options.bin, llama(options.folder), "-o", base, "--quiet", "--opset", str(OPSET)], check=True)
+    print("\n| Llama, 8 layers of 1024 | size | tokens in a second | of 64 tokens, those chosen alike before the first other one |")
+    print("| --- | --- | --- | --- |")
+    speed, wanted = decode(base, options.threads, 64)
+    print(f"| none | 1 | {speed:.1f} | |", flush=True)
+    for flags in DECODING:
+        subprocess.run([options.bin, "optimize", base, "-o", output, *flags.split()], check=True, stdout=subprocess.DEVNULL)
+        speed, chosen = decode(output, options.threads, 64)
+        alike = next((i for i, pair in enumerate(zip(wanted, chosen)) if pair[0] != pair[1]), 64)
+        print(f"| `{flags}` | {size(output) / size(base):.3f} | {speed:.1f} | {alike} |", flush=True)
+
+
 def size(path):
     data = Path(f"{path}.data")
     return path.stat().st_size + (data.stat().st_size if data.exists() else 0)
@@ -129,7 +226,12 @@ def row(name, tool, command, model, output, feed, wanted, options):
     if cost is None:
         print(f"| {name} | {tool} | fails | | | | |", flush=True)
         return
-    got, latency = run(str(output), feed, options.threads, options.runs)
+    try:
+        got, latency = run(str(output), feed, options.threads, options.runs)
+    except Exception as error:  # whatever ONNX Runtime says
+        print(f"{tool}: {str(error)[:300]}", file=sys.stderr)
+        print(f"| {name} | {tool} | {cost[0]:.2f} | {cost[1] / 1e6:.0f} | its model does not run | | |", flush=True)
+        return
     error = numpy.sqrt(numpy.mean((got - wanted) ** 2) / numpy.mean(wanted**2))
     share = size(output) / size(model)
     cells = f"{cost[0]:.2f} | {cost[1] / 1e6:.0f} | {share:.3f} | {error:.2g} | {latency * 1e3:.1f}"
@@ -158,14 +260,17 @@ def main():
         feed = feed.numpy()
         wanted, latency = run(str(base), feed, options.threads, options.runs)
         print(f"| {name} | none | | | 1 | 0 | {latency * 1e3:.1f} |", flush=True)
-        output = options.folder / "out.onnx"
-        for flags, peer in OWN.items():
+        output, samples = options.folder / "out.onnx", options.folder / f"{name}.npz"
+        numpy.savez(samples, **{session(str(base), 1).get_inputs()[0].name: feed})
+        for flags, peers in OWN.items():
             command = [options.bin, "optimize", base, "-o", output, *flags.split()]
+            command += ["--calibrate", samples] if "static" in flags else []
             row(name, f"`{flags}`", command, base, output, feed, wanted, options)
-            if peer:
+            for peer in peers:
                 program = "import sys\n" + PEERS[peer]
-                command = [sys.executable, "-c", program, str(base), str(output)]
+                command = [sys.executable, "-c", program, str(base), str(output), str(samples)]
                 row(name, peer, command, base, output, feed, wanted, options)
+    decoding(options)
 
 
 if __name__ == "__main__":

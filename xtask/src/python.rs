@@ -46,11 +46,14 @@ pub fn virtual_environment(
 /// Runs a script of `xtask/python`. Returns what it prints.
 pub fn script(interpreter: &Path, name: &str) -> Result<String> {
     let path = root().join("xtask/python").join(name);
-    let output = Command::new(interpreter)
-        .arg(&path)
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .with_context(|| format!("starting {}", interpreter.display()))?;
+    output(Command::new(interpreter).arg(&path)).with_context(|| name.to_owned())
+}
+
+/// Runs `command` and returns what it prints.
+pub fn output(command: &mut Command) -> Result<String> {
+    let name = format!("{:?}", command.get_program());
+    let output = command.stderr(std::process::Stdio::inherit()).output();
+    let output = output.with_context(|| format!("starting {name}"))?;
     ensure!(output.status.success(), "{name}: {}", output.status);
     Ok(String::from_utf8(output.stdout)?)
 }

@@ -41,6 +41,7 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
     for rules in &options.rules {
         inputs.add("rules", rules);
     }
+    options.calibrate.iter().for_each(|samples| inputs.add("samples", samples));
     let job = Job { inputs, options: &options, reports: &args.report, quiet };
     match to {
         Destination::File(model, output) => {

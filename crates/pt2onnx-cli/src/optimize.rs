@@ -13,6 +13,7 @@ use pt2onnx::{
     opt::{Journal, OPTIMISED_OPSETS},
     writer::Batch,
 };
+use std::path::Path;
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     log::init(args.verbose, false);
@@ -24,13 +25,19 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.compress.put(&mut options);
     options.target = args.target.unwrap_or_default().into();
     options.compression().check().map_err(OptionError::Compress)?;
+    options.check_compression()?;
     check_data_file(&options)?;
     let mut passes = options.passes()?;
-    let opened = OnnxProgram::open(&args.model);
-    let mut program = opened.map_err(|error| match error {
-        Error::Read(error) => error::model(&args.model, &error),
-        error => CommandError::from(error).place(args.model.display()),
-    })?;
+    let mut program = match (&args.merge, &args.model) {
+        (Some((first, second)), _) => {
+            let mut program = open(first)?;
+            program.join(&open(second)?, &args.connect)?;
+            program
+        }
+        (None, Some(model)) => open(model)?,
+        // One of them is required.
+        (None, None) => return Ok(()),
+    };
     let mut warnings = program.warnings().to_vec();
     let left = left_alone(program.model()).filter(|_| args.opset.is_none());
     warnings.extend(left.map(|text| Warning::new(WarningKind::Unoptimised, text)));
@@ -62,14 +69,19 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     {
         return Err(Error::Name(NameError::Unknown(old.clone())).into());
     }
-    let compression = options.compression();
+    let mut compression = options.compression();
     if !compression.is_off() {
+        if !options.calibrate.is_empty() {
+            let (method, files) = (options.calibration, &options.calibrate);
+            compression.ranges = program.calibrate(&compression, method, files)?;
+        }
         program.compress(&compression)?;
     }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
         let mut inputs = program.inputs().clone();
         options.rules.iter().for_each(|rules| inputs.add("rules", rules));
+        options.calibrate.iter().for_each(|samples| inputs.add("samples", samples));
         let mut files = Batch::new(inputs);
         let saving = Some(options.saving());
         let saved = program.save_in(&mut files, output(&args.output), saving, progress)?;
@@ -80,6 +92,13 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     tell(&args.output, &saved);
     tell_losses(&program);
     Ok(())
+}
+
+fn open(path: &Path) -> Result<OnnxProgram, CommandError> {
+    OnnxProgram::open(path).map_err(|error| match error {
+        Error::Read(error) => error::model(path, &error),
+        error => CommandError::from(error).place(path.display()),
+    })
 }
 
 /// A warning if graphs of the model's opset are not optimised.

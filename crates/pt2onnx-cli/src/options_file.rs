@@ -49,8 +49,8 @@ impl OptionsFile {
             file.wrong(&key, e.message(), at)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let Options { functions, rules, .. } = &mut file.options;
-        for path in functions.iter_mut().chain(rules) {
+        let Options { functions, rules, calibrate, .. } = &mut file.options;
+        for path in functions.iter_mut().chain(rules).chain(calibrate) {
             *path = folder.join(&path);
         }
         Ok(file)

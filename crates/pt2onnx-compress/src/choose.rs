@@ -93,6 +93,12 @@ impl Weight {
     }
 }
 
+/// Whether nodes of an operator are asked for that have no weights.
+pub(crate) fn operator(options: &Options, op: &str) -> bool {
+    let is = |patterns: &[String]| patterns.iter().any(|p| p == op);
+    (options.include.is_empty() || is(&options.include)) && !is(&options.exclude)
+}
+
 /// The axes of a weight of some dimensions as an input of a node.
 pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Option<Axes> {
     let node = &model[id];

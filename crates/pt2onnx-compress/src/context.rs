@@ -30,7 +30,7 @@ impl Cx<'_> {
         let own = matches!(dtype, DType::F16 | DType::BF16) && self.edit.model.opset >= 19;
         Scheme {
             format: match self.quantize {
-                Quantize::Int8 | Quantize::DynamicInt8 => Format::Int8,
+                Quantize::Int8 | Quantize::DynamicInt8 | Quantize::StaticInt8 => Format::Int8,
                 Quantize::Int4 => Format::Int4,
                 Quantize::Float8 => Format::Float8,
             },

@@ -6,6 +6,7 @@
 
 #![deny(missing_debug_implementations)]
 
+mod activations;
 mod block_ops;
 mod blocks;
 mod bytes;
@@ -19,14 +20,18 @@ mod error;
 mod float8;
 mod half_graph;
 mod numbers;
+mod observe;
 mod options;
 mod quantise;
 mod ranges;
 mod scheme;
+mod static_int8;
 mod summary;
 
 pub use error::Error;
-pub use options::{Options, Precision, Quantize, WeightType};
+pub use observe::Observer;
+pub use options::{Calibration, Options, Precision, Quantize, Ranges, WeightType};
+pub use static_int8::activations;
 pub use summary::{Compressed, CompressedWeight};
 
 use pt2onnx_ir::Model;
@@ -49,7 +54,9 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         Precision::Float16 => half_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),
     };
-    if let Some(quantize) = options.quantize {
+    if options.quantize == Some(Quantize::StaticInt8) {
+        static_int8::convert(model, options, &mut done)?;
+    } else if let Some(quantize) = options.quantize {
         quantise::quantise(model, options, quantize, &originals, &mut done)?;
     }
     if let Some(to) = options.cast_weights {

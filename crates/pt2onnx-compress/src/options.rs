@@ -1,7 +1,9 @@
 //! What to compress, and how.
 
 use crate::error::Error;
+use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// The type that weights are stored in.
@@ -50,6 +52,8 @@ pub enum Quantize {
     Float8,
     /// Weights of 8 bits, and inputs of matrix products that are quantised when the model runs.
     DynamicInt8,
+    /// Weights and activations of 8 bits, with scales that were found on samples.
+    StaticInt8,
 }
 
 impl Quantize {
@@ -60,9 +64,27 @@ impl Quantize {
             Self::Int4 => "int4",
             Self::Float8 => "float8",
             Self::DynamicInt8 => "dynamic-int8",
+            Self::StaticInt8 => "static-int8",
         }
     }
 }
+
+/// How the range of an activation is found from samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Calibration {
+    /// From the smallest to the largest number.
+    #[default]
+    MinMax,
+    /// Without the 0.005 % of the numbers at each end.
+    Percentile,
+    /// So that the codes tell most about the distribution of the numbers.
+    Entropy,
+}
+
+/// The smallest and the largest number of activations.
+pub type Ranges = FxHashMap<Value, (f32, f32)>;
 
 /// Sizes of blocks: powers of two that ONNX Runtime has kernels for.
 pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
@@ -92,6 +114,10 @@ pub struct Options {
     pub exclude: Vec<String>,
     /// Weights of fewer elements are left alone.
     pub min_elements: usize,
+    /// For [`Quantize::StaticInt8`]: the ranges of what [`activations`](crate::activations) tells.
+    pub ranges: Ranges,
+    /// Whether quantised activations have no zero points, and sums stay floats: TensorRT needs it.
+    pub symmetric_activations: bool,
 }
 
 impl Default for Options {
@@ -108,6 +134,8 @@ impl Default for Options {
             include: Vec::new(),
             exclude: Vec::new(),
             min_elements: 1024,
+            ranges: Ranges::default(),
+            symmetric_activations: false,
         }
     }
 }
@@ -140,6 +168,9 @@ impl Options {
     pub fn check_together(&self) -> Result<(), Error> {
         let quantised = matches!(self.quantize, Some(Quantize::Int8 | Quantize::Int4));
         let needs = |key, with| Err(Error::Needs { key, with });
+        if self.quantize == Some(Quantize::StaticInt8) && self.precision != Precision::Keep {
+            return needs("quantize` `static-int8", "precision` `keep");
+        }
         if self.block.is_some() && !quantised {
             return needs("block", "quantize` `int8` or `int4");
         }

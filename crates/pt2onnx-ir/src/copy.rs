@@ -1,4 +1,4 @@
-//! Copies the bodies of functions: to another model, or to the places where they are called.
+//! Copies the bodies of functions, to another model or to the places where they are called, and the graphs of other models.
 
 use crate::{
     Attribute, Attributes, Def, Function, InsertPoint, Model, NodeId, OriginId, RegionId, Type,
@@ -23,6 +23,54 @@ impl Model {
                 functions.find(|f| f.is_called_by(&from[n]))
             });
             todo.extend(called);
+        }
+    }
+}
+
+impl Model {
+    /// Puts the main graph of another model behind that of this one, with its functions. The other's inputs that are `given` become values of this
+    /// model; the others become inputs. The other's outputs follow the outputs of this model that are not given away. Names that
+    /// clash are changed by [`assign_names`](Self::assign_names).
+    ///
+    /// ```
+    /// use pt2onnx_ir::Model;
+    ///
+    /// let mut model: Model = "a (float[2] x) => (float[2] y) { y = Relu (x) }".parse()?;
+    /// let other: Model = "b (float[2] y, float[2] x) => (float[2] z) { z = Add (y, x) }".parse()?;
+    /// let output = model.output_values().next().unwrap();
+    /// model.append_graph(&other, &[(other.inputs()[0], output)]);
+    /// assert_eq!((model.inputs().len(), model.output_values().len()), (2, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn append_graph(&mut self, other: &Model, given: &[(Value, Value)]) {
+        self.finish_all_outputs();
+        for function in &other.functions {
+            self.copy_function(other, function);
+        }
+        let mut outputs: Vec<Value> = self.output_values().collect();
+        outputs.retain(|output| given.iter().all(|(_, value)| value != output));
+        let mut copy = Copier::new(other, self);
+        for &input in other.inputs() {
+            match given.iter().find(|(known, _)| *known == input) {
+                Some((_, value)) => _ = copy.values.insert(input, Some(*value)),
+                None => {
+                    let value = copy.to.add_input(Self::MAIN, None);
+                    copy.describe(input, value);
+                    copy.to[value].default.clone_from(&other[input].default);
+                }
+            }
+        }
+        copy.nodes(Self::MAIN, InsertPoint::End(Self::MAIN));
+        let made: Vec<Value> = other.output_values().filter_map(|v| copy.value(v)).collect();
+        let names = other[Self::MAIN].outputs().iter().map(|slot| other.output_name(slot).cloned());
+        let names: Vec<_> = names.collect();
+        let first = outputs.len();
+        outputs.extend(made);
+        self.set_outputs(Self::MAIN, &outputs);
+        for (i, name) in names.into_iter().enumerate() {
+            if let Some(name) = name {
+                self.set_output_name(Self::MAIN, first + i, name);
+            }
         }
     }
 }

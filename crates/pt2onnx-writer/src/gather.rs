@@ -1,8 +1,9 @@
 //! Elements of strided tensors in row-major order, one block at a time. Of a file, only what a block needs is read, one window
-//! at a time; nothing is mapped.
+//! at a time; nothing is mapped. All cores read and reorder.
 
 use crate::copy::wide;
 use pt2onnx_tensor::{Storage, Tensor};
+use rayon::prelude::*;
 use std::io::{self, Write};
 
 /// Bytes that are reordered at a time.
@@ -12,10 +13,23 @@ const BLOCK: usize = if cfg!(test) { 96 } else { 32 << 20 };
 const WINDOW: usize = if cfg!(test) { 40 } else { 4 << 20 };
 
 /// Larger gaps are skipped when a file is read: an additional read costs less.
-const GAP: usize = if cfg!(test) { 8 } else { 4 << 10 };
+const GAP: usize = if cfg!(test) { 8 } else { 1 << 10 };
 
-/// Sides of the tiles that are transposed: a cache line of four-byte elements.
-const TILE: usize = 16;
+/// Bytes that are worth a thread.
+const SHARE: usize = if cfg!(test) { 16 } else { 256 << 10 };
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Lines of a cache, in which elements form a square.
+type Tile = [[u8; LINE]; LINE];
+
+/// Memory that is used for one tensor after another.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    block: Vec<u8>,
+    window: Vec<u8>,
+}
 
 /// A dimension: its size, and the bytes from one position to the next.
 #[derive(Clone, Copy, Debug)]
@@ -28,20 +42,24 @@ struct Dim {
 }
 
 /// Writes the elements.
-pub(crate) fn gather(tensor: &Tensor, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn gather(
+    tensor: &Tensor,
+    out: &mut impl Write,
+    scratch: &mut Scratch,
+) -> io::Result<()> {
     let Some(storage) = tensor.storage().filter(|_| tensor.numel() > 0) else {
         return Ok(());
     };
     let width = tensor.dtype().bits() / 8;
-    let mut source = Source { storage, window: Vec::new() };
-    let mut block = Vec::new();
+    let Scratch { block, window } = scratch;
+    let mut source = Source { storage, window };
     let dims = dims(tensor, width);
     blocks(&dims, tensor.offset() * width, &mut |dims, at| {
-        block.resize(width * dims.iter().map(|d| d.size).product::<usize>(), 0);
+        let block = of_length(block, width * dims.iter().map(|d| d.size).product::<usize>());
         let mut order = dims.to_vec();
         order.sort_by_key(|d| std::cmp::Reverse(d.from));
-        fill(&mut source, &order, width, at, &mut block)?;
-        out.write_all(&block)
+        fill(&mut source, &order, width, at, block)?;
+        out.write_all(block)
     })
 }
 
@@ -111,32 +129,64 @@ fn fill(
         return scatter(dims, width, source.read(at, all)?, to);
     };
     let row = span(inner, width);
-    let rows = match first.from > row + GAP {
-        true => 1,
-        false => (WINDOW.saturating_sub(row) / first.from.max(1) + 1).min(first.size),
-    };
+    // Rows that lie far apart stand side by side in the window.
+    let apart = first.from > row + GAP;
+    let step = if apart { row } else { first.from };
+    let rows = (WINDOW.saturating_sub(row) / step.max(1) + 1).min(first.size);
     let mut part = dims.to_vec();
     for start in (0..first.size).step_by(rows) {
+        let rows = rows.min(first.size - start);
         let to = to.get_mut(start * first.to..).unwrap_or_default();
         let at = at + start * first.from;
-        match (rows, part.first_mut()) {
-            (2.., Some(chunk)) => {
-                chunk.size = rows.min(first.size - start);
-                fill(source, &part, width, at, to)?;
+        match part.first_mut() {
+            Some(chunk) if rows > 1 && row <= WINDOW => {
+                (chunk.size, chunk.from) = (rows, step);
+                let window = match apart {
+                    true => source.read_rows(at, first.from, row, rows)?,
+                    false => source.read(at, (rows - 1) * step + row)?,
+                };
+                scatter(&part, width, window, to)?;
             }
-            _ => fill(source, inner, width, at, to)?,
+            _ => {
+                for i in 0..rows {
+                    let to = to.get_mut(i * first.to..).unwrap_or_default();
+                    fill(source, inner, width, at + i * first.from, to)?;
+                }
+            }
         }
     }
     Ok(())
 }
 
-/// Copies elements to their positions.
+/// Copies elements to their positions, on all cores if there are many.
 fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result<()> {
     // Checked once, so that no element is left out.
     let end = width + dims.iter().map(|d| (d.size - 1) * d.to).sum::<usize>();
     if from.len() < span(dims, width) || to.len() < end {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
+    let bytes = width * dims.iter().map(|d| d.size).product::<usize>();
+    // Parts of the outermost dimension of the block do not overlap.
+    let outer = (0..dims.len()).max_by_key(|&i| dims.get(i).map(|d| d.to));
+    let outer = outer.and_then(|i| Some((i, *dims.get(i)?)));
+    let Some((index, dim)) = outer.filter(|_| bytes >= 2 * SHARE) else {
+        scatter_as(dims, width, from, to);
+        return Ok(());
+    };
+    let shares = (bytes / SHARE).min(4 * rayon::current_num_threads()).max(1);
+    let rows = dim.size.div_ceil(shares).next_multiple_of(LINE / width.min(LINE));
+    let to = to.get_mut(..end).unwrap_or_default();
+    to.par_chunks_mut(rows * dim.to).enumerate().for_each(|(i, to)| {
+        let mut part = dims.to_vec();
+        if let Some(part) = part.get_mut(index) {
+            part.size = rows.min(dim.size - i * rows);
+        }
+        scatter_as(&part, width, from.get(i * rows * dim.from..).unwrap_or_default(), to);
+    });
+    Ok(())
+}
+
+fn scatter_as(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) {
     match width {
         1 => scattered::<1>(dims, from, to),
         2 => scattered::<2>(dims, from, to),
@@ -144,7 +194,6 @@ fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result
         8 => scattered::<8>(dims, from, to),
         _ => scattered::<16>(dims, from, to),
     }
-    Ok(())
 }
 
 fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
@@ -168,17 +217,96 @@ fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
             }
             return;
         }
-        for i0 in (0..along.size).step_by(TILE) {
-            for j0 in (0..across.size).step_by(TILE) {
-                for i in i0..along.size.min(i0 + TILE) {
-                    let (f, t) = (f + i * along.from, t + i * along.to);
-                    for j in j0..across.size.min(j0 + TILE) {
-                        copy::<W>(from, f + j * across.from, to, t + j * across.to);
+        if (along.from, across.to) == (W, W) {
+            return transposed::<W>(along, across, from.get(f..).unwrap_or_default(), to, t);
+        }
+        for i in 0..along.size {
+            let (f, t) = (f + i * along.from, t + i * along.to);
+            for j in 0..across.size {
+                copy::<W>(from, f + j * across.from, to, t + j * across.to);
+            }
+        }
+    });
+}
+
+/// Transposes a matrix whose rows are contiguous in the source, `along`, and whose columns are contiguous in the block, `across`: in tiles
+/// whose rows and columns are cache lines, so that each line is read and written once.
+fn transposed<const W: usize>(along: Dim, across: Dim, from: &[u8], to: &mut [u8], t: usize) {
+    let side = LINE / W;
+    let (mut tile, mut turned) = ([[0; LINE]; LINE], [[0; LINE]; LINE]);
+    for i0 in (0..along.size).step_by(side) {
+        let width = side.min(along.size - i0);
+        for j0 in (0..across.size).step_by(side) {
+            let height = side.min(across.size - j0);
+            for (k, line) in tile.iter_mut().take(height).enumerate() {
+                let start = (j0 + k) * across.from + i0 * W;
+                match from.get(start..).and_then(<[u8]>::first_chunk::<LINE>) {
+                    Some(whole) if width == side => *line = *whole,
+                    _ => {
+                        let part = from.get(start..start + width * W).unwrap_or_default();
+                        line.iter_mut().zip(part).for_each(|(to, x)| *to = *x);
+                    }
+                }
+            }
+            turn::<W>(&tile, &mut turned);
+            for (i, column) in turned.iter().take(width).enumerate() {
+                let start = t + (i0 + i) * along.to + j0 * W;
+                match to.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<LINE>) {
+                    Some(whole) if height == side => *whole = *column,
+                    _ => {
+                        let part = to.get_mut(start..start + height * W).unwrap_or_default();
+                        part.iter_mut().zip(column).for_each(|(to, x)| *to = *x);
                     }
                 }
             }
         }
-    });
+    }
+}
+
+/// Makes the columns of a tile the rows of another.
+#[inline]
+fn turn<const W: usize>(tile: &Tile, out: &mut Tile) {
+    if W == 2 {
+        return turn_halves(tile, out);
+    }
+    for (i, to) in out.iter_mut().take(LINE / W).enumerate() {
+        for (to, line) in to.as_chunks_mut::<W>().0.iter_mut().zip(tile) {
+            if let Some(element) = line.as_chunks::<W>().0.get(i) {
+                *to = *element;
+            }
+        }
+    }
+}
+
+/// The same for elements of two bytes: four by four, of which a row is a word.
+fn turn_halves(tile: &Tile, out: &mut Tile) {
+    const EVEN: u64 = 0x0000_ffff_0000_ffff;
+    const LOW: u64 = 0x0000_0000_ffff_ffff;
+    let (fours, _) = tile.as_chunks::<4>();
+    for (k, four) in fours.iter().take(LINE / 8).enumerate() {
+        let words = |line: &[u8; LINE]| {
+            let (words, _) = line.as_chunks::<8>();
+            std::array::from_fn(|i| u64::from_le_bytes(words.get(i).copied().unwrap_or_default()))
+        };
+        let rows: [[u64; LINE / 8]; 4] = four.each_ref().map(words);
+        for (i, to) in out.as_chunks_mut::<4>().0.iter_mut().take(LINE / 8).enumerate() {
+            let [a, b, c, d] = rows.map(|row| row[i]);
+            // Pairs of two rows, and then of four.
+            let (ab, cd) = ((a & EVEN) | (b & EVEN) << 16, (c & EVEN) | (d & EVEN) << 16);
+            let (ba, dc) = ((a >> 16 & EVEN) | (b & !EVEN), (c >> 16 & EVEN) | (d & !EVEN));
+            let turned = [
+                (ab & LOW) | cd << 32,
+                (ba & LOW) | dc << 32,
+                ab >> 32 | (cd & !LOW),
+                ba >> 32 | (dc & !LOW),
+            ];
+            for (line, word) in to.iter_mut().zip(turned) {
+                if let Some(place) = line.as_chunks_mut::<8>().0.get_mut(k) {
+                    *place = word.to_le_bytes();
+                }
+            }
+        }
+    }
 }
 
 /// Calls `each` with the offsets of all positions.
@@ -204,25 +332,58 @@ fn copy<const W: usize>(from: &[u8], f: usize, to: &mut [u8], t: usize) {
 /// The bytes of a tensor.
 struct Source<'a> {
     storage: &'a Storage,
-    window: Vec<u8>,
+    window: &'a mut Vec<u8>,
 }
 
 impl Source<'_> {
     /// Bytes of the storage, read if they are in a file.
     fn read(&mut self, start: usize, length: usize) -> io::Result<&[u8]> {
-        match self.storage.source() {
-            None => {
-                let bytes = self.storage.bytes().get(start..start + length);
-                bytes.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-            }
-            Some(source) => {
-                self.window.resize(length.max(self.window.len()), 0);
-                let window = self.window.get_mut(..length).unwrap_or_default();
-                source.read_exact_at(window, wide(start))?;
-                Ok(window)
-            }
-        }
+        let Some(source) = self.storage.source() else {
+            let bytes = self.storage.bytes().get(start..start + length);
+            return bytes.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
+        };
+        let window = of_length(self.window, length);
+        let parts = window.par_chunks_mut(SHARE).enumerate();
+        parts.try_for_each(|(i, part)| source.read_exact_at(part, wide(start + i * SHARE)))?;
+        Ok(window)
     }
+
+    /// Rows of `length` bytes that begin every `step` bytes, one after another.
+    fn read_rows(
+        &mut self,
+        start: usize,
+        step: usize,
+        length: usize,
+        rows: usize,
+    ) -> io::Result<&[u8]> {
+        let window = of_length(self.window, rows * length);
+        let storage = self.storage;
+        let together = (SHARE / length.max(1)).max(1);
+        let parts = window.par_chunks_mut(together * length.max(1)).enumerate();
+        parts.try_for_each(|(i, part)| {
+            for (j, row) in part.chunks_exact_mut(length.max(1)).enumerate() {
+                let at = start + (i * together + j) * step;
+                match storage.source() {
+                    Some(source) => source.read_exact_at(row, wide(at))?,
+                    None => match storage.bytes().get(at..at + length) {
+                        Some(bytes) => row.copy_from_slice(bytes),
+                        None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                    },
+                }
+            }
+            Ok(())
+        })?;
+        Ok(window)
+    }
+}
+
+/// The start of a buffer. One that is too short is replaced.
+fn of_length(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if buffer.len() < length {
+        *buffer = Vec::new();
+        *buffer = vec![0; length];
+    }
+    buffer.get_mut(..length).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -233,7 +394,7 @@ mod tests {
     /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small limits above.
     #[test]
     fn elements_come_as_they_look() {
-        let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(40_000).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(200_000).collect();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let mapped = Storage::map(file.reopen().unwrap(), file.path()).unwrap();
@@ -245,6 +406,7 @@ mod tests {
             (&[40, 3], &[1, 40], 2),
             (&[3, 40], &[1, 3], 2),
             (&[37, 33], &[1, 37], 0),
+            (&[70, 130], &[1, 70], 3),
             (&[2, 30, 3], &[90, 1, 30], 0),
             (&[4, 5, 6], &[1, 4, 20], 1),
             (&[6, 1, 5, 4], &[20, 99, 1, 5], 0),
@@ -253,13 +415,14 @@ mod tests {
             (&[2, 3, 4, 5], &[1, 2, 6, 24], 0),
             (&[0, 3], &[1, 7], 0),
         ];
+        let mut scratch = Scratch::default();
         for dtype in [DType::I8, DType::F16, DType::F32, DType::F64, DType::C128] {
             for (shape, strides, offset) in cases {
-                for storage in [Storage::new(bytes.clone()), mapped.slice(64..40_000).unwrap()] {
+                for storage in [Storage::new(bytes.clone()), mapped.slice(64..200_000).unwrap()] {
                     let tensor =
                         Tensor::strided(dtype, *shape, *strides, *offset, storage).unwrap();
                     let mut out = Vec::new();
-                    gather(&tensor, &mut out).unwrap();
+                    gather(&tensor, &mut out, &mut scratch).unwrap();
                     assert!(out == *tensor.to_bytes(), "{dtype} {shape:?} {strides:?}");
                 }
             }

@@ -44,6 +44,13 @@ impl Inputs {
         self.push("model", path.as_ref(), Identity::of(path.as_ref()), true);
     }
 
+    /// Adds other files that are read. None of them may be replaced.
+    pub fn extend(&mut self, others: &Self) {
+        for Input { what, path, identity, .. } in &others.0 {
+            self.push(what, path, identity.clone(), false);
+        }
+    }
+
     /// Adds the files that the tensors of a model are in.
     pub(crate) fn add_tensors(&mut self, model: &Model) {
         let mut last: Option<Arc<File>> = None;

@@ -8,7 +8,7 @@ use crate::{
     compute::computed,
     copy::{FileSink, Sink, wide},
     error::{Error, MAX_MODEL},
-    gather::gather,
+    gather::{Scratch, gather},
     options::SaveOptions,
     proto::{Initialiser, Parts, parts},
     texts::entry,
@@ -216,12 +216,13 @@ impl<'a> Stream<'a> {
         for piece in self.parts.graph.into_pieces() {
             out.write_all(&piece)?;
         }
+        let mut scratch = Scratch::default();
         for initialiser in self.parts.initialisers {
             frame(out, GRAPH_INITIALIZER, initialiser.size())?;
             out.write_all(&initialiser.proto.encode_to_vec())?;
             if let Some(length) = initialiser.raw() {
                 frame(out, TENSOR_RAW_DATA, length)?;
-                elements(initialiser.tensor, out)?;
+                elements(initialiser.tensor, out, &mut scratch)?;
             }
         }
         Ok(())
@@ -237,10 +238,10 @@ impl DataFile<'_> {
 
     /// Writes the file.
     pub fn write(&self, out: &mut FileSink) -> io::Result<()> {
-        let mut at = 0;
+        let (mut at, mut scratch) = (0, Scratch::default());
         for External { offset, tensor } in &self.tensors {
             out.skip(offset - at)?;
-            elements(tensor, out)?;
+            elements(tensor, out, &mut scratch)?;
             at = offset + wide(tensor.nbytes());
         }
         Ok(())
@@ -310,12 +311,12 @@ fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
 
 /// Writes a tensor's elements in row-major order. Elements in a file are read or copied, not mapped: this keeps memory free,
 /// and a truncated file is an error instead of a crash.
-fn elements(tensor: &Tensor, out: &mut impl Sink) -> io::Result<()> {
+fn elements(tensor: &Tensor, out: &mut impl Sink, scratch: &mut Scratch) -> io::Result<()> {
     if let Some(compute) = tensor.compute() {
         return computed(&**compute, tensor.nbytes(), out);
     }
     if !tensor.is_contiguous() {
-        return gather(tensor, out);
+        return gather(tensor, out, scratch);
     }
     match tensor.storage().and_then(|s| s.source()) {
         Some(source) => out.copy(source, wide(start(tensor)), wide(tensor.nbytes())),

@@ -510,6 +510,9 @@ impl Exporter {
         for rules in &self.options.rules {
             inputs.add("rules", rules);
         }
+        for samples in &self.options.calibrate {
+            inputs.add("samples", samples);
+        }
         inputs
     }
 

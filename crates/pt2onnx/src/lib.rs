@@ -33,6 +33,7 @@ mod domains;
 mod error;
 mod exporter;
 mod ir_version;
+mod joining;
 mod lost_state;
 mod metadata;
 mod modules;
@@ -59,6 +60,7 @@ pub use domains::DomainError;
 pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::Exporter;
 pub use ir_version::{IR_VERSIONS, IrVersionError};
+pub use joining::JoinError;
 pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{

@@ -1,10 +1,9 @@
 //! From a program to a model, stage by stage.
 
 use crate::{
-    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, dims, domains, error,
-    ir_version, lost_state, metadata, modules, naming, random, report,
-    training::TrainingOps,
-    weights::{self, HeldWeights},
+    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, Weights, dims, domains,
+    error, ir_version, lost_state, metadata, modules, naming, random, report,
+    training::TrainingOps, weights::HeldWeights,
 };
 use pt2onnx_aten::{Detail, Lowering, emitted};
 use pt2onnx_compress::Compressed;
@@ -39,7 +38,6 @@ pub(crate) fn translate(
     // The program: its graph becomes a pure function.
     let training = TrainingOps::find(&mut program, options.training);
     let mut program = run_passes(program, &source, &training, options, registry, report)?;
-    let copied = weights::are_copied(&program, options);
     let lost = report.stage("drop state", || {
         let statistics = training.statistics(&mut program);
         let drops = options.state == State::Drop;
@@ -63,7 +61,7 @@ pub(crate) fn translate(
         registry.copy_functions(&mut model);
         report.stage("inline", || domains::inline(&mut model))?;
     }
-    report.stage("optimise", || optimise(&mut model, options, copied))?;
+    report.stage("optimise", || optimise(&mut model, options))?;
     let random = report.stage("seed", || random::seed(&mut model, options.seed));
     warnings.extend(Warning::all(WarningKind::Random, random));
     registry.copy_functions(&mut model);
@@ -200,21 +198,52 @@ fn compress(
     options: &Options,
     report: &mut Report,
 ) -> Result<Compressed, Error> {
-    let compression = options.compression();
+    let mut compression = options.compression();
     if compression.is_off() {
         return Ok(Compressed::default());
     }
     model.assign_names();
+    calibrate(model, &mut compression, options, report)?;
     let compressed =
         report.stage("compress", || pt2onnx_compress::compress(model, &compression))?;
     model.assign_names();
     Ok(compressed)
 }
 
-/// Folds, simplifies and fuses. Weights that saving copies stay as they are.
-fn optimise(model: &mut Model, options: &Options, copied: bool) -> Result<(), Error> {
+/// Finds the ranges of activations, if there are samples.
+#[cfg(feature = "ort")]
+fn calibrate(
+    model: &Model,
+    compression: &mut pt2onnx_compress::Options,
+    options: &Options,
+    report: &mut Report,
+) -> Result<(), Error> {
+    if !options.calibrate.is_empty() {
+        compression.ranges = report.stage("calibrate", || {
+            crate::runtime::ranges(model, compression, options.calibration, &options.calibrate)
+        })?;
+    }
+    Ok(())
+}
+
+/// Finding ranges of activations needs ONNX Runtime.
+#[cfg(not(feature = "ort"))]
+fn calibrate(
+    _: &Model,
+    _: &mut pt2onnx_compress::Options,
+    options: &Options,
+    _: &mut Report,
+) -> Result<(), Error> {
+    match options.calibrate.is_empty() {
+        true => Ok(()),
+        false => Err(crate::OptionError::NoRuntime("calibrate").into()),
+    }
+}
+
+/// Folds, simplifies and fuses. Weights that the model refers to in the archive stay as they are.
+fn optimise(model: &mut Model, options: &Options) -> Result<(), Error> {
     let mut passes = options.passes()?;
-    passes.replace_weights &= !copied;
+    passes.replace_weights &= options.weights != Weights::Link;
     pt2onnx_opt::optimize(model, &passes);
     Ok(())
 }

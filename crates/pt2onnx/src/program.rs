@@ -188,6 +188,8 @@ impl OnnxProgram {
     /// [`Error::Compress`]. The model is then unchanged.
     pub fn compress(&mut self, options: &pt2onnx_compress::Options) -> Result<(), Error> {
         let mut model = self.model.clone();
+        // Files need not tell the types of what nodes make.
+        pt2onnx_opt::infer_types(&mut model);
         let made = stage("compress", || pt2onnx_compress::compress(&mut model, options)).0?;
         model.assign_names();
         self.changed();
@@ -510,6 +512,11 @@ impl OnnxProgram {
         self.replaceable.clear();
         #[cfg(feature = "ort")]
         self.release();
+    }
+
+    /// Notes that it also was made from these files.
+    pub(crate) fn read_also(&mut self, files: &Inputs) {
+        self.inputs.extend(files);
     }
 
     pub(crate) fn verified(&self) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use crate::generate::{root, target};
 use crate::package;
-use crate::python::run;
+use crate::python::{output, run};
 use measure::{Run, in_turns};
 use page::Row;
 
@@ -87,7 +87,9 @@ pub fn bench(options: &Options) -> Result<()> {
         let python = bench.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
         let script = root().join("bench/compress.py");
         let args = [OsStr::new("--bin"), bench.pt2onnx.as_os_str(), OsStr::new("--folder")];
-        run(Command::new(python).arg(script).args(args).arg(bench.folder.join("compress")))?;
+        let mut command = Command::new(python);
+        command.arg(script).args(args).arg(bench.folder.join("compress"));
+        page::compress(&output(&mut command)?)?;
     }
     if wanted(Part::Python)
         && let Some(python) = &bench.python

@@ -54,6 +54,11 @@ pub fn python(table: &str) -> Result<()> {
     section("python", table)
 }
 
+/// Writes the section on compression.
+pub fn compress(tables: &str) -> Result<()> {
+    section("compress", tables)
+}
+
 fn picture(name: &str, plot: Plot) -> Result<()> {
     let folder = root().join("docs/benchmarks");
     fs::create_dir_all(&folder)?;

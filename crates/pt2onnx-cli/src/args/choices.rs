@@ -26,7 +26,7 @@ pub enum Place {
     Embed,
     /// Write them into a data file, which must stay beside OUT.onnx
     External,
-    /// Write none: OUT.onnx refers to the given files, which must stay in the same folder or below
+    /// Write none: OUT.onnx refers to the given files, which must stay in the same folder or below. Transposing weights is left to the runtime
     Link,
 }
 
@@ -216,6 +216,8 @@ pub enum Quantize {
     Float8,
     /// 8 bits, and products of integers
     DynamicInt8,
+    /// 8 bits, also for activations, with scales from samples (`--calibrate`)
+    StaticInt8,
 }
 
 impl From<Quantize> for pt2onnx::compress::Quantize {
@@ -225,6 +227,27 @@ impl From<Quantize> for pt2onnx::compress::Quantize {
             Quantize::Int4 => Self::Int4,
             Quantize::Float8 => Self::Float8,
             Quantize::DynamicInt8 => Self::DynamicInt8,
+            Quantize::StaticInt8 => Self::StaticInt8,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Calibration {
+    /// From the smallest to the largest number
+    MinMax,
+    /// Without the 0.005 % of the numbers at each end
+    Percentile,
+    /// So that the codes tell most about the distribution of the numbers
+    Entropy,
+}
+
+impl From<Calibration> for pt2onnx::compress::Calibration {
+    fn from(method: Calibration) -> Self {
+        match method {
+            Calibration::MinMax => Self::MinMax,
+            Calibration::Percentile => Self::Percentile,
+            Calibration::Entropy => Self::Entropy,
         }
     }
 }

@@ -191,8 +191,8 @@ pub struct Diff {
 #[derive(Debug, Args)]
 pub struct Optimize {
     /// The model
-    #[arg(value_name = "MODEL.onnx")]
-    pub model: PathBuf,
+    #[arg(value_name = "MODEL.onnx", required_unless_present = "merge")]
+    pub model: Option<PathBuf>,
     /// The file to write; it can be the model itself. `-` is standard output
     #[arg(short, long, value_name = "OUT.onnx", help_heading = "Input and output")]
     pub output: PathBuf,
@@ -205,6 +205,12 @@ pub struct Optimize {
     /// Only the part of the model that computes some values from others: `IN1,IN2:OUT1,OUT2`
     #[arg(long, value_name = "IN,..:OUT,..", value_parser = values::cut, help_heading = "Optimisation")]
     pub extract: Option<values::Cut>,
+    /// Instead of one model, two: outputs of the first become the inputs of the second that have their names
+    #[arg(long, value_name = "A.onnx:B.onnx", value_parser = values::models, conflicts_with = "model", help_heading = "Optimisation")]
+    pub merge: Option<(PathBuf, PathBuf)>,
+    /// With `--merge`, the input that an output becomes, if names differ; can be given several times
+    #[arg(long, value_name = "OUT=IN", value_parser = values::pair, requires = "merge", help_heading = "Optimisation")]
+    pub connect: Vec<(String, String)>,
     /// Tell what each pass did, and how often
     #[arg(long, help_heading = "Optimisation")]
     pub explain: bool,

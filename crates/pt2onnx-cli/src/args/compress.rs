@@ -1,10 +1,11 @@
 //! The flags of compression.
 
 use super::{
-    choices::{Precision, Quantize, WeightType},
+    choices::{Calibration, Precision, Quantize, WeightType},
     merge::{set, set_list, set_some},
 };
 use clap::Args;
+use std::path::PathBuf;
 
 /// How weights are compressed.
 #[derive(Debug, Args)]
@@ -40,6 +41,12 @@ pub struct Compress {
     /// Do not compress weights of fewer elements
     #[arg(long, value_name = "N")]
     compress_min: Option<usize>,
+    /// Samples of the inputs for `static-int8`, by name; can be given several times
+    #[arg(long, value_name = "FILE.npz")]
+    calibrate: Vec<PathBuf>,
+    /// How the ranges of activations are found from samples
+    #[arg(long, value_enum)]
+    calibration: Option<Calibration>,
 }
 
 impl Compress {
@@ -55,5 +62,7 @@ impl Compress {
         set_list(&mut to.compress_include, self.compress_include);
         set_list(&mut to.compress_exclude, self.compress_exclude);
         set(&mut to.compress_min, self.compress_min);
+        set_list(&mut to.calibrate, self.calibrate);
+        set(&mut to.calibration, self.calibration.map(Into::into));
     }
 }

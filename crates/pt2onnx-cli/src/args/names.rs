@@ -32,12 +32,24 @@ pub struct Names {
     /// Make a dynamic dimension static: `batch=1`, `s77=1`, `x.0=1`; can be given several times
     #[arg(long, value_name = "DIM=N", value_parser = values::size)]
     fix: Vec<(String, i64)>,
+    /// Sizes of all dimensions of an input: `x=1,3,h,?`. A name names the dimension, `?` leaves it as it is; can be given several times
+    #[arg(long, value_name = "INPUT=SIZES", value_parser = values::shape)]
+    input_shape: Vec<(String, String)>,
 }
 
 impl Names {
     /// Puts the flags that are given into the options.
     pub fn put(self, options: &mut Options) {
-        let Self { input_names, output_names, kv_names, rename, dim, dynamic_axes, fix } = self;
+        let Self {
+            input_names,
+            output_names,
+            kv_names,
+            rename,
+            dim,
+            dynamic_axes,
+            fix,
+            input_shape,
+        } = self;
         set(&mut options.input_names, input_names);
         set(&mut options.output_names, output_names);
         set_some(&mut options.kv_names, kv_names);
@@ -45,5 +57,6 @@ impl Names {
         set_list(&mut options.dim, dim);
         set(&mut options.dynamic_axes, dynamic_axes);
         set_list(&mut options.fix, fix);
+        set_list(&mut options.input_shape, input_shape);
     }
 }

@@ -96,6 +96,25 @@ pub(super) fn size(text: &str) -> Result<(String, i64), String> {
     Ok((dim, size))
 }
 
+/// The shape of an input. That of a scalar is empty; names may hold `=`.
+pub(super) fn shape(text: &str) -> Result<(String, String), String> {
+    let pair = text.rsplit_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, sizes) = pair.ok_or("it must have the form INPUT=SIZE,..")?;
+    Ok((name.trim().to_owned(), sizes.trim().to_owned()))
+}
+
+/// Two models: `A.onnx:B.onnx`. A `:` may be part of paths: then it is the one after `.onnx`.
+pub(super) fn models(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    let split = match text.find(".onnx:") {
+        Some(at) => text.split_at_checked(at + ".onnx".len()).map(|(a, b)| (a, &b[1..])),
+        None => text.split_once(':'),
+    };
+    match split.filter(|(a, b)| !a.is_empty() && !b.is_empty()) {
+        Some((a, b)) => Ok((a.into(), b.into())),
+        None => Err("it must have the form A.onnx:B.onnx".to_owned()),
+    }
+}
+
 pub(super) fn opset(text: &str) -> Result<u32, String> {
     among("opsets", &OPSETS, text)
 }

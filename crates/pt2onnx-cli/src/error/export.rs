@@ -5,7 +5,7 @@ use super::{
     input::{archive, torchscript},
 };
 use pt2onnx::{
-    Error, Failure, Misfit, Reason,
+    Error, Failure, Misfit, Reason, RunError,
     aten::LowerError,
     opt::{LegaliseError, TargetError},
     writer,
@@ -23,6 +23,7 @@ impl From<Error> for CommandError {
             | Error::Dim(_)
             | Error::Domain(_)
             | Error::Extract(_)
+            | Error::Join(_)
             | Error::Module(_)
             | Error::Compress(_) => CommandError::new(Code::Usage, error.to_string()),
             Error::Legalise(e) => legalise(e),
@@ -45,6 +46,9 @@ impl From<Error> for CommandError {
                 report.help("leave out `--warnings-as-errors`")
             }
             Error::Write(e) => write(e),
+            Error::Run(RunError::Samples { .. }) => {
+                CommandError::new(Code::Input, error.to_string())
+            }
             Error::Run(_) => CommandError::new(Code::Runtime, error.to_string()),
             _ => CommandError::new(Code::Internal, error.to_string()),
         }

@@ -55,6 +55,26 @@ fn parts() -> Option<Vec<u8>> {
     )
 }
 
+/// A model of two inputs of different types.
+fn small() -> Option<Vec<u8>> {
+    onnx(
+        r#"<ir_version: 9, opset_import: ["" : 20]>
+        g (float[2, 4] x, int64[2] i) => (float[2, 3] y) <float[4, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {
+            a = Gather (x, i)
+            y = MatMul (a, w)
+        }"#,
+    )
+}
+
+/// A model with a function.
+fn called() -> Option<Vec<u8>> {
+    onnx(
+        r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
+        g (float[2] x) => (float[2] y) { y = my.same (x) }
+        <domain: "my", opset_import: ["" : 20]> same (x) => (y) { y = Relu (x) }"#,
+    )
+}
+
 fn json(from: &str, to: &str) -> Option<Vec<u8>> {
     Some(with_json(&mlp(), from, to))
 }
@@ -217,6 +237,14 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --options HERE/options/target.toml --opset 26"),
     case(good, "MODEL -o OUT --options HERE/options/functions.toml"),
     case(good, "MODEL -o OUT --functions-of all --opset 14"),
+    case(good, "MODEL -o OUT --quantize static-int8"),
+    case(good, "MODEL -o OUT --calibrate FOLDER/none.npz"),
+    case(good, "MODEL -o OUT --calibration entropy"),
+    case(small, "optimize MODEL -o OUT --quantize static-int8 --calibrate FOLDER/none.npz"),
+    case(small, "optimize MODEL -o OUT --quantize static-int8 --calibrate HERE/run/other.npz"),
+    case(small, "optimize MODEL -o OUT --input-shape z=1"),
+    case(small, "optimize MODEL -o OUT --input-shape x=1,2,3"),
+    case(small, "optimize MODEL -o OUT --input-shape x"),
     case(good, "MODEL -o OUT --quantize int8 --block 33"),
     case(good, "MODEL -o OUT --quantize int4 --target ort --accuracy-level 5"),
     case(good, "MODEL -o OUT --block 32"),
@@ -381,6 +409,13 @@ pub const CASES: &[Case] = &[
     case(parts, "optimize MODEL -o OUT --extract a:y"),
     case(parts, "optimize MODEL -o OUT --extract x:c"),
     case(parts, "optimize MODEL -o OUT --extract x"),
+    case(parts, "optimize --merge MODEL -o OUT"),
+    case(small, "optimize --merge MODEL:MODEL -o OUT --connect n=x"),
+    case(small, "optimize --merge MODEL:MODEL -o OUT --connect y=n"),
+    case(small, "optimize --merge MODEL:MODEL -o OUT --connect y=x --connect y=x"),
+    case(small, "optimize --merge MODEL:MODEL -o OUT"),
+    case(small, "optimize --merge MODEL:MODEL -o OUT --connect y=i"),
+    case(called, "optimize --merge MODEL:MODEL -o OUT"),
     // Weights.
     case(
         || {

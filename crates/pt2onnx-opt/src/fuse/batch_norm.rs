@@ -1,11 +1,12 @@
 //! Folds batch normalization into the weights of the convolution or linear layer before it.
 
+use super::scaled::{Real, scaled};
 use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
 use pt2onnx_ir::{Builder, FOLDED_FROM, Name, Node, ORIGINAL_NAME, Value, attrs};
-use pt2onnx_tensor::{DType, Element, Tensor};
+use pt2onnx_tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// All parameters must be constants, and the weight must have no other use, since the new one replaces it in the file. The new
@@ -50,21 +51,6 @@ fn folded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
         DType::F32 => fold_as::<f32>(cx, found, &norm, &linear, op),
         DType::F64 => fold_as::<f64>(cx, found, &norm, &linear, op),
         _ => None,
-    }
-}
-
-/// Floats that are computed in float64 and rounded once.
-pub(super) trait Real: Element + Into<f64> {
-    fn rounded(value: f64) -> Self;
-}
-impl Real for f32 {
-    fn rounded(value: f64) -> Self {
-        value as f32
-    }
-}
-impl Real for f64 {
-    fn rounded(value: f64) -> Self {
-        value
     }
 }
 
@@ -116,52 +102,6 @@ fn fold_as<T: Real>(
 fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
     let elements = cx.constant_of(value).filter(Tensor::has_data)?.to_vec::<T>()?;
     Some(elements.into_iter().map(Into::into).collect())
-}
-
-/// A weight, each element multiplied by the factor of its channel. `None` if the number of channels does not match, or a product is
-/// not finite. Weights are large: nothing is held beside the result.
-pub(super) fn scaled<T: Real>(
-    weight: &Tensor,
-    linear: &Node,
-    op: &str,
-    factors: &[f64],
-) -> Option<Tensor> {
-    let shape = weight.shape();
-    let transposed = op == "ConvTranspose";
-    // The dimension of the output channels, of which a transposed convolution has only those of one group.
-    let axis = match op {
-        "ConvTranspose" => 1,
-        "Gemm" if !attrs::Gemm::read(linear).ok()?.trans_b => 1,
-        _ => 0,
-    };
-    let (own, inner) = (*shape.get(axis)?, shape.get(axis + 1..)?.iter().product::<usize>());
-    let groups = match transposed {
-        true => usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()?,
-        false => 1,
-    };
-    let rows_of_group = match transposed {
-        true => shape.first()?.checked_div(groups).filter(|&n| n > 0)?,
-        false => usize::MAX,
-    };
-    if own.checked_mul(groups)? != factors.len() || inner == 0 {
-        return None;
-    }
-    let channel = |i: usize| {
-        let within = i / inner % own;
-        within + own * (i / (inner * own) / rows_of_group)
-    };
-    if weight.dtype() != T::DTYPE {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(weight.nbytes());
-    for (i, element) in weight.to_bytes().chunks_exact(size_of::<T>()).enumerate() {
-        let product = T::rounded(T::from_le(element).into() * factors.get(channel(i))?);
-        if !product.into().is_finite() {
-            return None;
-        }
-        product.push_le(&mut bytes);
-    }
-    Tensor::new(T::DTYPE, shape.to_vec(), bytes).ok()
 }
 
 /// Whether the constant has one use and shares memory with no other used constant.

@@ -1,6 +1,9 @@
 //! Folds arithmetic with constants into the weights and biases of the layer before it.
 
-use super::batch_norm::{Real, alone, named, scaled};
+use super::{
+    batch_norm::{alone, named},
+    scaled::{Real, scaled},
+};
 use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},

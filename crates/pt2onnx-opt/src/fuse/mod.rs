@@ -12,6 +12,7 @@ mod normalization;
 mod padding;
 mod rotary;
 mod scalars;
+mod scaled;
 mod split;
 mod squares;
 

@@ -5,6 +5,7 @@ use super::{
     fix::fix,
     lookup::{axis_of, dim, end, symbol_of},
     rename::rename,
+    shapes::expand,
 };
 use crate::Options;
 use pt2onnx_ir::Model;
@@ -16,6 +17,7 @@ pub(crate) fn apply(
     constraints: &Constraints,
     options: &Options,
 ) -> Result<(), DimError> {
+    let options = &*expand(model, options)?;
     // Sizes are given by old or new names, and are held against what is known under the old ones.
     let mut fixed = Vec::new();
     for (target, size) in &options.fix {

@@ -47,6 +47,17 @@ pub enum DimError {
         "`{symbol}` cannot be called `{name}`, which is the name of another dimension: rename that one too"
     )]
     Taken { symbol: String, name: String },
+    /// A shape is given for an input that the model does not have.
+    #[error("the model has no input `{name}` to be given a shape; its inputs: {inputs}")]
+    NoSuchInput { name: String, inputs: String },
+    /// A shape is given for an input that is no tensor.
+    #[error("the input `{0}` is no tensor, and has no shape")]
+    NoTensor(String),
+    /// A shape has another number of dimensions than the input.
+    #[error(
+        "the shape {shape} of {given} dimensions is given for the input `{name}`, which has {rank}"
+    )]
+    Rank { name: String, shape: String, given: usize, rank: usize },
     /// The program does not allow this size.
     #[error("`{target}` cannot be {size}: {reason}")]
     Size { target: String, size: i64, reason: String },

@@ -5,7 +5,9 @@ mod error;
 mod fix;
 mod lookup;
 mod rename;
+mod shapes;
 mod symbols;
 
 pub(crate) use apply::apply;
 pub use error::DimError;
+pub(crate) use symbols::{substitute, symbols};

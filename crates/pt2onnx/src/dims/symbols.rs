@@ -5,7 +5,7 @@ use pt2onnx_symbolic::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All symbols in types.
-pub(super) fn symbols(model: &Model) -> BTreeSet<String> {
+pub(crate) fn symbols(model: &Model) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (_, data) in model.values() {
         if let Some(shape) = data.ty.as_ref().and_then(shape) {
@@ -33,7 +33,7 @@ fn shape_mut(ty: &mut Type) -> Option<&mut Vec<Expr>> {
 }
 
 /// Replaces symbols by expressions, in the types of all values.
-pub(super) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>) {
+pub(crate) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>) {
     if with.is_empty() {
         return;
     }

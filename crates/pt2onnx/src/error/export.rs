@@ -2,7 +2,8 @@
 
 use super::{ErrorKind, Failure};
 use crate::{
-    DimError, DomainError, IrVersionError, Misfit, ModuleError, NameError, OptionError, Warning,
+    DimError, DomainError, IrVersionError, JoinError, Misfit, ModuleError, NameError, OptionError,
+    Warning,
 };
 use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;
@@ -59,6 +60,9 @@ pub enum Error {
     /// A part of a model cannot be a model ([`OnnxProgram::extract`](crate::OnnxProgram::extract)).
     #[error(transparent)]
     Extract(#[from] pt2onnx_ir::ExtractError),
+    /// Two models cannot be joined ([`OnnxProgram::join`](crate::OnnxProgram::join)).
+    #[error(transparent)]
+    Join(Box<JoinError>),
     /// The runtime to write for cannot run the model.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -129,6 +133,7 @@ impl Error {
             | Error::Dim(_)
             | Error::Domain(_)
             | Error::Extract(_)
+            | Error::Join(_)
             | Error::Module(_) => ErrorKind::Options,
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
@@ -147,6 +152,12 @@ impl Error {
             #[cfg(feature = "ort")]
             Error::Run(_) => ErrorKind::Runtime,
         }
+    }
+}
+
+impl From<JoinError> for Error {
+    fn from(error: JoinError) -> Self {
+        Self::Join(Box::new(error))
     }
 }
 

@@ -59,6 +59,14 @@ pub enum OptionError {
         /// The option.
         &'static str,
     ),
+    /// The option needs ONNX Runtime, which this build of pt2onnx does not use.
+    #[error(
+        "the option `{0}` runs the model in ONNX Runtime, which the Python package does not: use the command pt2onnx"
+    )]
+    NoRuntime(
+        /// The option.
+        &'static str,
+    ),
     /// No pass has this name.
     #[error(transparent)]
     Pass(UnknownPass),
@@ -124,7 +132,7 @@ impl OptionError {
             Self::FunctionsOf(_) => "functions-of",
             Self::Alignment(_) => "alignment",
             Self::Compress(error) => error.key(),
-            Self::NothingToCompress(key) => key,
+            Self::NothingToCompress(key) | Self::NoRuntime(key) => key,
             Self::Pass(_) => "skip-pass",
             Self::OnlyTorchScript(key) => key,
             Self::RuleFile { .. } | Self::Rules { .. } => "rules",

@@ -15,7 +15,7 @@ pub use output_names::{InputNames, OutputNames};
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
 };
-use pt2onnx_compress::{Precision, Quantize, WeightType};
+use pt2onnx_compress::{Calibration, Precision, Quantize, Ranges, WeightType};
 use pt2onnx_opt::{Level, Pass, Passes, Rules};
 use serde::{Deserialize, Serialize};
 use std::{fs, path::PathBuf};
@@ -119,6 +119,10 @@ pub struct Options {
     /// Sizes of dynamic dimensions that become static, each given as its symbol, its name or an axis of a value.
     #[serde(with = "form::pairs")]
     pub fix: Vec<(String, i64)>,
+    /// Sizes of all dimensions of inputs: `1,3,224,224`. A name stands for a dynamic dimension of that name, `?` for one that stays as it
+    /// is.
+    #[serde(with = "form::pairs")]
+    pub input_shape: Vec<(String, String)>,
     /// Where weights are written; [`Weights::Auto`] by default.
     pub weights: Weights,
     /// Name of the data file beside the model; the name of the model with `.data` appended by default.
@@ -169,6 +173,10 @@ pub struct Options {
     pub compress_exclude: Vec<String>,
     /// Weights of fewer elements are not compressed; 1024 by default.
     pub compress_min: usize,
+    /// Files with samples of the inputs, on which the scales of activations are found (`.npz`); none by default.
+    pub calibrate: Vec<PathBuf>,
+    /// How ranges are found from samples; [`Calibration::MinMax`] by default.
+    pub calibration: Calibration,
     /// How much the model tells about the program; [`Detail::Full`] by default.
     pub metadata: Detail,
     /// Whether stack traces in metadata name files without their folders; false by default.
@@ -215,6 +223,7 @@ impl Default for Options {
             dim: Vec::new(),
             dynamic_axes: DynamicAxes::default(),
             fix: Vec::new(),
+            input_shape: Vec::new(),
             weights: save.weights,
             weights_file: save.data_file,
             external_threshold: save.threshold,
@@ -236,6 +245,8 @@ impl Default for Options {
             compress_include: Vec::new(),
             compress_exclude: Vec::new(),
             compress_min: pt2onnx_compress::Options::default().min_elements,
+            calibrate: Vec::new(),
+            calibration: Calibration::default(),
             metadata: Detail::default(),
             strip_paths: false,
             doc_strings: false,
@@ -274,9 +285,22 @@ impl Options {
     }
 
     /// Checks that options of compression fit together.
-    pub(crate) fn check_compression(&self) -> Result<(), OptionError> {
+    ///
+    /// # Errors
+    /// The first that has no meaning without another.
+    pub fn check_compression(&self) -> Result<(), OptionError> {
         let compression = self.compression();
         compression.check_together().map_err(OptionError::Compress)?;
+        let needs =
+            |key, with| Err(OptionError::Compress(pt2onnx_compress::Error::Needs { key, with }));
+        match (compression.quantize == Some(Quantize::StaticInt8), self.calibrate.is_empty()) {
+            (true, true) => return needs("quantize` `static-int8", "calibrate"),
+            (false, false) => return needs("calibrate", "quantize` `static-int8"),
+            (false, true) if self.calibration != Calibration::default() => {
+                return needs("calibration", "calibrate");
+            }
+            _ => {}
+        }
         match compression.is_off() {
             true => Ok(()),
             false if self.weights == Weights::None => {
@@ -303,6 +327,8 @@ impl Options {
             include: self.compress_include.clone(),
             exclude: self.compress_exclude.clone(),
             min_elements: self.compress_min,
+            ranges: Ranges::default(),
+            symmetric_activations: self.target == Target::TensorRt,
         }
     }
 

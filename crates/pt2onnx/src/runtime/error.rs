@@ -1,5 +1,7 @@
 //! Why a model does not run in ONNX Runtime.
 
+use std::path::PathBuf;
+
 /// Why a model does not run in ONNX Runtime.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -73,6 +75,14 @@ pub enum RunError {
         /// The name asked for.
         String,
     ),
+    /// Samples for a calibration cannot be read, or are not those of the model.
+    #[error("the samples in {} cannot be used: {reason}", .path.display())]
+    Samples {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// There is no temporary folder for weights that do not fit into a model in memory.
     #[error("no temporary folder for the weights: {0}")]
     Folder(#[source] std::io::Error),

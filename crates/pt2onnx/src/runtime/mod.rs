@@ -2,6 +2,7 @@
 
 mod arrays;
 mod bodies;
+mod calibration;
 mod error;
 mod library;
 mod program;
@@ -10,6 +11,7 @@ mod session;
 mod tensors;
 
 pub use arrays::{ArraysError, read_arrays, to_npz, to_safetensors};
+pub(crate) use calibration::ranges;
 pub use error::RunError;
 pub use library::{load_ort, ort_environment};
 pub use random::random_inputs;

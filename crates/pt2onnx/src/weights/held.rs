@@ -125,14 +125,6 @@ fn tensors(program: &ExportedProgram) -> Vec<(String, Option<Tensor>)> {
     weights.chain(constants).collect()
 }
 
-/// Whether saving copies weights as they are, rather than computing each byte: then a transposed weight costs more than a
-/// `Transpose`, as copying is as fast as the disk, and a link can only show what the archive has.
-pub(crate) fn are_copied(program: &ExportedProgram, options: &Options) -> bool {
-    let bytes = program.state.values().map(|t| t.nbytes() as u64).sum();
-    options.weights == Weights::Link
-        || pt2onnx_writer::goes_external(&options.saving(), bytes).is_ok_and(|external| external)
-}
-
 /// Of the tensors that a program reads: those without values, and how many there are. A program may write into others, such as
 /// `parameter.data` in a program that was captured under `strict=True`.
 fn without_values(program: &ExportedProgram) -> (Vec<String>, usize) {

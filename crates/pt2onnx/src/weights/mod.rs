@@ -8,6 +8,6 @@ mod read;
 
 pub(crate) use apply::apply;
 pub use apply::{apply_weights, apply_weights_with};
-pub(crate) use held::{HeldWeights, are_copied, is_initializer};
+pub(crate) use held::{HeldWeights, is_initializer};
 pub use misfit::{Misfit, Unused, WeightType};
 pub use read::{WeightsError, read_weights};

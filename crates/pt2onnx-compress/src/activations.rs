@@ -1,0 +1,208 @@
+//! Which activations of a graph are quantised, and which nodes take them so.
+
+use crate::{choose, edit::dtype, error::Error, options::Options};
+use pt2onnx_ir::{Def, Model, NodeId, Use, Value};
+use pt2onnx_tensor::DType;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Operators with weights of their own, or products of two activations.
+const LAYERS: &[&str] = &["Conv", "ConvTranspose", "Gemm", "MatMul"];
+
+/// Operators that runtimes compute with integers if all they take is quantised, and what they make.
+const ARITHMETIC: &[&str] =
+    &["Add", "Mul", "Concat", "AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid"];
+
+/// Operators whose results are elements of their first input: these have its range.
+const MOVES: &[&str] =
+    &["Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
+
+/// What becomes of the activations of a graph.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// The activations, in the order of the graph.
+    pub activations: Vec<Activation>,
+    /// The layers.
+    pub layers: Vec<NodeId>,
+    /// All nodes that take quantised activations.
+    pub takers: FxHashSet<NodeId>,
+}
+
+/// An activation that is quantised.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Activation {
+    pub value: Value,
+    /// The one whose range it has: itself, or what was moved.
+    pub range: Value,
+    /// Whether all nodes take it quantised, and not only those of the plan: then nothing else keeps its floats.
+    pub whole: bool,
+}
+
+impl Plan {
+    /// The plan for the main graph. Bodies stay as they are.
+    pub fn of(model: &Model, options: &Options) -> Result<Self, Error> {
+        let weights = choose::weights(model, options)?;
+        let weights = weights.into_iter().filter(|w| w.axes(model).is_some()).map(|w| w.value);
+        let order: Vec<NodeId> = model.nodes(Model::MAIN).collect();
+        let mut work = Work {
+            model,
+            options,
+            weights: weights.collect(),
+            chosen: FxHashMap::default(),
+            plan: Self::default(),
+        };
+        order.iter().for_each(|node| work.layer(*node));
+        order.iter().for_each(|node| work.between(*node));
+        order.iter().rev().for_each(|node| work.prune(*node));
+        let Work { chosen, mut plan, .. } = work;
+        let place: FxHashMap<NodeId, usize> =
+            order.iter().enumerate().map(|(i, node)| (*node, i)).collect();
+        plan.activations = chosen.into_values().collect();
+        plan.activations.sort_by_key(|a| {
+            let producer = model.producer(a.value);
+            (producer.and_then(|node| place.get(&node).copied()), a.value.index())
+        });
+        Ok(plan)
+    }
+}
+
+struct Work<'a> {
+    model: &'a Model,
+    options: &'a Options,
+    weights: FxHashSet<Value>,
+    chosen: FxHashMap<Value, Activation>,
+    plan: Plan,
+}
+
+impl Work<'_> {
+    /// The inputs of a layer are quantised, and the results of convolutions.
+    fn layer(&mut self, id: NodeId) {
+        let node = &self.model[id];
+        if !is_one_of(node, LAYERS) {
+            return;
+        }
+        let convolution = matches!(node.op(), "Conv" | "ConvTranspose");
+        let Some(output) = node.outputs().first().copied().filter(|v| self.is_float(*v)) else {
+            return;
+        };
+        let mut taken = Vec::new();
+        for index in 0..2 {
+            let Some(value) = node.input(index) else { return };
+            match weight(self.model, value) {
+                Some(weight) if !self.weights.contains(&weight) => return,
+                Some(_) => {}
+                None if self.is_float(value) => taken.push(value),
+                None => return,
+            }
+        }
+        let own = if convolution { 1..2 } else { 1..3 };
+        if !own.contains(&taken.len())
+            || taken.len() == 2 && !choose::operator(self.options, node.op())
+        {
+            return;
+        }
+        taken.into_iter().for_each(|value| self.choose(value, value, false));
+        self.plan.layers.push(id);
+        self.plan.takers.insert(id);
+        if convolution {
+            let output = self.settled(output);
+            self.choose(output, output, true);
+        }
+    }
+
+    /// A node between layers takes quantised activations if all of its inputs are.
+    fn between(&mut self, id: NodeId) {
+        let node = &self.model[id];
+        let moves = is_one_of(node, MOVES);
+        let Some(&output) = node.outputs().first().filter(|v| self.is_float(**v)) else {
+            return;
+        };
+        if !moves && !is_one_of(node, ARITHMETIC)
+            || node.outputs().len() != 1
+            || !choose::operator(self.options, node.op())
+        {
+            return;
+        }
+        // The other inputs of moves are sizes.
+        let mut floats = node.inputs().iter().flatten().take(if moves { 1 } else { usize::MAX });
+        if !floats.all(|v| self.chosen.contains_key(v)) {
+            return;
+        }
+        let output = if moves { output } else { self.settled(output) };
+        if self.is_output(output) {
+            return;
+        }
+        let first = node.input(0).and_then(|v| self.chosen.get(&v)).map(|a| a.range);
+        let range = first.filter(|_| moves).unwrap_or(output);
+        self.choose(output, range, !moves);
+        self.plan.takers.insert(id);
+    }
+
+    /// What no taker takes need not be quantised, except results of convolutions.
+    fn prune(&mut self, id: NodeId) {
+        let node = &self.model[id];
+        if !self.plan.takers.contains(&id) || is_one_of(node, LAYERS) {
+            return;
+        }
+        let Some(&output) = node.outputs().first() else { return };
+        let output = if is_one_of(node, MOVES) { output } else { self.settled(output) };
+        let taken = self.model[output].uses().any(|at| match at {
+            Use::Input(user, _) => self.plan.takers.contains(&user),
+            Use::Output(..) => false,
+        });
+        if !taken {
+            self.plan.takers.remove(&id);
+            self.chosen.remove(&output);
+        }
+    }
+
+    fn choose(&mut self, value: Value, range: Value, whole: bool) {
+        if whole && self.is_output(value) {
+            return;
+        }
+        let known = self.chosen.entry(value).or_insert(Activation { value, range, whole });
+        known.whole |= whole;
+        if range != value {
+            known.range = range;
+        }
+    }
+
+    /// The value after activation functions that runtimes compute together with the node before.
+    fn settled(&self, value: Value) -> Value {
+        let mut uses = self.model[value].uses();
+        match (uses.next(), uses.next()) {
+            (Some(Use::Input(user, 0)), None)
+                if is_one_of(&self.model[user], &["Relu", "Clip"]) =>
+            {
+                let output = self.model[user].outputs().first();
+                let output = output.filter(|_| self.model[user].region() == Model::MAIN);
+                output.map_or(value, |output| self.settled(*output))
+            }
+            _ => value,
+        }
+    }
+
+    fn is_float(&self, value: Value) -> bool {
+        dtype(self.model, value) == Some(DType::F32)
+            && !matches!(self.model[value].def(), Def::Constant(_))
+    }
+
+    fn is_output(&self, value: Value) -> bool {
+        self.model[value].uses().any(|at| matches!(at, Use::Output(..)))
+    }
+}
+
+fn is_one_of(node: &pt2onnx_ir::Node, ops: &[&str]) -> bool {
+    node.domain.is_empty() && ops.contains(&node.op())
+}
+
+/// The constant that a value is, or the transposed one.
+fn weight(model: &Model, value: Value) -> Option<Value> {
+    match model[value].def() {
+        Def::Constant(_) => Some(value),
+        Def::Node(node, _) if model[*node].is("Transpose") => {
+            let input = model[*node].input(0)?;
+            model[input].constant().map(|_| input)
+        }
+        _ => None,
+    }
+}

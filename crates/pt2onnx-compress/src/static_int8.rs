@@ -1,0 +1,180 @@
+//! Weights and activations of 8 bits, with scales that were found on samples: a pair of `QuantizeLinear` and `DequantizeLinear` after
+//! each activation, which runtimes join with the operators between them.
+
+use crate::{
+    activations::{Activation, Plan},
+    edit::{Edit, NewNode, with_dtype},
+    error::Error,
+    options::{Options, Quantize},
+    quantise,
+    ranges::Range,
+    scheme::{Format, Scheme},
+    summary::Compressed,
+};
+use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
+use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+
+/// The activations that [`compress`](crate::compress) would quantise, as values of the model: their ranges are to be found.
+///
+/// # Errors
+/// A name or operator that is given does not occur.
+pub fn activations(model: &Model, options: &Options) -> Result<Vec<Value>, Error> {
+    let plan = Plan::of(model, options)?;
+    let mut all: Vec<Value> = plan.activations.iter().map(|a| a.range).collect();
+    all.sort_by_key(|v| v.index());
+    all.dedup();
+    Ok(all)
+}
+
+/// Quantises the layers of the main graph, and the weights of all products and tables.
+pub(crate) fn convert(
+    model: &mut Model,
+    options: &Options,
+    done: &mut Compressed,
+) -> Result<(), Error> {
+    if model.opset < 10 {
+        let what = "activations of int8".to_owned();
+        return Err(Error::Opset { what, needs: 10, opset: model.opset });
+    }
+    let plan = Plan::of(model, options)?;
+    let mut work = Work { edit: Edit::new(model), options, params: FxHashMap::default() };
+    for activation in &plan.activations {
+        work.pair(*activation, &plan);
+    }
+    quantise::quantise(model, options, Quantize::StaticInt8, &FxHashMap::default(), done)?;
+    // TensorRT computes sums with floats.
+    if !options.symmetric_activations {
+        let mut edit = Edit::new(model);
+        for layer in plan.layers {
+            let _: Option<()> = bias(&mut edit, layer);
+        }
+    }
+    Ok(())
+}
+
+struct Work<'a> {
+    edit: Edit<'a>,
+    options: &'a Options,
+    /// Scale and zero point of each range.
+    params: FxHashMap<Value, (Value, Value)>,
+}
+
+impl Work<'_> {
+    /// Quantises an activation, if its range is known, and restores it for the nodes that take it so.
+    fn pair(&mut self, activation: Activation, plan: &Plan) {
+        let Activation { value, range, whole } = activation;
+        let Some((scale, zero)) = self.params(range) else {
+            return;
+        };
+        let model = &*self.edit.model;
+        let users: Vec<(NodeId, usize)> = model[value]
+            .uses()
+            .filter_map(|at| match at {
+                Use::Input(node, index) if whole || plan.takers.contains(&node) => {
+                    Some((node, index as usize))
+                }
+                _ => None,
+            })
+            .collect();
+        let like = model.producer(value).or(users.first().map(|(node, _)| *node));
+        let (float, coded) = (model[value].ty.clone(), with_dtype(model, value, self.dtype()));
+        let at = self.edit.after(value);
+        let quantize = [Some(value), Some(scale), Some(zero)];
+        let codes = self.edit.add1(at, like, NewNode::of("QuantizeLinear", &quantize), coded);
+        let restore = [Some(codes), Some(scale), Some(zero)];
+        let restored = self.edit.add1(at, like, NewNode::of("DequantizeLinear", &restore), float);
+        for (node, index) in users {
+            self.edit.model.replace_input(node, index, Some(restored));
+        }
+    }
+
+    /// The type of codes. Runtimes on CPUs compute with unsigned activations, TensorRT with signed ones.
+    fn dtype(&self) -> DType {
+        if self.options.symmetric_activations { DType::I8 } else { DType::U8 }
+    }
+
+    fn params(&mut self, range: Value) -> Option<(Value, Value)> {
+        if let Some(known) = self.params.get(&range) {
+            return Some(*known);
+        }
+        let (min, max) = *self.options.ranges.get(&range)?;
+        let symmetric = self.options.symmetric_activations;
+        let scheme = Scheme { format: Format::Int8, symmetric, offset: false, scale: DType::F32 };
+        let param = scheme.param(Range { min, max, check: 0.0 });
+        let name = self.edit.model[range].name.clone();
+        let name = name.map_or_else(|| format!("value_{}", range.index()), |name| name.to_string());
+        let scale = self.edit.constant(Tensor::scalar(param.scale), &name, "scale");
+        let zero = match self.dtype() {
+            DType::I8 => Tensor::scalar(param.zero as i8),
+            _ => Tensor::scalar((param.zero + 128.0) as u8),
+        };
+        let zero = self.edit.constant(zero, &name, "zero_point");
+        self.params.insert(range, (scale, zero));
+        Some((scale, zero))
+    }
+}
+
+/// Makes the bias of a layer integers: its scales are those of the layer's sums. A bias that is too large for that stays as it is.
+fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
+    let model = &*edit.model;
+    let node = &model[id];
+    let is_one = |name: &str| match node.attribute(name) {
+        Some(Attribute::Float(f)) => *f == 1.0,
+        None => true,
+        _ => false,
+    };
+    if !is_one("alpha") || !is_one("beta") {
+        return None;
+    }
+    let value = node.input(2)?;
+    let given = model[value].constant().filter(|t| t.dtype() == DType::F32 && t.rank() == 1)?;
+    let numbers = given.to_vec::<f32>()?;
+    let [input, weight] = [scales(model, node.input(0)?)?, scales(model, node.input(1)?)?];
+    let [input] = input.as_slice() else {
+        return None;
+    };
+    let scales: Vec<f32> = match weight.as_slice() {
+        [one] => vec![one * input; numbers.len()],
+        all if all.len() == numbers.len() => all.iter().map(|scale| scale * input).collect(),
+        _ => return None,
+    };
+    let codes: Vec<f64> = numbers
+        .iter()
+        .zip(&scales)
+        .map(|(x, scale)| (f64::from(*x) / f64::from(*scale)).round_ties_even())
+        .collect();
+    // Sums are added to it: half of the range is left to them.
+    if !codes.iter().all(|code| code.abs() < f64::from(1 << 30)) {
+        return None;
+    }
+    let codes: Vec<i32> = codes.into_iter().map(|code| code as i32).collect();
+    let name = model[value].name.as_deref().unwrap_or("bias").to_owned();
+    let ty = model[value].ty.clone();
+    let whole = scales.iter().all(|scale| *scale == scales[0]) && model.opset < 13;
+    if model.opset < 13 && !whole {
+        return None;
+    }
+    let (at, like) = edit.before(&[(id, 2)]);
+    let codes = edit.constant(Tensor::vector(&codes), &name, "quantized");
+    let scales = match (whole, scales.first()) {
+        (true, Some(one)) => Tensor::scalar(*one),
+        _ => Tensor::vector(&scales),
+    };
+    let scales = edit.constant(scales, &name, "scale");
+    let inputs = [Some(codes), Some(scales)];
+    let mut restore = NewNode::of("DequantizeLinear", &inputs);
+    if !whole {
+        restore = restore.int("axis", 0);
+    }
+    let restored = edit.add1(at, like, restore, ty);
+    edit.model.replace_input(id, 2, Some(restored));
+    Some(())
+}
+
+/// The scales of a value that a `DequantizeLinear` makes.
+fn scales(model: &Model, value: Value) -> Option<Vec<f32>> {
+    let node = &model[model.producer(value)?];
+    let scales = model[node.input(1).filter(|_| node.is("DequantizeLinear"))?].constant()?;
+    scales.evaluated().ok()?.to_vec::<f32>()
+}

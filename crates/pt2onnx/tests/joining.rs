@@ -1,0 +1,121 @@
+//! Two models as one, in ONNX Runtime.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use pt2onnx::{OnnxProgram, Options, ir::Model, tensor::Tensor, writer};
+
+fn program(text: &str) -> OnnxProgram {
+    let model: Model = text.parse().unwrap();
+    OnnxProgram::from_bytes(writer::to_bytes(&model).unwrap(), []).unwrap()
+}
+
+fn links(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+}
+
+fn ends(program: &OnnxProgram) -> [Vec<String>; 2] {
+    let model = program.model();
+    let name = |v: pt2onnx::ir::Value| {
+        let data = &model[v];
+        format!("{}: {}", data.name.as_deref().unwrap(), data.ty.as_ref().unwrap())
+    };
+    [model.inputs().iter().map(|v| name(*v)).collect(), model.output_values().map(name).collect()]
+}
+
+/// Names of weights, values and inputs clash, opsets differ, and `n` is another size in each model.
+#[test]
+fn names_opsets_and_sizes() {
+    let mut both = program(
+        r#"<ir_version: 4, opset_import: ["" : 9]>
+        a (float[n, 2] x, float[n] k) => (float[n, 1, 2] y, float[n, 2] left) <float[2] w = {1, 2}> {
+            left = Add (x, w)
+            y = Unsqueeze <axes = [1]> (left)
+        }"#,
+    );
+    let second = program(
+        r#"<ir_version: 10, opset_import: ["" : 21]>
+        b (float[m, 1, 2] y, float[n] x) => (float[m, 1, 2] z, float[n] left) <float[2] w = {10, 20}> {
+            z = Mul (y, w)
+            left = Neg (x)
+        }"#,
+    );
+    both.join(&second, &[]).unwrap();
+    assert_eq!(both.model().opset, 21);
+    let [inputs, outputs] = ends(&both);
+    assert_eq!(inputs, ["x: float[n,2]", "k: float[n]", "x_1: float[n_2]"]);
+    assert_eq!(outputs, ["left: float[n,2]", "z: float[n,1,2]", "left_1: float[n_2]"]);
+    let x = Tensor::from_slice(vec![1, 2], &[3f32, 4.0]).unwrap();
+    let given = [x, Tensor::vector(&[0f32]), Tensor::vector(&[5f32, 6.0, 7.0])];
+    let results = both.run(&given).unwrap();
+    let numbers: Vec<Vec<f32>> = results.iter().map(|t| t.to_vec().unwrap()).collect();
+    assert_eq!(numbers, [vec![4.0, 6.0], vec![40.0, 120.0], vec![-5.0, -6.0, -7.0]]);
+}
+
+/// Bodies and functions come along, and one output may become several inputs.
+#[test]
+fn bodies_and_functions() {
+    let mut both = program(
+        r#"<ir_version: 9, opset_import: ["" : 20]> a (float[2] x) => (float[2] y) { y = Neg (x) }"#,
+    );
+    let second = program(
+        r#"<ir_version: 9, opset_import: ["" : 20, "my" : 3]>
+        b (bool c, float[2] u, float[2] v) => (float[2] z) <float[1] w = {3}> {
+            z = If (c) <
+                then_branch = t () => (float[2] p) { p = my.twice (u) },
+                else_branch = e () => (float[2] q) { q = Mul (v, w) }
+            >
+        }
+        <domain: "my", opset_import: ["" : 20]> twice (x) => (y) { y = Add (x, x) }"#,
+    );
+    both.join(&second, &links(&[("y", "u"), ("y", "v")])).unwrap();
+    for (choice, expected) in [(true, [-2f32, -4.0]), (false, [-3.0, -6.0])] {
+        let given = [Tensor::vector(&[1f32, 2.0]), Tensor::scalar(choice)];
+        assert_eq!(both.run(&given).unwrap()[0].to_vec::<f32>().unwrap(), expected);
+    }
+}
+
+/// The only output becomes the only input, whatever their names; types must fit.
+#[test]
+fn fitting_ends() {
+    let of = |ty: &str| program(&format!("a ({ty} x) => ({ty} y) {{ y = Identity (x) }}"));
+    let mut both = of("float[n, 3]");
+    both.join(&of("float[4, k]"), &[]).unwrap();
+    assert_eq!(ends(&both), [["x: float[n,3]"], ["y: float[4,3]"]]);
+    for ty in ["float[n, 2]", "float[n]", "int64[n, 3]"] {
+        let error = of(ty).join(&of("float[4, 3]"), &[]).unwrap_err().to_string();
+        assert!(error.contains("but the input `x` takes float[4,3]"), "{error}");
+    }
+    let older = program(
+        r#"<ir_version: 9, opset_import: ["" : 20, "d" : 1]> a (float x) => (float y) { y = d.op (x) }"#,
+    );
+    let newer = program(
+        r#"<ir_version: 9, opset_import: ["" : 20, "d" : 2]> a (float x) => (float y) { y = d.op (x) }"#,
+    );
+    let mut both = older;
+    let error = both.join(&newer, &[]).unwrap_err().to_string();
+    assert_eq!(error, "the models import the domain d at the versions 1 and 2");
+}
+
+/// Shapes of whole inputs: sizes, names, and dimensions that stay; also of an unknown rank.
+#[test]
+fn shapes_of_inputs() {
+    let shaped = |ty: &str, shape: &str| {
+        let mut program = program(&format!("a ({ty} x) => ({ty} y) {{ y = Relu (x) }}"));
+        let mut options = Options::default();
+        options.input_shape = links(&[("x", shape)]);
+        let done = program.set_interface(&options).map_err(|e| e.to_string());
+        done.map(|()| ends(&program)[0][0].clone())
+    };
+    for (ty, shape, expected) in [
+        ("float[n, 3, h]", "2,3,height", "x: float[2,3,height]"),
+        ("float[n, 3, h]", "?, ?, 7", "x: float[n,3,7]"),
+        ("float", "", "x: float"),
+        ("float[]", "2,n", "x: float[2,n]"),
+    ] {
+        assert_eq!(shaped(ty, shape).as_deref(), Ok(expected), "{ty} {shape}");
+    }
+    let error = shaped("float[n, 3]", "2,4").unwrap_err();
+    assert_eq!(error, "`x.1` cannot be 4: the program allows 3 only");
+    let error = shaped("float[n, 3]", "2").unwrap_err();
+    assert!(error.contains("of 1 dimensions is given for the input `x`, which has 2"), "{error}");
+}
