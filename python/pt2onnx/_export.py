@@ -94,7 +94,7 @@ def export(
         verbose: True prints each step, False nothing. By default a line shows the progress on a terminal.
         input_names, output_names: Names of inputs and outputs in order. ``output_names="from-tree"`` names outputs after the keys and
             fields of what the module returns.
-        opset_version: The opset, 9 to 26; 20 by default.
+        opset_version: The opset, 7 to 26; 20 by default.
         dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out, and
             a trace may follow the values of the arguments. ``input_names`` goes on over parameters and buffers, parameters are inputs if
             ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.

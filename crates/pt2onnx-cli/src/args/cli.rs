@@ -199,7 +199,7 @@ pub struct Optimize {
     /// Replace calls of functions by their bodies
     #[arg(long, help_heading = "Optimisation")]
     pub inline: bool,
-    /// Rewrite the model for this opset first, 9 to 26; it may be older or newer
+    /// Rewrite the model for this opset first, 7 to 26; it may be older or newer
     #[arg(long, value_name = "N", value_parser = values::opset, help_heading = "Optimisation")]
     pub opset: Option<u32>,
     /// Only the part of the model that computes some values from others: `IN1,IN2:OUT1,OUT2`

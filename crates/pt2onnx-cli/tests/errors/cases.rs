@@ -384,7 +384,7 @@ pub const CASES: &[Case] = &[
         "optimize MODEL -o OUT",
     ),
     case(old_softmax, "optimize MODEL -o OUT --opset 20"),
-    case(old_softmax, "optimize MODEL -o OUT --opset 8"),
+    case(old_softmax, "optimize MODEL -o OUT --opset 6"),
     case(
         || {
             onnx(
