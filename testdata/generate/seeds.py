@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the archives of `testdata/seeds`: the examples of five pages on PyTorch's exporters, with PyTorch's inputs and outputs.
+"""Makes the archives of `testdata/seeds`: the examples of five pages on PyTorch's exporters, and those of docs/exporting.md, with
+PyTorch's inputs and outputs.
 
     venv/bin/python testdata/generate/seeds.py testdata/seeds/archives.tar.zst
 
@@ -8,8 +9,10 @@ pattern, so that the bundle is small.
 """
 from __future__ import annotations
 
+import ast
 import copy
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -271,6 +274,50 @@ def resnet_dynamic():
     return resnet(({0: torch.export.Dim("batch_size")},))
 
 
+def recipes():
+    """The classes of docs/exporting.md by name."""
+    page = pathlib.Path(__file__).parents[2] / "docs" / "exporting.md"
+    names = {"torch": torch}
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+        tree = ast.parse(block)
+        tree.body = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
+        exec(compile(tree, page.name, "exec"), names)
+    return names
+
+
+@example
+def detector():
+    return recipes()["Detector"](), (torch.randn(2, 5),)
+
+
+@example
+def join():
+    batch, left, right = (torch.export.Dim(name) for name in ("batch", "left", "right"))
+    return recipes()["Join"](), (torch.randn(2, 3), torch.randn(2, 4)), ({0: batch, 1: left}, {0: batch, 1: right})
+
+
+@example
+def head():
+    return recipes()["Head"](), (torch.randn(3, 5, 4),), ({0: torch.export.Dim.DYNAMIC},)
+
+
+@example
+def head_of_one():
+    return recipes()["Head"](), (torch.randn(1, 5, 4),), ({0: torch.export.Dim.AUTO},)
+
+
+@example
+def counter():
+    return recipes()["Counter"](), (torch.ones(3),)
+
+
+@example
+def attention():
+    tensors = torch.randn(2, 3, 8), torch.randn(2, 4, 8), torch.randn(2, 4, 8)
+    batch, past = torch.export.Dim("batch"), {0: torch.export.Dim("batch"), 1: torch.export.Dim("past")}
+    return recipes()["Attention"](), tensors, ({0: batch, 1: torch.export.Dim("length")}, past, past)
+
+
 def patterned(module):
     """Weights of 17 numbers in turn, of the size that an initialised layer has."""
     for name, tensor in module.state_dict().items():
@@ -288,7 +335,7 @@ def save(name, made, folder):
         program = torch.export.export(module, args, dynamic_shapes=shapes[0] if shapes else None, strict=False)
         torch.export.save(program, folder / f"{name}.pt2")
     else:
-        made = torch.jit.trace(module, args) if how == "trace" else torch.jit.script(module)
+        made = torch.jit.trace(copy.deepcopy(module), args) if how == "trace" else torch.jit.script(module)
         torch.jit.save(made, folder / f"{name}.pt")
     with torch.no_grad():
         outputs = module(*args)
