@@ -203,6 +203,18 @@ def foo():
     return FooModel(0.5, 3), (torch.randn(2, 3), torch.randn(2, 3))
 
 
+FOO = """<domain: "custom_ops", opset_import: ["" : 18]>
+foo_forward <attr1, attr2> (input1, input2) => (y) {
+  a = Constant <value_float: float = @attr1> ()
+  b = Constant <value_int: int = @attr2> ()
+  c = Cast <to: int = 1> (b)
+  d = Mul (input1, a)
+  e = Mul (input2, c)
+  y = Add (d, e)
+}
+"""
+
+
 @example
 def elu():
     return "trace", nn.ELU(), (torch.randn(1),)
@@ -350,6 +362,7 @@ def main():
             torch.manual_seed(0)
             save(name, made(), folder)
             print(name)
+        (folder / "foo.onnxtxt").write_text(FOO)
         make.bundle(folder, sys.argv[1])
 
 
