@@ -2,7 +2,7 @@
 //!
 //! A session is a block `console`: lines that begin with `$ ` are commands, the others what they print. A line `...` stands for any
 //! lines, `[..]` for any text in a line. The sessions of a page run one after another in one folder, which has `model.pt2`,
-//! a copy of `testdata/models/mlp.pt2`. After `$ echo $?` stands the exit code of the command before it.
+//! a copy of `testdata/models/mlp.pt2`; those of `testdata/seeds` have the archives beside them. After `$ echo $?` stands the exit code of the command before it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
 
 #[expect(dead_code, reason = "what other tests need")]
@@ -10,10 +10,10 @@ mod common;
 
 use common::{command, mlp};
 use std::{
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
 };
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
 /// A command, and the lines that it shall print.
 struct Step {
@@ -92,25 +92,27 @@ fn shlex(line: &str) -> Vec<String> {
     words
 }
 
-fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+/// The pages in a folder of the repository.
+fn pages(folder: &str) -> Vec<PathBuf> {
+    let folder = fs::read_dir(root().join(folder)).unwrap();
+    let paths = folder.map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> =
-        docs.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
-    pages.push(root.join("README.md"));
+        paths.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
     pages.sort();
     pages
 }
 
-#[test]
-fn sessions_print_what_the_pages_show() {
-    let mut wrong = String::new();
-    let mut count = 0;
-    for page in pages() {
-        let folder = tempdir().unwrap();
-        fs::copy(mlp(), folder.path().join("model.pt2")).unwrap();
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Replays pages, each in a folder of its own. Returns how many commands there are; fails with all that print something else.
+fn replay(pages: &[PathBuf], new_folder: impl Fn() -> TempDir) -> usize {
+    let (mut wrong, mut count) = (String::new(), 0);
+    for page in pages {
+        let folder = new_folder();
         let mut code = 0;
-        for Step { line, expected } in steps(&fs::read_to_string(&page).unwrap()) {
+        for Step { line, expected } in steps(&fs::read_to_string(page).unwrap()) {
             count += 1;
             let printed = match &*line {
                 "echo $?" => code.to_string(),
@@ -127,7 +129,92 @@ fn sessions_print_what_the_pages_show() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+    count
+}
+
+#[test]
+fn sessions_print_what_the_pages_show() {
+    let mut pages = pages("docs");
+    pages.push(root().join("README.md"));
+    let count = replay(&pages, || {
+        let folder = tempdir().unwrap();
+        fs::copy(mlp(), folder.path().join("model.pt2")).unwrap();
+        folder
+    });
     assert!(count >= 8, "sessions are not found: {count}");
+}
+
+/// The archives of `testdata/seeds`, unpacked.
+fn seeds() -> TempDir {
+    let archives = tempdir().unwrap();
+    let bundle = File::open(root().join("testdata/seeds/archives.tar.zst")).unwrap();
+    let stream = ruzstd::decoding::StreamingDecoder::new(bundle).unwrap();
+    tar::Archive::new(stream).unpack(archives.path()).unwrap();
+    archives
+}
+
+#[test]
+fn the_examples_of_the_seeds() {
+    let archives = seeds();
+    let count = replay(&pages("testdata/seeds"), || {
+        let folder = tempdir().unwrap();
+        for entry in fs::read_dir(archives.path()).unwrap() {
+            let path = entry.unwrap().path();
+            fs::hard_link(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        }
+        folder
+    });
+    assert!(count >= 50, "sessions are not found: {count}");
+}
+
+/// What the section "Metadata" of the first page says of nodes, models, inputs and outputs.
+#[test]
+fn the_metadata_of_the_first_seed() {
+    let archives = seeds();
+    for (archive, properties) in [
+        (
+            "simple_add",
+            &[
+                ("namespace", "__main__.SimpleAddModel/add: aten.add.Tensor"),
+                (
+                    "pkg.torch.onnx.class_hierarchy",
+                    "['__main__.SimpleAddModel', 'aten.add.Tensor']",
+                ),
+                ("pkg.torch.onnx.name_scopes", "['', 'add']"),
+                ("pkg.torch.onnx.stack_trace", "in forward\n    return torch.add(x, y)"),
+            ][..],
+        ),
+        (
+            "mlp",
+            &[
+                (
+                    "pkg.torch.onnx.fx_node",
+                    "%cat : [num_users=1] = call_function[target=torch.ops.aten.cat.default](args = \
+                     ([%tensor_x, %input_dict_tensor_x, %input_list_0], 1), kwargs = {})",
+                ),
+                (
+                    "pkg.torch.export.ExportedProgram.graph_signature",
+                    "PARAMETER target='fc1.weight'",
+                ),
+                ("pkg.torch.export.ExportedProgram.range_constraints", "VR[0, int_oo]"),
+                ("pkg.torch.export.graph_signature.InputSpec.kind", "USER_INPUT"),
+                ("pkg.torch.export.graph_signature.InputSpec.kind", "PARAMETER"),
+                ("pkg.torch.export.graph_signature.OutputSpec.kind", "USER_OUTPUT"),
+                ("pkg.torch.onnx.original_node_name", "fc1.weight"),
+            ],
+        ),
+    ] {
+        let model = archives.path().join("model.onnx");
+        let run = common::convert(&archives.path().join(archive).with_extension("pt2"), &model);
+        assert_eq!(run.code, 0, "{run:?}");
+        let model = fs::read(model).unwrap();
+        let text = String::from_utf8_lossy(&model);
+        for (key, value) in properties {
+            // In the file, a value stands behind its key.
+            let values = text.split(key).skip(1).map(|rest| rest.chars().take(6000).collect());
+            assert!(values.into_iter().any(|rest: String| rest.contains(value)), "{key}: {value}");
+        }
+    }
 }
 
 #[test]

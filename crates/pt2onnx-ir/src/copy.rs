@@ -147,7 +147,8 @@ impl Model {
             if own && self[output].name.is_none() {
                 self[output].name = self[result].name.take();
             }
-            if self[output].ty.is_none() {
+            // A body is for any shape, so the call knows more of its result.
+            if self[output].ty.is_none() || (own && has_shape(self[result].ty.as_ref())) {
                 self[output].ty = self[result].ty.clone();
             }
             self.replace_all_uses(result, output);
@@ -155,6 +156,11 @@ impl Model {
         self.erase(call);
         made
     }
+}
+
+/// Whether a type is that of a tensor of known rank.
+fn has_shape(ty: Option<&Type>) -> bool {
+    matches!(ty, Some(Type::Tensor(tensor)) if tensor.shape.is_some())
 }
 
 /// Functions that cannot be inlined.

@@ -1,7 +1,7 @@
 //! Which operator domains other than ONNX's own the model imports, and at which versions.
 
 use crate::{Warning, WarningKind};
-use pt2onnx_ir::{InlineError, Model};
+use pt2onnx_ir::{InlineError, Model, Type};
 use pt2onnx_opt::means_the_same;
 use std::collections::BTreeSet;
 
@@ -72,8 +72,22 @@ pub(crate) fn import(
 pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     functions(model)?;
     model.inline_functions()?;
+    let nodes = model.graph_nodes();
+    let outputs = nodes.iter().flat_map(|&node| model[node].outputs().iter().copied());
+    let given: Vec<_> = outputs.map(|value| (value, model[value].ty.clone())).collect();
     pt2onnx_opt::infer_types(model);
+    // What is not inferred stays as it was recorded.
+    for (value, ty) in given {
+        if !has_shape(model[value].ty.as_ref()) && has_shape(ty.as_ref()) {
+            model[value].ty = ty;
+        }
+    }
     Ok(())
+}
+
+/// Whether a type is that of a tensor of known rank.
+fn has_shape(ty: Option<&Type>) -> bool {
+    matches!(ty, Some(Type::Tensor(tensor)) if tensor.shape.is_some())
 }
 
 /// Makes functions import the versions that the model imports: a file has one version of each operator.

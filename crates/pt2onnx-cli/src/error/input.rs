@@ -47,7 +47,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
             "{what} {name} is stored as a Python pickle (a tensor subclass?), which is never executed"
         ))
         .place(place)
-        .help("export the model with plain tensors"),
+        .help("export the model with plain tensors; for torchao: `torchao.utils.unwrap_tensor_subclass(model)` before `torch.export`"),
         MissingTensor { place, what, name } => {
             input(format!("the archive has no data for {what} {name}, which the program uses")).place(place).help(damaged)
         }

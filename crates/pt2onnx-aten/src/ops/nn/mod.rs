@@ -1,6 +1,7 @@
 //! Ops of neural networks.
 
 pub(crate) mod adaptive_pooling;
+pub(crate) mod affine;
 pub(crate) mod attention;
 pub(crate) mod convolution;
 pub(crate) mod dropout;
@@ -20,6 +21,7 @@ use crate::AtenOp;
 
 pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     adaptive_pooling::OPS,
+    affine::OPS,
     attention::OPS,
     convolution::OPS,
     dropout::OPS,
