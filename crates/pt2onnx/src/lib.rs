@@ -30,6 +30,7 @@ mod archives;
 mod diff;
 mod dims;
 mod domains;
+mod drawing;
 mod error;
 mod exporter;
 mod ir_version;
@@ -38,6 +39,7 @@ mod metadata;
 mod modules;
 mod naming;
 mod options;
+mod page;
 mod pipeline;
 pub mod printable;
 mod program;
@@ -67,6 +69,7 @@ pub use options::{
 };
 #[cfg(feature = "ort")]
 pub use ort;
+pub use page::diff_page;
 pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Detail, Operators, Registry, State};
