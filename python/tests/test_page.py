@@ -10,13 +10,12 @@ import shutil
 import subprocess
 import sys
 
-import pytest
+import unittest
 
-onnx = pytest.importorskip("onnx")
+import onnx
+import support
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-if BROWSER is None:
-    pytest.skip("Chromium is not installed", allow_module_level=True)
 
 # Runs in the page after its own scripts. What it returns is compared.
 PROBE = """
@@ -42,6 +41,13 @@ click(group());
 result.open = all("svg g.item").length > result.folded && group().classList.contains("open");
 click(group());
 result.again = all("svg g.item").length === result.folded;
+"""
+
+FAILURES = """
+result.error = null;
+click(document.querySelectorAll("section:not(.graph) button")[0]);
+result.selected = all("svg .selected").length;
+result.problem = all("aside .problem").length === 1;
 """
 
 SEARCH = """
@@ -71,13 +77,13 @@ def probe(html, tmp_path, script, picture):
         for name, args in [("light", []), ("dark", ["--blink-settings=preferredColorScheme=0"])]:
             chromium(page, tmp_path, "--window-size=1400,900", f"--screenshot={folder}/{picture}-{name}.png", *args)
     result = json.loads(re.search("<output>(.*?)</output>", dom, re.S)[1])
-    assert "error" not in result, result
+    assert not result.get("error"), result
     return result
 
 
-def command(*args):
+def command(*args, code=None):
     run = subprocess.run([sys.executable, "-m", "pt2onnx", *map(str, args)], capture_output=True, text=True, check=False)
-    assert run.returncode in (0, 6), run.stderr
+    assert run.returncode == code if code else run.returncode in (0, 6), run.stderr
     return run
 
 
@@ -97,21 +103,22 @@ def layered(path, layers=50, width=20, last="Tanh"):
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=10), path)
 
 
-def test_a_model_of_1000_nodes_folds_and_searches(tmp_path):
-    layered(tmp_path / "a.onnx")
-    layered(tmp_path / "b.onnx", last="Sin")
-    command("diff", tmp_path / "a.onnx", tmp_path / "b.onnx", "--html", tmp_path / "d.html")
-    html = (tmp_path / "d.html").read_text(encoding="utf-8")
-    result = probe(html, tmp_path, FOLD, "diff")
-    # In each model: an input, 50 layers, an output.
-    assert result == {"folded": 104, "open": True, "again": True, "views": 2}
-    result = probe(html, tmp_path, SEARCH, "diff-search")
-    assert result == {"found": "1 found", "selected": 1, "details": "Tanh", "views": 2}
+@unittest.skipIf(BROWSER is None, "Chromium is not installed")
+class Page(support.Test):
+    def test_a_model_of_1000_nodes_folds_and_searches(self) -> None:
+        a, b, page = self.folder / "a.onnx", self.folder / "b.onnx", self.folder / "d.html"
+        layered(a)
+        layered(b, last="Sin")
+        command("diff", a, b, "--html", page)
+        html = page.read_text(encoding="utf-8")
+        result = probe(html, self.folder, FOLD, "diff")
+        # In each model: an input, 50 layers, an output.
+        self.assertEqual(result, {"folded": 104, "open": True, "again": True, "views": 2})
+        result = probe(html, self.folder, SEARCH, "diff-search")
+        self.assertEqual(result, {"found": "1 found", "selected": 1, "details": "Tanh", "views": 2})
 
-
-def test_the_page_loads_nothing(tmp_path):
-    layered(tmp_path / "a.onnx", 2, 2)
-    command("diff", tmp_path / "a.onnx", tmp_path / "a.onnx", "--html", tmp_path / "d.html")
-    html = (tmp_path / "d.html").read_text(encoding="utf-8")
-    assert "default-src 'none'" in html
-    assert not re.search(r"""(src|href)=|@import|url\(|fetch\(|XMLHttpRequest""", html)
+    def test_failures_are_in_their_places(self) -> None:
+        archive, page = support.case("custom/mylib_mix").archive, self.folder / "r.html"
+        command(archive, "-o", self.folder / "m.onnx", "--report", page, code=4)
+        result = probe(page.read_text(encoding="utf-8"), self.folder, FAILURES, "failures")
+        self.assertEqual(result, {"error": None, "selected": 1, "problem": True, "views": 1})

@@ -206,3 +206,69 @@ fn check() {
     let run = run(&[&good, Path::new("--fix"), Path::new("s18=-1")]);
     assert!(run.code == 2 && run.stdout.contains("cannot be -1"), "{run:?}");
 }
+
+/// The data of a page.
+fn page(path: &Path) -> Value {
+    let page = fs::read_to_string(path).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn pages() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (output, html) = (path("m.onnx"), path("r.html"));
+    let run =
+        |model: &Path| pt2onnx([model.to_str().unwrap(), "-o", &output, "--report", &html]).code;
+    assert_eq!(run(&mlp()), 0);
+    let data = page(Path::new(&html));
+    let names = |all: &Value, key: &str| -> Vec<String> {
+        let all = all.as_array().unwrap().iter();
+        all.map(|one| one[key].as_str().unwrap().to_owned()).collect()
+    };
+    let drawing = &data["drawing"];
+    assert_eq!(drawing["inputs"].as_array().unwrap().len(), 3);
+    assert_eq!(names(&drawing["nodes"], "op").iter().filter(|op| *op == "Gemm").count(), 5);
+    let gemm = &drawing["nodes"].as_array().unwrap().iter().find(|n| n["op"] == "Gemm").unwrap();
+    assert!(gemm["source"].as_str().unwrap().starts_with("seedcase.py:"), "{gemm}");
+    assert!(gemm["from"].as_str().unwrap().starts_with("aten.linear.default "), "{gemm}");
+    assert!(data["program"].as_str().unwrap().starts_with("ExportedProgram:"));
+    assert!(data["model"].as_str().unwrap().contains("Gemm"));
+    // A failure draws the program.
+    assert_eq!(run(&archive(&folder, "u.pt2", unknown_op())), 4);
+    let data = page(Path::new(&html));
+    let failing = names(&data["report"]["failures"], "node");
+    let drawn = names(&data["drawing"]["nodes"], "name");
+    assert!(failing.len() == 4 && failing.iter().all(|f| drawn.contains(f)), "{drawn:?}");
+    assert_eq!(data["model"], Value::Null);
+    // What is no archive has no program.
+    assert_eq!(run(&archive(&folder, "n.pt2", b"nothing".to_vec())), 3);
+    assert_eq!(page(Path::new(&html))["drawing"], Value::Null);
+}
+
+#[test]
+fn a_page_of_differences() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (a, b, html) = (path("a.onnx"), path("b.onnx"), path("d.html"));
+    for (output, level) in [(&a, "0"), (&b, "2")] {
+        let run = pt2onnx([mlp().to_str().unwrap(), "-o", output, "--optimize", level]);
+        assert_eq!(run.code, 0);
+    }
+    let text = pt2onnx(["diff", &a, &b]);
+    assert_eq!(pt2onnx(["diff", &a, &b, "--html", &html]), text);
+    let data = page(Path::new(&html));
+    let mark = |side: usize, op: &str| {
+        let nodes = data["drawings"][side]["nodes"].as_array().unwrap().iter();
+        nodes.filter(|n| n["op"] == op).map(|n| n["mark"].clone()).collect::<Vec<_>>()
+    };
+    assert!(data["drawings"].as_array().unwrap().len() == 2 && !mark(1, "Gemm").is_empty());
+    let expected: Vec<Value> = mark(1, "Gemm");
+    assert!(expected.iter().all(|m| m == "added" || m == "changed"), "{expected:?}");
+    assert!(mark(1, "Sigmoid").iter().any(Value::is_null));
+    // Not over a model.
+    assert_eq!(pt2onnx(["diff", &a, &b, "--html", &a]).code, 2);
+    assert_eq!(pt2onnx(["diff", &a, &a, "--html", &html]).code, 0);
+}

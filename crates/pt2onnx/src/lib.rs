@@ -58,7 +58,7 @@ pub use archives::programs;
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
 pub use dims::DimError;
 pub use domains::DomainError;
-pub use error::{Error, ErrorKind, Failure, Reason};
+pub use error::{CUSTOM_OPS, Error, ErrorKind, Failure, Reason};
 pub use exporter::Exporter;
 pub use ir_version::{IR_VERSIONS, IrVersionError};
 pub use modules::ModuleError;

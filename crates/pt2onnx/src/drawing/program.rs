@@ -31,6 +31,11 @@ pub(crate) fn of_program(program: &ExportedProgram) -> Drawing {
     painter.drawing
 }
 
+/// Not the program itself, and no mark that PyTorch puts where no module ran.
+fn is_module(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with("_empty_nn_module_stack")
+}
+
 fn names(argument: &Argument) -> Vec<Name> {
     let mut names = Vec::new();
     argument.for_each_name(&mut |name| names.push(name.clone()));
@@ -94,7 +99,7 @@ impl Painter {
 
     fn group(&mut self, node: &Node) -> Option<usize> {
         let mut parent = None;
-        for frame in node.meta.nn_module_stack.iter().filter(|f| !f.path.is_empty()) {
+        for frame in node.meta.nn_module_stack.iter().filter(|f| is_module(&f.path)) {
             let key = (parent, frame.path.clone());
             let known = self.groups.get(&key).copied();
             parent = Some(known.unwrap_or_else(|| {

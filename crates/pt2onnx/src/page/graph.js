@@ -62,8 +62,13 @@ const buildTree = (drawing, failures) => {
     if (index === undefined || index === null) return root;
     if (!groups.has(index)) {
       const group = drawing.groups[index];
-      const made = groupItem(group.name, group.class || "");
-      groupOf(group.parent).add(made);
+      const home = groupOf(group.parent);
+      // Within its module, a module has the rest of its path.
+      const outer = home.path ? home.path + "." : "";
+      const inner = outer && group.name.startsWith(outer) ? group.name.slice(outer.length) : group.name;
+      const made = groupItem(inner || group.name, group.class || "");
+      made.path = group.name;
+      home.add(made);
       groups.set(index, made);
     }
     return groups.get(index);
@@ -124,6 +129,19 @@ const buildTree = (drawing, failures) => {
   };
   split(root);
   return { root, leaves, makers, readers };
+};
+
+// Opens the outermost groups, as long as few items are shown.
+const openFirst = (root) => {
+  let left = 40 - root.kids.length;
+  const queue = root.kids.filter((kid) => kid.kids);
+  while (queue.length) {
+    const group = queue.shift();
+    if (group.kids.length - 1 > left || group.label === "inputs" || group.label === "outputs") continue;
+    left -= group.kids.length - 1;
+    group.open = true;
+    queue.push(...group.kids.filter((kid) => kid.kids));
+  }
 };
 
 const HEAD = 34;
@@ -193,7 +211,10 @@ class View {
     const bar = element("div", { class: "bar" }, name ? element("span", { class: "name" }, name) : null,
       element("div", { class: "search" }, this.input, this.found),
       button("Fit", () => this.fit()), button("Unfold", () => this.unfold()), button("Fold all", () => this.fold()));
+    this.note = element("span", { class: "soft" });
+    bar.append(this.note);
     this.host = element("div", { class: "view" }, bar, this.svg);
+    openFirst(this.tree.root);
     this.listen();
   }
   listen() {
@@ -302,8 +323,12 @@ class View {
     const visit = (item) => item.kids.filter((kid) => kid.kids).forEach((kid) => (kid.open ? visit(kid) : folded.push(kid)));
     visit(this.tree.root);
     let left = 1500 - this.shown.size;
+    this.note.textContent = "";
     for (const item of folded) {
-      if (item.kids.length > left) break;
+      if (item.kids.length > left) {
+        this.note.textContent = "Not all are unfolded: about 1,500 items are shown at most.";
+        break;
+      }
       left -= item.kids.length;
       item.open = true;
       this.forget(item);
@@ -312,6 +337,7 @@ class View {
     this.fit();
   }
   fold() {
+    this.note.textContent = "";
     const visit = (item) => { item.open = item === this.tree.root; item.laid = null; item.kids.filter((kid) => kid.kids).forEach(visit); };
     visit(this.tree.root);
     this.draw();
@@ -348,7 +374,7 @@ class View {
   }
   path(item) {
     const names = [];
-    for (let at = item.parent; at && at.parent; at = at.parent) names.unshift(at.label);
+    for (let at = item.parent; at && at.parent; at = at.parent) names.unshift(at.path || at.label);
     return names;
   }
   search() {

@@ -64,7 +64,7 @@
           ...node.metadata.flatMap(([key, value]) => [element("h3", {}, texts[key]), element("pre", {}, texts[value])])));
       }
     } else if (item.kids) {
-      parts.push(element("p", { class: "mono" }, item.sub), element("p", { class: "soft" }, count(item.nodes, "node")));
+      parts.push(element("p", { class: "mono" }, item.path || ""), element("p", { class: "mono" }, item.sub), element("p", { class: "soft" }, count(item.nodes, "node")));
       if (item.failures) parts.push(element("p", { class: "failed" }, `${count(item.failures, "node")} cannot be converted`));
     } else {
       parts.push(element("p", { class: "mono" }, item.sub), element("p", { class: "soft" }, item.kind));
