@@ -253,21 +253,24 @@ fn a_page_of_differences() {
     let folder = tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (a, b, html) = (path("a.onnx"), path("b.onnx"), path("d.html"));
-    for (output, level) in [(&a, "0"), (&b, "2")] {
-        let run = pt2onnx([mlp().to_str().unwrap(), "-o", output, "--optimize", level]);
-        assert_eq!(run.code, 0);
+    let other = with_json(&mlp(), "torch.ops.aten.sigmoid.default", "torch.ops.aten.tanh.default");
+    for (model, output) in [(mlp(), &a), (archive(&folder, "t.pt2", other), &b)] {
+        assert_eq!(convert(&model, Path::new(output)).code, 0);
     }
     let text = pt2onnx(["diff", &a, &b]);
     assert_eq!(pt2onnx(["diff", &a, &b, "--html", &html]), text);
     let data = page(Path::new(&html));
-    let mark = |side: usize, op: &str| {
+    let marks = |side: usize, op: &str| {
         let nodes = data["drawings"][side]["nodes"].as_array().unwrap().iter();
         nodes.filter(|n| n["op"] == op).map(|n| n["mark"].clone()).collect::<Vec<_>>()
     };
-    assert!(data["drawings"].as_array().unwrap().len() == 2 && !mark(1, "Gemm").is_empty());
-    let expected: Vec<Value> = mark(1, "Gemm");
-    assert!(expected.iter().all(|m| m == "added" || m == "changed"), "{expected:?}");
-    assert!(mark(1, "Sigmoid").iter().any(Value::is_null));
+    assert_eq!(marks(0, "Sigmoid").len(), 4);
+    for (side, op) in [(0, "Sigmoid"), (1, "Tanh")] {
+        assert!(marks(side, op).iter().all(|mark| mark == "changed"), "{op}");
+    }
+    for side in [0, 1] {
+        assert_eq!(marks(side, "Gemm"), vec![Value::Null; 5]);
+    }
     // Not over a model.
     assert_eq!(pt2onnx(["diff", &a, &b, "--html", &a]).code, 2);
     assert_eq!(pt2onnx(["diff", &a, &a, "--html", &html]).code, 0);

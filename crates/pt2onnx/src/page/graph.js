@@ -113,7 +113,7 @@ const buildTree = (drawing, failures) => {
       const parts = [];
       for (let i = 0; i < item.kids.length; i += size) {
         const kids = item.kids.slice(i, i + size);
-        const part = groupItem("part " + (parts.length + 1), short([...new Set(kids.map((k) => k.label))].join(", "), 40));
+        const part = groupItem("part " + (parts.length + 1), short(kids[0].kids ? `${kids[0].label} – ${kids[kids.length - 1].label}` : [...new Set(kids.map((k) => k.label))].join(", "), 40));
         part.kids = kids;
         for (const kid of kids) {
           kid.parent = part;
@@ -178,13 +178,17 @@ const layout = (view, group) => {
   };
   group.kids.forEach((kid) => visit(kid, kid));
   dagre.layout(graph);
+  // Edges may run beside all nodes: then the group is wider than dagre says.
   const { width, height } = graph.graph();
+  const bends = graph.edges().flatMap((edge) => graph.edge(edge).points.map((point) => point.x));
+  const left = Math.max(0, MARGIN - Math.min(MARGIN, ...bends));
+  const right = Math.max(0, Math.max(0, ...bends) + MARGIN - (width || 0));
   const items = group.kids.map((kid, i) => {
     const at = graph.node(String(i));
-    return { kid, x: at.x - at.width / 2, y: at.y - at.height / 2, width: at.width, height: at.height };
+    return { kid, x: left + at.x - at.width / 2, y: at.y - at.height / 2, width: at.width, height: at.height };
   });
-  const edges = graph.edges().map((edge) => graph.edge(edge).points);
-  group.laid = { width: width || 0, height: height || 0, items, edges };
+  const edges = graph.edges().map((edge) => graph.edge(edge).points.map(({ x, y }) => ({ x: x + left, y })));
+  group.laid = { width: left + (width || 0) + right, height: height || 0, items, edges };
   return group.laid;
 };
 
@@ -279,7 +283,7 @@ class View {
     const inner = open && width < 200 ? 30 : 60;
     write(mark + short(kid.label, 34), open ? 17 : kid.sub ? 18 : 19, "");
     const count = kid.kids && !open && kid.nodes ? ` · ${kid.nodes}` : "";
-    if (kid.sub) write(short(kid.kids ? kid.sub.split(".").pop() + count : kid.sub, open ? inner : 40), open ? 30 : 33, "soft");
+    if (kid.sub) write(short(kid.kids ? (kid.path ? kid.sub.split(".").pop() : kid.sub) + count : kid.sub, open ? inner : 40), open ? 30 : 33, "soft");
     if (kid.failures && kid.kids) {
       made.append(drawn("circle", { class: "badge", cx: width - 4, cy: 4, r: 9 }));
       const text = drawn("text", { class: "badgetext", x: width - 4, y: 7.5, "text-anchor": "middle" });
