@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-
 import unittest
 
 import onnx
@@ -76,7 +75,7 @@ def probe(html, tmp_path, script, picture):
         page.write_text(html.replace("</body>", PROBE % (script, "false") + "</body>"), encoding="utf-8")
         for name, args in [("light", []), ("dark", ["--blink-settings=preferredColorScheme=0"])]:
             chromium(page, tmp_path, "--window-size=1400,900", f"--screenshot={folder}/{picture}-{name}.png", *args)
-    result = json.loads(re.search("<output>(.*?)</output>", dom, re.S)[1])
+    result = json.loads(re.search("<output>(.*?)</output>", dom, re.DOTALL)[1])
     assert not result.get("error"), result
     return result
 

@@ -275,3 +275,21 @@ fn a_page_of_differences() {
     assert_eq!(pt2onnx(["diff", &a, &b, "--html", &a]).code, 2);
     assert_eq!(pt2onnx(["diff", &a, &a, "--html", &html]).code, 0);
 }
+
+#[test]
+fn many_failures_of_one_op_are_one_line() {
+    let folder = tempdir().unwrap();
+    let of = |name: &str, op: &str| {
+        let op = format!("torch.ops.aten.{op}.default");
+        let model = archive(&folder, name, with_json(&mlp(), &op, "torch.ops.mylib.foo.default"));
+        let run = convert(&model, &folder.path().join("m.onnx"));
+        assert_eq!(run.code, 4);
+        run.stderr
+    };
+    let (five, four) = (of("five.pt2", "linear"), of("four.pt2", "sigmoid"));
+    assert!(five.starts_with("error: 5 nodes of the program cannot be translated\n"), "{five}");
+    assert_eq!(five.matches("mylib.foo.default (node `").count(), 1, "{five}");
+    assert!(five.contains("foo.default, and 4 more nodes for this reason\n"), "{five}");
+    // Few are shown one by one.
+    assert_eq!(four.matches("mylib.foo.default (node `").count(), 4, "{four}");
+}
