@@ -197,7 +197,7 @@ fn write(
         let saved = program.save_in(&mut files, output(to), None, progress)?;
         report.saved(to, &saved, start.elapsed());
         report.compressed = program.compressed();
-        reports::add(&mut files, reports, &report)?;
+        reports::add(&mut files, reports, &report, Some(program))?;
         files.commit().map_err(Error::Write)?;
         Ok(saved)
     })

@@ -6,9 +6,9 @@ use crate::{
     output::{print, print_json},
 };
 use pt2onnx::{
-    DiffOptions, diff,
+    DiffOptions, Error, diff, diff_page,
     ir::Model,
-    writer::{ExternalData, read_with},
+    writer::{Batch, ExternalData, Inputs, read_with},
 };
 use std::path::Path;
 
@@ -18,6 +18,16 @@ pub fn compare(args: &Diff) -> Result<Option<Code>, CommandError> {
     (options.weights, options.metadata) = (!args.no_weights, args.metadata);
     let (a, b) = (read(&args.a, &options)?, read(&args.b, &options)?);
     let differences = diff(&a, &b, &options);
+    if let Some(page) = &args.html {
+        let name = |path: &Path| path.display().to_string();
+        let html = diff_page((&name(&args.a), &a), (&name(&args.b), &b), &differences);
+        let mut inputs = Inputs::new();
+        inputs.add("model", &args.a);
+        inputs.add("model", &args.b);
+        let mut files = Batch::new(inputs);
+        files.file("page", page, html.as_bytes()).map_err(Error::Write)?;
+        files.commit().map_err(Error::Write)?;
+    }
     if differences.is_empty() {
         return Ok(None);
     }

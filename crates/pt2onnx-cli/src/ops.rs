@@ -4,7 +4,7 @@ use crate::{
     error::{Code, CommandError},
     output::{print, print_json},
 };
-use pt2onnx::{OPSETS, Registry, aten::AtenOp};
+use pt2onnx::{CUSTOM_OPS, OPSETS, Registry, aten::AtenOp};
 use std::{
     collections::{BTreeSet, HashMap},
     fmt::{self, Write},
@@ -12,11 +12,6 @@ use std::{
 
 /// What each op became in the conformance cases. `cargo xtask regen-ops` writes it.
 const TABLE: &str = include_str!("generated/ops.tsv");
-
-/// How ops of other libraries get a translation.
-pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--functions FILE.onnxtxt`), a Python function \
-    (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see docs/custom-ops.md; or keep the op for a runtime that \
-    knows it: `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
 
 /// A line of the table.
 #[derive(Default, Clone, Copy)]

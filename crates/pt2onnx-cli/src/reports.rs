@@ -2,18 +2,24 @@
 
 use crate::error::CommandError;
 use pt2onnx::{
-    Error, Report,
+    Error, OnnxProgram, Report,
     writer::{Batch, Inputs},
 };
 use std::path::PathBuf;
 
-/// Adds a report to the files that are written together.
-pub fn add(files: &mut Batch, paths: &[PathBuf], report: &Report) -> Result<(), Error> {
+/// Adds a report to the files that are written together. `program` is there after a success.
+pub fn add(
+    files: &mut Batch,
+    paths: &[PathBuf],
+    report: &Report,
+    program: Option<&OnnxProgram>,
+) -> Result<(), Error> {
     for path in paths {
-        let json = path.extension().is_some_and(|e| e == "json");
-        let text = match json {
-            true => report.to_json(),
-            false => report.to_markdown(),
+        let text = match (path.extension().and_then(|e| e.to_str()), program) {
+            (Some("json"), _) => report.to_json(),
+            (Some("html"), Some(program)) => program.to_html(report),
+            (Some("html"), None) => report.to_html(),
+            _ => report.to_markdown(),
         };
         files.file("report", path, text.as_bytes()).map_err(Error::Write)?;
     }
@@ -23,7 +29,7 @@ pub fn add(files: &mut Batch, paths: &[PathBuf], report: &Report) -> Result<(), 
 /// Writes the report of a failure.
 pub fn write(inputs: Inputs, paths: &[PathBuf], report: &Report) -> Result<(), CommandError> {
     let mut files = Batch::new(inputs);
-    add(&mut files, paths, report)?;
+    add(&mut files, paths, report, None)?;
     files.commit().map_err(Error::Write)?;
     Ok(())
 }

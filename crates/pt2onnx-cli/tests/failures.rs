@@ -150,7 +150,7 @@ fn wrong_usage() {
     for args in [
         &[][..],
         &[model],
-        &[model, "-o", "m.onnx", "--opset", "8"],
+        &[model, "-o", "m.onnx", "--opset", "6"],
         &[model, "-o", "m.onnx", "--opset", "27"],
         &[model, "-o", "m.onnx", "--weights", "nowhere"],
         &["inspect"],

@@ -206,3 +206,90 @@ fn check() {
     let run = run(&[&good, Path::new("--fix"), Path::new("s18=-1")]);
     assert!(run.code == 2 && run.stdout.contains("cannot be -1"), "{run:?}");
 }
+
+/// The data of a page.
+fn page(path: &Path) -> Value {
+    let page = fs::read_to_string(path).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn pages() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (output, html) = (path("m.onnx"), path("r.html"));
+    let run =
+        |model: &Path| pt2onnx([model.to_str().unwrap(), "-o", &output, "--report", &html]).code;
+    assert_eq!(run(&mlp()), 0);
+    let data = page(Path::new(&html));
+    let names = |all: &Value, key: &str| -> Vec<String> {
+        let all = all.as_array().unwrap().iter();
+        all.map(|one| one[key].as_str().unwrap().to_owned()).collect()
+    };
+    let drawing = &data["drawing"];
+    assert_eq!(drawing["inputs"].as_array().unwrap().len(), 3);
+    assert_eq!(names(&drawing["nodes"], "op").iter().filter(|op| *op == "Gemm").count(), 5);
+    let gemm = &drawing["nodes"].as_array().unwrap().iter().find(|n| n["op"] == "Gemm").unwrap();
+    assert!(gemm["source"].as_str().unwrap().starts_with("seedcase.py:"), "{gemm}");
+    assert!(gemm["from"].as_str().unwrap().starts_with("aten.linear.default "), "{gemm}");
+    assert!(data["program"].as_str().unwrap().starts_with("ExportedProgram:"));
+    assert!(data["model"].as_str().unwrap().contains("Gemm"));
+    // A failure draws the program.
+    assert_eq!(run(&archive(&folder, "u.pt2", unknown_op())), 4);
+    let data = page(Path::new(&html));
+    let failing = names(&data["report"]["failures"], "node");
+    let drawn = names(&data["drawing"]["nodes"], "name");
+    assert!(failing.len() == 4 && failing.iter().all(|f| drawn.contains(f)), "{drawn:?}");
+    assert_eq!(data["model"], Value::Null);
+    // What is no archive has no program.
+    assert_eq!(run(&archive(&folder, "n.pt2", b"nothing".to_vec())), 3);
+    assert_eq!(page(Path::new(&html))["drawing"], Value::Null);
+}
+
+#[test]
+fn a_page_of_differences() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (a, b, html) = (path("a.onnx"), path("b.onnx"), path("d.html"));
+    let other = with_json(&mlp(), "torch.ops.aten.sigmoid.default", "torch.ops.aten.tanh.default");
+    for (model, output) in [(mlp(), &a), (archive(&folder, "t.pt2", other), &b)] {
+        assert_eq!(convert(&model, Path::new(output)).code, 0);
+    }
+    let text = pt2onnx(["diff", &a, &b]);
+    assert_eq!(pt2onnx(["diff", &a, &b, "--html", &html]), text);
+    let data = page(Path::new(&html));
+    let marks = |side: usize, op: &str| {
+        let nodes = data["drawings"][side]["nodes"].as_array().unwrap().iter();
+        nodes.filter(|n| n["op"] == op).map(|n| n["mark"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(marks(0, "Sigmoid").len(), 4);
+    for (side, op) in [(0, "Sigmoid"), (1, "Tanh")] {
+        assert!(marks(side, op).iter().all(|mark| mark == "changed"), "{op}");
+    }
+    for side in [0, 1] {
+        assert_eq!(marks(side, "Gemm"), vec![Value::Null; 5]);
+    }
+    // Not over a model.
+    assert_eq!(pt2onnx(["diff", &a, &b, "--html", &a]).code, 2);
+    assert_eq!(pt2onnx(["diff", &a, &a, "--html", &html]).code, 0);
+}
+
+#[test]
+fn many_failures_of_one_op_are_one_line() {
+    let folder = tempdir().unwrap();
+    let of = |name: &str, op: &str| {
+        let op = format!("torch.ops.aten.{op}.default");
+        let model = archive(&folder, name, with_json(&mlp(), &op, "torch.ops.mylib.foo.default"));
+        let run = convert(&model, &folder.path().join("m.onnx"));
+        assert_eq!(run.code, 4);
+        run.stderr
+    };
+    let (five, four) = (of("five.pt2", "linear"), of("four.pt2", "sigmoid"));
+    assert!(five.starts_with("error: 5 nodes of the program cannot be translated\n"), "{five}");
+    assert_eq!(five.matches("mylib.foo.default (node `").count(), 1, "{five}");
+    assert!(five.contains("foo.default, and 4 more nodes for this reason\n"), "{five}");
+    // Few are shown one by one.
+    assert_eq!(four.matches("mylib.foo.default (node `").count(), 4, "{four}");
+}

@@ -1,6 +1,6 @@
 //! Joins two models: outputs of the first become inputs of the second.
 
-use crate::{Error, OnnxProgram, dims};
+use crate::dims;
 use pt2onnx_ir::{Model, Type, Value, is_unknown};
 use pt2onnx_symbolic::Expr;
 use std::collections::BTreeMap;
@@ -72,45 +72,20 @@ pub enum JoinError {
     ),
 }
 
-impl OnnxProgram {
-    /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes; without
-    /// any, those of equal names belong together, or the only output and the only input. Other inputs and outputs are those of
-    /// both. The older of both opsets is raised to the newer. Dimensions of equal names are taken to be equal only where links say so:
-    /// those of the other model get new names.
-    ///
-    /// ```no_run
-    /// let mut program = pt2onnx::OnnxProgram::open("encoder.onnx")?;
-    /// let decoder = pt2onnx::OnnxProgram::open("decoder.onnx")?;
-    /// program.join(&decoder, &[("hidden".to_owned(), "state".to_owned())])?;
-    /// program.save("both.onnx")?;
-    /// # Ok::<(), pt2onnx::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Join`]; [`Error::Legalise`] if the opset of one cannot be raised. The model is then unchanged.
-    pub fn join(&mut self, other: &Self, links: &[(String, String)]) -> Result<(), Error> {
-        let (mut first, mut second) = (self.model().clone(), other.model().clone());
-        let opset = first.opset.max(second.opset);
-        for model in [&mut first, &mut second] {
-            if model.opset > 0 {
-                pt2onnx_opt::convert(model, opset)?;
-            }
-            model.assign_names();
-            pt2onnx_opt::infer_types(model);
-        }
-        first.opset = opset;
-        domains(&mut first, &second)?;
-        let pairs = pairs(&first, &second, links)?;
-        let sizes = sizes(&first, &second, &pairs)?;
-        dims::substitute(&mut second, &sizes);
-        let given: Vec<_> = pairs.into_iter().map(|(output, input)| (input, output)).collect();
-        first.append_graph(&second, &given);
-        first.assign_names();
-        let inputs = other.inputs().clone();
-        self.read_also(&inputs);
-        *self.model_mut() = first;
-        Ok(())
-    }
+/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says.
+pub(crate) fn join(
+    first: &mut Model,
+    mut second: Model,
+    links: &[(String, String)],
+) -> Result<(), JoinError> {
+    domains(first, &second)?;
+    let pairs = pairs(first, &second, links)?;
+    let sizes = sizes(first, &second, &pairs)?;
+    dims::substitute(&mut second, &sizes);
+    let given: Vec<_> = pairs.into_iter().map(|(output, input)| (input, output)).collect();
+    first.append_graph(&second, &given);
+    first.assign_names();
+    Ok(())
 }
 
 /// Imports what the second model imports.

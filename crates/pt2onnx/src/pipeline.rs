@@ -23,9 +23,9 @@ pub(crate) struct Translated {
     pub(crate) compressed: Compressed,
 }
 
-/// Translates a program: one line for each stage, in the order in which they run.
+/// Translates a program. If that fails, the report keeps the program.
 pub(crate) fn translate(
-    mut program: ExportedProgram,
+    program: ExportedProgram,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
@@ -34,10 +34,36 @@ pub(crate) fn translate(
     options.check_compression()?;
     report.program(&program);
     let source = program.clone();
+    match stages(program, &source, options, registry, report) {
+        Ok(Made { model, warnings, untouched, compressed }) => {
+            Ok(Translated { model, source, warnings, untouched, compressed })
+        }
+        Err(error) => {
+            report.keep(&source);
+            Err(error)
+        }
+    }
+}
 
+/// What the stages make: [`Translated`] without the program.
+struct Made {
+    model: Model,
+    warnings: Vec<Warning>,
+    untouched: FxHashSet<Value>,
+    compressed: Compressed,
+}
+
+/// One line for each stage, in the order in which they run.
+fn stages(
+    mut program: ExportedProgram,
+    source: &ExportedProgram,
+    options: &Options,
+    registry: &Registry,
+    report: &mut Report,
+) -> Result<Made, Error> {
     // The program: its graph becomes a pure function.
     let training = TrainingOps::find(&mut program, options.training);
-    let mut program = run_passes(program, &source, &training, options, registry, report)?;
+    let mut program = run_passes(program, source, &training, options, registry, report)?;
     let lost = report.stage("drop state", || {
         let statistics = training.statistics(&mut program);
         let drops = options.state == State::Drop;
@@ -46,7 +72,7 @@ pub(crate) fn translate(
     let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
-    let lowering = lower(&program, &source, options, registry, report)?;
+    let lowering = lower(&program, source, options, registry, report)?;
     let Lowering { mut model, warnings } = lowering;
     let mut warnings: Vec<Warning> = Warning::all(WarningKind::Output, warnings).collect();
     warnings.extend(Warning::all(WarningKind::Training, training.warning()));
@@ -81,7 +107,7 @@ pub(crate) fn translate(
     report.stage("names", || naming::finish(&mut model, options))?;
     let untouched = held.put_back(&mut model);
     report.stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
-    Ok(Translated { model, source, warnings, untouched, compressed })
+    Ok(Made { model, warnings, untouched, compressed })
 }
 
 /// The program as it is translated: after all passes over it.

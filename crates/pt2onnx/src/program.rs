@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Options, SaveOptions, Saved, Unused, Warning, WarningKind, Weights, dims, domains,
-    naming,
+    joining, naming,
     report::{Report, stage},
     weights,
 };
@@ -269,6 +269,39 @@ impl OnnxProgram {
     /// Finds a value by its name, or an input or output by its name in the program; values in functions come last.
     pub fn value(&self, name: &str) -> Option<Value> {
         naming::find(&self.model, name)
+    }
+
+    /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes; without
+    /// any, those of equal names belong together, or the only output and the only input. Other inputs and outputs are those of
+    /// both. The older of both opsets is raised to the newer. Dimensions of equal names are taken to be equal only where links say so:
+    /// those of the other model get new names.
+    ///
+    /// ```no_run
+    /// let mut program = pt2onnx::OnnxProgram::open("encoder.onnx")?;
+    /// let decoder = pt2onnx::OnnxProgram::open("decoder.onnx")?;
+    /// program.join(&decoder, &[("hidden".to_owned(), "state".to_owned())])?;
+    /// program.save("both.onnx")?;
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Join`]; [`Error::Legalise`] if the opset of one cannot be raised. The model is then unchanged.
+    pub fn join(&mut self, other: &Self, links: &[(String, String)]) -> Result<(), Error> {
+        let (mut first, mut second) = (self.model().clone(), other.model().clone());
+        let opset = first.opset.max(second.opset);
+        for model in [&mut first, &mut second] {
+            if model.opset > 0 {
+                pt2onnx_opt::convert(model, opset)?;
+            }
+            model.assign_names();
+            pt2onnx_opt::infer_types(model);
+        }
+        first.opset = opset;
+        joining::join(&mut first, second, links)?;
+        let inputs = other.inputs().clone();
+        self.read_also(&inputs);
+        *self.model_mut() = first;
+        Ok(())
     }
 
     /// Gives values and dynamic dimensions the names that `options` ask for, and dimensions the sizes: `input_names`, `output_names`,

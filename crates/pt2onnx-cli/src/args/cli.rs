@@ -186,6 +186,9 @@ pub struct Diff {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Also write a page that shows both models side by side, with what differs marked
+    #[arg(long, value_name = "FILE.html", value_parser = values::page)]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -277,8 +280,8 @@ pub struct Convert {
     pub all: bool,
     #[command(flatten)]
     pub options: Options,
-    /// Write a report of the conversion or its failure, as Markdown or JSON; can be given several times
-    #[arg(long, value_name = "FILE.md|FILE.json", value_parser = values::report, help_heading = "Diagnostics")]
+    /// Write a report of the conversion or its failure, as Markdown, JSON or a page that draws the graph; can be given several times
+    #[arg(long, value_name = "FILE.md|FILE.json|FILE.html", value_parser = values::report, help_heading = "Diagnostics")]
     pub report: Vec<PathBuf>,
     /// With a folder as output, print JSON: for each archive whether it was converted, its error, its failures and its warnings
     #[arg(long, help_heading = "Diagnostics")]
@@ -393,7 +396,7 @@ mod tests {
             (&["m.pt2", "-o", "m.onnx", "-q"], true),
             (&["m.pt2", "-o", "m.onnx", "-q", "-v"], false),
             (&["inspect"], false),
-            (&["m.pt2", "-o", "m.onnx", "--opset", "8"], false),
+            (&["m.pt2", "-o", "m.onnx", "--opset", "6"], false),
             (&["m.pt2", "-o", "m.onnx", "--opset", "x"], false),
             (&["m.pt2", "n.pt2", "-o", "models/", "--jobs", "2"], true),
             (&["m.pt2", "-o", "m.onnx", "--opset_version", "18"], true),

@@ -26,8 +26,16 @@ pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
 pub(super) fn report(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|e| e.to_str()) {
-        Some("md" | "json") => Ok(path),
-        _ => Err("the name of a report must end in .md or .json".to_owned()),
+        Some("md" | "json" | "html") => Ok(path),
+        _ => Err("the name of a report must end in .md, .json or .html".to_owned()),
+    }
+}
+
+pub(super) fn page(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("html") => Ok(path),
+        _ => Err("the name of a page must end in .html".to_owned()),
     }
 }
 

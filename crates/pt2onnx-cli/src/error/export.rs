@@ -5,11 +5,12 @@ use super::{
     input::{archive, torchscript},
 };
 use pt2onnx::{
-    Error, Failure, Misfit, Reason, RunError,
+    CUSTOM_OPS, Error, Failure, Misfit, Reason, RunError,
     aten::LowerError,
     opt::{LegaliseError, TargetError},
     writer,
 };
+use std::collections::BTreeMap;
 
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
@@ -81,7 +82,9 @@ fn program(failures: &[Failure]) -> CommandError {
         }
         all => format!("{} parts of the program cannot be translated", all.len()),
     };
-    let report = failures.iter().fold(CommandError::new(Code::Program, what), CommandError::place);
+    let report = places(failures)
+        .into_iter()
+        .fold(CommandError::new(Code::Program, what), CommandError::place);
     let bug = |f: &Failure| {
         matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)))
     };
@@ -91,13 +94,13 @@ fn program(failures: &[Failure]) -> CommandError {
     }
     let custom = |f: &Failure| matches!(&f.reason, Reason::Lower(LowerError::UnknownOp { op, .. }) if !op.starts_with("aten"));
     if failures.iter().all(custom) {
-        return report.help(crate::ops::CUSTOM_OPS);
+        return report.help(CUSTOM_OPS);
     }
     if failures.iter().any(custom) {
         return report.help(format!(
             "for ops of other libraries, {}. Write the other parts of the model in other operations (`pt2onnx ops` lists what is \
              supported)",
-            crate::ops::CUSTOM_OPS
+            CUSTOM_OPS
         ));
     }
     match failures.iter().any(lowered) {
@@ -108,6 +111,33 @@ fn program(failures: &[Failure]) -> CommandError {
         // The others say what to do.
         false => report,
     }
+}
+
+/// The failures in their order. Many of one op for one reason become one, with their number.
+fn places(failures: &[Failure]) -> Vec<String> {
+    // So many are shown one by one.
+    const FEW: usize = 4;
+    let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (i, failure) in failures.iter().enumerate() {
+        let op = failure.site.as_ref().map(|s| s.target.schema_name());
+        groups.entry((op, failure.reason.to_string())).or_default().push(i);
+    }
+    let mut others = BTreeMap::new();
+    for ((op, _), group) in groups {
+        if let [first, rest @ ..] = group.as_slice()
+            && op.is_some()
+            && group.len() > FEW
+        {
+            others.insert(*first, rest.len());
+            others.extend(rest.iter().map(|i| (*i, 0)));
+        }
+    }
+    let line = |(i, failure): (usize, &Failure)| match others.get(&i) {
+        None => Some(failure.to_string()),
+        Some(0) => None,
+        Some(others) => Some(format!("{failure}, and {others} more nodes for this reason")),
+    };
+    failures.iter().enumerate().filter_map(line).collect()
 }
 
 fn legalise(error: &LegaliseError) -> CommandError {

@@ -203,6 +203,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --model-version x"),
     case(good, "MODEL -o OUT --custom-opset a=b"),
     case(good, "MODEL -o OUT --report r.txt"),
+    case(good, "diff a.onnx b.onnx --html r.txt"),
     case(good, "MODEL -o OUT --dynamic-axes [1]"),
     case(good, "MODEL -o OUT --optimize 3"),
     case(good, "MODEL -o OUT --kv-names past,present"),

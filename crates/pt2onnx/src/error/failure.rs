@@ -5,6 +5,11 @@ use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
 use std::fmt;
 
+/// How ops of other libraries get a translation.
+pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--functions FILE.onnxtxt`), a Python function \
+    (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see docs/custom-ops.md; or keep the op for a runtime that \
+    knows it: `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
+
 /// A part of the program that cannot be translated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub struct Failure {
@@ -55,6 +60,9 @@ impl Failure {
     pub fn suggestion(&self) -> Option<String> {
         let site = self.site.as_ref();
         match &self.reason {
+            Reason::Lower(LowerError::UnknownOp { op, .. }) if !op.starts_with("aten") => {
+                Some(CUSTOM_OPS.to_owned())
+            }
             Reason::Lower(LowerError::UnknownOp { nearest, .. }) => Some(match nearest {
                 Some(op) => format!("use {op}, or other operations that `pt2onnx ops` lists"),
                 None => "use operations that `pt2onnx ops` lists".to_owned(),

@@ -1,6 +1,6 @@
 //! What a report holds. The keys of its JSON form are the names of the fields; `docs/report.md` explains them.
 
-use crate::{Error, ErrorKind, Options, Warning};
+use crate::{Error, ErrorKind, Options, Warning, drawing::Drawing};
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -44,6 +44,17 @@ pub struct Report {
     pub compressed: Vec<pt2onnx_compress::CompressedWeight>,
     /// How long each stage took, in order.
     pub stages: Vec<Stage>,
+    /// The program of a failure, for its page.
+    #[serde(skip)]
+    pub(crate) source: Option<Box<FailedProgram>>,
+}
+
+/// A program that could not be converted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FailedProgram {
+    pub(crate) drawing: Drawing,
+    /// As `print(ep)` shows it.
+    pub(crate) text: String,
 }
 
 /// An error, by kind and message.

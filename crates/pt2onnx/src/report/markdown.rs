@@ -1,7 +1,10 @@
 //! A report as Markdown.
 
 use super::{End, Report, ReportedFailure, Tensors};
-use crate::{Options, printable::message};
+use crate::{
+    Options, Warning,
+    printable::{lines, message},
+};
 use std::{
     collections::BTreeMap,
     fmt::{self, Display, Write},
@@ -29,15 +32,41 @@ fn sections(out: &mut String, report: &Report) -> fmt::Result {
     failures(out, &report.failures)?;
     if !report.warnings.is_empty() {
         writeln!(out, "\n## Warnings\n")?;
-        for warning in &report.warnings {
-            writeln!(out, "- {}", text(&warning.message))?;
+        for (warning, count) in counted(&report.warnings) {
+            match count {
+                1 => writeln!(out, "- {}", text(&warning.message))?,
+                count => writeln!(out, "- {} ({count} times)", text(&warning.message))?,
+            }
         }
     }
     program(out, report)?;
     ops(out, report)?;
     model(out, report)?;
     compressed(out, report)?;
+    source(out, report)?;
     environment(out, report)
+}
+
+/// The program of a failure, as an indented block: nothing in it can end that.
+fn source(out: &mut String, report: &Report) -> fmt::Result {
+    if let Some(source) = &report.source {
+        writeln!(out, "\n## Text of the program\n")?;
+        let text = lines(&source.text);
+        text.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
+    }
+    Ok(())
+}
+
+/// Equal warnings once, with their number, in the order of the first of each.
+fn counted(warnings: &[Warning]) -> Vec<(&Warning, usize)> {
+    let mut all: Vec<(&Warning, usize)> = Vec::new();
+    for warning in warnings {
+        match all.iter_mut().find(|(known, _)| *known == warning) {
+            Some((_, count)) => *count += 1,
+            None => all.push((warning, 1)),
+        }
+    }
+    all
 }
 
 fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {

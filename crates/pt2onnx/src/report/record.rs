@@ -2,9 +2,10 @@
 
 use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
-    ReportedError, Stage, StoredTensors, WrittenFile, failures::failures, markdown,
+    ReportedError, Stage, StoredTensors, WrittenFile, data::FailedProgram, failures::failures,
+    markdown,
 };
-use crate::{Error, Options, Saved, Warning, printable::json};
+use crate::{Error, Options, Saved, Warning, drawing, printable::json};
 use pt2onnx_fx::{Constant, ExportedProgram};
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::Tensor;
@@ -35,6 +36,7 @@ impl Report {
             model: None,
             compressed: Vec::new(),
             stages: Vec::new(),
+            source: None,
         }
     }
 
@@ -70,6 +72,13 @@ impl Report {
             Constant::Opaque { .. } => None,
         });
         self.stored(program.state.values().chain(constants));
+    }
+
+    /// Keeps what the page of a failure shows of the program.
+    pub(crate) fn keep(&mut self, program: &ExportedProgram) {
+        let drawing = drawing::of_program(program);
+        let text = pt2onnx_fx::readable(program).to_string();
+        self.source = Some(Box::new(FailedProgram { drawing, text }));
     }
 
     pub(crate) fn stored<'a>(&mut self, tensors: impl Iterator<Item = &'a Tensor>) {

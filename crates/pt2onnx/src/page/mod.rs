@@ -1,0 +1,149 @@
+//! Reports and comparisons as one page of HTML, which loads nothing. The graph is laid out in the page, by `dagre`.
+
+mod compare;
+
+pub use compare::diff_page;
+
+use crate::{OnnxProgram, Report, drawing, drawing::Drawing, printable};
+use serde_json::{Map, Value, json};
+
+const STYLE: &str = include_str!("page.css");
+const GRAPH: &str = include_str!("graph.js");
+const PAGE: &str = include_str!("page.js");
+const DAGRE: &str = include_str!("dagre/dagre.min.js");
+const LICENCE: &str = include_str!("dagre/LICENSE");
+
+/// Longer texts of programs and models are cut.
+const LONGEST_TEXT: usize = 2_000_000;
+
+impl OnnxProgram {
+    /// A page that shows the model and its report: the graph, folded by module, operators and weights by size, warnings, the
+    /// program and the model as text. `report` is [`report`](Self::report), or has more to say ([`Report::saved`]).
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let program = pt2onnx::Exporter::new().export(archive)?;
+    /// let page = program.to_html(program.report());
+    /// assert!(page.starts_with("<!DOCTYPE html>"));
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    pub fn to_html(&self, report: &Report) -> String {
+        let source = self.exported_program();
+        let source = source.map(|p| pt2onnx_fx::readable(p).to_string());
+        let drawing = drawing::of_model(self.model());
+        of_report(report, Some(&drawing), source, Some(self.to_text()))
+    }
+}
+
+impl Report {
+    /// The report as a page, without a model: that of a failure. It draws the program, with the failures in their places, if the
+    /// archive could be read.
+    pub fn to_html(&self) -> String {
+        let (drawing, source) = match &self.source {
+            Some(source) => (Some(&source.drawing), Some(source.text.clone())),
+            None => (None, None),
+        };
+        of_report(self, drawing, source, None)
+    }
+}
+
+fn of_report(
+    report: &Report,
+    drawing: Option<&Drawing>,
+    program: Option<String>,
+    model: Option<String>,
+) -> String {
+    let path = report.archive.as_ref().map(|a| a.path.display().to_string());
+    let data = json!({
+        "kind": "report",
+        "title": path.as_deref().unwrap_or("model"),
+        "report": report,
+        "drawing": drawing,
+        "program": program.map(cut),
+        "model": model.map(cut),
+    });
+    write(path.as_deref().unwrap_or("ONNX model"), data)
+}
+
+/// The text, or its beginning and a line that says so.
+fn cut(mut text: String) -> String {
+    let whole = text.len();
+    if whole > LONGEST_TEXT {
+        let mut end = LONGEST_TEXT;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text += &format!("\n… cut: {whole} bytes in all. `pt2onnx show` prints the rest.\n");
+    }
+    text
+}
+
+/// The page. Nothing in `data` can end its element, or hide or reorder what is shown.
+fn write(title: &str, data: Value) -> String {
+    let data = visible(data).to_string().replace('<', "\\u003c");
+    let title = printable::line(title).replace('&', "&amp;").replace('<', "&lt;");
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+    let parts = [
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"",
+        policy,
+        "\">\n<title>",
+        &title,
+        " · pt2onnx</title>\n<style>\n",
+        STYLE,
+        "</style>\n</head>\n<body>\n<noscript>This page draws with JavaScript, which is off. It loads \
+         nothing. The same report without drawing: --report FILE.md.</noscript>\n",
+        "<script type=\"application/json\" id=\"data\">",
+        &data,
+        "</script>\n<script>\n/* dagre, which lays out the graph:\n\n",
+        LICENCE,
+        "*/\n",
+        DAGRE,
+        "</script>\n<script>\n",
+        GRAPH,
+        "</script>\n<script>\n",
+        PAGE,
+        "</script>\n</body>\n</html>\n",
+    ];
+    parts.concat()
+}
+
+/// The data with control characters and the like as escapes, in keys and values. Lines and tabs stay.
+fn visible(data: Value) -> Value {
+    match data {
+        Value::String(text) => Value::String(printable::lines(&text).into_owned()),
+        Value::Array(all) => Value::Array(all.into_iter().map(visible).collect()),
+        Value::Object(entries) => {
+            let entries = entries.into_iter();
+            let entries = entries.map(|(k, v)| (printable::line(&k).into_owned(), visible(v)));
+            Value::Object(entries.collect::<Map<_, _>>())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_ends_the_data_or_is_hidden() {
+        let page =
+            write("</title>\u{202e}&", json!({"</script>\u{7}": "<!--<script>\u{202e}\u{1b}\n"}));
+        assert!(page.contains("<title>&lt;/title>\\u{202e}&amp; · pt2onnx</title>"));
+        let data =
+            r#"{"\u003c/script>\\u{7}":"\u003c!--\u003cscript>\\u{202e}\\u{1b}\n"}</script>"#;
+        assert!(page.contains(data), "{page}");
+        assert_eq!(page.matches("</script>").count(), 4);
+        assert!(!page.contains("src=") && !page.contains("href="));
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        let long = cut("é".repeat(LONGEST_TEXT));
+        assert!(long.ends_with("… cut: 4000000 bytes in all. `pt2onnx show` prints the rest.\n"));
+        assert_eq!(cut("short".to_owned()), "short");
+    }
+}
