@@ -18,10 +18,11 @@ class OnnxExporterError(RuntimeError):
 
     ``kind`` is the kind of the error (``"unsupported_operator"``, ``"archive"``, ``"output"``, ..., see docs/errors.md), ``failures`` is
     a list of everything that prevents conversion (dicts with node, op, file, line, reason), ``report`` the report as a dict, if
-    there is one.
+    there is one, and ``opset`` the lowest opset that can express the model, if the one that was asked for cannot.
     """
 
     kind: str | None = None
+    opset: int | None = None
     report: dict[str, Any] | None = None
     markdown: str | None = None
 
@@ -91,7 +92,7 @@ def of(failure: Any) -> BaseException:
     if kind == "options":
         return ValueError(str(failure))
     error = made(_CLASSES.get(kind, OnnxExporterError), str(failure))
-    error.kind = kind
+    error.kind, error.opset = kind, failure.opset
     error.report = json.loads(failure.report) if failure.report else None
     error.markdown = failure.markdown
     return error

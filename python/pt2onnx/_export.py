@@ -94,7 +94,7 @@ def export(
         verbose: True prints each step, False nothing. By default a line shows the progress on a terminal.
         input_names, output_names: Names of inputs and outputs in order. ``output_names="from-tree"`` names outputs after the keys and
             fields of what the module returns.
-        opset_version: The opset, 7 to 26; 20 by default.
+        opset_version: The opset, 7 to 26. By default 20, or the lowest newer one that the model needs, with a warning.
         dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out, and
             a trace may follow the values of the arguments. ``input_names`` goes on over parameters and buffers, parameters are inputs if
             ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
@@ -186,7 +186,14 @@ def export(
         steps.say("Translate the graph into ONNX...")
         with steps.timed("translate"):
             given = {name: value for name, value in options.items() if value is not None}
-            made = source.translate({**source.options(input_names, whole=not dynamo), **given}, table)
+            given = {**source.options(input_names, whole=not dynamo), **given}
+            try:
+                made = source.translate(given, table)
+            except _errors.ConversionError as error:
+                if "opset" in given or error.opset is None:
+                    raise
+                _errors.warn(f"the model needs opset {error.opset}, which it has instead of the default")
+                made = source.translate({**given, "opset": error.opset}, table)
         steps.say("Translate the graph into ONNX... ✅")
         return made
 

@@ -28,6 +28,8 @@ _DTYPES = {
     "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex32": 9,
     "complex64": 10, "complex128": 11, "bool": 12, "bfloat16": 13, "uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30,
     "float8_e4m3fnuz": 31, "float8_e5m2fnuz": 32, "float8_e8m0fnu": 33, "uint32": 34, "uint64": 35,
+    # Not torch's number, which has none: the reader knows it.
+    "float4_e2m1fn_x2": 255,
 }  # fmt: skip
 
 #: Name, number of the element type, sizes, strides, offset, number of the storage.
@@ -318,6 +320,9 @@ class Tensors:
         if dtype is None:
             raise TypeError(f"weight {name}: ONNX models from pt2onnx cannot have elements of type {tensor.dtype}")
         sizes = list(tensor.shape)
+        pairs = str(tensor.dtype) == "torch.float4_e2m1fn_x2" and bool(sizes)
+        if pairs:
+            sizes[-1] *= 2
         if isinstance(tensor, FakeTensor) or tensor.device.type == "meta":
             return name, dtype, sizes, [], 0, None
         tensor = tensor.detach()
@@ -327,8 +332,12 @@ class Tensors:
             raise TypeError(f"weight {name}: a {type(tensor).__name__} cannot be exported; give a plain torch.Tensor")
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()
+        tensor = tensor.contiguous() if pairs else tensor
         number = self._storage(tensor.untyped_storage())
-        return name, dtype, sizes, list(tensor.stride()), int(tensor.storage_offset()), number
+        strides, offset = list(tensor.stride()), int(tensor.storage_offset())
+        if pairs:
+            strides, offset = [*(2 * stride for stride in strides[:-1]), 1], 2 * offset
+        return name, dtype, sizes, strides, offset, number
 
     def _storage(self, storage: torch.UntypedStorage) -> int:
         key = str(storage.device), storage.data_ptr(), storage.nbytes()

@@ -15,6 +15,7 @@ OPERATORS: list[str]
 
 class Failure(Exception):
     kind: str
+    opset: int | None
     report: str | None
     markdown: str | None
 

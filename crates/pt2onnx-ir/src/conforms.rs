@@ -2,7 +2,7 @@
 
 use crate::{
     Attribute, Model, Node, Type, Value,
-    schema::{OpSchema, Param, ParamKind, TypeSet},
+    schema::{self, OpSchema, Param, ParamKind, TypeSet},
     types::onnx_name,
 };
 use pt2onnx_tensor::DType;
@@ -62,20 +62,29 @@ fn attributes(node: &Node, schema: &OpSchema) -> Result<(), String> {
         if wanted != given {
             return Err(format!("attribute {name} of {op} must be {wanted:?}, but is {given:?}"));
         }
-        let numbers = match value {
-            Attribute::Int(one) => std::slice::from_ref(one),
-            Attribute::Ints(all) => all,
-            _ => &[],
-        };
-        let sensible =
-            |number: &i64| number.unsigned_abs() <= MOST || ANY_INTEGER.contains(&&**name);
-        if let Some(number) = numbers.iter().find(|number| !sensible(number)) {
-            return Err(format!("attribute {name} of {op} is {number}, which is out of range"));
-        }
+        numbers(name, value).map_err(|wrong| format!("attribute {name} of {op} is {wrong}"))?;
     }
     let mut required = schema.attributes.iter().filter(|a| a.required);
     match required.find(|a| node.attribute(a.name).is_none()) {
         Some(missing) => Err(format!("{op} needs the attribute {}", missing.name)),
+        None => Ok(()),
+    }
+}
+
+/// Whether the integers of an attribute mean something.
+fn numbers(name: &str, value: &Attribute) -> Result<(), String> {
+    let given = match value {
+        Attribute::Int(one) => std::slice::from_ref(one),
+        Attribute::Ints(all) => all,
+        _ => &[],
+    };
+    let large = given.iter().find(|number| number.unsigned_abs() > MOST);
+    if let Some(large) = large.filter(|_| !ANY_INTEGER.contains(&name)) {
+        return Err(format!("{large}, which is out of range"));
+    }
+    let unknown = given.iter().find(|number| schema::dtype(**number).is_none());
+    match unknown.filter(|_| ["dtype", "to"].contains(&name)) {
+        Some(unknown) => Err(format!("{unknown}, which is no element type")),
         None => Ok(()),
     }
 }

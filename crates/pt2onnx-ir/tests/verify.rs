@@ -89,29 +89,35 @@ fn shapes_are_possible() {
     }
 }
 
-/// Attributes that count something are not larger than what can be counted. Bounds of slices may be.
+/// Attributes that count something are not larger than what can be counted; bounds of slices may be. Element types exist.
 #[test]
-fn attributes_are_in_range() {
-    let model = |node: &str| -> Model {
-        format!("g (float[1,2,4] x, float[2,2,1] w) => (float[a,b,c] y) {{ y = {node} }}")
-            .parse()
-            .unwrap()
+fn numbers_of_attributes_make_sense() {
+    let wrong = |node: &str| {
+        let text =
+            format!("g (float[1,2,4] x, float[2,2,1] w) => (float[a,b,c] y) {{ y = {node} }}");
+        errors(&text.parse().unwrap())
     };
-    for (node, attribute, number) in [
+    for (node, wanted) in [
         (
             "Conv <pads: ints = [0, 9223372036854775807]> (x, w)",
-            "pads of Conv",
-            "9223372036854775807",
+            "pads of Conv is 9223372036854775807, which is out of range",
         ),
         (
-            "Conv <strides: ints = [-4611686018427387904]> (x, w)",
-            "strides of Conv",
-            "-4611686018427387904",
+            "Conv <strides: ints = [-4294967296]> (x, w)",
+            "strides of Conv is -4294967296, which is out of range",
         ),
-        ("Softmax <axis: int = 4294967296> (x)", "axis of Softmax", "4294967296"),
+        (
+            "Softmax <axis: int = 4294967296> (x)",
+            "axis of Softmax is 4294967296, which is out of range",
+        ),
+        ("Cast <to: int = 0> (x)", "to of Cast is 0, which is no element type"),
+        (
+            "RandomNormalLike <dtype: int = 99> (x)",
+            "dtype of RandomNormalLike is 99, which is no element type",
+        ),
     ] {
-        let wanted = format!("attribute {attribute} is {number}, which is out of range");
-        assert!(errors(&model(node)).ends_with(&wanted), "{}", errors(&model(node)));
+        let errors = wrong(node);
+        assert!(errors.ends_with(&format!(": attribute {wanted}")), "{errors}");
     }
     let text = "g (float[2] x) => (int64[1] y) { y = Shape <end: int = 9223372036854775807> (x) }";
     verify(&text.parse().unwrap()).unwrap();

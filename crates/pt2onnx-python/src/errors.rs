@@ -7,7 +7,7 @@ create_exception!(
     _pt2onnx,
     Failure,
     PyException,
-    "Why there is no model. `kind` is the kind of the error, `report` the report as JSON or None, `markdown` the report as text or None."
+    "Why there is no model. `kind` is the kind of the error, `opset` the lowest opset that can express the model or None, `report` the report as JSON or None, `markdown` the report as text or None."
 );
 
 /// The error of an export, with its report.
@@ -27,7 +27,16 @@ fn made(py: Python<'_>, error: &Error, report: Option<&Report>) -> PyErr {
     let value = exception.value(py);
     let set = value
         .setattr("kind", kind)
+        .and_then(|()| value.setattr("opset", needed(error)))
         .and_then(|()| value.setattr("report", report.map(Report::to_json)))
         .and_then(|()| value.setattr("markdown", report.map(Report::to_markdown)));
     set.map_or_else(|unset| unset, |()| exception)
+}
+
+/// The lowest opset that can express the model, if that is what is wrong.
+fn needed(error: &Error) -> Option<u32> {
+    match error {
+        Error::Legalise(pt2onnx::opt::LegaliseError::Nodes { lowest, .. }) => Some(*lowest),
+        _ => None,
+    }
 }

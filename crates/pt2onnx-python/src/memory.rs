@@ -42,6 +42,12 @@ pub fn tensors(rows: Vec<Row>, storages: &[Storage]) -> PyResult<IndexMap<String
         let wrong = |what: String| PyValueError::new_err(format!("{name}: {what}"));
         let dtype = dtype(code).ok_or_else(|| wrong(format!("there is no element type {code}")))?;
         let made = match storage.and_then(|i| storages.get(i)) {
+            Some(storage) if dtype.bits() < 8 => {
+                // Contiguous, from the start of a byte.
+                let (start, numel) = (offset * dtype.bits() / 8, sizes.iter().product::<usize>());
+                let part = storage.slice(start..start + (numel * dtype.bits()).div_ceil(8));
+                Tensor::whole(dtype, sizes, part.ok_or_else(|| wrong("it has no memory".into()))?)
+            }
             Some(storage) => Tensor::strided(dtype, sizes, strides, offset, storage.clone()),
             None => Tensor::absent(dtype, sizes),
         };
@@ -51,7 +57,7 @@ pub fn tensors(rows: Vec<Row>, storages: &[Storage]) -> PyResult<IndexMap<String
     rows.into_iter().map(tensor).collect()
 }
 
-/// The element type that PyTorch's archives give this number (`ScalarType` of torch/_export/serde/schema.py).
+/// The element type that PyTorch's archives give this number (`ScalarType` of torch/_export/serde/schema.py), or 255 for float4.
 fn dtype(code: u8) -> Option<DType> {
     use DType::*;
     Some(match code {
@@ -76,6 +82,7 @@ fn dtype(code: u8) -> Option<DType> {
         33 => F8E8M0,
         34 => U32,
         35 => U64,
+        255 => F4E2M1,
         _ => return None,
     })
 }

@@ -311,10 +311,30 @@ def test_folded_weights() -> None:
 
 
 def test_unknown_element_type() -> None:
-    float4 = getattr(torch, "float4_e2m1fn_x2", None)
-    if float4 is None:
-        pytest.skip("this PyTorch has no float4")
     model = Call(lambda x: x + 1)
-    model.register_buffer("w", torch.zeros(4, dtype=torch.uint8).view(float4))
-    with pytest.raises(Exception, match=r"(?i)float4|w"):
+    model.register_buffer("w", torch.zeros(4, dtype=torch.uint8).view(torch.bits8))
+    with pytest.raises(Exception, match="bits8"):
         pt2onnx.export(model, (X,))
+
+
+class Pairs(torch.nn.Module):
+    """Numbers of four bits, two in a byte: PyTorch counts the bytes, ONNX the numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        numbers = torch.tensor([[0x21, 0x43], [0x65, 0xF7]], dtype=torch.uint8)
+        self.register_buffer("w", numbers.view(torch.float4_e2m1fn_x2))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x + 1, self.w, torch.empty([3, 1], dtype=torch.float4_e2m1fn_x2)
+
+
+@pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason="this PyTorch has no float4")
+def test_float4() -> None:
+    with pytest.warns(UserWarning, match="needs opset 23"):
+        program = pt2onnx.export(Pairs().eval(), (X,))
+    assert program.opset_version == 23
+    assert [str(output.dtype) for output in program.model.graph.outputs[1:]] == ["FLOAT4E2M1", "FLOAT4E2M1"]
+    assert [output.shape.numpy() for output in program.model.graph.outputs[1:]] == [(2, 4), (3, 2)]
+    held = program.model.graph.initializers["w"].const_value.numpy().astype("float32")
+    assert held.tolist() == [[0.5, 1.0, 1.5, 2.0], [3.0, 4.0, 6.0, -6.0]]

@@ -210,7 +210,8 @@ impl TypeSet {
             F16 | BF16 => &[F32, F64],
             F32 => &[F64],
             F64 => &[F32],
-            F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 => &[F16, F32],
+            F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 | F4E2M1 => &[F16, F32],
+            I4 | U4 | I2 | U2 => &[I32, I64, F32],
             _ => &[],
         };
         order.iter().copied().find(|&d| self.has_tensor(d))

@@ -62,7 +62,7 @@ fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
         I32 | U32 => (&[I64], &[F64]),
         F16 | BF16 => (&[F32, F64], &[]),
         F32 => (&[F64], &[]),
-        F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ => (&[F16, F32], &[]),
+        F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F4E2M1 => (&[F16, F32], &[]),
         _ => (&[], &[]),
     };
     let choosing = choosing.iter().filter(|_| CHOOSING.contains(&op));

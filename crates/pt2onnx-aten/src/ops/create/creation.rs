@@ -55,7 +55,10 @@ pub(crate) static OPS: &[AtenOp] = &[
 fn filled(cx: &Cx, size: Vec<Expr>, _: Ignored, value: i64) -> Lowered {
     // Imaginary parts are zeros, whatever the number.
     let value = if cx.mode() == Mode::Part(1) { 0 } else { value };
-    Ok(cx.full(&size, value, cx.out_dtype()?))
+    let dtype = cx.out_dtype()?;
+    // PyTorch counts pairs of these.
+    let size = if dtype == DType::F4E2M1 { cx.out_shape()? } else { size };
+    Ok(cx.full(&size, value, dtype))
 }
 
 /// [`filled`] with the sizes of `x`.

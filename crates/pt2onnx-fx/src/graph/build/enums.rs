@@ -11,6 +11,9 @@ fn unknown(owner: String, of: &'static str, value: i64) -> Invalid {
     Invalid::Enum { owner, of, value }
 }
 
+/// The number of `torch.float4_e2m1fn_x2`, which schema.py lacks: the Python package hands it over so.
+const FLOAT4: i64 = 255;
+
 /// schema.py's `ScalarType`.
 pub(crate) fn dtype(value: i64, owner: impl Fn() -> String) -> Built<DType> {
     Ok(match value {
@@ -35,6 +38,7 @@ pub(crate) fn dtype(value: i64, owner: impl Fn() -> String) -> Built<DType> {
         33 => DType::F8E8M0,
         34 => DType::U32,
         35 => DType::U64,
+        FLOAT4 => DType::F4E2M1,
         _ => return Err(unknown(owner(), "ScalarType", value)),
     })
 }

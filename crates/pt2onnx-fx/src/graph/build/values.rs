@@ -10,6 +10,7 @@ use crate::{
     schema as s,
 };
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
 impl<'a> Builder<'a> {
@@ -65,12 +66,21 @@ impl<'a> Builder<'a> {
         let mut exprs = |sizes: &'a [s::SymInt<'a>]| -> Built<Vec<Expr>> {
             self.all(sizes, |cx, size| cx.size(name, size))
         };
-        let (sizes, strides) = (exprs(&m.sizes)?, exprs(&m.strides)?);
+        let (mut sizes, mut strides) = (exprs(&m.sizes)?, exprs(&m.strides)?);
+        let mut storage_offset = self.size(name, &m.storage_offset)?;
+        let dtype = dtype(m.dtype, || owner(name))?;
+        if dtype == DType::F4E2M1 {
+            // PyTorch counts pairs, along the last dimension.
+            let (last, others) = (sizes.last_mut(), strides.split_last_mut());
+            last.into_iter().for_each(|size| *size = &*size * 2);
+            others.into_iter().flat_map(|(_, all)| all).for_each(|stride| *stride = &*stride * 2);
+            storage_offset = storage_offset * 2;
+        }
         Ok(TensorMeta {
-            dtype: dtype(m.dtype, || owner(name))?,
+            dtype,
             sizes,
             strides,
-            storage_offset: self.size(name, &m.storage_offset)?,
+            storage_offset,
             requires_grad: m.requires_grad,
             device: self.device(&m.device),
             layout: layout(m.layout, || owner(name))?,
