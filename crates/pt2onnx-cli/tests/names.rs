@@ -9,8 +9,11 @@ use pt2onnx::{
     ir::{FOLDED_FROM, Model, ORIGINAL_NAME},
     writer,
 };
-use std::{fs, path::Path};
-use tempfile::tempdir;
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+use tempfile::{TempDir, tempdir};
 
 /// The model that the command makes of an archive.
 fn converted(archive: &Path, args: &[&str]) -> Model {
@@ -122,4 +125,55 @@ fn folded_weights() {
     assert_eq!(folded.name.as_deref(), Some("w_folded"));
     let said: Vec<(&str, &str)> = folded.metadata.iter().map(|(k, v)| (&**k, &**v)).collect();
     assert_eq!(said, [(ORIGINAL_NAME, "w"), (FOLDED_FROM, "w")]);
+}
+
+/// An archive of the conformance cases, in the folder.
+fn case(name: &str, folder: &TempDir) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cases");
+    let packed = File::open(root.join("models.tar.zst")).unwrap();
+    let unpacked = ruzstd::decoding::StreamingDecoder::new(packed).unwrap();
+    let wanted = format!("{name}/model.pt2");
+    let mut all = tar::Archive::new(unpacked);
+    let mut entries = all.entries().unwrap().map(Result::unwrap);
+    let mut entry = entries.find(|e| e.path().unwrap().ends_with(&wanted)).unwrap();
+    let path = folder.path().join("case.pt2");
+    entry.unpack(&path).unwrap();
+    path
+}
+
+#[test]
+fn caches_of_keys_and_values() {
+    let folder = tempdir().unwrap();
+    let archive = case("transformers/gpt2.dyncache", &folder);
+    let tree = ["--input-names", "from-tree", "--output-names", "from-tree"];
+    let pairs = |start: &str| {
+        let name = |part: &str, layer: u32| format!("{start}.{layer}.{part}");
+        ["key", "value"].map(|part| format!("{} {}", name(part, 0), name(part, 1))).join(" ")
+    };
+    let expected = format!(
+        "input_ids attention_mask {} -> linear {}",
+        pairs("past_key_values"),
+        pairs("present")
+    );
+    assert_eq!(ends(&converted(&archive, &tree)), expected);
+    let own = ["--kv-names", "past.{layer}.{part},new.{layer}.{part}"];
+    let expected = expected.replace("past_key_values", "past").replace("present", "new");
+    assert_eq!(ends(&converted(&archive, &own)), expected);
+}
+
+/// Constants that were computed from weights of a program say which.
+#[test]
+fn folded_weights_of_a_program() {
+    let folder = tempdir().unwrap();
+    let model = converted(&case("transformers/bert.static", &folder), &[]);
+    let mut found = 0;
+    for (_, data) in model.values().filter(|(_, data)| data.constant().is_some()) {
+        let name = data.name.as_deref().unwrap();
+        let of = |key: &str| data.metadata.iter().find(|(k, _)| k == key).map(|(_, v)| &**v);
+        if let Some(weight) = name.strip_suffix("_folded") {
+            assert_eq!((of(ORIGINAL_NAME), of(FOLDED_FROM)), (Some(weight), Some(weight)), "{name}");
+            found += 1;
+        }
+    }
+    assert!(found > 0, "{model}");
 }

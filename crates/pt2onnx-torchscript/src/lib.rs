@@ -5,6 +5,7 @@
 mod archive;
 mod error;
 mod interp;
+mod note;
 mod quantized;
 mod ranges;
 pub mod schema;
@@ -14,6 +15,7 @@ mod value;
 
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
+pub use note::Note;
 pub use interp::{
     Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, loaded, parameters, signature,
 };

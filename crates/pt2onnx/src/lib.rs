@@ -98,7 +98,7 @@ pub use runtime::{
 pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification, as_doubles};
-pub use warning::{Warning, WarningKind};
+pub use warning::{Warning, WarningGroup, WarningKind, grouped};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
 };

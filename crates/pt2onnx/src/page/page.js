@@ -205,8 +205,8 @@
   if (model) tab("Operators", operators());
   if (report.ops.length) tab("Ops", ops());
   if (data.drawing) tab("Weights", weights(data.drawing));
-  if (data.program) tab("Program", text(data.program));
-  if (data.model) tab("ONNX", text(data.model));
+  if (report.program_text) tab("Program", text(report.program_text));
+  if (report.model_text) tab("ONNX", text(report.model_text));
   const rest = tab("About", about());
   show(failed || graph || rest);
 })();

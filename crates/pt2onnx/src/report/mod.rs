@@ -5,6 +5,7 @@ mod failures;
 mod markdown;
 mod record;
 mod summary;
+mod texts;
 
 pub use data::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
