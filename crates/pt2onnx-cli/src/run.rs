@@ -63,10 +63,9 @@ pub fn open(model: &Path, running: &Running) -> Result<Session, CommandError> {
         let what = format!("the file cannot be read: {e}");
         return Err(CommandError::new(Code::Input, what).place(model.display()));
     }
-    Session::open(model, &SessionOptions::default(), &[]).map_err(|e| match &e {
-        // It need not be a model at all.
-        RunError::Load(_) if let Some(error) = error::not_onnx(model) => error,
-        _ => CommandError::from(e).place(model.display()),
+    // What cannot be loaded need not be a model at all.
+    Session::open(model, &SessionOptions::default(), &[]).map_err(|e| {
+        error::not_onnx(model).unwrap_or_else(|| CommandError::from(e).place(model.display()))
     })
 }
 

@@ -3,7 +3,8 @@
 //! As in [`printer`](crate::printer), the program is the one that `torch.export.load` restores.
 
 use crate::graph::{
-    ArgKind, Argument, ExportedProgram, Graph, Name, Node, NodeMeta, OpName, SourceLine, SymArg, ValueMeta,
+    ArgKind, Argument, ExportedProgram, Graph, Name, Node, NodeMeta, OpName, SourceLine, SymArg,
+    ValueMeta,
 };
 use crate::printer::{self, Part, is_unused, parts};
 use crate::python::{PyBool, PyComplex, PyFloat, PyStr};

@@ -15,10 +15,10 @@ mod value;
 
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
-pub use note::Note;
 pub use interp::{
     Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, loaded, parameters, signature,
 };
+pub use note::Note;
 
 /// The example of the README is a test.
 #[cfg(doctest)]

@@ -125,9 +125,11 @@ pub fn grouped<'a, P: Eq + Hash>(
     let mut equal: IndexMap<(&P, WarningKind, &str), WarningGroup<'a, P>> = IndexMap::new();
     for (from, example) in warnings {
         let group = equal.entry((from, example.kind, &example.message));
-        group
-            .and_modify(|group| group.others += 1)
-            .or_insert(WarningGroup { from, example, others: 0 });
+        group.and_modify(|group| group.others += 1).or_insert(WarningGroup {
+            from,
+            example,
+            others: 0,
+        });
     }
     let mut alike: IndexMap<_, Vec<WarningGroup<'a, P>>> = IndexMap::new();
     for group in equal.into_values() {
@@ -136,7 +138,11 @@ pub fn grouped<'a, P: Eq + Hash>(
     let shown = alike.into_values().flat_map(|groups| match &groups[..] {
         [first, rest @ ..] if rest.len() >= FEW => {
             let others = rest.iter().map(|group| group.others + 1).sum::<usize>();
-            vec![WarningGroup { from: first.from, example: first.example, others: first.others + others }]
+            vec![WarningGroup {
+                from: first.from,
+                example: first.example,
+                others: first.others + others,
+            }]
         }
         _ => groups,
     });
@@ -167,7 +173,10 @@ mod tests {
         };
         let four = ["a", "b", "c", "d"].map(one);
         assert_eq!(shown(&four), ["a", "b", "c", "d"]);
-        assert_eq!(shown(&[one("a"), other.clone(), one("a")]), ["a, and 1 more warning like this", "same"]);
+        assert_eq!(
+            shown(&[one("a"), other.clone(), one("a")]),
+            ["a, and 1 more warning like this", "same"]
+        );
         let five = [&four[..], &[one("e"), other, one("e")]].concat();
         assert_eq!(shown(&five), ["a, and 5 more warnings like this", "same"]);
         assert_eq!(shown(&[]), [] as [&str; 0]);

@@ -11,13 +11,18 @@ pub fn misspelt(args: &[OsString]) -> Option<CommandError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(plain);
     let known = command();
-    if !is_word || word == "help" || known.find_subcommand(word).is_some() || Path::new(word).exists() {
+    if !is_word
+        || word == "help"
+        || known.find_subcommand(word).is_some()
+        || Path::new(word).exists()
+    {
         return None;
     }
     let usage = |what: String| CommandError::new(Code::Usage, what);
     if matches!(word, "convert" | "export" | "translate") {
         let rest: Vec<_> = args.iter().skip(2).map(|arg| arg.to_string_lossy()).collect();
-        let rest = if rest.is_empty() { "MODEL.pt2 -o OUT.onnx".to_owned() } else { rest.join(" ") };
+        let rest =
+            if rest.is_empty() { "MODEL.pt2 -o OUT.onnx".to_owned() } else { rest.join(" ") };
         return Some(
             usage(format!("there is no command `{word}`"))
                 .help(format!("leave the word out: `pt2onnx {rest}`")),
@@ -25,6 +30,7 @@ pub fn misspelt(args: &[OsString]) -> Option<CommandError> {
     }
     let list = "`pt2onnx --help` lists the commands";
     let help = match similar(known, word) {
+        _ if word == "version" => "`pt2onnx --version` prints the version".to_owned(),
         Some(similar) => format!("`pt2onnx {similar}` is a command; {list}"),
         None => list.to_owned(),
     };
@@ -53,12 +59,17 @@ mod tests {
             let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             misspelt(&args).map(|error| error.what().to_owned() + " " + &error.details())
         };
-        for line in ["p", "p a.pt2 -o x", "p inspect x", "p optimise x", "p help", "p -h", "p ./x", "p src"] {
+        for line in
+            ["p", "p a.pt2 -o x", "p inspect x", "p optimise x", "p help", "p -h", "p ./x", "p src"]
+        {
             assert_eq!(said(line), None, "{line}");
         }
         for (line, part) in [
-            ("p inspct a.pt2", "there is no command `inspct`, and no file of that name   help: `pt2onnx inspect` is"),
-            ("p version", "help: `pt2onnx --help` lists the commands"),
+            (
+                "p inspct a.pt2",
+                "there is no command `inspct`, and no file of that name   help: `pt2onnx inspect` is",
+            ),
+            ("p lasagne", "help: `pt2onnx --help` lists the commands"),
             ("p convert", "help: leave the word out: `pt2onnx MODEL.pt2 -o OUT.onnx`"),
             ("p export a.pt2 x.onnx", "help: leave the word out: `pt2onnx a.pt2 x.onnx`"),
         ] {

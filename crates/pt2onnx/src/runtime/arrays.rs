@@ -87,8 +87,11 @@ fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArraysError> {
         NpyType::Plain(plain) => plain.to_string(),
         other => other.descr(),
     };
-    let dtype = known(&descr)
-        .ok_or_else(|| wrong(format!("elements of NumPy type {descr} are not supported: convert them with `astype`")))?;
+    let dtype = known(&descr).ok_or_else(|| {
+        wrong(format!(
+            "elements of NumPy type {descr} are not supported: convert them with `astype`"
+        ))
+    })?;
     let sizes = header.shape().iter().map(|&size| usize::try_from(size));
     let sizes: Vec<usize> = sizes.collect::<Result<_, _>>().map_err(|e| wrong(e.to_string()))?;
     let start = usize::try_from(rest.position()).unwrap_or(usize::MAX);
