@@ -214,6 +214,10 @@ fn no_dimension(types: &[InputType], given: &str) -> CommandError {
 
 /// Whether the inputs take these tensors.
 pub fn fit(types: &[InputType], tensors: &[Tensor]) -> Result<(), CommandError> {
+    if types.len() != tensors.len() {
+        let names = types.iter().map(|input| input.name.clone()).collect();
+        return Err(RunError::Inputs { given: tensors.len(), names }.into());
+    }
     let misfit = types.iter().zip(tensors).find_map(|(input, tensor)| fits(input, tensor).err());
     misfit.map_or(Ok(()), |what| Err(CommandError::new(Code::Usage, what)))
 }

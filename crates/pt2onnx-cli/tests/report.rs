@@ -187,7 +187,10 @@ fn check() {
     assert_eq!((one.code, &*one.stderr, one.stdout), (0, "", expected));
 
     let all = run(&[&good, &bad, &none, &fake, &good]);
-    assert_eq!((all.code, &*all.stderr), (4, ""));
+    assert_eq!((all.code, all.stderr.lines().count()), (4, 1), "{all:?}");
+    let warning =
+        format!("warning: {}: the archive has no values for 2 of 2 weights", fake.display());
+    assert!(all.stderr.starts_with(&warning), "{all:?}");
     let heads: Vec<&str> = { all.stdout.lines() }.filter(|l| !l.starts_with(' ')).collect();
     let ends = [
         "can be converted",

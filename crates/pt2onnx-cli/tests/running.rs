@@ -284,7 +284,7 @@ fn inputs_that_do_not_fit() {
         // Expected outputs, and another model.
         ("verify a.onnx --inputs in.npz --outputs in.npz", 2, "does not have the outputs z, j"),
         ("verify a.onnx --against kinds.onnx", 2, "2 tensors for the 4 inputs h, b, u, s"),
-        ("verify a.onnx --archive m.pt2", 2, "the archive has 3 sample inputs, the model takes 2"),
+        ("verify a.onnx --archive m.pt2", 3, "the archive has 3 sample inputs, the model takes 2"),
         // Sizes and seeds are for random inputs.
         ("run a.onnx --inputs in.npz --fix N=2", 2, "cannot be used with"),
         ("run a.onnx --inputs in.npz --seed 2", 2, "cannot be used with"),
@@ -297,7 +297,7 @@ fn inputs_that_do_not_fit() {
         ("run m.pt2", 3, "help: convert it first: `pt2onnx "),
         ("verify a.onnx --against m.pt2", 3, "this is an archive, not an ONNX model"),
         ("run text.txt", 3, "this is not an ONNX model: it is plain text"),
-        ("run in.npz", 3, "this is an archive, not an ONNX model"),
+        ("run in.npz", 3, "this is not an ONNX model: it is a zip file"),
         ("run a.onnx --inputs text.txt", 3, "give a .npz, .npy or .safetensors file"),
         ("run a.onnx --inputs none.npy", 3, "the arrays cannot be read"),
     ] {

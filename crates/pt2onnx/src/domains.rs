@@ -83,6 +83,7 @@ pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
         let constant = model.add_constant(tensor);
         if let Some(&value) = model[node].outputs().first() {
             model[constant].name = model[value].name.take();
+            model[constant].metadata = std::mem::take(&mut model[value].metadata);
             model.replace_all_uses(value, constant);
         }
         model.erase(node);

@@ -48,6 +48,7 @@ mod random;
 mod report;
 #[cfg(feature = "ort")]
 mod runtime;
+mod texts;
 mod torchscript_program;
 mod training;
 #[cfg(feature = "ort")]

@@ -10,12 +10,11 @@ pub fn misspelt(args: &[OsString]) -> Option<CommandError> {
     let word = args.get(1)?.to_str()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(plain);
+    if !is_word || word == "help" || Path::new(word).exists() {
+        return None;
+    }
     let known = command();
-    if !is_word
-        || word == "help"
-        || known.find_subcommand(word).is_some()
-        || Path::new(word).exists()
-    {
+    if known.find_subcommand(word).is_some() {
         return None;
     }
     let usage = |what: String| CommandError::new(Code::Usage, what);

@@ -7,7 +7,7 @@ use pt2onnx::{
         self,
         archive::{START, other_file},
     },
-    torchscript,
+    programs, torchscript,
     writer::ReadError,
 };
 use std::{fs::File, io::Read, path::Path};
@@ -146,7 +146,11 @@ pub fn not_onnx(path: &Path) -> Option<CommandError> {
     }
     let mut start = Vec::new();
     File::open(path).ok()?.take(START as u64).read_to_end(&mut start).ok()?;
+    let no_model = |what: String| Some(error(format!("this is not an ONNX model: {what}")));
     if start.starts_with(b"PK") {
+        if programs(path).is_err() {
+            return no_model("it is a zip file".to_owned());
+        }
         let (path, onnx) = (path.display(), path.with_extension("onnx"));
         let help = format!(
             "convert it first: `pt2onnx {path} -o {}`; `pt2onnx inspect {path}` shows what it holds",
@@ -156,10 +160,8 @@ pub fn not_onnx(path: &Path) -> Option<CommandError> {
     }
     match other_file(&start) {
         fx::NotAnArchive::Protobuf | fx::NotAnArchive::NotZip => None,
-        fx::NotAnArchive::Json => {
-            Some(error("this is not an ONNX model: it is JSON text".to_owned()))
-        }
-        found => Some(error(format!("this is not an ONNX model: {found}"))),
+        fx::NotAnArchive::Json => no_model("it is JSON text".to_owned()),
+        found => no_model(found.to_string()),
     }
 }
 

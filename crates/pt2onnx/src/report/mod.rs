@@ -14,3 +14,4 @@ pub use data::{
 };
 pub(crate) use record::stage;
 pub(crate) use summary::ops;
+pub(crate) use texts::cut;
