@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Makes the seeds of the fuzz targets out of the repository's own archives.
 
-    python3 fuzz/seeds.py [PT2ONNX]    # the command converts archives into the seeds of the target `onnx`
+    python3 fuzz/seeds.py [PT2ONNX]    # the command converts archives into the seeds of the targets `onnx` and `optimize`
+
+If the package `onnx` is there, the models of its backend tests are seeds of `optimize`, with their inputs as constants.
 
 Records of archives get no checksum (0), or no mutation of them would be parsed.
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -65,6 +68,19 @@ def walk_script(data):
                     seed("torchscript", bytes([kind]) + record)
 
 
+def walk_backend():
+    """Seeds out of the backend tests: the opset changes from one to the next."""
+    sys.path.insert(0, str(HERE.parent / "xtask/python"))
+    import backend
+
+    forms = ("_of_constants", "_of_one_input")
+    chosen = (case for case in backend.cases() if case[0].endswith(forms))
+    for number, (_, model, *_) in enumerate(chosen):
+        data = model.SerializeToString()
+        if len(data) < 4096:
+            seed("optimize", bytes([number % 21]) + data)
+
+
 def main():
     for archive in SCRIPTS:
         walk_script(archive.read_bytes())
@@ -78,6 +94,9 @@ def main():
                 done = subprocess.run([command, archive, "-o", model], capture_output=True)
                 if done.returncode == 0:
                     seed("onnx", model.read_bytes())
+                    seed("optimize", b"\0" + model.read_bytes())
+    with contextlib.suppress(ImportError):
+        walk_backend()
     for folder in sorted((HERE / "corpus").iterdir()):
         print(f"{folder.name}: {len(list(folder.iterdir()))} seeds")
 

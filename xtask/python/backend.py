@@ -108,6 +108,38 @@ def in_body(model):
     return helper.make_model(outside, opset_imports=model.opset_import, ir_version=model.ir_version)
 
 
+def with_constants(model, sets, kept):
+    """The same with the inputs from number `kept` on as initialisers; None where they have no such data."""
+    given = [plain(v) for v in sets[0][0]]
+    inputs = list(model.graph.input)[: len(given)]
+    if len(sets) > 1 or len(inputs) <= kept or not all(isinstance(v, onnx.TensorProto | np.ndarray | np.generic) for v in sets[0][0][kept:]):
+        return None
+    made = onnx.ModelProto.FromString(model.SerializeToString())
+    for declared, value, data in list(zip(inputs, given, sets[0][0]))[kept:]:
+        tensor = data if isinstance(data, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value))
+        if tensor.data_type != declared.type.tensor_type.elem_type:
+            return None
+        tensor = onnx.TensorProto.FromString(tensor.SerializeToString())
+        tensor.name = declared.name
+        made.graph.initializer.append(tensor)
+    del made.graph.input[kept : len(given)]
+    return made
+
+
+def with_any_sizes(model):
+    """The same with a name for each dimension of the inputs, and outputs of unknown sizes; None where nothing would change."""
+    made = onnx.ModelProto.FromString(model.SerializeToString())
+    changed = False
+    for number, declared in enumerate(made.graph.input):
+        for axis, dim in enumerate(declared.type.tensor_type.shape.dim):
+            changed |= dim.HasField("dim_value")
+            dim.dim_param = f"size_{number}_{axis}"
+    for declared in made.graph.output:
+        for dim in declared.type.tensor_type.shape.dim:
+            dim.Clear()
+    return made if changed else None
+
+
 def tests():
     """All tests that have data."""
     for case in collect_testcases():
@@ -116,13 +148,25 @@ def tests():
     yield from stored()
 
 
+FORMS = [
+    ("", lambda m, _: m),
+    ("_in_function", lambda m, _: in_function(m)),
+    ("_in_body", lambda m, _: in_body(m)),
+    ("_of_constants", lambda m, sets: with_constants(m, sets, 0)),
+    ("_of_one_input", lambda m, sets: with_constants(m, sets, 1)),
+    ("_of_any_size", lambda m, _: with_any_sizes(m)),
+]
+
+
 def cases():
-    """The tests as they are, in functions and in bodies."""
-    for name, model, *rest in tests():
-        for suffix, form in [("", lambda m: m), ("_in_function", in_function), ("_in_body", in_body)]:
-            made = form(model)
+    """The tests in all forms, with their inputs by name."""
+    for name, model, sets, *rest in tests():
+        names = [i.name for i in model.graph.input]
+        named = [(dict(zip(names, inputs)), outputs) for inputs, outputs in sets]
+        for suffix, form in FORMS:
+            made = form(model, sets)
             if made is not None:
-                yield name + suffix, made, *rest
+                yield name + suffix, made, named, *rest
 
 
 def plain(v):
@@ -158,12 +202,17 @@ def same(got, wanted, rtol, atol):
     if wanted.dtype == np.float16:
         # Operators that become one round once less: that may be two units in the last place.
         rtol = max(rtol, 2 * np.finfo(np.float16).eps)
+    if wanted.dtype.kind == "f" and wanted.size:
+        # A sum that cancels is as exact as its summands.
+        finite = np.abs(wanted[np.isfinite(wanted)])
+        atol = max(atol, float(np.finfo(wanted.dtype).eps * finite.max(initial=0)))
     return bool(np.allclose(got, wanted, rtol=rtol, atol=atol, equal_nan=True))
 
 
 def feeds(model, inputs):
-    """Inputs by name; the data leave out initialisers that are inputs as well, and so do we."""
-    return {i.name: plain(v) for i, v in zip(model.graph.input, inputs)}
+    """The data of the model's inputs, by name. Initialisers that are inputs as well keep their values."""
+    constants = {t.name for t in model.graph.initializer}
+    return {i.name: plain(inputs[i.name]) for i in model.graph.input if i.name in inputs and i.name not in constants}
 
 
 def in_runtime(model, inputs):

@@ -1,11 +1,18 @@
 //! Checks a node against the schema of its operator.
 
 use crate::{
-    Model, Node, Type, Value,
+    Attribute, Model, Node, Type, Value,
     schema::{OpSchema, Param, ParamKind, TypeSet},
     types::onnx_name,
 };
 use pt2onnx_tensor::DType;
+
+/// The largest axis, size, stride or number of anything that an attribute may tell.
+const MOST: u64 = 1 << 31;
+
+/// Attributes with integers that are data, or that may lie beyond the end of a dimension.
+const ANY_INTEGER: &[&str] =
+    &["end", "ends", "pool_int64s", "start", "starts", "value_int", "value_ints"];
 
 /// Checks a node against a schema: the number of inputs and outputs, the attributes, and the element types. Each type
 /// variable must stand for one type.
@@ -54,6 +61,16 @@ fn attributes(node: &Node, schema: &OpSchema) -> Result<(), String> {
         let (wanted, given) = (formal.kind, value.kind());
         if wanted != given {
             return Err(format!("attribute {name} of {op} must be {wanted:?}, but is {given:?}"));
+        }
+        let numbers = match value {
+            Attribute::Int(one) => std::slice::from_ref(one),
+            Attribute::Ints(all) => all,
+            _ => &[],
+        };
+        let sensible =
+            |number: &i64| number.unsigned_abs() <= MOST || ANY_INTEGER.contains(&&**name);
+        if let Some(number) = numbers.iter().find(|number| !sensible(number)) {
+            return Err(format!("attribute {name} of {op} is {number}, which is out of range"));
         }
     }
     let mut required = schema.attributes.iter().filter(|a| a.required);

@@ -1,6 +1,8 @@
 //! Verifies that a model is valid ONNX.
 
-use crate::{Def, Model, Node, NodeId, RegionId, Value, conforms, names::Taken, schema};
+use crate::{
+    Def, Model, Node, NodeId, RegionId, Value, conforms, names::Taken, schema, types::is_possible,
+};
 use rustc_hash::FxHashSet;
 
 /// Something that makes a model invalid.
@@ -18,6 +20,7 @@ pub struct VerifyError {
 /// - Names of values are unique within the main graph with its bodies, and within each function. Unused inputs of bodies
 ///   count, too.
 /// - Names of nodes are unique.
+/// - Sizes are not negative, and tensors have at most 2^48 elements.
 /// - Every node of the default domain fits the schema of its operator ([`conforms()`]) at the opset of the model or
 ///   function.
 /// - Every other domain in use is imported, or the node calls a function of the model.
@@ -69,6 +72,11 @@ impl Verifier<'_> {
         let mut taken = vec![Taken::default(); self.model.functions.len() + 1];
         taken[0].reserve(scopes.len());
         for (value, data) in self.model.values() {
+            let shape = data.ty.as_ref().and_then(|ty| ty.as_tensor()?.shape.as_ref());
+            if shape.is_some_and(|shape| !is_possible(shape)) {
+                let name = data.name.as_deref().unwrap_or_default();
+                self.error(format!("value `{name}`"), "no tensor has that many elements");
+            }
             let is_input = matches!(data.def(), Def::Input(region, _) if regions.contains(region));
             if let Some(name) = data.name.as_ref().filter(|_| is_input || data.uses().len() > 0)
                 && !taken[scopes[value.index()]].insert(name.clone())

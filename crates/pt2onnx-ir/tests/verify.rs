@@ -71,3 +71,48 @@ fn interfaces_are_verified() {
         "input 0 of the graph: its type is not known"
     );
 }
+
+/// No tensor has such shapes, and numbers made of them would overflow.
+#[test]
+fn shapes_are_possible() {
+    let model = |shape: &str| -> Model {
+        format!("g (float[{shape}] x) => (float[{shape}] y) {{ y = Relu (x) }}").parse().unwrap()
+    };
+    verify(&model("16777216,16777216")).unwrap();
+    verify(&model("0,281474976710656")).unwrap();
+    let wrong =
+        "value `x`: no tensor has that many elements\nvalue `y`: no tensor has that many elements";
+    for shape in
+        ["16777216,16777217", "0,281474976710657", "9223372036854775807,2", "n,4611686018427387904"]
+    {
+        assert_eq!(errors(&model(shape)), wrong, "{shape}");
+    }
+}
+
+/// Attributes that count something are not larger than what can be counted. Bounds of slices may be.
+#[test]
+fn attributes_are_in_range() {
+    let model = |node: &str| -> Model {
+        format!("g (float[1,2,4] x, float[2,2,1] w) => (float[a,b,c] y) {{ y = {node} }}")
+            .parse()
+            .unwrap()
+    };
+    for (node, attribute, number) in [
+        (
+            "Conv <pads: ints = [0, 9223372036854775807]> (x, w)",
+            "pads of Conv",
+            "9223372036854775807",
+        ),
+        (
+            "Conv <strides: ints = [-4611686018427387904]> (x, w)",
+            "strides of Conv",
+            "-4611686018427387904",
+        ),
+        ("Softmax <axis: int = 4294967296> (x)", "axis of Softmax", "4294967296"),
+    ] {
+        let wanted = format!("attribute {attribute} is {number}, which is out of range");
+        assert!(errors(&model(node)).ends_with(&wanted), "{}", errors(&model(node)));
+    }
+    let text = "g (float[2] x) => (int64[1] y) { y = Shape <end: int = 9223372036854775807> (x) }";
+    verify(&text.parse().unwrap()).unwrap();
+}

@@ -16,9 +16,9 @@ pub(super) fn conv_transpose(n: &Node) -> Option<Shape> {
     };
     let mut result = vec![x.first()?.clone(), w.get(1)? * n.int("group").unwrap_or(1)];
     for (i, (size, k)) in sizes.iter().zip(kernel).enumerate() {
-        let pads = at("pads", i, 0) + at("pads", i + sizes.len(), 0);
+        let pads = Expr::int(at("pads", i, 0)) + at("pads", i + sizes.len(), 0);
         let full = (size - 1) * at("strides", i, 1) + (k - 1) * at("dilations", i, 1) + 1;
-        result.push(full + (at("output_padding", i, 0) - pads));
+        result.push(full + at("output_padding", i, 0) - pads);
     }
     Some(result)
 }

@@ -17,7 +17,7 @@ use crate::{
     ids::NodeId,
     model::Model,
     schema,
-    types::{TensorType, Type},
+    types::{TensorType, Type, is_possible},
 };
 use node::Node;
 use std::cell::{Cell, RefCell};
@@ -55,6 +55,7 @@ fn types(node: &Node) -> Vec<Option<Type>> {
     shapes.resize(outputs, None);
     let types = shapes.into_iter().enumerate();
     types
+        .map(|(i, shape)| (i, shape.filter(|shape| is_possible(shape))))
         .map(|(i, shape)| Some(Type::Tensor(TensorType { dtype: node.dtype(schema, i)?, shape })))
         .collect()
 }

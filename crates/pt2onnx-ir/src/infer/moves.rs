@@ -135,7 +135,7 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
             let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
             // Number of elements: the span divided by the step, rounded up.
             let span = if step > 0 { held(end) - held(start) } else { held(start) - held(end) };
-            Some(Expr::int((span.max(0) + step.checked_abs()? - 1) / step.checked_abs()?))
+            Some(Expr::int(span.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as i64))
         })();
         *x.get_mut(axis)? = known.unwrap_or_else(|| n.unknown_dim());
     }

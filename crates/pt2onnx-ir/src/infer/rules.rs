@@ -212,10 +212,10 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
             true => {
                 let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
                 let full = window(&spatial[i], &kernel[i], stride, dilation, pads(i), true);
-                match (full.as_int(), spatial[i].as_int()) {
-                    (Some(len), Some(size)) if (len - 1) * stride >= size + start => {
-                        Expr::int(len - 1)
-                    }
+                let last = &full - 1;
+                let outside = &last * stride - &spatial[i] - start;
+                match outside.as_int() {
+                    Some(0..) => last,
                     _ => full,
                 }
             }

@@ -45,8 +45,10 @@ fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Va
         match axis.checked_sub(2) {
             _ if before < 0 || after < 0 => return None,
             Some(along) => {
-                *pads.get_mut(along)? += before;
-                *pads.get_mut(along + spatial)? += after;
+                for (place, more) in [(along, before), (along + spatial, after)] {
+                    let pad = pads.get_mut(place)?;
+                    *pad = pad.checked_add(more)?;
+                }
             }
             None if (before, after) != (0, 0) => return None,
             None => {}

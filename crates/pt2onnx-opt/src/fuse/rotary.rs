@@ -24,7 +24,7 @@ pub(crate) fn rotary_fusions() -> Result<Vec<Fusion>, PatternError> {
             let last = |axis: i64| axis == -1 || axis == 3;
             let part = |name| part(cx, found, name).filter(|p| last(p.2));
             let (low, high, joined) = (part("low")?, part("high")?, found.node(cx, "joined")?);
-            let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 >= 2 * half;
+            let parts = (low.0, low.1) == (0, half) && high.0 == half && high.1 / 2 >= half;
             let whole = joined.inputs().len() == 2 && last(attrs::Concat::axis(&joined).ok()?);
             if !parts || !whole || !found.keeps_shape(cx, x) {
                 return None;

@@ -98,7 +98,11 @@ fn unpack(cx: &Builder, x: Value, heads: i64) -> Result<Value, Reason> {
 /// Each head `repeats` times in a row.
 fn repeat(cx: &Builder, x: Value, repeats: i64) -> Result<Value, Reason> {
     let known = |axis, what| cx.dim(x, axis).as_int().ok_or(format!("the {what} is not known"));
-    let (heads, size) = (known(1, "number of heads")? * repeats, known(3, "head size")?);
+    if cx.rank(x) != 4 {
+        return Err("its inputs do not have four dimensions".into());
+    }
+    let heads = known(1, "number of heads")?.checked_mul(repeats).ok_or("it has too many heads")?;
+    let size = known(3, "head size")?;
     let one_each = cx.unsqueeze(x, &[2]);
     let expanded = cx.expand_op(one_each, cx.ints(&[1, 1, repeats, 1, 1]));
     let target = cx.ints(&[0, heads, -1, size]);

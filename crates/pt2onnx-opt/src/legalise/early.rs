@@ -97,9 +97,12 @@ pub(super) fn select(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 fn places(cx: &Builder, dims: &[Expr]) -> Value {
     let known: Option<Vec<usize>> =
         dims.iter().map(|d| d.as_int().and_then(|d| usize::try_from(d).ok())).collect();
-    let small = known.filter(|known| known.iter().product::<usize>() <= MOST_PLACES);
-    if let Some(shape) = small {
-        let all: Vec<i64> = (0..shape.iter().product::<usize>() as i64).collect();
+    let count = |known: &Vec<usize>| {
+        let count = known.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+        count.filter(|count| *count <= MOST_PLACES)
+    };
+    if let Some((count, shape)) = known.and_then(|known| Some((count(&known)?, known))) {
+        let all: Vec<i64> = (0..count as i64).collect();
         if let Some(places) = Tensor::vector(&all).reshaped(shape) {
             return cx.constant(places);
         }

@@ -8,6 +8,9 @@ use crate::facts::rank;
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
+/// The longest constant that takes the place of numbers in the model. What needs a longer one needs a newer opset.
+pub(super) const LONGEST: i64 = 1 << 20;
+
 /// Attributes for a node that is emitted.
 pub(super) fn attributes<const N: usize>(given: [(&'static str, Attribute); N]) -> Attributes {
     given.into_iter().map(|(n, a)| (n.into(), a)).collect()

@@ -163,8 +163,9 @@ pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         return Err("this `ceil_mode` needs a newer opset".into());
     }
     for i in 0..n {
-        let needed = (to[i] - 1) * strides[i] + kernel[i];
-        pads[n + i] += (needed - (from[i] + pads[i] + pads[n + i])).max(0);
+        let needed = (to[i] - 1).saturating_mul(strides[i]).saturating_add(kernel[i]);
+        let missing = needed.saturating_sub(from[i] + pads[i] + pads[n + i]).max(0);
+        pads[n + i] = pads[n + i].saturating_add(missing);
         if pads[n + i] >= kernel[i] {
             return Err("`ceil_mode` with windows of padding only needs a newer opset".into());
         }

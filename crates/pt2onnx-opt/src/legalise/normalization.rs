@@ -2,7 +2,7 @@
 
 use super::{
     error::Reason,
-    forms,
+    forms::{self, LONGEST},
     replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs, schema};
@@ -47,7 +47,9 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             node.input(1).zip(node.input(2)).ok_or("its scale or bias is missing")?;
         let rank = cx.known_shape(x).ok_or("the rank of the input is not known")?.len();
         let groups = attrs::GroupNormalization::num_groups(node)?;
-        let count = usize::try_from(groups).map_err(|_| "num_groups is negative")?;
+        let channels = cx.dim(x, 1).as_int().unwrap_or(LONGEST);
+        let count = usize::try_from(groups).ok().filter(|_| (1..=channels).contains(&groups));
+        let count = count.ok_or("num_groups is not between 1 and the number of channels")?;
         let vector = |value: f64| -> Result<Value, Reason> {
             let one = pt2onnx_tensor::Scalar::Float(value)
                 .to_tensor(cx.dtype(wide))

@@ -2,7 +2,7 @@
 
 use super::{
     error::Reason,
-    forms::{input, without},
+    forms::{LONGEST, input, without},
     replace::{Done, replace},
 };
 use crate::facts::{dtype, rank};
@@ -100,7 +100,10 @@ pub(super) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Resu
             s.iter().map(|d| usize::try_from(d.as_int()?).ok()).collect::<Option<Vec<_>>>()
         });
         let sizes = sizes.ok_or("the shape of the scale is not known")?;
-        let count = sizes.iter().product::<usize>();
+        let count = sizes.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+        let count = count
+            .filter(|count| *count as u64 <= LONGEST.unsigned_abs())
+            .ok_or("the scale is too large")?;
         let zero =
             Scalar::Int(0).to_tensor(out).ok_or_else(|| format!("{out} needs a newer opset"))?;
         let zeros =

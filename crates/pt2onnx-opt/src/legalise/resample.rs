@@ -2,7 +2,7 @@
 
 use super::{
     error::Reason,
-    forms::{constant_numbers, input},
+    forms::{LONGEST, constant_numbers, input},
     replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
@@ -68,8 +68,10 @@ fn axes(model: &Model, node: &Node, given: Option<&[i64]>) -> Result<Vec<Axis>, 
             continue;
         }
         let (size, target) = size.as_int().zip(target.as_int()).ok_or_else(unknown)?;
-        if size == 0 {
-            return Err(unknown().into());
+        if !(1..=LONGEST).contains(&size) || !(0..=LONGEST).contains(&target) {
+            return Err(
+                format!("a Resize from {size} to {target} elements needs a newer opset").into()
+            );
         }
         let scale = scale.unwrap_or(target as f32 / size as f32);
         found.push(Axis { index, from: size, to: target, scale });

@@ -2,7 +2,10 @@
 
 use super::{
     error::Reason,
-    forms::{self, constant_ints, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set},
+    forms::{
+        self, LONGEST, constant_ints, input, ints_as_attribute, keep_inputs, known_ints, rank_of,
+        set,
+    },
     replace::{Done, replace},
     shapes,
 };
@@ -210,7 +213,7 @@ fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, Reason>
         }
         let mut kept = x;
         if before < 0 || after < 0 {
-            let start = Expr::int((-before).max(0));
+            let start = Expr::int(before.saturating_neg().max(0));
             let end = cx.dim(x, axis as i64) + after.min(0);
             kept = cx.slice(x, axis, &start, &end, 1);
         }
@@ -239,6 +242,11 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
         let size = cx.dim(x, axis as i64).as_int().filter(|s| *s > 0);
         let size = size
             .ok_or("padding integers of unknown size by `edge` or `reflect` needs a newer opset")?;
+        if [before, after, size].iter().any(|n| n.unsigned_abs() > LONGEST.unsigned_abs()) {
+            return Err(
+                "padding by `edge` or `reflect` of so many elements needs a newer opset".into()
+            );
+        }
         let source = |i: i64| match mode {
             "edge" => i.clamp(0, size - 1),
             _ if i < 0 => -i,

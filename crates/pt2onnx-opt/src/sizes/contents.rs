@@ -109,7 +109,8 @@ impl Sized<'_, '_> {
                 let [start, end, step] = [self.numbers(0)?, self.numbers(1)?, self.numbers(2)?];
                 let (start, end, step) = (*start.first()?, *end.first()?, *step.first()?);
                 let inside = |i: i64| if step > 0 { i < end } else { i > end };
-                if step == 0 || (end.checked_sub(start)? / step) > LONGEST as i64 {
+                let length = end.checked_sub(start)?.checked_div(step)?;
+                if length > LONGEST as i64 {
                     return None;
                 }
                 let all = std::iter::successors(Some(start), |i| i.checked_add(step));
