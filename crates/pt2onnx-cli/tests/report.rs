@@ -387,3 +387,22 @@ fn many_warnings_of_one_kind_are_one_line() {
     let one = one.replace("59", "63");
     assert_eq!(lines(both), [format!("warning: {}: {one}", few.display())]);
 }
+
+/// Of a module that only torch's own code calls there is no line of the user's: its path and class say what it is.
+#[test]
+fn torchs_lines_are_not_the_users() {
+    let folder = tempdir().unwrap();
+    let bytes = edited(&mlp(), |name, bytes| match name {
+        "models/model.json" => String::from_utf8(bytes)
+            .unwrap()
+            .replace("/opt/src/seedcase.py", "/v/site-packages/torch/nn/modules/container.py")
+            .replace("torch.ops.aten.linear.default", "torch.ops.mylib.foo.default")
+            .into_bytes(),
+        _ => bytes,
+    });
+    let (run, json, _) = reported(&archive(&folder, "t.pt2", bytes), &folder, &[]);
+    let place = "(node `linear` in module fc_combined of class torch.nn.modules.linear.Linear)";
+    assert!(run.code == 4 && run.stderr.contains(place), "{run:?}");
+    let first = &json["failures"][0];
+    assert_eq!((&first["file"], &first["module"]), (&Value::Null, &"fc_combined".into()));
+}

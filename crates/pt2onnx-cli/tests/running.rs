@@ -4,7 +4,7 @@
 mod common;
 
 use ::pt2onnx::{ir::Model, tensor::Tensor, to_npz, to_safetensors, writer};
-use common::{Run, command, convert, mlp, pt2onnx};
+use common::{Run, command, convert, mlp, pt2onnx, with_json};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -305,4 +305,25 @@ fn inputs_that_do_not_fit() {
         assert!(bad.code == code && bad.stderr.contains(said), "{args}: {bad:?}");
         assert_eq!(bad.stdout, "", "{args}");
     }
+}
+
+/// The oldest opsets give the same numbers, or an error that names the lowest one that does.
+#[test]
+fn the_oldest_opsets() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (new, old, archive) = (path("new.onnx"), path("old.onnx"), path("erf.pt2"));
+    let model = mlp().to_str().unwrap().to_owned();
+    assert_eq!(convert(&mlp(), Path::new(&new)).code, 0);
+    for opset in ["7", "8"] {
+        assert_eq!(pt2onnx([&model, "-o", &old, "--opset", opset]).code, 0);
+        let same = pt2onnx(["verify", &old, "--against", &new]);
+        assert_eq!(same.code, 0, "{same:?}");
+    }
+    let erf = with_json(&mlp(), "torch.ops.aten.sigmoid.default", "torch.ops.aten.erf.default");
+    fs::write(&archive, erf).unwrap();
+    let refused = pt2onnx([&archive, "-o", &old, "--opset", "8"]);
+    assert!(refused.code == 4 && refused.stderr.contains("use `--opset 9`"), "{refused:?}");
+    let made = pt2onnx([&archive, "-o", &old, "--opset", "9"]);
+    assert_eq!((made.code, &*made.stderr), (0, ""));
 }

@@ -215,4 +215,23 @@ mod tests {
             assert_eq!(meta(trace).source_line().map(|l| l.to_string()).as_deref(), expected);
         }
     }
+    #[test]
+    fn without_a_line_the_module_is_named() {
+        let (own, torch) = (
+            "File \"m.py\", line 3, in forward\n    self.pool(x)",
+            "File \"/v/site-packages/torch/nn/modules/pooling.py\", line 7, in forward\n    F.avg_pool2d(",
+        );
+        let place = |trace: &str, path: &str| {
+            let (key, ty) = ("pool".into(), "torch.nn.modules.pooling.AvgPool2d".into());
+            let frame = ModuleFrame { key, path: path.into(), ty };
+            let (stack_trace, nn_module_stack) = (Some(trace.into()), [frame].into());
+            NodeMeta { stack_trace, nn_module_stack, ..NodeMeta::default() }.place()
+        };
+        let module = "module last.4 of class torch.nn.modules.pooling.AvgPool2d";
+        assert_eq!(place(torch, "last.4").as_deref(), Some(module));
+        assert_eq!(place(own, "last.4").as_deref(), Some("m.py:3: self.pool(x)"));
+        assert_eq!(place(torch, ""), None);
+        let innermost = SourceLine::innermost(torch).map(|line| line.to_string());
+        assert_eq!(innermost.as_deref(), Some("pooling.py:7: F.avg_pool2d("));
+    }
 }
