@@ -75,31 +75,41 @@ def flat(value):
     return [x for v in value for x in flat(v)] if isinstance(value, list) else [] if value is None else [value]
 
 
+def loaded(path, optimize=True):
+    options = ort.SessionOptions()
+    if not optimize:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def run(session, inputs):
+    """The outputs; sequences are their elements."""
+    names = [i.name for i in session.get_inputs()]
+    if not all(o.type.startswith("tensor(") for o in session.get_outputs()):
+        return flat(session.run(None, dict(zip(names, inputs))))
+    values = {n: fed(v)._ortvalue for n, v in zip(names, inputs)}
+    got = session._sess.run_with_ort_values(values, [o.name for o in session.get_outputs()], None)
+    return [fetched(ort.OrtValue(v)) for v in got]
+
+
 def outcome(binary, opset, case):
     """-> (case, what became of it, why)"""
     said = json.loads((case / "case.json").read_text())
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.onnx"
-        run = subprocess.run([*binary, str(case / "model.pt2"), "-o", path, "--opset", str(opset)],
-                             capture_output=True, text=True)
-        if run.returncode:
-            return case, "error" if run.returncode == 4 else "wrong", run.stderr
+        made = subprocess.run([*binary, str(case / "model.pt2"), "-o", path, "--opset", str(opset)],
+                              capture_output=True, text=True)
+        if made.returncode:
+            return case, "error" if made.returncode == 4 else "wrong", made.stderr
         try:
             onnx.checker.check_model(path, full_check=True)
         except Exception as e:
             return case, "wrong", f"checker: {e}"
-        options = ort.SessionOptions()
-        options.log_severity_level, options.intra_op_num_threads = 4, 1
         try:
-            session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            names = [i.name for i in session.get_inputs()]
+            session = loaded(path)
             for inputs, outputs in samples(case):
-                values = {n: fed(v)._ortvalue for n, v in zip(names, inputs)}
-                if all(o.type.startswith("tensor(") for o in session.get_outputs()):
-                    got = session._sess.run_with_ort_values(values, [o.name for o in session.get_outputs()], None)
-                    got = [fetched(ort.OrtValue(v)) for v in got]
-                else:
-                    got = flat(session.run(None, dict(zip(names, inputs))))
+                got = run(session, inputs)
                 why = "another number of outputs" if len(got) != len(outputs) else None
                 why = why or next(filter(None, (differs(g, w, said) for g, w in zip(got, outputs))), None)
                 if why:

@@ -279,7 +279,7 @@ def _as_torchscript(dynamo: bool, export_params: bool, operator_export_type: Any
 
 def _warn(program: ONNXProgram, training: bool = False) -> None:
     """Shows the warnings of a conversion. That it was exported in training mode was said of a module already."""
-    for kind, text in program._native.warnings():
+    for kind, text in program._native.warnings(grouped=True):
         if not (training and kind == "training"):
             _errors.warn(text)
 

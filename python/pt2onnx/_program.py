@@ -128,7 +128,7 @@ class ONNXProgram:
     @property
     def warnings(self) -> list[str]:
         """The warnings of the conversion."""
-        return [text for _, text in self._native.warnings()]
+        return [text for _, text in self._native.warnings(grouped=False)]
 
     @property
     def report(self) -> dict[str, Any]:

@@ -128,6 +128,34 @@ fn wrong_links_are_found() {
     assert_eq!(anchors(page), ["a-b-c_d-e", "twice", "twice-1"].map(String::from).into());
 }
 
+/// Pages that name files of the sources, with the constants in them: `MAX_SIZE`, `pt2onnx-symbolic/src/expr.rs`.
+#[test]
+fn files_of_the_sources_are_there() {
+    let mut problems = Vec::new();
+    for page in pages_in("docs") {
+        let text = read(&page);
+        for line in text.lines() {
+            let codes: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
+            let mut constants = Vec::new();
+            for code in codes {
+                let constant = |c: char| c.is_ascii_uppercase() || c == '_';
+                if code.len() > 3 && code.contains('_') && code.chars().all(constant) {
+                    constants.push(code);
+                } else if code.starts_with("pt2onnx") && code.ends_with(".rs") {
+                    let source = fs::read_to_string(root().join("crates").join(code));
+                    let source = source.unwrap_or_default();
+                    let missing = constants.iter().find(|name| !source.contains(**name));
+                    if source.is_empty() || missing.is_some() {
+                        problems.push(format!("{page}: {code} {missing:?}"));
+                    }
+                    constants.clear();
+                }
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
 #[test]
 fn the_book_has_every_page() {
     let listed: BTreeSet<String> =

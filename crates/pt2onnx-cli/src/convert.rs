@@ -13,7 +13,6 @@ use crate::{
 };
 use pt2onnx::{
     Error, Exporter, OnnxProgram, Options, Saved,
-    printable::line,
     writer::{Batch, Inputs},
 };
 use serde_json::Value;
@@ -44,6 +43,11 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
     options.calibrate.iter().for_each(|samples| inputs.add("samples", samples));
     let job = Job { inputs, options: &options, reports: &args.report, quiet };
     match to {
+        Destination::File(..) if json => {
+            let what = "--json is for several archives, and -o names one file";
+            Err(CommandError::new(Code::Usage, what)
+                .help("name a folder: `-o models/`; or write a report: `--report FILE.json`"))
+        }
         Destination::File(model, output) => {
             job.one(&model, &output, quiet || verbose > 0).map(|()| None)
         }
@@ -80,9 +84,7 @@ impl Job<'_> {
         let exporter = Exporter::with_options(self.options.clone())?;
         let (report, error) = match exporter.attempt(model) {
             Ok(program) => {
-                for warning in program.warnings() {
-                    tracing::warn!("{warning}");
-                }
+                log::warn(program.warnings());
                 match write(&program, inputs.clone(), to, self.reports) {
                     Ok(saved) => {
                         tell(to, &saved);
@@ -105,7 +107,7 @@ impl Job<'_> {
         };
         let error = CommandError::from(error);
         // The failure matters more than that its report could not be written.
-        match reports::write(inputs, self.reports, &report) {
+        match reports::write(inputs, self.reports, &report, None) {
             Err(unwritten) if unwritten.what() != error.what() => {
                 tracing::warn!("{}", unwritten.what());
             }
@@ -145,10 +147,8 @@ impl Job<'_> {
                 Verdict::after(&task.archive, || attempt(&exporter, task, inputs.clone()));
             Verdict { program: task.program.clone(), ..verdict }
         })?;
+        verdict::warn(&verdicts);
         for verdict in &verdicts {
-            let path = verdict.name();
-            let warnings = verdict.report.iter().flat_map(|r| &r.warnings);
-            warnings.for_each(|warning| tracing::warn!("{}: {warning}", line(&path)));
             if let Some(failure) = verdict.failure() {
                 progress::say(&format!("error: {failure}"));
             }

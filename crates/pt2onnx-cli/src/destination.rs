@@ -91,14 +91,6 @@ pub fn destination(
     let Some(output) = output else {
         return Err(no_output(&models));
     };
-    if let [word, model, ..] = &*models
-        && matches!(word.to_str(), Some("convert" | "export" | "translate"))
-        && !word.exists()
-    {
-        let (word, model, output) = (word.display(), model.display(), output.display());
-        return Err(CommandError::new(Code::Usage, format!("there is no command `{word}`"))
-            .help(format!("leave the word out: `pt2onnx {model} -o {output}`")));
-    }
     let folder = output.is_dir() || output.as_os_str().to_string_lossy().ends_with(['/', '\\']);
     let mut models = models;
     match (models.pop(), models.is_empty()) {
@@ -145,6 +137,10 @@ fn no_output(models: &[PathBuf]) -> CommandError {
             "`pt2onnx show {0}` prints an ONNX model, and `pt2onnx optimize {0} -o OUT.onnx` optimises it",
             model.display()
         )),
+        [model] if model.is_dir() => error.help(format!(
+            "name archives and a folder for their models: `pt2onnx {} -o models/`",
+            model.join("*.pt2").display()
+        )),
         [model] => {
             let output = model.with_extension("onnx");
             let output = output.file_name().unwrap_or_default().to_string_lossy();
@@ -175,7 +171,6 @@ mod tests {
         for (models, output, what) in [
             (&["a.pt2", "b.pt2"][..], "m.onnx", "several archives need a folder for their models"),
             (&["x/a.pt2", "y/a.pt2"], "new/", "two archives would both become new/a.onnx"),
-            (&["convert", "a.pt2"], "m.onnx", "there is no command `convert`"),
         ] {
             assert_eq!(of(models, output), Err(what.to_owned()));
         }

@@ -35,6 +35,11 @@ use std::{ffi::OsString, panic::catch_unwind};
 /// Runs the command line `args`, whose first word is the name of the program. Returns the exit code, which
 /// `pt2onnx --help` explains.
 pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    if let Some(error) = args::misspelt(&args) {
+        error.print();
+        return error.code as u8;
+    }
     let code = match Cli::read(args) {
         Ok(cli) => match catch_unwind(|| execute(cli)) {
             Ok(Ok(None)) => return 0,

@@ -1,6 +1,6 @@
 //! Prints what the libraries log to standard error, as lines such as `warning: ...`.
 
-use pt2onnx::printable::message;
+use pt2onnx::{Warning, grouped, printable::message};
 use std::{fmt, io};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
@@ -20,6 +20,13 @@ pub fn init(verbose: u8, quiet: bool) {
         tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).event_format(Line);
     // Only fails where there is one already.
     let _ = subscriber.try_init();
+}
+
+/// Shows the warnings of an export, many of the same as one.
+pub fn warn(warnings: &[Warning]) {
+    for group in grouped(warnings.iter().map(|warning| (&(), warning))) {
+        tracing::warn!("{group}");
+    }
 }
 
 struct Line;

@@ -116,7 +116,8 @@ pub fn list(json: bool) -> Result<(), CommandError> {
 /// All overloads of an op, or one of them: what the cases became before optimisation, in each opset.
 pub fn explain(op: &str) -> Result<String, CommandError> {
     let (registry, table) = (Registry::default(), table());
-    let wanted = op.strip_prefix("torch.ops.").unwrap_or(op).strip_suffix(".default").unwrap_or(op);
+    let wanted = op.strip_prefix("torch.ops.").unwrap_or(op);
+    let wanted = wanted.strip_suffix(".default").unwrap_or(wanted);
     let wanted = if wanted.contains("::") {
         wanted.to_owned()
     } else {
@@ -129,12 +130,21 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     if found.is_empty() {
         let error =
             CommandError::new(Code::Program, format!("there is no translation of {wanted}"));
-        return Err(error.help(match registry.nearest(&wanted) {
-            Some(near) => format!("the most similar supported op: {near}; or {CUSTOM_OPS}"),
-            None if wanted.starts_with("aten::") => {
+        let meant = |base: &str| -> Vec<&str> {
+            let names = all.iter().map(|op| op.name());
+            names.filter(|name| name.split('.').next() == Some(base)).collect()
+        };
+        // An overload that there is not, or Python's name of the function or module.
+        let base = wanted.split('.').next().unwrap_or_default();
+        let python = format!("aten::{}", op.rsplit('.').next().unwrap_or(op).to_lowercase());
+        let meant = [base, &python].map(meant).into_iter().find(|ops| !ops.is_empty());
+        return Err(error.help(match (meant, registry.nearest(&wanted)) {
+            (Some(ops), _) => format!("there is {}", ops.join(", ")),
+            (None, Some(near)) => format!("the most similar supported op: {near}; or {CUSTOM_OPS}"),
+            (None, None) if wanted.starts_with("aten::") => {
                 format!("`pt2onnx ops` lists what there is; or {CUSTOM_OPS}")
             }
-            None => CUSTOM_OPS.to_owned(),
+            (None, None) => CUSTOM_OPS.to_owned(),
         }));
     }
     let mut out = String::new();

@@ -44,9 +44,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     if args.warnings_as_errors && !warnings.is_empty() {
         return Err(Error::Warnings(warnings).into());
     }
-    for warning in warnings {
-        tracing::warn!("{warning}");
-    }
+    log::warn(&warnings);
     let before = program.model().all_nodes().len();
     if args.inline {
         program.inline()?;

@@ -14,10 +14,17 @@ pub fn add(
     report: &Report,
     program: Option<&OnnxProgram>,
 ) -> Result<(), Error> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let mut report = report.clone();
+    if let Some(program) = program {
+        program.put_texts(&mut report);
+    }
     for path in paths {
         let text = match (path.extension().and_then(|e| e.to_str()), program) {
             (Some("json"), _) => report.to_json(),
-            (Some("html"), Some(program)) => program.to_html(report),
+            (Some("html"), Some(program)) => program.to_html(&report),
             (Some("html"), None) => report.to_html(),
             _ => report.to_markdown(),
         };
@@ -26,10 +33,15 @@ pub fn add(
     Ok(())
 }
 
-/// Writes the report of a failure.
-pub fn write(inputs: Inputs, paths: &[PathBuf], report: &Report) -> Result<(), CommandError> {
+/// Writes reports alone: of a failure, or of a check. `program` is there after a success.
+pub fn write(
+    inputs: Inputs,
+    paths: &[PathBuf],
+    report: &Report,
+    program: Option<&OnnxProgram>,
+) -> Result<(), CommandError> {
     let mut files = Batch::new(inputs);
-    add(&mut files, paths, report, None)?;
+    add(&mut files, paths, report, program)?;
     files.commit().map_err(Error::Write)?;
     Ok(())
 }

@@ -14,7 +14,10 @@ use pt2onnx::{
     writer::{Batch, Inputs},
 };
 use serde_json::json;
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+};
 
 /// Outputs of more elements are summed up.
 const SHOWN: usize = 12;
@@ -60,8 +63,10 @@ pub fn open(model: &Path, running: &Running) -> Result<Session, CommandError> {
         let what = format!("the file cannot be read: {e}");
         return Err(CommandError::new(Code::Input, what).place(model.display()));
     }
-    Session::open(model, &SessionOptions::default(), &[])
-        .map_err(|e| CommandError::from(e).place(model.display()))
+    // What cannot be loaded need not be a model at all.
+    Session::open(model, &SessionOptions::default(), &[]).map_err(|e| {
+        error::not_onnx(model).unwrap_or_else(|| CommandError::from(e).place(model.display()))
+    })
 }
 
 /// The inputs for the model, and where they come from.
@@ -78,9 +83,12 @@ pub fn inputs(
         (None, Some(archive)) => (samples(archive, &types)?, "the archive's sample inputs"),
         (None, None) => (random(&types, running)?, "random inputs"),
     };
-    for (input, tensor) in types.iter().zip(&inputs.0) {
-        fits(input, tensor).map_err(|what| CommandError::new(Code::Usage, what))?;
-    }
+    fit(&types, &inputs.0).map_err(|error| match &running.archive {
+        Some(archive) if running.inputs.is_none() => {
+            error.place(format_args!("sample inputs of {}", archive.display()))
+        }
+        _ => error,
+    })?;
     Ok(inputs)
 }
 
@@ -101,11 +109,11 @@ pub fn by_name(file: &Path, what: &str, names: &[&str]) -> Result<Vec<Tensor>, C
     }
     let missing: Vec<&str> = names.iter().copied().filter(|n| !arrays.contains_key(*n)).collect();
     let has: Vec<&str> = arrays.keys().map(String::as_str).collect();
-    let said = format!("the file does not have the {what}s {}", missing.join(", "));
-    let help = format!(
-        "it has {}; name its arrays as the model's {what}s, or {what}.0, {what}.1, ...",
-        has.join(", ")
-    );
+    let plural = if missing.len() == 1 { "" } else { "s" };
+    let said = format!("the file does not have the {what}{plural} {}", missing.join(", "));
+    let has = if has.is_empty() { "no arrays".to_owned() } else { has.join(", ") };
+    let help =
+        format!("it has {has}; name its arrays as the model's {what}s, or {what}.0, {what}.1, ...");
     Err(CommandError::new(Code::Usage, said).place(file.display()).help(help))
 }
 
@@ -148,27 +156,70 @@ fn samples(path: &Path, types: &[InputType]) -> Result<Vec<Tensor>, CommandError
 
 fn random(types: &[InputType], running: &Running) -> Result<Vec<Tensor>, CommandError> {
     let usage = |what: String| CommandError::new(Code::Usage, what);
-    let symbols: Vec<&str> = types
-        .iter()
-        .flat_map(|input| &input.dims)
-        .filter_map(|dim| match dim {
-            Dim::Symbol(name) => Some(name.as_str()),
-            Dim::Size(_) => None,
-        })
-        .collect();
+    let known = symbols(types);
+    let mut types = types.to_vec();
     let mut sizes = HashMap::new();
-    for (name, size) in &running.fix {
-        if !symbols.contains(&name.as_str()) {
-            let has = format!("the dynamic dimensions of its inputs are: {}", symbols.join(", "));
-            return Err(usage(format!("the model has no dimension `{name}`")).help(has));
+    for (given, size) in &running.fix {
+        let size =
+            usize::try_from(*size).map_err(|_| usage(format!("`{given}` cannot be negative")))?;
+        match axis(&mut types, given) {
+            // An axis without a name has a size of its own.
+            Some(Dim::Symbol(name)) if !name.is_empty() => {
+                sizes.insert(name.clone(), size);
+            }
+            Some(dim) => *dim = Dim::Size(size),
+            None if known.contains(given) => {
+                sizes.insert(given.clone(), size);
+            }
+            None => return Err(no_dimension(&types, given)),
         }
-        let size = usize::try_from(*size);
-        sizes.insert(
-            name.as_str(),
-            size.map_err(|_| usage(format!("`{name}` cannot be negative")))?,
-        );
     }
+    let types = &types;
     Ok(random_inputs(types, running.seed, |name| sizes.get(name).copied().unwrap_or(2))?)
+}
+
+/// The dimension that `INPUT.AXIS` means, if it is dynamic.
+fn axis<'a>(types: &'a mut [InputType], given: &str) -> Option<&'a mut Dim> {
+    let (name, axis) = given.rsplit_once('.')?;
+    let input = types.iter_mut().find(|input| input.name == name)?;
+    let dim = input.dims.get_mut(axis.parse::<usize>().ok()?)?;
+    matches!(dim, Dim::Symbol(_)).then_some(dim)
+}
+
+/// The names of dynamic dimensions.
+fn symbols(types: &[InputType]) -> BTreeSet<String> {
+    let dims = types.iter().flat_map(|input| &input.dims);
+    let names = dims.filter_map(|dim| match dim {
+        Dim::Symbol(name) if !name.is_empty() => Some(name.clone()),
+        _ => None,
+    });
+    names.collect()
+}
+
+fn no_dimension(types: &[InputType], given: &str) -> CommandError {
+    let names = Vec::from_iter(symbols(types));
+    let unnamed = types.iter().flat_map(|input| {
+        let open = input.dims.iter().enumerate();
+        let open = open.filter(|(_, dim)| matches!(dim, Dim::Symbol(name) if name.is_empty()));
+        open.map(|(axis, _)| format!("{}.{axis}", input.name))
+    });
+    let all: Vec<String> = names.into_iter().chain(unnamed).collect();
+    let help = match all.is_empty() {
+        true => "all sizes of its inputs are fixed".to_owned(),
+        false => format!("the dynamic dimensions of its inputs are: {}", all.join(", ")),
+    };
+    CommandError::new(Code::Usage, format!("the model has no dynamic dimension `{given}`"))
+        .help(help)
+}
+
+/// Whether the inputs take these tensors.
+pub fn fit(types: &[InputType], tensors: &[Tensor]) -> Result<(), CommandError> {
+    if types.len() != tensors.len() {
+        let names = types.iter().map(|input| input.name.clone()).collect();
+        return Err(RunError::Inputs { given: tensors.len(), names }.into());
+    }
+    let misfit = types.iter().zip(tensors).find_map(|(input, tensor)| fits(input, tensor).err());
+    misfit.map_or(Ok(()), |what| Err(CommandError::new(Code::Usage, what)))
 }
 
 /// Whether an input takes this tensor.

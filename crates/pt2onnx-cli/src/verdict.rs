@@ -1,7 +1,7 @@
 //! What became of archives, each by itself and in a summary.
 
 use crate::error::{self, Code, CommandError};
-use pt2onnx::{Error, Failed, OnnxProgram, Report, printable::line};
+use pt2onnx::{Error, Failed, OnnxProgram, Report, grouped, printable::line};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -26,10 +26,19 @@ pub struct Verdict {
 impl Verdict {
     /// Runs an export, and takes its result.
     pub fn of(path: &Path, attempt: impl FnOnce() -> Result<OnnxProgram, Failed>) -> Self {
-        Self::after(path, || match attempt() {
+        Self::with_program(path, attempt).0
+    }
+
+    /// Does the same, and keeps the program.
+    pub fn with_program(
+        path: &Path,
+        attempt: impl FnOnce() -> Result<OnnxProgram, Failed>,
+    ) -> (Self, Option<OnnxProgram>) {
+        let mut made = None;
+        let verdict = Self::after(path, || match attempt() {
             Ok(program) => {
                 let mut report = Box::new(program.report().clone());
-                match program.check() {
+                match made.insert(program).check() {
                     Ok(()) => Ok(report),
                     Err(error) => {
                         report.failed(&error);
@@ -38,7 +47,8 @@ impl Verdict {
                 }
             }
             Err(Failed { error, report, .. }) => Err((error, report)),
-        })
+        });
+        (verdict, made)
     }
 
     /// Runs what works on the archive, and takes its result.
@@ -97,6 +107,17 @@ impl Verdict {
         let error = self.error.as_ref()?;
         let path = self.name();
         Some(format!("{}: {}\n{}", line(&path), error.what(), error.details()))
+    }
+}
+
+/// Shows the warnings of all archives, many of the same as one.
+pub fn warn(verdicts: &[Verdict]) {
+    let names: Vec<String> = verdicts.iter().map(Verdict::name).collect();
+    let all = verdicts.iter().zip(&names).flat_map(|(verdict, name)| {
+        verdict.report.iter().flat_map(move |r| r.warnings.iter().map(move |w| (name, w)))
+    });
+    for group in grouped(all) {
+        tracing::warn!("{}: {group}", line(group.from));
     }
 }
 

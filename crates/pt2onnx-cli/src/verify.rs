@@ -63,6 +63,7 @@ fn expected(
     }
     if let Some(other) = &args.against {
         let mut session = run::open(other, &args.running)?;
+        run::fit(&session.inputs()?, inputs).map_err(|error| error.place(other.display()))?;
         let results =
             session.run(inputs).map_err(|e| CommandError::from(e).place(other.display()))?;
         return Ok(Some((results, "the other model")));

@@ -51,7 +51,7 @@ fn archives_cut_short() {
 #[test]
 fn no_archive() {
     for (content, word) in [
-        (&b"just some text, long enough to be looked at"[..], "zip"),
+        (&b"just some text, long enough to be looked at"[..], "plain text"),
         (b"", "empty"),
         (&zip([("hello.txt", &b"hello"[..])]), "hello.txt"),
         (&zip([]), ""),

@@ -1,9 +1,12 @@
 //! What inputs, outputs, nodes and weights are called.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
+#[path = "common/bundle.rs"]
+mod bundle;
 #[expect(dead_code, reason = "what other tests need")]
 mod common;
 
+use bundle::case;
 use common::{mlp, pt2onnx, with_json};
 use pt2onnx::{
     ir::{FOLDED_FROM, Model, ORIGINAL_NAME},
@@ -122,4 +125,43 @@ fn folded_weights() {
     assert_eq!(folded.name.as_deref(), Some("w_folded"));
     let said: Vec<(&str, &str)> = folded.metadata.iter().map(|(k, v)| (&**k, &**v)).collect();
     assert_eq!(said, [(ORIGINAL_NAME, "w"), (FOLDED_FROM, "w")]);
+}
+
+#[test]
+fn caches_of_keys_and_values() {
+    let folder = tempdir().unwrap();
+    let archive = case("transformers/gpt2.dyncache", folder.path());
+    let tree = ["--input-names", "from-tree", "--output-names", "from-tree"];
+    let pairs = |start: &str| {
+        let name = |part: &str, layer: u32| format!("{start}.{layer}.{part}");
+        ["key", "value"].map(|part| format!("{} {}", name(part, 0), name(part, 1))).join(" ")
+    };
+    let expected = format!(
+        "input_ids attention_mask {} -> linear {}",
+        pairs("past_key_values"),
+        pairs("present")
+    );
+    assert_eq!(ends(&converted(&archive, &tree)), expected);
+    let own = ["--kv-names", "past.{layer}.{part},new.{layer}.{part}"];
+    let expected = expected.replace("past_key_values", "past").replace("present", "new");
+    assert_eq!(ends(&converted(&archive, &own)), expected);
+}
+
+/// Constants that were computed from weights of a program say which.
+#[test]
+fn folded_weights_of_a_program() {
+    let folder = tempdir().unwrap();
+    let model = converted(&case("transformers/bert.static", folder.path()), &[]);
+    let mut found = 0;
+    for (_, data) in model.values().filter(|(_, data)| data.constant().is_some()) {
+        let name = data.name.as_deref().unwrap();
+        let of = |key: &str| data.metadata.iter().find(|(k, _)| k == key).map(|(_, v)| &**v);
+        if let Some(weight) = name.strip_suffix("_folded") {
+            // It can be made from others, too.
+            let first = of(FOLDED_FROM).and_then(|all| all.split(", ").next());
+            assert_eq!((of(ORIGINAL_NAME), first), (Some(weight), Some(weight)), "{name}");
+            found += 1;
+        }
+    }
+    assert!(found > 0, "{model}");
 }

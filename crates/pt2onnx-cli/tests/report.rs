@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Run, convert, files, mlp, pt2onnx, with_json};
+use common::{Run, convert, edited, files, mlp, pt2onnx, with_json};
 use serde_json::Value;
 use std::{
     fs,
@@ -56,6 +56,8 @@ fn of_a_success() {
         "ops",
         "model",
         "stages",
+        "program_text",
+        "model_text",
     ];
     assert_eq!(keys, expected);
     let at = |pointer: &str| json.pointer(pointer).unwrap().to_string();
@@ -71,7 +73,9 @@ fn of_a_success() {
         ("/program/schema", r#""8.20""#),
         ("/program/inputs/0", r#"{"name":"tensor_x","type":"float32[s18, 8]"}"#),
         ("/program/dimensions", r#"[{"symbol":"s18","min":0,"max":null}]"#),
-        ("/program/parameters", r#"{"count":10,"elements":324,"bytes":1296}"#),
+        ("/program/parameters/count", "10"),
+        ("/program/parameters/dtypes", r#"{"float32":{"count":10,"elements":324,"bytes":1296}}"#),
+        ("/program/buffers", r#"{"count":0,"elements":0,"bytes":0}"#),
         (
             "/ops/1",
             r#"{"op":"aten::linear","count":5,"supported":true,"failed":0,"becomes":["Gemm"]}"#,
@@ -94,6 +98,10 @@ fn of_a_success() {
         "| `aten::linear` | 5 | yes | Gemm |",
         "| `Gemm` | 5 |",
         "| opset | `19` |",
+        "| parameters | float32 | 10 | 324 | 1296 |",
+        "| buffers |  | 0 | 0 | 0 |",
+        "    Range constraints: {s18: VR[0, int_oo]}",
+        "      linear = Gemm <transB: int = 1> (cat, fc_combined.weight, fc_combined.bias)",
     ] {
         assert!(markdown.lines().any(|l| l == line), "no {line}: {markdown}");
     }
@@ -128,6 +136,10 @@ fn of_a_failure() {
     assert!(markdown.contains("\n   - and 3 more nodes for this reason\n"), "{markdown}");
     let row = "| `mylib::foo` | 4 | **no** |  |";
     assert!(markdown.contains(row), "{markdown}");
+    // The program is there with its source lines, and no model.
+    let program = json["program_text"].as_str().unwrap();
+    assert!(program.contains("# File: /opt/src/seedcase.py:"), "{program}");
+    assert!(markdown.contains("\n## Text of the program\n") && json["model_text"].is_null());
     // The ops that were translated are told all the same.
     assert!(markdown.contains("| `aten::linear` | 5 | yes | Gemm |"), "{markdown}");
 }
@@ -175,7 +187,10 @@ fn check() {
     assert_eq!((one.code, &*one.stderr, one.stdout), (0, "", expected));
 
     let all = run(&[&good, &bad, &none, &fake, &good]);
-    assert_eq!((all.code, &*all.stderr), (4, ""));
+    assert_eq!((all.code, all.stderr.lines().count()), (4, 1), "{all:?}");
+    let warning =
+        format!("warning: {}: the archive has no values for 2 of 2 weights", fake.display());
+    assert!(all.stderr.starts_with(&warning), "{all:?}");
     let heads: Vec<&str> = { all.stdout.lines() }.filter(|l| !l.starts_with(' ')).collect();
     let ends = [
         "can be converted",
@@ -234,15 +249,17 @@ fn pages() {
     let gemm = &drawing["nodes"].as_array().unwrap().iter().find(|n| n["op"] == "Gemm").unwrap();
     assert!(gemm["source"].as_str().unwrap().starts_with("seedcase.py:"), "{gemm}");
     assert!(gemm["from"].as_str().unwrap().starts_with("aten.linear.default "), "{gemm}");
-    assert!(data["program"].as_str().unwrap().starts_with("ExportedProgram:"));
-    assert!(data["model"].as_str().unwrap().contains("Gemm"));
+    let text = |data: &Value, key: &str| data["report"][key].as_str().unwrap().to_owned();
+    assert!(text(&data, "program_text").starts_with("ExportedProgram:"));
+    assert!(text(&data, "model_text").contains("Gemm"));
     // A failure draws the program.
     assert_eq!(run(&archive(&folder, "u.pt2", unknown_op())), 4);
     let data = page(Path::new(&html));
     let failing = names(&data["report"]["failures"], "node");
     let drawn = names(&data["drawing"]["nodes"], "name");
     assert!(failing.len() == 4 && failing.iter().all(|f| drawn.contains(f)), "{drawn:?}");
-    assert_eq!(data["model"], Value::Null);
+    assert!(text(&data, "program_text").contains("mylib.foo.default"));
+    assert_eq!(data["report"]["model_text"], Value::Null);
     // What is no archive has no program.
     assert_eq!(run(&archive(&folder, "n.pt2", b"nothing".to_vec())), 3);
     assert_eq!(page(Path::new(&html))["drawing"], Value::Null);
@@ -292,4 +309,100 @@ fn many_failures_of_one_op_are_one_line() {
     assert!(five.contains("foo.default, and 4 more nodes for this reason\n"), "{five}");
     // Few are shown one by one.
     assert_eq!(four.matches("mylib.foo.default (node `").count(), 4, "{four}");
+}
+
+#[test]
+fn reports_of_a_check() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let bad = archive(&folder, "bad.pt2", unknown_op());
+    let (good, bad) = (mlp().to_str().unwrap().to_owned(), bad.to_str().unwrap().to_owned());
+    let check = |model: &str| {
+        let reports = ["r.md", "r.json", "r.html"].map(path);
+        let reports = reports.iter().flat_map(|report| ["--report", report]);
+        pt2onnx(["check", model].into_iter().chain(reports))
+    };
+    for (model, code) in [(&good, 0), (&bad, 4)] {
+        let run = check(model);
+        assert_eq!((run.code, &*run.stderr), (code, ""));
+        assert_eq!(run, pt2onnx(["check", model]));
+        let json: Value = serde_json::from_slice(&fs::read(path("r.json")).unwrap()).unwrap();
+        assert_eq!(json["success"], Value::Bool(code == 0));
+        assert_eq!(json["model_text"].is_string(), code == 0);
+        let markdown = fs::read_to_string(path("r.md")).unwrap();
+        assert!(markdown.contains("## Text of the program"), "{markdown}");
+        assert_eq!(markdown.contains("## Text of the model"), code == 0);
+        assert_eq!(page(Path::new(&path("r.html")))["report"]["success"], json["success"]);
+    }
+    // No model is written, and the archive is not overwritten.
+    assert_eq!(files(folder.path()).len(), 4);
+    let json = archive(&folder, "m.json", fs::read(mlp()).unwrap());
+    let json = json.to_str().unwrap();
+    assert_eq!(pt2onnx(["check", json, "--report", json]).code, 2);
+}
+
+/// Outputs that are no tensors are left out, with a warning for each.
+fn without_outputs(count: usize) -> Vec<u8> {
+    let none = r#"{"as_none": true}"#;
+    let last = r#"{"as_tensor": {"name": "linear_4"}}"#;
+    let more = |one: String| format!(", {one}").repeat(count);
+    let graph = format!("[{last}{}], \"nodes\"", more(none.to_owned()));
+    let spec = |arg: &str| format!("{{\"user_output\": {{\"arg\": {arg}}}}}");
+    edited(&mlp(), |name, bytes| match name {
+        "models/model.json" => String::from_utf8(bytes)
+            .unwrap()
+            .replace(&format!("[{last}], \"nodes\""), &graph)
+            .replace(&spec(last), &(spec(last) + &more(spec(none))))
+            .into_bytes(),
+        _ => bytes,
+    })
+}
+
+#[test]
+fn many_warnings_of_one_kind_are_one_line() {
+    let folder = tempdir().unwrap();
+    let (few, many) = (
+        archive(&folder, "few.pt2", without_outputs(4)),
+        archive(&folder, "many.pt2", without_outputs(60)),
+    );
+    let lines = |run: Run| run.stderr.lines().map(str::to_owned).collect::<Vec<_>>();
+    let output = folder.path().join("m.onnx");
+    assert_eq!(lines(convert(&few, &output)).len(), 4);
+    let one =
+        "output 1 is None in the program and left out of the model, and 59 more warnings like this";
+    assert_eq!(lines(convert(&many, &output)), [format!("warning: {one}")]);
+    // The same in a check, in reports, and as errors; JSON has all of them.
+    let path = many.to_str().unwrap();
+    let check = pt2onnx(["check", path]);
+    assert_eq!((check.code, check.stderr), (0, format!("warning: {path}: {one}\n")));
+    assert_eq!(pt2onnx(["check", "-q", path]).stderr, "");
+    let (_, json, markdown) = reported(&many, &folder, &[]);
+    assert!(markdown.contains(&format!("\n- {one}\n")), "{markdown}");
+    assert_eq!(json["warnings"].as_array().unwrap().len(), 60);
+    let strict = pt2onnx([path, "-o", output.to_str().unwrap(), "--warnings-as-errors"]);
+    assert_eq!((strict.code, strict.stderr.matches("output ").count()), (4, 1), "{strict:?}");
+    // Those of several archives together.
+    let models = folder.path().join("models/");
+    let both = pt2onnx([few.to_str().unwrap(), path, "-o", models.to_str().unwrap()]);
+    let one = one.replace("59", "63");
+    assert_eq!(lines(both), [format!("warning: {}: {one}", few.display())]);
+}
+
+/// Of a module that only torch's own code calls there is no line of the user's: its path and class say what it is.
+#[test]
+fn torchs_lines_are_not_the_users() {
+    let folder = tempdir().unwrap();
+    let bytes = edited(&mlp(), |name, bytes| match name {
+        "models/model.json" => String::from_utf8(bytes)
+            .unwrap()
+            .replace("/opt/src/seedcase.py", "/v/site-packages/torch/nn/modules/container.py")
+            .replace("torch.ops.aten.linear.default", "torch.ops.mylib.foo.default")
+            .into_bytes(),
+        _ => bytes,
+    });
+    let (run, json, _) = reported(&archive(&folder, "t.pt2", bytes), &folder, &[]);
+    let place = "(node `linear` in module fc_combined of class torch.nn.modules.linear.Linear)";
+    assert!(run.code == 4 && run.stderr.contains(place), "{run:?}");
+    let first = &json["failures"][0];
+    assert_eq!((&first["file"], &first["module"]), (&Value::Null, &"fc_combined".into()));
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use ::pt2onnx::{ir::Model, tensor::Tensor, to_npz, to_safetensors, writer};
-use common::{Run, command, convert, mlp, pt2onnx};
+use common::{Run, command, convert, mlp, pt2onnx, with_json};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -195,4 +195,135 @@ fn the_library_is_found_in_a_python_package() {
         .env("VIRTUAL_ENV", folder.path());
     let output = command.arg("run").arg(folder.path().join("a.onnx")).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+}
+
+/// A model of inputs of several kinds, which are its outputs, too.
+fn kinds(folder: &Path) {
+    let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+        g (bfloat16[N, 2] h, bool[N] b, uint8[?] u, double[] s) => (bfloat16[N, 2] H, bool[N] B, uint8[?] U, double[] S)
+        { H = Identity (h) B = Identity (b) U = Identity (u) S = Identity (s) }"#;
+    let mut model: Model = text.parse().unwrap();
+    model.assign_names();
+    fs::write(folder.join("kinds.onnx"), writer::to_bytes(&model).unwrap()).unwrap();
+}
+
+#[test]
+fn inputs_of_several_kinds() {
+    let folder = folder();
+    kinds(folder.path());
+    let model = folder.path().join("kinds.onnx");
+    let random = pt2onnx(["run", model.to_str().unwrap(), "--fix", "N=1", "--fix", "u.0=3"]);
+    let heads: Vec<&str> =
+        random.stdout.lines().filter_map(|l| Some(l.split_once(" = ")?.0)).collect();
+    let expected = ["H: bfloat16[1, 2]", "B: bool[1]", "U: uint8[3]", "S: float64[]"];
+    assert_eq!((random.code, &heads[..]), (0, &expected[..]), "{random:?}");
+    // A dimension of a name is one, whichever axis names it.
+    let axis = pt2onnx(["run", model.to_str().unwrap(), "--fix", "b.0=4"]);
+    assert!(axis.stdout.starts_with("H: bfloat16[4, 2]"), "{axis:?}");
+    // What one run writes, another reads.
+    let written = run(folder.path(), "run kinds.onnx -o out.safetensors");
+    assert_eq!(written.code, 0, "{written:?}");
+    let one = half_of(&[1.0, -2.0]);
+    let inputs = [
+        ("h", one),
+        ("b", Tensor::vector(&[true])),
+        ("u", Tensor::vector(&[7u8])),
+        ("s", Tensor::scalar(0.5f64)),
+    ];
+    save(folder.path().join("in.safetensors"), &inputs);
+    let given = run(folder.path(), "run kinds.onnx --inputs in.safetensors");
+    let lines = "H: bfloat16[1, 2] = 1, -2\nB: bool[1] = 1\nU: uint8[1] = 7\nS: float64[] = 0.5\n";
+    assert_eq!((given.code, &*given.stdout), (0, lines), "{given:?}");
+    // NumPy has no bfloat16.
+    let npz = run(folder.path(), "run kinds.onnx -o out.npz");
+    assert!(npz.code == 5 && npz.stderr.contains("write .safetensors"), "{npz:?}");
+}
+
+fn half_of(numbers: &[f32]) -> Tensor {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()[2..].to_vec()).collect();
+    Tensor::new(::pt2onnx::tensor::DType::BF16, vec![1, numbers.len()], bytes).unwrap()
+}
+
+#[test]
+fn inputs_that_do_not_fit() {
+    let folder = folder();
+    kinds(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let (x, i) = (floats(&[1, 2], &[3.0, 4.0]), integers(&[7]));
+    for (file, arrays, said) in [
+        ("name", vec![("x", x.clone()), ("k", i.clone())], "the file does not have the input i"),
+        ("few", vec![("arr_0", x.clone())], "the file does not have the inputs x, i"),
+        ("none", vec![], "it has no arrays; name its arrays as the model's inputs, or input.0"),
+        (
+            "type",
+            vec![("x", integers(&[1])), ("i", i.clone())],
+            "the input x takes float32[N, 2], but int64[1] is given",
+        ),
+        (
+            "size",
+            vec![("x", floats(&[1, 3], &[1.0; 3])), ("i", i.clone())],
+            "the input x takes float32[N, 2], but float32[1, 3] is given",
+        ),
+        (
+            "rank",
+            vec![("x", floats(&[2], &[1.0; 2])), ("i", i.clone())],
+            "the input x takes float32[N, 2], but float32[2] is given",
+        ),
+    ] {
+        for ending in ["npz", "safetensors"] {
+            let file = format!("{file}.{ending}");
+            save(at(&file), &arrays);
+            let bad = run(folder.path(), &format!("run a.onnx --inputs {file}"));
+            assert!(bad.code == 2 && bad.stderr.contains(said), "{bad:?}");
+        }
+    }
+    save(at("in.npz"), &[("x", x), ("i", i)]);
+    fs::copy(mlp(), at("m.pt2")).unwrap();
+    fs::write(at("text.txt"), "hello").unwrap();
+    for (args, code, said) in [
+        // Expected outputs, and another model.
+        ("verify a.onnx --inputs in.npz --outputs in.npz", 2, "does not have the outputs z, j"),
+        ("verify a.onnx --against kinds.onnx", 2, "2 tensors for the 4 inputs h, b, u, s"),
+        ("verify a.onnx --archive m.pt2", 3, "the archive has 3 sample inputs, the model takes 2"),
+        // Sizes and seeds are for random inputs.
+        ("run a.onnx --inputs in.npz --fix N=2", 2, "cannot be used with"),
+        ("run a.onnx --inputs in.npz --seed 2", 2, "cannot be used with"),
+        (
+            "run a.onnx --fix M=2",
+            2,
+            "no dynamic dimension `M`\n  help: the dynamic dimensions of its inputs are: N\n",
+        ),
+        // What is no model, and no array.
+        ("run m.pt2", 3, "help: convert it first: `pt2onnx "),
+        ("verify a.onnx --against m.pt2", 3, "this is an archive, not an ONNX model"),
+        ("run text.txt", 3, "this is not an ONNX model: it is plain text"),
+        ("run in.npz", 3, "this is not an ONNX model: it is a zip file"),
+        ("run a.onnx --inputs text.txt", 3, "give a .npz, .npy or .safetensors file"),
+        ("run a.onnx --inputs none.npy", 3, "the arrays cannot be read"),
+    ] {
+        let bad = run(folder.path(), args);
+        assert!(bad.code == code && bad.stderr.contains(said), "{args}: {bad:?}");
+        assert_eq!(bad.stdout, "", "{args}");
+    }
+}
+
+/// The oldest opsets give the same numbers, or an error that names the lowest one that does.
+#[test]
+fn the_oldest_opsets() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (new, old, archive) = (path("new.onnx"), path("old.onnx"), path("erf.pt2"));
+    let model = mlp().to_str().unwrap().to_owned();
+    assert_eq!(convert(&mlp(), Path::new(&new)).code, 0);
+    for opset in ["7", "8"] {
+        assert_eq!(pt2onnx([&model, "-o", &old, "--opset", opset]).code, 0);
+        let same = pt2onnx(["verify", &old, "--against", &new]);
+        assert_eq!(same.code, 0, "{same:?}");
+    }
+    let erf = with_json(&mlp(), "torch.ops.aten.sigmoid.default", "torch.ops.aten.erf.default");
+    fs::write(&archive, erf).unwrap();
+    let refused = pt2onnx([&archive, "-o", &old, "--opset", "8"]);
+    assert!(refused.code == 4 && refused.stderr.contains("use `--opset 9`"), "{refused:?}");
+    let made = pt2onnx([&archive, "-o", &old, "--opset", "9"]);
+    assert_eq!((made.code, &*made.stderr), (0, ""));
 }

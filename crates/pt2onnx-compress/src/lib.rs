@@ -64,3 +64,8 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
     }
     Ok(done)
 }
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -135,6 +135,8 @@ pub enum NotAnArchive {
     Empty,
     #[error("it is not a zip file")]
     NotZip,
+    #[error("it is {0}")]
+    Other(&'static str),
     #[error("it is JSON text; give the archive instead")]
     Json,
     #[error("it is already an ONNX model or another protobuf file")]

@@ -3,7 +3,8 @@
 //! As in [`printer`](crate::printer), the program is the one that `torch.export.load` restores.
 
 use crate::graph::{
-    ArgKind, Argument, ExportedProgram, Graph, Name, Node, NodeMeta, OpName, SymArg, ValueMeta,
+    ArgKind, Argument, ExportedProgram, Graph, Name, Node, NodeMeta, OpName, SourceLine, SymArg,
+    ValueMeta,
 };
 use crate::printer::{self, Part, is_unused, parts};
 use crate::python::{PyBool, PyComplex, PyFloat, PyStr};
@@ -230,24 +231,16 @@ fn freed(lines: &[Line<'_>], returned: &[Name]) -> Vec<Vec<String>> {
     freed
 }
 
-/// The user's line: that of the innermost frame.
+/// The line of the innermost frame, as PyTorch shows it.
 fn summary(meta: &NodeMeta) -> String {
-    let none = || "No stacktrace found for following nodes".to_owned();
-    let Some(trace) = &meta.stack_trace else {
-        return none();
+    let line = meta.stack_trace.as_deref().and_then(SourceLine::innermost);
+    let Some(SourceLine { file, line, function, code, .. }) = line else {
+        return "No stacktrace found for following nodes".to_owned();
     };
-    let lines: Vec<&str> = trace.trim().split('\n').map(str::trim).collect();
-    let frames = lines.windows(2).rev().filter_map(|pair| match pair {
-        [frame, code] => {
-            let (file, rest) = frame.strip_prefix("File \"")?.rsplit_once("\", line ")?;
-            let (line, function) = rest.split_once(", in ")?;
-            let is_number = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
-            is_number.then(|| format!("File: {file}:{line} in {function}, code: {code}"))
-        }
-        _ => None,
-    });
-    let mut frames = frames;
-    frames.next().unwrap_or_else(none)
+    match code {
+        "" => format!("File: {file}:{line} in {function}"),
+        code => format!("File: {file}:{line} in {function}, code: {code}"),
+    }
 }
 
 /// `: "f32[s0, 8]"`; nothing for what is no tensor and no number.

@@ -91,7 +91,12 @@ fn other_files() {
     let torch_save = std::fs::read(data("torch_save.pt2")).unwrap();
     for (bytes, expected) in [
         (vec![], "it is empty"),
-        (b"hello".to_vec(), "it is not a zip file"),
+        (b"hello \xc3\xa9\n".to_vec(), "it is plain text"),
+        (b"\0\xff\0".to_vec(), "it is not a zip file"),
+        (b"GGUF\x03\0\0\0".to_vec(), "it is a GGUF file, which holds tensors but no program"),
+        (b"\x89HDF\r\n\x1a\n".to_vec(), "it is an HDF5 file, as Keras writes it"),
+        (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "it is a pointer of Git LFS"),
+        (b"\x1c\0\0\0TFL3".to_vec(), "it is a model of TensorFlow Lite"),
         (b"{\"graph_module\": {}}".to_vec(), "it is JSON text"),
         (b"\x80\x02}q\x00.".to_vec(), "it is a Python pickle"),
         (safetensors, "it is a safetensors file"),

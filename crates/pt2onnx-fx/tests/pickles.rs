@@ -199,7 +199,8 @@ fn other_files() {
         (legacy.as_slice(), "it is a Python pickle, as old versions of `torch.save` wrote"),
         (&tar, "it is a tar file, as the oldest versions of `torch.save` wrote"),
         (b"", "it is empty"),
-        (b"hello", "it is not a zip file"),
+        (b"hello", "it is plain text"),
+        (b"\0\xff", "it is not a zip file"),
         (&std::fs::read("tests/data/weights.pt2").unwrap(), "it is a zip file without `data.pkl`"),
     ] {
         let error = read_file(bytes).map(|_| ()).unwrap_err();

@@ -179,16 +179,29 @@ impl Program {
         })
     }
 
-    /// The warnings: kind and text.
-    fn warnings(&self) -> Vec<(String, String)> {
+    /// The warnings: kind and text; `grouped`, many of the same are one.
+    fn warnings(&self, grouped: bool) -> Vec<(String, String)> {
         let kind = |w: &Warning| serde_json::json!(w.kind).as_str().unwrap_or_default().to_owned();
-        self.lock().warnings().iter().map(|w| (kind(w), w.message.clone())).collect()
+        let program = self.lock();
+        let all = program.warnings().iter();
+        match grouped {
+            true => pt2onnx::grouped(all.map(|w| (&(), w)))
+                .iter()
+                .map(|group| (kind(group.example), group.to_string()))
+                .collect(),
+            false => all.map(|w| (kind(w), w.message.clone())).collect(),
+        }
     }
 
     /// The report, as JSON or in Markdown.
     fn report(&self, markdown: bool) -> String {
         let program = self.lock();
-        if markdown { program.report().to_markdown() } else { program.report().to_json() }
+        if !markdown {
+            return program.report().to_json();
+        }
+        let mut report = program.report().clone();
+        program.put_texts(&mut report);
+        report.to_markdown()
     }
 }
 

@@ -83,9 +83,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// The user's line, or that of the archive's code.
+    /// The user's line, or else that of the innermost frame: of the archive's code, or of PyTorch's.
     pub fn source_line(&self) -> Option<SourceLine<'_>> {
-        SourceLine::of_stack(&self.stack_trace)
+        let stack = &self.stack_trace;
+        SourceLine::of_stack(stack).or_else(|| SourceLine::innermost(stack))
     }
 }
 

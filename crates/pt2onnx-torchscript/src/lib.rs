@@ -5,6 +5,7 @@
 mod archive;
 mod error;
 mod interp;
+mod note;
 mod quantized;
 mod ranges;
 pub mod schema;
@@ -17,6 +18,7 @@ pub use error::{Error, NotTorchScript, Problem, Result, Site};
 pub use interp::{
     Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, loaded, parameters, signature,
 };
+pub use note::Note;
 
 /// The example of the README is a test.
 #[cfg(doctest)]

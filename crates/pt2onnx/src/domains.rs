@@ -1,8 +1,9 @@
 //! Which operator domains other than ONNX's own the model imports, and at which versions.
 
 use crate::{Warning, WarningKind};
-use pt2onnx_ir::{InlineError, Model, Type};
+use pt2onnx_ir::{Attribute, InlineError, Model, NodeId, Type};
 use pt2onnx_opt::means_the_same;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
 /// Why domains or functions cannot be in the model.
@@ -71,7 +72,22 @@ pub(crate) fn import(
 /// Puts the bodies of functions in the places of their calls.
 pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     functions(model)?;
+    let before: FxHashSet<NodeId> = model.graph_nodes().into_iter().collect();
     model.inline_functions()?;
+    // Functions cannot have constants other than as nodes.
+    for node in model.graph_nodes().into_iter().filter(|node| !before.contains(node)) {
+        let tensor = match model[node].attribute("value") {
+            Some(Attribute::Tensor(tensor)) if model[node].is("Constant") => tensor.clone(),
+            _ => continue,
+        };
+        let constant = model.add_constant(tensor);
+        if let Some(&value) = model[node].outputs().first() {
+            model[constant].name = model[value].name.take();
+            model[constant].metadata = std::mem::take(&mut model[value].metadata);
+            model.replace_all_uses(value, constant);
+        }
+        model.erase(node);
+    }
     let nodes = model.graph_nodes();
     let outputs = nodes.iter().flat_map(|&node| model[node].outputs().iter().copied());
     let given: Vec<_> = outputs.map(|value| (value, model[value].ty.clone())).collect();

@@ -48,6 +48,7 @@ mod random;
 mod report;
 #[cfg(feature = "ort")]
 mod runtime;
+mod texts;
 mod torchscript_program;
 mod training;
 #[cfg(feature = "ort")]
@@ -98,7 +99,7 @@ pub use runtime::{
 pub use training::Training;
 #[cfg(feature = "ort")]
 pub use verification::{OutputCheck, Tolerance, Verdict, Verification, as_doubles};
-pub use warning::{Warning, WarningKind};
+pub use warning::{Warning, WarningGroup, WarningKind, grouped};
 pub use weights::{
     Misfit, Unused, WeightType, WeightsError, apply_weights, apply_weights_with, read_weights,
 };

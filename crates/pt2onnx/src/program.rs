@@ -147,6 +147,24 @@ impl OnnxProgram {
         &self.model
     }
 
+    /// The names of the inputs, in their order.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let program = pt2onnx::Exporter::new().export(archive)?;
+    /// assert_eq!(program.input_names().next(), Some("tensor_x"));
+    /// assert_eq!(program.output_names().collect::<Vec<_>>(), ["linear_4"]);
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    pub fn input_names(&self) -> impl Iterator<Item = &str> {
+        self.model.inputs().iter().map(|input| self.model[*input].name.as_deref().unwrap_or(""))
+    }
+
+    /// The names of the outputs, in their order.
+    pub fn output_names(&self) -> impl Iterator<Item = &str> {
+        self.model.output_values().map(|output| self.model[output].name.as_deref().unwrap_or(""))
+    }
+
     /// The program that it was made from, as the archive has it; `None` for a model that was read from a file.
     ///
     /// ```

@@ -8,7 +8,7 @@ use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
 use pt2onnx_tensor::Tensor;
 use pt2onnx_torchscript::{
-    Archive, Given, Size, flatten, flatten_with_state, inputs, loaded, signature,
+    Archive, Given, Note, Size, flatten, flatten_with_state, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -63,12 +63,16 @@ pub(crate) fn read(
         return Err(pt2onnx_torchscript::Error::Writes { attributes: lost }.into());
     }
     if !lost.is_empty() {
-        flat.warnings.push(format!(
+        let text = format!(
             "the method gives the attributes {} other values, which are lost; the option `state` keeps them, set to `pairs`",
             lost.join(", ")
-        ));
+        );
+        flat.warnings.push(Note { site: None, text });
     }
-    let warnings = Warning::all(WarningKind::Specialised, flat.warnings).collect();
+    let warning = |note: &Note| {
+        Warning::new(WarningKind::Specialised, note.to_string()).about(note.text.as_str())
+    };
+    let warnings = flat.warnings.iter().map(warning).collect();
     Ok(Read { program: flat.program, warnings })
 }
 

@@ -51,11 +51,7 @@ impl TrainingOps {
         let mut counts = BTreeMap::<&str, usize>::new();
         self.ops.iter().for_each(|op| *counts.entry(&op.target.name).or_default() += 1);
         let counts: Vec<String> = counts.iter().map(|(op, n)| format!("{n} {op}")).collect();
-        let place = match (first.source_line(), &first.module) {
-            (Some(line), _) => format!(", first at {line}"),
-            (None, Some(module)) => format!(", first in module {module}"),
-            (None, None) => String::new(),
-        };
+        let place = first.place().map(|place| format!(", first at {place}")).unwrap_or_default();
         Some(format!(
             "exported in training mode: call `model.eval()` before export, or set the option `training` to `eval` ({}{place})",
             counts.join(", ")

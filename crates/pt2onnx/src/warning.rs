@@ -1,7 +1,8 @@
 //! Warnings: what a model does not have or do as the program does, by kind.
 
+use indexmap::IndexMap;
 use serde::Serialize;
-use std::fmt;
+use std::{fmt, hash::Hash};
 
 /// A warning of an export, or of reading a model.
 ///
@@ -22,6 +23,9 @@ pub struct Warning {
     pub kind: WarningKind,
     /// The whole text.
     pub message: String,
+    /// The text without what differs from place to place.
+    #[serde(skip)]
+    about: Option<String>,
 }
 
 /// What a warning is about.
@@ -58,20 +62,123 @@ pub enum WarningKind {
 impl Warning {
     /// A warning.
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), about: None }
     }
 
-    /// Warnings of one kind.
+    /// Sets what the message says, without the place or the number that it tells of. Many warnings of one kind about the same are
+    /// shown as one ([`grouped`]).
+    #[must_use]
+    pub fn about(mut self, about: impl Into<String>) -> Self {
+        self.about = Some(about.into());
+        self
+    }
+
+    /// What is the same in warnings that belong together.
+    fn key(&self) -> (WarningKind, &str) {
+        (self.kind, self.about.as_deref().unwrap_or(&self.message))
+    }
+
+    /// Warnings of one kind, all of which say the same of different parts of the program.
     pub(crate) fn all(
         kind: WarningKind,
         messages: impl IntoIterator<Item = String>,
     ) -> impl Iterator<Item = Self> {
-        messages.into_iter().map(move |message| Self { kind, message })
+        messages.into_iter().map(move |message| Self::new(kind, message).about(""))
     }
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+/// Warnings that are shown as one.
+#[derive(Debug)]
+pub struct WarningGroup<'a, P> {
+    /// Where the first of them is from.
+    pub from: &'a P,
+    /// The first of them.
+    pub example: &'a Warning,
+    /// How many there are besides it.
+    pub others: usize,
+}
+
+/// So many warnings about the same are shown one by one, if their texts differ.
+const FEW: usize = 4;
+
+/// Warnings as people read them, each with where it is from: equal ones from one place once, and of more than four about the same the first, in the
+/// order of the first of each.
+///
+/// ```
+/// use pt2onnx::{Warning, WarningKind, grouped};
+///
+/// let warning = |i| Warning::new(WarningKind::Output, format!("output {i} is None")).about("is None");
+/// let warnings: Vec<_> = (0..60).map(warning).collect();
+/// let groups = grouped(warnings.iter().map(|w| (&(), w)));
+/// assert_eq!(groups.len(), 1);
+/// assert_eq!(groups[0].to_string(), "output 0 is None, and 59 more warnings like this");
+/// ```
+pub fn grouped<'a, P: Eq + Hash>(
+    warnings: impl IntoIterator<Item = (&'a P, &'a Warning)>,
+) -> Vec<WarningGroup<'a, P>> {
+    let mut equal: IndexMap<(&P, WarningKind, &str), WarningGroup<'a, P>> = IndexMap::new();
+    for (from, example) in warnings {
+        let group = equal.entry((from, example.kind, &example.message));
+        group.and_modify(|group| group.others += 1).or_insert(WarningGroup {
+            from,
+            example,
+            others: 0,
+        });
+    }
+    let mut alike: IndexMap<_, Vec<WarningGroup<'a, P>>> = IndexMap::new();
+    for group in equal.into_values() {
+        alike.entry(group.example.key()).or_default().push(group);
+    }
+    let shown = alike.into_values().flat_map(|groups| match &groups[..] {
+        [first, rest @ ..] if rest.len() >= FEW => {
+            let others = rest.iter().map(|group| group.others + 1).sum::<usize>();
+            vec![WarningGroup {
+                from: first.from,
+                example: first.example,
+                others: first.others + others,
+            }]
+        }
+        _ => groups,
+    });
+    shown.collect()
+}
+
+impl<P> fmt::Display for WarningGroup<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.example)?;
+        match self.others {
+            0 => Ok(()),
+            1 => f.write_str(", and 1 more warning like this"),
+            others => write!(f, ", and {others} more warnings like this"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_become_one_and_few_stay() {
+        let one = |text: &str| Warning::new(WarningKind::Specialised, text).about("same");
+        let other = Warning::new(WarningKind::Output, "same");
+        let shown = |warnings: &[Warning]| -> Vec<String> {
+            grouped(warnings.iter().map(|w| (&(), w))).iter().map(ToString::to_string).collect()
+        };
+        let four = ["a", "b", "c", "d"].map(one);
+        assert_eq!(shown(&four), ["a", "b", "c", "d"]);
+        assert_eq!(
+            shown(&[one("a"), other.clone(), one("a")]),
+            ["a, and 1 more warning like this", "same"]
+        );
+        let five = [&four[..], &[one("e"), other, one("e")]].concat();
+        assert_eq!(shown(&five), ["a, and 5 more warnings like this", "same"]);
+        assert_eq!(shown(&[]), [] as [&str; 0]);
     }
 }

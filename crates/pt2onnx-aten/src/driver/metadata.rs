@@ -140,7 +140,7 @@ impl<'a> Annotator<'a> {
         Origin {
             node: node.name.clone(),
             op: self.op(&node.target).printed,
-            location: node.meta.source_line().map(|l| l.to_string().into()),
+            location: node.meta.place().map(Into::into),
             doc_string: None,
             metadata: self.metadata(node),
             module: None,

@@ -11,7 +11,10 @@ use super::{
     script::Script,
     values,
 };
-use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{
+    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ErrorKind},
+};
 use serde_json::Value;
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf};
 
@@ -101,9 +104,10 @@ pub enum Command {
     #[command(after_help = AFTER_VERIFY)]
     Verify(Box<Verify>),
     /// Fold, simplify and fuse any ONNX model
-    #[command(after_help = AFTER_OPTIMIZE)]
+    #[command(after_help = AFTER_OPTIMIZE, alias = "optimise")]
     Optimize(Box<Optimize>),
     /// Give values to the weights of a model that was written without them
+    #[command(alias = "apply_weights")]
     ApplyWeights(ApplyWeights),
     /// List the ops that have a translation, by their PyTorch schemas
     Ops {
@@ -167,6 +171,12 @@ pub struct Check {
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
+    /// Write a report of the check, as Markdown, JSON or a page that draws the graph; for one archive. Can be given several times
+    #[arg(long, value_name = "FILE.md|FILE.json|FILE.html", value_parser = values::report, help_heading = "Diagnostics")]
+    pub report: Vec<PathBuf>,
+    /// Print no warnings
+    #[arg(short, long, help_heading = "Diagnostics")]
+    pub quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -299,12 +309,19 @@ impl Cli {
     pub fn read(
         args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&command().try_get_matches_from(args)?)
+        let matches = command().try_get_matches_from(args).map_err(|mut error| {
+            // That an option can be passed as a value helps nobody who misspelt it.
+            if error.kind() == ErrorKind::UnknownArgument {
+                error.remove(ContextKind::Suggested);
+            }
+            error
+        })?;
+        Self::from_arg_matches(&matches)
     }
 }
 
 /// The command with the library's defaults in its help.
-fn command() -> clap::Command {
+pub(super) fn command() -> clap::Command {
     let defaults = serde_json::to_value(pt2onnx::Options::default()).unwrap_or_default();
     with_defaults(Cli::command(), &defaults)
 }

@@ -11,8 +11,10 @@ mod running;
 mod saving;
 mod script;
 mod values;
+mod words;
 
 pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize, Show};
 pub use running::{Run, Running, Verify};
 pub use saving::check_data_file;
 pub use values::Cut;
+pub use words::misspelt;

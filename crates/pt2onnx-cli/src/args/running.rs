@@ -13,11 +13,11 @@ pub struct Running {
     /// The archive that the model was made from: without --inputs, its sample inputs are used
     #[arg(long, value_name = "MODEL.pt2", help_heading = "Inputs")]
     pub archive: Option<PathBuf>,
-    /// For random inputs, the size of a dynamic dimension; can be given several times [default: 2]
-    #[arg(long, value_name = "DIM=SIZE", value_parser = values::size, help_heading = "Inputs")]
+    /// For random inputs, the size of a dynamic dimension: its name, or an axis such as `x.0`; can be given several times [default: 2]
+    #[arg(long, value_name = "DIM=SIZE", value_parser = values::size, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub fix: Vec<(String, i64)>,
     /// The seed of random inputs, which are used without --inputs and --archive
-    #[arg(long, value_name = "N", default_value_t, help_heading = "Inputs")]
+    #[arg(long, value_name = "N", default_value_t, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub seed: u64,
     /// The library of ONNX Runtime [default: ORT_DYLIB_PATH, the Python package onnxruntime, or where the system finds it]
     #[arg(long, value_name = "libonnxruntime.so", help_heading = "Runtime")]

@@ -7,6 +7,7 @@ use super::{
 use pt2onnx::{
     CUSTOM_OPS, Error, Failure, Misfit, Reason, RunError,
     aten::LowerError,
+    grouped,
     opt::{LegaliseError, TargetError},
     writer,
 };
@@ -43,7 +44,8 @@ impl From<Error> for CommandError {
             Error::Warnings(warnings) => {
                 let what = "there are warnings, and warnings are errors";
                 let report = CommandError::new(Code::Program, what);
-                let report = warnings.iter().fold(report, CommandError::place);
+                let groups = grouped(warnings.iter().map(|warning| (&(), warning)));
+                let report = groups.iter().fold(report, CommandError::place);
                 report.help("leave out `--warnings-as-errors`")
             }
             Error::Write(e) => write(e),

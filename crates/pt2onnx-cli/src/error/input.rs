@@ -1,7 +1,15 @@
 //! Errors of input files: archives, ONNX models, weights.
 
 use super::{Code, CommandError};
-use pt2onnx::{ArraysError, WeightsError, fx, torchscript, writer::ReadError};
+use pt2onnx::{
+    ArraysError, WeightsError,
+    fx::{
+        self,
+        archive::{START, other_file},
+    },
+    programs, torchscript,
+    writer::ReadError,
+};
 use std::{fs::File, io::Read, path::Path};
 
 /// An archive that cannot be read.
@@ -70,7 +78,9 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
 fn instead(found: &fx::NotAnArchive, place: &impl std::fmt::Display) -> String {
     use fx::NotAnArchive::*;
     match found {
-        Protobuf => format!("`pt2onnx show {place}` prints an ONNX model"),
+        Protobuf => format!(
+            "`pt2onnx show {place}` prints an ONNX model, and `pt2onnx optimize {place} -o OUT.onnx` optimises it"
+        ),
         TorchSave | Pickle | Tar => "load the model in Python, and write it with \
             `torch.export.save(torch.export.export(model.eval(), inputs), path)`"
             .to_owned(),
@@ -118,23 +128,40 @@ pub fn model(path: &Path, error: &ReadError) -> CommandError {
             input(format!("the file cannot be {doing}: {source}")).place(path.display())
         }
         ReadError::Decode { source } => {
-            let report = input(format!("this is not an ONNX model, or a damaged one: {source}"));
-            let report = report.place(path.display());
-            let zip = File::open(path).and_then(|mut file| {
-                let mut magic = [0; 2];
-                file.read_exact(&mut magic).map(|()| &magic == b"PK")
-            });
-            match zip {
-                Ok(true) => {
-                    report.help("this is an archive: `pt2onnx inspect` shows what it holds")
-                }
-                _ => report,
-            }
+            let what = format!("this is not an ONNX model, or a damaged one: {source}");
+            not_onnx(path).unwrap_or_else(|| input(what).place(path.display()))
         }
         ReadError::Invalid { place, invalid } => {
             input(format!("the model cannot be read: {place}: {invalid}")).place(path.display())
         }
         _ => input(error.to_string()).place(path.display()),
+    }
+}
+
+/// The error of a file that is no ONNX model, if it is a folder, an archive or another known kind of file.
+pub fn not_onnx(path: &Path) -> Option<CommandError> {
+    let error = |what: String| CommandError::new(Code::Input, what).place(path.display());
+    if path.is_dir() {
+        return Some(error("this is a folder, and a model is one file".to_owned()));
+    }
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(START as u64).read_to_end(&mut start).ok()?;
+    let no_model = |what: String| Some(error(format!("this is not an ONNX model: {what}")));
+    if start.starts_with(b"PK") {
+        if programs(path).is_err() {
+            return no_model("it is a zip file".to_owned());
+        }
+        let (path, onnx) = (path.display(), path.with_extension("onnx"));
+        let help = format!(
+            "convert it first: `pt2onnx {path} -o {}`; `pt2onnx inspect {path}` shows what it holds",
+            onnx.file_name().unwrap_or_default().display()
+        );
+        return Some(error("this is an archive, not an ONNX model".to_owned()).help(help));
+    }
+    match other_file(&start) {
+        fx::NotAnArchive::Protobuf | fx::NotAnArchive::NotZip => None,
+        fx::NotAnArchive::Json => no_model("it is JSON text".to_owned()),
+        found => no_model(found.to_string()),
     }
 }
 

@@ -6,4 +6,4 @@ mod input;
 mod options;
 
 pub use command::{Code, CommandError, REPORT_IT};
-pub use input::{arrays, model, weights};
+pub use input::{arrays, model, not_onnx, weights};

@@ -7,6 +7,7 @@ pub mod pickle;
 mod program;
 mod records;
 mod sample_inputs;
+mod sniff;
 mod torch_save;
 mod torch_types;
 
@@ -14,5 +15,6 @@ pub use open::Archive;
 pub use program::{from_json, read, read_bytes};
 pub use records::Records;
 pub use sample_inputs::SampleInput;
+pub use sniff::{START, other_file};
 pub use torch_save::state_dict;
 pub use torch_types::{element_type, storage_type};

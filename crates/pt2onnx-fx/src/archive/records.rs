@@ -1,6 +1,7 @@
 //! The zip container: maps a file and finds the bytes of each record. A zip within a zip is a view of the same mapping.
 
-use crate::error::{Error, NotAnArchive, Place, RecordProblem, Result};
+use super::sniff::other_file;
+use crate::error::{Error, Place, RecordProblem, Result};
 use bytes::Bytes;
 use indexmap::IndexMap;
 use pt2onnx_tensor::Storage;
@@ -140,7 +141,7 @@ impl Records {
 fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
     let broken = |source| Error::Zip { place: place.clone(), source };
     if !bytes.starts_with(b"PK") {
-        return Err(Error::Layout { place: place.clone(), found: sniff(bytes) });
+        return Err(Error::Layout { place: place.clone(), found: other_file(bytes) });
     }
     // Nothing stands before an archive; left to look for its start, the crate takes some archives' second entry for the first.
     let archive_offset = ArchiveOffset::Known(0);
@@ -215,19 +216,4 @@ fn disjoint(place: &Place, mut occupied: Vec<(u64, u64, String)>) -> Result<()> 
         }
     }
     Ok(())
-}
-
-/// What a file that is no zip looks like.
-fn sniff(bytes: &[u8]) -> NotAnArchive {
-    let start = bytes.get(..16).unwrap_or(bytes);
-    match start {
-        [] => NotAnArchive::Empty,
-        [b'{', ..] => NotAnArchive::Json,
-        [0x80, 2..=5, ..] => NotAnArchive::Pickle,
-        _ if bytes.get(257..262) == Some(b"ustar") => NotAnArchive::Tar,
-        [_, _, _, _, _, _, 0, 0, b'{', ..] => NotAnArchive::Safetensors,
-        // ir_version, a small varint, then producer_name.
-        [0x08, 1..=31, 0x12, ..] => NotAnArchive::Protobuf,
-        _ => NotAnArchive::NotZip,
-    }
 }

@@ -46,22 +46,45 @@ pub struct SourceLine<'a> {
 }
 
 impl NodeMeta {
-    /// The user's line that made the node: the innermost frame of the stack trace that is not in the package `torch`.
+    /// The user's line that made the node: the innermost frame of the stack trace that is not in the package `torch`. `None` if all frames
+    /// are, as of a module that only a `torch.nn.Sequential` calls: what is the user's is then the path of the module.
     pub fn source_line(&self) -> Option<SourceLine<'_>> {
-        source_line(self.stack_trace.as_deref()?)
+        SourceLine::of_stack(self.stack_trace.as_deref()?)
+    }
+
+    /// The user's line that made the node, or else its module by path and class.
+    pub fn place(&self) -> Option<String> {
+        place(self.source_line(), self.nn_module_stack.last().map(|frame| (&frame.path, &frame.ty)))
     }
 }
 
 impl<'a> SourceLine<'a> {
     /// The user's line in Python's text of a stack, outermost frame first: that of the innermost frame that is not in the package `torch`.
     pub fn of_stack(stack_trace: &'a str) -> Option<Self> {
-        source_line(stack_trace)
+        frames(stack_trace).find(|frame| !is_of_torch(frame.file))
+    }
+
+    /// The line of the innermost frame, whosever it is.
+    pub fn innermost(stack_trace: &'a str) -> Option<Self> {
+        frames(stack_trace).next()
     }
 }
 
-pub(super) fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
+/// The user's line, or else the module by its path and class.
+pub(super) fn place(
+    line: Option<SourceLine<'_>>,
+    module: Option<(&Name, &Name)>,
+) -> Option<String> {
+    line.map(|line| line.to_string()).or_else(|| {
+        let (path, class) = module.filter(|(path, _)| !path.is_empty())?;
+        Some(format!("module {path} of class {class}"))
+    })
+}
+
+/// The frames of a stack, innermost first.
+fn frames(stack_trace: &str) -> impl Iterator<Item = SourceLine<'_>> {
     let mut code = "";
-    let mut frames = stack_trace.lines().rev().filter_map(|line| {
+    stack_trace.lines().rev().filter_map(move |line| {
         let Some(frame) = line.trim_start().strip_prefix("File \"") else {
             code = line;
             return None;
@@ -71,10 +94,7 @@ pub(super) fn source_line(stack_trace: &str) -> Option<SourceLine<'_>> {
         let (line, function) = (line.trim().parse().ok()?, function.trim());
         let code = std::mem::take(&mut code).trim();
         Some(SourceLine { file, line, function, code })
-    });
-    let innermost = frames.next()?;
-    let own = |frame: &SourceLine<'_>| !is_of_torch(frame.file);
-    Some(if own(&innermost) { innermost } else { frames.find(own).unwrap_or(innermost) })
+    })
 }
 
 /// What begins the paths of torch's files that traces show, after `torch/`. A user's own folder can also be called `torch`.
@@ -155,7 +175,7 @@ mod tests {
         for (trace, expected) in [
             (two, Some("n.py:41: return x.relu_()")),
             (torch, Some("m.py:3: x = self.bn(x)")),
-            ("File \"/v/site-packages/torch/nn/f.py\", line 3, in f", Some("f.py:3")),
+            ("File \"/v/site-packages/torch/nn/f.py\", line 3, in f", None),
             ("File \"m.py\", line 3, in forward", Some("m.py:3")),
             (
                 "File \"m.py\", line 3, in forward\n  File \"/v/site-packages/torch/f.py\", line 1, in f\n    x",
@@ -194,5 +214,24 @@ mod tests {
         ] {
             assert_eq!(meta(trace).source_line().map(|l| l.to_string()).as_deref(), expected);
         }
+    }
+    #[test]
+    fn without_a_line_the_module_is_named() {
+        let (own, torch) = (
+            "File \"m.py\", line 3, in forward\n    self.pool(x)",
+            "File \"/v/site-packages/torch/nn/modules/pooling.py\", line 7, in forward\n    F.avg_pool2d(",
+        );
+        let place = |trace: &str, path: &str| {
+            let (key, ty) = ("pool".into(), "torch.nn.modules.pooling.AvgPool2d".into());
+            let frame = ModuleFrame { key, path: path.into(), ty };
+            let (stack_trace, nn_module_stack) = (Some(trace.into()), [frame].into());
+            NodeMeta { stack_trace, nn_module_stack, ..NodeMeta::default() }.place()
+        };
+        let module = "module last.4 of class torch.nn.modules.pooling.AvgPool2d";
+        assert_eq!(place(torch, "last.4").as_deref(), Some(module));
+        assert_eq!(place(own, "last.4").as_deref(), Some("m.py:3: self.pool(x)"));
+        assert_eq!(place(torch, ""), None);
+        let innermost = SourceLine::innermost(torch).map(|line| line.to_string());
+        assert_eq!(innermost.as_deref(), Some("pooling.py:7: F.avg_pool2d("));
     }
 }

@@ -1,7 +1,7 @@
 //! How messages name a node.
 
 use super::{
-    meta::{SourceLine, source_line},
+    meta::{SourceLine, place},
     name::Name,
     node::Node,
     op_name::OpName,
@@ -17,6 +17,8 @@ pub struct Site {
     pub target: OpName,
     /// Path of the module it ran in: `layer1.0`; empty for the root, `None` if not known.
     pub module: Option<Name>,
+    /// Class of that module: `torch.nn.modules.linear.Linear`.
+    pub class: Option<Name>,
     stack_trace: Option<Arc<str>>,
 }
 
@@ -27,13 +29,19 @@ impl Site {
             node: node.name.clone(),
             target: node.target.clone(),
             module: node.meta.nn_module_stack.last().map(|f| f.path.clone()),
+            class: node.meta.nn_module_stack.last().map(|f| f.ty.clone()),
             stack_trace: node.meta.stack_trace.clone(),
         }
     }
 
+    /// The user's line that made the node. If all frames are torch's, the module is named instead, which no line of the user's calls.
+    pub fn place(&self) -> Option<String> {
+        place(self.source_line(), self.module.as_ref().zip(self.class.as_ref()))
+    }
+
     /// The user's line that made the node, if known.
     pub fn source_line(&self) -> Option<SourceLine<'_>> {
-        source_line(self.stack_trace.as_deref()?)
+        SourceLine::of_stack(self.stack_trace.as_deref()?)
     }
 }
 
@@ -44,8 +52,11 @@ impl std::fmt::Display for Site {
         if let Some(module) = self.module.as_ref().filter(|m| !m.is_empty()) {
             write!(f, " in module {module}")?;
         }
-        if let Some(line) = self.source_line() {
-            write!(f, ", {line}")?;
+        match (self.source_line(), &self.class) {
+            (Some(line), _) => write!(f, ", {line}")?,
+            // All frames are torch's: no line of the user's calls the module.
+            (None, Some(class)) if self.stack_trace.is_some() => write!(f, " of class {class}")?,
+            (None, _) => {}
         }
         f.write_str(")")
     }

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
+    note::Note,
     syntax::Function,
     types::Types,
     value::{Item, Value},
@@ -35,7 +36,7 @@ pub struct Flat {
     /// The program.
     pub program: ExportedProgram,
     /// What the user should know: branches that were chosen for all sizes.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Note>,
     /// The paths of attributes whose new values the program does not give.
     pub lost: Vec<String>,
 }

@@ -85,10 +85,9 @@ impl Interp<'_> {
         self.frames.truncate(frames);
         self.depth = depth;
         self.warnings.truncate(warnings);
-        let site = self.site();
         let value = if general { "true" } else { "false" };
         let when = if of_sizes.is_some() { "for all sizes" } else { "as nothing is empty" };
-        self.warnings.push(format!("{site}: `{condition}` is taken to be {value} {when}"));
+        self.note(format!("`{condition}` is taken to be {value} {when}"));
         let branch = if general { then } else { other };
         self.deeper(|interp| interp.block(branch, env))
     }

@@ -31,6 +31,7 @@ mod traced;
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
+    note::Note,
     ranges::Origin,
     types::{Facts, Types},
     value::{Item, Ref, Value},
@@ -115,7 +116,7 @@ pub(crate) struct Interp<'a> {
     steps: u64,
     /// Steps of comparisons and texts, which are counted with the next other step.
     compared: Cell<u64>,
-    warnings: Vec<String>,
+    warnings: Vec<Note>,
 }
 
 /// What a statement does with the flow of control.

@@ -3,6 +3,7 @@
 use super::{Interp, frame::Frame};
 use crate::{
     error::Site,
+    note::Note,
     ranges::{Line, Origin},
 };
 use pt2onnx_fx::{ModuleFrame, NodeMeta};
@@ -46,6 +47,12 @@ impl Interp<'_> {
             place: String::new(),
             stack_trace: self.stack_trace(origin),
         }
+    }
+
+    /// Tells the user something about the place where the interpreter is now.
+    pub(super) fn note(&mut self, text: String) {
+        let site = Some(self.site());
+        self.warnings.push(Note { site, text });
     }
 
     /// The stack in Python's form, outermost frame first: the user's lines, or those of the archive's code if it does not tell them.

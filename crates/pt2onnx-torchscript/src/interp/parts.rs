@@ -109,8 +109,7 @@ impl Interp<'_> {
                 let Some(count) = chunks.as_int().and_then(|c| usize::try_from(c).ok()) else {
                     return Ok(None);
                 };
-                let site = self.site();
-                self.warnings.push(format!("{site}: `{size}` is taken to give {count} parts"));
+                self.note(format!("`{size}` is taken to give {count} parts"));
                 self.steps(count)?;
                 (size.ceil_div(&chunks), count)
             }

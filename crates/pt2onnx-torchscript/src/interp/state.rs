@@ -3,6 +3,7 @@
 use super::{Interp, Step, graph::contiguous, unsupported};
 use crate::{
     error::Problem,
+    note::Note,
     schema::Type,
     value::{Item, Value},
 };
@@ -391,7 +392,7 @@ impl Interp<'_> {
                     "the first call of the module finds none, and may compute something else than the model does with any start"
                 }
             };
-            self.warnings.push(format!("the state {text}; {first}"));
+            self.warnings.push(Note { site: None, text: format!("the state {text}; {first}") });
         }
     }
 

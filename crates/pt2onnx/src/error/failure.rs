@@ -7,8 +7,9 @@ use std::fmt;
 
 /// How ops of other libraries get a translation.
 pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--functions FILE.onnxtxt`), a Python function \
-    (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see docs/custom-ops.md; or keep the op for a runtime that \
-    knows it: `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
+    (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see \
+    https://github.com/pt2onnx/pt2onnx/blob/main/docs/custom-ops.md; or keep the op for a runtime that knows it: \
+    `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
 
 /// A part of the program that cannot be translated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

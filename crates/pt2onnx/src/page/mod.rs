@@ -13,9 +13,6 @@ const PAGE: &str = include_str!("page.js");
 const DAGRE: &str = include_str!("dagre/dagre.min.js");
 const LICENCE: &str = include_str!("dagre/LICENSE");
 
-/// Longer texts of programs and models are cut.
-const LONGEST_TEXT: usize = 2_000_000;
-
 impl OnnxProgram {
     /// A page that shows the model and its report: the graph, folded by module, operators and weights by size, warnings, the
     /// program and the model as text. `report` is [`report`](Self::report), or has more to say ([`Report::saved`]).
@@ -28,10 +25,11 @@ impl OnnxProgram {
     /// # Ok::<(), pt2onnx::Error>(())
     /// ```
     pub fn to_html(&self, report: &Report) -> String {
-        let source = self.exported_program();
-        let source = source.map(|p| pt2onnx_fx::readable(p).to_string());
-        let drawing = drawing::of_model(self.model());
-        of_report(report, Some(&drawing), source, Some(self.to_text()))
+        let mut report = report.clone();
+        if report.model_text.is_none() {
+            self.put_texts(&mut report);
+        }
+        of_report(&report, Some(&drawing::of_model(self.model())))
     }
 }
 
@@ -39,44 +37,19 @@ impl Report {
     /// The report as a page, without a model: that of a failure. It draws the program, with the failures in their places, if the
     /// archive could be read.
     pub fn to_html(&self) -> String {
-        let (drawing, source) = match &self.source {
-            Some(source) => (Some(&source.drawing), Some(source.text.clone())),
-            None => (None, None),
-        };
-        of_report(self, drawing, source, None)
+        of_report(self, self.drawing.as_deref())
     }
 }
 
-fn of_report(
-    report: &Report,
-    drawing: Option<&Drawing>,
-    program: Option<String>,
-    model: Option<String>,
-) -> String {
+fn of_report(report: &Report, drawing: Option<&Drawing>) -> String {
     let path = report.archive.as_ref().map(|a| a.path.display().to_string());
     let data = json!({
         "kind": "report",
         "title": path.as_deref().unwrap_or("model"),
         "report": report,
         "drawing": drawing,
-        "program": program.map(cut),
-        "model": model.map(cut),
     });
     write(path.as_deref().unwrap_or("ONNX model"), data)
-}
-
-/// The text, or its beginning and a line that says so.
-fn cut(mut text: String) -> String {
-    let whole = text.len();
-    if whole > LONGEST_TEXT {
-        let mut end = LONGEST_TEXT;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-        text += &format!("\n… cut: {whole} bytes in all. `pt2onnx show` prints the rest.\n");
-    }
-    text
 }
 
 /// The page. Nothing in `data` can end its element, or hide or reorder what is shown.
@@ -138,12 +111,5 @@ mod tests {
         assert!(page.contains(data), "{page}");
         assert_eq!(page.matches("</script>").count(), 4);
         assert!(!page.contains("src=") && !page.contains("href="));
-    }
-
-    #[test]
-    fn long_texts_are_cut_and_say_so() {
-        let long = cut("é".repeat(LONGEST_TEXT));
-        assert!(long.ends_with("… cut: 4000000 bytes in all. `pt2onnx show` prints the rest.\n"));
-        assert_eq!(cut("short".to_owned()), "short");
     }
 }

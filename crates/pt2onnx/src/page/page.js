@@ -158,6 +158,8 @@
     if (program) {
       section.append(...ends("Inputs of the program", program.inputs), ...ends("Outputs of the program", program.outputs));
       if (program.dimensions.length) section.append(element("h2", {}, "Dynamic dimensions"), table(["symbol", "#smallest", "#largest"], program.dimensions.map((d) => [code(d.symbol), String(d.min ?? "any"), String(d.max ?? "any")])));
+      const weights = ["parameters", "buffers", "constants"].flatMap((what) => Object.entries(program[what].dtypes || {}).map(([dtype, of]) => [what, code(dtype), String(of.count), String(of.elements), size(of.bytes)]));
+      if (weights.length) section.append(element("h2", {}, "Weights by type"), table(["", "type", "#tensors", "#elements", "#size"], weights));
       if (program.mutations.length) section.append(element("h2", {}, "What it writes into"), ...program.mutations.map((m) => element("p", {}, code(m))));
       section.append(element("p", { class: "soft" }, `PyTorch ${program.torch}, schema ${program.schema}`));
     }
@@ -205,8 +207,8 @@
   if (model) tab("Operators", operators());
   if (report.ops.length) tab("Ops", ops());
   if (data.drawing) tab("Weights", weights(data.drawing));
-  if (data.program) tab("Program", text(data.program));
-  if (data.model) tab("ONNX", text(data.model));
+  if (report.program_text) tab("Program", text(report.program_text));
+  if (report.model_text) tab("ONNX", text(report.model_text));
   const rest = tab("About", about());
   show(failed || graph || rest);
 })();

@@ -44,17 +44,14 @@ pub struct Report {
     pub compressed: Vec<pt2onnx_compress::CompressedWeight>,
     /// How long each stage took, in order.
     pub stages: Vec<Stage>,
-    /// The program of a failure, for its page.
+    /// The program as `print(ep)` shows it in PyTorch: after a failure, and after a success if
+    /// [`OnnxProgram::put_texts`](crate::OnnxProgram::put_texts) wrote it.
+    pub program_text: Option<String>,
+    /// The model in ONNX's textual syntax, if [`OnnxProgram::put_texts`](crate::OnnxProgram::put_texts) wrote it.
+    pub model_text: Option<String>,
+    /// The drawing of a failure, for its page.
     #[serde(skip)]
-    pub(crate) source: Option<Box<FailedProgram>>,
-}
-
-/// A program that could not be converted.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FailedProgram {
-    pub(crate) drawing: Drawing,
-    /// As `print(ep)` shows it.
-    pub(crate) text: String,
+    pub(crate) drawing: Option<Box<Drawing>>,
 }
 
 /// An error, by kind and message.
@@ -183,6 +180,9 @@ pub struct Tensors {
     pub elements: usize,
     /// Bytes.
     pub bytes: usize,
+    /// The same by element type; left out if there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub dtypes: BTreeMap<String, Tensors>,
 }
 
 /// How a set of tensors is stored.

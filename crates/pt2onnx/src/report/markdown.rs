@@ -2,7 +2,7 @@
 
 use super::{End, Report, ReportedFailure, Tensors};
 use crate::{
-    Options, Warning,
+    Options, grouped,
     printable::{lines, message},
 };
 use std::{
@@ -32,41 +32,30 @@ fn sections(out: &mut String, report: &Report) -> fmt::Result {
     failures(out, &report.failures)?;
     if !report.warnings.is_empty() {
         writeln!(out, "\n## Warnings\n")?;
-        for (warning, count) in counted(&report.warnings) {
-            match count {
-                1 => writeln!(out, "- {}", text(&warning.message))?,
-                count => writeln!(out, "- {} ({count} times)", text(&warning.message))?,
-            }
+        for group in grouped(report.warnings.iter().map(|warning| (&(), warning))) {
+            writeln!(out, "- {}", text(&group.to_string()))?;
         }
     }
     program(out, report)?;
     ops(out, report)?;
     model(out, report)?;
     compressed(out, report)?;
-    source(out, report)?;
-    environment(out, report)
+    environment(out, report)?;
+    block(out, "Text of the program", report.program_text.as_deref())?;
+    block(out, "Text of the model", report.model_text.as_deref())
 }
 
-/// The program of a failure, as an indented block: nothing in it can end that.
-fn source(out: &mut String, report: &Report) -> fmt::Result {
-    if let Some(source) = &report.source {
-        writeln!(out, "\n## Text of the program\n")?;
-        let text = lines(&source.text);
-        text.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
+/// A text as an indented block: nothing in it can end that.
+fn block(out: &mut String, head: &str, shown: Option<&str>) -> fmt::Result {
+    if let Some(shown) = shown {
+        writeln!(out, "\n## {head}\n")?;
+        let shown = lines(shown);
+        shown.lines().try_for_each(|line| match line.is_empty() {
+            true => writeln!(out),
+            false => writeln!(out, "    {line}"),
+        })?;
     }
     Ok(())
-}
-
-/// Equal warnings once, with their number, in the order of the first of each.
-fn counted(warnings: &[Warning]) -> Vec<(&Warning, usize)> {
-    let mut all: Vec<(&Warning, usize)> = Vec::new();
-    for warning in warnings {
-        match all.iter_mut().find(|(known, _)| *known == warning) {
-            Some((_, count)) => *count += 1,
-            None => all.push((warning, 1)),
-        }
-    }
-    all
 }
 
 fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
@@ -145,14 +134,20 @@ fn program(out: &mut String, report: &Report) -> fmt::Result {
         program.schema,
         program.nodes
     )?;
-    table(out, ["", "tensors", "elements", "bytes"])?;
+    table(out, ["", "type", "tensors", "elements", "bytes"])?;
     for (what, tensors) in [
         ("parameters", &program.parameters),
         ("buffers", &program.buffers),
         ("constants", &program.constants),
     ] {
-        let Tensors { count, elements, bytes } = tensors;
-        writeln!(out, "| {what} | {count} | {elements} | {bytes} |")?;
+        let row = |out: &mut String, dtype: &str, tensors: &Tensors| {
+            let Tensors { count, elements, bytes, .. } = tensors;
+            writeln!(out, "| {what} | {dtype} | {count} | {elements} | {bytes} |")
+        };
+        match tensors.count {
+            0 => row(out, "", tensors)?,
+            _ => tensors.dtypes.iter().try_for_each(|(dtype, of)| row(out, dtype, of))?,
+        }
     }
     ends(out, "Inputs", &program.inputs)?;
     ends(out, "Outputs", &program.outputs)?;

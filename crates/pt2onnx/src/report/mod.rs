@@ -5,6 +5,7 @@ mod failures;
 mod markdown;
 mod record;
 mod summary;
+mod texts;
 
 pub use data::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
@@ -13,3 +14,4 @@ pub use data::{
 };
 pub(crate) use record::stage;
 pub(crate) use summary::ops;
+pub(crate) use texts::cut;

@@ -2,8 +2,7 @@
 
 use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
-    ReportedError, Stage, StoredTensors, WrittenFile, data::FailedProgram, failures::failures,
-    markdown,
+    ReportedError, Stage, StoredTensors, WrittenFile, failures::failures, markdown, texts::cut,
 };
 use crate::{Error, Options, Saved, Warning, drawing, printable::json};
 use pt2onnx_fx::{Constant, ExportedProgram};
@@ -36,7 +35,9 @@ impl Report {
             model: None,
             compressed: Vec::new(),
             stages: Vec::new(),
-            source: None,
+            program_text: None,
+            model_text: None,
+            drawing: None,
         }
     }
 
@@ -74,11 +75,10 @@ impl Report {
         self.stored(program.state.values().chain(constants));
     }
 
-    /// Keeps what the page of a failure shows of the program.
+    /// Keeps what the report of a failure shows of the program.
     pub(crate) fn keep(&mut self, program: &ExportedProgram) {
-        let drawing = drawing::of_program(program);
-        let text = pt2onnx_fx::readable(program).to_string();
-        self.source = Some(Box::new(FailedProgram { drawing, text }));
+        self.drawing = Some(Box::new(drawing::of_program(program)));
+        self.program_text = Some(cut(pt2onnx_fx::readable(program).to_string()));
     }
 
     pub(crate) fn stored<'a>(&mut self, tensors: impl Iterator<Item = &'a Tensor>) {

@@ -103,6 +103,11 @@ impl StoredTensors {
 
 impl Tensors {
     fn add(&mut self, tensor: &Tensor) {
+        self.count(tensor);
+        self.dtypes.entry(tensor.dtype().to_string()).or_default().count(tensor);
+    }
+
+    fn count(&mut self, tensor: &Tensor) {
         self.count += 1;
         self.elements = self.elements.saturating_add(tensor.numel());
         self.bytes = self.bytes.saturating_add(tensor.nbytes());

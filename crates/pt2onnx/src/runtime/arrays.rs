@@ -65,7 +65,8 @@ pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, A
     if start.starts_with(b"PK") {
         let records = Records::open(path).map_err(zip)?;
         let names: Vec<&str> = records.names().collect();
-        if !names.is_empty() && names.iter().all(|name| name.ends_with(".npy")) {
+        // An empty `.npz` file has no arrays.
+        if names.iter().all(|name| name.ends_with(".npy")) {
             let read = names.into_iter().map(|record| {
                 let name = record.trim_end_matches(".npy");
                 let bytes = records.read(record, LIMIT).map_err(zip)?;
@@ -86,8 +87,11 @@ fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArraysError> {
         NpyType::Plain(plain) => plain.to_string(),
         other => other.descr(),
     };
-    let dtype = known(&descr)
-        .ok_or_else(|| wrong(format!("elements of NumPy type {descr} are not supported")))?;
+    let dtype = known(&descr).ok_or_else(|| {
+        wrong(format!(
+            "elements of NumPy type {descr} are not supported: convert them with `astype`"
+        ))
+    })?;
     let sizes = header.shape().iter().map(|&size| usize::try_from(size));
     let sizes: Vec<usize> = sizes.collect::<Result<_, _>>().map_err(|e| wrong(e.to_string()))?;
     let start = usize::try_from(rest.position()).unwrap_or(usize::MAX);

@@ -46,6 +46,11 @@ pub(super) fn element_type(ty: TensorElementType) -> Result<DType, String> {
         TensorElementType::Uint16 => DType::U16,
         TensorElementType::Uint8 => DType::U8,
         TensorElementType::Bool => DType::Bool,
+        TensorElementType::String => {
+            return Err(
+                "it takes texts, and only numbers and truth values can be passed".to_owned()
+            );
+        }
         other => return Err(format!("tensors of {other} cannot be passed")),
     })
 }

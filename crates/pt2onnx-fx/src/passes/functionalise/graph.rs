@@ -84,7 +84,7 @@ pub(super) fn functionalise(
             finals.push(Final {
                 input,
                 value: memory.value(id, &mut emit)?,
-                source: write.site.source_line().map(|l| l.to_string()),
+                source: write.site.place(),
                 node: write.site.node,
             });
         }

@@ -111,8 +111,7 @@ impl Interp<'_> {
                 {
                     return Ok(Some(Value::bool(known)));
                 }
-                let site = self.site();
-                self.warnings.push(format!("{site}: `is_contiguous` is taken to be true"));
+                self.note("`is_contiguous` is taken to be true".to_owned());
                 return Ok(Some(Value::bool(true)));
             }
             ("get_device", [_]) => return Ok(Some(Value::int(-1))),

@@ -1,0 +1,22 @@
+//! What the user should know of a flattened program.
+
+use crate::error::Site;
+use std::fmt;
+
+/// Something that the program does for some inputs only, such as a branch that was chosen for all sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Where it is, if it is in one place.
+    pub site: Option<Site>,
+    /// What it is: text without the place.
+    pub text: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.site {
+            Some(site) => write!(f, "{site}: {}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
