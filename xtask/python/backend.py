@@ -163,7 +163,8 @@ def same(got, wanted, rtol, atol):
 
 def feeds(model, inputs):
     """Inputs by name; the data leave out initialisers that are inputs as well, and so do we."""
-    return {i.name: plain(v) for i, v in zip(model.graph.input, inputs)}
+    given = {i.name: plain(v) for i, v in zip(model.graph.input, inputs)}
+    return {name: np.asarray(v) if isinstance(v, np.generic) else v for name, v in given.items()}
 
 
 def in_runtime(model, inputs):

@@ -3,6 +3,7 @@
 use super::{
     bridge, doubles,
     error::{Failure, LegaliseError, Reason},
+    images,
     meaning::fits,
     replace::Done,
     rules::{self, When},
@@ -106,6 +107,7 @@ impl Descent {
         {
             return Ok(done);
         }
+        images::windows(model, id, self.opset);
         let op = model[id].op().to_owned();
         let first = schema::versions(&op).first().map_or(0, |s| s.since);
         let without = rules::at(&op, first).is_some() && self.target.lacks(model, id);

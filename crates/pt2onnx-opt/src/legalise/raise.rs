@@ -277,6 +277,10 @@ fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// The older forms list statistics as outputs, which only training has.
 fn batch_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    // Opset 7 can also have statistics for each element.
+    if model[id].read::<i64>("spatial")?.unwrap_or(1) != 0 {
+        model[id].remove_attribute("spatial");
+    }
     let more = model[id].outputs().iter().skip(1);
     if more.clone().any(|v| model[*v].uses().len() > 0) {
         return Err("its statistics are used".into());
