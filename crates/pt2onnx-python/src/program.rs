@@ -188,11 +188,7 @@ impl Program {
 }
 
 /// As `pt2onnx optimize`.
-fn rewrite(
-    program: &mut OnnxProgram,
-    options: &Options,
-    opset: Option<u32>,
-) -> Result<(), Error> {
+fn rewrite(program: &mut OnnxProgram, options: &Options, opset: Option<u32>) -> Result<(), Error> {
     let mut compression = options.compression();
     compression.check().map_err(OptionError::Compress)?;
     options.check_compression()?;

@@ -173,43 +173,46 @@ pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     without(model, id, "ceil_mode")
 }
 
-/// The opset from which on pools drop a last window that starts in the padding, if they round up.
-const DROPPING: u32 = 22;
+/// The opset from which on pools that round up drop a last window that starts in the padding.
+pub(super) const DROPPING: u32 = 22;
 
-/// Older forms of pools do not say that a last window in the padding is dropped: pads and rounding down give the same windows.
-pub(super) fn windows(model: &mut Model, id: NodeId, opset: u32) {
-    let pools = ["AveragePool", "MaxPool", "LpPool"].iter().any(|op| model[id].is(op));
-    let dropped = if pools && opset < DROPPING { dropped_window(model, id) } else { None };
-    if let Some(pads) = dropped {
+/// Older forms of pools do not say that such a window is dropped: pads and rounding down give the same windows, where sizes are known.
+pub(super) fn windows(model: &mut Model, id: NodeId) {
+    let is_pool = ["AveragePool", "MaxPool", "LpPool"].iter().any(|op| model[id].is(op));
+    if is_pool && let Some(pads) = pads_without(model, id) {
         set(model, id, "pads", pads);
         model[id].remove_attribute("ceil_mode");
     }
 }
 
-/// The pads that give a pool its known output sizes without `ceil_mode`, if it drops a window. `None` if padding counts.
-fn dropped_window(model: &Model, id: NodeId) -> Option<Vec<i64>> {
+/// The pads that give a pool its windows without `ceil_mode`, if it drops one. `None` if more pads would be counted.
+fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
     let node = &model[id];
     let options = attrs::AveragePool::read(node).ok().filter(|o| o.ceil_mode)?;
-    let sizes = |v: Value| -> Option<Vec<i64>> {
-        crate::facts::shape(model, v)?.get(2..)?.iter().map(|d| d.as_int()).collect()
-    };
-    let (from, to) = (sizes(node.input(0)?)?, sizes(*node.outputs().first()?)?);
+    let from = crate::facts::shape(model, node.input(0)?)?.get(2..)?.iter().map(|d| d.as_int());
+    let from: Vec<i64> = from.collect::<Option<_>>()?;
     let kernel = attrs::AveragePool::kernel_shape(node).ok()?;
     let n = from.len();
     let strides = options.strides.unwrap_or_else(|| vec![1; n]);
     let dilations = options.dilations.unwrap_or_else(|| vec![1; n]);
     let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * n]);
-    let lengths = [to.len(), kernel.len(), strides.len(), dilations.len(), pads.len() / 2];
-    if options.auto_pad != "NOTSET" || lengths.iter().any(|len| *len != n) {
+    let fits = [kernel.len(), strides.len(), dilations.len()] == [n; 3] && pads.len() == 2 * n;
+    let read = [&from, &strides, &dilations, &pads, kernel].into_iter().flatten();
+    if options.auto_pad != "NOTSET" || !fits || read.into_iter().any(|x| !(0..1 << 24).contains(x))
+    {
         return None;
     }
     let (mut drops, mut more) = (false, false);
     for i in 0..n {
         let span = (kernel[i] - 1) * dilations[i] + 1;
-        let padded = from[i] + pads[i] + pads[n + i];
-        let started = to[i] * strides[i];
-        drops |= started >= from[i] + pads[i] && started < padded - span + strides[i];
-        let missing = (started - strides[i] + span - padded).max(0);
+        let (start, room) = (from[i] + pads[i], from[i] + pads[i] + pads[n + i] - span);
+        // Where the last window starts, and what it takes behind the end.
+        let mut last = (room.max(0) + strides[i] - 1).checked_div(strides[i])? * strides[i];
+        if last >= start {
+            last -= strides[i];
+            drops = true;
+        }
+        let missing = (last - room).max(0);
         more |= missing > 0;
         pads[n + i] += missing;
     }

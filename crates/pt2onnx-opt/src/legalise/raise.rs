@@ -50,6 +50,9 @@ pub(super) fn raise(
         "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id),
         "GroupNormalization" if since < 21 && !alike => group_norm(model, id),
         "BatchNormalization" if since < 14 => batch_norm(model, id),
+        op if since > schema::CANONICAL_OPSET => {
+            Err(format!("what {op} of opset {since} has in older opsets is not known").into())
+        }
         op => Err(format!("{op} of opset {since} has no newer form").into()),
     }
 }
