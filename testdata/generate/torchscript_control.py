@@ -186,3 +186,24 @@ class SizesDecide(nn.Module):
 
 script("sizes_decide_in_general", SizesDecide(), {"x": "float32[n,3]", "y": "float32[m,3]"},
        (torch.randn(4, 3), torch.randn(5, 3)), (torch.randn(7, 3), torch.randn(2, 3)))
+
+
+class SpecialSizes(nn.Module):
+    """Conditions that hold for most sizes, between tensors of other sizes and other numbers."""
+
+    def forward(self, x: Tensor):
+        n = x.size(0)
+        few = x[:2] if n > 3 else x
+        if n != 4 and n > 2:
+            x = x + 1
+        factor = max(n, 3) if n != 3 else 7
+        if x.size(0) < x.size(1):
+            shape = [n, 4]
+        else:
+            shape = [1, 2]
+        return few, x * factor, x.new_ones(shape), n > 2 and x.dim() == 2
+
+
+SPECIAL = (torch.randn(4, 5),), (torch.randn(3, 5),)
+script("special_sizes", SpecialSizes(), {"x": "float32[n,5]"}, *SPECIAL)
+script("special_sizes_of_many", SpecialSizes(), {"x": "float32[n,5]"}, (torch.randn(6, 5),), (torch.randn(2, 5),))

@@ -16,7 +16,7 @@ mod value;
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
 pub use interp::{
-    Flat, Given, Loaded, Size, flatten, flatten_with_state, inputs, loaded, parameters, signature,
+    Flat, Given, How, Loaded, Size, flatten, flatten_as, inputs, loaded, parameters, signature,
 };
 pub use note::Note;
 

@@ -478,10 +478,18 @@ impl Exporter {
         read: impl FnOnce(&mut Report) -> Result<Read, Error>,
     ) -> Result<OnnxProgram, Failed> {
         let read = report.stage_with("read", read);
-        let made = read.and_then(|read| {
+        let mut translated = |read: Read| {
             let made = translate(read.program, &self.options, &self.registry, &mut report)?;
             let warnings = read.warnings.into_iter().chain(made.warnings).collect();
             Ok(Translated { warnings, ..made })
+        };
+        let made = read.and_then(|mut read| {
+            let in_general = read.in_general.take();
+            let made = translated(read);
+            match in_general.filter(|_| made.is_err()) {
+                Some(read) => translated(*read),
+                None => made,
+            }
         });
         self.close(made, report, inputs)
     }

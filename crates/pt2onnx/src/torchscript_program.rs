@@ -8,7 +8,7 @@ use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
 use pt2onnx_tensor::Tensor;
 use pt2onnx_torchscript::{
-    Archive, Given, Note, Size, flatten, flatten_with_state, inputs, loaded, signature,
+    Archive, Flat, Given, How, Note, Size, flatten_as, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -16,6 +16,8 @@ use pt2onnx_torchscript::{
 pub(crate) struct Read {
     pub(crate) program: ExportedProgram,
     pub(crate) warnings: Vec<Warning>,
+    /// The same for sizes in general, for the case that the program cannot be translated.
+    pub(crate) in_general: Option<Box<Read>>,
 }
 
 impl Read {
@@ -32,7 +34,7 @@ impl Read {
                 return Err(Error::Options(OptionError::OnlyTorchScript(key)));
             }
         }
-        Ok(Self { program, warnings: Vec::new() })
+        Ok(Self { program, warnings: Vec::new(), in_general: None })
     }
 }
 
@@ -55,9 +57,24 @@ pub(crate) fn read(
     let given = given.map(|(name, text)| (name.clone(), Given::parse(text))).collect();
     let mut given = inputs(archive, &options.method, given)?;
     name_axes(&mut given, options);
-    let keeps = options.state == State::Pairs;
-    let run = if keeps { flatten_with_state } else { flatten };
-    let mut flat = run(archive, &options.method, given, &mut Lowerings(registry))?;
+    let how = How { with_state: options.state == State::Pairs, ..How::default() };
+    let flatten = |how: How| {
+        let types = &mut Lowerings(registry);
+        flatten_as(archive, &options.method, given.clone(), types, how)
+    };
+    let (all, general) = (flatten(how), How { for_sizes_in_general: true, ..how });
+    match all {
+        Ok(all) if all.sizes_decide => {
+            let in_general = flatten(general).ok().and_then(|flat| taken(flat, options).ok());
+            Ok(Read { in_general: in_general.map(Box::new), ..taken(all, options)? })
+        }
+        Ok(all) => taken(all, options),
+        Err(_) => taken(flatten(general)?, options),
+    }
+}
+
+/// A flattened program with the warnings about it.
+fn taken(mut flat: Flat, options: &Options) -> Result<Read, Error> {
     let lost: Vec<String> = flat.lost.iter().map(|path| format!("`{path}`")).collect();
     if options.state == State::Error && !lost.is_empty() {
         return Err(pt2onnx_torchscript::Error::Writes { attributes: lost }.into());
@@ -73,7 +90,7 @@ pub(crate) fn read(
         Warning::new(WarningKind::Specialised, note.to_string()).about(note.text.as_str())
     };
     let warnings = flat.warnings.iter().map(warning).collect();
-    Ok(Read { program: flat.program, warnings })
+    Ok(Read { program: flat.program, warnings, in_general: None })
 }
 
 /// The tensors of the saved module by their paths.

@@ -39,6 +39,19 @@ pub struct Flat {
     pub warnings: Vec<Note>,
     /// The paths of attributes whose new values the program does not give.
     pub lost: Vec<String>,
+    /// Whether sizes decide somewhere, so that [`How::for_sizes_in_general`] may give another program.
+    pub sizes_decide: bool,
+}
+
+/// How a method is flattened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct How {
+    /// The program is that of the calls after the first one: attributes to which the method gives tensors of another type or size,
+    /// or other numbers, are inputs of the types that they have then. Those that stay the same from the second call on are fixed.
+    pub with_state: bool,
+    /// Where sizes decide between branches that differ in more than the elements of tensors, the branch of sizes in general is
+    /// taken, with a warning. Otherwise it is taken only where the branches cannot be merged.
+    pub for_sizes_in_general: bool,
 }
 
 /// Flattens a method of the saved module. What `given` does not tell of the inputs, a trace tells itself.
@@ -51,22 +64,21 @@ pub fn flatten(
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
 ) -> Result<Flat> {
-    on_large_stack(move || flatten_here(archive, method, given, types, false))
+    flatten_as(archive, method, given, types, How::default())
 }
 
-/// As [`flatten`], but the program is that of the calls after the first one: attributes to which the method gives tensors of
-/// another type or size, or other numbers, are inputs of the types that they have then. Those that stay the same from the second
-/// call on are fixed.
+/// As [`flatten`], in another way.
 ///
 /// # Errors
 /// Those of [`flatten`], and state whose type changes with each call.
-pub fn flatten_with_state(
+pub fn flatten_as(
     archive: &Archive,
     method: &str,
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
+    how: How,
 ) -> Result<Flat> {
-    on_large_stack(move || flatten_here(archive, method, given, types, true))
+    on_large_stack(move || flatten_here(archive, method, given, types, how))
 }
 
 /// What is known of the inputs of a method: what `given` tells, and of other parameters what the trace tells. The paths begin with
@@ -144,7 +156,7 @@ fn flatten_here(
     method: &str,
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
-    keep: bool,
+    how: How,
 ) -> Result<Flat> {
     let function = method_of(archive, method)?;
     let told = Told::of(inputs(archive, method, given)?);
@@ -154,8 +166,9 @@ fn flatten_here(
     let mut saved = None;
     for _ in 0..MAX_CALLS {
         let mut interp = Interp::new(archive, types);
+        interp.general = how.for_sizes_in_general;
         let (outputs, found) = interp.call_root(call, &state)?;
-        if !keep {
+        if !how.with_state {
             let mutations = interp.mutations(&found);
             let lost = interp.lost_attributes(&found);
             return Ok(Flat { lost, ..interp.finish(mutations, outputs) });
@@ -363,6 +376,6 @@ impl Interp<'_> {
             verifiers: Vec::new(),
             opset_version: IndexMap::default(),
         };
-        Flat { program, warnings: self.warnings, lost: Vec::new() }
+        Flat { program, warnings: self.warnings, lost: Vec::new(), sizes_decide: self.sizes_decide }
     }
 }

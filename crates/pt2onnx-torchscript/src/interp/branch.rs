@@ -41,8 +41,8 @@ enum Both {
 }
 
 impl Interp<'_> {
-    /// A condition that is not known: both branches run. Where sizes decide and the branches differ in more than the elements of
-    /// tensors, the general case is taken. So it is where a tensor may be empty and the branches cannot be merged.
+    /// A condition that is not known: both branches run. Where sizes decide and the branches cannot be merged, the general case is
+    /// taken. So it is where a tensor may be empty.
     pub(super) fn undecided(
         &mut self,
         test: &Value,
@@ -63,7 +63,9 @@ impl Interp<'_> {
         let (warnings, mut within) = (self.warnings.len(), env.clone());
         // A size of which it was said that it may be 0 is asked for that. Whether a size is even, or which of two is larger, nothing tells.
         let asked = self.may_be_zero(condition) || !self.is_general(condition);
-        let strict = self.strict || (of_sizes.is_some() && !asked);
+        let general_sizes = of_sizes.is_some() && !asked;
+        self.sizes_decide |= general_sizes;
+        let strict = self.strict || (self.general && general_sizes);
         let outer = std::mem::replace(&mut self.strict, strict);
         let optional = std::mem::replace(&mut self.optional, false);
         let both = self.both(test, then, other, &mut within);

@@ -44,7 +44,7 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
 
-pub use assemble::{Flat, Loaded, flatten, flatten_with_state, inputs, loaded};
+pub use assemble::{Flat, How, Loaded, flatten, flatten_as, inputs, loaded};
 pub use inputs::{Given, Size, parameters, signature};
 
 /// The most steps of a program: statements, expressions and elements of lists.
@@ -83,6 +83,10 @@ pub(crate) struct Interp<'a> {
     hidden: FxHashSet<Name>,
     /// The nodes that made views, by the names of their results.
     views: FxHashMap<Name, Arc<Node>>,
+    /// Whether conditions on sizes are decided for sizes in general, if their branches differ in more than the elements of tensors.
+    general: bool,
+    /// Whether there was such a condition.
+    sizes_decide: bool,
     /// Whether the branches of conditions may differ in the elements of tensors only.
     strict: bool,
     /// Whether what is None after one branch of a condition only may be kept as such.
@@ -145,6 +149,8 @@ impl<'a> Interp<'a> {
             replaced: FxHashMap::default(),
             hidden: FxHashSet::default(),
             views: FxHashMap::default(),
+            general: false,
+            sizes_decide: false,
             strict: false,
             optional: true,
             writes: FxHashSet::default(),
