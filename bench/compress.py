@@ -2,14 +2,16 @@
 
     python bench/compress.py --bin target/release/pt2onnx --folder /tmp/compress
 
-Needs torch, transformers, onnxruntime, onnx_ir, onnxconverter-common. Models are made here with random weights and a fixed seed, written by
-torch.export.save and converted once. Each tool then compresses that ONNX model in a process of its own; its peak memory is what the kernel
-counted. The difference is the root of the mean square of what the outputs differ by, relative to that of the outputs. The last table is
-of a small Llama that decodes with a cache, token by token. Prints the tables of docs/benchmarks.md, which `cargo xtask bench compress` writes
-there.
+Needs torch, transformers, torchvision, onnxruntime, onnx_ir and what bench/compress.txt lists. Models are made here with random weights and
+a fixed seed, written by torch.export.save and converted once. Each tool then compresses that ONNX model in a process of its own; its peak
+memory is what the kernel counted. The difference is the root of the mean square of what the outputs differ by, relative to that of the
+outputs, for an input that is not among the samples of a calibration. Then come ways to calibrate, on a ResNet-18, and a small Llama that
+decodes with a cache, token by token. Prints the tables of docs/benchmarks.md, which `cargo xtask bench compress` writes there.
 """
 
 import argparse
+import importlib.metadata
+import os
 import statistics
 import subprocess
 import sys
@@ -19,7 +21,22 @@ from pathlib import Path
 import numpy
 import onnxruntime
 
-#: The tools that pt2onnx is compared with, as programs: the model and the output are arguments.
+#: The reader of samples that onnxruntime.quantization takes.
+READER = """
+import numpy
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
+class Reader(CalibrationDataReader):
+    def __init__(self, path):
+        (name, array), = numpy.load(path).items()
+        self.samples = iter([{name: sample} for sample in array])
+    def get_next(self):
+        return next(self.samples, None)
+def quantise(method):
+    quantize_static(sys.argv[1], sys.argv[2], Reader(sys.argv[3]), per_channel=True, activation_type=QuantType.QUInt8,
+                    weight_type=QuantType.QInt8, calibrate_method=method)
+"""
+
+#: The tools that pt2onnx is compared with, as programs: the model, the output and the samples are arguments.
 PEERS = {
     "onnxruntime quantize_dynamic": """
 from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -43,16 +60,8 @@ import onnx
 from onnxconverter_common import float16
 onnx.save(float16.convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types=True), sys.argv[2])
 """,
-    "onnxruntime quantize_static": """
-import numpy
-from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
-class Reader(CalibrationDataReader):
-    def __init__(self, path):
-        self.samples = [dict(numpy.load(path))]
-    def get_next(self):
-        return self.samples.pop() if self.samples else None
-quantize_static(sys.argv[1], sys.argv[2], Reader(sys.argv[3]), per_channel=True, activation_type=QuantType.QInt8)
-""",
+    **{f"onnxruntime quantize_static{tail}": READER + f"quantise(CalibrationMethod.{method})" for method, tail in
+       [("MinMax", ""), ("Percentile", ", Percentile"), ("Entropy", ", Entropy")]},
 }
 
 #: What pt2onnx does, and the tools that do the same.
@@ -69,24 +78,33 @@ OWN = {
     "--precision float16": ["onnxruntime.transformers float16", "onnxconverter-common float16"],
 }
 
+#: Ways to calibrate, and the tool that does the same.
+CALIBRATING = {
+    "--quantize static-int8": ["onnxruntime quantize_static"],
+    "--quantize static-int8 --calibration percentile": ["onnxruntime quantize_static, Percentile"],
+    "--quantize static-int8 --calibration entropy": ["onnxruntime quantize_static, Entropy"],
+}
+
 #: What is tried on the Llama.
-DECODING = [
-    "--cast-weights float16",
-    "--quantize int8",
-    "--quantize dynamic-int8",
-    "--quantize int4 --block 32 --target ort",
-    "--quantize int4 --block 32 --target ort --accuracy-level 4",
-]
+DECODING = {
+    "--cast-weights float16": [],
+    "--quantize int8": [],
+    "--quantize dynamic-int8": ["onnxruntime quantize_dynamic"],
+    "--quantize int4 --block 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
+    "--quantize int4 --block 32 --target ort --accuracy-level 4": [],
+}
+
+#: Samples that a calibration sees. The outputs are compared on one more.
+SAMPLES = 4
 
 OPSET = 21
 
 
-def models(layers):
-    """Name, model and inputs of each model."""
+def seeded(config, kind):
+    """A model of transformers with random weights, which returns its first output."""
     import torch
-    import transformers
 
-    class Logits(torch.nn.Module):
+    class First(torch.nn.Module):
         def __init__(self, model):
             super().__init__()
             self.model = model
@@ -94,19 +112,39 @@ def models(layers):
         def forward(self, x):
             return self.model(x)[0]
 
-    def seeded(config, kind):
-        torch.manual_seed(0)
-        config.use_cache = False
-        return Logits(kind(config)).eval()
+    torch.manual_seed(0)
+    config.use_cache = False
+    return First(kind(config)).eval()
 
-    ids = torch.randint(0, 30000, (1, 64), generator=torch.Generator().manual_seed(1))
-    image = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(1))
+
+def inputs(*sizes, ids=False):
+    """The inputs of a model: the samples, and the one to compare with."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+    sizes = (SAMPLES + 1, *sizes)
+    return torch.randint(0, 30000, sizes, generator=generator) if ids else torch.randn(sizes, generator=generator)
+
+
+def models(layers):
+    """Name, model and inputs of each model."""
+    import transformers
+
     gpt2 = transformers.GPT2Config(n_layer=layers)
     bert = transformers.BertConfig(num_hidden_layers=layers)
     vit = transformers.ViTConfig(num_hidden_layers=layers)
-    yield "GPT-2", seeded(gpt2, transformers.GPT2LMHeadModel), ids
-    yield "BERT", seeded(bert, transformers.BertModel), ids
-    yield "ViT", seeded(vit, transformers.ViTModel), image
+    yield "GPT-2", seeded(gpt2, transformers.GPT2LMHeadModel), inputs(1, 64, ids=True)
+    yield "BERT", seeded(bert, transformers.BertModel), inputs(1, 64, ids=True)
+    yield "ViT", seeded(vit, transformers.ViTModel), inputs(1, 3, 224, 224)
+
+
+def resnet():
+    """Name, model and inputs of a convolutional network."""
+    import torch
+    import torchvision
+
+    torch.manual_seed(0)
+    yield "ResNet-18", torchvision.models.resnet18(weights=None).eval(), inputs(1, 3, 224, 224)
 
 
 #: Runs a command and prints its seconds and its peak memory, to which a small process that starts it adds nothing.
@@ -203,14 +241,16 @@ def decoding(options):
     base, output = options.folder / "llama.onnx", options.folder / "out.onnx"
     subprocess.run([options.bin, llama(options.folder), "-o", base, "--quiet", "--opset", str(OPSET)], check=True)
     print("\n| Llama, 8 layers of 1024 | size | tokens in a second | of 64 tokens, those chosen alike before the first other one |")
-    print("| --- | --- | --- | --- |")
+    print("| --- | ---: | ---: | ---: |")
     speed, wanted = decode(base, options.threads, 64)
     print(f"| none | 1 | {speed:.1f} | |", flush=True)
-    for flags in DECODING:
-        subprocess.run([options.bin, "optimize", base, "-o", output, *flags.split()], check=True, stdout=subprocess.DEVNULL)
+    for tool, command in commands(DECODING, options, base, output, ""):
+        if measured(command) is None:
+            print(f"| {tool} | fails | | |", flush=True)
+            continue
         speed, chosen = decode(output, options.threads, 64)
         alike = next((i for i, pair in enumerate(zip(wanted, chosen)) if pair[0] != pair[1]), 64)
-        print(f"| `{flags}` | {size(output) / size(base):.3f} | {speed:.1f} | {alike} |", flush=True)
+        print(f"| {tool} | {size(output) / size(base):.3f} | {speed:.1f} | {alike} |", flush=True)
 
 
 def size(path):
@@ -218,10 +258,21 @@ def size(path):
     return path.stat().st_size + (data.stat().st_size if data.exists() else 0)
 
 
+def commands(ways, options, base, output, samples):
+    """What is run, ours and then those of others that do the same: a name and a command."""
+    for flags, peers in ways.items():
+        for old in output.parent.glob(output.name + "*"):
+            old.unlink()
+        calibrate = ["--calibrate", samples] if "static" in flags else []
+        yield f"`{flags}`", [options.bin, "optimize", base, "-o", output, *flags.split(), *calibrate]
+        for peer in peers:
+            for old in output.parent.glob(output.name + "*"):
+                old.unlink()
+            yield peer, [sys.executable, "-c", "import sys\n" + PEERS[peer], str(base), str(output), str(samples)]
+
+
 def row(name, tool, command, model, output, feed, wanted, options):
     """Prints a row of the table."""
-    for old in output.parent.glob(output.name + "*"):
-        old.unlink()
     cost = measured(command)
     if cost is None:
         print(f"| {name} | {tool} | fails | | | | |", flush=True)
@@ -238,6 +289,27 @@ def row(name, tool, command, model, output, feed, wanted, options):
     print(f"| {name} | {tool} | {cells} |", flush=True)
 
 
+def table(found, ways, options):
+    """The table of some models and ways to compress them."""
+    import torch
+
+    print("\n| model | tool | seconds | peak MB | size | difference | latency in ms |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    output = options.folder / "out.onnx"
+    for name, model, given in found:
+        archive, base = options.folder / f"{name}.pt2", options.folder / f"{name}.onnx"
+        if not archive.exists():
+            torch.export.save(torch.export.export(model, (given[-1],), strict=False), archive)
+        subprocess.run([options.bin, archive, "-o", base, "--quiet", "--opset", str(OPSET)], check=True)
+        given = given.numpy()
+        wanted, latency = run(str(base), given[-1], options.threads, options.runs)
+        print(f"| {name} | none | | | 1 | 0 | {latency * 1e3:.1f} |", flush=True)
+        samples = options.folder / f"{name}.npz"
+        numpy.savez(samples, **{session(str(base), 1).get_inputs()[0].name: given[:-1]})
+        for tool, command in commands(ways, options, base, output, samples):
+            row(name, tool, command, base, output, given[-1], wanted, options)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
@@ -247,29 +319,14 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    print("| model | tool | seconds | peak MB | size | difference | latency in ms |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    import torch
-
-    for name, model, feed in models(options.layers):
-        archive, base = options.folder / f"{name}.pt2", options.folder / f"{name}.onnx"
-        if not archive.exists():
-            torch.export.save(torch.export.export(model, (feed,), strict=False), archive)
-        opset = ["--opset", str(OPSET)]
-        subprocess.run([options.bin, archive, "-o", base, "--quiet", *opset], check=True)
-        feed = feed.numpy()
-        wanted, latency = run(str(base), feed, options.threads, options.runs)
-        print(f"| {name} | none | | | 1 | 0 | {latency * 1e3:.1f} |", flush=True)
-        output, samples = options.folder / "out.onnx", options.folder / f"{name}.npz"
-        numpy.savez(samples, **{session(str(base), 1).get_inputs()[0].name: feed})
-        for flags, peers in OWN.items():
-            command = [options.bin, "optimize", base, "-o", output, *flags.split()]
-            command += ["--calibrate", samples] if "static" in flags else []
-            row(name, f"`{flags}`", command, base, output, feed, wanted, options)
-            for peer in peers:
-                program = "import sys\n" + PEERS[peer]
-                command = [sys.executable, "-c", program, str(base), str(output), str(samples)]
-                row(name, peer, command, base, output, feed, wanted, options)
+    # Both calibrate in the same ONNX Runtime.
+    for library in (Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.*"):
+        os.environ.setdefault("ORT_DYLIB_PATH", str(library))
+    packages = ["torch", "transformers", "onnx", "onnxruntime", "onnxconverter-common"]
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    print(f"Models of {options.layers} layers; latency is the median of {options.runs} runs in {options.threads} thread; {versions}.")
+    table(models(options.layers), OWN, options)
+    table(resnet(), CALIBRATING, options)
     decoding(options)
 
 

@@ -14,6 +14,13 @@ OWN = frozenset(
     skip_pass state strip_paths target training warnings_as_errors weights weights_file""".split()
 )
 
+#: Those of ``optimize``.
+OPTIMISING = frozenset(
+    """accuracy_level asymmetric block calibrate calibration cast_io cast_weights compress_exclude compress_include compress_min dim
+    dynamic_axes fix fold_limit inline input_names input_shape kv_names merge_weights opset optimize output_names precision quantize rename
+    rules skip_pass target""".split()
+)
+
 #: Those that say how a model is written.
 SAVING = frozenset("alignment external_threshold link_outside shard_size weights weights_file".split())
 
@@ -21,7 +28,7 @@ SAVING = frozenset("alignment external_threshold link_outside shard_size weights
 def as_json(options: dict[str, Any]) -> str:
     """The options as JSON. Those that are None keep their defaults.
 
-    Raises TypeError for an unknown option.
+    Raises TypeError for an unknown option, ImportError if one needs ONNX Runtime and there is none.
     """
     unknown = sorted(options.keys() - OWN)
     if unknown:
@@ -29,7 +36,24 @@ def as_json(options: dict[str, Any]) -> str:
     given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
     if isinstance(given.get("optimize"), bool):
         given["optimize"] = 2 if given["optimize"] else 0
+    if given.get("calibrate"):
+        from . import _run
+
+        _run.load("calibrate")
+        if isinstance(given["calibrate"], (str, bytes)) or hasattr(given["calibrate"], "__fspath__"):
+            given["calibrate"] = [given["calibrate"]]
     return json.dumps(given, default=_plain)
+
+
+def of_optimize(options: dict[str, Any]) -> str:
+    """The options of ``optimize`` as JSON.
+
+    Raises TypeError for one that is unknown, or has no meaning for models.
+    """
+    others = sorted((options.keys() & OWN) - OPTIMISING)
+    if others:
+        raise TypeError(f"optimize has no option {others[0]!r}: it is one of conversions")
+    return as_json(options)
 
 
 def of_modules(modules: Any) -> list[str] | None:

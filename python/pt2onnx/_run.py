@@ -19,6 +19,34 @@ _NO_NUMPY = {
 _NUMPY = {"float": "float32", "double": "float64"}
 
 
+def load(option: str) -> None:
+    """Loads ONNX Runtime's library for the native half: that in ORT_DYLIB_PATH, else that of the package onnxruntime.
+
+    Raises ImportError if there is none.
+    """
+    import importlib.util
+    import os
+    import pathlib
+
+    from . import _errors
+    from ._pt2onnx import Failure, load_ort
+
+    library = os.environ.get("ORT_DYLIB_PATH")
+    if not library:
+        found = importlib.util.find_spec("onnxruntime")
+        folders = [pathlib.Path(folder) / "capi" for folder in (found and found.submodule_search_locations) or ()]
+        if not folders:
+            raise ImportError(f"the option {option!r} runs the model in ONNX Runtime: pip install onnxruntime")
+        files = sorted(file for name in ("libonnxruntime.*", "onnxruntime.dll") for file in folders[0].glob(name))
+        if not files:
+            raise ImportError(f"the option {option!r} runs the model in ONNX Runtime, whose library is not in {folders[0]}: set ORT_DYLIB_PATH")
+        library = str(files[0])
+    try:
+        load_ort(library)
+    except Failure as failure:
+        raise _errors.of(failure) from None
+
+
 def session(model: bytes | str, weights: Sequence[Any] = ()) -> Any:
     """An onnxruntime.InferenceSession of a model, whose external data ``pt2onnx:0``, ``pt2onnx:1``, ... are these buffers. They must
     live as long as the session."""

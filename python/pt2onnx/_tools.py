@@ -39,13 +39,15 @@ def load(model: str | os.PathLike[str] | bytes | bytearray | memoryview) -> ONNX
 
 def optimize(model: Any, destination: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
     """Folds, simplifies and fuses an ONNX model: a path, bytes, ``onnx.ModelProto``, ``onnx_ir.Model`` or ``ONNXProgram``. Writes the
-    result if there is a destination. The options are those of passes and of saving in docs/options.md."""
+    result if there is a destination. The options are those of the command ``pt2onnx optimize``: ``opset=17``, ``fix={"batch": 1}``,
+    ``quantize="int8"``, ``target="ort"``, ``weights="external"``, ... Raises TypeError for others."""
     saving = {key: options.pop(key) for key in list(options) if key in _options.SAVING}
+    text = _options.of_optimize(options)
     native = _native(model)
     with _raised():
         # The model that is given stays as it is.
         program = ONNXProgram(native.copy() if isinstance(model, ONNXProgram) else native)
-        program._native.optimize(_options.as_json(options))
+        program._native.optimize(text)
     if destination is not None:
         program.save(destination, **saving)
     return program

@@ -96,7 +96,8 @@ class Test(unittest.TestCase):
         return sorted(path.name for path in self.folder.iterdir())
 
 
-def python(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Runs the interpreter with this package."""
+def python(*words: str, without: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs the interpreter with this package, without a variable of the environment."""
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    environment.pop(without, None)
     return subprocess.run([sys.executable, *words], env=environment, text=True, capture_output=True, check=False, **options)

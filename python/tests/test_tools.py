@@ -92,6 +92,54 @@ class Optimize(support.Test):
         self.assertEqual(self.files(), ["out.onnx", "w.bin"])
         self.assertEqual(pt2onnx.load(path).input_names, made.input_names)
 
+    def test_options(self) -> None:
+        made = pt2onnx.convert(support.MLP)
+        other = pt2onnx.optimize(made, opset=13, fix={"tensor_x.0": 4}, rename={"cat": "joined"}, target="ort")
+        self.assertEqual(other.model_proto.opset_import[0].version, 13)
+        self.assertEqual(other.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value, 4)
+        given = [np.ones((4, 8), np.float32)] * 3
+        self.assertEqualNumbers(other(*given), made(*given))
+        self.raised(ValueError, lambda: pt2onnx.optimize(made, rename={"nothing": "x"}))
+        self.raised(TypeError, lambda: pt2onnx.optimize(made, state="outputs"))
+
+    def test_compressed(self) -> None:
+        made = pt2onnx.convert(support.MLP)
+        small = pt2onnx.optimize(made, quantize="int8", compress_min=1)
+        self.assertIn("DequantizeLinear", [node.op_type for node in small.model_proto.graph.node])
+        self.raised(ValueError, lambda: pt2onnx.optimize(made, quantize="int8", accuracy_level=4))
+        self.raised(ValueError, lambda: pt2onnx.optimize(made, quantize="static-int8"))
+
+
+class Calibrate(support.Test):
+    def setUp(self) -> None:
+        super().setUp()
+        made = pt2onnx.convert(support.MLP)
+        self.samples = self.folder / "samples.npz"
+        numbers = np.random.default_rng(0).standard_normal((3, 6, 8)).astype(np.float32)
+        np.savez(self.samples, **{name: numbers[i] for i, name in enumerate(made.input_names)})
+        self.given, self.expected = list(numbers), made(*numbers)
+
+    def test_methods(self) -> None:
+        for method in ("min-max", "percentile", "entropy"):
+            options = {"quantize": "static-int8", "calibrate": self.samples, "calibration": method, "compress_min": 1}
+            for small in (pt2onnx.convert(support.MLP, **options), pt2onnx.optimize(pt2onnx.convert(support.MLP), **options)):
+                self.assertIn("QuantizeLinear", [node.op_type for node in small.model_proto.graph.node])
+                for found, wanted in zip(small(*self.given), self.expected):
+                    self.assertLess(abs(found - wanted).max(), 0.1 * abs(wanted).max())
+
+    def test_without_runtime(self) -> None:
+        code = (
+            "import importlib.util, sys; find = importlib.util.find_spec\n"
+            "importlib.util.find_spec = lambda name, *rest: None if name == 'onnxruntime' else find(name, *rest)\n"
+            "import pt2onnx; pt2onnx.convert(sys.argv[1], quantize='static-int8', calibrate=['x.npz'])"
+        )
+        run = support.python("-c", code, str(support.MLP), without="ORT_DYLIB_PATH")
+        self.assertTrue(run.returncode == 1 and "pip install onnxruntime" in run.stderr, run.stderr)
+
+    def test_no_samples(self) -> None:
+        call = lambda: pt2onnx.convert(support.MLP, quantize="static-int8", calibrate=["none.npz"])  # noqa: E731
+        self.assertIn("none.npz", str(self.raised(pt2onnx.OnnxExporterError, call)))
+
 
 class Diff(support.Test):
     def test_equal(self) -> None:

@@ -110,13 +110,14 @@ def in_body(model):
 
 def with_constants(model, sets, kept):
     """The same with the inputs from number `kept` on as initialisers; None where they have no such data."""
-    given = [plain(v) for v in sets[0][0]]
+    given = list(sets[0][0].values())
     inputs = list(model.graph.input)[: len(given)]
-    if len(sets) > 1 or len(inputs) <= kept or not all(isinstance(v, onnx.TensorProto | np.ndarray | np.generic) for v in sets[0][0][kept:]):
+    tensors = all(isinstance(v, onnx.TensorProto | np.ndarray | np.generic) for v in given[kept:])
+    if len(sets) > 1 or len(inputs) <= kept or not tensors:
         return None
     made = onnx.ModelProto.FromString(model.SerializeToString())
-    for declared, value, data in list(zip(inputs, given, sets[0][0]))[kept:]:
-        tensor = data if isinstance(data, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value))
+    for declared, data in list(zip(inputs, given))[kept:]:
+        tensor = data if isinstance(data, onnx.TensorProto) else numpy_helper.from_array(np.asarray(data))
         if tensor.data_type != declared.type.tensor_type.elem_type:
             return None
         tensor = onnx.TensorProto.FromString(tensor.SerializeToString())
@@ -140,12 +141,19 @@ def with_any_sizes(model):
     return made if changed else None
 
 
-def tests():
+def unnamed():
     """All tests that have data."""
     for case in collect_testcases():
         if case.model is not None and case.data_sets:
             yield case.name, case.model, case.data_sets, case.rtol, case.atol
     yield from stored()
+
+
+def tests():
+    """All tests that have data, with their inputs by name."""
+    for name, model, sets, *rest in unnamed():
+        names = [i.name for i in model.graph.input]
+        yield name, model, [(dict(zip(names, inputs)), outputs) for inputs, outputs in sets], *rest
 
 
 FORMS = [
@@ -159,14 +167,12 @@ FORMS = [
 
 
 def cases():
-    """The tests in all forms, with their inputs by name."""
+    """The tests in all forms."""
     for name, model, sets, *rest in tests():
-        names = [i.name for i in model.graph.input]
-        named = [(dict(zip(names, inputs)), outputs) for inputs, outputs in sets]
         for suffix, form in FORMS:
             made = form(model, sets)
             if made is not None:
-                yield name + suffix, made, named, *rest
+                yield name + suffix, made, sets, *rest
 
 
 def plain(v):
@@ -212,7 +218,8 @@ def same(got, wanted, rtol, atol):
 def feeds(model, inputs):
     """The data of the model's inputs, by name. Initialisers that are inputs as well keep their values."""
     constants = {t.name for t in model.graph.initializer}
-    return {i.name: plain(inputs[i.name]) for i in model.graph.input if i.name in inputs and i.name not in constants}
+    given = {i.name: plain(inputs[i.name]) for i in model.graph.input if i.name in inputs and i.name not in constants}
+    return {name: np.asarray(v) if isinstance(v, np.generic) else v for name, v in given.items()}
 
 
 def in_runtime(model, inputs):

@@ -1,85 +1,143 @@
 """Converts the models of the ONNX backend tests to other opsets and back with `pt2onnx optimize --opset`, and runs the results.
 
-    python xtask/python/opset_pairs.py target/release/pt2onnx [PART-OF-A-NAME ...]
+    python xtask/python/opset_pairs.py target/release/pt2onnx [--opsets all] [--forms] [--jobs N] [PART-OF-A-NAME ...]
 
-Each model goes to every opset of OPSETS, and from the oldest one that takes it to the newest. A result is right if ONNX Runtime
-gives the outputs of the test for it, where it does for the model itself. Prints how many are right, refused (with an error) and
-wrong, and the wrong ones; then the exit code is 1.
+Each model goes to every opset of `--opsets`, and from the oldest one that takes it to every newer one. A result is right if
+`onnx.checker` takes it, where it takes the model itself, and ONNX Runtime, or else the reference evaluator of `onnx`, gives the
+outputs of the test for it, where it does for the model itself. `--forms` also tries each model in a function, in bodies, of constants and with any sizes.
+Prints how many are right, refused (with an error) and wrong, and the wrong ones; then the exit code is 1. Used by
+`cargo xtask backend --opsets`.
 """
 
+import argparse
 import collections
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import onnx
-from backend import in_reference, in_runtime, right, tests
+from backend import cases, in_reference, in_runtime, right, tests
 
-OPSETS = [9, 10, 11, 12, 13, 15, 17, 18, 20, 22, 24, 26]
+#: All that `--opset` takes.
+ALL = list(range(7, 27))
+SOME = [9, 10, 11, 12, 13, 15, 17, 18, 20, 22, 24, 26]
+
+#: What a runner says if it, not the model, lacks something: kernels, and opsets before 7, which come with the models.
+LACKS = re.compile(r"NOT_IMPLEMENTED|No implementation|No Op registered|NotImplemented")
+
+
+def opsets(text):
+    return ALL if text == "all" else [int(number) for number in text.split(",")]
 
 
 def convert(binary, source, target, opset):
-    run = subprocess.run(
-        [binary, "optimize", source, "-o", target, "--opset", str(opset)], capture_output=True, text=True
-    )
-    return run.returncode, run.stderr
+    target.unlink(missing_ok=True)
+    command = [binary, "optimize", source, "-o", target, "--opset", str(opset)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    return run.returncode, run.stderr.strip()
 
 
-def one(binary, folder, case):
+def refused_by_checker(path):
+    """What the checker says against a model; None if it has nothing to say."""
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except Exception as error:  # whatever it says
+        return " ".join(str(error).split())[:200]
+    return None
+
+
+class Case:
+    """A model with its data, and what runs it as the test expects."""
+
+    def __init__(self, name, model, sets, rtol, atol):
+        self.name, self.sets = name, sets
+        # Other operators round differently, and so do the kernels of other opsets.
+        self.rtol, self.atol = max(rtol, 1e-3), max(atol, 2e-3 if "fp16" in name or "float16" in name else 1e-4)
+        runners = [run for run in (in_runtime, in_reference) if self.runs(run, model) is True]
+        # The reference evaluator does not have all older operators.
+        self.runners = [in_reference, in_runtime] if runners == [in_reference] else runners
+
+    def runs(self, runner, model):
+        return right(runner, model, self.sets, self.rtol, self.atol)
+
+    def verdict(self, path, checked):
+        """`right`, or what is wrong with a model that was written."""
+        if checked and (said := refused_by_checker(path)):
+            return f"wrong: the checker says: {said}"
+        model, said = onnx.load(path), ""
+        for runner in self.runners:
+            result = self.runs(runner, model)
+            if result is True:
+                return "right"
+            said = " ".join(str(result or "other outputs").split())[:250]
+            if runner is in_runtime and not LACKS.search(said):
+                return f"wrong: {said}"
+        return f"cannot be run: {said}" if LACKS.search(said) else f"wrong: {said}"
+
+
+def one(options, folder, number, case):
     """The verdict for each pair of opsets."""
-    name, model, sets, rtol, atol = case
-    # Other operators round differently, and so do the kernels of other opsets.
-    rtol, atol = max(rtol, 1e-3), max(atol, 2e-3 if "fp16" in name or "float16" in name else 1e-4)
-    written = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None)
-    if written is None or model.functions:
-        return name, {}
-    source = folder / f"{name}.onnx"
-    onnx.save(model, source)
-    runners = [r for r in (in_runtime, in_reference) if right(r, model, sets, rtol, atol) is True]
-    if not runners:
-        return name, {}
+    name, model, *rest = case
     found = {}
+    written = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None)
+    tried = Case(name, model, *rest)
+    if written is None or not tried.runners:
+        return name, found
+    source = folder / f"{number}.onnx"
+    onnx.save(model, source)
+    checked = refused_by_checker(source) is None
 
     def step(before, after, given, path):
-        code, said = convert(binary, given, path, after)
-        if code in (101, 134):
-            found[before, after] = f"panic: {said.strip().splitlines()[-1][:150]}"
+        code, said = convert(options.binary, given, path, after)
+        last = said.splitlines()[-1][:300] if said else ""
+        if code in (101, 134) or code < 0 or "ended unexpectedly" in said:
+            found[before, after] = f"panic: {last}"
         elif code:
-            found[before, after] = "refused" if after < before else f"refused upwards: {said.strip()[:300]!r}"
+            found[before, after] = f"refused: {' '.join(said.split())[:300]}"
         else:
-            verdict = right(runners[0], onnx.load(path), sets, rtol, atol)
-            # The runner, not the model, lacks something.
-            lacks = any(t in str(verdict) for t in ("NOT_IMPLEMENTED", "No implementation"))
-            wrong = "cannot be run" if lacks else f"wrong: {verdict or 'other outputs'}"[:200]
-            found[before, after] = "right" if verdict is True else wrong
+            found[before, after] = tried.verdict(path, checked)
         return not code
 
-    done = [o for o in OPSETS if step(written, o, source, folder / f"{name}.{o}.onnx")]
-    for back in [26, 17, 13]:
-        if done and done[0] < back:
-            step(done[0], back, folder / f"{name}.{done[0]}.onnx", folder / f"{name}.back.onnx")
-    for file in folder.glob(f"{name}.*onnx"):
+    done = [o for o in options.opsets if step(written, o, source, folder / f"{number}.{o}.onnx")]
+    oldest = done[0] if done else written
+    for back in options.opsets:
+        if oldest < back and oldest != written:
+            step(oldest, back, folder / f"{number}.{oldest}.onnx", folder / f"{number}.back.onnx")
+    for file in folder.glob(f"{number}.*onnx"):
         file.unlink(missing_ok=True)
     return name, found
 
 
 def main():
-    binary, *parts = sys.argv[1:]
-    cases = [c for c in tests() if not parts or any(p in c[0] for p in parts)]
-    counts = collections.Counter()
-    bad = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        for name, found in pool.map(lambda c: one(binary, pathlib.Path(folder), c), cases):
-            counts["run" if found else "not run"] += 1
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--opsets", type=opsets, default=SOME)
+    parser.add_argument("--forms", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--refused", action="store_true", help="also print what is refused on the way up, or cannot be run")
+    options = parser.parse_intermixed_args()
+    chosen = cases() if options.forms else tests()
+    chosen = (c for c in chosen if not options.names or any(part in c[0] for part in options.names))
+    counts, bad = collections.Counter(), []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        work = lambda pair: one(options, pathlib.Path(folder), *pair)
+        for name, found in pool.map(work, enumerate(chosen)):
+            counts["models run" if found else "models that nothing runs"] += 1
             for (before, after), verdict in found.items():
-                counts[verdict.split(":")[0]] += 1
-                if verdict not in ("right", "refused", "cannot be run"):
-                    bad.append(f"{name}: {before} to {after}: {verdict}")
-    print(dict(counts))
-    print("\n".join(bad))
-    sys.exit(any(": wrong: " in b or ": panic: " in b for b in bad))
+                kind = verdict.split(":")[0]
+                counts[kind] += 1
+                line = f"{name}: {before} to {after}: {verdict}"
+                if kind in ("wrong", "panic"):
+                    bad.append(line)
+                if kind in ("wrong", "panic") or (options.refused and kind != "right"):
+                    print(line, flush=True)
+    for what, count in sorted(counts.items()):
+        print(f"{count:6} {what}")
+    sys.exit(bool(bad))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! `backend`: checks that the models of the ONNX backend tests give the expected outputs after `pt2onnx optimize`.
+//! `backend`: checks that the models of the ONNX backend tests give the expected outputs after `pt2onnx optimize`, also at other opsets.
 
 use std::env;
 use std::fs;
@@ -12,8 +12,8 @@ use anyhow::{Context, Result, ensure};
 use crate::generate::{root, target};
 use crate::python::{interpreter, run};
 
-/// The task.
-pub fn backend() -> Result<()> {
+/// The task. With `opsets`, also for these.
+pub fn backend(opsets: Option<&str>) -> Result<()> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     run(Command::new(cargo).args(["build", "--quiet", "--package", "pt2onnx-cli"]))?;
     let command = target().join(format!("debug/pt2onnx{}", env::consts::EXE_SUFFIX));
@@ -38,7 +38,16 @@ pub fn backend() -> Result<()> {
     ensure!(refused.is_empty(), "`pt2onnx optimize` refused these models:\n{}", refused.join("\n"));
     script("check")?;
     fs::remove_dir_all(&folder)?;
-    Ok(())
+    match opsets {
+        Some(opsets) => {
+            let script = root().join("xtask/python/opset_pairs.py");
+            run(Command::new(&python)
+                .arg(script)
+                .arg(&command)
+                .args(["--opsets", opsets, "--forms"]))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Runs the command for each model, one per processor at a time. Returns its messages for the models that it refuses.

@@ -57,7 +57,12 @@ enum Task {
     },
     /// Runs `pt2onnx optimize` on the models of the ONNX backend tests of the pinned `onnx` package: as they are, in
     /// functions and in bodies. Fails if an optimised model does not give the expected outputs.
-    Backend,
+    Backend {
+        /// Afterwards also rewrite the models for these opsets, and from the oldest one back: `all`, or `9,13,20`. Fails if a
+        /// result is wrong, or refused by the checker or ONNX Runtime.
+        #[arg(long, value_name = "OPSETS")]
+        opsets: Option<String>,
+    },
     /// Builds the pages of docs/ as a book in target/book. Installs mdBook below target/ first.
     Book,
     /// Prints files of a crate that use each other's items in a circle, with the lines that do. Fails if there are any.
@@ -108,7 +113,7 @@ fn main() -> Result<()> {
         Task::Coverage => ops::coverage(),
         Task::Bench(options) => bench::bench(&options),
         Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
-        Task::Backend => backend::backend(),
+        Task::Backend { opsets } => backend::backend(opsets.as_deref()),
         Task::Book => book::book(),
         Task::Circles { package } => circles::circles(package.as_deref()),
         Task::Compare { old, new, folder, sample, args } => {

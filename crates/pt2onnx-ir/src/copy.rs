@@ -1,8 +1,8 @@
 //! Copies the bodies of functions, to another model or to the places where they are called, and the graphs of other models.
 
 use crate::{
-    Attribute, Attributes, Def, Function, InsertPoint, Model, NodeId, OriginId, RegionId, Type,
-    Value, is_unknown,
+    Attribute, Attributes, Def, Function, InsertPoint, Model, ModuleCall, ModuleId, NodeId, Origin,
+    OriginId, RegionId, Type, Value, is_unknown,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -30,7 +30,7 @@ impl Model {
 impl Model {
     /// Puts the main graph of another model behind that of this one, with its functions. The other's inputs that are `given` become values of this
     /// model; the others become inputs. The other's outputs follow the outputs of this model that are not given away. Names that
-    /// clash are changed by [`assign_names`](Self::assign_names).
+    /// clash are changed by [`assign_names`](Self::assign_names). Nodes, values and bodies keep their metadata and documentation.
     ///
     /// ```
     /// use pt2onnx_ir::Model;
@@ -179,6 +179,10 @@ struct Copier<'a> {
     to: &'a mut Model,
     /// The copy of each value; `None` for an input that a call does not give.
     values: FxHashMap<Value, Option<Value>>,
+    /// The copy of each origin.
+    origins: FxHashMap<OriginId, OriginId>,
+    /// The copy of each call of a module.
+    modules: FxHashMap<ModuleId, ModuleId>,
     /// What is copied to the place of a call instead of to a function.
     call: Option<Call>,
 }
@@ -192,13 +196,15 @@ struct Call {
 
 impl<'a> Copier<'a> {
     fn new(from: &'a Model, to: &'a mut Model) -> Self {
-        Self { from, to, values: FxHashMap::default(), call: None }
+        let (values, origins) = (FxHashMap::default(), FxHashMap::default());
+        Self { from, to, values, origins, modules: FxHashMap::default(), call: None }
     }
 
     fn region(&mut self, region: RegionId) -> RegionId {
         let copy = self.to.add_region();
         let data = &self.from[region];
         self.to[copy].name.clone_from(&data.name);
+        self.to[copy].metadata.clone_from(&data.metadata);
         for &input in data.inputs() {
             let value = self.to.add_input(copy, None);
             self.describe(input, value);
@@ -230,9 +236,9 @@ impl<'a> Copier<'a> {
             let id = self.to.add_node(at, op, &inputs, attributes, outputs.len());
             self.to[id].domain.clone_from(&node.domain);
             self.to[id].overload.clone_from(&node.overload);
-            match &self.call {
-                None => self.to[id].name.clone_from(&node.name),
-                Some(call) => self.to[id].origins.clone_from(&call.origins),
+            self.to[id].origins = self.origins(&node.origins);
+            if self.call.is_none() {
+                self.to[id].name.clone_from(&node.name);
             }
             let results = self.to[id].outputs().to_vec();
             for (&output, value) in outputs.iter().zip(results) {
@@ -241,6 +247,43 @@ impl<'a> Copier<'a> {
             made.push(id);
         }
         made
+    }
+
+    /// The origins of a copied node. Those of a call stand for a body's node that has none.
+    fn origins(&mut self, old: &[OriginId]) -> SmallVec<[OriginId; 1]> {
+        match &self.call {
+            Some(call) if old.is_empty() => call.origins.clone(),
+            // The body is one of the same model.
+            Some(_) => old.into(),
+            None => old.iter().map(|origin| self.origin(*origin)).collect(),
+        }
+    }
+
+    fn origin(&mut self, old: OriginId) -> OriginId {
+        if let Some(&known) = self.origins.get(&old) {
+            return known;
+        }
+        let origin = &self.from[old];
+        let module = origin.module.map(|module| self.module(module));
+        let copy = self.to.add_origin(Origin { module, ..origin.clone() });
+        self.origins.insert(old, copy);
+        copy
+    }
+
+    /// Copies a call of a module, and the calls around it.
+    fn module(&mut self, old: ModuleId) -> ModuleId {
+        let around: Vec<ModuleId> = self.from.modules_around(old).collect();
+        let mut parent = None;
+        for id in around.into_iter().rev() {
+            let made = match self.modules.get(&id) {
+                Some(&known) => known,
+                None => self.to.add_module(ModuleCall { parent, ..self.from[id].clone() }),
+            };
+            self.modules.insert(id, made);
+            parent = Some(made);
+        }
+        // A call is around itself.
+        parent.unwrap_or(old)
     }
 
     /// An attribute, with that of the call for a reference. `None` if the call has none.
@@ -258,9 +301,7 @@ impl<'a> Copier<'a> {
     }
 
     fn describe(&mut self, old: Value, new: Value) {
-        if self.call.is_none() {
-            self.to[new].name.clone_from(&self.from[old].name);
-        }
+        self.name(old, new);
         let ty = self.from[old].ty.clone().map(|ty| self.ty(ty));
         self.to[new].ty = ty;
         self.values.insert(old, Some(new));
@@ -294,10 +335,18 @@ impl<'a> Copier<'a> {
                 self.to.add_value(Def::Node(undefined, 0), None)
             }
         };
-        if self.call.is_none() {
-            self.to[copy].name.clone_from(&self.from[value].name);
-        }
+        self.name(value, copy);
         self.values.insert(value, Some(copy));
         Some(copy)
+    }
+
+    /// What a value says of itself. Values of a body that takes the place of a call get new names.
+    fn name(&mut self, old: Value, new: Value) {
+        let old = &self.from[old];
+        if self.call.is_none() {
+            self.to[new].name.clone_from(&old.name);
+        }
+        self.to[new].metadata.clone_from(&old.metadata);
+        self.to[new].doc_string.clone_from(&old.doc_string);
     }
 }

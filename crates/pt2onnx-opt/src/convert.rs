@@ -2,15 +2,15 @@
 
 use crate::{
     assume::Taken,
-    legalise::{LegaliseError, legalise},
+    legalise::{LegaliseError, legalise_from},
     opaque::{self, Raising},
     opsets::{OPSETS, OPTIMISED_OPSETS},
     types,
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
-/// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. The opset of the model
-/// must be one of [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
+/// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. For an older opset, the
+/// version of the file format is the oldest that will do. The opset of the model must be one of [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
 ///
 /// ```
 /// use pt2onnx_ir::Model;
@@ -49,7 +49,7 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
         types::infer(graph, Some(Raising { written, alike: false }), &Taken::default());
         let failures = opaque::failures(graph, written);
         done = match failures.is_empty() {
-            true => legalise(graph.model, opset),
+            true => legalise_from(graph.model, written, opset),
             false => Err(LegaliseError::Newer { from: written, failures }),
         };
     });
@@ -60,8 +60,8 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
         model[value].ty = claim;
     }
-    // A file of an older version of the format cannot have newer opsets.
+    // A file of an older version of the format cannot have newer opsets, and older runtimes do not read newer versions.
     let stated = model.ir_version.take();
-    model.ir_version = stated.filter(|&v| v >= model.ir_version());
+    model.ir_version = stated.filter(|&v| opset > written && v >= model.ir_version());
     Ok(())
 }

@@ -6,5 +6,5 @@ use std::ops::RangeInclusive;
 /// The opsets that [`legalise`](crate::legalise) can write.
 pub const OPSETS: RangeInclusive<u32> = 7..=CANONICAL_OPSET;
 
-/// The opsets that the optimiser supports. Before 9, operators changed too often; newer ones are not known yet.
-pub const OPTIMISED_OPSETS: RangeInclusive<u32> = 9..=NEWEST_OPSET;
+/// The opsets that the optimiser supports. Before 7, operators broadcast in another way; newer ones are not known yet.
+pub const OPTIMISED_OPSETS: RangeInclusive<u32> = 7..=NEWEST_OPSET;

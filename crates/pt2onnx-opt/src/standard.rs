@@ -106,10 +106,10 @@ fn fusing() -> Vec<Pass> {
         fusions("channels", channel_fusions, 9)
             .description(
                 "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm or MatMul \
-                 before them.",
+                 before them, Mul and Div also into the weight of the one after them.",
             )
             .precondition(
-                "float32 or float64, one number for all or one for each channel. For Mul and Div, nothing else uses the weight.",
+                "float32 or float64, one number for all, or before them one for each channel. For Mul and Div, nothing else uses the weight.",
             ),
         fusions("pad", pad_fusions, 9)
             .description("Merges Pad into the Conv, AveragePool or MaxPool after it.")

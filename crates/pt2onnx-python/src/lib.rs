@@ -36,5 +36,6 @@ fn _pt2onnx(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tools::open_parts, module)?)?;
     module.add_function(wrap_pyfunction!(tools::inspect, module)?)?;
     module.add_function(wrap_pyfunction!(tools::supported_ops, module)?)?;
+    module.add_function(wrap_pyfunction!(tools::load_ort, module)?)?;
     module.add_function(wrap_pyfunction!(tools::command, module)?)
 }

@@ -9,6 +9,12 @@ pub fn read(json: &str) -> PyResult<Options> {
         .map_err(|e| PyValueError::new_err(wrong(json).unwrap_or(e.to_string())))
 }
 
+/// The opset, if options name one.
+pub fn opset(json: &str) -> Option<u32> {
+    let given: serde_json::Value = serde_json::from_str(json).ok()?;
+    given.get("opset")?.as_u64()?.try_into().ok()
+}
+
 /// Which option cannot be, and why.
 fn wrong(json: &str) -> Option<String> {
     let given: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).ok()?;

@@ -6,7 +6,7 @@ use crate::{
     options,
 };
 use pt2onnx::{
-    DiffOptions, Error, OnnxProgram, Unused, Warning,
+    DiffOptions, Error, NameError, OnnxProgram, OptionError, Options, Unused, Warning,
     ir::{Model, Value},
     tensor::Storage,
 };
@@ -125,16 +125,11 @@ impl Program {
         self.work(py, |program| program.rename_axes(names))
     }
 
-    /// Folds, simplifies and fuses, with the passes that `options` allow.
+    /// Rewrites the model for another opset, names values, fixes sizes, optimises and compresses: what `options` ask for.
     fn optimize(&self, py: Python<'_>, options: &str) -> PyResult<()> {
+        let opset = options::opset(options);
         let options = options::read(options)?;
-        self.work(py, |program| {
-            if options.inline {
-                program.inline()?;
-            }
-            program.optimize(options.passes()?);
-            Ok(())
-        })
+        self.work(py, |program| rewrite(program, &options, opset))
     }
 
     /// The positions of the inputs that nothing uses.
@@ -202,6 +197,34 @@ impl Program {
         let mut report = program.report().clone();
         program.put_texts(&mut report);
         report.to_markdown()
+    }
+}
+
+/// As `pt2onnx optimize`.
+fn rewrite(program: &mut OnnxProgram, options: &Options, opset: Option<u32>) -> Result<(), Error> {
+    let mut compression = options.compression();
+    compression.check().map_err(OptionError::Compress)?;
+    options.check_compression()?;
+    let passes = options.passes()?;
+    if options.inline {
+        program.inline()?;
+    }
+    if let Some(opset) = opset {
+        program.convert_opset(opset)?;
+    }
+    program.set_interface(options)?;
+    program.optimize(passes);
+    let unknown = options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none());
+    if let Some((old, _)) = unknown {
+        return Err(NameError::Unknown(old.clone()).into());
+    }
+    if !options.calibrate.is_empty() {
+        let (method, files) = (options.calibration, &options.calibrate);
+        compression.ranges = program.calibrate(&compression, method, files)?;
+    }
+    match compression.is_off() {
+        true => Ok(()),
+        false => program.compress(&compression),
     }
 }
 

@@ -58,6 +58,13 @@ pub fn supported_ops() -> Vec<String> {
     Registry::default().ops().iter().map(|op| op.name().to_owned()).collect()
 }
 
+/// Loads the library of ONNX Runtime at a path, for all that runs models afterwards. It has no effect if one was loaded before.
+#[pyfunction]
+pub fn load_ort(py: Python<'_>, library: PathBuf) -> PyResult<()> {
+    let loaded = py.detach(|| pt2onnx::load_ort(library));
+    loaded.map(drop).map_err(|e| errors::error(py, e.into()))
+}
+
 /// Runs the command `pt2onnx` with these words, the first of which is the program's name. Returns its exit code.
 #[pyfunction]
 pub fn command(py: Python<'_>, words: Vec<String>) -> u8 {

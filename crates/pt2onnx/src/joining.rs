@@ -1,7 +1,7 @@
 //! Joins two models: outputs of the first become inputs of the second.
 
 use crate::dims;
-use pt2onnx_ir::{Model, Type, Value, is_unknown};
+use pt2onnx_ir::{Metadata, Model, Type, Value, is_unknown};
 use pt2onnx_symbolic::Expr;
 use std::collections::BTreeMap;
 
@@ -85,7 +85,29 @@ pub(crate) fn join(
     let given: Vec<_> = pairs.into_iter().map(|(output, input)| (input, output)).collect();
     first.append_graph(&second, &given);
     first.assign_names();
+    add_entries(&mut first.metadata, second.metadata);
+    add_entries(&mut first.graph_metadata, second.graph_metadata);
+    first.doc_string = match (first.doc_string.take(), second.doc_string) {
+        (Some(own), Some(other)) if own != other => Some(format!("{own}\n{other}")),
+        (own, other) => own.or(other),
+    };
     Ok(())
+}
+
+/// Adds metadata. A key that has another text already gets a number, as names that clash do.
+fn add_entries(to: &mut Metadata, from: Metadata) {
+    for (key, text) in from {
+        let known = |to: &Metadata, key: &str| to.iter().position(|(own, _)| own == key);
+        match known(to, &key) {
+            None => to.push((key, text)),
+            Some(at) if to.get(at).is_some_and(|(_, own)| *own == text) => {}
+            Some(_) => {
+                let mut others = (2..).map(|i| format!("{key}_{i}"));
+                let free = others.find(|new| known(to, new).is_none());
+                to.extend(free.map(|new| (new.into(), text)));
+            }
+        }
+    }
 }
 
 /// Imports what the second model imports.

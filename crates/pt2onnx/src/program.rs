@@ -292,7 +292,8 @@ impl OnnxProgram {
     /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes; without
     /// any, those of equal names belong together, or the only output and the only input. Other inputs and outputs are those of
     /// both. The older of both opsets is raised to the newer. Dimensions of equal names are taken to be equal only where links say so:
-    /// those of the other model get new names.
+    /// those of the other model get new names. Metadata and documentation of both stay: a key that both models have, with different texts,
+    /// gets a number.
     ///
     /// ```no_run
     /// let mut program = pt2onnx::OnnxProgram::open("encoder.onnx")?;

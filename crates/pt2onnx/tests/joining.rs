@@ -2,7 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use pt2onnx::{OnnxProgram, Options, ir::Model, tensor::Tensor, writer};
+use pt2onnx::{
+    OnnxProgram, Options,
+    ir::{Metadata, Model, Origin},
+    tensor::Tensor,
+    writer,
+};
 
 fn program(text: &str) -> OnnxProgram {
     let model: Model = text.parse().unwrap();
@@ -49,6 +54,55 @@ fn names_opsets_and_sizes() {
     let results = both.run(&given).unwrap();
     let numbers: Vec<Vec<f32>> = results.iter().map(|t| t.to_vec().unwrap()).collect();
     assert_eq!(numbers, [vec![4.0, 6.0], vec![40.0, 120.0], vec![-5.0, -6.0, -7.0]]);
+}
+
+/// What nodes, values, bodies and the models say of themselves stays, from both.
+#[test]
+fn metadata() {
+    let told = |name: &str, op: &str| {
+        let text = format!(
+            r#"<ir_version: 10, opset_import: ["" : 20]> {name} (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ y = {op} (x, w) }}"#
+        );
+        let mut model: Model = text.parse().unwrap();
+        let entry = |key: &'static str, text: &str| vec![(key.into(), text.into())];
+        model.metadata = entry("by", name);
+        model.metadata.extend(entry("license", "MIT"));
+        model.graph_metadata = entry("graph", name);
+        model.doc_string = Some(format!("It is {name}."));
+        let node = model.nodes(Model::MAIN).next().unwrap();
+        let origin = Origin {
+            metadata: entry("node", name),
+            doc_string: Some(name.into()),
+            ..Origin::default()
+        };
+        let origin = model.add_origin(origin);
+        model[node].origins.push(origin);
+        for value in [model[node].inputs()[1].unwrap(), model[node].outputs()[0]] {
+            model[value].metadata = entry("value", name);
+        }
+        OnnxProgram::from_bytes(writer::to_bytes(&model).unwrap(), []).unwrap()
+    };
+    let mut both = told("one", "Add");
+    both.join(&told("two", "Mul"), &links(&[("y", "x")])).unwrap();
+    let both = OnnxProgram::from_bytes(both.to_bytes().unwrap(), []).unwrap();
+    let model = both.model();
+    let entries = |metadata: &Metadata| {
+        let texts = metadata.iter().map(|(key, text)| format!("{key}: {text}"));
+        texts.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(entries(&model.metadata), "by: one, license: MIT, by_2: two");
+    assert_eq!(entries(&model.graph_metadata), "graph: one, graph_2: two");
+    assert_eq!(model.doc_string.as_deref(), Some("It is one.\nIt is two."));
+    for (node, name) in model.nodes(Model::MAIN).zip(["one", "two"]) {
+        let origins: Vec<_> = model[node].origins.iter().map(|o| &model[*o]).collect();
+        assert_eq!(origins.len(), 1);
+        assert_eq!(entries(&origins[0].metadata), format!("node: {name}"));
+        assert_eq!(origins[0].doc_string.as_deref(), Some(name));
+        let weight = model[node].inputs()[1].unwrap();
+        assert_eq!(entries(&model[weight].metadata), format!("value: {name}"));
+    }
+    let output = model.output_values().next().unwrap();
+    assert_eq!(entries(&model[output].metadata), "value: two");
 }
 
 /// Bodies and functions come along, and one output may become several inputs.

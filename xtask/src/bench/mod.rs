@@ -50,6 +50,9 @@ pub struct Options {
     /// The command to measure. Without it, a release is built, of the command and of the Python module.
     #[arg(long)]
     pt2onnx: Option<PathBuf>,
+    /// Layers of the models that are compressed.
+    #[arg(long, default_value_t = 12)]
+    depth: usize,
     /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay there for the next run.
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -84,12 +87,7 @@ pub fn bench(options: &Options) -> Result<()> {
         page::gigabytes(&bench.gigabytes(&options.gigabytes)?)?;
     }
     if options.parts.contains(&Part::Compress) {
-        let python = bench.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
-        let script = root().join("bench/compress.py");
-        let args = [OsStr::new("--bin"), bench.pt2onnx.as_os_str(), OsStr::new("--folder")];
-        let mut command = Command::new(python);
-        command.arg(script).args(args).arg(bench.folder.join("compress"));
-        page::compress(&output(&mut command)?)?;
+        page::compress(&bench.compress(options.depth)?)?;
     }
     if wanted(Part::Python)
         && let Some(python) = &bench.python
@@ -171,6 +169,20 @@ impl Bench {
             self.row(archive, runs)
         });
         rows.collect()
+    }
+
+    /// Compresses models, also with other tools, which are installed into a folder of their own first. Returns the tables.
+    fn compress(&self, layers: usize) -> Result<String> {
+        let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
+        let folder = self.folder.join("compress");
+        let (packages, list) = (folder.join("packages"), root().join("bench/compress.txt"));
+        let pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"];
+        run(Command::new(python).args(pip).arg(&packages).arg("--requirement").arg(list))?;
+        let mut command = Command::new(python);
+        command.env("PYTHONPATH", &packages).arg(root().join("bench/compress.py"));
+        command.arg("--bin").arg(&self.pt2onnx).arg("--folder").arg(&folder);
+        command.args(["--layers", &layers.to_string(), "--runs", &self.runs.to_string()]);
+        output(&mut command)
     }
 
     /// Runs all commands in turns. Archives that were made here are removed afterwards.

@@ -54,10 +54,19 @@ pub(super) struct Annotator<'a> {
     archived_printer: Option<Printer<'a>>,
     /// The texts of module stacks, by the stack's address.
     stacks: FxHashMap<usize, Stack>,
-    /// Stack traces as metadata has them, by the trace's address.
-    traces: FxHashMap<usize, Arc<str>>,
+    /// What is made of stack traces, by the trace's address.
+    traces: FxHashMap<usize, Trace>,
     ops: FxHashMap<&'a OpName, Op>,
     scratch: String,
+}
+
+/// What a stack trace tells.
+#[derive(Clone, Default)]
+struct Trace {
+    /// The user's line.
+    location: Option<Arc<str>>,
+    /// The trace as metadata has it.
+    text: Arc<str>,
 }
 
 /// The names of an op.
@@ -140,7 +149,7 @@ impl<'a> Annotator<'a> {
         Origin {
             node: node.name.clone(),
             op: self.op(&node.target).printed,
-            location: node.meta.place().map(Into::into),
+            location: self.trace(node).location.or_else(|| node.meta.place().map(Into::into)),
             doc_string: None,
             metadata: self.metadata(node),
             module: None,
@@ -199,7 +208,7 @@ impl<'a> Annotator<'a> {
             Some(printer) => entry(FX_NODE, format_args!("{}", printer.node(node))),
             None => entry(FX_NODE, format_args!("")),
         };
-        let trace = (STACK_TRACE.into(), self.trace(node));
+        let trace = (STACK_TRACE.into(), self.trace(node).text);
         vec![namespace, classes, text, scopes, trace]
     }
 
@@ -212,19 +221,19 @@ impl<'a> Annotator<'a> {
         known.or_insert_with(texts).clone()
     }
 
-    fn trace(&mut self, node: &Node) -> Arc<str> {
+    fn trace(&mut self, node: &Node) -> Trace {
         let Some(trace) = &node.meta.stack_trace else {
-            return "".into();
+            return Trace::default();
         };
-        if !self.options.strip_paths && !trace.lines().any(is_long) {
-            return trace.clone();
-        }
-        let known = self.traces.entry(trace.as_ptr().addr());
-        let text = || match self.options.strip_paths {
-            true => with_short_lines(&without_folders(trace)),
-            false => with_short_lines(trace),
+        let told = || Trace {
+            location: node.meta.source_line().map(|line| line.to_string().into()),
+            text: match self.options.strip_paths {
+                true => with_short_lines(&without_folders(trace)),
+                false if trace.lines().any(is_long) => with_short_lines(trace),
+                false => trace.clone(),
+            },
         };
-        known.or_insert_with(text).clone()
+        self.traces.entry(trace.as_ptr().addr()).or_insert_with(told).clone()
     }
 
     /// Adds the metadata of a program's graph.

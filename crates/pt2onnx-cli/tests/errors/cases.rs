@@ -416,7 +416,7 @@ pub const CASES: &[Case] = &[
     case(
         || {
             onnx(
-                r#"<ir_version: 4, opset_import: ["" : 8]>
+                r#"<ir_version: 4, opset_import: ["" : 6]>
                 g (float[2] x) => (float[2] y) { y = Relu (x) }"#,
             )
         },

@@ -83,6 +83,7 @@ impl Archive {
         };
         let (json, place) = self.records.checked(&json)?;
         let parsed = build::program(json.bytes(), &place)?;
+        drop(json);
 
         // Only what the program uses must be readable: unused pickles do no harm.
         let inputs = &parsed.program.signature.inputs;

@@ -11,6 +11,9 @@ use zip::{
     read::{ArchiveOffset, Config},
 };
 
+/// Records of as many bytes are copied to be parsed.
+const LARGE: usize = 1 << 20;
+
 /// The records of a zip: of a mapped file, of a record of one, or of bytes in memory.
 #[derive(Clone, Debug)]
 pub struct Records {
@@ -124,11 +127,24 @@ impl Records {
     /// A record to parse, with its checksum verified. Checksums of tensors are not verified, because tensors are not read.
     pub(super) fn checked(&self, name: &str) -> Result<(Storage, Place)> {
         let (storage, place) = self.required(name)?;
+        let storage = self.in_memory(storage)?;
         let crc = self.entries.get(name).map_or(0, |entry| entry.crc);
         if crc != 0 && crc != crc32fast::hash(storage.bytes()) {
             return Err(self.place.record(name, RecordProblem::Checksum));
         }
         Ok((storage, place))
+    }
+
+    /// A copy of a large record of a file. It is parsed once and then freed, as pages of the mapping are not.
+    fn in_memory(&self, storage: Storage) -> Result<Storage> {
+        let size = storage.bytes().len();
+        let Some(source) = storage.source().filter(|_| size >= LARGE) else {
+            return Ok(storage);
+        };
+        let mut bytes = vec![0; size];
+        let read = source.read_exact_at(&mut bytes, 0);
+        read.map_err(|error| Error::Io { path: source.path.clone(), source: error })?;
+        Ok(Storage::new(bytes))
     }
 
     pub(super) fn required(&self, name: &str) -> Result<(Storage, Place)> {

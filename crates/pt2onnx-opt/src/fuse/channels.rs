@@ -1,4 +1,4 @@
-//! Folds arithmetic with constants into the weights and biases of the layer before it.
+//! Folds arithmetic with constants into the weights and biases of the layer before or after it.
 
 use super::{
     batch_norm::{alone, named},
@@ -33,6 +33,13 @@ pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
             }
             let pattern = pattern.replace("LAYER", op);
             fusions.push(Fusion::new(&pattern, move |cx, found| layer(cx, found, op, kind))?);
+        }
+        for (pattern, kind) in [
+            ("w:LAYER(m:Mul(x, c), weight)", Kind::Mul),
+            ("w:LAYER(m:Div(x, c), weight)", Kind::Div),
+        ] {
+            let pattern = pattern.replace("LAYER", op);
+            fusions.push(Fusion::new(&pattern, move |cx, found| of_input(cx, found, op, kind))?);
         }
     }
     for (pattern, kind) in [
@@ -79,6 +86,43 @@ fn layer_as<T: Real>(cx: &Builder, found: &Match, op: &'static str, kind: Kind) 
     let place = Channels::of(cx, &node, op)?;
     let affine = kind.affine(place.spread::<T>(cx, found.value("c")?)?);
     affine.folded::<T>(cx, &node, &place, found.value("c"))
+}
+
+/// Factors far from where products overflow or vanish.
+const USUAL: std::ops::Range<f64> = 1e-9..1e9;
+
+/// A number that the input of a layer is multiplied by goes into the weight. The bias stays.
+fn of_input(cx: &Builder, found: &Match, op: &'static str, kind: Kind) -> Option<Value> {
+    match cx.known_dtype(found.output())? {
+        DType::F32 => of_input_as::<f32>(cx, found, op, kind),
+        DType::F64 => of_input_as::<f64>(cx, found, op, kind),
+        _ => None,
+    }
+}
+
+fn of_input_as<T: Real>(
+    cx: &Builder,
+    found: &Match,
+    op: &'static str,
+    kind: Kind,
+) -> Option<Value> {
+    let node = found.node(cx, "w")?;
+    let place = Channels::of(cx, &node, op)?;
+    let [mut x, mut c, given] = [found.value("x")?, found.value("c")?, node.input(1)?];
+    if matches!(kind, Kind::Mul) && cx.constant_of(x).is_some() {
+        (x, c) = (c, x);
+    }
+    // The product has the rank of the input.
+    let number = cx.constant_of(c).filter(|t| t.numel() == 1 && t.rank() <= place.rank)?;
+    let factors = kind.affine(place.spread::<T>(cx, c)?).factors?;
+    if !factors.iter().all(|f| USUAL.contains(&f.abs())) || number.rank() > 1 && op == "MatMul" {
+        return None;
+    }
+    let tensor = cx.constant_of(given).filter(|t| t.has_data() && alone(cx, given))?;
+    let weight = scaled::<T>(&tensor, &node, place.scaled_as(), &factors)?;
+    let mut inputs = node.inputs().to_vec();
+    (inputs[0], inputs[1]) = (Some(x), Some(named(cx, weight, Some(given))));
+    Some(cx.emit1(op, &inputs, node.attributes.clone()))
 }
 
 /// `(x w + b) c` is `x (w c) + b c`.
@@ -140,6 +184,11 @@ impl Channels {
         (count > 0).then_some(Self { op, count, from_end, rank })
     }
 
+    /// The layer whose weight has its channels where this one has them.
+    fn scaled_as(&self) -> &'static str {
+        if self.op == "MatMul" { "Gemm" } else { self.op }
+    }
+
     /// The elements of a constant for each channel, if it is the same in all other dimensions.
     fn spread<T: Real>(&self, cx: &Builder, value: Value) -> Option<Vec<f64>> {
         let t = cx.constant_of(value).filter(|t| t.has_data() && t.rank() <= self.rank)?;
@@ -175,12 +224,7 @@ impl Affine {
                     return None;
                 }
                 let tensor = cx.constant_of(given).filter(|t| t.has_data() && alone(cx, given))?;
-                Some(scaled::<T>(
-                    &tensor,
-                    node,
-                    if place.op == "MatMul" { "Gemm" } else { place.op },
-                    factors,
-                )?)
+                Some(scaled::<T>(&tensor, node, place.scaled_as(), factors)?)
             }
             None => None,
         };

@@ -3,6 +3,7 @@
 use super::{
     bridge, doubles,
     error::{Failure, LegaliseError, Reason},
+    images,
     meaning::fits,
     replace::Done,
     rules::{self, When},
@@ -32,6 +33,22 @@ pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
 /// # Errors
 /// As [`legalise`].
 pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(), LegaliseError> {
+    lower(model, opset, target, schema::CANONICAL_OPSET)
+}
+
+/// As [`legalise`], of a model that was written for an opset before it was brought into the canonical form.
+///
+/// # Errors
+/// As [`legalise`].
+pub(crate) fn legalise_from(
+    model: &mut Model,
+    written: u32,
+    opset: u32,
+) -> Result<(), LegaliseError> {
+    lower(model, opset, Target::Standard, written)
+}
+
+fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<(), LegaliseError> {
     if !OPSETS.contains(&opset) {
         return Err(LegaliseError::Opset(opset));
     }
@@ -39,7 +56,7 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
         return Err(LegaliseError::Direction { from: model.opset, to: opset });
     }
     let (levels, sums) = (FxHashMap::default(), FxHashSet::default());
-    let mut descent = Descent { opset, target, levels, sums };
+    let mut descent = Descent { opset, written, target, levels, sums };
     let mut failures = Vec::new();
     let mut failed = FxHashSet::default();
     let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
@@ -85,6 +102,8 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
 
 struct Descent {
     opset: u32,
+    /// The opset that the model was written for.
+    written: u32,
     target: Target,
     /// The opset of a node's form, where it is not the model's.
     levels: FxHashMap<NodeId, u32>,
@@ -105,6 +124,9 @@ impl Descent {
             && let Some(done) = doubles::exact(model, id, self.target)
         {
             return Ok(done);
+        }
+        if self.opset < images::DROPPING && self.written >= images::DROPPING {
+            images::windows(model, id);
         }
         let op = model[id].op().to_owned();
         let first = schema::versions(&op).first().map_or(0, |s| s.since);

@@ -174,6 +174,52 @@ pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     without(model, id, "ceil_mode")
 }
 
+/// The opset from which on pools that round up drop a last window that starts in the padding.
+pub(super) const DROPPING: u32 = 22;
+
+/// Older forms of pools do not say that such a window is dropped: pads and rounding down give the same windows, where sizes are known.
+pub(super) fn windows(model: &mut Model, id: NodeId) {
+    let is_pool = ["AveragePool", "MaxPool", "LpPool"].iter().any(|op| model[id].is(op));
+    if is_pool && let Some(pads) = pads_without(model, id) {
+        set(model, id, "pads", pads);
+        model[id].remove_attribute("ceil_mode");
+    }
+}
+
+/// The pads that give a pool its windows without `ceil_mode`, if it drops one. `None` if more pads would be counted.
+fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
+    let node = &model[id];
+    let options = attrs::AveragePool::read(node).ok().filter(|o| o.ceil_mode)?;
+    let from = crate::facts::shape(model, node.input(0)?)?.get(2..)?.iter().map(|d| d.as_int());
+    let from: Vec<i64> = from.collect::<Option<_>>()?;
+    let kernel = attrs::AveragePool::kernel_shape(node).ok()?;
+    let n = from.len();
+    let strides = options.strides.unwrap_or_else(|| vec![1; n]);
+    let dilations = options.dilations.unwrap_or_else(|| vec![1; n]);
+    let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * n]);
+    let fits = [kernel.len(), strides.len(), dilations.len()] == [n; 3] && pads.len() == 2 * n;
+    let read = [&from, &strides, &dilations, &pads, kernel].into_iter().flatten();
+    if options.auto_pad != "NOTSET" || !fits || read.into_iter().any(|x| !(0..1 << 24).contains(x))
+    {
+        return None;
+    }
+    let (mut drops, mut more) = (false, false);
+    for i in 0..n {
+        let span = (kernel[i] - 1) * dilations[i] + 1;
+        let (start, room) = (from[i] + pads[i], from[i] + pads[i] + pads[n + i] - span);
+        // Where the last window starts, and what it takes behind the end.
+        let mut last = (room.max(0) + strides[i] - 1).checked_div(strides[i])? * strides[i];
+        if last >= start {
+            last -= strides[i];
+            drops = true;
+        }
+        let missing = (last - room).max(0);
+        more |= missing > 0;
+        pads[n + i] += missing;
+    }
+    (drops && !(more && options.count_include_pad)).then_some(pads)
+}
+
 /// Older names of the modes. Images must have two spatial dimensions.
 pub(super) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];

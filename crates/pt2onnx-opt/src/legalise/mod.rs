@@ -42,6 +42,7 @@ mod steps;
 mod wrapping;
 
 pub(crate) use ascent::ascend;
+pub(crate) use descent::legalise_from;
 pub use descent::{legalise, legalise_for};
 pub use error::{Failure, LegaliseError};
 pub use meaning::means_the_same;

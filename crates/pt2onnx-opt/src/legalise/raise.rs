@@ -50,6 +50,9 @@ pub(super) fn raise(
         "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id),
         "GroupNormalization" if since < 21 && !alike => group_norm(model, id),
         "BatchNormalization" if since < 14 => batch_norm(model, id),
+        op if since > schema::CANONICAL_OPSET => {
+            Err(format!("what {op} of opset {since} has in older opsets is not known").into())
+        }
         op => Err(format!("{op} of opset {since} has no newer form").into()),
     }
 }
@@ -277,6 +280,10 @@ fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// The older forms list statistics as outputs, which only training has.
 fn batch_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    // Opset 7 can also have statistics for each element.
+    if model[id].read::<i64>("spatial")?.unwrap_or(1) != 0 {
+        model[id].remove_attribute("spatial");
+    }
     let more = model[id].outputs().iter().skip(1);
     if more.clone().any(|v| model[*v].uses().len() > 0) {
         return Err("its statistics are used".into());

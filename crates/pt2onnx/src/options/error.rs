@@ -61,7 +61,7 @@ pub enum OptionError {
     ),
     /// The option needs ONNX Runtime, which this build of pt2onnx does not use.
     #[error(
-        "the option `{0}` runs the model in ONNX Runtime, which the Python package does not: use the command pt2onnx"
+        "the option `{0}` runs the model in ONNX Runtime, which this build of pt2onnx cannot: build it with the feature `ort`"
     )]
     NoRuntime(
         /// The option.

@@ -1,6 +1,9 @@
 //! Models put together out of the blocks in `blocks.txt`.
 
-use pt2onnx::ir::{Model, Value};
+use pt2onnx::{
+    ir::{Model, Value},
+    tensor::DType,
+};
 use std::{fmt::Write, sync::LazyLock};
 
 /// Which block, and which values its `x` and `y` are.
@@ -21,8 +24,9 @@ static BLOCKS: LazyLock<Vec<Block>> = LazyLock::new(|| {
     blocks.map(block).collect()
 });
 
-/// The model of these blocks, one behind the other; its outputs are the last value and one in between.
-pub fn model(choices: &[Choice]) -> Model {
+/// The model of these blocks, one behind the other; its outputs are the last value and one in between. With `in_body`, all are nodes of
+/// a branch that takes inputs and constants from around it.
+pub fn model(choices: &[Choice], in_body: bool) -> Model {
     let (mut constants, mut nodes) = (Vec::new(), String::new());
     for (i, &(block, x, y)) in choices.iter().enumerate() {
         let block = &BLOCKS[usize::from(block) % BLOCKS.len()];
@@ -50,19 +54,56 @@ pub fn model(choices: &[Choice]) -> Model {
     let between = choices.last().map_or(0, |c| usize::from(c.1 ^ c.2)) % choices.len() + 2;
     let mut outputs = vec![last];
     outputs.extend(Some(between).filter(|b| *b != last));
-    let outputs: Vec<String> = outputs.iter().map(|o| format!("float[N,4,6,8] v{o}")).collect();
+    let typed = |start: &str| {
+        let all = outputs.iter().map(|o| format!("float[N,4,6,8] {start}{o}"));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    if in_body {
+        let names = |start: &str| outputs.iter().map(|o| format!("{start}{o}")).collect::<Vec<_>>();
+        let other: String = names("n").iter().map(|n| format!("{n} = Neg (v0)\n")).collect();
+        nodes = format!(
+            "size = Size (v0)\nnone = Sub (size, size)\ngo = GreaterOrEqual (size, none)\n\
+             {} = If (go) <then_branch = yes () => ({}) {{\n{nodes}}}, else_branch = no () => ({}) {{\n{other}}}>\n",
+            names("w").join(", "),
+            typed("v"),
+            typed("n"),
+        );
+    }
     let text = format!(
         "g (float[N,4,6,8] v0, float[N,4,6,8] v1, bool[N,1,6,6] mask) => ({})\n< {} >\n{{\n{nodes}}}",
-        outputs.join(", "),
+        typed(if in_body { "w" } else { "v" }),
         constants.join(", ")
     );
     let mut model: Model = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    more_outputs(&mut model, choices.first().map_or(0, |c| c.1));
     let nameless =
         model.values().filter(|(_, d)| d.name.as_deref().is_some_and(|n| n.starts_with('_')));
     for value in nameless.map(|(v, _)| v).collect::<Vec<Value>>() {
         model[value].name = None;
     }
     model
+}
+
+/// Some models also have a value as two outputs, or an input or a constant as an output.
+fn more_outputs(model: &mut Model, choice: u8) {
+    let mut outputs: Vec<Value> = model.output_values().collect();
+    let more = match choice % 6 {
+        0 => outputs.first().copied(),
+        1 => model.inputs().first().copied(),
+        2 => {
+            let mut constants = model.values().filter(|(_, d)| {
+                d.constant().is_some_and(|t| t.dtype() == DType::F32) && d.uses().len() > 0
+            });
+            constants.next().map(|(value, _)| value)
+        }
+        _ => None,
+    };
+    let before = outputs.len();
+    outputs.extend(more);
+    model.set_outputs(Model::MAIN, &outputs);
+    if before < outputs.len() {
+        model.set_output_name(Model::MAIN, before, "more");
+    }
 }
 
 /// `@3` as three numbers.

@@ -56,7 +56,12 @@ const STACK: usize = 64 << 20;
 
 /// What `json` says. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
 fn from_json<'a, T: Deserialize<'a> + Send>(json: &'a [u8]) -> serde_json::Result<T> {
-    match serde_json::from_slice(json) {
+    // Texts that are known to be UTF-8 are not checked one by one.
+    let read = match std::str::from_utf8(json) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(json),
+    };
+    match read {
         Err(error) if is_deep(&error) && nesting(json) <= MAX_NESTING => {
             let reader = std::thread::Builder::new().stack_size(STACK);
             std::thread::scope(|scope| {
