@@ -3,6 +3,7 @@
 use crate::{
     args::Check,
     error::{Code, CommandError},
+    files::read_with,
     log, many,
     output::{print, print_json},
     reports,
@@ -17,12 +18,15 @@ use std::path::{Path, PathBuf};
 pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     log::init(0, args.quiet);
     let models = many::expand(args.models)?;
-    let exporter = Exporter::with_options(args.options.read()?)?;
+    let file = args.options.options.clone();
+    let options = args.options.read()?;
+    let inputs = read_with(file.as_deref(), &options);
+    let exporter = Exporter::with_options(options)?;
     let verdicts = match (&args.report[..], &models[..]) {
         ([], _) => many::each(&models, args.jobs, args.quiet, |path| {
             Verdict::of(path, || exporter.attempt(path))
         })?,
-        (reports, [model]) => vec![reported(&exporter, model, reports)?],
+        (reports, [model]) => vec![reported(&exporter, model, reports, inputs)?],
         _ => {
             return Err(CommandError::new(Code::Usage, "--report is for one archive")
                 .help("`--json` prints what is said of each archive"));
@@ -44,10 +48,10 @@ fn reported(
     exporter: &Exporter,
     model: &Path,
     reports: &[PathBuf],
+    mut inputs: Inputs,
 ) -> Result<Verdict, CommandError> {
     let (verdict, program) = Verdict::with_program(model, || exporter.attempt(model));
     if let Some(report) = &verdict.report {
-        let mut inputs = Inputs::new();
         inputs.add("archive", model);
         // A model that cannot be written is none.
         let program = program.filter(|_| verdict.error.is_none());

@@ -4,7 +4,7 @@ use crate::{
     args::Convert,
     destination::{Destination, Task, destination, each_program},
     error::{Code, CommandError},
-    files::{check_outputs, output},
+    files::{check_outputs, output, read_with},
     log, many,
     output::print_json,
     progress::{self, tell, tell_losses, watched},
@@ -28,19 +28,10 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
     let models = many::expand(std::mem::take(&mut args.models))?;
     let to = destination(models, args.output.take())?;
     let to = if args.all { to.into_folder()? } else { to };
-    let mut inputs = Inputs::new();
-    if let Some(path) = &args.options.options {
-        inputs.add("options", path);
-    }
+    let file = args.options.options.clone();
     let (verbose, quiet, jobs, json) = (args.verbose, args.quiet, args.jobs, args.json);
     let options = args.options.read()?;
-    for functions in &options.functions {
-        inputs.add("functions", functions);
-    }
-    for rules in &options.rules {
-        inputs.add("rules", rules);
-    }
-    options.calibrate.iter().for_each(|samples| inputs.add("samples", samples));
+    let inputs = read_with(file.as_deref(), &options);
     let job = Job { inputs, options: &options, reports: &args.report, quiet };
     match to {
         Destination::File(..) if json => {

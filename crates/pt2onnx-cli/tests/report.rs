@@ -339,6 +339,10 @@ fn reports_of_a_check() {
     let json = archive(&folder, "m.json", fs::read(mlp()).unwrap());
     let json = json.to_str().unwrap();
     assert_eq!(pt2onnx(["check", json, "--report", json]).code, 2);
+    let text = r#"<domain: "mylib", opset_import: ["" : 18]> foo (x) => (y) { y = Sigmoid (x) }"#;
+    fs::write(path("f.md"), text).unwrap();
+    let both = pt2onnx(["check", &bad, "--functions", &path("f.md"), "--report", &path("f.md")]);
+    assert!(both.code == 2 && both.stderr.contains("would overwrite"), "{both:?}");
 }
 
 /// Outputs that are no tensors are left out, with a warning for each.
