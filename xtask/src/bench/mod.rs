@@ -87,7 +87,9 @@ pub fn bench(options: &Options) -> Result<()> {
         page::gigabytes(&bench.gigabytes(&options.gigabytes)?)?;
     }
     if options.parts.contains(&Part::Compress) {
-        page::compress(&bench.compress(options.depth)?)?;
+        let tables = bench.compress(options.depth)?;
+        println!("{tables}");
+        page::compress(&tables)?;
     }
     if wanted(Part::Python)
         && let Some(python) = &bench.python
