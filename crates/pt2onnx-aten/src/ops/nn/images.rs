@@ -216,8 +216,35 @@ mod tests {
 
     #[test]
     fn places_that_are_no_numbers() {
-        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", @"");
-        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]", @"");
+        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", @"
+        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
+        <
+          float val_0 = {-10000.0},
+          float val_1 = {10000.0},
+          float val_2 = {0.0},
+          int64[2] val_3 = {2, 1}
+        >
+        {
+          val_4 = Clip (g, val_0, val_1)
+          val_5 = Expand (val_2, val_3)
+          val_6 = MatMul (g, val_5)
+          val_7 = Transpose <perm: ints = [0, 3, 1, 2]> (val_6)
+          val_8 = GridSample (x, val_4)
+          grid_sampler = Add (val_8, val_7)
+        }
+        ");
+        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]", @r#"
+        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
+        <
+          float val_0 = {10000.0}
+        >
+        {
+          val_1 = Abs (g)
+          val_2 = Less (val_1, val_0)
+          val_3 = Where (val_2, g, val_0)
+          grid_sampler = GridSample <mode: string = "nearest"> (x, val_3)
+        }
+        "#);
         check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", assume_finite, @"
         (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
         {
