@@ -322,6 +322,30 @@ fn long_names_are_cut_in_messages() {
     assert!(!run.stderr.contains(&"x".repeat(300)));
 }
 
+/// What `show` and `diff` print for people is cut, and what programs read is whole.
+#[test]
+fn long_names_are_cut_in_models() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let long = "x".repeat(5000);
+    let text = "<ir_version: 9, opset_import: [\"\" : 20]> g (float[2] x) => (float[2] y) { y = Relu (x) }";
+    let mut model: Model = text.parse().unwrap();
+    writer::save(&model, at("n.onnx"), Weights::Auto).unwrap();
+    let input = model.inputs()[0];
+    model[input].name = Some(long.as_str().into());
+    writer::save(&model, at("m.onnx"), Weights::Auto).unwrap();
+    for args in ["show m.onnx", "show --types m.onnx", "show --dot m.onnx", "diff m.onnx n.onnx"] {
+        let shown = run(&folder, args).stdout;
+        assert!(shown.contains("x...(4"), "{args}: {shown}");
+        assert!(!shown.contains(&"x".repeat(257)), "{args}: {shown}");
+    }
+    for args in ["show --whole m.onnx", "show --whole --dot m.onnx", "diff --json m.onnx n.onnx"] {
+        assert!(run(&folder, args).stdout.contains(&long), "{args}");
+    }
+    let whole: Model = run(&folder, "show --whole m.onnx").stdout.parse().unwrap();
+    assert_eq!(whole.to_string(), model.to_string());
+}
+
 #[test]
 fn weights_that_the_model_does_not_use() {
     let folder = tempdir().unwrap();

@@ -8,6 +8,9 @@ const LONGEST_WORD: usize = 256;
 /// What stays of these at the beginning and at the end.
 const KEPT: (usize, usize) = (160, 64);
 
+/// What is between words.
+const BLANKS: [char; 3] = [' ', '\n', '\t'];
+
 /// Longer messages are cut at their ends.
 const LONGEST: usize = 10_000;
 
@@ -29,6 +32,17 @@ pub fn line(text: &str) -> Cow<'_, str> {
 pub fn lines(text: &str) -> Cow<'_, str> {
     let is_kept = |c| c == '\n' || c == '\t';
     escaped(text, |c| (is_hidden(c) && !is_kept(c)).then(|| c.escape_unicode().to_string()))
+}
+
+/// The text of [`lines`] for people: words of more than 256 characters are cut in the middle, and the text says by how many.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    let text = lines(text);
+    if longest_word(&text) <= LONGEST_WORD {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    words_into(&mut out, &text);
+    Cow::Owned(out)
 }
 
 /// JSON with the escapes of JSON for what it allows unescaped.
@@ -67,24 +81,35 @@ fn shortened(text: Cow<'_, str>) -> Cow<'_, str> {
         return text;
     }
     let mut out = String::with_capacity(text.len().min(LONGEST));
-    for word in text.split_inclusive(' ') {
-        let count = word.chars().count();
-        if count <= LONGEST_WORD {
-            out.push_str(word);
-            continue;
-        }
-        let (head, tail) = KEPT;
-        out.extend(word.chars().take(head));
-        // A String takes whatever is written to it.
-        let _ = write!(out, "...({} characters cut)...", count - head - tail);
-        out.extend(word.chars().skip(count - tail));
-    }
+    words_into(&mut out, &text);
     let count = out.chars().count();
     if count > LONGEST {
         out = out.chars().take(LONGEST).collect();
         let _ = write!(out, "...({} characters cut)", count - LONGEST);
     }
     Cow::Owned(out)
+}
+
+/// The bytes of the longest word.
+fn longest_word(text: &str) -> usize {
+    text.split(BLANKS).map(str::len).max().unwrap_or_default()
+}
+
+/// Appends a text whose longer words are cut.
+fn words_into(out: &mut String, text: &str) {
+    for with_blank in text.split_inclusive(BLANKS) {
+        let word = with_blank.trim_end_matches(BLANKS);
+        let count = word.chars().count();
+        if count <= LONGEST_WORD {
+            out.push_str(with_blank);
+            continue;
+        }
+        let (head, tail) = KEPT;
+        out.extend(word.chars().take(head));
+        // A String takes whatever is written to it.
+        let _ = write!(out, "...({} characters cut)...", count - head - tail);
+        out.extend(with_blank.chars().skip(count - tail));
+    }
 }
 
 #[cfg(test)]
@@ -118,5 +143,17 @@ mod tests {
         let all = message(&"word ".repeat(3000)).into_owned();
         assert!(all.ends_with("...(5000 characters cut)"), "{all}");
         assert_eq!(line(&name), name);
+    }
+
+    #[test]
+    fn texts_of_many_lines_keep_their_lines() {
+        let name = "n".repeat(1000);
+        let long = "a, ".repeat(5000);
+        let cut = shown(&format!("{long}\n\t{name}\n{name} = \u{1b}\n")).into_owned();
+        let name = format!("{}...(776 characters cut)...{}", "n".repeat(160), "n".repeat(64));
+        assert_eq!(cut, format!("{long}\n\t{name}\n{name} = \\u{{1b}}\n"));
+        let most = "n".repeat(256) + "\n";
+        assert_eq!(shown(&most.repeat(2)), most.repeat(2));
+        assert!(matches!(shown("short"), Cow::Borrowed("short")));
     }
 }

@@ -154,6 +154,9 @@ pub struct Show {
     /// Of an archive, print the program as the archive has it, not as it is translated: before the passes over it
     #[arg(long)]
     pub raw: bool,
+    /// Print names and other words of more than 256 characters whole, so that the text can be read back
+    #[arg(long)]
+    pub whole: bool,
     #[command(flatten)]
     pub script: Script,
 }

@@ -7,12 +7,13 @@ use crate::{
     masks::{bools_of, has_keys, is_causal, is_choice},
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Model, Shape, Value, attrs, schema};
+use pt2onnx_ir::{Builder, Model, Reduction, Shape, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// Attention of four-dimensional operands. For a query without keys, `Attention` gives zeros: the formula must do the same, or
-/// the mask must leave each query a key.
+/// the mask must leave each query a key. The formula that multiplies its weights by 0 gives NaN where a score of such a query is NaN: its mask is
+/// added as numbers, and the result is multiplied.
 pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -72,7 +73,7 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     let scale = kept_scale(cx, q, scale)?;
     let hidden = mask(cx, found, &scores)?;
     let mask = match hidden {
-        Hidden::By(mask) => Some(full_mask(cx, mask, &scores)?),
+        Hidden::By(mask) | Hidden::Times { added: mask, .. } => Some(full_mask(cx, mask, &scores)?),
         Hidden::Nothing | Hidden::Later => None,
     };
     let k = cx.transpose(k, &perm);
@@ -82,7 +83,14 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
         softmax_precision: precision.map(schema::data_type),
         ..Default::default()
     };
-    Some(cx.attention(q, k, v, mask, None, None, None, options))
+    let attended = cx.attention(q, k, v, mask, None, None, None, options);
+    Some(match hidden {
+        Hidden::Times { kept, .. } => {
+            let last = cx.known_shape(kept)?.len().checked_sub(1)?;
+            cx.mul(attended, cx.reduce(Reduction::Max, kept, &[last], true))
+        }
+        _ => attended,
+    })
 }
 
 /// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64 operands, float32 must hold it. (Without
@@ -135,6 +143,11 @@ enum Hidden {
     Later,
     /// Those that a mask hides.
     By(Value),
+    /// Those to whose scores a large negative number is added and whose factor is 0. Queries may be without keys.
+    Times {
+        added: Value,
+        kept: Value,
+    },
 }
 
 /// Which keys the formula hides, as bools or as numbers that are added to the scores; `None` if `Attention` gives something else
@@ -142,9 +155,17 @@ enum Hidden {
 fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
     let [kept, bias] = ["kept", "bias"].map(|name| found.value(name));
     let [guarded, masked] = ["guard", "masked"].map(|n| kept.or(found.value(n)).is_some());
-    let (bools, bias) = match kept {
-        Some(kept) => (Some(bools_of(cx, bias?, kept)?), None),
-        None => (found.value("allowed"), bias),
+    let (bools, bias) = match (kept, bias) {
+        (Some(kept), Some(added)) => {
+            let bools = bools_of(cx, added, kept)?;
+            if !has_keys(&cx.model(), bools) {
+                // Only float32 has the kernel and holds the number.
+                let single = [added, kept, found.value("q")?].map(|x| cx.dtype(x) == DType::F32);
+                return (single == [true; 3]).then_some(Hidden::Times { added, kept });
+            }
+            (Some(bools), None)
+        }
+        _ => (found.value("allowed"), bias),
     };
     match (bools, bias) {
         (None, None) => Some(Hidden::Nothing),

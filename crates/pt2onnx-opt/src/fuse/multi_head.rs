@@ -58,12 +58,13 @@ fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
     if guarded && found.value("masked").is_none() {
         return None;
     }
-    let (mask, guarded) = match found.value("kept") {
+    let (mask, factors) = match found.value("kept") {
         Some(kept) => (Some(bools_of(cx, found.value("bias")?, kept)?), true),
-        None => (found.value("mask"), guarded),
+        None => (found.value("mask"), false),
     };
+    let hidden = if factors { f64::from(f32::MIN) / 2.0 } else { f64::NEG_INFINITY };
     let added = match mask {
-        Some(mask) => Some(four_dimensions(cx, mask)?),
+        Some(mask) => Some(four_dimensions(cx, mask, hidden)?),
         None => None,
     };
     let scores = [&q[0], &q[2], &q[1], &k[1]].map(Expr::clone);
@@ -84,8 +85,13 @@ fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
     ]);
     let op = "MultiHeadAttention";
     let mut y = cx.emit_custom("com.microsoft", op, &inputs, attributes, &[Some(ty)])[0];
-    if let Some(added) = added.filter(|_| guarded) {
-        y = cx.select(sees_any(cx, added)?, y, 0.0);
+    if let Some(added) = added.filter(|_| guarded || factors) {
+        let any = sees_any(cx, added)?;
+        // Factors of 0 keep the NaN of scores and values.
+        y = match factors {
+            true => cx.mul(y, cx.cast(any, DType::F32)),
+            false => cx.select(any, y, 0.0),
+        };
     }
     let apart = cx.ints(&[0, 0, heads, v[3].as_int()?]);
     Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
@@ -106,11 +112,11 @@ fn flat(cx: &Builder, x: Value) -> Option<Value> {
     Some(cx.reshape_op(x, sizes, attrs::Reshape::default()))
 }
 
-/// The mask as numbers added to the scores, with four dimensions.
-fn four_dimensions(cx: &Builder, mask: Value) -> Option<Value> {
+/// The mask as numbers added to the scores, `hidden` for hidden keys, with four dimensions.
+fn four_dimensions(cx: &Builder, mask: Value, hidden: f64) -> Option<Value> {
     let missing = 4usize.checked_sub(cx.known_shape(mask)?.len())?;
     let mask = cx.unsqueeze(mask, &(0..missing).collect::<Vec<_>>());
-    Some(cx.select(mask, cx.scalar(0.0, DType::F32), f64::NEG_INFINITY))
+    Some(cx.select(mask, cx.scalar(0.0, DType::F32), hidden))
 }
 
 /// `(batch or 1, queries or 1, 1)`: whether a query sees any key, if the mask is the same for all heads.

@@ -4,7 +4,7 @@ use crate::math::window::{lattice, per_dim};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op::op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_grid_sampler_2d_cpu_fallback, grid_sampler),
@@ -20,7 +20,12 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::pixel_unshuffle, pixel_unshuffle, parts),
 ];
 
-/// `x` sampled at the places that `grid` gives, from -1 to 1 along each dimension: `GridSample`.
+/// A coordinate outside of any image, which all types of floats hold.
+const FAR: f64 = 1e4;
+
+/// `x` sampled at the places that `grid` gives, from -1 to 1 along each dimension: `GridSample`. Runtimes read some pixel at a place that
+/// is NaN, infinite or far away. For PyTorch, the first two are NaN if pixels are weighted and those outside count as 0, or by cubic
+/// weights; the nearest of such pixels is 0.
 fn grid_sampler(
     cx: &Cx,
     x: Value,
@@ -45,7 +50,23 @@ fn grid_sampler(
         align_corners,
     };
     let grid = cx.cast(grid, cx.dtype(x));
-    Ok(cx.grid_sample(x, grid, options))
+    let (nearest, zeros) = (mode == 1, padding_mode == 0);
+    if !cx.minds_nan(grid) || !(zeros || mode == 2) {
+        return Ok(cx.grid_sample(x, grid, options));
+    }
+    if nearest {
+        let near = cx.less(cx.abs(grid), FAR);
+        return Ok(cx.grid_sample(x, cx.select(near, grid, FAR), options));
+    }
+    let far = Scalar::Float(FAR);
+    let held = if zeros { cx.clamp(grid, Some(Scalar::Float(-FAR)), Some(far)) } else { grid };
+    // 0 for each place, or NaN.
+    let dims = cx.rank(grid) - 2;
+    let none = cx.full(&[Expr::int(dims as i64), Expr::int(1)], 0.0, cx.dtype(grid));
+    let last = cx.rank(grid) - 1;
+    let perm: Vec<usize> = [0, last].into_iter().chain(1..last).collect();
+    let spoiled = cx.transpose(cx.matmul(grid, none), &perm);
+    Ok(cx.add(cx.grid_sample(x, held, options), spoiled))
 }
 
 /// The grid of an affine map `theta` for images of that size: `AffineGrid`.
@@ -191,6 +212,45 @@ mod tests {
           pixel_shuffle = Reshape (val_3, val_1)
         }
         "#);
+    }
+
+    #[test]
+    fn places_that_are_no_numbers() {
+        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", @"
+        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
+        <
+          float val_0 = {-10000.0},
+          float val_1 = {10000.0},
+          float val_2 = {0.0},
+          int64[2] val_3 = {2, 1}
+        >
+        {
+          val_4 = Clip (g, val_0, val_1)
+          val_5 = Expand (val_2, val_3)
+          val_6 = MatMul (g, val_5)
+          val_7 = Transpose <perm: ints = [0, 3, 1, 2]> (val_6)
+          val_8 = GridSample (x, val_4)
+          grid_sampler = Add (val_8, val_7)
+        }
+        ");
+        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]", @r#"
+        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
+        <
+          float val_0 = {10000.0}
+        >
+        {
+          val_1 = Abs (g)
+          val_2 = Less (val_1, val_0)
+          val_3 = Where (val_2, g, val_0)
+          grid_sampler = GridSample <mode: string = "nearest"> (x, val_3)
+        }
+        "#);
+        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", assume_finite, @"
+        (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
+        {
+          grid_sampler = GridSample (x, g)
+        }
+        ");
     }
 
     #[test]
