@@ -3,10 +3,10 @@
 use crate::{
     cleanup, control, cse, dead, fold,
     fuse::{
-        attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions, gelu_fusions,
-        gemm_fusions, hard_swish_fusions, instance_norm_fusions, layer_norm_fusions,
-        multi_head_fusions, pad_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split,
-        square_fusions,
+        attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
+        factor_fusions, gelu_fusions, gemm_fusions, hard_swish_fusions, instance_norm_fusions,
+        layer_norm_fusions, multi_head_fusions, pad_fusions, rms_norm_fusions, rotary_fusions,
+        scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -106,10 +106,10 @@ fn fusing() -> Vec<Pass> {
         fusions("channels", channel_fusions, 9)
             .description(
                 "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm or MatMul \
-                 before them, Mul and Div also into the weight of the one after them.",
+                 before them.",
             )
             .precondition(
-                "float32 or float64, one number for all, or before them one for each channel. For Mul and Div, nothing else uses the weight.",
+                "float32 or float64, one number for all or one for each channel. For Mul and Div, nothing else uses the weight.",
             ),
         fusions("pad", pad_fusions, 9)
             .description("Merges Pad into the Conv, AveragePool or MaxPool after it.")
@@ -159,6 +159,14 @@ fn fusing() -> Vec<Pass> {
             .precondition(
                 "The formula rotates the two halves of the last dimension. Both halves and all heads have the same cosines \
                  and sines.",
+            ),
+        fusions("factors", factor_fusions, 9)
+            .late()
+            .description(
+                "Folds Mul and Div of the input of a Conv, ConvTranspose, Gemm or MatMul with a number into the weight.",
+            )
+            .precondition(
+                "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight or the product.",
             ),
         Pass::new("split", split)
             .late()
@@ -222,6 +230,7 @@ mod tests {
             attention_fusions,
             batch_norm_fusions,
             channel_fusions,
+            factor_fusions,
             clip_fusions,
             gelu_fusions,
             gemm_fusions,

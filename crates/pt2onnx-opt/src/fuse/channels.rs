@@ -34,6 +34,19 @@ pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
             let pattern = pattern.replace("LAYER", op);
             fusions.push(Fusion::new(&pattern, move |cx, found| layer(cx, found, op, kind))?);
         }
+    }
+    for (pattern, kind) in [
+        ("Mul(a:Add(w:MatMul(x, weight), b), c)", Kind::Mul),
+        ("Div(a:Add(w:MatMul(x, weight), b), c)", Kind::Div),
+    ] {
+        fusions.push(Fusion::new(pattern, move |cx, found| distributed(cx, found, kind))?);
+    }
+    Ok(fusions)
+}
+
+pub(crate) fn factor_fusions() -> Result<Vec<Fusion>, PatternError> {
+    let mut fusions = Vec::new();
+    for op in ["Conv", "ConvTranspose", "Gemm", "MatMul"] {
         for (pattern, kind) in [
             ("w:LAYER(m:Mul(x, c), weight)", Kind::Mul),
             ("w:LAYER(m:Div(x, c), weight)", Kind::Div),
@@ -41,12 +54,6 @@ pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
             let pattern = pattern.replace("LAYER", op);
             fusions.push(Fusion::new(&pattern, move |cx, found| of_input(cx, found, op, kind))?);
         }
-    }
-    for (pattern, kind) in [
-        ("Mul(a:Add(w:MatMul(x, weight), b), c)", Kind::Mul),
-        ("Div(a:Add(w:MatMul(x, weight), b), c)", Kind::Div),
-    ] {
-        fusions.push(Fusion::new(pattern, move |cx, found| distributed(cx, found, kind))?);
     }
     Ok(fusions)
 }

@@ -20,7 +20,7 @@ pub(crate) use activation::{clip_fusions, gelu_fusions, hard_swish_fusions};
 pub(crate) use attention::attention_fusions;
 pub(crate) use batch_norm::batch_norm_fusions;
 pub(crate) use cache::cache;
-pub(crate) use channels::channel_fusions;
+pub(crate) use channels::{channel_fusions, factor_fusions};
 pub(crate) use linear::gemm_fusions;
 pub(crate) use multi_head::multi_head_fusions;
 pub(crate) use normalization::{instance_norm_fusions, layer_norm_fusions, rms_norm_fusions};
