@@ -68,9 +68,11 @@ PROGRAMS = [
     ("complex_by_real", REAL, ROWS, "torch.view_as_real(torch.complex(x,x.flip(1))*2) torch.view_as_real(torch.complex(x,x.flip(1))/-4) torch.view_as_real(torch.complex(x,x.flip(1))*x[0]) torch.view_as_real(x[3]*torch.complex(x,x.flip(0))) torch.view_as_real(torch.complex(x,x.flip(1))/x[3,:4].repeat(2)) torch.view_as_real(torch.complex(x,x.flip(1)).mean(1)) torch.view_as_real(torch.complex(x[:3],x[:3].flip(1)).mean())"),
     ("wraps", REAL, ROWS, "F.pad(x[x[:,7]>99],(1,2),mode='circular') F.pad(x[x[:,7]>2],(1,0),mode='circular') F.pad(x[x[:,7]>2],(0,3),mode='circular')"),
     ("powers_of_two", "f32 f64 f16", [[0.0, 1.0, -3.0, 1e-30, 1e30, I, N, -0.5]] * 4, "torch.ldexp(x,torch.tensor([400,-140,127,200,-230,-500,1,2**33+1])) torch.ldexp(x,torch.tensor([7,-3,1,0,2,-2,1,2],dtype=torch.int8))"),
+    ("places", REAL, [[N, 0.1], [0.1, N], [N, N], [I, 0.1], [0.1, -I], [0.2, 0.3], [1e20, 0.1], [-0.9, 0.8]], "F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2)) F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2),align_corners=True) F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2),'nearest') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2),'bicubic') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x[:6].reshape(1,2,3,2),'bicubic','border') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x[:6].reshape(1,2,3,2),'bicubic','reflection') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,1,2,5,4),torch.cat([x,x[:,:1]],1).reshape(1,2,2,2,3))"),
+    ("exact_frames", REAL, [0.0, 7.0, -3.0, 0.0, 5.0, 0.0, 0.0, 9.0, -8.0, 0.0, 0.0, 3.0], "torch.istft(torch.stft(x,4,1,window=torch.ones(4,dtype=x.dtype),return_complex=True),4,1,window=torch.ones(4,dtype=x.dtype))<0"),
 ]
 # Programs that need their sizes.
-FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes")
+FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames")
 
 
 def program(expressions, names):

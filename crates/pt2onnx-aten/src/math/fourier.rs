@@ -56,19 +56,19 @@ struct Weights {
     weight: Box<dyn Fn(i64, i64, bool, bool) -> f64>,
 }
 
-impl Weights {
-    /// `cos` and `sin` of `2 pi i / n`, 0 where they are.
-    fn circle(i: i64, n: i64) -> (f64, f64) {
-        let i = i.rem_euclid(n);
-        let angle = 2.0 * PI * i as f64 / n as f64;
-        let cos = if 4 * i == n || 4 * i == 3 * n { 0.0 } else { angle.cos() };
-        (cos, if 2 * i % n == 0 { 0.0 } else { angle.sin() })
-    }
+/// `cos` and `sin` of `2 pi i / n`, 0 where they are.
+pub(crate) fn circle(i: i64, n: i64) -> (f64, f64) {
+    let i = i.rem_euclid(n);
+    let angle = 2.0 * PI * i as f64 / n as f64;
+    let cos = if 4 * i == n || 4 * i == 3 * n { 0.0 } else { angle.cos() };
+    (cos, if 2 * i % n == 0 { 0.0 } else { angle.sin() })
+}
 
+impl Weights {
     /// The first `to` results of the transform of `n` elements, with `exp(-2 pi i j k / n)`, or its inverse.
     fn of_complex(n: i64, to: i64, inverse: bool) -> Self {
         let weight = move |j: i64, k: i64, from_im: bool, to_im: bool| {
-            let (cos, sin) = Self::circle(if inverse { j * k } else { -j * k }, n);
+            let (cos, sin) = circle(if inverse { j * k } else { -j * k }, n);
             let scale = if inverse { n as f64 } else { 1.0 };
             let weight = match (from_im, to_im) {
                 (false, true) => sin,
@@ -83,7 +83,7 @@ impl Weights {
     /// The real signal of `n` elements whose transform begins with the elements.
     fn to_real(n: i64) -> Self {
         let weight = move |k: i64, j: i64, from_im: bool, _: bool| {
-            let (cos, sin) = Self::circle(j * k, n);
+            let (cos, sin) = circle(j * k, n);
             // The other elements also count for their mirror images.
             let times = if k == 0 || 2 * k == n { 1.0 } else { 2.0 };
             times / n as f64 * if from_im { -sin } else { cos }

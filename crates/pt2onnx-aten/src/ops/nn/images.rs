@@ -25,7 +25,7 @@ const FAR: f64 = 1e4;
 
 /// `x` sampled at the places that `grid` gives, from -1 to 1 along each dimension: `GridSample`. Runtimes read some pixel at a place that
 /// is NaN, infinite or far away. For PyTorch, the first two are NaN if pixels are weighted and those outside count as 0, or by cubic
-/// weights; the nearest of such pixels is 0.
+/// weights; the nearest of such pixels is 0, and any of three dimensions.
 fn grid_sampler(
     cx: &Cx,
     x: Value,
@@ -54,7 +54,8 @@ fn grid_sampler(
     if !cx.minds_nan(grid) || !(zeros || mode == 2) {
         return Ok(cx.grid_sample(x, grid, options));
     }
-    if nearest {
+    // PyTorch's kernel of three dimensions leaves out pixels outside, whatever their weights.
+    if nearest || cx.rank(grid) == 5 {
         let near = cx.less(cx.abs(grid), FAR);
         return Ok(cx.grid_sample(x, cx.select(near, grid, FAR), options));
     }

@@ -1,13 +1,12 @@
 //! Short-time Fourier transforms.
 
-use crate::math::fourier::{FEW, of_short_frames};
+use crate::math::fourier::{FEW, circle, of_short_frames};
 use crate::math::shape::pad_mode;
 use crate::math::window::lattice;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-use std::f64::consts::TAU;
 
 pub(crate) static OPS: &[AtenOp] =
     &[op!(aten::istft, istft), op!(aten::stft, stft, center = false), op!(aten::stft_center, stft)];
@@ -72,8 +71,9 @@ impl Frames {
         let mut table = Vec::new();
         for part in 0..2 {
             for turn in 0..n {
-                let angle = TAU * turn as f64 / n as f64;
-                let value = if part == 0 { angle.cos() } else { -angle.sin() };
+                let (cos, sin) = circle(turn, n);
+                // Without negative zeros.
+                let value = if part == 0 { cos } else { 0.0 - sin };
                 table.extend(kinds.iter().map(|factor| factor * value));
             }
         }
