@@ -227,7 +227,7 @@ fn an_archive_without_values_is_exported_without() {
     let program = Exporter::new().export(fake()).unwrap();
     let warning = "the archive has no values for 2 of 2 weights: the model is written without weights; \
                    it is complete when weights are applied";
-    assert_eq!(program.warnings(), [Warning::new(WarningKind::Weights, warning)]);
+    assert_eq!(program.warnings(), [Warning::new(WarningKind::Weights, warning).about("")]);
     program.save(&file).unwrap();
     let mut model = OnnxProgram::open(&file).unwrap().model().clone();
     let Err(misfits) = apply_weights(&mut model, &read_weights(fake()).unwrap()) else {

@@ -7,14 +7,24 @@ use super::{
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Tensor;
+use pt2onnx_tensor::{DType, Tensor};
 
 /// The input, and the input cast to the type of stage one.
 fn stashed(cx: &Builder, node: &Node) -> Result<(Value, Value), Reason> {
     let x = node.input(0).ok_or("its input is missing")?;
-    let stash = schema::dtype(attrs::LayerNormalization::read(node)?.stash_type)
-        .ok_or("its stash_type is no type")?;
-    Ok((x, cx.cast(x, stash)))
+    Ok((x, cx.cast(x, stash_type(node)?)))
+}
+
+/// The type of stage one.
+fn stash_type(node: &Node) -> Result<DType, Reason> {
+    let stash = attrs::LayerNormalization::read(node)?.stash_type;
+    Ok(schema::dtype(stash).ok_or("its stash_type is no type")?)
+}
+
+/// As [`stashed`], but float64 is not narrowed: runtimes do not narrow it either.
+fn widest(cx: &Builder, node: &Node) -> Result<(Value, Value), Reason> {
+    let (x, wide) = stashed(cx, node)?;
+    Ok((x, if cx.dtype(x) == DType::F64 { x } else { wide }))
 }
 
 /// The dimensions from `axis` on.
@@ -29,7 +39,7 @@ fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, Reason>
 /// `x / sqrt(mean(x²) + epsilon) * scale` over the dimensions from `axis` on.
 pub(super) fn rms(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let (x, wide) = stashed(cx, node)?;
+        let (x, wide) = widest(cx, node)?;
         let scale = node.input(1).ok_or("its scale is missing")?;
         let axes = normalised(cx, node, x)?;
         let square = cx.reduce(Reduction::Mean, cx.mul(wide, wide), &axes, true);
@@ -86,7 +96,8 @@ pub(super) fn group(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the dimensions from `axis` on.
 pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
-        let (x, wide) = stashed(cx, node)?;
+        let (x, wide) = widest(cx, node)?;
+        let (stash, count) = (stash_type(node)?, node.outputs().len());
         let scale = node.input(1).ok_or("its scale is missing")?;
         let axes = normalised(cx, node, x)?;
         let mean = cx.reduce(Reduction::Mean, wide, &axes, true);
@@ -99,11 +110,13 @@ pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         if let Some(bias) = node.input(2) {
             y = cx.add(y, cx.cast(bias, cx.dtype(x)));
         }
-        let mut made = vec![y, mean];
-        if node.outputs().len() > 2 {
-            made.push(cx.reciprocal(deviation));
+        let mut made = vec![y];
+        if count > 1 {
+            made.push(cx.cast(mean, stash));
         }
-        made.truncate(node.outputs().len());
+        if count > 2 {
+            made.push(cx.cast(cx.reciprocal(deviation), stash));
+        }
         Ok(made)
     })
 }
