@@ -8,7 +8,9 @@ use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
 use pt2onnx_tensor::Tensor;
 use pt2onnx_torchscript::{
-    Archive, Flat, Given, How, Note, Size, flatten_as, inputs, loaded, signature,
+    Archive,
+    Error::Run,
+    Flat, Given, How, Note, Problem, Size, flatten_as, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -69,7 +71,11 @@ pub(crate) fn read(
             Ok(Read { in_general: in_general.map(Box::new), ..taken(all, options)? })
         }
         Ok(all) => taken(all, options),
-        Err(_) => taken(flatten(general)?, options),
+        Err(ended @ Run { problem: Problem::Steps(_) | Problem::Memory(_), .. }) => {
+            Err(ended.into())
+        }
+        Err(Run { .. }) => taken(flatten(general)?, options),
+        Err(error) => Err(error.into()),
     }
 }
 
