@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import pytest
+from helpers import TORCH, since
 
 import pt2onnx
 
@@ -14,7 +15,8 @@ DOCS = pathlib.Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["python.md", "exporting.md"])
+# PyTorch 2.6 captures no size that is 0 or 1 in the example as dynamic.
+@pytest.mark.parametrize("page", ["python.md", pytest.param("exporting.md", marks=since(2, 8))])
 def test_the_examples_run(page, tmp_path, monkeypatch):
     for module in ("transformers", "onnxscript", "onnxruntime", "onnx_ir"):
         pytest.importorskip(module)
@@ -22,6 +24,9 @@ def test_the_examples_run(page, tmp_path, monkeypatch):
     names = {"__name__": "docs"}
     text = (DOCS / page).read_text(encoding="utf-8")
     for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        # That part of transformers asks for PyTorch 2.11.
+        if "DynamoExporter" in block and TORCH < (2, 11):
+            continue
         exec(compile(block, f"docs/{page}", "exec"), names)
 
 

@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("onnxruntime")
 
+from helpers import since  # noqa: E402
+
 import pt2onnx  # noqa: E402
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
@@ -55,6 +57,8 @@ def test_one_entry_for_all_tensors_of_a_cache(llama):
     assert len(program.verification.outputs) == 2 * len(found)
 
 
+# Older versions do not record that the mask is as long as the past and the new tokens.
+@since(2, 10)
 def test_sizes_that_belong_together_grow_together(llama):
     part = pt2onnx.hf.parts(llama)["model"]
     program = pt2onnx.export(part.model, kwargs=part.kwargs, dynamic_shapes=part.dynamic_shapes, verify=True)
@@ -149,6 +153,7 @@ except ValueError as error:
 """
 
 
+@since(2, 10)
 def test_caches_that_transformers_registered():
     run = subprocess.run([sys.executable, "-c", REGISTERED_BY_OTHERS], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -158,7 +163,8 @@ def test_caches_that_transformers_registered():
     assert "call pt2onnx.hf.register() before" in refused
 
 
-@pytest.mark.parametrize("model", ["llama", "gpt2", "qwen3", "mistral", "t5"])
+# torch.export of 2.6 cannot capture GPT-2 of this version of transformers.
+@pytest.mark.parametrize("model", ["llama", pytest.param("gpt2", marks=since(2, 8)), "qwen3", "mistral", "t5"])
 def test_the_example_finds_the_tokens_of_transformers(model, capsys):
     spec = importlib.util.spec_from_file_location("generate", EXAMPLES / "generate.py")
     generate = importlib.util.module_from_spec(spec)

@@ -349,6 +349,7 @@ def test_a_tensor_that_is_given_twice() -> None:
 X = torch.randn(2, 3)
 
 
+@since(2, 8)
 def test_questions_about_sizes_of_the_example() -> None:
     """Code that asks for a dynamic size of 0 is captured as it runs for the example."""
 
