@@ -16,7 +16,7 @@ impl OpTag {
 }
 
 /// A set of operator types. It is not exact: it may contain other operators, too.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpSet([u128; 2]);
 
 impl<'a> FromIterator<&'a str> for OpSet {

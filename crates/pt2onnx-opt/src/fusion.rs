@@ -97,24 +97,19 @@ impl Pass {
 /// [`Options::opset`] are left out.
 pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
     let opset = options.opset.min(graph.opset);
-    let fusions: Vec<(Vec<&str>, &Fusion)> = fusions
-        .iter()
-        .filter(|f| f.since <= opset)
-        .map(|f| (f.pattern.last_operators(), f))
-        .collect();
+    let fusions: Vec<&Fusion> = fusions.iter().filter(|f| f.since <= opset).collect();
     if fusions.is_empty() {
         return false;
     }
-    let last: OpSet = fusions.iter().flat_map(|(ops, _)| ops).copied().collect();
+    let last: OpSet = fusions.iter().flat_map(|f| f.pattern.last_operators()).collect();
     let mut changed = false;
     for id in graph.nodes() {
         let model = &*graph.model;
         if !model.may_be(id, last) {
             continue;
         }
-        let candidates = fusions.iter().filter(|(ops, _)| ops.contains(&model[id].op()));
         let matches: Vec<_> =
-            candidates.filter_map(|(_, f)| Some((f.pattern.find(model, id)?, *f))).collect();
+            fusions.iter().filter_map(|f| Some((f.pattern.find(model, id)?, *f))).collect();
         changed |= matches.into_iter().any(|(found, fusion)| apply(graph, &found, fusion));
     }
     changed

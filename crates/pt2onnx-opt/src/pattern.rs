@@ -1,7 +1,7 @@
 //! Patterns of nodes, and finding them.
 
 use crate::facts::{known, number_of};
-use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, Use, Value};
+use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, OpSet, Use, Value};
 use pt2onnx_tensor::DType;
 use smallvec::SmallVec;
 use std::{str::FromStr, sync::Arc};
@@ -48,6 +48,10 @@ enum Part {
         /// Empty for ONNX's own domain.
         domain: Name,
         op: Name,
+        /// The operator as a set, which is faster to look for.
+        ops: OpSet,
+        /// Whether its two inputs may be in either order.
+        commutes: bool,
         inputs: Arc<[Part]>,
     },
 }
@@ -116,24 +120,35 @@ impl Pattern {
         };
         let empty = Match { names: SmallVec::new(), nodes: SmallVec::new(), output };
         self.0
-            .may_be(model, output)
+            .may_be(model, output, LOOKED_AHEAD)
             .then(|| solve(model, &[(&self.0, output)], empty, &complete))?
     }
 }
 
+/// How many steps before the last node are looked at before anything is noted: most nodes are none of a pattern.
+const LOOKED_AHEAD: usize = 2;
+
 impl Part {
-    /// Whether the value may be what the part stands for, as far as the last node or the number tells.
-    fn may_be(&self, model: &Model, value: Value) -> bool {
+    /// Whether the value may be what the part stands for, as far as its last node or number tells, and the nodes up to `depth` steps
+    /// before that.
+    fn may_be(&self, model: &Model, value: Value, depth: usize) -> bool {
         match self {
             Self::Any(_) => true,
             Self::Number(number) => is_number(model, value, *number),
-            Self::Either(all) => all.iter().any(|part| part.may_be(model, value)),
-            Self::Node { domain, op, inputs, .. } => {
-                model.producer(value).map(|id| &model[id]).is_some_and(|node| {
-                    node.op() == op
-                        && node.domain == domain.as_str()
-                        && node.outputs().len() == 1
+            Self::Either(all) => all.iter().any(|part| part.may_be(model, value, depth)),
+            Self::Node { domain, op, ops, commutes, inputs, .. } => {
+                let producer = model.producer(value).filter(|&id| model.may_be(id, *ops));
+                producer.map(|id| &model[id]).is_some_and(|node| {
+                    let fits = |order: &[usize; 2]| {
+                        operands(node, inputs, *order)
+                            .all(|(p, v)| v.is_some_and(|v| p.may_be(model, v, depth - 1)))
+                    };
+                    // Texts are compared last: mostly, something else differs.
+                    node.outputs().len() == 1
                         && node.inputs().len() >= inputs.len()
+                        && (depth == 0 || orders(node, *commutes).iter().any(fits))
+                        && node.op() == op
+                        && node.domain == domain.as_str()
                 })
             }
         }
@@ -171,11 +186,11 @@ fn solve<'p>(
             bind(&mut found, name).then(|| solve(model, rest, found, complete)).flatten()
         }
         Part::Number(_) => solve(model, rest, found, complete),
-        Part::Either(all) => all.iter().filter(|p| p.may_be(model, value)).find_map(|p| {
+        Part::Either(all) => all.iter().filter(|p| p.may_be(model, value, 0)).find_map(|p| {
             let goals: Vec<_> = [(p, value)].into_iter().chain(rest.iter().copied()).collect();
             solve(model, &goals, found.clone(), complete)
         }),
-        Part::Node { label, op, inputs, .. } => {
+        Part::Node { label, commutes, inputs, .. } => {
             let id = model.producer(value)?;
             let node = &model[id];
             if let Some(label) = label
@@ -186,23 +201,35 @@ fn solve<'p>(
             if !found.nodes.contains(&id) {
                 found.nodes.push(id);
             }
-            let orders: &[[usize; 2]] = match node.is(op) && commutes(op) && inputs.len() == 2 {
-                true if node.inputs().len() != 2 => return None,
-                true => &[[0, 1], [1, 0]],
-                false => &[[0, 1]],
-            };
-            orders.iter().find_map(|order| {
-                let place = |i: usize| order.get(i).copied().unwrap_or(i);
-                let operands = inputs.iter().enumerate();
-                let mut goals = operands
-                    .map(|(i, p)| Some((p, node.input(place(i))?)))
-                    .map(|goal| goal.filter(|(p, value)| p.may_be(model, *value)))
+            orders(node, *commutes).iter().find_map(|order| {
+                let mut goals = operands(node, inputs, *order)
+                    .map(|(p, value)| Some((p, value?)))
+                    .map(|goal| goal.filter(|(p, value)| p.may_be(model, *value, 0)))
                     .collect::<Option<Vec<_>>>()?;
                 goals.extend_from_slice(rest);
                 solve(model, &goals, found.clone(), complete)
             })
         }
     }
+}
+
+/// The orders in which the first two inputs of a node may stand.
+fn orders(node: &Node, commutes: bool) -> &'static [[usize; 2]] {
+    match commutes {
+        true if node.inputs().len() != 2 => &[],
+        true => &[[0, 1], [1, 0]],
+        false => &[[0, 1]],
+    }
+}
+
+/// The patterns of a node's inputs, and its inputs in an order.
+fn operands<'p>(
+    node: &Node,
+    inputs: &'p [Part],
+    order: [usize; 2],
+) -> impl Iterator<Item = (&'p Part, Option<Value>)> {
+    let place = move |i: usize| order.get(i).copied().unwrap_or(i);
+    inputs.iter().enumerate().map(move |(i, part)| (part, node.input(place(i))))
 }
 
 fn commutes(op: &str) -> bool {
@@ -326,8 +353,8 @@ impl Parser<'_> {
         }
         if self.eat(':') {
             return match self.part()? {
-                Part::Node { label: None, domain, op, inputs } => {
-                    Ok(Part::Node { label: Some(word), domain, op, inputs })
+                Part::Node { label: None, domain, op, ops, commutes, inputs } => {
+                    Ok(Part::Node { label: Some(word), domain, op, ops, commutes, inputs })
                 }
                 _ => Err("an operator after `:`"),
             };
@@ -335,7 +362,14 @@ impl Parser<'_> {
         if self.eat('(') {
             let inputs = self.list(',', ')', "`,` or `)`")?;
             let (domain, op) = word.rsplit_once('.').unwrap_or(("", &word));
-            return Ok(Part::Node { label: None, domain: domain.into(), op: op.into(), inputs });
+            return Ok(Part::Node {
+                label: None,
+                domain: domain.into(),
+                op: op.into(),
+                ops: OpSet::from_iter([op]),
+                commutes: domain.is_empty() && commutes(op) && inputs.len() == 2,
+                inputs,
+            });
         }
         Ok(Part::Any(word))
     }

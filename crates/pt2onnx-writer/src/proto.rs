@@ -18,6 +18,7 @@ use pt2onnx_proto::{
     StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto::AttributeType,
 };
 use pt2onnx_tensor::Tensor;
+use rayon::prelude::*;
 use std::{borrow::Cow, collections::BTreeSet};
 
 /// The metadata key with the names of all origins of a node.
@@ -25,6 +26,9 @@ const ORIGINS: &str = "pkg.pt2onnx.origins";
 
 /// The metadata key of a value that was an input of the program: a parameter, buffer or tensor, if it is a constant.
 const INPUT_KIND: &str = "pkg.torch.export.graph_signature.InputSpec.kind";
+
+/// As many nodes are encoded by one thread at a time.
+const TOGETHER: usize = 4096;
 
 /// A model in parts.
 pub(crate) struct Parts<'a> {
@@ -51,7 +55,7 @@ pub(crate) fn parts<'a>(model: &'a Model, options: &SaveOptions) -> Result<Parts
     let mut cx = Cx {
         model,
         ir_version: model.ir_version(),
-        options: options.clone(),
+        options,
         absent: Vec::new(),
         around: Vec::new(),
     };
@@ -100,17 +104,18 @@ fn finished(region: &Region) -> Result<Vec<Value>, Error> {
     region.outputs().iter().map(value).collect()
 }
 
-struct Cx<'a> {
+#[derive(Clone)]
+struct Cx<'a, 'o> {
     model: &'a Model,
     ir_version: u32,
-    options: SaveOptions,
+    options: &'o SaveOptions,
     /// Tensors without values, by name.
     absent: Vec<String>,
     /// The constants that are visible: those of the main graph or function, and of the bodies around that have their own.
     around: Vec<BTreeSet<Value>>,
 }
 
-impl<'a> Cx<'a> {
+impl<'a> Cx<'a, '_> {
     /// Whether an initialiser is written without its values.
     fn is_left_out(&self, value: Value, tensor: &Tensor) -> bool {
         is_absent(tensor) || self.options.weights == Weights::None && self.is_weight(value, tensor)
@@ -189,12 +194,22 @@ impl<'a> Cx<'a> {
     fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Pieces, Vec<String>), Error> {
         let (mut encoded, mut types, mut declared) =
             (Pieces::default(), Pieces::default(), Vec::new());
-        self.nodes(Model::MAIN, |part| match part {
-            Part::Node(node) => {
-                field(GraphProto { node: vec![node], ..GraphProto::default() }, &mut encoded)
+        let nodes: Vec<NodeId> = self.model.nodes(Model::MAIN).collect();
+        if nodes.len() <= TOGETHER {
+            self.encode(&nodes, &mut encoded, &mut types)?;
+        } else {
+            let parts = nodes.par_chunks(TOGETHER).map(|nodes| {
+                let mut cx = Self { absent: Vec::new(), ..self.clone() };
+                let (mut encoded, mut types) = (Pieces::default(), Pieces::default());
+                cx.encode(nodes, &mut encoded, &mut types)?;
+                Ok((encoded, types, cx.absent))
+            });
+            for (part, part_types, absent) in parts.collect::<Result<Vec<_>, Error>>()? {
+                encoded.append(part);
+                types.append(part_types);
+                self.absent.extend(absent);
             }
-            Part::Value(value_info) => typed(value_info, &mut types),
-        })?;
+        }
         let mut frame = self.frame(Model::MAIN, &self.model.name)?;
         // Before IR version 4, initialisers must be inputs.
         let are_inputs = self.ir_version < 4;
@@ -219,21 +234,41 @@ impl<'a> Cx<'a> {
         Ok((encoded, declared))
     }
 
+    /// Encodes nodes of the main graph, and the types of their outputs.
+    fn encode(
+        &mut self,
+        nodes: &[NodeId],
+        encoded: &mut Pieces,
+        types: &mut Pieces,
+    ) -> Result<(), Error> {
+        self.nodes(Model::MAIN, nodes.iter().copied(), |part| match part {
+            Part::Node(node) => {
+                field(GraphProto { node: vec![node], ..GraphProto::default() }, encoded)
+            }
+            Part::Value(value_info) => typed(value_info, types),
+        })
+    }
+
     /// The body of a node.
     fn graph(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
         let (mut node, mut value_info) = (Vec::new(), Vec::new());
-        self.nodes(region, |part| match part {
+        self.nodes(region, self.model.nodes(region), |part| match part {
             Part::Node(n) => node.push(n),
             Part::Value(v) => value_info.push(v),
         })?;
         Ok(GraphProto { node, value_info, ..self.frame(region, name)? })
     }
 
-    /// Calls `give` with each node of a region, and then with the types of its outputs. Outputs of the region have their types
-    /// in the graph's frame.
-    fn nodes(&mut self, region: RegionId, mut give: impl FnMut(Part)) -> Result<(), Error> {
+    /// Calls `give` with each of these nodes of a region, and then with the types of its outputs. Outputs of the region have their
+    /// types in the graph's frame.
+    fn nodes(
+        &mut self,
+        region: RegionId,
+        nodes: impl Iterator<Item = NodeId>,
+        mut give: impl FnMut(Part),
+    ) -> Result<(), Error> {
         let outputs: BTreeSet<Value> = self.model[region].output_values().collect();
-        for id in self.model.nodes(region) {
+        for id in nodes {
             give(Part::Node(self.node(id)?));
             for &value in self.model[id].outputs() {
                 let data = &self.model[value];

@@ -341,6 +341,34 @@ fn what_cannot_be_written() {
     assert!(matches!(to_bytes(&unnamed), Err(Error::Unnamed(0))));
 }
 
+/// Threads encode some thousand nodes each.
+#[test]
+fn many_nodes_stay_in_order() {
+    const NODES: usize = 10_000;
+    let mut m = Model::new(20);
+    let mut value = m.add_input(Model::MAIN, float([]));
+    for i in 0..NODES {
+        value = node(&mut m, Model::MAIN, "Neg", &[value], vec![]);
+        m[value].ty = float([]);
+        named(&mut m, value, &format!("v{i}"));
+    }
+    m.set_outputs(Model::MAIN, &[value]);
+    m.assign_names();
+    let graph = written(&m).graph.unwrap();
+    assert!(graph.node.iter().enumerate().all(|(i, n)| n.output == [format!("v{i}")]));
+    let types = graph.value_info.iter().enumerate();
+    assert!(types.clone().all(|(i, v)| v.name() == format!("v{i}")));
+    assert_eq!((graph.node.len(), types.len()), (NODES, NODES - 1));
+    // Attributes without values are named in order, whoever found them.
+    let nodes: Vec<_> = m.nodes(Model::MAIN).collect();
+    for i in [9_000, 1] {
+        let absent = Attribute::Tensor(Tensor::absent(DType::F32, vec![1]).unwrap());
+        m[nodes[i]].attributes.push((format!("a{i}").into(), absent));
+    }
+    let error = to_bytes(&m).unwrap_err();
+    assert!(matches!(error, Error::NoData(names) if names == ["a1", "a9000"]));
+}
+
 /// Whether the bodies of nodes of other domains see values from outside, only these know: they keep constants of their own.
 #[test]
 fn bodies_of_other_domains_have_initialisers_of_their_own() {
