@@ -18,15 +18,8 @@ pub fn output(path: &Path) -> Output {
 /// The files that a conversion reads besides the archive: that of options, and those that options name.
 pub fn read_with(file: Option<&Path>, options: &Options) -> Inputs {
     let mut inputs = Inputs::new();
-    let named = [
-        ("functions", &options.functions),
-        ("rules", &options.rules),
-        ("samples", &options.calibrate),
-    ];
     file.iter().for_each(|path| inputs.add("options", path));
-    for (what, paths) in named {
-        paths.iter().for_each(|path| inputs.add(what, path));
-    }
+    options.files().for_each(|(what, path)| inputs.add(what, path));
     inputs
 }
 

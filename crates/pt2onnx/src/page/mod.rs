@@ -4,7 +4,7 @@ mod compare;
 
 pub use compare::diff_page;
 
-use crate::{OnnxProgram, Report, drawing, drawing::Drawing, printable};
+use crate::{OnnxProgram, Report, WarningGroup, drawing, drawing::Drawing, grouped, printable};
 use serde_json::{Map, Value, json};
 
 const STYLE: &str = include_str!("page.css");
@@ -47,9 +47,17 @@ fn of_report(report: &Report, drawing: Option<&Drawing>) -> String {
         "kind": "report",
         "title": path.as_deref().unwrap_or("model"),
         "report": report,
+        "warnings": warnings(report),
         "drawing": drawing,
     });
     write(path.as_deref().unwrap_or("ONNX model"), data)
+}
+
+/// The warnings as people read them, many of the same as one.
+fn warnings(report: &Report) -> Vec<Value> {
+    let groups = grouped(report.warnings.iter().map(|warning| (&(), warning)));
+    let row = |group: &WarningGroup<'_, ()>| json!({"kind": group.example.kind, "text": group.to_string()});
+    groups.iter().map(row).collect()
 }
 
 /// The page. Nothing in `data` can end its element, or hide or reorder what is shown.

@@ -144,9 +144,8 @@
   };
   const warnings = () => {
     const section = element("section");
-    for (const kind of grouped(report.warnings, (w) => w.kind)) {
-      section.append(element("h2", {}, kind[0].kind.replace("_", " ")));
-      for (const same of grouped(kind, (w) => w.message)) section.append(element("p", {}, same[0].message, same.length > 1 ? ` (${same.length} times)` : ""));
+    for (const kind of grouped(data.warnings, (w) => w.kind)) {
+      section.append(element("h2", {}, kind[0].kind.replace("_", " ")), ...kind.map((w) => element("p", {}, w.text)));
     }
     return section;
   };

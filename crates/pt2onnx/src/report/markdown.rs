@@ -2,13 +2,10 @@
 
 use super::{End, Report, ReportedFailure, Tensors};
 use crate::{
-    Options, grouped,
+    Options, alike, grouped,
     printable::{lines, message},
 };
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Display, Write},
-};
+use std::fmt::{self, Display, Write};
 
 pub(super) fn write(report: &Report) -> String {
     let mut out = String::new();
@@ -63,8 +60,14 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "\n## What prevents conversion: {}\n", failures.len())?;
-    for (i, group) in groups(failures).into_iter().enumerate() {
-        let (failure, others) = (group.example, group.count - 1);
+    // Those that are not of an op stay alone.
+    let groups = alike(failures.iter().enumerate(), 0, |(i, failure)| {
+        (failure.op.as_ref().ok_or(*i), &failure.reason, &failure.suggestion)
+    });
+    for (i, group) in groups.into_iter().enumerate() {
+        let (Some((_, failure)), others) = (group.first(), group.len() - 1) else {
+            continue;
+        };
         write!(out, "{}. ", i + 1)?;
         if let Some(op) = &failure.op {
             write!(out, "{}", code(op))?;
@@ -95,31 +98,6 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
         }
     }
     Ok(())
-}
-
-/// Failures of one op for one reason.
-struct Group<'a> {
-    example: &'a ReportedFailure,
-    count: usize,
-}
-
-/// Groups failures by op, reason and suggestion, in the order of the first of each. Those that are not of an op stay alone.
-fn groups(failures: &[ReportedFailure]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut known = BTreeMap::new();
-    for example in failures {
-        let Some(op) = &example.op else {
-            groups.push(Group { example, count: 1 });
-            continue;
-        };
-        let key = (op, &example.reason, &example.suggestion);
-        let at = *known.entry(key).or_insert(groups.len());
-        match groups.get_mut(at) {
-            Some(group) => group.count += 1,
-            None => groups.push(Group { example, count: 1 }),
-        }
-    }
-    groups
 }
 
 fn program(out: &mut String, report: &Report) -> fmt::Result {
@@ -154,13 +132,7 @@ fn program(out: &mut String, report: &Report) -> fmt::Result {
     if !program.dimensions.is_empty() {
         writeln!(out, "\n### Dynamic dimensions\n")?;
         for dimension in &program.dimensions {
-            let range = match (dimension.min, dimension.max) {
-                (Some(min), Some(max)) => format!("{min} to {max}"),
-                (Some(min), None) => format!("{min} and more"),
-                (None, Some(max)) => format!("up to {max}"),
-                (None, None) => "any".to_owned(),
-            };
-            writeln!(out, "- {}: {range}", code(&dimension.symbol))?;
+            writeln!(out, "- {}: {}", code(&dimension.symbol), dimension.range())?;
         }
     }
     if !program.mutations.is_empty() {

@@ -5,13 +5,11 @@ mod failures;
 mod markdown;
 mod record;
 mod summary;
-mod texts;
 
 pub use data::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
     ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, StoredTensors, Tensors,
     TorchScriptSummary, WrittenFile,
 };
-pub(crate) use record::stage;
+pub(crate) use record::{stage, text_of};
 pub(crate) use summary::ops;
-pub(crate) use texts::cut;
