@@ -15,6 +15,11 @@ pub fn output(path: &Path) -> Output {
     }
 }
 
+/// Whether a path names a folder: one that is there, or a new one by a slash at its end.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().to_string_lossy().ends_with(['/', '\\'])
+}
+
 /// The files that a conversion reads besides the archive: that of options, and those that options name.
 pub fn read_with(file: Option<&Path>, options: &Options) -> Inputs {
     let mut inputs = Inputs::new();

@@ -89,6 +89,7 @@ pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_torchscript as torchscript;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{SaveOptions, Saved, Weights};
+pub use report::{Blocker, Reports};
 pub use report::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
     ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, StoredTensors, Tensors,

@@ -1,6 +1,6 @@
 //! A report as Markdown.
 
-use super::{End, Report, ReportedFailure, Tensors};
+use super::{End, Report, ReportedFailure, Reports, Tensors};
 use crate::{
     Options, alike, grouped,
     printable::{lines, message},
@@ -10,8 +10,61 @@ use std::fmt::{self, Display, Write};
 pub(super) fn write(report: &Report) -> String {
     let mut out = String::new();
     // A String takes whatever is written to it.
-    let _ = sections(&mut out, report);
+    let _ = sections(&mut out, report).and_then(|()| texts(&mut out, report));
     out
+}
+
+/// Several reports: a table of all, the ops that prevent conversion, and each report without its texts, one level deeper.
+pub(super) fn write_all(reports: &Reports<'_>) -> String {
+    let mut out = String::new();
+    // A String takes whatever is written to it.
+    let _ = overview(&mut out, reports);
+    for report in reports.all().iter().filter_map(|named| named.report) {
+        let mut one = String::new();
+        let _ = sections(&mut one, report);
+        for line in one.lines() {
+            // Nothing but heads begins so: texts of programs are escaped.
+            let deeper = if line.starts_with('#') { "#" } else { "" };
+            let _ = writeln!(out, "{deeper}{line}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn overview(out: &mut String, reports: &Reports<'_>) -> fmt::Result {
+    let all = reports.all();
+    writeln!(
+        out,
+        "# Exports to ONNX\n\n**{} of {} converted.**\n",
+        reports.converted(),
+        all.len()
+    )?;
+    table(out, ["archive", "result", "opset", "nodes", "bytes of weights", "warnings"])?;
+    for named in all {
+        let name = code(&named.name);
+        match named.report {
+            Some(Report { success: true, model: Some(model), warnings, .. }) => {
+                let (opset, nodes, bytes) = (model.opset, model.nodes, model.weights.bytes);
+                let warnings = warnings.len();
+                writeln!(out, "| {name} | done | {opset} | {nodes} | {bytes} | {warnings} |")?;
+            }
+            _ => {
+                // Also within code, as the table would end there.
+                let why = text(&named.why()).replace("\\|", "|").replace('|', "\\|");
+                writeln!(out, "| {name} | **failed**: {why} | | | | |")?;
+            }
+        }
+    }
+    let blockers = reports.blockers();
+    if !blockers.is_empty() {
+        writeln!(out, "\n## Ops that prevent conversion\n")?;
+        table(out, ["op", "nodes", "archives"])?;
+    }
+    for blocker in blockers {
+        writeln!(out, "| {} | {} | {} |", code(&blocker.op), blocker.nodes, blocker.archives)?;
+    }
+    writeln!(out)
 }
 
 fn sections(out: &mut String, report: &Report) -> fmt::Result {
@@ -37,7 +90,11 @@ fn sections(out: &mut String, report: &Report) -> fmt::Result {
     ops(out, report)?;
     model(out, report)?;
     compressed(out, report)?;
-    environment(out, report)?;
+    environment(out, report)
+}
+
+/// The program and the model.
+fn texts(out: &mut String, report: &Report) -> fmt::Result {
     block(out, "Text of the program", report.program_text.as_deref())?;
     block(out, "Text of the model", report.model_text.as_deref())
 }

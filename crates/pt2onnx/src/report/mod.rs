@@ -4,6 +4,7 @@ mod data;
 mod failures;
 mod markdown;
 mod record;
+mod several;
 mod summary;
 
 pub use data::{
@@ -12,4 +13,6 @@ pub use data::{
     TorchScriptSummary, WrittenFile,
 };
 pub(crate) use record::{stage, text_of};
+pub(crate) use several::Named;
+pub use several::{Blocker, Reports};
 pub(crate) use summary::ops;
