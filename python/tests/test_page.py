@@ -49,6 +49,17 @@ result.selected = all("svg .selected").length;
 result.problem = all("aside .problem").length === 1;
 """
 
+LIST = """
+const links = () => all("table button");
+result.archives = links().map((link) => link.textContent.split("/").pop());
+click(links()[1]);
+result.failures = all("nav button").map((tab) => tab.textContent).some((name) => name.startsWith("Failures"));
+click(all("header button")[0]);
+result.back = links().length === 2 && all("nav").length === 0;
+click(links()[0]);
+result.good = document.querySelector("header .state").textContent;
+"""
+
 SEARCH = """
 const input = document.querySelector(".search input");
 input.value = "layers.7 tanh";
@@ -121,3 +132,9 @@ class Page(support.Test):
         command(archive, "-o", self.folder / "m.onnx", "--report", page, code=4)
         result = probe(page.read_text(encoding="utf-8"), self.folder, FAILURES, "failures")
         self.assertEqual(result, {"error": None, "selected": 1, "problem": True, "views": 1})
+
+    def test_a_page_of_all_leads_to_the_page_of_each(self) -> None:
+        good, bad, page = support.case("interface/resnet_fixed").archive, support.case("custom/mylib_mix").archive, self.folder / "r.html"
+        command("check", good, bad, "--report", page, code=4)
+        result = probe(page.read_text(encoding="utf-8"), self.folder, LIST, "all")
+        self.assertEqual(result, {"archives": ["model.pt2", "model.pt2"], "failures": True, "back": True, "good": "converted", "views": 0})

@@ -8,11 +8,11 @@ use crate::{
     log, many,
     output::print_json,
     progress::{self, tell, tell_losses, watched},
-    reports,
+    reports::{self, ReportFiles},
     verdict::{self, Outcome, Verdict},
 };
 use pt2onnx::{
-    Error, Exporter, OnnxProgram, Options, Saved,
+    Error, Exporter, Failed, OnnxProgram, Options, Report, Saved,
     writer::{Batch, Inputs},
 };
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
     let (verbose, quiet, jobs, json) = (args.verbose, args.quiet, args.jobs, args.json);
     let options = args.options.read()?;
     let inputs = read_with(file.as_deref(), &options);
-    let job = Job { inputs, options: &options, reports: &args.report, quiet };
+    let job = Job { inputs, options: &options, reports: ReportFiles::new(args.report), quiet };
     match to {
         Destination::File(..) if json => {
             let what = "--json is for several archives, and -o names one file";
@@ -62,7 +62,7 @@ struct Job<'a> {
     /// Files that are read, besides the archive.
     inputs: Inputs,
     options: &'a Options,
-    reports: &'a [PathBuf],
+    reports: ReportFiles,
     quiet: bool,
 }
 
@@ -70,41 +70,24 @@ impl Job<'_> {
     /// Converts one archive.
     fn one(&self, model: &Path, to: &Path, silent: bool) -> Result<(), CommandError> {
         let start = Instant::now();
-        let inputs = self.inputs(model);
-        check_outputs(&inputs, to, self.options, self.reports)?;
+        let mut inputs = self.inputs.clone();
+        inputs.add("archive", model);
+        let named = if to == Path::new("-") { model } else { to };
+        let reports = self.reports.of_one(named.file_stem().unwrap_or_default(), true);
+        self.reports.prepare(&inputs, true)?;
+        check_outputs(&inputs, to, self.options, &reports)?;
         let exporter = Exporter::with_options(self.options.clone())?;
-        let (report, error) = match exporter.attempt(model) {
-            Ok(program) => {
-                log::warn(program.warnings());
-                match write(&program, inputs.clone(), to, self.reports) {
-                    Ok(saved) => {
-                        tell(to, &saved);
-                        tell_losses(&program);
-                        if !silent {
-                            progress::done(to, &program, &saved, start.elapsed());
-                        }
-                        // The process ends: to take apart what is many small pieces would only take time.
-                        std::mem::forget(program);
-                        return Ok(());
-                    }
-                    Err(error) => {
-                        let mut report = program.report().clone();
-                        report.failed(&error);
-                        (report, error)
-                    }
-                }
-            }
-            Err(failed) => (*failed.report, failed.error),
-        };
-        let error = CommandError::from(error);
-        // The failure matters more than that its report could not be written.
-        match reports::write(inputs, self.reports, &report, None) {
-            Err(unwritten) if unwritten.what() != error.what() => {
-                tracing::warn!("{}", unwritten.what());
-            }
-            _ => {}
+        let made = exporter.attempt(model).inspect(|program| log::warn(program.warnings()));
+        let Written { program, saved, .. } =
+            written(made, inputs, to, &reports).map_err(|(error, _)| error)?;
+        tell(to, &saved);
+        tell_losses(&program);
+        if !silent {
+            progress::done(to, &program, &saved, start.elapsed());
         }
-        Err(error)
+        // The process ends: to take apart what is many small pieces would only take time.
+        std::mem::forget(program);
+        Ok(())
     }
 
     /// Converts each archive by itself, and tells which ones failed.
@@ -115,10 +98,6 @@ impl Job<'_> {
         jobs: Option<NonZeroUsize>,
     ) -> Result<Vec<Verdict>, CommandError> {
         let usage = |what| CommandError::new(Code::Usage, what);
-        if !self.reports.is_empty() {
-            return Err(usage("--report is for one archive, and -o names a folder")
-                .help("`--json` prints what became of each archive"));
-        }
         if self.options.weights_file.is_some() {
             return Err(usage("--weights-file is for one archive, and -o names a folder")
                 .help("leave it out: each data file is then named after its model"));
@@ -126,8 +105,10 @@ impl Job<'_> {
         let exporter = Exporter::with_options(self.options.clone())?;
         let mut inputs = self.inputs.clone();
         tasks.iter().for_each(|task| inputs.add("archive", &task.archive));
+        let alone = tasks.len() == 1;
+        self.reports.prepare(&inputs, alone)?;
         for task in tasks {
-            check_outputs(&inputs, &task.to, self.options, &[])?;
+            check_outputs(&inputs, &task.to, self.options, &self.reports_of(task, alone))?;
         }
         fs::create_dir_all(folder).map_err(|e| {
             let what = format!("the folder cannot be made: {e}");
@@ -135,7 +116,7 @@ impl Job<'_> {
         })?;
         let verdicts = many::each(tasks, jobs, self.quiet, |task| {
             let verdict =
-                Verdict::after(&task.archive, || attempt(&exporter, task, inputs.clone()));
+                Verdict::after(&task.archive, || self.attempt(&exporter, task, &inputs, alone));
             Verdict { program: task.program.clone(), ..verdict }
         })?;
         verdict::warn(&verdicts);
@@ -144,35 +125,57 @@ impl Job<'_> {
                 progress::say(&format!("error: {failure}"));
             }
         }
+        self.reports.write_all(inputs, &verdicts)?;
         if !self.quiet && (verdict::code(&verdicts).is_some() || progress::on_terminal()) {
             progress::say(&verdict::summary(&verdicts, "converted"));
         }
         Ok(verdicts)
     }
 
-    fn inputs(&self, model: &Path) -> Inputs {
-        let mut inputs = self.inputs.clone();
-        inputs.add("archive", model);
-        inputs
+    /// Converts one of several archives.
+    fn attempt(&self, exporter: &Exporter, task: &Task, inputs: &Inputs, alone: bool) -> Outcome {
+        let Task { archive, program, to } = task;
+        let made = match program {
+            Some(name) => exporter.attempt_model(archive, name),
+            None => exporter.attempt(archive),
+        };
+        let reports = self.reports_of(task, alone);
+        written(made, inputs.clone(), to, &reports).map(|written| written.report)
+    }
+
+    fn reports_of(&self, task: &Task, alone: bool) -> Vec<PathBuf> {
+        self.reports.of_one(task.to.file_stem().unwrap_or_default(), alone)
     }
 }
 
-/// Converts one of several archives.
-fn attempt(exporter: &Exporter, task: &Task, inputs: Inputs) -> Outcome {
-    let Task { archive, program, to } = task;
-    let made = match program {
-        Some(name) => exporter.attempt_model(archive, name),
-        None => exporter.attempt(archive),
+/// What was written.
+struct Written {
+    program: OnnxProgram,
+    saved: Saved,
+    report: Box<Report>,
+}
+
+/// Writes what an export made with its reports, or the reports of its failure.
+fn written(
+    made: Result<OnnxProgram, Failed>,
+    inputs: Inputs,
+    to: &Path,
+    reports: &[PathBuf],
+) -> Result<Written, (CommandError, Box<Report>)> {
+    let (error, report) = match made {
+        Ok(program) => match write(&program, inputs.clone(), to, reports) {
+            Ok((saved, report)) => return Ok(Written { program, saved, report }),
+            Err(error) => {
+                let mut report = Box::new(program.report().clone());
+                report.failed(&error);
+                (error, report)
+            }
+        },
+        Err(failed) => (failed.error, failed.report),
     };
-    let program = made.map_err(|failed| (failed.error, failed.report))?;
-    let mut report = Box::new(program.report().clone());
-    match write(&program, inputs, to, &[]) {
-        Ok(_) => Ok(report),
-        Err(error) => {
-            report.failed(&error);
-            Err((error, report))
-        }
-    }
+    let error = CommandError::from(error);
+    reports::write_failure(inputs, reports, &report, &error);
+    Err((error, report))
 }
 
 /// Writes the model and its reports: all of them, or none.
@@ -181,15 +184,15 @@ fn write(
     inputs: Inputs,
     to: &Path,
     reports: &[PathBuf],
-) -> Result<Saved, Error> {
+) -> Result<(Saved, Box<Report>), Error> {
     watched(|progress| {
-        let (mut report, start) = (program.report().clone(), Instant::now());
+        let (mut report, start) = (Box::new(program.report().clone()), Instant::now());
         let mut files = Batch::new(inputs);
         let saved = program.save_in(&mut files, output(to), None, progress)?;
         report.saved(to, &saved, start.elapsed());
         report.compressed = program.compressed();
         reports::add(&mut files, reports, &report, Some(program))?;
         files.commit().map_err(Error::Write)?;
-        Ok(saved)
+        Ok((saved, report))
     })
 }

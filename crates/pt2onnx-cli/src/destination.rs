@@ -1,6 +1,9 @@
 //! What a conversion writes: the file or the folder that `-o` names.
 
-use crate::error::{Code, CommandError};
+use crate::{
+    error::{Code, CommandError},
+    files::is_folder,
+};
 use std::path::{Path, PathBuf};
 
 /// The archives and their models.
@@ -91,7 +94,7 @@ pub fn destination(
     let Some(output) = output else {
         return Err(no_output(&models));
     };
-    let folder = output.is_dir() || output.as_os_str().to_string_lossy().ends_with(['/', '\\']);
+    let folder = is_folder(&output);
     let mut models = models;
     match (models.pop(), models.is_empty()) {
         (Some(model), true) if !folder => return Ok(Destination::File(model, output)),

@@ -15,18 +15,16 @@ pub fn output(path: &Path) -> Output {
     }
 }
 
+/// Whether a path names a folder: one that is there, or a new one by a slash at its end.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().to_string_lossy().ends_with(['/', '\\'])
+}
+
 /// The files that a conversion reads besides the archive: that of options, and those that options name.
 pub fn read_with(file: Option<&Path>, options: &Options) -> Inputs {
     let mut inputs = Inputs::new();
-    let named = [
-        ("functions", &options.functions),
-        ("rules", &options.rules),
-        ("samples", &options.calibrate),
-    ];
     file.iter().for_each(|path| inputs.add("options", path));
-    for (what, paths) in named {
-        paths.iter().for_each(|path| inputs.add(what, path));
-    }
+    options.files().for_each(|(what, path)| inputs.add(what, path));
     inputs
 }
 

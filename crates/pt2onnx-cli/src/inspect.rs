@@ -125,13 +125,7 @@ fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
         writeln!(out, "\ndynamic dimensions:")?;
     }
     for dim in &program.dimensions {
-        let bounds = match (dim.min, dim.max) {
-            (Some(min), Some(max)) => format!("{min} to {max}"),
-            (Some(min), None) => format!("{min} and more"),
-            (None, Some(max)) => format!("up to {max}"),
-            (None, None) => "any".to_owned(),
-        };
-        writeln!(out, "  {}: {bounds}", message(&dim.symbol))?;
+        writeln!(out, "  {}: {}", message(&dim.symbol), dim.range())?;
     }
     Ok(())
 }

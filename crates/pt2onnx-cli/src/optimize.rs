@@ -8,7 +8,7 @@ use crate::{
     progress::{say, tell, tell_losses, watched},
 };
 use pt2onnx::{
-    Error, NameError, OnnxProgram, OptionError, Options, Warning, WarningKind,
+    Error, OnnxProgram, Options, Warning, WarningKind,
     ir::Model,
     opt::{Journal, OPTIMISED_OPSETS},
     writer::Batch,
@@ -24,10 +24,8 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.names.put(&mut options);
     args.compress.put(&mut options);
     options.target = args.target.unwrap_or_default().into();
-    options.compression().check().map_err(OptionError::Compress)?;
-    options.check_compression()?;
+    options.check_rewrite()?;
     check_data_file(&options)?;
-    let mut passes = options.passes()?;
     let mut program = match (&args.merge, &args.model) {
         (Some((first, second)), _) => {
             let mut program = open(first)?;
@@ -52,34 +50,15 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     if let Some(Cut { inputs, outputs }) = &args.extract {
         program.extract(inputs, outputs)?;
     }
-    if let Some(opset) = args.opset {
-        program.convert_opset(opset)?;
-    }
-    program.set_interface(&options)?;
-    passes.journal = args.explain.then(Journal::default);
-    let journal = passes.journal.clone().unwrap_or_default();
-    program.optimize(passes);
+    let journal = Journal::default();
+    program.rewrite(&options, args.opset, args.explain.then(|| journal.clone()))?;
     for effect in journal.effects() {
         say(&format!("{effect}\n"));
-    }
-    if let Some((old, _)) =
-        options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none())
-    {
-        return Err(Error::Name(NameError::Unknown(old.clone())).into());
-    }
-    let mut compression = options.compression();
-    if !compression.is_off() {
-        if !options.calibrate.is_empty() {
-            let (method, files) = (options.calibration, &options.calibrate);
-            compression.ranges = program.calibrate(&compression, method, files)?;
-        }
-        program.compress(&compression)?;
     }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {
         let mut inputs = program.inputs().clone();
-        options.rules.iter().for_each(|rules| inputs.add("rules", rules));
-        options.calibrate.iter().for_each(|samples| inputs.add("samples", samples));
+        options.files().for_each(|(what, path)| inputs.add(what, path));
         let mut files = Batch::new(inputs);
         let saving = Some(options.saving());
         let saved = program.save_in(&mut files, output(&args.output), saving, progress)?;

@@ -1,11 +1,99 @@
 //! The files of `--report`.
 
-use crate::error::CommandError;
+use crate::{
+    error::{Code, CommandError},
+    files::is_folder,
+    verdict::Verdict,
+};
 use pt2onnx::{
     Error, OnnxProgram, Report,
     writer::{Batch, Inputs},
 };
-use std::path::PathBuf;
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Where reports go.
+#[derive(Debug, Default)]
+pub struct ReportFiles {
+    /// Each has the report of the only archive, or of all.
+    files: Vec<PathBuf>,
+    /// Each has a page and the JSON of each archive.
+    folders: Vec<PathBuf>,
+}
+
+impl ReportFiles {
+    /// The files and folders that `--report` names.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        let (folders, files) = paths.into_iter().partition(|path| is_folder(path));
+        Self { files, folders }
+    }
+
+    /// The reports of one archive, which is `alone` or one of several. In folders they are called `name`.
+    pub fn of_one(&self, name: &OsStr, alone: bool) -> Vec<PathBuf> {
+        let in_folder = |folder: &PathBuf| {
+            ["html", "json"].map(|form| folder.join(format!("{}.{form}", name.display())))
+        };
+        let own = self.files.iter().filter(|_| alone).cloned();
+        own.chain(self.folders.iter().flat_map(in_folder)).collect()
+    }
+
+    /// The reports of all archives, if there are several.
+    fn of_all(&self, alone: bool) -> &[PathBuf] {
+        if alone { &[] } else { &self.files }
+    }
+
+    /// Makes what is missing, and checks that reports of several archives can be written.
+    pub fn prepare(&self, inputs: &Inputs, alone: bool) -> Result<(), CommandError> {
+        for folder in &self.folders {
+            fs::create_dir_all(folder).map_err(|e| {
+                let what = format!("the folder of reports cannot be made: {e}");
+                CommandError::new(Code::Output, what).place(folder.display())
+            })?;
+        }
+        let mut planned = Batch::new(inputs.clone());
+        for path in self.of_all(alone) {
+            planned.check("report", path).map_err(Error::Write)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the reports of all archives, if there are several.
+    pub fn write_all(&self, inputs: Inputs, verdicts: &[Verdict]) -> Result<(), CommandError> {
+        let paths = self.of_all(verdicts.len() == 1);
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let reports = Verdict::reports(verdicts);
+        let mut files = Batch::new(inputs);
+        for path in paths {
+            let text = match form(path) {
+                Form::Json => reports.to_json(),
+                Form::Html => reports.to_html(),
+                Form::Markdown => reports.to_markdown(),
+            };
+            files.file("report", path, text.as_bytes()).map_err(Error::Write)?;
+        }
+        files.commit().map_err(Error::Write)?;
+        Ok(())
+    }
+}
+
+enum Form {
+    Markdown,
+    Json,
+    Html,
+}
+
+fn form(path: &Path) -> Form {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("json") => Form::Json,
+        Some("html") => Form::Html,
+        _ => Form::Markdown,
+    }
+}
 
 /// Adds a report to the files that are written together. `program` is there after a success.
 pub fn add(
@@ -22,11 +110,11 @@ pub fn add(
         program.put_texts(&mut report);
     }
     for path in paths {
-        let text = match (path.extension().and_then(|e| e.to_str()), program) {
-            (Some("json"), _) => report.to_json(),
-            (Some("html"), Some(program)) => program.to_html(&report),
-            (Some("html"), None) => report.to_html(),
-            _ => report.to_markdown(),
+        let text = match (form(path), program) {
+            (Form::Json, _) => report.to_json(),
+            (Form::Html, Some(program)) => program.to_html(&report),
+            (Form::Html, None) => report.to_html(),
+            (Form::Markdown, _) => report.to_markdown(),
         };
         files.file("report", path, text.as_bytes()).map_err(Error::Write)?;
     }
@@ -44,4 +132,14 @@ pub fn write(
     add(&mut files, paths, report, program)?;
     files.commit().map_err(Error::Write)?;
     Ok(())
+}
+
+/// Writes the reports of a failure. That one cannot be written matters less than the failure: it is a warning.
+pub fn write_failure(inputs: Inputs, paths: &[PathBuf], report: &Report, error: &CommandError) {
+    match write(inputs, paths, report, None) {
+        Err(unwritten) if unwritten.what() != error.what() => {
+            tracing::warn!("{}", unwritten.what());
+        }
+        _ => {}
+    }
 }

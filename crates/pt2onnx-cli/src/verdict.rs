@@ -1,17 +1,16 @@
 //! What became of archives, each by itself and in a summary.
 
 use crate::error::{self, Code, CommandError};
-use pt2onnx::{Error, Failed, OnnxProgram, Report, grouped, printable::line};
+use pt2onnx::{Blocker, Failed, OnnxProgram, Report, Reports, grouped, printable::line};
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
     fmt::Write,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
 /// A report, and with it the error if there was one.
-pub type Outcome = Result<Box<Report>, (Error, Box<Report>)>;
+pub type Outcome = Result<Box<Report>, (CommandError, Box<Report>)>;
 
 /// What became of one archive.
 pub struct Verdict {
@@ -42,11 +41,11 @@ impl Verdict {
                     Ok(()) => Ok(report),
                     Err(error) => {
                         report.failed(&error);
-                        Err((error, report))
+                        Err((error.into(), report))
                     }
                 }
             }
-            Err(Failed { error, report, .. }) => Err((error, report)),
+            Err(Failed { error, report, .. }) => Err((error.into(), report)),
         });
         (verdict, made)
     }
@@ -57,12 +56,9 @@ impl Verdict {
         // An archive that brings pt2onnx down must not hide what there is to say of the others.
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(report)) => Self { path, program: None, report: Some(report), error: None },
-            Ok(Err((error, report))) => Self {
-                path,
-                program: None,
-                report: Some(report),
-                error: Some(CommandError::from(error)),
-            },
+            Ok(Err((error, report))) => {
+                Self { path, program: None, report: Some(report), error: Some(error) }
+            }
             Err(_) => {
                 let error = CommandError::new(Code::Internal, "pt2onnx ended unexpectedly");
                 Self {
@@ -79,6 +75,13 @@ impl Verdict {
     pub fn name(&self) -> String {
         let path = self.path.display();
         self.program.as_ref().map_or_else(|| path.to_string(), |name| format!("{path}, {name}"))
+    }
+
+    /// The reports of all archives.
+    pub fn reports(verdicts: &[Self]) -> Reports<'_> {
+        let mut all = Reports::default();
+        verdicts.iter().for_each(|verdict| all.add(verdict.name(), verdict.report.as_deref()));
+        all
     }
 
     pub fn json(&self) -> Value {
@@ -133,29 +136,11 @@ pub fn summary(verdicts: &[Verdict], converted: &str) -> String {
     }
     let good = verdicts.iter().filter(|v| v.error.is_none()).count();
     let mut out = format!("{good} of {} archives {converted}\n", verdicts.len());
-    for (op, (archives, nodes)) in blockers(verdicts) {
+    for Blocker { op, archives, nodes, .. } in Verdict::reports(verdicts).blockers() {
         let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
         let (archives, nodes) = (plural(archives, "archive"), plural(nodes, "node"));
         // A String takes whatever is written to it.
-        let _ = writeln!(out, "  {}: {nodes} in {archives}", line(op));
+        let _ = writeln!(out, "  {}: {nodes} in {archives}", line(&op));
     }
     out
-}
-
-/// The ops that prevent conversion, those of most archives first, with the numbers of archives and nodes.
-fn blockers(verdicts: &[Verdict]) -> Vec<(&str, (usize, usize))> {
-    let mut all: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for report in verdicts.iter().filter_map(|v| v.report.as_ref()) {
-        let mut own: BTreeMap<&str, usize> = BTreeMap::new();
-        for op in report.failures.iter().filter_map(|f| f.op.as_deref()) {
-            *own.entry(op).or_default() += 1;
-        }
-        for (op, nodes) in own {
-            let (archives, all_nodes) = all.entry(op).or_default();
-            (*archives, *all_nodes) = (*archives + 1, *all_nodes + nodes);
-        }
-    }
-    let mut all: Vec<_> = all.into_iter().collect();
-    all.sort_by_key(|(_, (archives, nodes))| std::cmp::Reverse((*archives, *nodes)));
-    all
 }

@@ -116,3 +116,109 @@ fn a_terminal_shows_one_line() {
     assert!(parts[1].ends_with("KiB") && parts[3].ends_with(" s"), "{shown}");
     assert_eq!(on_terminal(&[args[0], args[1], args[2], "-q"]), "");
 }
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn one_report_has_all() {
+    let folder = archives();
+    let at = |name: &str| folder.path().join(name);
+    let option = |name: &str| format!("--report={}", at(name).display());
+    let reports = ["all.md", "all.json", "all.html"].map(option);
+    let args: Vec<&str> =
+        ["a.pt2", "b.pt2", "c.pt2"].into_iter().chain(reports.iter().map(String::as_str)).collect();
+    let run = convert(folder.path(), &args);
+    assert_eq!(run.code, 4, "{run:?}");
+    assert!(run.stderr.ends_with("  mylib::foo: 4 nodes in 1 archive\n"), "{run:?}");
+    let all = json(&at("all.json"));
+    assert_eq!((&all["archives"], &all["converted"]), (&3.into(), &2.into()));
+    let blocker = serde_json::json!({"op": "mylib::foo", "nodes": 4, "archives": 1});
+    assert_eq!(all["blockers"], serde_json::json!([blocker]));
+    let rows = all["reports"].as_array().unwrap();
+    let good: Vec<bool> = rows.iter().map(|r| r["report"]["success"].as_bool().unwrap()).collect();
+    assert_eq!(good, [true, false, true]);
+    // Each is the report of a conversion: with the file that was written.
+    let written = fs::metadata(at("models/c.onnx")).unwrap().len();
+    assert_eq!(rows[2]["report"]["model"]["files"][0]["bytes"], written);
+    let markdown = fs::read_to_string(at("all.md")).unwrap();
+    let (a, b) = (at("a.pt2"), at("b.pt2"));
+    for line in [
+        "**2 of 3 converted.**",
+        &format!("| `{}` | done | 20 | 10 | 1296 | 0 |", a.display()),
+        "| `mylib::foo` | 4 | 1 |",
+        &format!("## Export of `{}` to ONNX", b.display()),
+        "### What prevents conversion: 4",
+    ] {
+        assert!(markdown.lines().any(|l| l == line), "no {line}: {markdown}");
+    }
+    let failed = format!("| `{}` | **failed**: `mylib::foo` | | | | |", b.display());
+    assert!(markdown.contains(&failed), "{markdown}");
+    assert!(!markdown.contains("Text of the"), "{markdown}");
+    let page = fs::read_to_string(at("all.html")).unwrap();
+    assert!(page.contains("\"kind\":\"reports\""));
+    // `check` says the same of each, and writes no model.
+    let paths = [a.clone(), b, at("c.pt2")];
+    let checked = [Path::new("check"), &paths[0], &paths[1], &paths[2]];
+    let report = option("checked.json");
+    let run = pt2onnx(checked.iter().map(|p| p.to_str().unwrap()).chain([&*report]));
+    assert_eq!(run.code, 4, "{run:?}");
+    let checked = json(&at("checked.json"));
+    assert_eq!(checked["blockers"], all["blockers"]);
+    assert_eq!(checked["reports"][0]["report"]["success"], true);
+    assert_eq!(checked["reports"][0]["report"]["model"]["files"], serde_json::json!([]));
+}
+
+#[test]
+fn a_folder_of_reports_has_those_of_each() {
+    let folder = archives();
+    let at = |name: &str| folder.path().join(name);
+    let reports = format!("--report={}", at("new/reports/").display());
+    let run = convert(folder.path(), &["a.pt2", "b.pt2", &reports]);
+    assert_eq!(run.code, 4, "{run:?}");
+    let names = |folder: &str| files(&at(folder)).into_keys().collect::<Vec<_>>();
+    assert_eq!(names("new/reports"), ["a.html", "a.json", "b.html", "b.json"]);
+    assert_eq!(json(&at("new/reports/a.json"))["success"], true);
+    assert_eq!(json(&at("new/reports/b.json"))["failures"].as_array().unwrap().len(), 4);
+    // One archive, and one file: the report of that archive.
+    let (a, alone) = (at("a.pt2"), at("alone.json"));
+    let run = convert(folder.path(), &["a.pt2", &format!("--report={}", alone.display())]);
+    assert_eq!((run.code, &json(&alone)["success"]), (0, &true.into()), "{run:?}");
+    let (to, a) = (at("one/m.onnx"), a.to_str().unwrap().to_owned());
+    fs::create_dir(at("one")).unwrap();
+    let run = pt2onnx([&*a, "-o", to.to_str().unwrap(), "--report", at("one").to_str().unwrap()]);
+    assert_eq!(
+        (run.code, names("one")),
+        (0, ["m.html", "m.json", "m.onnx"].map(Into::into).into())
+    );
+    let run = pt2onnx(["check", &*a, at("b.pt2").to_str().unwrap(), &reports]);
+    assert_eq!((run.code, names("new/reports").len()), (4, 4), "{run:?}");
+    assert_eq!(json(&at("new/reports/a.json"))["model"]["files"], serde_json::json!([]));
+}
+
+#[test]
+fn a_report_for_all_that_cannot_be_written() {
+    let folder = archives();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for report in ["none/all.json", "a.pt2/"] {
+        let option = format!("--report={}", path(report));
+        let run = convert(folder.path(), &["a.pt2", "c.pt2", &option]);
+        assert_eq!((run.code, files(folder.path()).len()), (5, 3), "{run:?}");
+        let run = pt2onnx(["check", &path("a.pt2"), &path("c.pt2"), &option]);
+        assert_eq!((run.code, &*run.stdout), (5, ""), "{run:?}");
+    }
+    // Nor may it be an archive, or have the name of another report.
+    let taken = path("taken.json");
+    fs::copy(mlp(), &taken).unwrap();
+    let run = pt2onnx(["check", &path("a.pt2"), &taken, "--report", &taken]);
+    assert_eq!((run.code, fs::read(&taken).unwrap() == fs::read(mlp()).unwrap()), (2, true));
+    fs::create_dir(path("other")).unwrap();
+    fs::copy(mlp(), path("other/a.pt2")).unwrap();
+    let run = pt2onnx(["check", &path("a.pt2"), &path("other/a.pt2"), "--report", &path("r/")]);
+    assert_eq!(
+        (run.code, run.stderr.contains("two archives would both have")),
+        (2, true),
+        "{run:?}"
+    );
+}

@@ -6,7 +6,7 @@ use crate::{
     options,
 };
 use pt2onnx::{
-    DiffOptions, Error, NameError, OnnxProgram, OptionError, Options, Unused, Warning,
+    DiffOptions, Error, OnnxProgram, Unused, Warning,
     ir::{Model, Value},
     tensor::Storage,
 };
@@ -129,7 +129,7 @@ impl Program {
     fn optimize(&self, py: Python<'_>, options: &str) -> PyResult<()> {
         let opset = options::opset(options);
         let options = options::read(options)?;
-        self.work(py, |program| rewrite(program, &options, opset))
+        self.work(py, |program| program.rewrite(&options, opset, None))
     }
 
     /// The positions of the inputs that nothing uses.
@@ -197,34 +197,6 @@ impl Program {
         let mut report = program.report().clone();
         program.put_texts(&mut report);
         report.to_markdown()
-    }
-}
-
-/// As `pt2onnx optimize`.
-fn rewrite(program: &mut OnnxProgram, options: &Options, opset: Option<u32>) -> Result<(), Error> {
-    let mut compression = options.compression();
-    compression.check().map_err(OptionError::Compress)?;
-    options.check_compression()?;
-    let passes = options.passes()?;
-    if options.inline {
-        program.inline()?;
-    }
-    if let Some(opset) = opset {
-        program.convert_opset(opset)?;
-    }
-    program.set_interface(options)?;
-    program.optimize(passes);
-    let unknown = options.rename.iter().find(|(_, new)| program.value(new.trim()).is_none());
-    if let Some((old, _)) = unknown {
-        return Err(NameError::Unknown(old.clone()).into());
-    }
-    if !options.calibrate.is_empty() {
-        let (method, files) = (options.calibration, &options.calibrate);
-        compression.ranges = program.calibrate(&compression, method, files)?;
-    }
-    match compression.is_off() {
-        true => Ok(()),
-        false => program.compress(&compression),
     }
 }
 

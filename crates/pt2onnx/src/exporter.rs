@@ -512,15 +512,7 @@ impl Exporter {
         if let Some(archive) = archive {
             inputs.add("archive", archive);
         }
-        for functions in &self.options.functions {
-            inputs.add("functions", functions);
-        }
-        for rules in &self.options.rules {
-            inputs.add("rules", rules);
-        }
-        for samples in &self.options.calibrate {
-            inputs.add("samples", samples);
-        }
+        self.options.files().for_each(|(what, path)| inputs.add(what, path));
         inputs
     }
 

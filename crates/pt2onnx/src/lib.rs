@@ -26,6 +26,7 @@
 
 #![deny(missing_debug_implementations)]
 
+mod alike;
 mod archives;
 mod diff;
 mod dims;
@@ -46,6 +47,7 @@ pub mod printable;
 mod program;
 mod random;
 mod report;
+mod rewriting;
 #[cfg(feature = "ort")]
 mod runtime;
 mod texts;
@@ -56,6 +58,7 @@ mod verification;
 mod warning;
 mod weights;
 
+pub use alike::alike;
 pub use archives::programs;
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
 pub use dims::DimError;
@@ -86,6 +89,7 @@ pub use pt2onnx_tensor as tensor;
 pub use pt2onnx_torchscript as torchscript;
 pub use pt2onnx_writer as writer;
 pub use pt2onnx_writer::{SaveOptions, Saved, Weights};
+pub use report::{Blocker, Reports};
 pub use report::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
     ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, StoredTensors, Tensors,

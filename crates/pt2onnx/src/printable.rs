@@ -14,6 +14,9 @@ const BLANKS: [char; 3] = [' ', '\n', '\t'];
 /// Longer messages are cut at their ends.
 const LONGEST: usize = 10_000;
 
+/// Longer texts of programs and models are cut at their ends, in bytes.
+const LONGEST_TEXT: usize = 2_000_000;
+
 /// One line of a message, with control characters, those that are invisible and those that change the direction of text as escapes:
 /// `\n`, `\u{1b}`. Words of more than 256 characters are cut in the middle, and the text says by how many.
 pub fn message(text: &str) -> Cow<'_, str> {
@@ -43,6 +46,16 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     words_into(&mut out, &text);
     Cow::Owned(out)
+}
+
+/// A whole program or model as text, for a report: its first 2 MB, and a line that says so.
+pub(crate) fn cut(mut text: String) -> String {
+    let whole = text.len();
+    if whole > LONGEST_TEXT {
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        text += &format!("\n… cut: {whole} bytes in all. `pt2onnx show` prints the rest.\n");
+    }
+    text
 }
 
 /// JSON with the escapes of JSON for what it allows unescaped.
@@ -155,5 +168,14 @@ mod tests {
         let most = "n".repeat(256) + "\n";
         assert_eq!(shown(&most.repeat(2)), most.repeat(2));
         assert!(matches!(shown("short"), Cow::Borrowed("short")));
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_say_so() {
+        let long = cut("é".repeat(LONGEST_TEXT));
+        assert!(
+            long.ends_with("é\n… cut: 4000000 bytes in all. `pt2onnx show` prints the rest.\n")
+        );
+        assert_eq!(cut("short".to_owned()), "short");
     }
 }

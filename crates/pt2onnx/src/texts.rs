@@ -1,6 +1,6 @@
 //! The program and the model as text, for reports.
 
-use crate::{OnnxProgram, Report, report::cut};
+use crate::{OnnxProgram, Report, printable::cut, report::text_of};
 
 impl OnnxProgram {
     /// Writes the program and the model as text into a report, cut after 2 MB. `report` is [`report`](Self::report), or has more to
@@ -15,8 +15,7 @@ impl OnnxProgram {
     /// # Ok::<(), pt2onnx::Error>(())
     /// ```
     pub fn put_texts(&self, report: &mut Report) {
-        let source = self.exported_program();
-        report.program_text = source.map(|p| cut(pt2onnx_fx::readable(p).to_string()));
+        report.program_text = self.exported_program().map(text_of);
         report.model_text = Some(cut(self.to_text()));
     }
 }

@@ -1,6 +1,6 @@
 //! Warnings: what a model does not have or do as the program does, by kind.
 
-use indexmap::IndexMap;
+use crate::alike;
 use serde::Serialize;
 use std::{fmt, hash::Hash};
 
@@ -122,31 +122,15 @@ const FEW: usize = 4;
 pub fn grouped<'a, P: Eq + Hash>(
     warnings: impl IntoIterator<Item = (&'a P, &'a Warning)>,
 ) -> Vec<WarningGroup<'a, P>> {
-    let mut equal: IndexMap<(&P, WarningKind, &str), WarningGroup<'a, P>> = IndexMap::new();
-    for (from, example) in warnings {
-        let group = equal.entry((from, example.kind, &example.message));
-        group.and_modify(|group| group.others += 1).or_insert(WarningGroup {
-            from,
-            example,
-            others: 0,
-        });
-    }
-    let mut alike: IndexMap<_, Vec<WarningGroup<'a, P>>> = IndexMap::new();
-    for group in equal.into_values() {
-        alike.entry(group.example.key()).or_default().push(group);
-    }
-    let shown = alike.into_values().flat_map(|groups| match &groups[..] {
-        [first, rest @ ..] if rest.len() >= FEW => {
-            let others = rest.iter().map(|group| group.others + 1).sum::<usize>();
-            vec![WarningGroup {
-                from: first.from,
-                example: first.example,
-                others: first.others + others,
-            }]
-        }
-        _ => groups,
-    });
-    shown.collect()
+    let equal = alike(warnings, 0, |(from, w)| (*from, w.kind, w.message.as_str()));
+    let same = alike(equal, FEW, |equal| equal.first().map(|(_, w)| w.key()));
+    let shown = same.into_iter().map(|groups| groups.into_iter().flatten());
+    shown
+        .filter_map(|mut group| {
+            let (from, example) = group.next()?;
+            Some(WarningGroup { from, example, others: group.count() })
+        })
+        .collect()
 }
 
 impl<P> fmt::Display for WarningGroup<'_, P> {

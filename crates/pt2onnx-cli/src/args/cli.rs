@@ -174,8 +174,9 @@ pub struct Check {
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
-    /// Write a report of the check, as Markdown, JSON or a page that draws the graph; for one archive. Can be given several times
-    #[arg(long, value_name = "FILE.md|FILE.json|FILE.html", value_parser = values::report, help_heading = "Diagnostics")]
+    /// Write a report of the check, as Markdown, JSON or a page that draws the graph; of several archives, a table of all and the report of each. A folder
+    /// gets NAME.html and NAME.json for each archive. Can be given several times
+    #[arg(long, value_name = "FILE.md|FILE.json|FILE.html|FOLDER/", value_parser = values::report, help_heading = "Diagnostics")]
     pub report: Vec<PathBuf>,
     /// Print no warnings
     #[arg(short, long, help_heading = "Diagnostics")]
@@ -293,8 +294,9 @@ pub struct Convert {
     pub all: bool,
     #[command(flatten)]
     pub options: Options,
-    /// Write a report of the conversion or its failure, as Markdown, JSON or a page that draws the graph; can be given several times
-    #[arg(long, value_name = "FILE.md|FILE.json|FILE.html", value_parser = values::report, help_heading = "Diagnostics")]
+    /// Write a report of the conversion or its failure, as Markdown, JSON or a page that draws the graph; of several archives, a table of all and the report
+    /// of each. A folder gets NAME.html and NAME.json for each archive. Can be given several times
+    #[arg(long, value_name = "FILE.md|FILE.json|FILE.html|FOLDER/", value_parser = values::report, help_heading = "Diagnostics")]
     pub report: Vec<PathBuf>,
     /// With a folder as output, print JSON: for each archive whether it was converted, its error, its failures and its warnings
     #[arg(long, help_heading = "Diagnostics")]

@@ -1,5 +1,6 @@
 //! Parsing the values of flags.
 
+use crate::files::is_folder;
 use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames, parse_bytes};
 use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
@@ -26,8 +27,12 @@ pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
 pub(super) fn report(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|e| e.to_str()) {
+        _ if is_folder(&path) => Ok(path),
         Some("md" | "json" | "html") => Ok(path),
-        _ => Err("the name of a report must end in .md, .json or .html".to_owned()),
+        _ => {
+            Err("the name of a report must end in .md, .json, .html, or in / for a folder"
+                .to_owned())
+        }
     }
 }
 

@@ -5,13 +5,12 @@ use super::{
     input::{archive, torchscript},
 };
 use pt2onnx::{
-    CUSTOM_OPS, Error, Failure, Misfit, Reason, RunError,
+    CUSTOM_OPS, Error, Failure, Misfit, Reason, RunError, alike,
     aten::LowerError,
     grouped,
     opt::{LegaliseError, TargetError},
     writer,
 };
-use std::collections::BTreeMap;
 
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
@@ -117,29 +116,19 @@ fn program(failures: &[Failure]) -> CommandError {
 
 /// The failures in their order. Many of one op for one reason become one, with their number.
 fn places(failures: &[Failure]) -> Vec<String> {
-    // So many are shown one by one.
+    // So many are shown one by one, as are those of no op.
     const FEW: usize = 4;
-    let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (i, failure) in failures.iter().enumerate() {
+    let groups = alike(failures.iter().enumerate(), FEW, |(i, failure)| {
         let op = failure.site.as_ref().map(|s| s.target.schema_name());
-        groups.entry((op, failure.reason.to_string())).or_default().push(i);
-    }
-    let mut others = BTreeMap::new();
-    for ((op, _), group) in groups {
-        if let [first, rest @ ..] = group.as_slice()
-            && op.is_some()
-            && group.len() > FEW
-        {
-            others.insert(*first, rest.len());
-            others.extend(rest.iter().map(|i| (*i, 0)));
+        (op.ok_or(*i), failure.reason.to_string())
+    });
+    let line = |group: Vec<(usize, &Failure)>| match group.as_slice() {
+        [(_, first), rest @ ..] if !rest.is_empty() => {
+            Some(format!("{first}, and {} more nodes for this reason", rest.len()))
         }
-    }
-    let line = |(i, failure): (usize, &Failure)| match others.get(&i) {
-        None => Some(failure.to_string()),
-        Some(0) => None,
-        Some(others) => Some(format!("{failure}, and {others} more nodes for this reason")),
+        all => all.first().map(|(_, failure)| failure.to_string()),
     };
-    failures.iter().enumerate().filter_map(line).collect()
+    groups.into_iter().filter_map(line).collect()
 }
 
 fn legalise(error: &LegaliseError) -> CommandError {

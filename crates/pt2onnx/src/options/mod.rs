@@ -332,6 +332,13 @@ impl Options {
         }
     }
 
+    /// The files that options name, and what they hold: an export reads them.
+    pub fn files(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+        let Self { functions, rules, calibrate, .. } = self;
+        let named = [("functions", functions), ("rules", rules), ("samples", calibrate)];
+        named.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path)))
+    }
+
     /// How to save a model, for [`OnnxProgram::save_with`](crate::OnnxProgram::save_with).
     pub fn saving(&self) -> SaveOptions {
         SaveOptions {

@@ -39,7 +39,7 @@ const MOST = 60;
 
 class Item {
   constructor(parent, kind, label) {
-    Object.assign(this, { parent, kind, label, kids: null, open: false, node: null, failures: 0, marks: 0, nodes: 0, cls: "", sub: "" });
+    Object.assign(this, { parent, kind, label, kids: null, open: false, node: null, failures: 0, marks: 0, nodes: 0, sub: "" });
   }
   add(item) {
     item.parent = this;
@@ -78,7 +78,6 @@ const buildTree = (drawing, failures) => {
     for (const value of values) {
       const item = home.add(new Item(null, kind, drawing.values[value].name || kind));
       item.sub = drawing.values[value].type || "";
-      item.value = value;
       leaves.push(item);
       if (kind === "input") makers.set(value, item);
       else item.reads = [value];

@@ -4,7 +4,10 @@ mod compare;
 
 pub use compare::diff_page;
 
-use crate::{OnnxProgram, Report, drawing, drawing::Drawing, printable};
+use crate::{
+    OnnxProgram, Report, Reports, WarningGroup, drawing, drawing::Drawing, grouped, printable,
+    report::Named,
+};
 use serde_json::{Map, Value, json};
 
 const STYLE: &str = include_str!("page.css");
@@ -41,15 +44,49 @@ impl Report {
     }
 }
 
+impl Reports<'_> {
+    /// A page for all: a table, and the report of each archive. The programs of failures are drawn, models are not.
+    pub fn to_html(&self) -> String {
+        let one = |named: &Named<'_>| {
+            let report = named.report;
+            let page = report.map(|r| data(&named.name, r, r.drawing.as_deref()));
+            json!({"title": named.name, "good": named.is_good(), "why": named.why(), "page": page})
+        };
+        let title = format!("{} of {} converted", self.converted(), self.all().len());
+        let data = json!({
+            "kind": "reports",
+            "title": title,
+            "blockers": self.blockers(),
+            "reports": self.all().iter().map(one).collect::<Vec<_>>(),
+        });
+        write(&title, data)
+    }
+}
+
 fn of_report(report: &Report, drawing: Option<&Drawing>) -> String {
     let path = report.archive.as_ref().map(|a| a.path.display().to_string());
-    let data = json!({
+    write(
+        path.as_deref().unwrap_or("ONNX model"),
+        data(path.as_deref().unwrap_or("model"), report, drawing),
+    )
+}
+
+/// What the page of a report shows.
+fn data(title: &str, report: &Report, drawing: Option<&Drawing>) -> Value {
+    json!({
         "kind": "report",
-        "title": path.as_deref().unwrap_or("model"),
+        "title": title,
         "report": report,
+        "warnings": warnings(report),
         "drawing": drawing,
-    });
-    write(path.as_deref().unwrap_or("ONNX model"), data)
+    })
+}
+
+/// The warnings as people read them, many of the same as one.
+fn warnings(report: &Report) -> Vec<Value> {
+    let groups = grouped(report.warnings.iter().map(|warning| (&(), warning)));
+    let row = |group: &WarningGroup<'_, ()>| json!({"kind": group.example.kind, "text": group.to_string()});
+    groups.iter().map(row).collect()
 }
 
 /// The page. Nothing in `data` can end its element, or hide or reorder what is shown.

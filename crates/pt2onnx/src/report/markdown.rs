@@ -1,20 +1,70 @@
 //! A report as Markdown.
 
-use super::{End, Report, ReportedFailure, Tensors};
+use super::{End, Report, ReportedFailure, Reports, Tensors};
 use crate::{
-    Options, grouped,
+    Options, alike, grouped,
     printable::{lines, message},
 };
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Display, Write},
-};
+use std::fmt::{self, Display, Write};
 
 pub(super) fn write(report: &Report) -> String {
     let mut out = String::new();
     // A String takes whatever is written to it.
-    let _ = sections(&mut out, report);
+    let _ = sections(&mut out, report).and_then(|()| texts(&mut out, report));
     out
+}
+
+/// Several reports: a table of all, the ops that prevent conversion, and each report without its texts, one level deeper.
+pub(super) fn write_all(reports: &Reports<'_>) -> String {
+    let mut out = String::new();
+    // A String takes whatever is written to it.
+    let _ = overview(&mut out, reports);
+    for report in reports.all().iter().filter_map(|named| named.report) {
+        let mut one = String::new();
+        let _ = sections(&mut one, report);
+        for line in one.lines() {
+            // Nothing but heads begins so: texts of programs are escaped.
+            let deeper = if line.starts_with('#') { "#" } else { "" };
+            let _ = writeln!(out, "{deeper}{line}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn overview(out: &mut String, reports: &Reports<'_>) -> fmt::Result {
+    let all = reports.all();
+    writeln!(
+        out,
+        "# Exports to ONNX\n\n**{} of {} converted.**\n",
+        reports.converted(),
+        all.len()
+    )?;
+    table(out, ["archive", "result", "opset", "nodes", "bytes of weights", "warnings"])?;
+    for named in all {
+        let name = code(&named.name);
+        match named.report {
+            Some(Report { success: true, model: Some(model), warnings, .. }) => {
+                let (opset, nodes, bytes) = (model.opset, model.nodes, model.weights.bytes);
+                let warnings = warnings.len();
+                writeln!(out, "| {name} | done | {opset} | {nodes} | {bytes} | {warnings} |")?;
+            }
+            _ => {
+                // Also within code, as the table would end there.
+                let why = text(&named.why()).replace("\\|", "|").replace('|', "\\|");
+                writeln!(out, "| {name} | **failed**: {why} | | | | |")?;
+            }
+        }
+    }
+    let blockers = reports.blockers();
+    if !blockers.is_empty() {
+        writeln!(out, "\n## Ops that prevent conversion\n")?;
+        table(out, ["op", "nodes", "archives"])?;
+    }
+    for blocker in blockers {
+        writeln!(out, "| {} | {} | {} |", code(&blocker.op), blocker.nodes, blocker.archives)?;
+    }
+    writeln!(out)
 }
 
 fn sections(out: &mut String, report: &Report) -> fmt::Result {
@@ -40,7 +90,11 @@ fn sections(out: &mut String, report: &Report) -> fmt::Result {
     ops(out, report)?;
     model(out, report)?;
     compressed(out, report)?;
-    environment(out, report)?;
+    environment(out, report)
+}
+
+/// The program and the model.
+fn texts(out: &mut String, report: &Report) -> fmt::Result {
     block(out, "Text of the program", report.program_text.as_deref())?;
     block(out, "Text of the model", report.model_text.as_deref())
 }
@@ -63,8 +117,14 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "\n## What prevents conversion: {}\n", failures.len())?;
-    for (i, group) in groups(failures).into_iter().enumerate() {
-        let (failure, others) = (group.example, group.count - 1);
+    // Those that are not of an op stay alone.
+    let groups = alike(failures.iter().enumerate(), 0, |(i, failure)| {
+        (failure.op.as_ref().ok_or(*i), &failure.reason, &failure.suggestion)
+    });
+    for (i, group) in groups.into_iter().enumerate() {
+        let (Some((_, failure)), others) = (group.first(), group.len() - 1) else {
+            continue;
+        };
         write!(out, "{}. ", i + 1)?;
         if let Some(op) = &failure.op {
             write!(out, "{}", code(op))?;
@@ -95,31 +155,6 @@ fn failures(out: &mut String, failures: &[ReportedFailure]) -> fmt::Result {
         }
     }
     Ok(())
-}
-
-/// Failures of one op for one reason.
-struct Group<'a> {
-    example: &'a ReportedFailure,
-    count: usize,
-}
-
-/// Groups failures by op, reason and suggestion, in the order of the first of each. Those that are not of an op stay alone.
-fn groups(failures: &[ReportedFailure]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let mut known = BTreeMap::new();
-    for example in failures {
-        let Some(op) = &example.op else {
-            groups.push(Group { example, count: 1 });
-            continue;
-        };
-        let key = (op, &example.reason, &example.suggestion);
-        let at = *known.entry(key).or_insert(groups.len());
-        match groups.get_mut(at) {
-            Some(group) => group.count += 1,
-            None => groups.push(Group { example, count: 1 }),
-        }
-    }
-    groups
 }
 
 fn program(out: &mut String, report: &Report) -> fmt::Result {
@@ -154,13 +189,7 @@ fn program(out: &mut String, report: &Report) -> fmt::Result {
     if !program.dimensions.is_empty() {
         writeln!(out, "\n### Dynamic dimensions\n")?;
         for dimension in &program.dimensions {
-            let range = match (dimension.min, dimension.max) {
-                (Some(min), Some(max)) => format!("{min} to {max}"),
-                (Some(min), None) => format!("{min} and more"),
-                (None, Some(max)) => format!("up to {max}"),
-                (None, None) => "any".to_owned(),
-            };
-            writeln!(out, "- {}: {range}", code(&dimension.symbol))?;
+            writeln!(out, "- {}: {}", code(&dimension.symbol), dimension.range())?;
         }
     }
     if !program.mutations.is_empty() {

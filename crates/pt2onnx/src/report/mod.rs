@@ -4,14 +4,15 @@ mod data;
 mod failures;
 mod markdown;
 mod record;
+mod several;
 mod summary;
-mod texts;
 
 pub use data::{
     Dimension, End, Environment, Failed, ModelSummary, ProgramSummary, REPORT_FORMAT, Report,
     ReportedArchive, ReportedError, ReportedFailure, ReportedOp, Stage, StoredTensors, Tensors,
     TorchScriptSummary, WrittenFile,
 };
-pub(crate) use record::stage;
+pub(crate) use record::{stage, text_of};
+pub(crate) use several::Named;
+pub use several::{Blocker, Reports};
 pub(crate) use summary::ops;
-pub(crate) use texts::cut;

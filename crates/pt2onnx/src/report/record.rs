@@ -2,9 +2,12 @@
 
 use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
-    ReportedError, Stage, StoredTensors, WrittenFile, failures::failures, markdown, texts::cut,
+    ReportedError, Stage, StoredTensors, WrittenFile, failures::failures, markdown,
 };
-use crate::{Error, Options, Saved, Warning, drawing, printable::json};
+use crate::{
+    Error, Options, Saved, Warning, drawing,
+    printable::{cut, json},
+};
 use pt2onnx_fx::{Constant, ExportedProgram};
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::Tensor;
@@ -78,7 +81,7 @@ impl Report {
     /// Keeps what the report of a failure shows of the program.
     pub(crate) fn keep(&mut self, program: &ExportedProgram) {
         self.drawing = Some(Box::new(drawing::of_program(program)));
-        self.program_text = Some(cut(pt2onnx_fx::readable(program).to_string()));
+        self.program_text = Some(text_of(program));
     }
 
     pub(crate) fn stored<'a>(&mut self, tensors: impl Iterator<Item = &'a Tensor>) {
@@ -121,6 +124,11 @@ impl Report {
     pub fn to_markdown(&self) -> String {
         markdown::write(self)
     }
+}
+
+/// A program as PyTorch prints it.
+pub(crate) fn text_of(program: &ExportedProgram) -> String {
+    cut(pt2onnx_fx::readable(program).to_string())
 }
 
 /// Runs a stage, and logs its time.

@@ -81,6 +81,18 @@ impl ProgramSummary {
     }
 }
 
+impl Dimension {
+    /// Its sizes in words: `2 to 8`, `1 and more`.
+    pub fn range(&self) -> String {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => format!("{min} to {max}"),
+            (Some(min), None) => format!("{min} and more"),
+            (None, Some(max)) => format!("up to {max}"),
+            (None, None) => "any".to_owned(),
+        }
+    }
+}
+
 impl StoredTensors {
     pub(super) fn of<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Self {
         let all: Vec<&Tensor> = tensors.collect();

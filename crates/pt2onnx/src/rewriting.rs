@@ -1,0 +1,82 @@
+//! Rewriting a finished model: all that `pt2onnx optimize` does with options.
+
+use crate::{Error, NameError, OnnxProgram, OptionError, Options};
+use pt2onnx_opt::Journal;
+
+impl Options {
+    /// Checks what [`OnnxProgram::rewrite`] needs of options.
+    ///
+    /// # Errors
+    /// Options of compression that cannot be, or do not fit together.
+    pub fn check_rewrite(&self) -> Result<(), OptionError> {
+        self.compression().check().map_err(OptionError::Compress)?;
+        self.check_compression()
+    }
+}
+
+impl OnnxProgram {
+    /// Rewrites the model as options ask: puts the bodies of functions in the places of their calls, writes it for another opset if one is
+    /// given, names values and fixes sizes, optimises, and compresses. The options of saving and those of an export are not used.
+    /// `journal` takes notes of what passes do.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let mut program = pt2onnx::Exporter::new().export(archive)?;
+    /// let mut options = pt2onnx::Options::default();
+    /// options.fix = vec![("tensor_x.0".to_owned(), 4)];
+    /// program.rewrite(&options, Some(17), None)?;
+    /// assert_eq!(program.model().opset, 17);
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Options::check_rewrite`] before anything is changed, and of the single steps: [`inline`](Self::inline),
+    /// [`convert_opset`](Self::convert_opset), [`set_interface`](Self::set_interface), [`compress`](Self::compress).
+    pub fn rewrite(
+        &mut self,
+        options: &Options,
+        opset: Option<u32>,
+        journal: Option<Journal>,
+    ) -> Result<(), Error> {
+        options.check_rewrite()?;
+        let passes = pt2onnx_opt::Options { journal, ..options.passes()? };
+        if options.inline {
+            self.inline()?;
+        }
+        if let Some(opset) = opset {
+            self.convert_opset(opset)?;
+        }
+        self.set_interface(options)?;
+        self.optimize(passes);
+        let lost = options.rename.iter().find(|(_, new)| self.value(new.trim()).is_none());
+        if let Some((old, _)) = lost {
+            return Err(NameError::Unknown(old.clone()).into());
+        }
+        let mut compression = options.compression();
+        if compression.is_off() {
+            return Ok(());
+        }
+        if !options.calibrate.is_empty() {
+            compression.ranges = self.ranges(&compression, options)?;
+        }
+        self.compress(&compression)
+    }
+
+    #[cfg(feature = "ort")]
+    fn ranges(
+        &self,
+        compression: &pt2onnx_compress::Options,
+        options: &Options,
+    ) -> Result<pt2onnx_compress::Ranges, Error> {
+        self.calibrate(compression, options.calibration, &options.calibrate)
+    }
+
+    #[cfg(not(feature = "ort"))]
+    fn ranges(
+        &self,
+        _: &pt2onnx_compress::Options,
+        _: &Options,
+    ) -> Result<pt2onnx_compress::Ranges, Error> {
+        Err(OptionError::NoRuntime("calibrate").into())
+    }
+}
