@@ -127,7 +127,10 @@ fn describe_program(out: &mut String, program: &ProgramSummary) -> fmt::Result {
     for dim in &program.dimensions {
         writeln!(out, "  {}: {}", message(&dim.symbol), dim.range())?;
     }
-    Ok(())
+    if !program.checks.is_empty() {
+        writeln!(out, "\nchecks that the model does not make:")?;
+    }
+    program.checks.iter().try_for_each(|check| writeln!(out, "  {}", message(check)))
 }
 
 fn describe_weights(out: &mut String, weights: &StoredTensors) -> fmt::Result {

@@ -146,6 +146,36 @@ fn inspect() {
 }
 
 #[test]
+fn checks_that_the_model_does_not_make() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let model = data("checks");
+    let model = model.to_str().unwrap();
+    let inspected = pt2onnx(["inspect", model]).stdout;
+    let (output, markdown) = (path("m.onnx"), path("r.md"));
+    // No warning, as nearly every size that data decide is checked; `-v` tells.
+    let run = pt2onnx([model, "-o", &output, "--report", &markdown, "--warnings-as-errors"]);
+    assert_eq!((run.code, &*run.stderr), (0, ""), "{run:?}");
+    let run = pt2onnx([model, "-o", &output, "-v"]);
+    let markdown = fs::read_to_string(markdown).unwrap();
+    let checks = ["Eq(Mod(u0, 2), 0) at make.py:", "all must be positive at make.py:"];
+    for check in checks {
+        assert!(inspected.contains(&format!("\n  {check}")), "{inspected}");
+        assert!(run.stderr.contains(&format!("the model does not check: {check}")), "{run:?}");
+        assert!(markdown.contains(&format!("- `{check}")), "{markdown}");
+    }
+    // Ranges stand with the dimensions, and what is always so is no check.
+    assert!(inspected.contains("\n  u0: 2 to 6\n"), "{inspected}");
+    assert!(!inspected.contains("u0 >= 2"), "{inspected}");
+    let json = pt2onnx(["inspect", "--json", model]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let all = json["program"]["checks"].as_array().unwrap();
+    let starts =
+        |(said, start): (&serde_json::Value, &str)| said.as_str().unwrap().starts_with(start);
+    assert!(all.len() == 2 && all.iter().zip(checks).all(starts), "{all:?}");
+}
+
+#[test]
 fn inspect_as_json() {
     let run = pt2onnx(["inspect", "--json", mlp().to_str().unwrap()]);
     assert_eq!((run.code, &*run.stderr), (0, ""));

@@ -139,6 +139,8 @@ fn sessions_print_what_the_pages_show() {
     let count = replay(&pages, || {
         let folder = tempdir().unwrap();
         fs::copy(mlp(), folder.path().join("model.pt2")).unwrap();
+        let checks = root().join("crates/pt2onnx-fx/tests/data/checks.pt2");
+        fs::copy(checks, folder.path().join("checks.pt2")).unwrap();
         folder
     });
     assert!(count >= 8, "sessions are not found: {count}");

@@ -12,6 +12,7 @@ const CASES: &[&str] = &[
     "autocast",
     "autocast_nested",
     "batch_norm",
+    "checks",
     "control_flow",
     "data_dependent",
     "dynamic",

@@ -32,6 +32,8 @@ pub(crate) struct FileSink<'a> {
     out: BufWriter<&'a File>,
     /// Is called with the number of bytes just written.
     progress: &'a dyn Fn(u64),
+    /// Bytes that the kernel copied.
+    in_kernel: u64,
 }
 
 impl<'a> FileSink<'a> {
@@ -42,8 +44,11 @@ impl<'a> FileSink<'a> {
         content: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
         let out = BufWriter::with_capacity(PIECE, file);
-        let mut sink = Self { out, progress };
+        let mut sink = Self { out, progress, in_kernel: 0 };
         content(&mut sink)?;
+        if sink.in_kernel > 0 {
+            tracing::debug!("{} bytes of weights were copied in the kernel", sink.in_kernel);
+        }
         sink.flush()
     }
 
@@ -83,7 +88,10 @@ impl Sink for FileSink<'_> {
             match rustix::fs::copy_file_range(&source.file, Some(&mut at), into, None, slice) {
                 // The file has ended, which reading reports, or the kernel cannot copy between these two files.
                 Ok(0) => break,
-                Ok(copied) => (self.progress)(wide(copied)),
+                Ok(copied) => {
+                    self.in_kernel += wide(copied);
+                    (self.progress)(wide(copied));
+                }
                 Err(e) if e == rustix::io::Errno::INTR => {}
                 Err(e) if unable(e) => break,
                 Err(e) => return Err(e.into()),

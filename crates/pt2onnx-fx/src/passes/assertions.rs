@@ -21,6 +21,46 @@ pub fn remove_assertions(program: &mut ExportedProgram) {
     clean(&mut program.graph);
 }
 
+/// What a program checks when it runs, apart from types and what the ranges of its symbols say already: each condition with the
+/// user's line, in the order of the graph, bodies included. An ONNX model checks none of it.
+pub fn checks(program: &ExportedProgram) -> Vec<String> {
+    let mut all = Vec::new();
+    checks_of(&program.graph, &program.constraints, &mut all);
+    all.dedup();
+    all
+}
+
+fn checks_of(graph: &Graph, constraints: &Constraints, all: &mut Vec<String>) {
+    for node in &graph.nodes {
+        let condition = is_assertion(node).then(|| condition(node, graph, constraints));
+        if let Some(condition) = condition.flatten() {
+            let place = node.meta.place().map(|place| format!(" at {place}"));
+            all.push(condition + &place.unwrap_or_default());
+        }
+        node.bodies().for_each(|body| checks_of(body, constraints, all));
+    }
+}
+
+/// What an assertion checks. None if that is known.
+fn condition(node: &Node, graph: &Graph, constraints: &Constraints) -> Option<String> {
+    let value = node.args.first().map(|a| &a.value)?;
+    let known = value.name().and_then(|name| graph.values.get(name));
+    match (&*node.target.name, known) {
+        ("_assert_scalar", Some(ValueMeta::SymBool { expr, .. })) => {
+            (constraints.decide(expr) != Some(true)).then(|| expr.to_string())
+        }
+        ("_assert_scalar" | "_assert_async", _) => {
+            let message = node.args.iter().skip(1).find_map(|arg| match &arg.value {
+                Argument::String(text) if !text.is_empty() => Some(text.to_string()),
+                _ => None,
+            });
+            message.or_else(|| value.name().map(|name| format!("`{name}`")))
+        }
+        // Those on ranges are facts about symbols.
+        _ => None,
+    }
+}
+
 fn assume(node: &Node, graph: &Graph, constraints: &mut Constraints) {
     let value = |arg: Option<&Argument>| -> Option<Expr> {
         match graph.values.get(arg?.name()?)? {

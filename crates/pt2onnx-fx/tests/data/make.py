@@ -332,6 +332,19 @@ class functional(nn.Module):
         return a, b + self.steps
 
 
+@case(torch.rand(8), torch.tensor(4), dynamic_shapes=({0: 4 * Dim("quarter", max=16)}, None))
+class checks(nn.Module):
+    """What a program checks when it runs: ranges, another condition on a size, a tensor."""
+
+    def forward(self, x, n):
+        size = n.item()
+        torch._check(size >= 2)
+        torch._check(size <= 6)
+        torch._check(size % 2 == 0)
+        torch._assert_async((x > 0).all(), "all must be positive")
+        return torch.zeros(size) + x.sum()
+
+
 def text(program):
     parts = [str(program.graph), str(program.graph_signature), str(program.range_constraints)]
     return "\n".join(parts) + "\n"

@@ -163,7 +163,9 @@
         if (program.dimensions.length) section.append(element("h2", {}, "Dynamic dimensions"), table(["symbol", "#smallest", "#largest"], program.dimensions.map((d) => [code(d.symbol), String(d.min ?? "any"), String(d.max ?? "any")])));
         const weights = ["parameters", "buffers", "constants"].flatMap((what) => Object.entries(program[what].dtypes || {}).map(([dtype, of]) => [what, code(dtype), String(of.count), String(of.elements), size(of.bytes)]));
         if (weights.length) section.append(element("h2", {}, "Weights by type"), table(["", "type", "#tensors", "#elements", "#size"], weights));
-        if (program.mutations.length) section.append(element("h2", {}, "What it writes into"), ...program.mutations.map((m) => element("p", {}, code(m))));
+        for (const [head, texts] of [["What it writes into", program.mutations], ["What it checks, and the model does not", program.checks]]) {
+          if (texts.length) section.append(element("h2", {}, head), ...texts.map((text) => element("p", {}, code(text))));
+        }
         section.append(element("p", { class: "soft" }, `PyTorch ${program.torch}, schema ${program.schema}`));
       }
       if (model && model.files.length) section.append(element("h2", {}, "Files"), table(["file", "#size"], model.files.map((f) => [code(f.path), size(f.bytes)])));

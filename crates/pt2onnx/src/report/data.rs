@@ -144,6 +144,8 @@ pub struct ProgramSummary {
     pub constants: Tensors,
     /// The buffers and inputs that it writes into: `buffer steps`. Empty if the writes could not be followed.
     pub mutations: Vec<String>,
+    /// What it checks when it runs, and the model does not, apart from the ranges of dimensions: `Eq(Mod(u0, 2), 0) at model.py:6`.
+    pub checks: Vec<String>,
     /// Number of nodes, without those in bodies.
     pub nodes: usize,
 }

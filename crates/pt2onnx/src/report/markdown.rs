@@ -192,11 +192,14 @@ fn program(out: &mut String, report: &Report) -> fmt::Result {
             writeln!(out, "- {}: {}", code(&dimension.symbol), dimension.range())?;
         }
     }
-    if !program.mutations.is_empty() {
-        writeln!(out, "\n### What it writes into\n")?;
-        for mutation in &program.mutations {
-            writeln!(out, "- {}", code(mutation))?;
+    for (head, texts) in [
+        ("What it writes into", &program.mutations),
+        ("What it checks, and the model does not", &program.checks),
+    ] {
+        if !texts.is_empty() {
+            writeln!(out, "\n### {head}\n")?;
         }
+        texts.iter().try_for_each(|text| writeln!(out, "- {}", code(text)))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Environment, ModelSummary, ProgramSummary, REPORT_FORMAT, Report, ReportedArchive,
-    ReportedError, Stage, StoredTensors, WrittenFile, failures::failures, markdown,
+    ReportedError, Reports, Stage, StoredTensors, WrittenFile, failures::failures, markdown,
 };
 use crate::{
     Error, Options, Saved, Warning, drawing,
@@ -11,6 +11,7 @@ use crate::{
 use pt2onnx_fx::{Constant, ExportedProgram};
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::Tensor;
+use serde::Serialize;
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -70,7 +71,10 @@ impl Report {
     }
 
     pub(crate) fn program(&mut self, program: &ExportedProgram) {
-        self.program = Some(ProgramSummary::of(program));
+        let summary = self.program.insert(ProgramSummary::of(program));
+        for check in &summary.checks {
+            tracing::info!("the model does not check: {check}");
+        }
         let constants = program.constants.values().filter_map(|c| match c {
             Constant::Tensor(tensor) => Some(tensor),
             Constant::Opaque { .. } => None,
@@ -115,15 +119,31 @@ impl Report {
 
     /// The report as JSON. [`REPORT_FORMAT`] is the version of its form.
     pub fn to_json(&self) -> String {
-        // Maps with text as keys only: that cannot fail.
-        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
-        json(&text).into_owned()
+        as_json(self)
     }
 
     /// The report as Markdown.
     pub fn to_markdown(&self) -> String {
         markdown::write(self)
     }
+}
+
+impl Reports<'_> {
+    /// All reports as JSON.
+    pub fn to_json(&self) -> String {
+        as_json(self)
+    }
+
+    /// All reports as Markdown: a table of all, then each without the texts of program and model.
+    pub fn to_markdown(&self) -> String {
+        markdown::write_all(self)
+    }
+}
+
+fn as_json(report: &impl Serialize) -> String {
+    // Maps with text as keys only: that cannot fail.
+    let text = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
+    json(&text).into_owned()
 }
 
 /// A program as PyTorch prints it.

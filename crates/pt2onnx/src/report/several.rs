@@ -1,7 +1,6 @@
 //! Reports of several archives as one.
 
-use super::{REPORT_FORMAT, Report, markdown};
-use crate::printable::json;
+use super::{REPORT_FORMAT, Report};
 use serde::Serialize;
 use std::{
     cmp::Reverse,
@@ -98,18 +97,6 @@ impl<'a> Reports<'a> {
     /// Those of single archives, in the order in which they were added.
     pub(crate) fn all(&self) -> &[Named<'a>] {
         &self.0
-    }
-
-    /// All reports as JSON.
-    pub fn to_json(&self) -> String {
-        // Maps with text as keys only: that cannot fail.
-        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
-        json(&text).into_owned()
-    }
-
-    /// All reports as Markdown: a table of all, then each without the texts of program and model.
-    pub fn to_markdown(&self) -> String {
-        markdown::write_all(self)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::Failure;
 use pt2onnx_aten::{Emitted, Registry, ops_used};
 use pt2onnx_fx::{
     Argument, ExportedProgram, InputSpec, Mutation, MutationKind, OutputSpec, SymArg, ValueMeta,
+    passes::assertions::checks,
 };
 use pt2onnx_ir::{Def, Model, Value};
 use pt2onnx_tensor::Tensor;
@@ -41,7 +42,9 @@ impl ProgramSummary {
         let mut dimensions: Vec<Dimension> = ranged
             .map(|(symbol, range)| {
                 symbols.remove(symbol);
-                Dimension { symbol: symbol.clone(), min: range.min, max: range.max }
+                // PyTorch writes a number where there is no bound on what data decide.
+                let max = range.max.filter(|max| *max < i64::MAX - 1);
+                Dimension { symbol: symbol.clone(), min: range.min, max }
             })
             .collect();
         dimensions.extend(symbols.into_iter().map(|symbol| Dimension {
@@ -59,6 +62,7 @@ impl ProgramSummary {
             buffers,
             constants,
             mutations: Vec::new(),
+            checks: checks(program),
             nodes: program.graph.nodes.len(),
         }
     }
