@@ -30,7 +30,7 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     let to = ReportFiles::new(args.report);
     let alone = models.len() == 1;
     different_names(&models, &to)?;
-    to.prepare(&inputs, alone)?;
+    let _folders = to.prepare(&inputs, alone)?;
     let verdicts = many::each(&models, args.jobs, args.quiet, |model| {
         let paths = to.of_one(name(model), alone);
         checked(&exporter, model, &paths, &inputs)

@@ -4,7 +4,7 @@ use crate::{
     args::Convert,
     destination::{Destination, Task, destination, each_program},
     error::{Code, CommandError},
-    files::{check_outputs, output, read_with},
+    files::{NewFolder, check_outputs, output, read_with},
     log, many,
     output::print_json,
     progress::{self, tell, tell_losses, watched},
@@ -17,7 +17,6 @@ use pt2onnx::{
 };
 use serde_json::Value;
 use std::{
-    fs,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Instant,
@@ -74,7 +73,7 @@ impl Job<'_> {
         inputs.add("archive", model);
         let named = if to == Path::new("-") { model } else { to };
         let reports = self.reports.of_one(named.file_stem().unwrap_or_default(), true);
-        self.reports.prepare(&inputs, true)?;
+        let _folders = self.reports.prepare(&inputs, true)?;
         check_outputs(&inputs, to, self.options, &reports)?;
         let exporter = Exporter::with_options(self.options.clone())?;
         let made = exporter.attempt(model).inspect(|program| log::warn(program.warnings()));
@@ -106,14 +105,11 @@ impl Job<'_> {
         let mut inputs = self.inputs.clone();
         tasks.iter().for_each(|task| inputs.add("archive", &task.archive));
         let alone = tasks.len() == 1;
-        self.reports.prepare(&inputs, alone)?;
+        let _folders = self.reports.prepare(&inputs, alone)?;
         for task in tasks {
             check_outputs(&inputs, &task.to, self.options, &self.reports_of(task, alone))?;
         }
-        fs::create_dir_all(folder).map_err(|e| {
-            let what = format!("the folder cannot be made: {e}");
-            CommandError::new(Code::Output, what).place(folder.display())
-        })?;
+        let _folder = NewFolder::make("the folder", folder)?;
         let verdicts = many::each(tasks, jobs, self.quiet, |task| {
             let verdict =
                 Verdict::after(&task.archive, || self.attempt(&exporter, task, &inputs, alone));

@@ -1,11 +1,14 @@
 //! The files that a command reads and writes.
 
-use crate::error::CommandError;
+use crate::error::{Code, CommandError};
 use pt2onnx::{
     Error, Options, Weights,
     writer::{self, Batch, Inputs, Output},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// What `-o` names: a file, or with `-` standard output.
 pub fn output(path: &Path) -> Output {
@@ -18,6 +21,32 @@ pub fn output(path: &Path) -> Output {
 /// Whether a path names a folder: one that is there, or a new one by a slash at its end.
 pub fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().to_string_lossy().ends_with(['/', '\\'])
+}
+
+/// A folder for several files.
+#[derive(Debug)]
+pub struct NewFolder(Vec<PathBuf>);
+
+impl NewFolder {
+    /// Makes a folder and those around it, if they are not there. `what` it is stands in the error.
+    pub fn make(what: &str, folder: &Path) -> Result<Self, CommandError> {
+        let new = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists());
+        let new = Self(new.map(Path::to_owned).collect());
+        fs::create_dir_all(folder).map_err(|e| {
+            let what = format!("{what} cannot be made: {e}");
+            CommandError::new(Code::Output, what).place(folder.display())
+        })?;
+        Ok(new)
+    }
+}
+
+impl Drop for NewFolder {
+    /// Removes what was made and stayed empty: folders that have files cannot be removed so.
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            let _ = fs::remove_dir(folder);
+        }
+    }
 }
 
 /// The files that a conversion reads besides the archive: that of options, and those that options name.

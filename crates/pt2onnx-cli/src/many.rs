@@ -37,7 +37,7 @@ pub fn each<A: Sync, T: Send>(
     work: impl Fn(&A) -> T + Sync,
 ) -> Result<Vec<T>, CommandError> {
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs.map_or(0, NonZeroUsize::get))
+        .num_threads(jobs.map_or(0, |jobs| jobs.get().min(archives.len().max(1))))
         .stack_size(STACK)
         .build()
         .map_err(|e| CommandError::new(Code::Internal, format!("cannot start threads: {e}")))?;

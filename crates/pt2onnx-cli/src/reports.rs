@@ -1,8 +1,8 @@
 //! The files of `--report`.
 
 use crate::{
-    error::{Code, CommandError},
-    files::is_folder,
+    error::CommandError,
+    files::{NewFolder, is_folder},
     verdict::Verdict,
 };
 use pt2onnx::{
@@ -11,7 +11,6 @@ use pt2onnx::{
 };
 use std::{
     ffi::OsStr,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -45,19 +44,15 @@ impl ReportFiles {
         if alone { &[] } else { &self.files }
     }
 
-    /// Makes what is missing, and checks that reports of several archives can be written.
-    pub fn prepare(&self, inputs: &Inputs, alone: bool) -> Result<(), CommandError> {
-        for folder in &self.folders {
-            fs::create_dir_all(folder).map_err(|e| {
-                let what = format!("the folder of reports cannot be made: {e}");
-                CommandError::new(Code::Output, what).place(folder.display())
-            })?;
-        }
+    /// Makes folders that are missing, and checks that reports of several archives can be written.
+    pub fn prepare(&self, inputs: &Inputs, alone: bool) -> Result<Vec<NewFolder>, CommandError> {
+        let make = |folder: &PathBuf| NewFolder::make("the folder of reports", folder);
+        let folders = self.folders.iter().map(make).collect::<Result<_, _>>()?;
         let mut planned = Batch::new(inputs.clone());
         for path in self.of_all(alone) {
             planned.check("report", path).map_err(Error::Write)?;
         }
-        Ok(())
+        Ok(folders)
     }
 
     /// Writes the reports of all archives, if there are several.

@@ -222,3 +222,47 @@ fn a_report_for_all_that_cannot_be_written() {
         "{run:?}"
     );
 }
+
+#[test]
+fn folders_that_stay_empty_are_removed() {
+    let folder = archives();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(at("there")).unwrap();
+    for (to, code) in [("new/of/models/", 4), ("there/new/", 4), ("there/", 4)] {
+        let run = pt2onnx([&*at("b.pt2"), "-o", &at(to)]);
+        assert_eq!(run.code, code, "{run:?}");
+    }
+    let used = pt2onnx([
+        &*at("a.pt2"),
+        "-o",
+        &at("new/x/"),
+        "--weights-file",
+        "w",
+        "--report",
+        &at("r/s/"),
+    ]);
+    assert_eq!(used.code, 2, "{used:?}");
+    let names: Vec<String> = files(folder.path()).into_keys().collect();
+    assert_eq!(names, ["a.pt2", "b.pt2", "c.pt2", "there"]);
+    assert!(files(Path::new(&at("there"))).is_empty());
+}
+
+#[test]
+fn no_more_threads_than_archives() {
+    let folder = archives();
+    let path = folder.path().join("a.pt2");
+    // So many threads cannot be started.
+    let run = pt2onnx(["check", path.to_str().unwrap(), "--jobs", "4000000000"]);
+    assert_eq!((run.code, &*run.stderr), (0, ""), "{run:?}");
+}
+
+#[test]
+fn the_help_for_an_archive_does_not_overwrite_it() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    fs::copy(mlp(), &path).unwrap();
+    let run = pt2onnx(["show", "--types", path.to_str().unwrap()]);
+    assert_eq!(run.code, 2, "{run:?}");
+    let run = pt2onnx(["run", path.to_str().unwrap()]);
+    assert!(run.code == 3 && run.stderr.contains("model.onnx -o OUT.onnx`"), "{run:?}");
+}

@@ -87,7 +87,7 @@ pub use parse::ParseError;
 pub use read::{AttributeError, FromAttribute};
 pub use region::{InsertPoint, Output, Region};
 pub use text::TextOptions;
-pub use types::{Shape, TensorType, Type, is_unknown, is_unknown_symbol};
+pub use types::{Shape, TensorType, Type, is_possible, is_unknown, is_unknown_symbol};
 pub use uses::Use;
 pub use value::{Def, ValueData};
 pub use verify::{VerifyError, verify};

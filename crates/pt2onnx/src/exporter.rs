@@ -14,7 +14,7 @@ use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{Level, Pass};
 use pt2onnx_tensor::Tensor;
 use pt2onnx_writer::Inputs;
-use std::{fmt, fs, path::Path};
+use std::{fmt, fs, io, path::Path};
 
 /// Turns exported programs into ONNX models.
 ///
@@ -47,14 +47,19 @@ impl Exporter {
         options.passes()?;
         let mut registry = Registry::default();
         for path in &options.functions {
-            let bytes = fs::read(path)
-                .map_err(|source| OptionError::FunctionFile { path: path.clone(), source })?;
+            let unread = |source| OptionError::FunctionFile { path: path.clone(), source };
+            let bytes = fs::read(path).map_err(unread)?;
             match pt2onnx_writer::from_bytes(bytes.clone()) {
                 // Text is hardly ever a message of protobuf.
                 Ok(model) if !model.functions.is_empty() => registry.add_function_library(model),
-                _ => registry
-                    .add_functions(&String::from_utf8_lossy(&bytes))
-                    .map_err(|source| OptionError::Functions { path: path.clone(), source })?,
+                _ => {
+                    let neither = "they are neither text nor a model with functions";
+                    let text = str::from_utf8(&bytes)
+                        .map_err(|_| unread(io::Error::new(io::ErrorKind::InvalidData, neither)))?;
+                    registry
+                        .add_functions(text)
+                        .map_err(|source| OptionError::Functions { path: path.clone(), source })?;
+                }
             }
         }
         Ok(Self { options, registry })

@@ -13,6 +13,7 @@ use super::{
 };
 use clap::{
     Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
+    builder::NonEmptyStringValueParser,
     error::{ContextKind, ErrorKind},
 };
 use serde_json::Value;
@@ -120,7 +121,7 @@ pub enum Command {
     /// Explain one op: its overloads, the ONNX operators that they become, the lowest opset and the tested element types
     Explain {
         /// An op, with or without namespace and overload: `add`, `aten::add.Tensor`
-        #[arg(value_name = "OP")]
+        #[arg(value_name = "OP", value_parser = NonEmptyStringValueParser::new())]
         op: String,
     },
 }
@@ -333,6 +334,9 @@ pub(super) fn command() -> clap::Command {
 
 fn with_defaults(command: clap::Command, defaults: &Value) -> clap::Command {
     let tell = |arg: Arg| {
+        // `-1` is a value, and what is wrong with it is told.
+        let is_option = !arg.is_positional() && arg.get_action().takes_values();
+        let arg = if is_option { arg.allow_negative_numbers(true) } else { arg };
         let default = arg.get_long().and_then(|key| defaults.get(key));
         let default = match default {
             Some(Value::String(word)) => word.clone(),

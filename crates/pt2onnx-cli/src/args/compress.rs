@@ -4,7 +4,7 @@ use super::{
     choices::{Calibration, Precision, Quantize, WeightType},
     merge::{set, set_list, set_some},
 };
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use std::path::PathBuf;
 
 /// How weights are compressed.
@@ -33,10 +33,10 @@ pub struct Compress {
     #[arg(long, value_name = "LEVEL")]
     accuracy_level: Option<u8>,
     /// Compress only these weights, by name or by operator: `encoder.*`, `MatMul`
-    #[arg(long, value_name = "NAME,OP", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,OP", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',')]
     compress_include: Vec<String>,
     /// Do not compress these weights
-    #[arg(long, value_name = "NAME,OP", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,OP", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',')]
     compress_exclude: Vec<String>,
     /// Do not compress weights of fewer elements
     #[arg(long, value_name = "N")]

@@ -11,7 +11,7 @@ use super::{
     values,
 };
 use crate::{error::CommandError, options_file::OptionsFile};
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use std::path::PathBuf;
 
 /// What the model shall be, for a conversion and for `check`.
@@ -58,7 +58,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE.onnxtxt", help_heading = OPS)]
     functions: Vec<PathBuf>,
     /// Make functions of the calls of modules: of all, by class, or by path: `all`, `BertLayer`, `encoder.layer.*`
-    #[arg(long, value_name = "all|CLASS,PATH", value_delimiter = ',', help_heading = OPS)]
+    #[arg(long, value_name = "all|CLASS,PATH", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',', help_heading = OPS)]
     functions_of: Vec<String>,
     /// Replace calls of functions by their bodies
     #[arg(long, help_heading = OPS)]

@@ -17,7 +17,7 @@ pub struct Running {
     #[arg(long, value_name = "DIM=SIZE", value_parser = values::size, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub fix: Vec<(String, i64)>,
     /// The seed of random inputs, which are used without --inputs and --archive
-    #[arg(long, value_name = "N", default_value_t, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
+    #[arg(long, value_name = "N", default_value_t, value_parser = values::input_seed, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub seed: u64,
     /// The library of ONNX Runtime [default: ORT_DYLIB_PATH, the Python package onnxruntime, or where the system finds it]
     #[arg(long, value_name = "libonnxruntime.so", help_heading = "Runtime")]

@@ -5,7 +5,7 @@ use super::{
     values,
 };
 use crate::error::{Code, CommandError};
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use pt2onnx::{Options, Weights, parse_bytes};
 
 /// How data files are written.
@@ -13,7 +13,7 @@ use pt2onnx::{Options, Weights, parse_bytes};
 #[command(next_help_heading = "Weights")]
 pub struct Saving {
     /// Name of the file with external weights, beside the model [default: OUT.onnx.data]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub weights_file: Option<String>,
     /// Weights of fewer bytes stay in the model file
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]

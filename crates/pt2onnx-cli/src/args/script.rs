@@ -4,7 +4,7 @@ use super::{
     merge::{set, set_list, set_some},
     values,
 };
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 
 /// What an archive leaves open.
 #[derive(Debug, Args)]
@@ -14,10 +14,10 @@ pub struct Script {
     #[arg(long, value_name = "NAME=TYPE", value_parser = values::key_value, help_heading = "Input and output")]
     input: Vec<(String, String)>,
     /// TorchScript: the method to convert [default: forward]
-    #[arg(long, value_name = "NAME", help_heading = "Input and output")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
     method: Option<String>,
     /// The program to convert, of an archive that has several [default: the only one, or `model`]
-    #[arg(long = "model", value_name = "NAME", help_heading = "Input and output")]
+    #[arg(long = "model", value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
     program: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::files::is_folder;
 use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames, parse_bytes};
-use std::{num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
+use std::{fmt::Display, num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
 pub(super) fn alignment(text: &str) -> Result<u64, String> {
     let aligned = parse_bytes(text)?;
@@ -13,7 +13,16 @@ pub(super) fn alignment(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn seed(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("a seed is a number from 0 to {}", u32::MAX))
+    text.parse().map_err(|_| no_seed(u32::MAX))
+}
+
+/// The seed of random inputs.
+pub(super) fn input_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| no_seed(u64::MAX))
+}
+
+fn no_seed(last: impl Display) -> String {
+    format!("a seed is a number from 0 to {last}")
 }
 
 pub(super) fn model_version(text: &str) -> Result<i64, String> {

@@ -124,16 +124,16 @@ pub(super) fn torchscript(error: &torchscript::Error) -> CommandError {
 pub fn model(path: &Path, error: &ReadError) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
     match error {
-        ReadError::Io { path, doing, source } => {
+        ReadError::Io { path, doing, source } => not_onnx(path).unwrap_or_else(|| {
             input(format!("the file cannot be {doing}: {source}")).place(path.display())
-        }
+        }),
         ReadError::Decode { source } => {
             let what = format!("this is not an ONNX model, or a damaged one: {source}");
             not_onnx(path).unwrap_or_else(|| input(what).place(path.display()))
         }
-        ReadError::Invalid { place, invalid } => {
+        ReadError::Invalid { place, invalid } => not_onnx(path).unwrap_or_else(|| {
             input(format!("the model cannot be read: {place}: {invalid}")).place(path.display())
-        }
+        }),
         _ => input(error.to_string()).place(path.display()),
     }
 }
@@ -151,10 +151,12 @@ pub fn not_onnx(path: &Path) -> Option<CommandError> {
         if programs(path).is_err() {
             return no_model("it is a zip file".to_owned());
         }
-        let (path, onnx) = (path.display(), path.with_extension("onnx"));
+        let onnx = path.with_extension("onnx");
+        let onnx =
+            if onnx == path { "OUT.onnx".as_ref() } else { onnx.file_name().unwrap_or_default() };
+        let (path, onnx) = (path.display(), onnx.display());
         let help = format!(
-            "convert it first: `pt2onnx {path} -o {}`; `pt2onnx inspect {path}` shows what it holds",
-            onnx.file_name().unwrap_or_default().display()
+            "convert it first: `pt2onnx {path} -o {onnx}`; `pt2onnx inspect {path}` shows what it holds"
         );
         return Some(error("this is an archive, not an ONNX model".to_owned()).help(help));
     }

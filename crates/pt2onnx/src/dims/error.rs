@@ -58,6 +58,12 @@ pub enum DimError {
         "the shape {shape} of {given} dimensions is given for the input `{name}`, which has {rank}"
     )]
     Rank { name: String, shape: String, given: usize, rank: usize },
+    /// What should be a size is none, nor can it be a name.
+    #[error("`{target}` cannot be `{text}`: give a size, a name or `?`")]
+    NoSize { target: String, text: String },
+    /// With the given sizes, a value has too many elements.
+    #[error("with these sizes `{0}` has more elements than a tensor can have")]
+    TooLarge(String),
     /// The program does not allow this size.
     #[error("`{target}` cannot be {size}: {reason}")]
     Size { target: String, size: i64, reason: String },

@@ -4,7 +4,7 @@ use super::{
     DimError,
     symbols::{substitute, symbols},
 };
-use pt2onnx_ir::{Model, is_unknown};
+use pt2onnx_ir::{Model, is_possible, is_unknown};
 use pt2onnx_symbolic::{Constraints, Expr, Func, Range};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,16 @@ pub(super) fn fix(
         }
     }
     substitute(model, &sizes);
-    Ok(())
+    all_possible(model)
+}
+
+/// An error if a value has more elements than a tensor can have.
+fn all_possible(model: &Model) -> Result<(), DimError> {
+    let too_large = model.values().find_map(|(_, data)| {
+        let shape = data.ty.as_ref()?.as_tensor()?.shape.as_deref()?;
+        (!is_possible(shape)).then(|| data.name.as_deref().unwrap_or_default().to_owned())
+    });
+    too_large.map_or(Ok(()), |name| Err(DimError::TooLarge(name)))
 }
 
 /// Whether an input of the model has this dimension.

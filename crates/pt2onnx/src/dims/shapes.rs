@@ -45,6 +45,10 @@ pub(super) fn expand<'a>(
             match size.parse() {
                 Ok(size) => options.fix.push((target, size)),
                 Err(_) if size == "?" => {}
+                // Too large, or not whole.
+                Err(_) if size.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
+                    return Err(DimError::NoSize { target, text: size.to_owned() });
+                }
                 Err(_) => options.dim.push((target, size.to_owned())),
             }
         }
