@@ -134,3 +134,15 @@ class RanksByData(nn.Module):
 
 
 script("ranks_by_data", RanksByData(), ROWS, (torch.rand(2, 3),), (-torch.rand(4, 3),))
+
+
+class SizesOfUnread(nn.Module):
+    """Numbers that are computed from the size of a tensor which nothing else reads."""
+
+    def forward(self, x: Tensor):
+        found = torch.nonzero(x.flatten() > 0)[:, 0]
+        n = int(found.numel() * 0.5)
+        return torch.arange(n * 6).view(2, -1, 3), torch.zeros(found.numel() + 1, 2)
+
+
+script("sizes_of_unread", SizesOfUnread(), ROWS, *rows(4, 7))

@@ -169,6 +169,7 @@ fn flatten_here(
     while calls < MAX_CALLS {
         let mut interp = Interp::new(archive, types);
         (interp.by_cases, interp.cases) = (how.by_cases, cases.conditions());
+        interp.chunks_as_asked = cases.chunks_as_asked;
         let (outputs, found) = match interp.call_root(call, &state) {
             Ok(called) => called,
             Err(error) => {

@@ -10,38 +10,68 @@ use pt2onnx_symbolic::{Expr, Func};
 /// The most conditions of which a method has cases: each doubles the program.
 const MAX_CASES: usize = 4;
 
-/// The conditions that failed runs lacked the cases of, with the errors of these.
+/// Why a condition on the number of chunks has cases.
+const CHUNKS: &str = "the number of chunks depends on it";
+
+/// What failed runs told.
 #[derive(Default)]
-pub(super) struct Cases(Vec<(Expr, Error)>);
+pub(super) struct Cases {
+    /// The conditions that they lacked the cases of, with their errors.
+    found: Vec<(Expr, Error)>,
+    /// Whether chunks are as many as they are asked for, as the cases of their number do not help.
+    pub(super) chunks_as_asked: bool,
+}
 
 impl Cases {
     pub(super) fn conditions(&self) -> Vec<Expr> {
-        self.0.iter().map(|(condition, _)| condition.clone()).collect()
+        self.found.iter().map(|(condition, _)| condition.clone()).collect()
     }
 
-    /// Adds the condition that a failed run lacks the cases of.
+    /// Learns from a failed run.
     ///
     /// # Errors
-    /// That of the run, if cases do not help.
+    /// That of the run, if another one will not do better.
     pub(super) fn learn(&mut self, error: Error) -> Result<()> {
-        let Error::Run { problem: problem @ Problem::Sizes { condition, .. }, .. } = &error else {
+        let Error::Run { problem, .. } = &error else {
             return Err(error);
         };
-        match self.0.iter().find(|(known, _)| known == condition) {
-            // It was found where the results of both cases meet.
-            Some((_, Error::Run { site, .. })) => {
-                Err(Error::Run { site: site.clone(), problem: problem.clone() })
-            }
-            None if self.0.len() < MAX_CASES => {
-                self.0.push((condition.clone(), error));
-                Ok(())
-            }
-            _ => Err(error),
+        if let Problem::Sizes { condition, .. } = problem
+            && self.found.len() < MAX_CASES
+            && !self.found.iter().any(|(known, _)| known == condition)
+        {
+            self.found.push((condition.clone(), error));
+            return Ok(());
         }
+        let all = self.found.len();
+        self.found.retain(|(_, error)| !is_of_chunks(error));
+        if self.found.len() < all {
+            self.chunks_as_asked = true;
+            return Ok(());
+        }
+        // It was found where the results of both cases meet.
+        let first = self.found.iter().find_map(|(known, first)| match (problem, first) {
+            (Problem::Sizes { condition, .. }, Error::Run { site, .. }) if known == condition => {
+                Some(site.clone())
+            }
+            _ => None,
+        });
+        Err(match first {
+            Some(site) => Error::Run { site, problem: problem.clone() },
+            None => error,
+        })
     }
 }
 
+fn is_of_chunks(error: &Error) -> bool {
+    matches!(error, Error::Run { problem: Problem::Sizes { why, .. }, .. } if why == CHUNKS)
+}
+
 impl Problem {
+    /// A condition on the number of chunks is not decided.
+    pub(super) fn of_chunks(condition: Expr) -> Self {
+        Self::Sizes { condition, why: CHUNKS.to_owned() }
+    }
+
     /// What stands against a model for both cases of a condition on sizes.
     pub(super) fn of_sizes(condition: &Expr, why: &Self) -> Self {
         let why = match why {

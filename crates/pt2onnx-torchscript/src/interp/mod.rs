@@ -91,6 +91,8 @@ pub(crate) struct Interp<'a> {
     assumed: Vec<Expr>,
     /// Whether the method runs for the cases of each condition on sizes whose branches differ in more than the elements of tensors.
     by_cases: bool,
+    /// Whether chunks are taken to be as many as they are asked for.
+    chunks_as_asked: bool,
     /// How often what follows a condition ran in each of its branches.
     tails: usize,
     /// Whether there was such a condition.
@@ -160,6 +162,7 @@ impl<'a> Interp<'a> {
             cases: Vec::new(),
             assumed: Vec::new(),
             by_cases: false,
+            chunks_as_asked: false,
             tails: 0,
             sizes_decide: false,
             strict: false,

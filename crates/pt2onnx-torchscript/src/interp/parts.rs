@@ -132,6 +132,12 @@ impl Interp<'_> {
         let step = size.ceil_div(&Sym::int(asked));
         let many = size.ceil_div(&step);
         let is = |count| Sym::call(Func::Eq, vec![many.clone(), Sym::int(count)]);
+        if self.chunks_as_asked {
+            if self.decide(&is(asked)).is_none() {
+                self.note(format!("`{size}` is taken to give {asked} parts"));
+            }
+            return Ok(None);
+        }
         for count in (1..=asked).rev() {
             let condition = is(count);
             match self.decide(&condition) {
@@ -143,8 +149,7 @@ impl Interp<'_> {
                 Some(false) => {}
                 None if count == 1 => return self.slices(tensor, dim, &size, &step, 1).map(Some),
                 None => {
-                    let why = Problem::Branch("the number of chunks depends on it".to_owned());
-                    return Err(Problem::of_sizes(&condition, &why));
+                    return Err(Problem::of_chunks(condition));
                 }
             }
         }
