@@ -1,6 +1,6 @@
 //! The inputs of the program: what the user says of each parameter.
 
-use super::{Env, Interp, Step, unsupported};
+use super::{Env, Interp, Step, graph::contiguous, unsupported};
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
@@ -38,16 +38,16 @@ pub enum Size {
     Known(usize),
     /// A name: the size is dynamic, and at least 1.
     Named(String),
-    /// A name, and the size may be 0: `n>=0`.
-    MayBeZero(String),
+    /// A name, and the least size: `n>=0`, `n>=4`.
+    AtLeast(String, u32),
 }
 
 impl Size {
     fn parse(text: &str) -> Self {
         match (text.parse(), text.split_once(">=")) {
             (Ok(known), _) => Self::Known(known),
-            (Err(_), Some((name, least))) if least.trim() == "0" => {
-                Self::MayBeZero(name.trim().to_owned())
+            (Err(_), Some((name, least))) if let Ok(least) = least.trim().parse() => {
+                Self::AtLeast(name.trim().to_owned(), least)
             }
             _ => Self::Named(text.to_owned()),
         }
@@ -59,7 +59,7 @@ impl fmt::Display for Size {
         match self {
             Self::Known(n) => write!(f, "{n}"),
             Self::Named(name) => f.write_str(name),
-            Self::MayBeZero(name) => write!(f, "{name}>=0"),
+            Self::AtLeast(name, least) => write!(f, "{name}>={least}"),
         }
     }
 }
@@ -387,31 +387,31 @@ impl Interp<'_> {
                         Problem::Unsupported("a size of more than 63 bits".to_owned())
                     })?)
                 }
-                Size::Named(name) | Size::MayBeZero(name) if Symbols::makes(name) => {
+                Size::Named(name) | Size::AtLeast(name, _) if Symbols::makes(name) => {
                     return unsupported(format!(
                         "a size that is called `{name}`, as sizes that depend on data are,"
                     ));
                 }
-                Size::Named(name) | Size::MayBeZero(name) => {
+                Size::Named(name) | Size::AtLeast(name, _) => {
                     let symbol = Expr::symbol(name);
-                    let least = i64::from(matches!(size, Size::Named(_)));
-                    self.facts.constraints.constrain(&symbol, Range::at_least(least));
+                    let least = if let Size::AtLeast(_, least) = size { *least } else { 1 };
+                    self.facts.constraints.constrain(&symbol, Range::at_least(least.into()));
                     symbol
                 }
             });
         }
-        let mut strides = Vec::with_capacity(dims.len());
-        let mut stride = Expr::ONE;
-        for dim in dims.iter().rev() {
-            strides.push(stride.clone());
-            stride = stride * dim;
-        }
-        strides.reverse();
-        let name: Name = self.fresh(path);
+        let name = self.new_input(path, dtype, dims);
+        self.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
+        Ok(Value::Tensor(name))
+    }
+
+    /// A new tensor of the program's inputs.
+    pub(super) fn new_input(&mut self, wish: &str, dtype: DType, sizes: Vec<Expr>) -> Name {
+        let name = self.fresh(wish);
         let meta = TensorMeta {
             dtype,
-            sizes: dims,
-            strides,
+            strides: contiguous(&sizes),
+            sizes,
             storage_offset: Expr::ZERO,
             requires_grad: false,
             device: Device { kind: "cpu".into(), index: None },
@@ -420,8 +420,7 @@ impl Interp<'_> {
         self.facts.values.insert(name.clone(), meta.into());
         self.roots.insert(name.clone(), name.clone());
         self.inputs.push(Argument::Tensor(name.clone()));
-        self.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
-        Ok(Value::Tensor(name))
+        name
     }
 }
 

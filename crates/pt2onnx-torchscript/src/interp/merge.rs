@@ -1,10 +1,9 @@
 //! What the two branches of a condition on data make, merged into values after both.
 
-use super::{Interp, Step, emit::dtype_number};
+use super::{Interp, Step, branch::of_data, emit::dtype_number};
 use crate::{
     error::Problem,
     quantized::Quantized,
-    types::Symbols,
     value::{Item, Maybe, Parts, Value},
 };
 use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};
@@ -28,7 +27,6 @@ impl Merged {
     /// The size that is `a` if the condition holds, and `b` otherwise; `None` if data decide.
     fn size(&self, a: &Expr, b: &Expr) -> Option<Expr> {
         let condition = self.sizes.as_ref()?;
-        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
         let choice = || Expr::call(Func::Where, vec![condition.clone(), a.clone(), b.clone()]);
         (!of_data(a) && !of_data(b)).then(choice)
     }
@@ -266,7 +264,6 @@ impl Interp<'_> {
             Value::Bool(_) => Value::bool(false),
             other => return Ok(other.clone()),
         };
-        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
         match value.number().is_some_and(of_data) {
             true => self.merge_numbers(in_order(branch, value, &zero), merged, bodies),
             false => Ok(value.clone()),
@@ -283,7 +280,6 @@ impl Interp<'_> {
 
     /// A tensor of zeros of this element type and as many dimensions. A size that depends on data is 0.
     pub(super) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
-        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
         let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
         let sizes = self.int_list(meta.sizes.iter().map(size).collect::<Vec<_>>())?;
         let dtype = dtype_number(meta.dtype).map_or(Value::None, Value::int);
