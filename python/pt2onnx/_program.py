@@ -153,6 +153,7 @@ class ONNXProgram:
 
     def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
         """Renames dynamic dimensions: names or ``onnx_ir.SymbolicDim`` to names. Names that the model does not have are ignored."""
+        _check_mapping("rename_mapping", rename_mapping)
         self.release()
         names = {old if isinstance(old, str) else str(old.value): new for old, new in rename_mapping.items()}
         if self._ir is not None:
@@ -173,6 +174,7 @@ class ONNXProgram:
         """
         from ._handover import Tensors
 
+        _check_mapping("state_dict", state_dict)
         self.release()
         if self._remake is not None and self.exported_program is not None and self._is_made():
             known = {name: weight for name, weight in state_dict.items() if name in self.exported_program.state_dict}
@@ -348,7 +350,10 @@ class ONNXProgram:
             values = self._script.inputs(args, kwargs)
         else:
             values = _flat_inputs(self.exported_program, args, dict(kwargs), len(names) + len(self._dropped))
-        return dict(zip(names, (value for at, value in enumerate(values) if at not in self._dropped)))
+        values = [value for at, value in enumerate(values) if at not in self._dropped]
+        if any(hasattr(value, "shape") for value in values[len(names) :]):
+            raise TypeError(f"the model takes {len(names)} inputs ({', '.join(names)}), but {len(values)} are given")
+        return dict(zip(names, values))
 
     def _drop_unused_inputs(self, kept: Callable[[int], list[int]]) -> None:
         """Removes the inputs that nothing uses, except for those at some positions, which depend on the number of inputs."""
@@ -362,6 +367,12 @@ class ONNXProgram:
 
 def _ignore(_: Any) -> None:
     """Takes a result that is of no use."""
+
+
+def _check_mapping(name: str, value: Any) -> None:
+    """Raises TypeError if an argument is no mapping."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a dict, not {type(value).__name__}")
 
 
 def _flat_inputs(program: torch.export.ExportedProgram | None, args: tuple[Any, ...], kwargs: dict[str, Any], count: int) -> list[Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _options
+from ._errors import OnnxExporterError, made
 from ._program import ONNXProgram, _raised
 from ._pt2onnx import Program, open_model, open_parts
 from ._pt2onnx import inspect as _inspect
@@ -31,17 +34,44 @@ def check(archive: str | os.PathLike[str], **options: Any) -> list[dict[str, Any
 
 def load(model: str | os.PathLike[str] | bytes | bytearray | memoryview) -> ONNXProgram:
     """Reads any ONNX model: a path or the bytes of a file. Raises OnnxExporterError if it is none, or not valid."""
-    with _raised():
-        if isinstance(model, (bytes, bytearray, memoryview)):
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        start = bytes(model[:4])
+        with _of_archive("the bytes", lambda: start), _raised():
             return ONNXProgram(open_parts(bytes(model), []))
-        return ONNXProgram(open_model(os.fspath(model)))
+    path = os.fspath(model)
+    with _of_archive(path, lambda: _start(path)), _raised():
+        return ONNXProgram(open_model(path))
+
+
+@contextlib.contextmanager
+def _of_archive(what: str, start: Callable[[], bytes]) -> Iterator[None]:
+    """Says of an archive that it is one, where a model should be. ``start`` gives the first bytes."""
+    try:
+        yield
+    except OnnxExporterError as error:
+        if error.kind != "model" or start() != b"PK\x03\x04":
+            raise
+        better = made(OnnxExporterError, f"{what}: this is an archive, not an ONNX model: pt2onnx.convert makes a model of it")
+        better.kind = error.kind
+        raise better from None
+
+
+def _start(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4)
+    except OSError:
+        return b""
 
 
 def optimize(model: Any, destination: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
     """Folds, simplifies and fuses an ONNX model: a path, bytes, ``onnx.ModelProto``, ``onnx_ir.Model`` or ``ONNXProgram``. Writes the
     result if there is a destination. The options are those of the command ``pt2onnx optimize``: ``opset=17``, ``fix={"batch": 1}``,
-    ``quantize="int8"``, ``target="ort"``, ``weights="external"``, ... Raises TypeError for others."""
+    ``quantize="int8"``, ``target="ort"``, ``weights="external"``, ... Raises TypeError for others, and for those
+    of saving without a destination."""
     saving = {key: options.pop(key) for key in list(options) if key in _options.SAVING}
+    if saving and destination is None:
+        raise TypeError(f"the option {min(saving)!r} says how a model is written: give a destination")
     text = _options.of_optimize(options)
     native = _native(model)
     with _raised():
@@ -67,6 +97,8 @@ def _native(model: Any) -> Program:
         return load(model)._native
     if hasattr(model, "SerializeToString"):
         return load(model.SerializeToString())._native
+    if not hasattr(model, "graph"):
+        raise TypeError(f"a model is a path, bytes, onnx.ModelProto, onnx_ir.Model or ONNXProgram, not {type(model).__name__}")
     program = ONNXProgram.__new__(ONNXProgram)
     program._ir = model
     return program._current()

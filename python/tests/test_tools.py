@@ -155,3 +155,43 @@ class Diff(support.Test):
     def test_itself(self) -> None:
         made = pt2onnx.convert(support.MLP)
         self.assertEqual(pt2onnx.diff(made, made), "")
+
+
+class Wrong(support.Test):
+    """Arguments of the wrong kind, and files of the wrong kind."""
+
+    def test_no_model(self) -> None:
+        for wrong in (None, 3, ["model.onnx"], {}, np.zeros(3)):
+            for tool in (pt2onnx.load, pt2onnx.optimize, lambda m: pt2onnx.diff(m, m)):
+                with self.assertRaises(TypeError):
+                    tool(wrong)
+        for wrong in (self.folder, self.folder / "nothing.onnx", b"", b"text", ""):
+            for tool in (pt2onnx.load, pt2onnx.optimize, lambda m: pt2onnx.diff(m, m)):
+                with self.assertRaises(pt2onnx.OnnxExporterError):
+                    tool(wrong)
+
+    def test_an_archive_in_place_of_a_model(self) -> None:
+        for archive in (support.MLP, support.MLP.read_bytes()):
+            with self.assertRaisesRegex(pt2onnx.OnnxExporterError, "this is an archive, not an ONNX model: pt2onnx.convert") as raised:
+                pt2onnx.load(archive)
+            self.assertEqual(raised.exception.kind, "model")
+
+    def test_a_folder_in_place_of_an_archive(self) -> None:
+        with self.assertRaisesRegex(pt2onnx.OnnxExporterError, "is a directory"):
+            pt2onnx.convert(self.folder)
+
+    def test_options(self) -> None:
+        model = pt2onnx.convert(support.MLP)
+        for options in ({"opset": 3}, {"opset": 27}, {"opset": 26, "target": "tract"}, {"fix": {"s18": 2**62}}, {"input_shape": {"tensor_x": "1.5,8"}}):
+            with self.assertRaises(ValueError):
+                pt2onnx.optimize(model, **options)
+        with self.assertRaisesRegex(TypeError, "'weights' says how a model is written: give a destination"):
+            pt2onnx.optimize(model, weights="external")
+        for wrong in (model.apply_weights, model.rename_axes):
+            with self.assertRaisesRegex(TypeError, "must be a dict, not int"):
+                wrong(3)
+
+    def test_more_inputs_than_the_model_has(self) -> None:
+        x = np.ones((2, 8), np.float32)
+        with self.assertRaisesRegex(TypeError, "the model takes 3 inputs .*, but 4 are given"):
+            pt2onnx.convert(support.MLP)(x, x, x, x)

@@ -30,7 +30,7 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Options::check_rewrite`] before anything is changed, and of the single steps: [`inline`](Self::inline),
+    /// Those of [`Options::check_rewrite`], and an opset that the target does not read, before anything is changed; then those of the single steps: [`inline`](Self::inline),
     /// [`convert_opset`](Self::convert_opset), [`set_interface`](Self::set_interface), [`compress`](Self::compress).
     pub fn rewrite(
         &mut self,
@@ -39,6 +39,9 @@ impl OnnxProgram {
         journal: Option<Journal>,
     ) -> Result<(), Error> {
         options.check_rewrite()?;
+        if let Some(opset) = opset {
+            options.target.reads(opset).map_err(OptionError::Target)?;
+        }
         let passes = pt2onnx_opt::Options { journal, ..options.passes()? };
         if options.inline {
             self.inline()?;

@@ -267,6 +267,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --calibrate FOLDER/none.npz"),
     case(good, "MODEL -o OUT --calibration entropy"),
     case(small, "optimize MODEL -o OUT --quantize static-int8 --calibrate FOLDER/none.npz"),
+    case(small, "optimize MODEL -o OUT --opset 26 --target tract"),
     case(small, "optimize MODEL -o OUT --quantize static-int8 --calibrate HERE/run/other.npz"),
     case(small, "optimize MODEL -o OUT --input-shape z=1"),
     case(small, "optimize MODEL -o OUT --input-shape x=1,2,3"),

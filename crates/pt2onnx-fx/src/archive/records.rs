@@ -44,6 +44,9 @@ impl Records {
         let path = Arc::new(path.to_path_buf());
         let io = |source| Error::Io { path: path.clone(), source };
         let file = File::open(&*path).map_err(io)?;
+        if path.is_dir() {
+            return Err(io(std::io::ErrorKind::IsADirectory.into()));
+        }
         let bytes = Storage::map(file, &*path).map_err(io)?;
         Self::new(Place::File(path), bytes)
     }

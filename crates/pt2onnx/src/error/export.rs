@@ -135,6 +135,7 @@ impl Error {
             | Error::Extract(_)
             | Error::Join(_)
             | Error::Module(_) => ErrorKind::Options,
+            Error::Legalise(pt2onnx_opt::LegaliseError::Opset(_)) => ErrorKind::Options,
             Error::Legalise(_) => ErrorKind::Opset,
             Error::Target(TargetError::Opset { .. }) => ErrorKind::Options,
             Error::Target(_) => ErrorKind::Target,
