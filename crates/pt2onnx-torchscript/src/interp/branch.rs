@@ -4,17 +4,12 @@ use super::{Env, Flow, Interp, Step, graph, merge::Merged, parts_list::Sample};
 use crate::{
     error::Problem,
     syntax::Stmt,
-    types::{Contents, Symbols},
+    types::{Contents, Symbols, of_data},
     value::{Item, Ref, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node};
 use pt2onnx_symbolic::{Expr, Func};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Whether a number depends on data.
-pub(super) fn of_data(e: &Expr) -> bool {
-    e.symbols().iter().any(|s| Symbols::makes(s))
-}
 
 /// How often what follows a condition runs in each of its branches, at most.
 const MAX_TAILS: usize = 32;
@@ -122,7 +117,14 @@ impl Interp<'_> {
                     *env = within;
                     return Ok(After::End(flow));
                 }
-                Err(second) => problem = self.of_sizes(test, second),
+                Err(second) => match (&problem, self.of_sizes(test, second)) {
+                    // The cases may do better.
+                    (
+                        Problem::Sizes { .. },
+                        Problem::Raises(_) | Problem::Type { .. } | Problem::Kind { .. },
+                    ) => {}
+                    (_, second) => problem = second,
+                },
             }
         }
         let (Value::Bool(condition), Problem::Branch(_) | Problem::Unsupported(_)) =

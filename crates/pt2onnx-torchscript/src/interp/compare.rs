@@ -1,9 +1,9 @@
 //! Arithmetic on numbers, known and symbolic, with Python's results.
 
-use super::{Interp, Step, branch::of_data, unsupported};
+use super::{Interp, Step, unsupported};
 use crate::{
     error::Problem,
-    types::Symbols,
+    types::{Symbols, of_data},
     value::{Value, known},
 };
 use pt2onnx_symbolic::{Expr, Func, View};

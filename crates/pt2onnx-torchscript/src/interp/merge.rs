@@ -1,9 +1,10 @@
 //! What the two branches of a condition on data make, merged into values after both.
 
-use super::{Interp, Step, branch::of_data, emit::dtype_number};
+use super::{Interp, Step, emit::dtype_number};
 use crate::{
     error::Problem,
     quantized::Quantized,
+    types::of_data,
     value::{Item, Maybe, Parts, Value},
 };
 use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};

@@ -1,10 +1,11 @@
 //! Splits into parts whose number only the code tells: `a, b, c = torch.chunk(x, n)`.
 
-use super::{Interp, Step, branch::of_data, fits::Bound, unsupported};
+use super::{Interp, Step, fits::Bound, unsupported};
 use crate::{
     error::Problem,
     schema::{Schema, Type},
     syntax::{Expr, ExprKind},
+    types::of_data,
     value::Value,
 };
 use pt2onnx_fx::Name;
