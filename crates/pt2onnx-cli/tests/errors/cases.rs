@@ -188,6 +188,14 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --input x=float32[n]",
     ),
     case(|| script("    return torch.nothing(x)\n"), "MODEL -o OUT --input x=float32[n]"),
+    case(
+        || {
+            script(
+                "    if torch.gt(torch.size(x, 0), 1):\n      y = torch.relu(x)\n    else:\n      y = torch.sum(x)\n    return y\n",
+            )
+        },
+        "MODEL -o OUT --input x=float32[n]",
+    ),
     case(good, "MODEL -o OUT --input x=none"),
     // Usage.
     case(none, "-o OUT"),
