@@ -1,16 +1,19 @@
-"""Runs models of pt2onnx and of torch.onnx.export side by side in ONNX Runtime and compares their latency.
+"""Runs models of pt2onnx and of torch.onnx.export side by side in ONNX Runtime: latency, and time and memory to load them.
 
     python bench/latency.py --bin target/release/pt2onnx --folder /tmp/latency
 
 Needs torch, torchvision, transformers, onnxruntime. For every model, made here with random weights: torch.export.save
-writes the archive, each exporter turns it into a model (the opset is torch.onnx.export's default), and two sessions of one
-thread take turns. Told are the medians, their ratio, the largest difference of the outputs, and the models' nodes and
-bytes. The folder keeps archives and models, so that another run only measures.
+writes the archive, each exporter turns it into a model with external weights (the opset is torch.onnx.export's default), and two
+sessions of one thread take turns: as ONNX Runtime optimises them, and as they are (ORT_DISABLE_ALL). Each session is also made in
+processes of its own, which tell how long it took and their peak of memory. Told are medians, the ratio of ours to theirs, the largest
+difference of the outputs, and the models' nodes and bytes. The folder keeps archives and models, so that another run only measures.
 """
 
 import argparse
+import json
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -76,6 +79,23 @@ def gpt2():
     return Logits(GPT2LMHeadModel(config)), (tokens(config.vocab_size),)
 
 
+def large_llama():
+    """The sizes of Llama 3.2 1B, in float16: 1.2e9 parameters."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=128256,
+        hidden_size=2048,
+        intermediate_size=8192,
+        num_hidden_layers=16,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        tie_word_embeddings=True,
+        dtype=torch.float16,
+    )
+    return Logits(LlamaForCausalLM(config).half()), (tokens(config.vocab_size, 8),)
+
+
 def llama():
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -96,6 +116,7 @@ MODELS = {
     "BERT-base": bert_base,
     "GPT-2": gpt2,
     "Llama, 8 layers of 512": llama,
+    "Llama, 1.2e9 parameters of float16": large_llama,
 }
 
 
@@ -110,24 +131,52 @@ def make(name, build, folder):
             program = torch.export.export(model.eval(), arguments)
         torch.export.save(program, archive)
         numpy.savez(inputs, *(a.numpy() for a in arguments))
-        torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False).save(theirs)
+        exported = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
+        exported.save(theirs, external_data=True)
     return archive, inputs, theirs
 
 
-def session(path):
+def session(path, plain=False):
+    """A session; a plain one leaves the model as it is."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = THREADS
+    if plain:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+LOAD = """
+import json, sys, time
+import onnxruntime
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = options.inter_op_num_threads = 1
+start = time.perf_counter()
+onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
+seconds = time.perf_counter() - start
+# Unlike `ru_maxrss`, this peak is not that of the process around.
+[peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")]
+print(json.dumps([seconds, int(peak) * 1024 / 1e6]))
+"""
+
+
+def loads(paths, runs):
+    """Median seconds and megabytes of each model's session, made in turns."""
+    told = [[] for _ in paths]
+    for _ in range(runs):
+        for path, told_of in zip(paths, told):
+            done = subprocess.run([sys.executable, "-c", LOAD, path], check=True, capture_output=True, text=True)
+            told_of.append(json.loads(done.stdout))
+    return [[statistics.median(column) for column in zip(*t)] for t in told]
 
 
 def feeds(running, arrays):
     return {i.name: a for i, a in zip(running.get_inputs(), arrays, strict=True)}
 
 
-def measure(ours, theirs, arrays, runs):
-    """Median seconds of each, taken in turns, and how far the outputs are apart."""
-    sessions = [session(ours), session(theirs)]
+def measure(paths, arrays, runs, plain=False):
+    """Median seconds of each model, taken in turns, and how far the outputs are apart."""
+    sessions = [session(path, plain) for path in paths]
     inputs = [feeds(s, arrays) for s in sessions]
     first = [s.run(None, i) for s, i in zip(sessions, inputs)]
     apart = max(float(numpy.abs(a - b).max()) for a, b in zip(*first, strict=True))
@@ -162,23 +211,25 @@ def main():
     parser.add_argument("--models", help="only those whose names contain this")
     parser.add_argument("--runs", type=int, default=30)
     arguments = parser.parse_args()
-    print("| model | pt2onnx | torch.onnx.export | ratio | differ by | nodes | bytes |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| model | latency | ratio | as it is | ratio | to load | ratio | peak MB | ratio | differ by | nodes | bytes |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, build in MODELS.items():
         if arguments.models and arguments.models.lower() not in name.lower():
             continue
         folder = arguments.folder / build.__name__
         archive, inputs, theirs = make(name, build, folder)
         ours = folder / "ours.onnx"
-        command = [arguments.bin, archive, "-o", ours, "--opset", str(OPSET), *arguments.options.split()]
-        subprocess.run(command, check=True)
+        command = [arguments.bin, archive, "-o", ours, "--opset", str(OPSET), "--weights", "external"]
+        subprocess.run([*command, *arguments.options.split()], check=True)
+        runs = arguments.runs if build is not large_llama else min(arguments.runs, 5)
         with numpy.load(inputs) as arrays:
-            (a, b), apart = measure(ours, theirs, list(arrays.values()), arguments.runs)
+            arrays = list(arrays.values())
+        (a, b), apart = measure([ours, theirs], arrays, runs)
+        (c, d), _ = measure([ours, theirs], arrays, runs, plain=True)
+        (e, f), (g, h) = loads([ours, theirs], min(runs, 5))
         (na, ba), (nb, bb) = size(ours), size(theirs)
-        print(
-            f"| {name} | {a * 1e3:.1f} ms | {b * 1e3:.1f} ms | {a / b:.2f} | {apart:.1e} | {na} : {nb} | {ba / bb:.3f} |",
-            flush=True,
-        )
+        pairs = [f"{a * 1e3:.1f} ms | {a / b:.2f}", f"{c * 1e3:.1f} ms | {c / d:.2f}", f"{e:.2f} s | {e / g:.2f}", f"{f:.0f} | {f / h:.2f}"]
+        print(f"| {name} | {' | '.join(pairs)} | {apart:.1e} | {na} : {nb} | {ba / bb:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

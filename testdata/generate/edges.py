@@ -70,9 +70,12 @@ PROGRAMS = [
     ("powers_of_two", "f32 f64 f16", [[0.0, 1.0, -3.0, 1e-30, 1e30, I, N, -0.5]] * 4, "torch.ldexp(x,torch.tensor([400,-140,127,200,-230,-500,1,2**33+1])) torch.ldexp(x,torch.tensor([7,-3,1,0,2,-2,1,2],dtype=torch.int8))"),
     ("places", REAL, [[N, 0.1], [0.1, N], [N, N], [I, 0.1], [0.1, -I], [0.2, 0.3], [1e20, 0.1], [-0.9, 0.8]], "F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2)) F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2),align_corners=True) F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2),'nearest') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x.reshape(1,2,4,2),'bicubic') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x[:6].reshape(1,2,3,2),'bicubic','border') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,2,5,4),x[:6].reshape(1,2,3,2),'bicubic','reflection') F.grid_sample(torch.arange(40.,dtype=x.dtype).reshape(1,1,2,5,4),torch.cat([x,x[:,:1]],1).reshape(1,2,2,2,3))"),
     ("exact_frames", REAL, [0.0, 7.0, -3.0, 0.0, 5.0, 0.0, 0.0, 9.0, -8.0, 0.0, 0.0, 3.0], "torch.istft(torch.stft(x,4,1,window=torch.ones(4,dtype=x.dtype),return_complex=True),4,1,window=torch.ones(4,dtype=x.dtype))<0"),
+    ("resampling", REAL, ROWS, "F.interpolate(x[None,None],size=(3,4),mode='bilinear',align_corners=True,antialias=True) F.interpolate(x[None,None],size=(7,3),mode='bicubic',align_corners=True,antialias=True) F.interpolate(x[None,None].double(),size=(3,11),mode='bilinear',antialias=True) F.interpolate(x[None,None].double(),size=(7,3),mode='bilinear') F.interpolate(x[None,None].double(),scale_factor=1.7,mode='bilinear',align_corners=True)"),
+    ("ceilings", REAL, ROWS, "F.avg_pool2d(x[None,:3,:3],[3,2],(3,3),(1,0),ceil_mode=True) F.avg_pool2d(x[None,:,:7],[2,3],(4,4),(1,1),ceil_mode=True) F.avg_pool2d(x[None,:,:7],[2,3],(4,4),(1,1),ceil_mode=True,count_include_pad=False) F.max_pool2d(x[None,:3,:3].nan_to_num(),[3,2],(3,3),(1,0),ceil_mode=True)"),
+    ("narrow_powers", "i64", [1, -2, 3, 40], "torch.ldexp(x,torch.tensor(2.5,dtype=torch.bfloat16))>20"),
 ]
 # Programs that need their sizes.
-FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames")
+FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings")
 
 
 def program(expressions, names):

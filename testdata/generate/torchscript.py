@@ -14,6 +14,7 @@ import warnings
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
+import torchscript_cases
 import torchscript_control
 import torchscript_quantized
 from make import leaves
@@ -408,7 +409,7 @@ script("numbers_of_data_decide", Places(), {"x": "float32[2,3]", "labels": "int6
        (torch.randn(2, 3), torch.tensor([4, 2]), 2, torch.tensor([5, -1])))
 
 
-CASES |= torchscript_control.CASES
+CASES |= torchscript_control.CASES | torchscript_cases.CASES
 CASES |= torchscript_quantized.CASES
 
 

@@ -36,7 +36,7 @@ pub use graph::{
     ArgKind, Argument, Constant, ConstantValue, CustomObj, Device, ExportedProgram, Graph,
     GraphSignature, Hint, InputSpec, Layout, MemoryFormat, ModuleCallEntry, ModuleCallSignature,
     ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OpParts,
-    OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values,
+    OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values, dtype_numbered,
 };
 pub use readable::readable;
 pub use schema::MAJOR as SCHEMA_MAJOR;

@@ -148,7 +148,9 @@ impl Model {
                 self[output].name = self[result].name.take();
             }
             // A body is for any shape, so the call knows more of its result.
-            if self[output].ty.is_none() || (own && has_shape(self[result].ty.as_ref())) {
+            if self[output].ty.is_none()
+                || (own && self[result].ty.as_ref().is_some_and(Type::has_shape))
+            {
                 self[output].ty = self[result].ty.clone();
             }
             self.replace_all_uses(result, output);
@@ -156,11 +158,6 @@ impl Model {
         self.erase(call);
         made
     }
-}
-
-/// Whether a type is that of a tensor of known rank.
-fn has_shape(ty: Option<&Type>) -> bool {
-    matches!(ty, Some(Type::Tensor(tensor)) if tensor.shape.is_some())
 }
 
 /// Functions that cannot be inlined.

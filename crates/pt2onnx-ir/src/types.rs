@@ -62,6 +62,11 @@ impl Type {
             _ => None,
         }
     }
+
+    /// Whether it is that of a tensor of known rank.
+    pub fn has_shape(&self) -> bool {
+        self.as_tensor().is_some_and(|tensor| tensor.shape.is_some())
+    }
 }
 
 /// Whether a dimension is unknown: a symbol that no program can have.

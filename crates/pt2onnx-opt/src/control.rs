@@ -77,9 +77,8 @@ fn unfold(model: &mut Model, id: NodeId, region: RegionId) -> Vec<Value> {
 /// Makes all users of `old` use `new`, which keeps its own type if that says more.
 fn take_place(model: &mut Model, old: Value, new: Value) {
     let ty = model[new].ty.clone();
-    let shaped = |t: &Type| t.as_tensor().is_some_and(|t| t.shape.is_some());
     crate::rewrite::substitute(model, old, new);
-    if ty.as_ref().is_some_and(shaped) {
+    if ty.as_ref().is_some_and(Type::has_shape) {
         model[new].ty = ty;
     }
 }

@@ -50,3 +50,13 @@ pub(crate) fn number_of(model: &Model, value: Value) -> Option<(DType, f64)> {
     };
     Some((t.dtype(), element?))
 }
+
+/// A number as an element of a float type.
+pub(crate) fn rounded(dtype: DType, number: f64) -> f64 {
+    match dtype {
+        DType::F16 => f64::from(half::f16::from_f64(number)),
+        DType::BF16 => f64::from(half::bf16::from_f64(number)),
+        DType::F32 => f64::from(number as f32),
+        _ => number,
+    }
+}

@@ -1,8 +1,7 @@
 //! Patterns of nodes, and finding them.
 
-use crate::facts::{known, number_of};
+use crate::facts::{known, number_of, rounded};
 use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, OpSet, Use, Value};
-use pt2onnx_tensor::DType;
 use smallvec::SmallVec;
 use std::{str::FromStr, sync::Arc};
 
@@ -241,12 +240,7 @@ fn is_number(model: &Model, value: Value, number: f64) -> bool {
     let Some((dtype, element)) = number_of(model, value) else {
         return false;
     };
-    let rounded = match dtype {
-        DType::F16 => f64::from(half::f16::from_f64(number)),
-        DType::BF16 => f64::from(half::bf16::from_f64(number)),
-        DType::F32 => f64::from(number as f32),
-        _ => number,
-    };
+    let rounded = rounded(dtype, number);
     element == rounded || (element - rounded).abs() <= rounded.abs() * 1e-12
 }
 

@@ -3,14 +3,15 @@
 
 use bytes::Bytes;
 use indexmap::IndexMap;
-use pt2onnx::tensor::{DType, Storage, Tensor};
+use pt2onnx::fx::dtype_numbered;
+use pt2onnx::tensor::{Storage, Tensor};
 use pyo3::{exceptions::PyValueError, ffi, prelude::*};
 use std::ffi::c_int;
 
 /// Memory of Python: its address, its size in bytes, and the object that owns it.
 pub type Lent = (usize, usize, Py<PyAny>);
 
-/// A tensor in Python's memory: its name, its element type as [`dtype`] numbers it, sizes, strides and offset in elements, and the number of
+/// A tensor in Python's memory: its name, its element type as [`dtype_numbered`] has it, sizes, strides and offset in elements, and the number of
 /// its storage; `None` if it has no data.
 pub type Row = (String, u8, Vec<usize>, Vec<usize>, usize, Option<usize>);
 
@@ -40,7 +41,8 @@ pub fn lent((address, size, owner): Lent) -> Bytes {
 pub fn tensors(rows: Vec<Row>, storages: &[Storage]) -> PyResult<IndexMap<String, Tensor>> {
     let tensor = |(name, code, sizes, strides, offset, storage): Row| {
         let wrong = |what: String| PyValueError::new_err(format!("{name}: {what}"));
-        let dtype = dtype(code).ok_or_else(|| wrong(format!("there is no element type {code}")))?;
+        let dtype = dtype_numbered(code.into());
+        let dtype = dtype.ok_or_else(|| wrong(format!("there is no element type {code}")))?;
         let made = match storage.and_then(|i| storages.get(i)) {
             Some(storage) if dtype.bits() < 8 => {
                 // Contiguous, from the start of a byte.
@@ -55,36 +57,6 @@ pub fn tensors(rows: Vec<Row>, storages: &[Storage]) -> PyResult<IndexMap<String
         Ok((name, tensor))
     };
     rows.into_iter().map(tensor).collect()
-}
-
-/// The element type that PyTorch's archives give this number (`ScalarType` of torch/_export/serde/schema.py), or 255 for float4.
-fn dtype(code: u8) -> Option<DType> {
-    use DType::*;
-    Some(match code {
-        1 => U8,
-        2 => I8,
-        3 => I16,
-        4 => I32,
-        5 => I64,
-        6 => F16,
-        7 => F32,
-        8 => F64,
-        9 => C32,
-        10 => C64,
-        11 => C128,
-        12 => Bool,
-        13 => BF16,
-        28 => U16,
-        29 => F8E4M3FN,
-        30 => F8E5M2,
-        31 => F8E4M3FNUZ,
-        32 => F8E5M2FNUZ,
-        33 => F8E8M0,
-        34 => U32,
-        35 => U64,
-        255 => F4E2M1,
-        _ => return None,
-    })
 }
 
 /// The elements of a weight, in row-major order: a read-only buffer (`memoryview(buffer)`, `numpy.frombuffer(buffer, ...)`).

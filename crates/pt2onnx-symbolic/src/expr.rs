@@ -132,6 +132,11 @@ impl Expr {
         Expr(Repr::Node(Arc::new(Shared { hash, size, depth, node })))
     }
 
+    /// Whether a symbol stands for an expression that would exceed [`MAX_SIZE`] or [`MAX_DEPTH`].
+    pub fn is_opaque(symbol: &str) -> bool {
+        symbol.starts_with(OPAQUE)
+    }
+
     fn size(&self) -> u32 {
         match &self.0 {
             Repr::Int(_) => 1,

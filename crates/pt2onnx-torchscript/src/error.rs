@@ -1,6 +1,7 @@
 //! Errors of reading and flattening TorchScript archives.
 
 use pt2onnx_fx::{Place, SourceLine};
+use pt2onnx_symbolic::Expr;
 use std::fmt;
 
 /// An error: what is wrong, where, and what to do about it.
@@ -138,6 +139,10 @@ pub enum Problem {
     Type { op: String, why: String },
     #[error("the condition depends on data, and {0}")]
     Branch(String),
+    #[error(
+        "`{condition}` decides, and {why}. Tell more of the sizes by the option `input`, as in `x=float32[4,n>=2]`"
+    )]
+    Sizes { condition: Expr, why: String },
     #[error("the loop depends on data, and {0}")]
     Loop(String),
     #[error("the program runs longer than {0} steps")]

@@ -109,3 +109,8 @@ impl Symbols {
         number.is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()))
     }
 }
+
+/// Whether a number depends on data.
+pub(crate) fn of_data(e: &Expr) -> bool {
+    e.symbols().iter().any(|s| Symbols::makes(s))
+}

@@ -120,10 +120,16 @@ fn names_of_sizes_stay_apart_from_those_of_data() {
         error.contains("a size that is called `u0`, as sizes that depend on data are"),
         "{error}"
     );
-    // Other names with that letter are those of plain sizes, which are taken to be large where the branches cannot be merged.
+    // Other names with that letter are those of plain sizes.
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    if torch.gt(torch.size(x, 0), 1):\n      \
         y = torch.relu(x)\n    else:\n      y = torch.sum(x)\n    return y\n";
-    assert_eq!(calls(body, &[("x", "float32[units,4]")]), ["aten.relu.default"]);
+    let error = flat(body, &[("x", "float32[units,4]")]).unwrap_err().to_string();
+    assert!(
+        error.contains("`units > 1` decides, and it makes a tensor of float32 and 2 dimensions"),
+        "{error}"
+    );
+    assert!(error.starts_with("code/__torch__.py:"), "{error}");
+    assert_eq!(calls(body, &[("x", "float32[units>=2,4]")]), ["aten.relu.default"]);
 }
 
 #[test]

@@ -94,16 +94,12 @@ pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     pt2onnx_opt::infer_types(model);
     // What is not inferred stays as it was recorded.
     for (value, ty) in given {
-        if !has_shape(model[value].ty.as_ref()) && has_shape(ty.as_ref()) {
+        let inferred = model[value].ty.as_ref().is_some_and(Type::has_shape);
+        if !inferred && ty.as_ref().is_some_and(Type::has_shape) {
             model[value].ty = ty;
         }
     }
     Ok(())
-}
-
-/// Whether a type is that of a tensor of known rank.
-fn has_shape(ty: Option<&Type>) -> bool {
-    matches!(ty, Some(Type::Tensor(tensor)) if tensor.shape.is_some())
 }
 
 /// Makes functions import the versions that the model imports: a file has one version of each operator.

@@ -489,9 +489,9 @@ impl Exporter {
             Ok(Translated { warnings, ..made })
         };
         let made = read.and_then(|mut read| {
-            let in_general = read.in_general.take();
+            let by_cases = read.by_cases.take();
             let made = translated(read);
-            match in_general.filter(|_| made.is_err()) {
+            match by_cases.filter(|_| made.is_err()) {
                 Some(read) => translated(*read),
                 None => made,
             }

@@ -46,6 +46,7 @@ mod pipeline;
 pub mod printable;
 mod program;
 mod random;
+mod ranges;
 mod report;
 mod rewriting;
 #[cfg(feature = "ort")]

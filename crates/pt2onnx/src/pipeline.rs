@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Failure, Options, Registry, Report, State, Warning, WarningKind, Weights, dims, domains,
-    error, ir_version, lost_state, metadata, modules, naming, random, report,
+    error, ir_version, lost_state, metadata, modules, naming, random, ranges, report,
     training::TrainingOps, weights::HeldWeights,
 };
 use pt2onnx_aten::{Detail, Lowering, emitted};
@@ -229,41 +229,14 @@ fn compress(
         return Ok(Compressed::default());
     }
     model.assign_names();
-    calibrate(model, &mut compression, options, report)?;
+    if !options.calibrate.is_empty() {
+        let ranges = || ranges::of_samples(model, &compression, options);
+        compression.ranges = report.stage("calibrate", ranges)?;
+    }
     let compressed =
         report.stage("compress", || pt2onnx_compress::compress(model, &compression))?;
     model.assign_names();
     Ok(compressed)
-}
-
-/// Finds the ranges of activations, if there are samples.
-#[cfg(feature = "ort")]
-fn calibrate(
-    model: &Model,
-    compression: &mut pt2onnx_compress::Options,
-    options: &Options,
-    report: &mut Report,
-) -> Result<(), Error> {
-    if !options.calibrate.is_empty() {
-        compression.ranges = report.stage("calibrate", || {
-            crate::runtime::ranges(model, compression, options.calibration, &options.calibrate)
-        })?;
-    }
-    Ok(())
-}
-
-/// Finding ranges of activations needs ONNX Runtime.
-#[cfg(not(feature = "ort"))]
-fn calibrate(
-    _: &Model,
-    _: &mut pt2onnx_compress::Options,
-    options: &Options,
-    _: &mut Report,
-) -> Result<(), Error> {
-    match options.calibrate.is_empty() {
-        true => Ok(()),
-        false => Err(crate::OptionError::NoRuntime("calibrate").into()),
-    }
 }
 
 /// Folds, simplifies and fuses. Weights that the model refers to in the archive stay as they are.

@@ -1,6 +1,6 @@
 //! Rewriting a finished model: all that `pt2onnx optimize` does with options.
 
-use crate::{Error, NameError, OnnxProgram, OptionError, Options};
+use crate::{Error, NameError, OnnxProgram, OptionError, Options, ranges};
 use pt2onnx_opt::Journal;
 
 impl Options {
@@ -60,26 +60,9 @@ impl OnnxProgram {
             return Ok(());
         }
         if !options.calibrate.is_empty() {
-            compression.ranges = self.ranges(&compression, options)?;
+            self.verified()?;
+            compression.ranges = ranges::of_samples(self.model(), &compression, options)?;
         }
         self.compress(&compression)
-    }
-
-    #[cfg(feature = "ort")]
-    fn ranges(
-        &self,
-        compression: &pt2onnx_compress::Options,
-        options: &Options,
-    ) -> Result<pt2onnx_compress::Ranges, Error> {
-        self.calibrate(compression, options.calibration, &options.calibrate)
-    }
-
-    #[cfg(not(feature = "ort"))]
-    fn ranges(
-        &self,
-        _: &pt2onnx_compress::Options,
-        _: &Options,
-    ) -> Result<pt2onnx_compress::Ranges, Error> {
-        Err(OptionError::NoRuntime("calibrate").into())
     }
 }

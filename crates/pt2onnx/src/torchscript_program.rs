@@ -18,8 +18,8 @@ use pt2onnx_torchscript::{
 pub(crate) struct Read {
     pub(crate) program: ExportedProgram,
     pub(crate) warnings: Vec<Warning>,
-    /// The same for sizes in general, for the case that the program cannot be translated.
-    pub(crate) in_general: Option<Box<Read>>,
+    /// The same by cases of sizes, if the program cannot be translated.
+    pub(crate) by_cases: Option<Box<Read>>,
 }
 
 impl Read {
@@ -36,7 +36,7 @@ impl Read {
                 return Err(Error::Options(OptionError::OnlyTorchScript(key)));
             }
         }
-        Ok(Self { program, warnings: Vec::new(), in_general: None })
+        Ok(Self { program, warnings: Vec::new(), by_cases: None })
     }
 }
 
@@ -64,17 +64,17 @@ pub(crate) fn read(
         let types = &mut Lowerings(registry);
         flatten_as(archive, &options.method, given.clone(), types, how)
     };
-    let (all, general) = (flatten(how), How { for_sizes_in_general: true, ..how });
-    match all {
+    let by_cases = How { by_cases: true, ..how };
+    match flatten(how) {
         Ok(all) if all.sizes_decide => {
-            let in_general = flatten(general).ok().and_then(|flat| taken(flat, options).ok());
-            Ok(Read { in_general: in_general.map(Box::new), ..taken(all, options)? })
+            let by_cases = flatten(by_cases).ok().and_then(|flat| taken(flat, options).ok());
+            Ok(Read { by_cases: by_cases.map(Box::new), ..taken(all, options)? })
         }
         Ok(all) => taken(all, options),
         Err(ended @ Run { problem: Problem::Steps(_) | Problem::Memory(_), .. }) => {
             Err(ended.into())
         }
-        Err(Run { .. }) => taken(flatten(general)?, options),
+        Err(Run { .. }) => taken(flatten(by_cases)?, options),
         Err(error) => Err(error.into()),
     }
 }
@@ -96,7 +96,7 @@ fn taken(mut flat: Flat, options: &Options) -> Result<Read, Error> {
         Warning::new(WarningKind::Specialised, note.to_string()).about(note.text.as_str())
     };
     let warnings = flat.warnings.iter().map(warning).collect();
-    Ok(Read { program: flat.program, warnings, in_general: None })
+    Ok(Read { program: flat.program, warnings, by_cases: None })
 }
 
 /// The tensors of the saved module by their paths.

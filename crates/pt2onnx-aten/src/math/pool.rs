@@ -20,36 +20,54 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// The padding at all begins, then at all ends, and ONNX's `ceil_mode`, for windows over dimensions of the sizes `from` that
-    /// give the sizes `to`. PyTorch leaves out a last window that starts in the padding, which some opsets of ONNX count: where
-    /// sizes are all known, such a dimension gets less padding at the end. If elements lie behind its last window, the other
-    /// dimensions get more instead of `ceil_mode`, unless the padding is `counted`.
-    pub(crate) fn pads(&self, from: &[Expr], to: &[Expr], counted: bool) -> (Vec<i64>, bool) {
+    /// What ONNX's operators need for windows over dimensions of the sizes `from` that give the sizes `to`. PyTorch leaves out a last
+    /// window that starts in the padding, which some opsets of ONNX count: where sizes are all known, such a dimension gets less padding
+    /// at the end. If elements lie behind its last window, the other dimensions get more instead of `ceil_mode`; if the padding is
+    /// `counted`, these elements are left out.
+    pub(crate) fn padding(&self, from: &[Expr], to: &[Expr], counted: bool) -> Padding {
         let mut end = self.padding.clone();
+        let mut unread = vec![0; end.len()];
+        let made = |end: &[i64], ceil_mode, unread| {
+            let pads = [&self.padding[..], end].concat();
+            Padding { pads, ceil_mode, unread }
+        };
         if !self.ceil_mode {
-            return ([&end[..], &end[..]].concat(), false);
+            return made(&end, false, unread);
         }
         let mut needed = end.clone();
-        let (mut ceil, mut short) = (false, false);
+        let mut ceil_mode = false;
         for (i, (from, to)) in from.iter().zip(to).enumerate() {
             let (Some(from), Some(to)) = (from.as_int(), to.as_int()) else {
-                return ([&self.padding[..], &self.padding[..]].concat(), true);
+                return made(&self.padding, true, vec![0; end.len()]);
             };
             let reach = (to - 1) * self.stride[i] + self.dilation[i] * (self.kernel[i] - 1) + 1;
             let rest = reach - from - self.padding[i];
             if to * self.stride[i] >= from + self.padding[i] {
                 // Fewer windows than `ceil_mode` gives.
-                short |= rest < 0;
+                unread[i] = (-rest).max(0);
                 end[i] = end[i].min(rest.max(0));
             }
             needed[i] = end[i].max(rest);
-            ceil |= rest > end[i];
+            ceil_mode |= rest > end[i];
         }
-        if ceil && short && !counted {
-            (end, ceil) = (needed, false);
+        if !(ceil_mode && counted) {
+            if ceil_mode && unread.iter().any(|&n| n > 0) {
+                (end, ceil_mode) = (needed, false);
+            }
+            unread.fill(0);
         }
-        ([&self.padding[..], &end[..]].concat(), ceil)
+        made(&end, ceil_mode, unread)
     }
+}
+
+/// How windows are padded.
+pub(crate) struct Padding {
+    /// At all begins, then at all ends.
+    pub(crate) pads: Vec<i64>,
+    /// ONNX's `ceil_mode`.
+    pub(crate) ceil_mode: bool,
+    /// How many elements at the end of each dimension must be left out, because ONNX would count a window there.
+    pub(crate) unread: Vec<i64>,
 }
 
 /// The last `n` sizes.
@@ -61,7 +79,8 @@ pub(crate) fn last_of(shape: &[Expr], n: usize) -> &[Expr] {
 pub(crate) fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let n = windows.kernel.len();
     let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
-    let (mut pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), n), last_of(&to, n), false);
+    let Padding { mut pads, ceil_mode, .. } =
+        windows.padding(last_of(&cx.shape(x), n), last_of(&to, n), false);
     let wide = pads.iter().zip(windows.kernel.iter().cycle()).any(|(pad, kernel)| pad >= kernel);
     // ONNX Runtime refuses padding as wide as the kernel, which windows with gaps may need. Indices would count the padding added here.
     let x = match wide && !cx.is_used(1) {

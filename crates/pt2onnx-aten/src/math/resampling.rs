@@ -4,7 +4,7 @@ use crate::math::window::product_along;
 use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, Element, Tensor};
 use std::f64::consts::PI;
 
 /// How much an element at a distance counts.
@@ -95,43 +95,40 @@ impl Smooth {
                 continue;
             }
             let factor = factors.get(axis - 2).copied().flatten();
-            let weights = match (from.as_int(), to.as_int()) {
-                (Some(from), Some(to)) => {
-                    let sizes = vec![from.max(0) as usize, to.max(0) as usize];
-                    let tensor = Tensor::from_slice(sizes, &self.known_weights(from, to, factor));
-                    cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?)
+            let parts = from.as_int().zip(to.as_int()).map(|(f, t)| self.parts(f, t, factor));
+            result = match (whole, parts) {
+                (false, Some(parts)) => sums_along(cx, result, axis, parts)?,
+                (false, None) => {
+                    let weights = cx.cast(self.weights(cx, &from, to, factor), wide);
+                    product_along(cx, result, axis, weights)
                 }
-                _ => self.weights(cx, &from, to, factor),
-            };
-            result = match whole {
-                true => rounded_product(cx, result, axis, weights),
-                false => product_along(cx, result, axis, cx.cast(weights, wide)),
+                (true, Some(parts)) => {
+                    rounded_product(cx, result, axis, matrix(cx, from.as_int(), &parts)?)
+                }
+                (true, None) => {
+                    rounded_product(cx, result, axis, self.weights(cx, &from, to, factor))
+                }
             };
         }
         Ok(cx.cast(result, dtype))
     }
 
-    /// The `(from, to)` matrix: how much of each element is in each result (ATen/native/cpu/UpSampleKernel.cpp).
-    fn known_weights(&self, from: i64, to: i64, factor: Option<f64>) -> Vec<f64> {
+    /// The elements that each result is made of, and how much of each (ATen/native/cpu/UpSampleKernel.cpp).
+    fn parts(&self, from: i64, to: i64, factor: Option<f64>) -> Vec<Vec<(i64, f64)>> {
         let scale = match (self.align_corners, factor) {
             (true, _) if to > 1 => (from - 1) as f64 / (to - 1) as f64,
             (true, _) => 0.0,
             (false, Some(f)) if f > 0.0 => 1.0 / f,
             (false, _) => from as f64 / to as f64,
         };
-        let mut matrix = vec![0.0; from.saturating_mul(to).max(0) as usize];
-        for i in 0..to {
+        let parts = |i| {
             let parts = match self.antialias {
                 true => self.widened(from, scale, i),
                 false => self.between(scale, i),
             };
-            for (j, weight) in parts {
-                if from > 0 {
-                    matrix[(j.clamp(0, from - 1) * to + i) as usize] += weight;
-                }
-            }
-        }
-        matrix
+            parts.into_iter().map(|(j, w)| (j.clamp(0, (from - 1).max(0)), w)).collect()
+        };
+        (0..to).map(parts).collect()
     }
 
     /// The elements around the place of result `i`, and their weights.
@@ -160,7 +157,7 @@ impl Smooth {
         all.into_iter().map(|(j, w)| (j, w / total)).collect()
     }
 
-    /// [`Smooth::known_weights`], computed at run time.
+    /// The [`matrix`] of [`Smooth::parts`], computed at run time.
     fn weights(&self, cx: &Cx, from: &Expr, to: &Expr, factor: Option<f64>) -> Value {
         let float = |v| cx.cast(v, DType::F64);
         let number = |e: &Expr| float(cx.size(e));
@@ -203,6 +200,45 @@ impl Smooth {
         });
         each.reduce(|sum, part| cx.add(sum, part)).unwrap_or(j)
     }
+}
+
+/// The `(from, to)` matrix: how much of each element is in each result.
+fn matrix(cx: &Cx, from: Option<i64>, parts: &[Vec<(i64, f64)>]) -> Lowered {
+    let sizes = vec![from.unwrap_or(0).max(0) as usize, parts.len()];
+    let mut matrix = vec![0.0; sizes[0].saturating_mul(sizes[1])];
+    for (i, parts) in parts.iter().enumerate() {
+        for &(j, weight) in parts {
+            if let Some(part) = matrix.get_mut(j as usize * sizes[1] + i) {
+                *part += weight;
+            }
+        }
+    }
+    constant(cx, sizes, &matrix)
+}
+
+/// Each result along `axis` as the sum of its elements by their weights. A product with a [`matrix`] would spread NaN and infinity.
+fn sums_along(cx: &Cx, x: Value, axis: usize, mut parts: Vec<Vec<(i64, f64)>>) -> Lowered {
+    let most = parts.iter().map(Vec::len).max().unwrap_or(0);
+    for parts in &mut parts {
+        // Results of fewer elements have halves of the first one.
+        while !parts.is_empty() && parts.len() < most {
+            parts[0].1 /= 2.0;
+            parts.push(parts[0]);
+        }
+    }
+    let sizes = vec![parts.len(), most];
+    let (places, weights): (Vec<i64>, Vec<f64>) = parts.into_iter().flatten().unzip();
+    let places = constant(cx, sizes.clone(), &places)?;
+    let weights = cx.cast(constant(cx, sizes, &weights)?, cx.dtype(x));
+    let elements = cx.gather(x, places, axis);
+    let behind: Vec<usize> = (2..2 + cx.rank(x).saturating_sub(axis + 1)).collect();
+    let products = cx.mul(elements, cx.unsqueeze(weights, &behind));
+    Ok(cx.reduce(Reduction::Sum, products, &[axis + 1], false))
+}
+
+fn constant<T: Element>(cx: &Cx, sizes: Vec<usize>, elements: &[T]) -> Lowered {
+    let tensor = Tensor::from_slice(sizes, elements);
+    Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?))
 }
 
 /// Bytes, as float64, along `axis` times weights that are rounded to multiples of `2^-p`. `p` is at most 22, and so small that the

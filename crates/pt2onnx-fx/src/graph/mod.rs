@@ -15,6 +15,7 @@ mod site;
 mod value;
 mod value_map;
 
+pub use build::dtype_numbered;
 pub use device::{Device, Layout, MemoryFormat};
 pub use meta::{ModuleFrame, NodeMeta, SourceLine};
 pub use name::Name;

@@ -281,6 +281,20 @@ impl Argument {
         }
     }
 
+    /// Calls `f` with each expression over the program's symbols.
+    pub fn for_each_expr<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        let args = match self {
+            Argument::SymInt(arg) => std::slice::from_ref(arg),
+            Argument::SymInts(args) => args,
+            _ => &[],
+        };
+        for arg in args {
+            if let SymArg::Expr(e) = arg {
+                f(e);
+            }
+        }
+    }
+
     /// As [`Argument::for_each_name`], with mutable names.
     pub fn for_each_name_mut(&mut self, f: &mut dyn FnMut(&mut Name)) {
         fn sym<T>(args: &mut [SymArg<T>], f: &mut dyn FnMut(&mut Name)) {

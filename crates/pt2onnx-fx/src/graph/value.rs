@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxBuildHasher;
+use std::fmt;
 
 /// The types of the values of a graph, by name.
 pub type Values = IndexMap<Name, ValueMeta, FxBuildHasher>;
@@ -45,6 +46,22 @@ pub enum ValueMeta {
         /// Qualified name of its class.
         class: Name,
     },
+}
+
+/// `float32[s0, 3]`, `int s0 + 1`, `object of CLASS`.
+impl fmt::Display for ValueMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tensor(meta) => {
+                let sizes: Vec<String> = meta.sizes.iter().map(ToString::to_string).collect();
+                write!(f, "{}[{}]", meta.dtype, sizes.join(", "))
+            }
+            Self::SymInt { expr, .. } => write!(f, "int {expr}"),
+            Self::SymFloat { expr, .. } => write!(f, "float {expr}"),
+            Self::SymBool { expr, .. } => write!(f, "bool {expr}"),
+            Self::CustomObj { class } => write!(f, "object of {class}"),
+        }
+    }
 }
 
 impl From<TensorMeta> for ValueMeta {

@@ -1,7 +1,7 @@
 //! Finding what the pattern of a rule describes.
 
 use super::rule::Rule;
-use crate::facts::number_of;
+use crate::facts::{number_of, rounded};
 use pt2onnx_ir::{
     Attribute, Def, Model, Node, NodeId, Use, Value,
     schema::{self, AttributeDefault, CANONICAL_OPSET},
@@ -245,14 +245,8 @@ fn is_constant(model: &Model, value: Value, wanted: &Tensor) -> bool {
     };
     match (number, number_of(model, value)) {
         (Some(number), Some((dtype, own))) => {
-            let rounded = match dtype {
-                DType::F16 => f64::from(half::f16::from_f64(number)),
-                DType::BF16 => f64::from(half::bf16::from_f64(number)),
-                DType::F32 => f64::from(number as f32),
-                _ => number,
-            };
             // What the pattern has as float32 is given in decimals, of which the model may have more.
-            rounded == own || (dtype == DType::F64 && (own as f32) == number as f32)
+            rounded(dtype, number) == own || (dtype == DType::F64 && (own as f32) == number as f32)
         }
         _ => equal(own, wanted),
     }

@@ -2,6 +2,7 @@
 
 use super::{
     Interp, Step,
+    cases::Cases,
     first_call::Terms,
     inputs::{Given, Told, method_of, parameters},
     load::Role,
@@ -35,11 +36,11 @@ const MAX_CALLS: usize = 6;
 pub struct Flat {
     /// The program.
     pub program: ExportedProgram,
-    /// What the user should know: branches that were chosen for all sizes.
+    /// What the user should know.
     pub warnings: Vec<Note>,
     /// The paths of attributes whose new values the program does not give.
     pub lost: Vec<String>,
-    /// Whether sizes decide somewhere, so that [`How::for_sizes_in_general`] may give another program.
+    /// Whether sizes decide somewhere, so that [`How::by_cases`] may give another program.
     pub sizes_decide: bool,
 }
 
@@ -49,9 +50,9 @@ pub struct How {
     /// The program is that of the calls after the first one: attributes to which the method gives tensors of another type or size,
     /// or other numbers, are inputs of the types that they have then. Those that stay the same from the second call on are fixed.
     pub with_state: bool,
-    /// Where sizes decide between branches that differ in more than the elements of tensors, the branch of sizes in general is
-    /// taken, with a warning. Otherwise it is taken only where the branches cannot be merged.
-    pub for_sizes_in_general: bool,
+    /// Where sizes decide between branches that differ in more than the elements of tensors, the whole method is flattened for each
+    /// case. Otherwise this is done only where the branches cannot be merged.
+    pub by_cases: bool,
 }
 
 /// Flattens a method of the saved module. What `given` does not tell of the inputs, a trace tells itself.
@@ -164,10 +165,19 @@ fn flatten_here(
 
     let (mut state, mut terms, mut first) = (State::default(), Terms::default(), None);
     let mut saved = None;
-    for _ in 0..MAX_CALLS {
+    let (mut cases, mut calls) = (Cases::default(), 0);
+    while calls < MAX_CALLS {
         let mut interp = Interp::new(archive, types);
-        interp.general = how.for_sizes_in_general;
-        let (outputs, found) = interp.call_root(call, &state)?;
+        (interp.by_cases, interp.cases) = (how.by_cases, cases.conditions());
+        interp.chunks_as_asked = cases.chunks_as_asked;
+        let (outputs, found) = match interp.call_root(call, &state) {
+            Ok(called) => called,
+            Err(error) => {
+                cases.learn(error)?;
+                continue;
+            }
+        };
+        calls += 1;
         if !how.with_state {
             let mutations = interp.mutations(&found);
             let lost = interp.lost_attributes(&found);
@@ -219,7 +229,7 @@ impl Interp<'_> {
         let args = self.arguments(function, told)?;
         self.assume(state).map_err(|problem| self.error(problem))?;
         let found = self.attributes();
-        let result = self.run_root(&root, method, args);
+        let result = self.run_cases(&root, method, &args);
         let result = result.map_err(|problem| self.error(problem))?;
         self.outside = "what it returns";
         let mut outputs = Vec::new();
@@ -330,8 +340,8 @@ impl Interp<'_> {
             for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
                 let symbol = symbol.to_string();
                 if !ranges.iter().any(|(known, _)| *known == symbol) {
-                    let may_be_zero = self.facts.constraints.range(&symbol).min == Some(0);
-                    ranges.push((symbol, Range::at_least(i64::from(!may_be_zero))));
+                    let least = self.facts.constraints.range(&symbol).min.unwrap_or(0);
+                    ranges.push((symbol, Range::at_least(least)));
                 }
             }
         }

@@ -1,15 +1,39 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph::Body, merge::Merged, parts_list::Sample};
+use super::{Env, Flow, Interp, Step, graph, merge::Merged, parts_list::Sample};
 use crate::{
     error::Problem,
     syntax::Stmt,
-    types::{Contents, Symbols},
+    types::{Contents, Symbols, of_data},
     value::{Item, Ref, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, Func};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How often what follows a condition runs in each of its branches, at most.
+const MAX_TAILS: usize = 32;
+
+/// The condition, or its contrary.
+fn if_so(condition: &Expr, truth: bool) -> Expr {
+    match truth {
+        true => condition.clone(),
+        false => Expr::call(Func::Not, vec![condition.clone()]),
+    }
+}
+
+/// What a branch does.
+pub(super) type Body<'b> = &'b dyn Fn(&mut Interp<'_>, &mut Env) -> Step<Flow>;
+
+/// What is left to do after a condition that is not known.
+pub(super) enum After<'s> {
+    /// Both branches are merged.
+    Merged,
+    /// So is what follows them.
+    End(Flow),
+    /// This branch is taken.
+    Branch(&'s [Stmt]),
+}
 
 /// What a branch left behind.
 struct Branch {
@@ -27,6 +51,8 @@ struct Branch {
 /// What decides between two branches.
 struct Condition {
     predicate: Argument,
+    /// The condition, if it is one on numbers.
+    known: Option<Expr>,
     /// The condition, if only sizes of inputs decide.
     sizes: Option<Expr>,
 }
@@ -41,57 +67,111 @@ enum Both {
 }
 
 impl Interp<'_> {
-    /// A condition that is not known: both branches run. Where sizes decide and the branches cannot be merged, the general case is
-    /// taken. So it is where a tensor may be empty.
-    pub(super) fn undecided(
+    /// A condition that is not known: both branches run. If they cannot be merged, each also runs what follows, the last block of
+    /// `behind` first, and the result is that of the function or loop. If that fails, too, and sizes of inputs decide, the error names the
+    /// condition, so that the whole method runs for each case. Where data decide whether a tensor is empty, it is taken to be not.
+    pub(super) fn undecided<'s>(
         &mut self,
         test: &Value,
-        then: &[Stmt],
-        other: &[Stmt],
+        [then, other]: [&'s [Stmt]; 2],
+        behind: &[&'s [Stmt]],
         env: &mut Env,
-    ) -> Step<Flow> {
-        let Value::Bool(condition) = test else {
-            return self.both(test, then, other, env);
-        };
-        let of_sizes = self.generally(condition);
-        let Some(general) = of_sizes.or_else(|| self.unless_empty(condition)) else {
-            return self.both(test, then, other, env);
-        };
+    ) -> Step<After<'s>> {
         let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
         self.steps(heap.len())?;
         let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
         let (warnings, mut within) = (self.warnings.len(), env.clone());
-        // A size of which it was said that it may be 0 is asked for that. Whether a size is even, or which of two is larger, nothing tells.
-        let asked = self.may_be_zero(condition) || !self.is_general(condition);
-        let general_sizes = of_sizes.is_some() && !asked;
-        self.sizes_decide |= general_sizes;
-        let strict = self.strict || (self.general && general_sizes);
-        let outer = std::mem::replace(&mut self.strict, strict);
-        let optional = std::mem::replace(&mut self.optional, false);
-        let both = self.both(test, then, other, &mut within);
-        (self.strict, self.optional) = (outer, optional);
-        match both {
+        let bodies: [Body<'_>; 2] =
+            [&|interp, env| interp.block(then, env), &|interp, env| interp.block(other, env)];
+        let problem = match self.of_branches(test, bodies, &mut within) {
             Ok(flow) => {
                 *env = within;
-                return Ok(flow);
+                return Ok(match flow {
+                    Flow::Next => After::Merged,
+                    flow => After::End(flow),
+                });
             }
-            Err(problem @ (Problem::Steps(_) | Problem::Memory(_))) => return Err(problem),
-            Err(problem) if of_sizes.is_none() && !matches!(problem, Problem::Branch(_)) => {
-                return Err(problem);
+            Err(problem @ (Problem::Branch(_) | Problem::Unsupported(_))) => problem,
+            Err(problem) => return Err(problem),
+        };
+        let again = |interp: &mut Self| {
+            (interp.heap, interp.facts.contents) = (heap.clone(), contents.clone());
+            interp.nodes.truncate(nodes);
+            interp.waiting.clear();
+            interp.frames.truncate(frames);
+            interp.depth = depth;
+            interp.warnings.truncate(warnings);
+        };
+        let mut problem = self.of_sizes(test, problem);
+        if !behind.is_empty() && self.tails < MAX_TAILS {
+            self.tails += 1;
+            again(self);
+            let whole = |branch| [behind, &[branch]].concat();
+            let bodies: [Body<'_>; 2] =
+                [&|interp, env| interp.blocks(whole(then), env), &|interp, env| {
+                    interp.blocks(whole(other), env)
+                }];
+            let mut within = env.clone();
+            match self.of_branches(test, bodies, &mut within) {
+                Ok(flow) => {
+                    *env = within;
+                    return Ok(After::End(flow));
+                }
+                Err(second) => match (&problem, self.of_sizes(test, second)) {
+                    // The cases may do better.
+                    (
+                        Problem::Sizes { .. },
+                        Problem::Raises(_) | Problem::Type { .. } | Problem::Kind { .. },
+                    ) => {}
+                    (_, second) => problem = second,
+                },
             }
-            Err(_) => {}
         }
-        (self.heap, self.facts.contents) = (heap, contents);
-        self.nodes.truncate(nodes);
-        self.waiting.clear();
-        self.frames.truncate(frames);
-        self.depth = depth;
-        self.warnings.truncate(warnings);
+        let (Value::Bool(condition), Problem::Branch(_) | Problem::Unsupported(_)) =
+            (test, &problem)
+        else {
+            return Err(problem);
+        };
+        let Some(general) = self.unless_empty(condition) else {
+            return Err(problem);
+        };
+        again(self);
         let value = if general { "true" } else { "false" };
-        let when = if of_sizes.is_some() { "for all sizes" } else { "as nothing is empty" };
-        self.note(format!("`{condition}` is taken to be {value} {when}"));
-        let branch = if general { then } else { other };
-        self.deeper(|interp| interp.block(branch, env))
+        self.note(format!("`{condition}` is taken to be {value} as nothing is empty"));
+        Ok(After::Branch(if general { then } else { other }))
+    }
+
+    /// Runs both branches. Where sizes decide, nothing is None in one of them only, and in a run by cases all numbers are the same.
+    fn of_branches(&mut self, test: &Value, bodies: [Body<'_>; 2], env: &mut Env) -> Step<Flow> {
+        let condition = match test {
+            Value::Bool(condition)
+                if !of_data(condition) || self.unless_empty(condition).is_some() =>
+            {
+                condition
+            }
+            _ => return self.both(test, bodies, env),
+        };
+        // A size of which it was said that it may be 0 is asked for that. Whether a size is even, or which of two is larger, nothing tells.
+        let general = !self.may_be_zero(condition) && self.is_general(condition);
+        self.sizes_decide |= general;
+        let strict = self.strict || (self.by_cases && general);
+        let outer = std::mem::replace(&mut self.strict, strict);
+        let optional = std::mem::replace(&mut self.optional, false);
+        let both = self.both(test, bodies, env);
+        (self.strict, self.optional) = (outer, optional);
+        both
+    }
+
+    /// The problem of branches that cannot be merged, with the condition if sizes of inputs decide.
+    fn of_sizes(&self, test: &Value, problem: Problem) -> Problem {
+        match (test, &problem) {
+            (Value::Bool(condition), Problem::Branch(_) | Problem::Unsupported(_))
+                if !of_data(condition) =>
+            {
+                Problem::of_sizes(condition, &problem)
+            }
+            _ => problem,
+        }
     }
 
     /// Whether a condition is about a size of an input that may be 0.
@@ -100,17 +180,22 @@ impl Interp<'_> {
         condition.symbols().iter().any(|s| !Symbols::makes(s) && least(s) == Some(0))
     }
 
-    fn both(&mut self, test: &Value, then: &[Stmt], other: &[Stmt], env: &mut Env) -> Step<Flow> {
+    pub(super) fn both(
+        &mut self,
+        test: &Value,
+        bodies: [Body<'_>; 2],
+        env: &mut Env,
+    ) -> Step<Flow> {
         let predicate = self.predicate(test)?;
-        let of_sizes = |e: &Expr| !e.symbols().iter().any(|s| Symbols::makes(s));
-        let sizes = match test {
-            Value::Bool(condition) if of_sizes(condition) => Some(condition.clone()),
+        let known = match test {
+            Value::Bool(condition) => Some(condition.clone()),
             _ => None,
         };
-        let condition = Condition { predicate, sizes };
+        let sizes = known.clone().filter(|condition| !of_data(condition));
+        let condition = Condition { predicate, known, sizes };
         let mut memory = Vec::new();
         loop {
-            match self.run_both(&condition, [then, other], env, &memory)? {
+            match self.run_both(&condition, bodies, env, &memory)? {
                 Both::Merged(flow) => return Ok(flow),
                 Both::Writes(more) => memory.extend(more),
                 Both::Lists(lists) => {
@@ -126,7 +211,7 @@ impl Interp<'_> {
     fn run_both(
         &mut self,
         condition: &Condition,
-        [then, other]: [&[Stmt]; 2],
+        [then, other]: [Body<'_>; 2],
         env: &mut Env,
         memory: &[Name],
     ) -> Step<Both> {
@@ -137,14 +222,15 @@ impl Interp<'_> {
         self.elements = self.elements.saturating_add(heap.len());
         let outer = std::mem::take(&mut self.nodes);
         let old = heap.len();
-        let yes = self.branch(then, env.clone(), memory);
+        let holds = |truth: bool| condition.known.as_ref().map(|c| if_so(c, truth));
+        let yes = self.branch(then, env.clone(), (memory, holds(true)));
         // The second branch sees what was there before; what the first one made stays where it is.
         let mut heap = heap;
         heap.extend(self.heap.drain(old.min(self.heap.len())..));
         let first = std::mem::replace(&mut self.heap, heap);
         let after = std::mem::replace(&mut self.facts.contents, contents);
         let yes = yes.map(|yes| Branch { heap: first, contents: after, ..yes });
-        let no = self.branch(other, env.clone(), memory);
+        let no = self.branch(other, env.clone(), (memory, holds(false)));
         self.nodes = outer;
         let mut outside: Vec<Name> =
             [&yes, &no].into_iter().flatten().flat_map(|b| b.outside.iter().cloned()).collect();
@@ -154,8 +240,9 @@ impl Interp<'_> {
             (self.heap, self.facts.contents) = (before, known);
             return Ok(Both::Writes(outside));
         }
-        if let (Ok(yes), Ok(_)) = (&yes, &no) {
-            let lists = self.resized(&before, &yes.heap);
+        if let (Ok(yes), Ok(no)) = (&yes, &no) {
+            let live = self.live_after(yes, no, old);
+            let lists = self.resized(&before, &yes.heap, &live);
             if !lists.is_empty() && !self.strict {
                 (self.heap, self.facts.contents) = (before, known);
                 return Ok(Both::Lists(lists));
@@ -186,9 +273,15 @@ impl Interp<'_> {
     }
 
     /// The lists from before that have other lengths after one branch than after the other.
-    fn resized(&self, before: &[Item], first: &[Item]) -> Vec<(Ref, Option<Sample>)> {
+    fn resized(
+        &self,
+        before: &[Item],
+        first: &[Item],
+        live: &[usize],
+    ) -> Vec<(Ref, Option<Sample>)> {
         let mut found = Vec::new();
-        for (at, item) in before.iter().enumerate() {
+        for &at in live {
+            let Some(item) = before.get(at) else { continue };
             let length = |item: Option<&Item>| match item {
                 Some(Item::List { items, .. }) => Some(items.len()),
                 _ => None,
@@ -208,19 +301,39 @@ impl Interp<'_> {
         found
     }
 
-    /// Runs a branch; its nodes are kept apart.
-    fn branch(&mut self, body: &[Stmt], mut env: Env, memory: &[Name]) -> Step<Branch> {
+    /// The items from before the branches that can be read after them: if both return from the function, what it has made for itself is
+    /// lost.
+    fn live_after(&self, yes: &Branch, no: &Branch, old: usize) -> Vec<usize> {
+        let (Flow::Return(a), Flow::Return(b)) = (&yes.flow, &no.flow) else {
+            return (0..old).collect();
+        };
+        let mut live = FxHashSet::default();
+        self.live(&yes.heap, a, &mut live);
+        self.live(&self.heap, b, &mut live);
+        (0..old).filter(|at| live.contains(at)).collect()
+    }
+
+    /// Runs a branch, in which a condition holds; its nodes are kept apart.
+    fn branch(
+        &mut self,
+        body: Body<'_>,
+        mut env: Env,
+        (memory, holds): (&[Name], Option<Expr>),
+    ) -> Step<Branch> {
+        let assumed = self.assumed.len();
+        self.assumed.extend(holds);
         let (frames, depth) = (self.frames.len(), self.depth);
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
         let writes = std::mem::take(&mut self.writes);
         let owned = memory.iter().try_for_each(|root| self.own(root, Value::Tensor(root.clone())));
-        let flow = owned.and_then(|()| self.deeper(|interp| interp.block(body, &mut env)));
+        let flow = owned.and_then(|()| self.deeper(|interp| body(interp, &mut env)));
         let nodes = std::mem::take(&mut self.nodes);
         let made: FxHashSet<Name> = nodes.iter().flat_map(Node::output_names).collect();
         let written = std::mem::replace(&mut self.writes, writes);
         let outside = written.into_iter().filter(|root| !made.contains(root)).collect();
         let copies = memory.iter().map(|root| self.current(root)).collect();
         (self.replaced, self.hidden) = (replaced, hidden);
+        self.assumed.truncate(assumed);
         if let Err(Problem::Raises(_)) = &flow {
             self.frames.truncate(frames);
             self.depth = depth;
@@ -253,6 +366,7 @@ impl Interp<'_> {
         memory: &[Name],
         env: &mut Env,
     ) -> Step<Flow> {
+        let live = self.live_after(&yes, &no, old);
         let mut bodies = [yes.nodes, no.nodes];
         let copies = yes.copies.iter().cloned().zip(no.copies.iter().cloned());
         let memory_of = memory.iter().cloned().zip(copies.map(|(a, b)| [a, b]));
@@ -269,9 +383,10 @@ impl Interp<'_> {
             }
             _ => return Err(Problem::Branch("only one of its branches returns".to_owned())),
         };
-        let names: FxHashSet<Name> = yes.env.keys().cloned().collect();
-        let mut names: Vec<Name> =
-            names.into_iter().filter(|name| no.env.contains_key(name)).collect();
+        // Nobody reads the variables of a function that has returned.
+        let goes_on = matches!(flow, Flow::Next);
+        let both = yes.env.keys().filter(|name| goes_on && no.env.contains_key(*name));
+        let mut names: Vec<Name> = both.cloned().collect();
         names.sort();
         let mut after = Env::default();
         for name in names {
@@ -281,7 +396,7 @@ impl Interp<'_> {
             }
         }
         *env = after;
-        for at in 0..old {
+        for at in live {
             self.merge_items(at, yes.heap.get(at), &mut merged, &mut bodies)?;
         }
         let known = &mut self.facts.contents;
@@ -305,8 +420,8 @@ impl Interp<'_> {
             merged.results.iter().filter_map(|pair| pair.get(at).cloned()).collect::<Vec<_>>()
         };
         let bodies = [
-            Body { inputs: Vec::new(), nodes: yes, outputs: results(0) },
-            Body { inputs: Vec::new(), nodes: no, outputs: results(1) },
+            graph::Body { inputs: Vec::new(), nodes: yes, outputs: results(0) },
+            graph::Body { inputs: Vec::new(), nodes: no, outputs: results(1) },
         ];
         let names = ["true_graph", "false_graph"];
         let node =

@@ -250,7 +250,8 @@ impl Interp<'_> {
             return unsupported(format!("a call of {} with more arguments", function.name));
         }
         let (file, at) = (def.file, function.at);
-        self.frames.push(Frame { file, function: function.name.clone(), at, module });
+        let (name, heap) = (function.name.clone(), self.heap.len());
+        self.frames.push(Frame { file, function: name, at, heap, module });
         // If it fails, the frame stays, so that the message can name it.
         let flow = self.deeper(|interp| interp.block(&function.body, &mut env))?;
         self.frames.pop();

@@ -3,7 +3,7 @@
 use super::{Interp, Step, unsupported};
 use crate::{
     error::Problem,
-    types::Symbols,
+    types::{Symbols, of_data},
     value::{Value, known},
 };
 use pt2onnx_symbolic::{Expr, Func, View};
@@ -324,13 +324,9 @@ impl Interp<'_> {
             None => self.facts.constraints.prove_ge(e, &Expr::ZERO).then_some(1000),
         };
         let relations = [Func::Eq, Func::Ne, Func::Lt, Func::Le, Func::Gt, Func::Ge];
-        (relations.contains(&func) && a.as_int().is_some() != b.as_int().is_some()).then_some(())?;
+        let asks = relations.contains(&func) && a.as_int().is_some() != b.as_int().is_some();
+        (asks && of_data(condition)).then_some(())?;
         Some(ordered(func, many(a)?.cmp(&many(b)?)))
-    }
-
-    /// The truth of a condition on sizes for dimensions that are neither 0 nor 1 nor equal by chance; `None` if it depends on data.
-    pub(super) fn generally(&self, condition: &Expr) -> Option<bool> {
-        truth_for(condition, |at| 1001 + at)
     }
 
     /// Whether a condition on sizes has the same truth for all large sizes that differ from each other.

@@ -33,6 +33,9 @@ impl Interp<'_> {
         let mut node = self.node(target, args)?;
         self.written(schema, &bound);
         self.few_parts(schema, &bound)?;
+        if let Some(chunks) = self.fewer_chunks(schema, &bound)? {
+            return Ok(chunks);
+        }
         let outcomes = self.types.results(&node, &mut self.facts);
         let outcomes = match outcomes {
             Ok(outcomes) => outcomes,

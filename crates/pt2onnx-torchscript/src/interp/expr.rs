@@ -9,7 +9,6 @@ use crate::{
     value::{Callee, EnumMember, Item, Tuple, Value},
 };
 use pt2onnx_fx::Name;
-use pt2onnx_symbolic::Expr as Sym;
 use std::sync::Arc;
 
 impl Interp<'_> {
@@ -351,13 +350,6 @@ impl Interp<'_> {
             },
             _ => return expected("a condition", value),
         })
-    }
-
-    fn decide(&self, condition: &Sym) -> Option<bool> {
-        match crate::value::known(condition) {
-            Some(f) => Some(f != 0.0),
-            None => self.facts.constraints.decide(condition),
-        }
     }
 }
 

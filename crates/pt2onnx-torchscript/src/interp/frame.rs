@@ -9,6 +9,8 @@ pub(super) struct Frame {
     pub(super) function: Name,
     /// Where in the file it is now.
     pub(super) at: u32,
+    /// How many items the heap had when it began.
+    pub(super) heap: usize,
     /// The module whose method it is.
     pub(super) module: Option<ModuleFrame>,
 }

@@ -1,6 +1,6 @@
 //! The inputs of the program: what the user says of each parameter.
 
-use super::{Env, Interp, Step, unsupported};
+use super::{Env, Interp, Step, graph::contiguous, unsupported};
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
@@ -38,30 +38,28 @@ pub enum Size {
     Known(usize),
     /// A name: the size is dynamic, and at least 1.
     Named(String),
-    /// A name, and the size may be 0: `n>=0`.
-    MayBeZero(String),
+    /// A name, and the least size: `n>=0`, `n>=4`.
+    AtLeast(String, u32),
 }
 
 impl Size {
-    /// None for what is neither a number nor a name: `-3`, a number that is too large, `n>=2`.
+    /// None for what is neither a number nor a name: `-3`, a number that is too large, `n>=x`.
     fn parse(text: &str) -> Option<Self> {
         if let Ok(known) = text.parse() {
             return Some(Self::Known(known));
         }
-        let (name, least) = text.split_once(">=").unwrap_or((text, "1"));
-        let name = name.trim();
+        let (name, least) = match text.split_once(">=") {
+            Some((name, least)) => (name.trim(), Some(least.trim().parse().ok()?)),
+            None => (text, None),
+        };
         let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
             && !name.contains(['<', '>', '=']);
-        match least.trim() {
-            _ if !is_name => None,
-            "0" => Some(Self::MayBeZero(name.to_owned())),
-            "1" => Some(Self::Named(name.to_owned())),
-            _ => None,
-        }
+        is_name.then(|| match least {
+            Some(least) => Self::AtLeast(name.to_owned(), least),
+            None => Self::Named(name.to_owned()),
+        })
     }
-}
 
-impl Size {
     /// Whether a tensor can have these sizes: at most 2^48 elements, as in ONNX models.
     fn are_possible(sizes: &[Self]) -> bool {
         let mut known = sizes.iter().filter_map(|size| match size {
@@ -79,7 +77,7 @@ impl fmt::Display for Size {
         match self {
             Self::Known(n) => write!(f, "{n}"),
             Self::Named(name) => f.write_str(name),
-            Self::MayBeZero(name) => write!(f, "{name}>=0"),
+            Self::AtLeast(name, least) => write!(f, "{name}>={least}"),
         }
     }
 }
@@ -407,31 +405,31 @@ impl Interp<'_> {
                         Problem::Unsupported("a size of more than 63 bits".to_owned())
                     })?)
                 }
-                Size::Named(name) | Size::MayBeZero(name) if Symbols::makes(name) => {
+                Size::Named(name) | Size::AtLeast(name, _) if Symbols::makes(name) => {
                     return unsupported(format!(
                         "a size that is called `{name}`, as sizes that depend on data are,"
                     ));
                 }
-                Size::Named(name) | Size::MayBeZero(name) => {
+                Size::Named(name) | Size::AtLeast(name, _) => {
                     let symbol = Expr::symbol(name);
-                    let least = i64::from(matches!(size, Size::Named(_)));
-                    self.facts.constraints.constrain(&symbol, Range::at_least(least));
+                    let least = if let Size::AtLeast(_, least) = size { *least } else { 1 };
+                    self.facts.constraints.constrain(&symbol, Range::at_least(least.into()));
                     symbol
                 }
             });
         }
-        let mut strides = Vec::with_capacity(dims.len());
-        let mut stride = Expr::ONE;
-        for dim in dims.iter().rev() {
-            strides.push(stride.clone());
-            stride = stride * dim;
-        }
-        strides.reverse();
-        let name: Name = self.fresh(path);
+        let name = self.new_input(path, dtype, dims);
+        self.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
+        Ok(Value::Tensor(name))
+    }
+
+    /// A new tensor of the program's inputs.
+    pub(super) fn new_input(&mut self, wish: &str, dtype: DType, sizes: Vec<Expr>) -> Name {
+        let name = self.fresh(wish);
         let meta = TensorMeta {
             dtype,
-            sizes: dims,
-            strides,
+            strides: contiguous(&sizes),
+            sizes,
             storage_offset: Expr::ZERO,
             requires_grad: false,
             device: Device { kind: "cpu".into(), index: None },
@@ -440,8 +438,7 @@ impl Interp<'_> {
         self.facts.values.insert(name.clone(), meta.into());
         self.roots.insert(name.clone(), name.clone());
         self.inputs.push(Argument::Tensor(name.clone()));
-        self.specs.push(InputSpec::UserInput(Argument::Tensor(name.clone())));
-        Ok(Value::Tensor(name))
+        name
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Interp, Step, emit::dtype_number};
 use crate::{
     error::Problem,
     quantized::Quantized,
-    types::Symbols,
+    types::of_data,
     value::{Item, Maybe, Parts, Value},
 };
 use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};
@@ -28,7 +28,6 @@ impl Merged {
     /// The size that is `a` if the condition holds, and `b` otherwise; `None` if data decide.
     fn size(&self, a: &Expr, b: &Expr) -> Option<Expr> {
         let condition = self.sizes.as_ref()?;
-        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
         let choice = || Expr::call(Func::Where, vec![condition.clone(), a.clone(), b.clone()]);
         (!of_data(a) && !of_data(b)).then(choice)
     }
@@ -266,7 +265,6 @@ impl Interp<'_> {
             Value::Bool(_) => Value::bool(false),
             other => return Ok(other.clone()),
         };
-        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
         match value.number().is_some_and(of_data) {
             true => self.merge_numbers(in_order(branch, value, &zero), merged, bodies),
             false => Ok(value.clone()),
@@ -283,7 +281,6 @@ impl Interp<'_> {
 
     /// A tensor of zeros of this element type and as many dimensions. A size that depends on data is 0.
     pub(super) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
-        let of_data = |e: &Expr| e.symbols().iter().any(|s| Symbols::makes(s));
         let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
         let sizes = self.int_list(meta.sizes.iter().map(size).collect::<Vec<_>>())?;
         let dtype = dtype_number(meta.dtype).map_or(Value::None, Value::int);

@@ -5,6 +5,7 @@ mod branch;
 mod builtins;
 mod call;
 mod carried;
+mod cases;
 mod compare;
 mod contents;
 mod emit;
@@ -15,6 +16,7 @@ mod forms;
 mod frame;
 mod graph;
 mod inputs;
+mod live;
 mod load;
 mod merge;
 mod module;
@@ -83,8 +85,16 @@ pub(crate) struct Interp<'a> {
     hidden: FxHashSet<Name>,
     /// The nodes that made views, by the names of their results.
     views: FxHashMap<Name, Arc<Node>>,
-    /// Whether conditions on sizes are decided for sizes in general, if their branches differ in more than the elements of tensors.
-    general: bool,
+    /// The conditions on sizes for whose cases the whole method runs.
+    cases: Vec<Expr>,
+    /// What holds in the branches that run.
+    assumed: Vec<Expr>,
+    /// Whether the method runs for the cases of each condition on sizes whose branches differ in more than the elements of tensors.
+    by_cases: bool,
+    /// Whether chunks are taken to be as many as they are asked for.
+    chunks_as_asked: bool,
+    /// How often what follows a condition ran in each of its branches.
+    tails: usize,
     /// Whether there was such a condition.
     sizes_decide: bool,
     /// Whether the branches of conditions may differ in the elements of tensors only.
@@ -149,7 +159,11 @@ impl<'a> Interp<'a> {
             replaced: FxHashMap::default(),
             hidden: FxHashSet::default(),
             views: FxHashMap::default(),
-            general: false,
+            cases: Vec::new(),
+            assumed: Vec::new(),
+            by_cases: false,
+            chunks_as_asked: false,
+            tails: 0,
             sizes_decide: false,
             strict: false,
             optional: true,

@@ -2,11 +2,14 @@
 
 use super::{Interp, Step, fits::Bound, unsupported};
 use crate::{
+    error::Problem,
     schema::{Schema, Type},
     syntax::{Expr, ExprKind},
+    types::of_data,
     value::Value,
 };
-use pt2onnx_symbolic::Expr as Sym;
+use pt2onnx_fx::Name;
+use pt2onnx_symbolic::{Expr as Sym, Func};
 
 /// How many parts an assignment takes its value apart into, if the value is a call.
 pub(super) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
@@ -35,10 +38,7 @@ impl Interp<'_> {
             ("dsplit", _) => 2,
             _ => 0,
         };
-        let sizes = &self.meta(name)?.sizes;
-        let rank = i64::try_from(sizes.len()).unwrap_or(0);
-        let axis = usize::try_from(if dim < 0 { dim.saturating_add(rank) } else { dim });
-        let size = axis.ok().and_then(|axis| sizes.get(axis)).and_then(Sym::as_int);
+        let size = self.size_along(name, dim)?.and_then(|size| size.as_int());
         let asked = |names: &[&str]| match given(names)? {
             Value::List(list) => i64::try_from(self.items(*list).len()).ok(),
             number => number.as_int(),
@@ -81,12 +81,7 @@ impl Interp<'_> {
             return Ok(None);
         };
         let dim = given("dim").and_then(|dim| dim.as_int()).unwrap_or(0);
-        let sizes = &self.meta(name)?.sizes;
-        let rank = i64::try_from(sizes.len()).unwrap_or(0);
-        let axis = usize::try_from(if dim < 0 { dim + rank } else { dim }).unwrap_or(usize::MAX);
-        let Some(size) = sizes.get(axis).cloned() else {
-            return Ok(None);
-        };
+        let Some(size) = self.size_along(name, dim)? else { return Ok(None) };
         let (step, count) = match (&*schema.name, given("chunks"), given("split_size"), unpacked) {
             ("chunk", Some(Value::Int(chunks)), _, Some(count)) => (size.ceil_div(&chunks), count),
             ("split", _, Some(Value::Int(step)), Some(count)) => (step, count),
@@ -115,12 +110,75 @@ impl Interp<'_> {
             }
             _ => return Ok(None),
         };
+        self.slices(tensor, dim, &size, &step, count).map(Some)
+    }
+
+    /// The parts of a chunk that are fewer than it asks for, as those of some dynamic sizes are. Cases tell which sizes these are, unless
+    /// the assignment does, or data decide.
+    pub(super) fn fewer_chunks(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
+        let given = |name: &str| {
+            let at = schema.params.iter().position(|param| param.name == name)?;
+            bound.get(at)?.clone()
+        };
+        let asked = given("chunks").and_then(|chunks| chunks.as_int());
+        let (Some(tensor @ Value::Tensor(name)), Some(asked)) = (&given("self"), asked) else {
+            return Ok(None);
+        };
+        let dim = given("dim").and_then(|dim| dim.as_int()).unwrap_or(0);
+        let Some(size) = self.size_along(name, dim)? else { return Ok(None) };
+        let known = size.as_int().is_some() || !self.constraints().prove_ge(&size, &Sym::ONE);
+        if self.unpacked.is_some() || asked < 1 || known || of_data(&size) {
+            return Ok(None);
+        }
+        let step = size.ceil_div(&Sym::int(asked));
+        let many = size.ceil_div(&step);
+        let is = |count| Sym::call(Func::Eq, vec![many.clone(), Sym::int(count)]);
+        if self.chunks_as_asked {
+            if self.decide(&is(asked)).is_none() {
+                self.note(format!("`{size}` is taken to give {asked} parts"));
+            }
+            return Ok(None);
+        }
+        for count in (1..=asked).rev() {
+            let condition = is(count);
+            match self.decide(&condition) {
+                Some(true) if count == asked => return Ok(None),
+                Some(true) => {
+                    let count = usize::try_from(count).unwrap_or(1);
+                    return self.slices(tensor, dim, &size, &step, count).map(Some);
+                }
+                Some(false) => {}
+                None if count == 1 => return self.slices(tensor, dim, &size, &step, 1).map(Some),
+                None => {
+                    return Err(Problem::of_chunks(condition));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn size_along(&self, name: &Name, dim: i64) -> Step<Option<Sym>> {
+        let sizes = &self.meta(name)?.sizes;
+        let rank = i64::try_from(sizes.len()).unwrap_or(0);
+        let axis = usize::try_from(if dim < 0 { dim.saturating_add(rank) } else { dim });
+        Ok(axis.ok().and_then(|axis| sizes.get(axis)).cloned())
+    }
+
+    /// Slices of `step`, and one of what is left.
+    fn slices(
+        &mut self,
+        tensor: &Value,
+        dim: i64,
+        size: &Sym,
+        step: &Sym,
+        count: usize,
+    ) -> Step<Value> {
         let mut parts = Vec::with_capacity(count);
         for at in 0..count {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
             let last = usize::try_from(at + 1) == Ok(count);
-            let end = if last { size.clone() } else { &step * Sym::int(at + 1) };
-            let start = &step * Sym::int(at);
+            let end = if last { size.clone() } else { step * Sym::int(at + 1) };
+            let start = step * Sym::int(at);
             let args = vec![
                 tensor.clone(),
                 Value::int(dim),
@@ -130,6 +188,6 @@ impl Interp<'_> {
             ];
             parts.push(self.operator("aten", "slice", args, Vec::new())?);
         }
-        self.list(parts, Some(Type::Tensor)).map(Some)
+        self.list(parts, Some(Type::Tensor))
     }
 }

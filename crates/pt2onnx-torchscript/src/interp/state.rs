@@ -1,6 +1,6 @@
 //! State: attributes that a method gives tensors of other types or sizes, or other numbers. Later calls see what the first one left.
 
-use super::{Interp, Step, graph::contiguous, unsupported};
+use super::{Interp, Step, unsupported};
 use crate::{
     error::Problem,
     note::Note,
@@ -8,7 +8,7 @@ use crate::{
     value::{Item, Value},
 };
 use indexmap::IndexMap;
-use pt2onnx_fx::{Argument, Device, InputSpec, Layout, Name, OutputSpec, TensorMeta};
+use pt2onnx_fx::{InputSpec, Name, OutputSpec};
 use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
 
@@ -129,19 +129,8 @@ impl Interp<'_> {
         for symbol in sizes.iter().flat_map(Expr::symbols) {
             self.facts.constraints.constrain(&Expr::symbol(&symbol), Range::at_least(0));
         }
-        let name = self.fresh(&format!("b_{}", path.replace('.', "_")));
-        let meta = TensorMeta {
-            dtype,
-            sizes: sizes.to_vec(),
-            strides: contiguous(sizes),
-            storage_offset: Expr::ZERO,
-            requires_grad: false,
-            device: Device { kind: "cpu".into(), index: None },
-            layout: Layout::Strided,
-        };
-        self.facts.values.insert(name.clone(), meta.into());
-        self.roots.insert(name.clone(), name.clone());
-        self.inputs.push(Argument::Tensor(name.clone()));
+        let wish = format!("b_{}", path.replace('.', "_"));
+        let name = self.new_input(&wish, dtype, sizes.to_vec());
         let taken = |spec: &InputSpec| match spec {
             InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => {
                 **target == *path

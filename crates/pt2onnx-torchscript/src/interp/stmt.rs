@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::{Env, Flow, Interp, Step, expected, parts, repeat::Test, unsupported};
+use super::{Env, Flow, Interp, Step, branch::After, expected, parts, repeat::Test, unsupported};
 use crate::{
     archive::FunctionDef,
     error::Problem,
@@ -14,17 +14,49 @@ const MAX_TRIPS: usize = 100_000;
 
 impl Interp<'_> {
     pub(super) fn block(&mut self, body: &[Stmt], env: &mut Env) -> Step<Flow> {
-        for stmt in body {
+        self.blocks(vec![body], env)
+    }
+
+    /// Runs blocks one after the other, the last one first.
+    pub(super) fn blocks(&mut self, mut todo: Vec<&[Stmt]>, env: &mut Env) -> Step<Flow> {
+        while let Some(body) = todo.pop() {
+            let Some((stmt, behind)) = body.split_first() else { continue };
+            if !behind.is_empty() {
+                todo.push(behind);
+            }
             self.step()?;
-            if let Flow::Return(value) = self.stmt(stmt, env)? {
+            self.set_at(stmt.at);
+            let flow = match &stmt.kind {
+                StmtKind::If { test, then, other } => {
+                    let test = self.eval(test, env)?;
+                    self.set_at(stmt.at);
+                    let branch = match self.truth(&test)? {
+                        Some(true) => then,
+                        Some(false) => other,
+                        None => match (only_raises(then), only_raises(other)) {
+                            (true, false) => other,
+                            (false, true) => then,
+                            _ => match self.undecided(&test, [then, other], &todo, env)? {
+                                After::Merged => continue,
+                                After::End(flow) => return Ok(flow),
+                                After::Branch(branch) => branch,
+                            },
+                        },
+                    };
+                    todo.push(branch);
+                    continue;
+                }
+                _ => self.stmt(stmt, env)?,
+            };
+            if let Flow::Return(value) = flow {
                 return Ok(Flow::Return(value));
             }
         }
         Ok(Flow::Next)
     }
 
+    /// Runs a statement that is no `if`.
     fn stmt(&mut self, stmt: &Stmt, env: &mut Env) -> Step<Flow> {
-        self.set_at(stmt.at);
         match &stmt.kind {
             StmtKind::Assign { target, ty, value } => {
                 self.unpacked = parts::unpacked(target, value);
@@ -38,20 +70,6 @@ impl Interp<'_> {
             }
             StmtKind::Expr(expr) => {
                 self.eval(expr, env)?;
-            }
-            StmtKind::If { test, then, other } => {
-                let test = self.eval(test, env)?;
-                self.set_at(stmt.at);
-                let branch = match self.truth(&test)? {
-                    Some(true) => then,
-                    Some(false) => other,
-                    None => match (only_raises(then), only_raises(other)) {
-                        (true, false) => other,
-                        (false, true) => then,
-                        _ => return self.undecided(&test, then, other, env),
-                    },
-                };
-                return self.deeper(|interp| interp.block(branch, env));
             }
             StmtKind::For { target, iter, body } => return self.for_loop(target, iter, body, env),
             StmtKind::While { test, body } => return self.while_loop(test, body, env),
@@ -72,7 +90,7 @@ impl Interp<'_> {
                 };
                 return Ok(Flow::Return(value));
             }
-            StmtKind::Pass => {}
+            StmtKind::If { .. } | StmtKind::Pass => {}
         }
         Ok(Flow::Next)
     }

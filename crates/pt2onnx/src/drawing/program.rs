@@ -1,7 +1,7 @@
 //! The drawing of an exported program, for reports of failures.
 
 use super::{Drawing, DrawnNode, DrawnValue, Texts, shortened};
-use pt2onnx_fx::{Argument, ExportedProgram, Graph, Name, Node, ValueMeta};
+use pt2onnx_fx::{Argument, ExportedProgram, Graph, Name, Node};
 use std::collections::{HashMap, HashSet};
 
 /// Draws a program: its nodes, grouped by module, and the bodies of higher-order ops.
@@ -115,17 +115,8 @@ impl Painter {
         if let Some(&known) = scope.values.get(name) {
             return known;
         }
-        let r#type = match scope.graph.values.get(name) {
-            Some(ValueMeta::Tensor(meta)) => {
-                let sizes: Vec<String> = meta.sizes.iter().map(ToString::to_string).collect();
-                format!("{}[{}]", meta.dtype, sizes.join(", "))
-            }
-            Some(ValueMeta::SymInt { expr, .. }) => format!("int {expr}"),
-            Some(ValueMeta::SymFloat { expr, .. }) => format!("float {expr}"),
-            Some(ValueMeta::SymBool { expr, .. }) => format!("bool {expr}"),
-            Some(ValueMeta::CustomObj { class }) => format!("object of {class}"),
-            None => String::new(),
-        };
+        let meta = scope.graph.values.get(name);
+        let r#type = meta.map(ToString::to_string).unwrap_or_default();
         self.drawing.values.push(DrawnValue { name: name.to_string(), r#type, bytes: None });
         let place = self.drawing.values.len() - 1;
         scope.values.insert(name.clone(), place);

@@ -142,19 +142,12 @@ fn end(program: &ExportedProgram, arg: &Argument, symbols: &mut BTreeSet<String>
         };
         return End { name: None, r#type };
     };
-    let r#type = match program.graph.values.get(name) {
-        Some(ValueMeta::Tensor(meta)) => {
-            let used = meta.sizes.iter().flat_map(|s| s.symbols());
-            symbols.extend(used.map(|s| s.to_string()));
-            let sizes: Vec<String> = meta.sizes.iter().map(ToString::to_string).collect();
-            format!("{}[{}]", meta.dtype, sizes.join(", "))
-        }
-        Some(ValueMeta::SymInt { expr, .. }) => format!("int {expr}"),
-        Some(ValueMeta::SymFloat { expr, .. }) => format!("float {expr}"),
-        Some(ValueMeta::SymBool { expr, .. }) => format!("bool {expr}"),
-        Some(ValueMeta::CustomObj { class }) => format!("object of {class}"),
-        None => "of unknown type".to_owned(),
-    };
+    let meta = program.graph.values.get(name);
+    if let Some(ValueMeta::Tensor(meta)) = meta {
+        let used = meta.sizes.iter().flat_map(|s| s.symbols());
+        symbols.extend(used.map(|s| s.to_string()));
+    }
+    let r#type = meta.map_or_else(|| "of unknown type".to_owned(), ToString::to_string);
     let name = Some(name.to_string());
     End { name, r#type }
 }

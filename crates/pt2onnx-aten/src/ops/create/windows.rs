@@ -35,24 +35,23 @@ arguments! {
 }
 
 fn bartlett(cx: &Cx, args: WindowArgs) -> Lowered {
-    window(
-        cx,
-        &args,
-        |t| 1.0 - (2.0 * t - 1.0).abs(),
-        |t| cx.sub(1.0, cx.abs(cx.sub(cx.mul(t, 2.0), 1.0))),
-    )
+    let shape = |i: i64, last: i64, r: Rounding| {
+        let t = r(i as f64 * r(2.0 / last as f64));
+        if i <= last / 2 { t } else { r(2.0 - t) }
+    };
+    window(cx, &args, shape, |t| cx.sub(1.0, cx.abs(cx.sub(cx.mul(t, 2.0), 1.0))))
 }
 
 fn blackman(cx: &Cx, args: WindowArgs) -> Lowered {
-    window(
-        cx,
-        &args,
-        |t| 0.42 - 0.5 * (2.0 * PI * t).cos() + 0.08 * (4.0 * PI * t).cos(),
-        |t| {
-            let cos = |turns: f64| cx.cos(cx.mul(t, 2.0 * PI * turns));
-            cx.add(cx.sub(0.42, cx.mul(cos(1.0), 0.5)), cx.mul(cos(2.0), 0.08))
-        },
-    )
+    let shape = |i: i64, last: i64, r: Rounding| {
+        let t = r(i as f64 * r(PI / last as f64));
+        let cos = |turns: f64, factor: f64| r(r(r(t * turns).cos()) * r(factor));
+        r(r(cos(4.0, 0.08) - cos(2.0, 0.5)) + r(0.42))
+    };
+    window(cx, &args, shape, |t| {
+        let cos = |turns: f64| cx.cos(cx.mul(t, 2.0 * PI * turns));
+        cx.add(cx.sub(0.42, cx.mul(cos(1.0), 0.5)), cx.mul(cos(2.0), 0.08))
+    })
 }
 
 fn hamming(cx: &Cx, args: WindowArgs) -> Lowered {
@@ -65,12 +64,11 @@ fn hann(cx: &Cx, args: WindowArgs) -> Lowered {
 
 /// `alpha - beta cos(2 pi t)`.
 fn raised_cosine(cx: &Cx, args: &WindowArgs, alpha: f64, beta: f64) -> Lowered {
-    window(
-        cx,
-        args,
-        |t| alpha - beta * (2.0 * PI * t).cos(),
-        |t| cx.sub(alpha, cx.mul(cx.cos(cx.mul(t, 2.0 * PI)), beta)),
-    )
+    let shape = |i: i64, last: i64, r: Rounding| {
+        let cos = r(r(i as f64 * r(2.0 * PI / last as f64)).cos());
+        r(r(cos * r(-beta)) + r(alpha))
+    };
+    window(cx, args, shape, |t| cx.sub(alpha, cx.mul(cx.cos(cx.mul(t, 2.0 * PI)), beta)))
 }
 
 /// `I0(beta sqrt(1 - (2t - 1)^2)) / I0(beta)`.
@@ -79,8 +77,8 @@ fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
     window(
         cx,
         &args,
-        |t| {
-            let off = 2.0 * t - 1.0;
+        |i, last, _| {
+            let off = 2.0 * (i as f64 / last as f64) - 1.0;
             bessel_i0(beta * (1.0 - off * off).max(0.0).sqrt()) / bessel_i0(beta)
         },
         |t| {
@@ -91,11 +89,15 @@ fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
     )
 }
 
-/// `shape(t)` at equally spaced `t` from 0 to 1; a periodic window leaves the last one out. `formula` is the same as nodes.
+/// Rounds to the type of the window's elements, as PyTorch does after each step. Its cosine may differ in the last bit.
+type Rounding = fn(f64) -> f64;
+
+/// The window with the elements `shape(i, last)`, from 0 to `last`, which a periodic window leaves out. `formula` is the same as nodes,
+/// of `i / last`.
 fn window(
     cx: &Cx,
     args: &WindowArgs,
-    shape: impl Fn(f64) -> f64,
+    shape: impl Fn(i64, i64, Rounding) -> f64,
     formula: impl Fn(Value) -> Value,
 ) -> Lowered {
     let Some(n) = args.window_length.as_int() else {
@@ -112,12 +114,15 @@ fn window(
         )));
     }
     let last = if args.periodic { n } else { n - 1 };
-    let at = |i: i64| {
-        if n == 1 { 1.0 } else { shape(i as f64 / last as f64) }
+    let dtype = cx.out_dtype()?;
+    let rounding: Rounding = match dtype {
+        DType::F64 => |e| e,
+        _ => |e| f64::from(e as f32),
     };
+    let at = |i: i64| if n == 1 { 1.0 } else { shape(i, last, rounding) };
     let elements: Vec<f64> = (0..n).map(at).collect();
     let narrow = || elements.iter().map(|&e| e as f32).collect::<Vec<_>>();
-    Ok(match cx.out_dtype()? {
+    Ok(match dtype {
         DType::F64 => cx.constant(Tensor::vector(&elements)),
         dtype => cx.cast(cx.constant(Tensor::vector(&narrow())), dtype),
     })
@@ -146,6 +151,15 @@ mod tests {
         () => (float[4] hann_window)
         <
           float[4] hann_window = {0.0, 0.5, 1.0, 0.5}
+        >
+        {
+        }
+        ");
+        // Steps are rounded: the second and the last element differ, as in PyTorch.
+        check!("aten.hann_window(5) -> f32[5]", @"
+        () => (float[5] hann_window)
+        <
+          float[5] hann_window = {0.0, 0.34549153, 0.90450853, 0.9045085, 0.34549144}
         >
         {
         }

@@ -1,6 +1,6 @@
 //! Pooling: means and largest elements of spatial windows.
 
-use crate::math::pool::{Windows, largest, largest_of_windows, last_of, merge_last};
+use crate::math::pool::{Padding, Windows, largest, largest_of_windows, last_of, merge_last};
 use crate::math::precision::widened;
 use crate::math::window::{batched, per_dim};
 use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
@@ -136,7 +136,10 @@ fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
     }
     let padded = windows.padding.iter().any(|&p| p != 0);
     let counted = padded && count_include_pad;
-    let (pads, ceil_mode) = windows.pads(last_of(&cx.shape(x), N), sizes, counted);
+    let from = cx.shape(x);
+    let Padding { pads, ceil_mode, unread } = windows.padding(last_of(&from, N), sizes, counted);
+    let read: Vec<_> = last_of(&from, N).iter().zip(unread).map(|(size, n)| size - n).collect();
+    let x = cropped(cx, x, &read);
     let options = attrs::AveragePool {
         strides: Some(windows.stride.clone()),
         pads: Some(pads),
@@ -148,7 +151,7 @@ fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
     Ok(batched(cx, x, N, |x| cx.average_pool(x, &windows.kernel, options.clone())))
 }
 
-/// `x` with its last dimensions cropped to `sizes`: without the windows that start in the padding at the end.
+/// `x` with its last dimensions cropped to `sizes`.
 fn cropped(cx: &Cx, x: Value, sizes: &[Expr]) -> Value {
     let first = cx.rank(x).saturating_sub(sizes.len());
     sizes.iter().enumerate().fold(x, |x, (i, size)| cx.slice(x, first + i, &Expr::int(0), size, 1))
@@ -249,6 +252,18 @@ mod tests {
         (float[1,2,8,8] x) => (float[1,2,3,4] avg_pool2d)
         {
           avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], count_include_pad: int = 1, pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
+        }
+        ");
+        check!("aten.avg_pool2d(x: f32[1, 2, 3, 3], [3, 2], [3, 3], [1, 0], True) -> f32[1, 2, 2, 1]", @"
+        (float[1,2,3,3] x) => (float[1,2,2,1] avg_pool2d)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {2},
+          int64[1] val_2 = {3}
+        >
+        {
+          val_3 = Slice (x, val_0, val_1, val_2)
+          avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], ceil_mode: int = 1, count_include_pad: int = 1, pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_3)
         }
         ");
         check!("aten.max_pool2d(x: f32[1, 2, 4, 4], [3, 1], [2, 2], [0, 0], [1, 1], True) -> f32[1, 2, 2, 2]", @"

@@ -55,8 +55,9 @@ fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
 /// float64, and those of a float64 `x` three factors.
 fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {
     if !cx.dtype(n).is_int() {
+        // PyTorch records float32 for a narrower power without dimensions, whose type the result has.
         let (x, power) = cx.promote(x, power_of_two(cx, n));
-        return Ok(cx.mul(x, power));
+        return Ok(cx.cast(cx.mul(x, power), cx.out_dtype()?));
     }
     let x = cx.to_float(x);
     let wide = cx.cast(x, DType::F64);

@@ -14,9 +14,13 @@ fn unknown(owner: String, of: &'static str, value: i64) -> Invalid {
 /// The number of `torch.float4_e2m1fn_x2`, which schema.py lacks: the Python package hands it over so.
 const FLOAT4: i64 = 255;
 
-/// schema.py's `ScalarType`.
 pub(crate) fn dtype(value: i64, owner: impl Fn() -> String) -> Built<DType> {
-    Ok(match value {
+    dtype_numbered(value).ok_or_else(|| unknown(owner(), "ScalarType", value))
+}
+
+/// The element type that schema.py's `ScalarType` gives this number.
+pub fn dtype_numbered(number: i64) -> Option<DType> {
+    Some(match number {
         1 => DType::U8,
         2 => DType::I8,
         3 => DType::I16,
@@ -39,7 +43,7 @@ pub(crate) fn dtype(value: i64, owner: impl Fn() -> String) -> Built<DType> {
         34 => DType::U32,
         35 => DType::U64,
         FLOAT4 => DType::F4E2M1,
-        _ => return Err(unknown(owner(), "ScalarType", value)),
+        _ => return None,
     })
 }
 

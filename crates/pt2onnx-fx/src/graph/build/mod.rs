@@ -10,4 +10,5 @@ mod read;
 mod values;
 
 pub(crate) use enums::dtype;
+pub use enums::dtype_numbered;
 pub(crate) use read::{Parsed, program};

@@ -43,6 +43,22 @@ impl Given {
     }
 }
 
+/// What a scheme is called in the names of operators, and its parameters.
+fn parameters(scheme: &Scheme) -> (&'static str, Vec<Value>) {
+    let tensor = |name: &Name| Value::Tensor(name.clone());
+    match scheme {
+        Scheme::Known { scale, zero_point } => {
+            ("per_tensor", vec![Value::float(*scale), Value::int(*zero_point)])
+        }
+        Scheme::Computed { scale, zero_point } => {
+            ("per_tensor", vec![tensor(scale), tensor(zero_point)])
+        }
+        Scheme::Channels { scales, zero_points, axis } => {
+            ("per_channel", vec![tensor(scales), tensor(zero_points), Value::int(*axis)])
+        }
+    }
+}
+
 impl Interp<'_> {
     /// Calls an operator that takes or makes quantised tensors or packed weights; `None` if this is another one.
     pub(super) fn quantized_call(
@@ -108,26 +124,10 @@ impl Interp<'_> {
         let ints = self.ints_of(quantized)?;
         let (low, high, number) = quantized.kind.range();
         let range = [low, high, number].map(Value::int);
-        let (name, params) = match &quantized.scheme {
-            Scheme::Known { scale, zero_point } => {
-                ("dequantize_per_tensor", vec![Value::float(*scale), Value::int(*zero_point)])
-            }
-            Scheme::Computed { scale, zero_point } => (
-                "dequantize_per_tensor",
-                vec![Value::Tensor(scale.clone()), Value::Tensor(zero_point.clone())],
-            ),
-            Scheme::Channels { scales, zero_points, axis } => (
-                "dequantize_per_channel",
-                vec![
-                    Value::Tensor(scales.clone()),
-                    Value::Tensor(zero_points.clone()),
-                    Value::int(*axis),
-                ],
-            ),
-        };
+        let (by, params) = parameters(&quantized.scheme);
         let mut args = vec![Value::Tensor(ints)];
         args.extend(params.into_iter().chain(range));
-        self.operator("quantized_decomposed", name, args, Kwargs::new())
+        self.operator("quantized_decomposed", &format!("dequantize_{by}"), args, Kwargs::new())
     }
 
     /// A float tensor quantised.
@@ -136,26 +136,11 @@ impl Interp<'_> {
         if kind == Kind::Quint4x2 {
             return unsupported("quantising to quint4x2");
         }
-        let (name, params) = match scheme {
-            Scheme::Known { scale, zero_point } => {
-                ("quantize_per_tensor", vec![Value::float(*scale), Value::int(*zero_point)])
-            }
-            Scheme::Computed { scale, zero_point } => (
-                "quantize_per_tensor",
-                vec![Value::Tensor(scale.clone()), Value::Tensor(zero_point.clone())],
-            ),
-            Scheme::Channels { scales, zero_points, axis } => (
-                "quantize_per_channel",
-                vec![
-                    Value::Tensor(scales.clone()),
-                    Value::Tensor(zero_points.clone()),
-                    Value::int(*axis),
-                ],
-            ),
-        };
+        let (by, params) = parameters(scheme);
         let mut args = vec![value];
         args.extend(params.into_iter().chain([low, high, number].map(Value::int)));
-        match self.operator("quantized_decomposed", name, args, Kwargs::new())? {
+        let name = format!("quantize_{by}");
+        match self.operator("quantized_decomposed", &name, args, Kwargs::new())? {
             Value::Tensor(ints) => Ok(wrap(ints, kind, scheme.clone())),
             other => expected("a tensor", &other),
         }

@@ -1,0 +1,148 @@
+"""TorchScript programs whose branches make lists, dicts or values of other kinds: what follows runs in both, or the method for each case."""
+from __future__ import annotations
+
+from typing import Dict, List, Optional
+
+import torch
+from torch import Tensor, nn
+
+# Name: (how, module, options, inputs, other inputs or None).
+CASES = {}
+ROWS = {"x": "float32[n,3]"}
+
+
+def script(name, module, inputs, *samples):
+    CASES[name] = ("script", module, {"input": inputs, "method": "forward"}, *samples)
+
+
+def of_sizes(name, module, inputs, *samples):
+    """Two cases, so that four sizes are tried."""
+    script(name, module, inputs, *samples[:2])
+    script(f"{name}_too", module, inputs, *samples[2:])
+
+
+def rows(*counts, columns=3):
+    return [(torch.randn(count, columns),) for count in counts]
+
+
+class ListsBySize(nn.Module):
+    def forward(self, x: Tensor):
+        parts = [x]
+        if x.size(0) > 3:
+            parts.append(x[:2] * 2)
+            parts.append(x[1:] + 1)
+        return torch.cat(parts), len(parts)
+
+
+of_sizes("lists_by_size", ListsBySize(), ROWS, *rows(2, 4, 6, 1))
+
+
+class ListsOfCalls(nn.Module):
+    """Lists of a called function, of three lengths, by two sizes."""
+
+    def split(self, x: Tensor) -> List[Tensor]:
+        if x.size(0) > x.size(1):
+            return [x, x[:1]]
+        if x.size(0) == x.size(1):
+            return [x]
+        return [x[:, :1], x[:, 1:], x]
+
+    def forward(self, x: Tensor):
+        out = torch.zeros(1)
+        for part in self.split(x):
+            out = out + part.sum() * len(part)
+        return out, len(self.split(x))
+
+
+of_sizes("lists_of_calls", ListsOfCalls(), {"x": "float32[n,m]"},
+         *((torch.randn(n, m),) for n, m in ((2, 3), (4, 3), (3, 3), (1, 5))))
+
+
+class DictsBySize(nn.Module):
+    def forward(self, x: Tensor):
+        named: Dict[str, Tensor] = {"a": x, "b": x + 1}
+        if x.size(0) > 3:
+            named["b"] = x[:2]
+            named["z"] = x * 3
+        total = torch.zeros(1)
+        for key in named.keys():
+            total = total + named[key].sum()
+        return total, named["b"]
+
+
+script("dicts_by_size", DictsBySize(), ROWS, *rows(2, 5))
+
+
+class NoneBySize(nn.Module):
+    def pick(self, x: Tensor) -> Optional[Tensor]:
+        if x.size(0) > 4:
+            return x[:2]
+        return None
+
+    def forward(self, x: Tensor):
+        picked = self.pick(x)
+        if picked is not None:
+            x = x.sum() + picked
+        return x
+
+
+script("none_by_size", NoneBySize(), ROWS, *rows(2, 5))
+
+
+class Chunks(nn.Module):
+    """A chunk gives fewer parts of some sizes."""
+
+    def forward(self, x: Tensor):
+        parts = x.chunk(3)
+        total = parts[0].sum()
+        for part in parts:
+            total = total + part.mean()
+        return total, len(parts)
+
+
+of_sizes("fewer_chunks", Chunks(), ROWS, *rows(2, 5, 4, 1))
+
+
+class ListsByData(nn.Module):
+    """Lists of tensors of different sizes, as long as data say."""
+
+    def forward(self, x: Tensor):
+        parts = [x]
+        if bool(x.sum() > 0):
+            parts.append(x[:2] * 2)
+        else:
+            parts.append(x[:1] * 3)
+            parts.append(x - 1)
+        keep = torch.nonzero(x[:, 0] > 0)[:, 0]
+        if keep.numel() > 0:
+            parts.append(x[keep])
+        return torch.cat(parts)
+
+
+of_sizes("lists_by_data", ListsByData(), ROWS, *((sign * torch.rand(n, 3),) for n, sign in ((2, 1), (4, -1), (6, 1), (1, -1))))
+
+
+class RanksByData(nn.Module):
+    """A tensor of one or two dimensions, reduced to a number in the end."""
+
+    def forward(self, x: Tensor):
+        y = x * 2
+        if bool(x.sum() > 0):
+            y = y[0]
+        y.add_(1)
+        return y.sum(), x
+
+
+script("ranks_by_data", RanksByData(), ROWS, (torch.rand(2, 3),), (-torch.rand(4, 3),))
+
+
+class SizesOfUnread(nn.Module):
+    """Numbers that are computed from the size of a tensor which nothing else reads."""
+
+    def forward(self, x: Tensor):
+        found = torch.nonzero(x.flatten() > 0)[:, 0]
+        n = int(found.numel() * 0.5)
+        return torch.arange(n * 6).view(2, -1, 3), torch.zeros(found.numel() + 1, 2)
+
+
+script("sizes_of_unread", SizesOfUnread(), ROWS, *rows(4, 7))
