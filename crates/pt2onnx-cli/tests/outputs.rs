@@ -372,3 +372,15 @@ fn weights_that_the_model_does_not_use() {
     assert_eq!(run(&folder, "apply-weights h.onnx --weights a.pt2 -o f.onnx").code, 0);
     assert_eq!(run(&folder, "apply-weights f.onnx --weights a.pt2 -o g.onnx").code, 0);
 }
+
+#[test]
+fn a_name_that_is_too_long_is_one_error() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let report = path(&("x".repeat(260) + ".json"));
+    let model = mlp();
+    let run = pt2onnx([model.to_str().unwrap(), "-o", &path("m.onnx"), "--report", &report]);
+    assert_eq!(run.code, 5, "{run:?}");
+    assert!(run.stderr.starts_with("error: ") && !run.stderr.contains("warning"), "{run:?}");
+    assert!(files(folder.path()).is_empty());
+}

@@ -375,7 +375,8 @@ impl Drop for Replaced {
             Some(kept) if Identity::of(&kept) == Identity::of(&self.path) => Ok(()),
             Some(kept) => kept.persist(&self.path).map_err(|e| e.error),
             None => match fs::remove_file(&self.path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+                // A file that was never there, perhaps as its name cannot be, need not go.
+                Err(e) if fs::symlink_metadata(&self.path).is_ok() => Err(e),
                 _ => Ok(()),
             },
         };

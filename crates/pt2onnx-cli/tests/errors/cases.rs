@@ -196,6 +196,16 @@ pub const CASES: &[Case] = &[
         },
         "MODEL -o OUT --input x=float32[n]",
     ),
+    case(|| script("    return torch.relu(x)\n"), "MODEL -o OUT --input x=float32[-3]"),
+    case(
+        || script("    return torch.relu(x)\n"),
+        "MODEL -o OUT --input x=float32[99999999999999999999]",
+    ),
+    case(|| script("    return torch.relu(x)\n"), "MODEL -o OUT --input x=float32[n>=x]"),
+    case(
+        || script("    return torch.relu(x)\n"),
+        "MODEL -o OUT --input x=float32[9223372036854775807,8]",
+    ),
     case(good, "MODEL -o OUT --input x=none"),
     // Usage.
     case(none, "-o OUT"),

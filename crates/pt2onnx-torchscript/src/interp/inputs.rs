@@ -43,14 +43,32 @@ pub enum Size {
 }
 
 impl Size {
-    fn parse(text: &str) -> Self {
-        match (text.parse(), text.split_once(">=")) {
-            (Ok(known), _) => Self::Known(known),
-            (Err(_), Some((name, least))) if let Ok(least) = least.trim().parse() => {
-                Self::AtLeast(name.trim().to_owned(), least)
-            }
-            _ => Self::Named(text.to_owned()),
+    /// None for what is neither a number nor a name: `-3`, a number that is too large, `n>=x`.
+    fn parse(text: &str) -> Option<Self> {
+        if let Ok(known) = text.parse() {
+            return Some(Self::Known(known));
         }
+        let (name, least) = match text.split_once(">=") {
+            Some((name, least)) => (name.trim(), Some(least.trim().parse().ok()?)),
+            None => (text, None),
+        };
+        let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && !name.contains(['<', '>', '=']);
+        is_name.then(|| match least {
+            Some(least) => Self::AtLeast(name.to_owned(), least),
+            None => Self::Named(name.to_owned()),
+        })
+    }
+
+    /// Whether a tensor can have these sizes: at most 2^48 elements, as in ONNX models.
+    fn are_possible(sizes: &[Self]) -> bool {
+        let mut known = sizes.iter().filter_map(|size| match size {
+            Self::Known(n) => Some(*n),
+            _ => None,
+        });
+        known
+            .try_fold(1usize, |all, n| all.checked_mul(n.max(1)).filter(|n| *n <= 1 << 48))
+            .is_some()
     }
 }
 
@@ -71,12 +89,12 @@ impl Given {
         if let Some((dtype, sizes)) = text.strip_suffix(']').and_then(|t| t.split_once('[')) {
             let dtype = dtype.trim();
             let sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
-            let sizes = sizes.map(Size::parse);
-            if let Some(dtype) = DType::ALL.into_iter().find(|d| d.name() == dtype) {
-                return Self::Tensor(dtype, sizes.collect());
-            }
-            if let Some(kind) = Kind::named(dtype) {
-                return Self::Quantized(kind.ints(), sizes.collect());
+            let own = DType::ALL.into_iter().find(|d| d.name() == dtype);
+            let sizes: Option<Vec<Size>> = sizes.map(Size::parse).collect();
+            match (sizes.filter(|sizes| Size::are_possible(sizes)), own, Kind::named(dtype)) {
+                (Some(sizes), Some(dtype), _) => return Self::Tensor(dtype, sizes),
+                (Some(sizes), None, Some(kind)) => return Self::Quantized(kind.ints(), sizes),
+                _ => {}
             }
         }
         // Quotes make a text of what is a number or `none` without.
