@@ -221,7 +221,7 @@ fn is_small(t: &Tensor) -> bool {
 }
 
 /// Whether reading it costs little.
-fn is_compared(t: &Tensor) -> bool {
+pub(crate) fn is_compared(t: &Tensor) -> bool {
     let in_memory = t.storage().is_some_and(|s| s.source().is_none());
     is_small(t) || (in_memory && t.nbytes() <= COMPARED_BYTES_IN_MEMORY)
 }

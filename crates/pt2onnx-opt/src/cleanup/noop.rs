@@ -1,6 +1,7 @@
 //! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
 
 use super::{parts, seen::Seen};
+use crate::cse::is_compared;
 use pt2onnx_ir::{Model, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -32,7 +33,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         "Split" => true,
         "Mul" => return either_neutral(n, |t| is(t, 1.0)),
         // The sign of a zero may change: -0.0 + 0.0 is 0.0. Sums of Python begin with a 0.
-        "Add" => return either_neutral(n, |t| is(t, 0.0) || is(t, -0.0)),
+        "Add" => return either_neutral(n, |t| every(t, |e| e == 0.0)),
         "Where" => return chosen(n),
         "And" => return either_neutral(n, |t| is(t, 1.0)),
         "Or" | "Xor" => return either_neutral(n, |t| is(t, 0.0)),
@@ -109,30 +110,40 @@ fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) 
             Some(_) => n.same_shape(other, n.output()),
             None => tensor.rank() == 0,
         };
-        keeps_shape && tensor.nbytes() <= 1024 && holds(tensor)
+        // A large weight stays, whatever its values are now.
+        let read = tensor.nbytes() <= 1024 || n.model[constant].name.is_none();
+        keeps_shape && read && is_compared(tensor) && holds(tensor)
     })
 }
 
-/// Whether all elements are this number.
+/// Whether all elements are this number, of this sign.
 fn is(t: &Tensor, number: f64) -> bool {
-    fn all<T: pt2onnx_tensor::Element>(t: &Tensor, f: impl Fn(T) -> f64, number: f64) -> bool {
-        // Compared by bits: -0.0 is not 0.0.
-        t.to_vec::<T>().is_some_and(|v| v.into_iter().all(|e| f(e).to_bits() == number.to_bits()))
+    every(t, |e| e.to_bits() == number.to_bits())
+}
+
+/// Whether it holds for all elements.
+fn every(t: &Tensor, holds: impl Fn(f64) -> bool) -> bool {
+    fn all<T: pt2onnx_tensor::Element>(
+        t: &Tensor,
+        f: impl Fn(T) -> f64,
+        holds: impl Fn(f64) -> bool,
+    ) -> bool {
+        t.to_vec::<T>().is_some_and(|v| v.into_iter().all(|e| holds(f(e))))
     }
     match t.dtype() {
-        DType::F64 => all::<f64>(t, |v| v, number),
-        DType::F32 => all::<f32>(t, f64::from, number),
-        DType::F16 => all::<half::f16>(t, f64::from, number),
-        DType::BF16 => all::<half::bf16>(t, f64::from, number),
-        DType::Bool => all::<bool>(t, |v| f64::from(u8::from(v)), number),
-        DType::I64 => all::<i64>(t, |v| v as f64, number),
-        DType::I32 => all::<i32>(t, f64::from, number),
-        DType::I16 => all::<i16>(t, f64::from, number),
-        DType::I8 => all::<i8>(t, f64::from, number),
-        DType::U64 => all::<u64>(t, |v| v as f64, number),
-        DType::U32 => all::<u32>(t, f64::from, number),
-        DType::U16 => all::<u16>(t, f64::from, number),
-        DType::U8 => all::<u8>(t, f64::from, number),
+        DType::F64 => all::<f64>(t, |v| v, holds),
+        DType::F32 => all::<f32>(t, f64::from, holds),
+        DType::F16 => all::<half::f16>(t, f64::from, holds),
+        DType::BF16 => all::<half::bf16>(t, f64::from, holds),
+        DType::Bool => all::<bool>(t, |v| f64::from(u8::from(v)), holds),
+        DType::I64 => all::<i64>(t, |v| v as f64, holds),
+        DType::I32 => all::<i32>(t, f64::from, holds),
+        DType::I16 => all::<i16>(t, f64::from, holds),
+        DType::I8 => all::<i8>(t, f64::from, holds),
+        DType::U64 => all::<u64>(t, |v| v as f64, holds),
+        DType::U32 => all::<u32>(t, f64::from, holds),
+        DType::U16 => all::<u16>(t, f64::from, holds),
+        DType::U8 => all::<u8>(t, f64::from, holds),
         _ => false,
     }
 }
