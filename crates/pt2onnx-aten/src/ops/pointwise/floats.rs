@@ -51,15 +51,14 @@ fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     Ok(cx.cast(cx.select(cx.less(x, y), above, next), dtype))
 }
 
-/// `x * 2^n`. An integer `n` counts as int32, and no power of 2 overflows or vanishes where the result does not: the powers are
-/// float64, and those of a float64 `x` three factors.
+/// `x * 2^n`. Of a float `x`, an integer `n` counts as int32, and no power of 2 overflows or vanishes where the result does not: the
+/// powers are float64, and those of a float64 `x` three factors. Otherwise, it is a product with the power in the float type.
 fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {
-    if !cx.dtype(n).is_int() {
+    if !cx.dtype(n).is_int() || !cx.dtype(x).is_float() {
         // PyTorch records float32 for a narrower power without dimensions, whose type the result has.
         let (x, power) = cx.promote(x, power_of_two(cx, n));
         return Ok(cx.cast(cx.mul(x, power), cx.out_dtype()?));
     }
-    let x = cx.to_float(x);
     let wide = cx.cast(x, DType::F64);
     let within = |n, most: f64| {
         let n = cx.cast(cx.cast(n, DType::I32), DType::F64);
