@@ -60,3 +60,30 @@ pub(crate) fn rounded(dtype: DType, number: f64) -> f64 {
         _ => number,
     }
 }
+
+/// Whether it holds for all elements of a tensor of numbers.
+pub(crate) fn every(t: &Tensor, holds: impl Fn(f64) -> bool) -> bool {
+    fn all<T: pt2onnx_tensor::Element>(
+        t: &Tensor,
+        f: impl Fn(T) -> f64,
+        holds: impl Fn(f64) -> bool,
+    ) -> bool {
+        t.to_vec::<T>().is_some_and(|v| v.into_iter().all(|e| holds(f(e))))
+    }
+    match t.dtype() {
+        DType::F64 => all::<f64>(t, |v| v, holds),
+        DType::F32 => all::<f32>(t, f64::from, holds),
+        DType::F16 => all::<half::f16>(t, f64::from, holds),
+        DType::BF16 => all::<half::bf16>(t, f64::from, holds),
+        DType::Bool => all::<bool>(t, |v| f64::from(u8::from(v)), holds),
+        DType::I64 => all::<i64>(t, |v| v as f64, holds),
+        DType::I32 => all::<i32>(t, f64::from, holds),
+        DType::I16 => all::<i16>(t, f64::from, holds),
+        DType::I8 => all::<i8>(t, f64::from, holds),
+        DType::U64 => all::<u64>(t, |v| v as f64, holds),
+        DType::U32 => all::<u32>(t, f64::from, holds),
+        DType::U16 => all::<u16>(t, f64::from, holds),
+        DType::U8 => all::<u8>(t, f64::from, holds),
+        _ => false,
+    }
+}

@@ -136,7 +136,9 @@ fn fusing() -> Vec<Pass> {
                  product with HardSigmoid.")
             .precondition("The type is not float64."),
         fusions("layer-norm", layer_norm_fusions, 17)
-            .description("Replaces the formula of layer normalization by LayerNormalization (opset 17).")
+            .description(
+                "Replaces the formula of layer normalization by LayerNormalization (opset 17). Scale and bias behind one go into it.",
+            )
             .precondition(
                 "It is computed in float32 over the last dimensions, also between casts from and to float16 or bfloat16. \
                  Scale and bias have the sizes of these dimensions.",

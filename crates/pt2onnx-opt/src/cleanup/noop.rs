@@ -1,9 +1,9 @@
 //! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
 
 use super::{parts, seen::Seen};
-use crate::cse::is_compared;
+use crate::{cse::is_compared, facts::every};
 use pt2onnx_ir::{Model, Node, Value, attrs};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 
 /// Conditions of up to this many bytes are read.
 const READ: usize = 64 << 10;
@@ -119,31 +119,4 @@ fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) 
 /// Whether all elements are this number, of this sign.
 fn is(t: &Tensor, number: f64) -> bool {
     every(t, |e| e.to_bits() == number.to_bits())
-}
-
-/// Whether it holds for all elements.
-fn every(t: &Tensor, holds: impl Fn(f64) -> bool) -> bool {
-    fn all<T: pt2onnx_tensor::Element>(
-        t: &Tensor,
-        f: impl Fn(T) -> f64,
-        holds: impl Fn(f64) -> bool,
-    ) -> bool {
-        t.to_vec::<T>().is_some_and(|v| v.into_iter().all(|e| holds(f(e))))
-    }
-    match t.dtype() {
-        DType::F64 => all::<f64>(t, |v| v, holds),
-        DType::F32 => all::<f32>(t, f64::from, holds),
-        DType::F16 => all::<half::f16>(t, f64::from, holds),
-        DType::BF16 => all::<half::bf16>(t, f64::from, holds),
-        DType::Bool => all::<bool>(t, |v| f64::from(u8::from(v)), holds),
-        DType::I64 => all::<i64>(t, |v| v as f64, holds),
-        DType::I32 => all::<i32>(t, f64::from, holds),
-        DType::I16 => all::<i16>(t, f64::from, holds),
-        DType::I8 => all::<i8>(t, f64::from, holds),
-        DType::U64 => all::<u64>(t, |v| v as f64, holds),
-        DType::U32 => all::<u32>(t, f64::from, holds),
-        DType::U16 => all::<u16>(t, f64::from, holds),
-        DType::U8 => all::<u8>(t, f64::from, holds),
-        _ => false,
-    }
 }

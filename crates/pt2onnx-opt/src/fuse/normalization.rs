@@ -1,7 +1,7 @@
 //! Formulas of normalizations.
 
 use crate::{
-    facts::tensor_type,
+    facts::{every, tensor_type},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
@@ -46,6 +46,20 @@ pub(crate) fn layer_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
                 })
             },
         )?,
+        Fusion::new("Mul(l:LayerNormalization(x, ones), scale)", |cx, found| {
+            let (node, x, scale) = (found.node(cx, "l")?, found.value("x")?, found.value("scale")?);
+            let axis = attrs::LayerNormalization::read(&node).ok()?.axis;
+            // A weight stays, whatever its values are now.
+            let plain = {
+                let data = &cx.model()[found.value("ones")?];
+                data.name.is_none() && data.constant().is_some_and(|t| every(t, |e| e == 1.0))
+            };
+            if node.inputs().len() > 2 || !plain || !fits(cx, scale, x, axis) {
+                return None;
+            }
+            let inputs = [node.input(0), Some(scale)];
+            Some(cx.emit1("LayerNormalization", &inputs, node.attributes))
+        })?,
         Fusion::new("Add(l:LayerNormalization(x, scale), bias)", |cx, found| {
             let (node, x, bias) = (found.node(cx, "l")?, found.value("x")?, found.value("bias")?);
             let axis = attrs::LayerNormalization::read(&node).ok()?.axis;
