@@ -55,6 +55,8 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
     if !(opset..=schema::CANONICAL_OPSET).contains(&model.opset) {
         return Err(LegaliseError::Direction { from: model.opset, to: opset });
     }
+    // An `Identity` that makes an output has older forms, too.
+    model.finish_outputs(Model::MAIN);
     let (levels, sums) = (FxHashMap::default(), FxHashSet::default());
     let mut descent = Descent { opset, written, target, levels, sums };
     let mut failures = Vec::new();

@@ -136,6 +136,22 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_power_without_dimensions_has_the_recorded_type() {
+        check!("aten.ldexp.Tensor(x: i64[3], n: bf16[]) -> f32[3]", @"
+        (int64[3] x, bfloat16 n) => (float[3] ldexp)
+        <
+          bfloat16 val_0 = {2.0}
+        >
+        {
+          val_1 = Pow (val_0, n)
+          val_2 = Cast <to: int = 16> (x)
+          val_3 = Mul (val_2, val_1)
+          ldexp = Cast <to: int = 1> (val_3)
+        }
+        ");
+    }
+
+    #[test]
     fn the_sign_of_zero_counts() {
         check!("aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]", @"
         (float[s0] x) => (float[s0] copysign)
