@@ -9,7 +9,7 @@ use crate::{
     schema as s,
 };
 
-impl<'a> Builder<'a> {
+impl Builder {
     pub(super) fn tensor(&mut self, t: &s::TensorArgument) -> Name {
         self.name(&t.name)
     }
@@ -46,7 +46,7 @@ impl<'a> Builder<'a> {
         CustomObj { name: self.name(&o.name), class: self.name(&o.class_fqn) }
     }
 
-    pub(super) fn argument(&mut self, a: &'a s::Argument<'a>) -> Built<Argument> {
+    pub(super) fn argument(&mut self, a: &s::Argument) -> Built<Argument> {
         let floats = |fs: &[s::Float]| fs.iter().map(|f| f.0).collect::<Vec<f64>>();
         let of = || "an argument".to_owned();
         Ok(match a {

@@ -16,16 +16,16 @@ pub(super) type Built<T> = Result<T, Invalid>;
 /// Caches of names, texts and expressions that a program repeats. Large ones are `IndexMap`s and `IndexSet`s, which keep the hashes
 /// and grow without hashing the long texts again.
 #[derive(Default)]
-pub(super) struct Builder<'a> {
+pub(super) struct Builder {
     /// Names that are too long to be stored inline.
     pub(super) names: IndexSet<Name, FxBuildHasher>,
-    pub(super) texts: IndexMap<&'a str, Arc<str>, FxBuildHasher>,
-    pub(super) exprs: FxHashMap<&'a str, Expr>,
-    pub(super) targets: FxHashMap<&'a str, OpName>,
-    pub(super) stacks: IndexMap<&'a str, Arc<[ModuleFrame]>, FxBuildHasher>,
+    pub(super) texts: IndexSet<Arc<str>, FxBuildHasher>,
+    pub(super) exprs: FxHashMap<Box<str>, Expr>,
+    pub(super) targets: FxHashMap<Box<str>, OpName>,
+    pub(super) stacks: IndexMap<Box<str>, Arc<[ModuleFrame]>, FxBuildHasher>,
 }
 
-impl<'a> Builder<'a> {
+impl Builder {
     pub(super) fn name(&mut self, text: &str) -> Name {
         let known = || self.names.get(text).cloned();
         match (text.len() > Name::INLINE_CAP).then(known) {
@@ -40,15 +40,19 @@ impl<'a> Builder<'a> {
     }
 
     /// A text that nodes may share.
-    pub(super) fn text(&mut self, text: &'a str) -> Arc<str> {
-        let known = self.texts.entry(text);
-        known.or_insert_with(|| text.into()).clone()
+    pub(super) fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(text.clone());
+        text
     }
 
     pub(super) fn all<S, T>(
         &mut self,
-        from: &'a [S],
-        build: impl Fn(&mut Self, &'a S) -> Built<T>,
+        from: &[S],
+        build: impl Fn(&mut Self, &S) -> Built<T>,
     ) -> Built<Vec<T>> {
         // `collect` of results does not know the number of items, so it would reserve too much.
         let mut all = Vec::with_capacity(from.len());
@@ -58,7 +62,7 @@ impl<'a> Builder<'a> {
         Ok(all)
     }
 
-    pub(super) fn expr(&mut self, text: &'a str, owner: impl Fn() -> String) -> Built<Expr> {
+    pub(super) fn expr(&mut self, text: &str, owner: impl Fn() -> String) -> Built<Expr> {
         if let Some(expr) = self.exprs.get(text) {
             return Ok(expr.clone());
         }
@@ -67,11 +71,11 @@ impl<'a> Builder<'a> {
             text: text.to_owned(),
             source,
         })?;
-        self.exprs.insert(text, expr.clone());
+        self.exprs.insert(text.into(), expr.clone());
         Ok(expr)
     }
 
-    pub(super) fn size(&mut self, name: &str, size: &'a s::SymInt<'a>) -> Built<Expr> {
+    pub(super) fn size(&mut self, name: &str, size: &s::SymInt) -> Built<Expr> {
         match size {
             s::SymInt::Int(i) => Ok(Expr::int(*i)),
             s::SymInt::Expr(e) => self.expr(&e.expr_str, || owner(name)),

@@ -1,5 +1,5 @@
-//! Builds programs from the records of their JSON. Names are shared, and each distinct expression, target and module stack is parsed
-//! once.
+//! Builds programs from the records of their JSON, node by node while it is read. Names are shared, and each distinct expression, target
+//! and module stack is parsed once.
 
 mod arguments;
 mod builder;
@@ -7,6 +7,7 @@ mod enums;
 mod nodes;
 mod program;
 mod read;
+mod stream;
 mod values;
 
 pub(crate) use enums::dtype;

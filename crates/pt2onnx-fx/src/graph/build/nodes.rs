@@ -7,13 +7,13 @@ use crate::{
 };
 use std::sync::Arc;
 
-impl<'a> Builder<'a> {
-    pub(super) fn node(&mut self, n: &'a s::Node<'a>) -> Built<Node> {
+impl Builder {
+    pub(super) fn node(&mut self, n: &s::Node) -> Built<Node> {
         let target = match self.targets.get(&*n.target) {
             Some(target) => target.clone(),
             None => {
                 let target = OpName::parse(&n.target);
-                self.targets.insert(&n.target, target.clone());
+                self.targets.insert((&*n.target).into(), target.clone());
                 target
             }
         };
@@ -49,7 +49,7 @@ impl<'a> Builder<'a> {
         Ok(Node { name, target, args, outputs, single_return, meta: self.meta(n).into() })
     }
 
-    pub(super) fn meta(&mut self, n: &'a s::Node<'a>) -> NodeMeta {
+    pub(super) fn meta(&mut self, n: &s::Node) -> NodeMeta {
         let mut meta = NodeMeta::default();
         for (key, text) in &n.metadata.0 {
             match &**key {
@@ -70,7 +70,7 @@ impl<'a> Builder<'a> {
                         None => {
                             let stack: Arc<[_]> =
                                 text.split(';').filter_map(|f| self.frame(f)).collect();
-                            self.stacks.insert(text, stack.clone());
+                            self.stacks.insert((&**text).into(), stack.clone());
                             stack
                         }
                     }

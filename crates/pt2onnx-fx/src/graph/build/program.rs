@@ -1,6 +1,9 @@
 //! Builds a program and its signature.
 
-use super::builder::{Builder, Built};
+use super::{
+    builder::{Builder, Built},
+    values::Begun,
+};
 use crate::{
     error::Invalid,
     graph::{
@@ -11,10 +14,15 @@ use crate::{
 };
 use pt2onnx_symbolic::{Constraints, Range};
 
-impl<'a> Builder<'a> {
-    pub(super) fn program(&mut self, p: &'a s::ExportedProgram<'a>) -> Built<ExportedProgram> {
+impl Builder {
+    /// The program whose graph is begun.
+    pub(super) fn program(
+        &mut self,
+        p: &s::ExportedProgram,
+        begun: Begun,
+    ) -> Built<ExportedProgram> {
         let module = &p.graph_module;
-        let graph = self.graph(&module.graph)?;
+        let graph = self.graph_of(&module.graph, begun)?;
         let signature = GraphSignature {
             inputs: self.all(&module.signature.input_specs, Self::input_spec)?,
             outputs: self.all(&module.signature.output_specs, Self::output_spec)?,
@@ -55,7 +63,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    pub(super) fn input_spec(&mut self, spec: &'a s::InputSpec<'a>) -> Built<InputSpec> {
+    pub(super) fn input_spec(&mut self, spec: &s::InputSpec) -> Built<InputSpec> {
         Ok(match spec {
             s::InputSpec::UserInput(u) => InputSpec::UserInput(self.argument(&u.arg)?),
             s::InputSpec::Parameter(p) => InputSpec::Parameter {
@@ -89,7 +97,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    pub(super) fn output_spec(&mut self, spec: &'a s::OutputSpec<'a>) -> Built<OutputSpec> {
+    pub(super) fn output_spec(&mut self, spec: &s::OutputSpec) -> Built<OutputSpec> {
         Ok(match spec {
             s::OutputSpec::UserOutput(u) => OutputSpec::UserOutput(self.argument(&u.arg)?),
             s::OutputSpec::Loss(l) => OutputSpec::Loss(self.tensor(&l.arg)),
@@ -117,10 +125,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    pub(super) fn module_call(
-        &mut self,
-        entry: &'a s::ModuleCallEntry<'a>,
-    ) -> Built<ModuleCallEntry> {
+    pub(super) fn module_call(&mut self, entry: &s::ModuleCallEntry) -> Built<ModuleCallEntry> {
         let strings = |texts: &Vec<s::Text>| texts.iter().map(|t| t.to_string()).collect();
         let signature = match &entry.signature {
             None => None,

@@ -1,12 +1,16 @@
 //! Reads the JSON of a program, of any version of the schema.
 
-use super::builder::Builder;
+use super::{
+    builder::{Builder, Built},
+    stream::{self, Sink},
+    values::Begun,
+};
 use crate::{
-    error::{Error, Place, Result},
+    error::{Error, Invalid, Place, Result},
     graph::ExportedProgram,
     schema::{self as s, upgrade},
 };
-use serde::Deserialize;
+use serde_json::{Deserializer, de};
 use std::borrow::Cow;
 
 /// A program without its tensors.
@@ -19,8 +23,8 @@ pub(crate) struct Parsed {
 /// Reads a program's JSON, without the tensors.
 pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
     // A program of a newer schema is read in one go.
-    match from_json::<s::ExportedProgram>(json) {
-        Ok(program) if is_current(program.schema_version) => build(&program, Vec::new(), place),
+    match from_json(json) {
+        Ok(read) if is_current(read.program.schema_version) => read.build(Vec::new(), place),
         _ => upgraded(json, place),
     }
 }
@@ -42,9 +46,9 @@ fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
         });
     }
     let upgraded = upgrade::upgrade(json, version.major).map_err(in_json)?;
-    let mut program: s::ExportedProgram = from_json(&upgraded.json).map_err(in_json)?;
-    program.schema_version = version;
-    build(&program, upgraded.constants, place)
+    let mut read = from_json(&upgraded.json).map_err(in_json)?;
+    read.program.schema_version = version;
+    read.build(upgraded.constants, place)
 }
 
 /// Objects and lists within each other that are read. That is about as deep as the readers of ONNX models follow: they take 100
@@ -54,27 +58,82 @@ const MAX_NESTING: usize = 360;
 /// Stack for reading [`MAX_NESTING`] levels.
 const STACK: usize = 64 << 20;
 
-/// What `json` says. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
-fn from_json<'a, T: Deserialize<'a> + Send>(json: &'a [u8]) -> serde_json::Result<T> {
+/// The program that `json` is of. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
+fn from_json(json: &[u8]) -> serde_json::Result<Read<'_>> {
     // Texts that are known to be UTF-8 are not checked one by one.
     let read = match std::str::from_utf8(json) {
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(json),
+        Ok(text) => Read::parse(Deserializer::from_str(text)),
+        Err(_) => Read::parse(Deserializer::from_slice(json)),
     };
     match read {
         Err(error) if is_deep(&error) && nesting(json) <= MAX_NESTING => {
             let reader = std::thread::Builder::new().stack_size(STACK);
             std::thread::scope(|scope| {
                 let read = reader.spawn_scoped(scope, || {
-                    let mut json = serde_json::Deserializer::from_slice(json);
+                    let mut json = Deserializer::from_slice(json);
                     json.disable_recursion_limit();
-                    let read = T::deserialize(&mut json)?;
-                    json.end().map(|()| read)
+                    Read::parse(json)
                 });
                 read.ok().and_then(|read| read.join().ok()).unwrap_or(Err(error))
             })
         }
         read => read,
+    }
+}
+
+/// A program that was read. Most of its graph was built meanwhile.
+struct Read<'a> {
+    program: s::ExportedProgram<'a>,
+    graph: GraphBuilder,
+}
+
+impl<'a> Read<'a> {
+    fn parse(mut json: Deserializer<impl de::Read<'a>>) -> serde_json::Result<Self> {
+        let mut graph = GraphBuilder::default();
+        let program = stream::read(&mut json, &mut graph)?;
+        json.end()?;
+        Ok(Self { program, graph })
+    }
+
+    fn build(self, constants: Vec<(String, String)>, place: &Place) -> Result<Parsed> {
+        let Self { program, graph: GraphBuilder { mut builder, begun, wrong } } = self;
+        let built = wrong.map_or(Ok(()), Err).and_then(|()| builder.program(&program, begun));
+        let invalid = |problem| Error::Invalid { place: place.clone(), invalid: Box::new(problem) };
+        Ok(Parsed { program: built.map_err(invalid)?, constants })
+    }
+}
+
+/// Builds the graph of a program, node by node.
+#[derive(Default)]
+struct GraphBuilder {
+    builder: Builder,
+    begun: Begun,
+    /// The first thing that is wrong. What comes after it is not built.
+    wrong: Option<Invalid>,
+}
+
+impl GraphBuilder {
+    fn add(&mut self, build: impl FnOnce(&mut Builder, &mut Begun) -> Built<()>) {
+        if self.wrong.is_none() {
+            self.wrong = build(&mut self.builder, &mut self.begun).err();
+        }
+    }
+}
+
+impl<'de> Sink<'de> for GraphBuilder {
+    fn node(&mut self, node: s::Node<'de>) {
+        self.add(|builder, begun| {
+            begun.nodes.push(builder.node(&node)?);
+            Ok(())
+        });
+    }
+
+    fn tensor(&mut self, name: s::Text<'de>, meta: s::TensorMeta<'de>) {
+        self.add(|builder, begun| {
+            let meta = builder.tensor_meta(&name, &meta)?;
+            begun.values.insert(builder.name(&name), meta.into());
+            Ok(())
+        });
     }
 }
 
@@ -99,17 +158,6 @@ fn nesting(json: &[u8]) -> usize {
         }
     }
     most
-}
-
-fn build(
-    program: &s::ExportedProgram,
-    constants: Vec<(String, String)>,
-    place: &Place,
-) -> Result<Parsed> {
-    let program = Builder::default()
-        .program(program)
-        .map_err(|invalid| Error::Invalid { place: place.clone(), invalid: Box::new(invalid) })?;
-    Ok(Parsed { program, constants })
 }
 
 /// Torch 2.7, which writes schema 8.7, was the first to write infinities and NaN as strings, so that the JSON is valid.

@@ -6,18 +6,29 @@ use super::{
 };
 use crate::{
     error::Invalid,
-    graph::{Argument, Device, Graph, Hint, TensorMeta, ValueMap, ValueMeta, Values},
+    graph::{Argument, Device, Graph, Hint, Node, TensorMeta, ValueMap, ValueMeta, Values},
     schema as s,
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
-impl<'a> Builder<'a> {
-    pub(super) fn graph(&mut self, g: &'a s::Graph<'a>) -> Built<Graph> {
-        let mut values = Values::default();
-        let named = g.tensor_values.0.len() + g.sym_int_values.0.len();
-        values.reserve(named);
+/// What of a graph is built before the rest of it is read.
+#[derive(Default)]
+pub(super) struct Begun {
+    pub(super) nodes: Vec<Node>,
+    pub(super) values: Values,
+}
+
+impl Builder {
+    pub(super) fn graph(&mut self, g: &s::Graph) -> Built<Graph> {
+        self.graph_of(g, Begun::default())
+    }
+
+    /// The graph whose first nodes and types are built.
+    pub(super) fn graph_of(&mut self, g: &s::Graph, begun: Begun) -> Built<Graph> {
+        let Begun { mut nodes, mut values } = begun;
+        values.reserve(g.tensor_values.0.len() + g.sym_int_values.0.len());
         for (name, meta) in &g.tensor_values.0 {
             let meta = self.tensor_meta(name, meta)?;
             values.insert(self.name(name), meta.into());
@@ -47,9 +58,10 @@ impl<'a> Builder<'a> {
             let class = self.name(&object.class_fqn);
             values.insert(self.name(name), ValueMeta::CustomObj { class });
         }
+        nodes.append(&mut self.all(&g.nodes, Self::node)?);
         let graph = Graph {
             inputs: self.all(&g.inputs, Self::argument)?,
-            nodes: self.all(&g.nodes, Self::node)?,
+            nodes,
             outputs: self.all(&g.outputs, Self::argument)?,
             values: Arc::new(values),
             is_single_tensor_return: g.is_single_tensor_return,
@@ -58,12 +70,8 @@ impl<'a> Builder<'a> {
         Ok(graph)
     }
 
-    pub(super) fn tensor_meta(
-        &mut self,
-        name: &str,
-        m: &'a s::TensorMeta<'a>,
-    ) -> Built<TensorMeta> {
-        let mut exprs = |sizes: &'a [s::SymInt<'a>]| -> Built<Vec<Expr>> {
+    pub(super) fn tensor_meta(&mut self, name: &str, m: &s::TensorMeta) -> Built<TensorMeta> {
+        let mut exprs = |sizes: &[s::SymInt]| -> Built<Vec<Expr>> {
             self.all(sizes, |cx, size| cx.size(name, size))
         };
         let (mut sizes, mut strides) = (exprs(&m.sizes)?, exprs(&m.strides)?);
