@@ -75,7 +75,9 @@ impl Job<'_> {
         let reports = self.reports.of_one(named.file_stem().unwrap_or_default(), true);
         let _folders = self.reports.prepare(&inputs, true)?;
         check_outputs(&inputs, to, self.options, &reports)?;
-        let exporter = Exporter::with_options(self.options.clone())?;
+        // Only reports show the program.
+        let exporter =
+            Exporter::with_options(self.options.clone())?.forget_graph(reports.is_empty());
         let made = exporter.attempt(model).inspect(|program| log::warn(program.warnings()));
         let Written { program, saved, .. } =
             written(made, inputs, to, &reports).map_err(|(error, _)| error)?;
@@ -101,7 +103,8 @@ impl Job<'_> {
             return Err(usage("--weights-file is for one archive, and -o names a folder")
                 .help("leave it out: each data file is then named after its model"));
         }
-        let exporter = Exporter::with_options(self.options.clone())?;
+        let exporter =
+            Exporter::with_options(self.options.clone())?.forget_graph(self.reports.is_empty());
         let mut inputs = self.inputs.clone();
         tasks.iter().for_each(|task| inputs.add("archive", &task.archive));
         let alone = tasks.len() == 1;

@@ -30,6 +30,11 @@ impl ReportFiles {
         Self { files, folders }
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.folders.is_empty()
+    }
+
     /// The reports of one archive, which is `alone` or one of several. In folders they are called `name`.
     pub fn of_one(&self, name: &OsStr, alone: bool) -> Vec<PathBuf> {
         let in_folder = |folder: &PathBuf| {

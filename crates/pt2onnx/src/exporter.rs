@@ -23,6 +23,7 @@ use std::{fmt, fs, io, path::Path};
 pub struct Exporter {
     options: Options,
     registry: Registry,
+    forgets_graph: bool,
 }
 
 impl fmt::Debug for Exporter {
@@ -62,7 +63,7 @@ impl Exporter {
                 }
             }
         }
-        Ok(Self { options, registry })
+        Ok(Self { options, registry, forgets_graph: false })
     }
 
     /// The options.
@@ -184,6 +185,20 @@ impl Exporter {
     /// translations are used.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
+        self
+    }
+
+    /// Sets whether the graph of the program is freed as soon as it is translated; false by default. It takes as much memory as
+    /// that of the model. There is no [`OnnxProgram::exported_program`] then, and reports do not show the program.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let program = pt2onnx::Exporter::new().forget_graph(true).export(archive)?;
+    /// assert!(program.exported_program().is_none());
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    pub fn forget_graph(mut self, forget: bool) -> Self {
+        self.forgets_graph = forget;
         self
     }
 
@@ -484,7 +499,8 @@ impl Exporter {
     ) -> Result<OnnxProgram, Failed> {
         let read = report.stage_with("read", read);
         let mut translated = |read: Read| {
-            let made = translate(read.program, &self.options, &self.registry, &mut report)?;
+            let Self { options, registry, forgets_graph } = self;
+            let made = translate(read.program, options, registry, *forgets_graph, &mut report)?;
             let warnings = read.warnings.into_iter().chain(made.warnings).collect();
             Ok(Translated { warnings, ..made })
         };
@@ -538,7 +554,8 @@ impl Exporter {
                 report.done(&made.model, &made.warnings);
                 let save = self.options.saving();
                 let program = OnnxProgram::new(made.model, report, save, made.untouched);
-                Ok(program.of(made.source, inputs).having(made.compressed))
+                let keeps_graph = !self.forgets_graph;
+                Ok(program.of(made.source, keeps_graph, inputs).having(made.compressed))
             }
             Err(error) => {
                 report.failed(&error);

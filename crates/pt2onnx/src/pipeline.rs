@@ -7,14 +7,14 @@ use crate::{
 };
 use pt2onnx_aten::{Detail, Lowering, emitted};
 use pt2onnx_compress::Compressed;
-use pt2onnx_fx::{ExportedProgram, passes};
+use pt2onnx_fx::{ExportedProgram, graph::Graph, passes};
 use pt2onnx_ir::{Model, Value};
 use rustc_hash::FxHashSet;
 
 /// A model, and what there is to say about it.
 pub(crate) struct Translated {
     pub(crate) model: Model,
-    /// The program as the archive has it.
+    /// The program as the archive has it, perhaps without its graph.
     pub(crate) source: ExportedProgram,
     pub(crate) warnings: Vec<Warning>,
     /// Weights from which nothing was computed.
@@ -23,24 +23,44 @@ pub(crate) struct Translated {
     pub(crate) compressed: Compressed,
 }
 
-/// Translates a program. If that fails, the report keeps the program.
+/// Translates a program. If that fails, the report keeps the program. `forgets_graph` frees its graph as
+/// soon as that is translated.
 pub(crate) fn translate(
     program: ExportedProgram,
     options: &Options,
     registry: &Registry,
+    forgets_graph: bool,
     report: &mut Report,
 ) -> Result<Translated, Error> {
     options.check()?;
     options.check_compression()?;
     report.program(&program);
-    let source = program.clone();
-    match stages(program, &source, options, registry, report) {
+    let mut source = Source { program: program.clone(), forgets_graph };
+    match stages(program, &mut source, options, registry, report) {
         Ok(Made { model, warnings, untouched, compressed }) => {
-            Ok(Translated { model, source, warnings, untouched, compressed })
+            Ok(Translated { model, source: source.program, warnings, untouched, compressed })
         }
         Err(error) => {
-            report.keep(&source);
+            if !forgets_graph {
+                report.keep(&source.program);
+            }
             Err(error)
+        }
+    }
+}
+
+/// The program as the archive has it.
+struct Source {
+    program: ExportedProgram,
+    /// Whether its graph is freed as soon as it is translated.
+    forgets_graph: bool,
+}
+
+impl Source {
+    /// Nothing is read from the graph any more.
+    fn is_translated(&mut self) {
+        if self.forgets_graph {
+            self.program.graph = Graph::default();
         }
     }
 }
@@ -56,14 +76,14 @@ struct Made {
 /// One line for each stage, in the order in which they run.
 fn stages(
     mut program: ExportedProgram,
-    source: &ExportedProgram,
+    source: &mut Source,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Result<Made, Error> {
     // The program: its graph becomes a pure function.
     let training = TrainingOps::find(&mut program, options.training);
-    let mut program = run_passes(program, source, &training, options, registry, report)?;
+    let mut program = run_passes(program, &source.program, &training, options, registry, report)?;
     let lost = report.stage("drop state", || {
         let statistics = training.statistics(&mut program);
         let drops = options.state == State::Drop;
@@ -72,7 +92,7 @@ fn stages(
     let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
-    let lowering = lower(&program, source, options, registry, report)?;
+    let lowering = lower(&program, &source.program, options, registry, report)?;
     let Lowering { mut model, warnings } = lowering;
     let mut warnings: Vec<Warning> = Warning::all(WarningKind::Output, warnings).collect();
     warnings.extend(Warning::all(WarningKind::Training, training.warning()));
@@ -83,6 +103,7 @@ fn stages(
     report.stage("interface", || naming::name(&mut model, Some(&program), options))?;
     report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
     drop(program); // The stages to come can have its memory.
+    source.is_translated();
     if options.inline {
         registry.copy_functions(&mut model);
         report.stage("inline", || domains::inline(&mut model))?;

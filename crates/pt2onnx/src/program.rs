@@ -21,6 +21,8 @@ use std::{fmt, path::Path};
 pub struct OnnxProgram {
     model: Model,
     source: Option<ExportedProgram>,
+    /// Whether the program has its graph.
+    has_graph: bool,
     report: Report,
     save: SaveOptions,
     /// The files that it was read from.
@@ -57,6 +59,7 @@ impl OnnxProgram {
         Self {
             model,
             source: None,
+            has_graph: false,
             report,
             save,
             inputs: Inputs::new(),
@@ -69,8 +72,8 @@ impl OnnxProgram {
         }
     }
 
-    pub(crate) fn of(self, source: ExportedProgram, inputs: Inputs) -> Self {
-        Self { source: Some(source), inputs, ..self }
+    pub(crate) fn of(self, source: ExportedProgram, has_graph: bool, inputs: Inputs) -> Self {
+        Self { source: Some(source), has_graph, inputs, ..self }
     }
 
     pub(crate) fn having(self, compressed: Compressed) -> Self {
@@ -165,7 +168,8 @@ impl OnnxProgram {
         self.model.output_values().map(|output| self.model[output].name.as_deref().unwrap_or(""))
     }
 
-    /// The program that it was made from, as the archive has it; `None` for a model that was read from a file.
+    /// The program that it was made from, as the archive has it; `None` for a model that was read from a file, and after
+    /// [`Exporter::forget_graph`](crate::Exporter::forget_graph).
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/archives/torch-2.15.pt2");
@@ -175,7 +179,7 @@ impl OnnxProgram {
     /// # Ok::<(), pt2onnx::Error>(())
     /// ```
     pub fn exported_program(&self) -> Option<&ExportedProgram> {
-        self.source.as_ref()
+        self.source.as_ref().filter(|_| self.has_graph)
     }
 
     /// The model, to be changed. It is verified again before it is written. New values need names: call
