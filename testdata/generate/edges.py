@@ -29,6 +29,7 @@ PROGRAMS = [
     ("many_floors", FLOATS, (torch.linspace(-30, 30, 601).tolist(), torch.linspace(0.1, 1.7, 601).tolist()), "x//y x//.1 x//.3 x//3 torch.div(x,.1,rounding_mode='trunc')"),
     ("steps", "f32", torch.linspace(-1, 1, 20000).tolist(), "x.cumsum(0)[-3:] (1+x*1e-3).cumprod(0)[-3:] x.logcumsumexp(0)[-3:]"),
     ("integers", "i64", [2**53+1, 2**40+3, 1083834954698, -2**61-7], "x.prod() x.prod(0,keepdim=True) x.cumsum(0) x//7 x%7 x[:,None].expand(-1,2).prod(0)"),
+    ("orders_of_infinity", REAL, ROWS, "x.logcumsumexp(0) x[:,0].logcumsumexp(0) x[:,2].logcumsumexp(0) x[2].flip(0).logcumsumexp(0) x[:,3:5].quantile(.5,1) x[:,6:].nanquantile(torch.tensor([.1,.4,.5,.9],dtype=x.dtype),1) x[:,2].nanquantile(.5,interpolation='midpoint') x[3].quantile(torch.tensor([.8,.9],dtype=x.dtype))"),
     ("halves", "f16 bf16", ROWS, "F.glu(x) F.silu(x) F.softmax(x,1)"),
     ("reductions", FLOATS, ROWS, "x.sum(1) x.mean(0) x.var(1) x.std(0,correction=0) x.nansum(1) x.nanmean(1) x.logsumexp(1) x.softmax(1) x.prod(1) x.any(1) x.all(1) x.count_nonzero(1) x.norm(dim=1) x.norm(1,dim=1) x.norm(I,dim=1) x.norm(-I,dim=1)"),
     ("means", FLOATS, [[2.0, I, 1.0], [I, I, 0.0], [3.0, 1.0, I], [3.0, 1.0, -2.0], [1.0, N, I]], "torch.var_mean(x,1) torch.std_mean(x[2:4],correction=0) torch.std_mean(x[1:3].T,[0,1]) torch.std_mean(x[:3].T,[0]) torch.var_mean(x[0],correction=2) torch.std_mean(x[2:3],dim=(0,1),keepdim=True)"),
@@ -75,7 +76,7 @@ PROGRAMS = [
     ("powers_of_integers", "i64", [1, -2, 3, 40], "torch.ldexp(x*0,torch.tensor([140,1,-140,2**31-1],dtype=torch.int32)) torch.ldexp(x>1,torch.tensor(140)) torch.ldexp(x,x)"),
 ]
 # Programs that need their sizes.
-FIXED = ("products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers")
+FIXED = ("orders_of_infinity", "products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers")
 
 
 def program(expressions, names):

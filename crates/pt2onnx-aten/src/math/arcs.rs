@@ -108,6 +108,12 @@ pub(crate) fn softplus_of(cx: &Cx, x: Value) -> Value {
     cx.add(cx.maximum(x, 0.0), tail)
 }
 
+/// `log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|)`. The distance of equal infinities is 0.
+pub(crate) fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
+    let distance = cx.select(cx.equal(a, b), 0.0, cx.abs(cx.sub(a, b)));
+    cx.add(cx.maximum(a, b), softplus_of(cx, cx.neg(distance)))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::check;

@@ -198,6 +198,17 @@ pub(crate) fn length(cx: &Cx, a: Value, b: Value) -> Value {
     cx.mul(root(cx.div(a, scale), cx.div(b, scale)), scale)
 }
 
+/// `x + weight * (end - x)`, which is `aten.lerp`. A large weight counts from `end`, as in PyTorch, which matters if the difference is infinite.
+pub(crate) fn between(cx: &Cx, [x, end, weight]: [Value; 3]) -> Value {
+    let difference = cx.sub(end, x);
+    if !cx.minds_nan(x) {
+        return cx.add(x, cx.mul(weight, difference));
+    }
+    let small = cx.less(cx.abs(weight), 0.5);
+    let factor = cx.select(small, weight, cx.sub(weight, 1));
+    cx.add(cx.select(small, x, end), cx.mul(factor, difference))
+}
+
 /// The polynomial with these coefficients, highest power first, by Horner's scheme.
 pub(crate) fn polynomial(cx: &Cx, x: Value, coefficients: &[f64]) -> Value {
     let Some((&first, rest)) = coefficients.split_first() else {

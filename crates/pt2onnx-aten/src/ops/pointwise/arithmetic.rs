@@ -1,8 +1,8 @@
 //! Arithmetic of two or more operands, element by element, with PyTorch's type promotion.
 
-use crate::math::arcs::{self, softplus_of};
+use crate::math::arcs::{self, log_add_exp};
 use crate::math::division::{floored, truncated};
-use crate::math::elementary::{self, pow, power};
+use crate::math::elementary::{self, between, pow, power};
 use crate::math::precision::wide2;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, op::op};
 use pt2onnx_ir::{Value, attrs};
@@ -267,12 +267,6 @@ fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     wide2(cx, a, b, |a, b| log_add_exp(cx, a, b))
 }
 
-/// `log(e^a + e^b) = max(a, b) + log(1 + e^-|a - b|)`. The distance of equal infinities is 0.
-fn log_add_exp(cx: &Cx, a: Value, b: Value) -> Value {
-    let distance = cx.select(cx.equal(a, b), 0.0, cx.abs(cx.sub(a, b)));
-    cx.add(cx.maximum(a, b), softplus_of(cx, cx.neg(distance)))
-}
-
 /// [`Complex::log_add_exp`] of promoted numbers.
 fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     let (a, b) = promote_complex(cx, a, b)?;
@@ -289,7 +283,7 @@ fn logaddexp2(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 /// `x + weight * (end - x)`, computed from the end that is nearer to the result.
 fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
     let weight = match weight {
-        TensorOrScalar::Tensor(weight) => return Ok(lerp_tensor(cx, promote3(cx, x, end, weight))),
+        TensorOrScalar::Tensor(weight) => return Ok(between(cx, promote3(cx, x, end, weight))),
         known => known,
     };
     let difference = cx.sub(end, x);
@@ -298,17 +292,6 @@ fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
         TensorOrScalar::Scalar(w) => cx.sub(end, cx.mul(difference, 1.0 - w.to_f64())),
         weight => cx.add(x, cx.mul(cx.as_tensor(&weight, cx.dtype(x)), difference)),
     })
-}
-
-/// [`lerp`] by a tensor. A large weight counts from `end`, as in PyTorch, which matters if the difference is infinite.
-fn lerp_tensor(cx: &Cx, [x, end, weight]: [Value; 3]) -> Value {
-    let difference = cx.sub(end, x);
-    if !cx.minds_nan(x) {
-        return cx.add(x, cx.mul(weight, difference));
-    }
-    let small = cx.less(cx.abs(weight), 0.5);
-    let factor = cx.select(small, weight, cx.sub(weight, 1));
-    cx.add(cx.select(small, x, end), cx.mul(factor, difference))
 }
 
 fn lerp_complex(cx: &Cx, x: Complex, end: Complex, weight: Complex) -> Lowered {

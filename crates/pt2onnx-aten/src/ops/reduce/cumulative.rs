@@ -1,5 +1,6 @@
 //! Running sums, products and extremes; differences, integrals and gradients along a dimension.
 
+use crate::math::arcs::log_add_exp;
 use crate::math::control::scan;
 use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce, running_sums};
 use crate::{
@@ -119,8 +120,8 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
     Ok([cx.cast(found[0], dtype), found[1]])
 }
 
-/// `log(sum(exp(x)))` of the first 1, 2, .. elements along `dim`: a `Scan` of `ReduceLogSumExp` over the result so far and the
-/// next slice.
+/// `log(sum(exp(x)))` of the first 1, 2, .. elements along `dim`: a `Scan` of [`log_add_exp`] of the result so far
+/// and the next slice.
 fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
@@ -128,8 +129,7 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     }
     Ok(acrunning_sums(cx, x, |x| {
         scan(cx, axis, &[x], &[Scalar::Float(f64::NEG_INFINITY)], |state, slice| {
-            let both = cx.concat(&[cx.unsqueeze(state[0], &[0]), cx.unsqueeze(slice[0], &[0])], 0);
-            vec![cx.reduce(Reduction::LogSumExp, both, &[0], false)]
+            vec![log_add_exp(cx, state[0], slice[0])]
         })[0]
     }))
 }

@@ -1,5 +1,6 @@
 //! Order along a dimension: sorting, the k-th smallest, medians, quantiles, the most frequent element.
 
+use crate::math::elementary::between;
 use crate::math::reduce::{Extreme, any_nan, as_axis, lowest, reduce, running_sums};
 use crate::math::shape::flat;
 use crate::math::sort::{
@@ -265,7 +266,7 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
                 "linear" => cx.sub(ranks, below),
                 _ => cx.scalar(0.5, dtype),
             };
-            cx.add(low, cx.mul(weight, cx.sub(high, low)))
+            between(cx, [low, high, weight])
         }
         _ => {
             return Err(LowerError::unsupported(format!(
@@ -316,29 +317,36 @@ mod tests {
           int64[1] val_1 = {5},
           float[1] val_2 = {0.25},
           int64 val_3 = {4},
-          float val_4 = {NaN},
-          int64[1] val_5 = {0}
+          float val_4 = {0.5},
+          float val_5 = {1.0},
+          float val_6 = {NaN},
+          int64[1] val_7 = {0}
         >
         {
-          val_6 = IsNaN (x)
-          val_7 = Where (val_6, val_0, x)
-          val_8, val_9 = TopK <axis: int = 0, largest: int = 0> (val_7, val_1)
-          val_10 = Cast <to: int = 1> (val_3)
-          val_11 = Mul (val_2, val_10)
-          val_12 = IsNaN (x)
-          val_13 = ReduceMax <keepdims: int = 1> (val_12)
-          val_14 = Floor (val_11)
-          val_15 = Cast <to: int = 7> (val_14)
-          val_16 = Gather <axis: int = 0> (val_8, val_15)
-          val_17 = Ceil (val_11)
-          val_18 = Cast <to: int = 7> (val_17)
-          val_19 = Gather <axis: int = 0> (val_8, val_18)
-          val_20 = Sub (val_11, val_14)
-          val_21 = Sub (val_19, val_16)
-          val_22 = Mul (val_20, val_21)
-          val_23 = Add (val_16, val_22)
-          val_24 = Where (val_13, val_4, val_23)
-          quantile = Squeeze (val_24, val_5)
+          val_8 = IsNaN (x)
+          val_9 = Where (val_8, val_0, x)
+          val_10, val_11 = TopK <axis: int = 0, largest: int = 0> (val_9, val_1)
+          val_12 = Cast <to: int = 1> (val_3)
+          val_13 = Mul (val_2, val_12)
+          val_14 = IsNaN (x)
+          val_15 = ReduceMax <keepdims: int = 1> (val_14)
+          val_16 = Floor (val_13)
+          val_17 = Cast <to: int = 7> (val_16)
+          val_18 = Gather <axis: int = 0> (val_10, val_17)
+          val_19 = Ceil (val_13)
+          val_20 = Cast <to: int = 7> (val_19)
+          val_21 = Gather <axis: int = 0> (val_10, val_20)
+          val_22 = Sub (val_13, val_16)
+          val_23 = Sub (val_21, val_18)
+          val_24 = Abs (val_22)
+          val_25 = Less (val_24, val_4)
+          val_26 = Sub (val_22, val_5)
+          val_27 = Where (val_25, val_22, val_26)
+          val_28 = Where (val_25, val_18, val_21)
+          val_29 = Mul (val_27, val_23)
+          val_30 = Add (val_28, val_29)
+          val_31 = Where (val_15, val_6, val_30)
+          quantile = Squeeze (val_31, val_7)
         }
         ");
     }
