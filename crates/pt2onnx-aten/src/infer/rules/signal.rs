@@ -31,6 +31,7 @@ pub(super) static RULES: &[AtenOp] = &[
     op!(aten::fft_rfft2, transforms, out = "half"),
     op!(aten::fft_rfftn, transforms, out = "half"),
     op!(aten::imag, real),
+    op!(aten::istft, istft),
     op!(aten::polar, complex),
     op!(aten::real, real),
     op!(aten::stft, stft, center = false),
@@ -42,6 +43,7 @@ arguments! {
     struct Transforms { input: Value, s: Option<Vec<Expr>>, dim: Option<Vec<i64>>, out: String }
     struct ToReal { input: Value, dim: Vec<i64>, last_dim_size: Expr }
     struct ToComplex { input: Value, dim: Vec<i64>, onesided: bool }
+    struct Istft { input: Value, n_fft: i64, hop_length: Option<i64>, center: bool, length: Option<i64>, return_complex: bool }
     struct Stft { input: Value, n_fft: i64, hop_length: Option<i64>, window: Option<Value>, center: bool, onesided: Option<bool>, return_complex: Option<bool> }
 }
 
@@ -128,6 +130,20 @@ fn stft(cx: &Cx, args: Stft) -> Lowered {
     }
     size.push(Expr::int(2));
     Ok(typed(cx, dtype.to_real(), &size))
+}
+
+/// Samples without those at either end that padding added, or as many as are asked for.
+fn istft(cx: &Cx, args: Istft) -> Lowered {
+    let Istft { input: x, n_fft, hop_length, center, length, return_complex } = args;
+    let mut size: Vec<Expr> = cx.shape(x).into_iter().collect();
+    let (Some(frames), Some(_)) = (size.pop(), size.pop()) else {
+        return unknown("it takes matrices and batches of them");
+    };
+    let padding = if center { n_fft / 2 * 2 } else { 0 };
+    let span = (frames - 1) * hop_length.unwrap_or(n_fft / 4) + (n_fft - padding);
+    size.push(length.map_or(span, Expr::int));
+    let dtype = cx.dtype(x);
+    Ok(typed(cx, if return_complex { dtype } else { dtype.to_real() }, &size))
 }
 
 fn to_real(cx: &Cx, args: ToReal) -> Lowered {

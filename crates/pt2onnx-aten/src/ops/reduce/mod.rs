@@ -1,5 +1,6 @@
 //! Ops that reduce, accumulate, sort and search along dimensions.
 
+pub(crate) mod covariance;
 pub(crate) mod cumulative;
 pub(crate) mod histograms;
 pub(crate) mod norms;
@@ -12,6 +13,7 @@ pub(crate) mod variance;
 use crate::AtenOp;
 
 pub(crate) static FAMILIES: &[&[AtenOp]] = &[
+    covariance::OPS,
     cumulative::OPS,
     histograms::OPS,
     norms::OPS,

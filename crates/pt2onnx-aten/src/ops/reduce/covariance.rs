@@ -1,0 +1,142 @@
+//! Covariances and correlations of the rows of a matrix.
+
+use crate::math::matrix::diagonal;
+use crate::math::reduce::reduce;
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, arguments, op::op};
+use pt2onnx_ir::{Reduction, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Scalar;
+
+pub(crate) static OPS: &[AtenOp] = &[op!(aten::corrcoef, corrcoef), op!(aten::cov, cov)];
+
+arguments! {
+    /// Arguments of `cov`. A row of `input` is a variable, a column an observation.
+    struct CovArgs {
+        input: Complex,
+        correction: i64,
+        fweights: Option<Value>,
+        aweights: Option<Value>,
+    }
+}
+
+/// `(x - mean) w (x - mean)^H / (sum(w) - correction)`. The weights `w` are the products of frequencies and of reliabilities `a`; with these,
+/// the correction counts `sum(w a) / sum(w)` times. A divisor is never negative.
+fn covariance(cx: &Cx, args: CovArgs) -> Lowered<Complex> {
+    let CovArgs { input: x, correction, fweights, aweights } = args;
+    let operands = [Some(x.re), aweights].into_iter().flatten().map(Into::into);
+    let dtype = cx.float_type(cx.result_type(&operands.collect::<Vec<_>>()));
+    if cx.rank(x.re) > 2 {
+        return Err(LowerError::unsupported("cov takes vectors and matrices"));
+    }
+    let x = x.cast(cx, dtype).map(|part| match cx.rank(part) {
+        0 => cx.reshape(part, &[Expr::int(1), Expr::int(1)]),
+        1 => cx.unsqueeze(part, &[0]),
+        _ => part,
+    });
+    let [fweights, aweights] = [fweights, aweights].map(|w| w.map(|w| cx.cast(w, dtype)));
+    let weights = match (fweights, aweights) {
+        (Some(f), Some(a)) => Some(cx.mul(f, a)),
+        (f, a) => f.or(a),
+    };
+    let sum = |x: Value, keepdim| reduce(cx, Reduction::Sum, x, &[cx.rank(x) - 1], keepdim);
+    let weigh = |x: Complex| weights.map_or(x, |w| x.times(cx, w));
+    let total = match weights {
+        Some(w) => sum(w, false),
+        None => cx.cast(cx.size(&cx.dim(x.re, 1)), dtype),
+    };
+    let mean = weigh(x).map(|part| cx.div(sum(part, true), total));
+    let lost = match (weights, aweights) {
+        (Some(w), Some(a)) if correction != 0 => {
+            cx.mul(cx.div(sum(cx.mul(w, a), false), total), correction)
+        }
+        _ => cx.scalar(correction, dtype),
+    };
+    let freedom = cx.maximum(cx.sub(total, lost), 0.0);
+    let off = x.sub(cx, mean);
+    let products = off.matmul(cx, weigh(off).adjoint(cx));
+    let found = products.map(|part| cx.div(part, freedom));
+    Ok(match cx.dim(x.re, 0) == Expr::int(1) {
+        true => found.map(|part| cx.reshape(part, &[])),
+        false => found,
+    })
+}
+
+/// The covariances of all pairs of rows; of one row its variance, without dimensions.
+fn cov(cx: &Cx, args: CovArgs) -> Lowered {
+    Ok(covariance(cx, args)?.value(cx))
+}
+
+/// The covariances divided by the standard deviations of both variables, parts of numbers within -1 and 1.
+fn corrcoef(cx: &Cx, x: Complex) -> Lowered {
+    let args = CovArgs { input: x, correction: 1, fweights: None, aweights: None };
+    let found = covariance(cx, args)?;
+    if cx.rank(found.re) == 0 {
+        return Ok(found.div(cx, found).value(cx));
+    }
+    let deviation = cx.sqrt(diagonal(cx, found).re);
+    let (column, row) = (cx.unsqueeze(deviation, &[1]), cx.unsqueeze(deviation, &[0]));
+    let scaled = found.over(cx, column).over(cx, row);
+    Ok(scaled
+        .map(|part| cx.clamp(part, Some(Scalar::Float(-1.0)), Some(Scalar::Float(1.0))))
+        .value(cx))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::check;
+
+    #[test]
+    fn rows_are_variables() {
+        check!("aten.cov(x: f32[3, 5]) -> f32[3, 3]", @"
+        (float[3,5] x) => (float[3,3] cov)
+        <
+          int64 val_0 = {5},
+          int64[1] val_1 = {1},
+          float val_2 = {1.0},
+          float val_3 = {0.0}
+        >
+        {
+          val_4 = Cast <to: int = 1> (val_0)
+          val_5 = ReduceSum <keepdims: int = 1> (x, val_1)
+          val_6 = Div (val_5, val_4)
+          val_7 = Sub (val_4, val_2)
+          val_8 = Max (val_7, val_3)
+          val_9 = Sub (x, val_6)
+          val_10 = Transpose <perm: ints = [1, 0]> (val_9)
+          val_11 = MatMul (val_9, val_10)
+          cov = Div (val_11, val_8)
+        }
+        ");
+    }
+
+    #[test]
+    fn weights_count_observations() {
+        check!("aten.cov(x: f32[n], aweights = w: f32[n]) -> f32[]", @"
+        (float[n] x, float[n] w) => (float cov)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {1},
+          float val_2 = {0.0},
+          int64[0] val_3 = {}
+        >
+        {
+          val_4 = Unsqueeze (x, val_0)
+          val_5 = ReduceSum <keepdims: int = 0> (w)
+          val_6 = Mul (val_4, w)
+          val_7 = ReduceSum <keepdims: int = 1> (val_6, val_1)
+          val_8 = Div (val_7, val_5)
+          val_9 = Mul (w, w)
+          val_10 = ReduceSum <keepdims: int = 0> (val_9)
+          val_11 = Div (val_10, val_5)
+          val_12 = Sub (val_5, val_11)
+          val_13 = Max (val_12, val_2)
+          val_14 = Sub (val_4, val_8)
+          val_15 = Mul (val_14, w)
+          val_16 = Transpose <perm: ints = [1, 0]> (val_15)
+          val_17 = MatMul (val_14, val_16)
+          val_18 = Div (val_17, val_13)
+          cov = Reshape (val_18, val_3)
+        }
+        ");
+    }
+}
