@@ -146,3 +146,32 @@ class SizesOfUnread(nn.Module):
 
 
 script("sizes_of_unread", SizesOfUnread(), ROWS, *rows(4, 7))
+
+
+class Covariances(nn.Module):
+    """Ops that torch.export decomposes and TorchScript does not."""
+
+    def forward(self, x: Tensor):
+        weights = x[0].abs()
+        found = torch.cov(x, aweights=weights, correction=0), torch.cov(x, fweights=weights.long() + 1)
+        z = torch.complex(x, x.flip(1))
+        return torch.cov(x), torch.corrcoef(x), found, torch.corrcoef(x[0]), torch.view_as_real(torch.cov(z))
+
+
+script("covariances", Covariances(), {"x": "float32[3,n]"}, (torch.randn(3, 4),), (torch.randn(3, 9),))
+
+
+class Vocoder(nn.Module):
+    """A spectrum of lengths and angles, and the signal again."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(16))
+
+    def forward(self, x: Tensor):
+        spectrum = torch.stft(x, 16, 4, window=self.window, return_complex=True)
+        again = torch.polar(spectrum.abs(), spectrum.angle())
+        return torch.istft(again, 16, 4, window=self.window), torch.istft(again, 16, 4, window=self.window, length=50)
+
+
+script("vocoder", Vocoder(), {"x": "float32[b,n]"}, (torch.randn(1, 64),), (torch.randn(2, 96),))
