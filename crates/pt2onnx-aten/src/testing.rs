@@ -1,17 +1,22 @@
 //! `check!`: tests beside the lowerings, which compare the ONNX graph of one call with a text.
 
 use crate::{Detail, Options, Registry, lower};
-use pt2onnx_fx::{passes, text};
+use pt2onnx_fx::{graph::ExportedProgram, passes, text};
+use std::sync::Arc;
 
 /// Compares the ONNX graph of a call with a text. `cargo insta review`, or `INSTA_UPDATE=always`, writes the text.
 ///
 /// ```ignore
 /// check!("aten.relu(x: f32[s0, 8]) -> f32[s0, 8]", @"...");
 /// check!("aten.amax(x: f32[s0, 8]) -> f32[]", assume_finite, @"...");
+/// check!("aten.sort(x: f32[8]) -> (f32[8], i64[8])", from = "aten.isin.Tensor_Tensor", @"...");
 /// ```
 macro_rules! check {
     ($call:literal, @$expected:literal) => {
         insta::assert_snapshot!($crate::testing::translated($call), @$expected)
+    };
+    ($call:literal, from = $op:literal, @$expected:literal) => {
+        insta::assert_snapshot!($crate::testing::translated_from($call, $op), @$expected)
     };
     ($call:literal, assume_finite, @$expected:literal) => {
         insta::assert_snapshot!($crate::testing::translated_if_finite($call), @$expected)
@@ -31,6 +36,19 @@ pub(crate) fn translated_if_finite(call: &str) -> String {
     translated_with(&Registry::default(), options, call)
 }
 
+/// [`translated`] of a call that is a part of a decomposed operator.
+pub(crate) fn translated_from(call: &str, op: &str) -> String {
+    let options = Options { metadata: Detail::None, ..Options::default() };
+    let mut program = match text::parse_call(call) {
+        Ok(program) => program,
+        Err(error) => return error.to_string(),
+    };
+    for node in &mut program.graph.nodes {
+        Arc::make_mut(&mut node.meta).from_node = Some(op.into());
+    }
+    translated_program(program, &Registry::default(), options)
+}
+
 /// [`translated`] with other translations.
 pub(crate) fn translated_by(registry: &Registry, call: &str) -> String {
     let options = Options { metadata: Detail::None, ..Options::default() };
@@ -38,10 +56,17 @@ pub(crate) fn translated_by(registry: &Registry, call: &str) -> String {
 }
 
 fn translated_with(registry: &Registry, options: Options, call: &str) -> String {
-    let mut program = match text::parse_call(call) {
-        Ok(program) => program,
-        Err(error) => return error.to_string(),
-    };
+    match text::parse_call(call) {
+        Ok(program) => translated_program(program, registry, options),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn translated_program(
+    mut program: ExportedProgram,
+    registry: &Registry,
+    options: Options,
+) -> String {
     if let Err(error) = passes::prepare(&mut program) {
         return error.to_string();
     }

@@ -6,7 +6,7 @@ use super::{
     scope::Scope,
 };
 use crate::{LowerError, Lowered};
-use pt2onnx_fx::graph::{TensorMeta, ValueMeta};
+use pt2onnx_fx::graph::{NodeMeta, TensorMeta, ValueMeta};
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -29,6 +29,8 @@ pub(crate) struct Call<'c, 'a> {
     pub outputs: &'c [Recorded<'a>],
     /// How it gets complex arguments.
     pub mode: Mode,
+    /// Where the node comes from.
+    pub origin: Option<&'c NodeMeta>,
 }
 
 impl<'a> Deref for Cx<'_, 'a> {
@@ -101,6 +103,11 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// What PyTorch recorded for the first output, for lowerings that can do without.
     pub(super) fn default_meta(&self) -> Option<&'a TensorMeta> {
         self.call.outputs.first().and_then(|(_, meta)| *meta)
+    }
+
+    /// Whether the archive says that the node was an operator whose name starts so, `aten.isin.`, before it was decomposed.
+    pub fn is_part_of(&self, op: &str) -> bool {
+        self.call.origin.is_some_and(|meta| meta.is_part_of(op))
     }
 
     /// Whether something reads output `i` of the node. An output that nothing reads need not be computed.

@@ -183,10 +183,10 @@ impl<'a> Driver<'a> {
         let outputs = match custom {
             Custom::Closure { schema, lower, complex } => {
                 let mode = if *complex { Mode::Complex } else { Mode::Real };
-                self.run(schema, lower, node, Call { outputs: recorded, mode })?
+                self.run(schema, lower, node, Call { outputs: recorded, mode, ..Call::default() })?
             }
             Custom::Untyped(lower) => {
-                let cx = self.cx(Call { outputs: recorded, mode: Mode::Real });
+                let cx = self.cx(Call { outputs: recorded, ..Call::default() });
                 lower(&cx, GivenArg::all(&cx, &node.args)?)?
             }
             Custom::Function(library, i) => {
@@ -243,7 +243,8 @@ impl<'a> Driver<'a> {
         let schema = schema
             .ok_or_else(|| LowerError::unsupported(format!("`{}` is not a schema", op.schema)))?;
         let run = |lowering: &Row<dyn Lower>, mode| {
-            self.run(&schema, &|cx, args| lowering.call(cx, args), node, Call { outputs, mode })
+            let call = Call { outputs, mode, origin: Some(&node.meta) };
+            self.run(&schema, &|cx, args| lowering.call(cx, args), node, call)
         };
         match op.complexity {
             _ if !self.involves_complex(node) => run(op.lowering, Mode::Real),

@@ -66,7 +66,7 @@ impl Registry {
         let operands = scratch::symbols(&graph, facts);
         let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
         let driver = scratch::driver(&mut model, &graph, self, facts, Types::Torch);
-        let cx = driver.cx(Call { outputs: &[], mode: Mode::Complex });
+        let cx = driver.cx(Call { mode: Mode::Complex, ..Call::default() });
         let outputs = rule.lowering.call(&cx, &mut Args::bind(schema, &node.args)?.partial())?;
         if let Some(problem) = driver.builder.take_diagnostics().into_iter().next() {
             return Err(problem.into());

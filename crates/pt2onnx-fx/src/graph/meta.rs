@@ -46,6 +46,11 @@ pub struct SourceLine<'a> {
 }
 
 impl NodeMeta {
+    /// Whether the archive says that the node was an operator whose name starts so, `aten.isin.`, before it was decomposed.
+    pub fn is_part_of(&self, op: &str) -> bool {
+        self.from_node.as_deref().is_some_and(|text| text.contains(op))
+    }
+
     /// The user's line that made the node: the innermost frame of the stack trace that is not in the package `torch`. `None` if all frames
     /// are, as of a module that only a `torch.nn.Sequential` calls: what is the user's is then the path of the module.
     pub fn source_line(&self) -> Option<SourceLine<'_>> {

@@ -28,8 +28,7 @@ pub fn restore_attention(program: &mut ExportedProgram) {
 
 /// Whether a node is part of a decomposed attention.
 fn is_part(node: &Node) -> bool {
-    let from = node.meta.from_node.as_deref();
-    from.is_some_and(|text| text.contains("aten.scaled_dot_product_attention."))
+    node.meta.is_part_of("aten.scaled_dot_product_attention.")
 }
 
 /// The nodes of a graph, by what they define and what they use.

@@ -7,6 +7,7 @@ use crate::math::elementary::log_of;
 use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::binary_cross_entropy, binary_cross_entropy),
@@ -72,7 +73,8 @@ fn soft_margin_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
     reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
 }
 
-/// `-(y log x + (1 - y) log(1 - x))`, where logarithms are at least -100.
+/// `-(y log x + (1 - y) log(1 - x))`, where logarithms are at least -100. A sigmoid is computed again, as PyTorch computes it: near
+/// 1, the last digit of `x` is the first of `1 - x`.
 fn binary_cross_entropy(
     cx: &Cx,
     x: Value,
@@ -80,6 +82,10 @@ fn binary_cross_entropy(
     weight: Option<Value>,
     reduction: i64,
 ) -> Lowered {
+    let x = match cx.argument_of("Sigmoid", x).filter(|_| cx.dtype(x) == DType::F32) {
+        Some(logit) => cx.reciprocal(cx.add(cx.exp(cx.neg(logit)), 1)),
+        None => x,
+    };
     let log = |v| cx.maximum(log_of(cx, v), -100.0);
     let one = cx.scalar(1, cx.dtype(x));
     let loss = cx.sub(cx.mul(cx.sub(y, one), log(cx.sub(one, x))), cx.mul(y, log(x)));

@@ -33,7 +33,13 @@ fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: boo
         TensorOrScalar::Tensor(v) => *v,
         number => cx.as_tensor(number, cx.result_type(std::slice::from_ref(number))),
     };
-    let ordered = !cx.minds_nan(sorted) || is_without_nan(cx, sorted);
+    // PyTorch's decomposition of `isin` does not find what stands before NaN, its kernel does.
+    let of_isin = cx.minds_nan(sorted) && cx.is_part_of("aten.isin.");
+    let sorted = match of_isin {
+        true => cx.select(cx.is_nan(sorted), f64::INFINITY, sorted),
+        false => sorted,
+    };
+    let ordered = of_isin || !cx.minds_nan(sorted) || is_without_nan(cx, sorted);
     let (value, sorted) = cx.promote(value, sorted);
     let behind = |element, value| match right {
         true => cx.greater(element, value),
@@ -290,6 +296,26 @@ fn unique_consecutive(
 #[cfg(test)]
 mod tests {
     use crate::testing::check;
+
+    #[test]
+    fn a_search_of_isin_finds_what_stands_before_nan() {
+        check!("aten.searchsorted.Tensor(sorted: f32[3], x: f32[s0]) -> i64[s0]", from = "aten.isin.Tensor_Tensor", @"
+        (float[3] sorted, float[s0] x) => (int64[s0] searchsorted)
+        <
+          float val_0 = {inf},
+          int64[1] val_1 = {1}
+        >
+        {
+          val_2 = IsNaN (sorted)
+          val_3 = Where (val_2, val_0, sorted)
+          val_4 = Unsqueeze (x, val_1)
+          val_5 = GreaterOrEqual (val_3, val_4)
+          val_6 = Not (val_5)
+          val_7 = Cast <to: int = 7> (val_6)
+          searchsorted = ReduceSum <keepdims: int = 0> (val_7, val_1)
+        }
+        ");
+    }
 
     #[test]
     fn few_boundaries_are_all_compared() {
