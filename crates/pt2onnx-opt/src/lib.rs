@@ -47,6 +47,7 @@ mod graph;
 mod journal;
 mod legalise;
 mod masks;
+mod ml;
 mod opaque;
 mod opsets;
 mod optimize;

@@ -64,7 +64,8 @@ fn simplifying() -> Vec<Pass> {
                  nodes may become a larger constant than one.",
             )
             .precondition(
-                "The operator is not for quantization or random numbers, and the node has the form of the newest opset.",
+                "The operator is not for random numbers, and the node has the form of the newest opset. DequantizeLinear of a \
+                 constant stays, unless the result is quantized again.",
             ),
         Pass::new("control", control::run)
             .description(

@@ -4,6 +4,7 @@ use crate::{
     assume::{self, Taken},
     eval, facts,
     graph::GraphMut,
+    ml,
     opaque::{self, Raising},
     sizes::{self, Computed},
 };
@@ -49,6 +50,9 @@ impl Walk<'_, '_> {
             let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
             let own = raised.filter(|_| cx.model()[id].domain.is_empty());
             bodies.into_iter().for_each(|body| self.region(body, own));
+            if *cx.model()[id].domain == *ml::DOMAIN {
+                self.learned(id);
+            }
             if !known(&cx.model(), id) {
                 continue;
             }
@@ -69,6 +73,18 @@ impl Walk<'_, '_> {
             if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
                 cx.set_contents(*value, elements.clone());
                 self.found.insert(*value, elements);
+            }
+        }
+    }
+}
+
+impl Walk<'_, '_> {
+    /// Types behind a node of `ai.onnx.ml`. What the model says itself is kept where nothing follows.
+    fn learned(&self, id: NodeId) {
+        let outputs = self.cx.model()[id].outputs().to_vec();
+        for (value, ty) in outputs.into_iter().zip(ml::types(self.cx, id)) {
+            if let Some(ty) = ty {
+                self.cx.set_type(value, ty);
             }
         }
     }

@@ -3,11 +3,13 @@
 mod cone;
 mod replace;
 mod sharers;
+mod weights;
 
 use crate::{
     eval,
     graph::{Changed, GraphMut},
     pass::Options,
+    target::Target,
 };
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
@@ -59,6 +61,10 @@ impl Fold<'_> {
             "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
             // The clean-up keeps an `Identity` only if it is needed.
             "Identity" => return None,
+            // The quantized constant is the smaller one, and runtimes look for the node.
+            "DequantizeLinear" => return None,
+            // TensorRT reads weights in front of the pair of nodes.
+            "QuantizeLinear" if self.options.target == Target::TensorRt => return None,
             op if !eval::knows(op) => return None,
             _ => {}
         }
@@ -76,6 +82,9 @@ impl Fold<'_> {
         let cheap = read <= self.options.max_read_bytes;
         if cheap && let Some(results) = eval::evaluate(node, &inputs, small) {
             return Some(results);
+        }
+        if let Some(weight) = weights::filled(model, id) {
+            return Some(vec![weight]);
         }
         if !self.options.replace_weights {
             return None;
