@@ -8,8 +8,8 @@ use crate::{
     opaque::{self, Raising},
     sizes::{self, Computed},
 };
-use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type};
-use pt2onnx_symbolic::Constraints;
+use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, attrs};
+use pt2onnx_symbolic::{Constraints, Expr};
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
 /// the model's types are kept.
@@ -50,8 +50,12 @@ impl Walk<'_, '_> {
             let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
             let own = raised.filter(|_| cx.model()[id].domain.is_empty());
             bodies.into_iter().for_each(|body| self.region(body, own));
-            if *cx.model()[id].domain == *ml::DOMAIN {
-                self.learned(id);
+            match () {
+                () if *cx.model()[id].domain == *ml::DOMAIN => self.set(id, ml::types(cx, id)),
+                () if cx.model()[id].is("Scan") => {
+                    self.set(id, scanned(cx, id).unwrap_or_default())
+                }
+                () => {}
             }
             if !known(&cx.model(), id) {
                 continue;
@@ -79,15 +83,57 @@ impl Walk<'_, '_> {
 }
 
 impl Walk<'_, '_> {
-    /// Types behind a node of `ai.onnx.ml`. What the model says itself is kept where nothing follows.
-    fn learned(&self, id: NodeId) {
+    /// Sets types of outputs. What the model says itself is kept where nothing follows.
+    fn set(&self, id: NodeId, types: Vec<Option<Type>>) {
         let outputs = self.cx.model()[id].outputs().to_vec();
-        for (value, ty) in outputs.into_iter().zip(ml::types(self.cx, id)) {
+        for (value, ty) in outputs.into_iter().zip(types) {
             if let Some(ty) = ty {
                 self.cx.set_type(value, ty);
             }
         }
     }
+}
+
+/// The types of what a `Scan` collects from its iterations: those of its body's outputs, with one dimension more. The body's inputs
+/// have the type that the model claims, which is only relied on if it has as many dimensions as the parts of what is scanned.
+fn scanned(cx: &Builder, id: NodeId) -> Option<Vec<Option<Type>>> {
+    let (axes, results, states) = {
+        let model = cx.model();
+        let node = &model[id];
+        let body = node.regions().next()?;
+        let scanned = usize::try_from(node.read::<i64>("num_scan_inputs").ok()??).ok()?;
+        let states = node.inputs().len().checked_sub(scanned)?;
+        let inside = model[body].inputs().get(states..)?;
+        let outside = (states..node.inputs().len()).map(|i| node.input(i));
+        for (&part, whole) in inside.iter().zip(outside) {
+            let whole = facts::rank(&model, whole?)?;
+            if facts::rank(&model, part)? + 1 != whole {
+                return None;
+            }
+        }
+        let axes = attrs::Scan::read(node).ok()?.scan_output_axes;
+        let types: Vec<Option<Type>> =
+            model[body].output_values().skip(states).map(|v| model[v].ty.clone()).collect();
+        (axes, types, states)
+    };
+    let stacked = |(i, ty): (usize, Option<Type>)| {
+        let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = ty? else {
+            return None;
+        };
+        let axis = axes.as_ref().map_or(Some(0), |axes| axes.get(i).copied())?;
+        let axis = eval::axis(axis, shape.len() + 1)?;
+        // A size of the body has no name outside.
+        let outside = |d: &Expr| d.as_int().map_or_else(|| cx.unknown_dim(), Expr::int);
+        let mut sizes: Vec<Expr> = shape.iter().map(outside).collect();
+        sizes.insert(axis, cx.unknown_dim());
+        Some(Type::tensor(dtype, sizes))
+    };
+    Some(
+        vec![None; states]
+            .into_iter()
+            .chain(results.into_iter().enumerate().map(stacked))
+            .collect(),
+    )
 }
 
 /// Whether the rules for types hold for the node.

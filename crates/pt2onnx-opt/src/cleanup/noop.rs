@@ -14,6 +14,8 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
     let same = match n.node.op() {
         "Identity" => true,
         "Cast" | "CastLike" => n.dtype(x)? == n.dtype(n.output())?,
+        // A matrix stays as it is.
+        "Flatten" if is_flat(n, x) => true,
         // The order of elements is the same, so equal sizes mean equal tensors.
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
             n.same_shape(x, n.output()) && !n.checks_sizes()
@@ -22,6 +24,10 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
             n.same_shape(x, n.output()) || (ones(n) && n.ints(1)?.len() <= n.shape(x)?.len())
         }
         "Tile" => n.same_shape(x, n.output()) || ones(n),
+        // Only dimensions of size 1 are reduced.
+        "ReduceSum" | "ReduceMean" | "ReduceProd" | "ReduceMax" | "ReduceMin" => {
+            n.same_shape(x, n.output())
+        }
         "Transpose" => transposes_nothing(n, x)?,
         "Slice" => {
             n.same_shape(x, n.output())
@@ -68,6 +74,12 @@ fn chosen(n: &Seen) -> Option<Value> {
 /// Whether all elements of the second input are 1.
 fn ones(n: &Seen) -> bool {
     n.ints(1).is_some_and(|ints| ints.iter().all(|&i| i == 1))
+}
+
+/// Whether a `Flatten` makes a matrix of a matrix, by the same dimensions.
+fn is_flat(n: &Seen, x: Value) -> bool {
+    let axis = attrs::Flatten::read(n.node).map(|a| a.axis);
+    n.shape(x).is_some_and(|s| s.len() == 2) && matches!(axis, Ok(1 | -1))
 }
 
 /// Whether only dimensions of size 1 move.

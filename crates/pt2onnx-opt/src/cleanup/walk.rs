@@ -3,7 +3,7 @@
 use super::{
     broadcast, chain, guards, noop, ones, parts, picks,
     seen::{Action, Seen},
-    states, through,
+    sequences, states, through,
 };
 use crate::{
     graph::{Changed, GraphMut},
@@ -26,6 +26,12 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         changed |= states::run(model, id);
         if !model[id].domain.is_empty() {
             continue;
+        }
+        if sequences::run(model, id) {
+            changed = true;
+            if !model.contains(id) {
+                continue;
+            }
         }
         if let Some((x, output)) = noop::dropout(model, &model[id]) {
             model.replace_all_uses(output, x);

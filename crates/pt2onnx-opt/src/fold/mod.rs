@@ -21,6 +21,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
+    changed |= weights::run(model, &nodes);
     for &node in &nodes {
         if !model.contains(node) {
             continue;
@@ -82,9 +83,6 @@ impl Fold<'_> {
         let cheap = read <= self.options.max_read_bytes;
         if cheap && let Some(results) = eval::evaluate(node, &inputs, small) {
             return Some(results);
-        }
-        if let Some(weight) = weights::filled(model, id) {
-            return Some(vec![weight]);
         }
         if !self.options.replace_weights {
             return None;

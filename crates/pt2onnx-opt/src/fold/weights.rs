@@ -1,6 +1,7 @@
 //! Weights that a model fills with one number instead of saving them.
 
-use pt2onnx_ir::{Model, NodeId, Use, attrs};
+use crate::{graph::Changed, rewrite};
+use pt2onnx_ir::{Model, NodeId, Use, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Weights of at most this many bytes are filled.
@@ -9,19 +10,32 @@ const MAX_BYTES: usize = 512 << 20;
 /// Operators of which all inputs but the first are weights.
 const WEIGHTED: &[&str] = &["Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"];
 
-/// The result of a `ConstantOfShape` that is a weight of other nodes: a view of one element, so it takes no memory before it is
-/// written. Runtimes hold weights in memory anyway, and other passes read them.
-pub(super) fn filled(model: &Model, id: NodeId) -> Option<Tensor> {
-    let node = &model[id];
-    let output = *node.outputs().first().filter(|_| node.is("ConstantOfShape"))?;
-    let is_weight = |u: Use| match u {
-        Use::Input(user, at) => {
-            let user = &model[user];
-            at > 0 && user.domain.is_empty() && WEIGHTED.contains(&user.op())
+/// Operators that keep what a weight is.
+const VIEWS: &[&str] = &["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"];
+
+/// Makes the results of `ConstantOfShape` that are weights of other nodes constants. They keep their names, as weights do, so that
+/// each stays a weight of its own. Runtimes hold weights in memory anyway, and other passes read them.
+pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
+    let mut changed = false;
+    for &id in nodes {
+        if !model.contains(id) || !model[id].is("ConstantOfShape") {
+            continue;
         }
-        _ => false,
-    };
-    if !model[output].uses().all(is_weight) {
+        let Some(weight) = filled(model, id) else {
+            continue;
+        };
+        let output = model[id].outputs()[0];
+        let constant = model.add_constant(weight);
+        model[constant].name = model[output].name.take();
+        changed |= rewrite::bypass(model, id, constant);
+    }
+    changed
+}
+
+/// The constant: a view of one element, so it takes no memory before it is written.
+fn filled(model: &Model, id: NodeId) -> Option<Tensor> {
+    let node = &model[id];
+    if !is_weight(model, *node.outputs().first()?, VIEWS.len()) {
         return None;
     }
     let sizes: Vec<usize> = { model[node.input(0)?].constant()?.to_vec::<i64>()?.into_iter() }
@@ -34,4 +48,18 @@ pub(super) fn filled(model: &Model, id: NodeId) -> Option<Tensor> {
     let strides = vec![0; sizes.len()];
     let storage = value.storage().filter(|_| plain && bytes <= MAX_BYTES)?.clone();
     Tensor::strided(value.dtype(), sizes, strides, value.offset(), storage).ok()
+}
+
+/// Whether nodes use a value as a weight only, behind at most so many views.
+fn is_weight(model: &Model, value: Value, views: usize) -> bool {
+    model[value].uses().len() > 0
+        && model[value].uses().all(|u| {
+            let Use::Input(user, at) = u else { return false };
+            let user = &model[user];
+            let viewed = || {
+                let view = at == 0 && views > 0 && VIEWS.contains(&user.op());
+                view && user.outputs().first().is_some_and(|&v| is_weight(model, v, views - 1))
+            };
+            user.domain.is_empty() && (at > 0 && WEIGHTED.contains(&user.op()) || viewed())
+        })
 }
