@@ -57,6 +57,7 @@ mod pattern;
 mod rewrite;
 mod rules;
 mod sizes;
+mod slices;
 mod standard;
 mod target;
 mod types;

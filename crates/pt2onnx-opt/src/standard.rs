@@ -34,6 +34,7 @@ impl Default for Options {
             target: Target::Standard,
             max_folded_bytes: 8 << 10,
             max_read_bytes: 1 << 20,
+            max_neutral_bytes: 1 << 10,
             replace_weights: true,
             merge_weights: false,
             max_rounds: 16,

@@ -7,6 +7,7 @@ use crate::{
     ml,
     opaque::{self, Raising},
     sizes::{self, Computed},
+    slices::{self, Ends},
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -24,7 +25,7 @@ pub fn infer_types(model: &mut Model) {
 pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &Taken) -> Computed {
     let at = InsertPoint::End(graph.region);
     let cx = Builder::new(&mut *graph.model, at, Constraints::default());
-    let mut walk = Walk { cx: &cx, taken, found: Computed::default() };
+    let mut walk = Walk { cx: &cx, taken, found: Computed::default(), ends: Ends::default() };
     walk.region(graph.region, raised);
     walk.found
 }
@@ -33,6 +34,7 @@ struct Walk<'a, 'm> {
     cx: &'a Builder<'m>,
     taken: &'a Taken,
     found: Computed,
+    ends: Ends,
 }
 
 impl Walk<'_, '_> {
@@ -70,7 +72,9 @@ impl Walk<'_, '_> {
                 (model[id].outputs().to_vec(), counts_differ(&model[id]))
             };
             for (&value, ty) in outputs.iter().zip(types) {
-                if let Some(ty) = ty.map(|ty| whole_slices(cx, id, ty)) {
+                if let Some(ty) = ty.map(|ty| slices::whole(cx, id, ty)) {
+                    slices::note(cx, id, &ty, &mut self.ends);
+                    let ty = slices::broadcast(cx, id, ty, &self.ends);
                     cx.set_type(value, if differ { without_spatial(cx, ty) } else { ty });
                 }
             }
@@ -150,32 +154,6 @@ fn counts_differ(node: &Node) -> bool {
     let (kernel, strides, pads) = (read("kernel_shape"), read("strides"), read("pads"));
     let inside = pads.iter().all(|&p| p == 0) && strides.iter().zip(kernel).all(|(s, k)| s <= k);
     node.read("ceil_mode") == Ok(Some(true)) && !inside
-}
-
-/// The type of a slice, with the sizes of dimensions of which it takes everything.
-fn whole_slices(cx: &Builder, id: NodeId, ty: Type) -> Type {
-    let model = cx.model();
-    let node = Some(&model[id]).filter(|n| n.is("Slice"));
-    let (Some(node), Type::Tensor(TensorType { dtype, shape: Some(shape) })) = (node, &ty) else {
-        return ty;
-    };
-    let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();
-    let whole = || {
-        let from = facts::shape(&model, node.input(0)?).filter(|f| f.len() == shape.len())?;
-        let (starts, ends) = (ints(1)?, ints(2)?);
-        let axes = node.input(3).map_or(Some((0..starts.len() as i64).collect()), |_| ints(3))?;
-        let steps = node.input(4).map_or(Some(vec![1; starts.len()]), |_| ints(4))?;
-        let mut sizes = shape.clone();
-        for (i, &axis) in axes.iter().enumerate() {
-            let all = *starts.get(i)? == 0 && *ends.get(i)? >= i64::from(i32::MAX);
-            if all && *steps.get(i)? == 1 {
-                let axis = eval::axis(axis, sizes.len())?;
-                sizes[axis] = from[axis].clone();
-            }
-        }
-        Some(Type::tensor(*dtype, sizes))
-    };
-    whole().unwrap_or(ty)
 }
 
 /// A type whose sizes from the third on are not known.

@@ -3,6 +3,7 @@
 use super::{parts, seen::Seen};
 use crate::{cse::is_compared, facts::every};
 use pt2onnx_ir::{Model, Node, Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 /// Conditions of up to this many bytes are read.
@@ -97,7 +98,7 @@ fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
     Some(moved.is_sorted() && n.same_shape(x, n.output()))
 }
 
-fn is_one(dim: Option<&pt2onnx_symbolic::Expr>) -> bool {
+fn is_one(dim: Option<&Expr>) -> bool {
     dim.and_then(|d| d.as_int()) == Some(1)
 }
 
@@ -117,15 +118,24 @@ fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) 
             return false;
         };
         let keeps_shape = match n.shape(other) {
-            // A tensor whose sizes are all 1 does not broadcast a tensor with as many dimensions or more.
-            Some(shape) if tensor.shape().iter().all(|&s| s == 1) => tensor.rank() <= shape.len(),
-            Some(_) => n.same_shape(other, n.output()),
+            // A tensor whose sizes are 1 or those of the last dimensions does not broadcast them.
+            Some(shape) => n.same_shape(other, n.output()) || is_within(tensor.shape(), shape),
             None => tensor.rank() == 0,
         };
         // A large weight stays, whatever its values are now.
-        let read = tensor.nbytes() <= 1024 || n.model[constant].name.is_none();
-        keeps_shape && read && is_compared(tensor) && holds(tensor)
+        let read = tensor.nbytes() <= n.weights || n.model[constant].name.is_none();
+        keeps_shape
+            && read
+            && (tensor.nbytes() <= n.weights || is_compared(tensor))
+            && holds(tensor)
     })
+}
+
+/// Whether a tensor of these sizes broadcasts to the shape.
+fn is_within(sizes: &[usize], shape: &[Expr]) -> bool {
+    let pairs = sizes.iter().rev().zip(shape.iter().rev());
+    let fits = |(&size, dim): (&usize, &Expr)| size == 1 || dim.as_int() == Some(size as i64);
+    sizes.len() <= shape.len() && pairs.into_iter().all(fits)
 }
 
 /// Whether all elements are this number, of this sign.

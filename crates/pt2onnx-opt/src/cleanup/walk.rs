@@ -14,7 +14,7 @@ use pt2onnx_ir::{Attributes, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -41,7 +41,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         if model[id].outputs().len() != 1 {
             continue;
         }
-        let seen = Seen { model, node: &model[id] };
+        let seen = Seen { model, node: &model[id], weights: options.max_neutral_bytes };
         let action = noop::rule(&seen)
             .map(Action::Forward)
             .or_else(|| chain::rule(&seen))

@@ -13,8 +13,8 @@ const WEIGHTED: &[&str] = &["Conv", "ConvTranspose", "BatchNormalization", "Gemm
 /// Operators that keep what a weight is.
 const VIEWS: &[&str] = &["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"];
 
-/// Makes the results of `ConstantOfShape` that are weights of other nodes constants. They keep their names, as weights do, so that
-/// each stays a weight of its own. Runtimes hold weights in memory anyway, and other passes read them.
+/// Makes the results of `ConstantOfShape` that are weights of other nodes constants. Runtimes hold weights in memory anyway, and other
+/// passes read them.
 pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
     let mut changed = false;
     for &id in nodes {
@@ -24,9 +24,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
         let Some(weight) = filled(model, id) else {
             continue;
         };
-        let output = model[id].outputs()[0];
         let constant = model.add_constant(weight);
-        model[constant].name = model[output].name.take();
         changed |= rewrite::bypass(model, id, constant);
     }
     changed
