@@ -63,7 +63,7 @@ fn simplifying() -> Vec<Pass> {
         Pass::new("fold", fold::run)
             .description(
                 "Replaces nodes by constants if their inputs are constants or their result follows from the types. Several \
-                 nodes may become a larger constant than one.",
+                 nodes may become a larger constant than one. Weights that are filled with one number become constants.",
             )
             .precondition(
                 "The operator is not for random numbers, and the node has the form of the newest opset. DequantizeLinear of a \

@@ -30,10 +30,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
             n.same_shape(x, n.output())
         }
         "Transpose" => transposes_nothing(n, x)?,
-        "Slice" => {
-            n.same_shape(x, n.output())
-                && (n.node.input(4).is_none() || n.ints(4)?.iter().all(|&s| s > 0))
-        }
+        "Slice" => takes_all(n, x)?,
         "Pad" => n.ints(1)?.iter().all(|&p| p == 0),
         "Concat" | "Sum" | "Min" | "Max" | "Mean" if n.node.inputs().len() == 1 => true,
         "Concat" => return parts::whole(n),
@@ -61,6 +58,18 @@ pub(super) fn dropout(model: &Model, node: &Node) -> Option<(Value, Value)> {
     let unused = mask.is_none_or(|v| model[*v].uses().len() == 0);
     let idle = node.is("Dropout") && unused && model[output].uses().len() > 0 && !training();
     idle.then_some((node.input(0)?, output))
+}
+
+/// Whether a `Slice` takes everything in order.
+fn takes_all(n: &Seen, x: Value) -> Option<bool> {
+    let steps = n.node.input(4).map_or(Some(Vec::new()), |_| n.ints(4))?;
+    let whole = || {
+        let (starts, ends) = (n.ints(1)?, n.ints(2)?);
+        let ends = ends.iter().all(|&e| e >= i64::from(i32::MAX));
+        Some(ends && starts.iter().all(|&s| s == 0) && steps.iter().all(|&s| s == 1))
+    };
+    let forward = steps.iter().all(|&s| s > 0);
+    Some(forward && n.same_shape(x, n.output()) || whole() == Some(true))
 }
 
 /// What a `Where` with a condition that is the same for all elements takes.

@@ -21,7 +21,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    changed |= weights::run(model, &nodes);
+    if options.max_folded_bytes > 0 {
+        changed |= weights::run(model, &nodes);
+    }
     for &node in &nodes {
         if !model.contains(node) {
             continue;

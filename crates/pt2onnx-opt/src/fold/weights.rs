@@ -4,7 +4,7 @@ use crate::{graph::Changed, rewrite};
 use pt2onnx_ir::{Model, NodeId, Use, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Weights of at most this many bytes are filled.
+/// Weights of at most this many bytes are filled, and at most twice as many in a model.
 const MAX_BYTES: usize = 512 << 20;
 
 /// Operators of which all inputs but the first are weights.
@@ -17,6 +17,7 @@ const VIEWS: &[&str] = &["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpos
 /// passes read them.
 pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
     let mut changed = false;
+    let mut total: Option<usize> = None;
     for &id in nodes {
         if !model.contains(id) || !model[id].is("ConstantOfShape") {
             continue;
@@ -24,10 +25,22 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
         let Some(weight) = filled(model, id) else {
             continue;
         };
+        let sum = total.unwrap_or_else(|| of_one_number(model)).saturating_add(weight.nbytes());
+        if sum > 2 * MAX_BYTES {
+            break;
+        }
+        total = Some(sum);
         let constant = model.add_constant(weight);
         changed |= rewrite::bypass(model, id, constant);
     }
     changed
+}
+
+/// The bytes of all constants that are one number already.
+fn of_one_number(model: &Model) -> usize {
+    let tensors = model.values().filter_map(|(_, data)| data.constant());
+    let one = |t: &&Tensor| t.rank() > 0 && t.strides().iter().all(|&s| s == 0);
+    tensors.filter(one).map(Tensor::nbytes).fold(0, usize::saturating_add)
 }
 
 /// The constant: a view of one element, so it takes no memory before it is written.
