@@ -10,6 +10,9 @@ const MOST: usize = 256;
 
 /// Replaces a node that takes something out of a sequence, or splits a tensor into one.
 pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
+    if !model[id].domain.is_empty() {
+        return false;
+    }
     let done = match model[id].op() {
         "SequenceAt" => at(model, id),
         "SequenceLength" => length(model, id),
