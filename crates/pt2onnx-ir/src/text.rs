@@ -1,7 +1,7 @@
 //! Prints models in ONNX's textual syntax, which `onnx.parser` reads. Elements of large constants are printed as `{...}`.
 
 use crate::{Attribute, Function, Model, NodeId, RegionId, Value, types::onnx_name, value::Def};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, Narrow, Tensor};
 use std::{
     collections::BTreeSet,
     fmt::{self, Display, Formatter, Write},
@@ -338,7 +338,15 @@ fn elements(t: &Tensor) -> String {
         DType::String => list(
             t.as_strings().unwrap_or_default().iter().map(|s| quoted(&String::from_utf8_lossy(s))),
         ),
-        _ => "...".to_owned(),
+        dtype => match (Narrow::of(dtype), t.codes()) {
+            (Some(narrow), Some(codes)) if dtype.is_int() => {
+                list(codes.iter().map(|&code| format!("{}", narrow.number(code))))
+            }
+            (Some(narrow), Some(codes)) => {
+                list(codes.iter().map(|&code| format!("{:?}", narrow.number(code))))
+            }
+            _ => "...".to_owned(),
+        },
     };
     format!("{{{printed}}}")
 }

@@ -98,9 +98,13 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
 /// How many times types are inferred at most: passes make more of them known.
 const MAX_INFERRED: usize = 8;
 
+/// See [`Options::max_neutral_bytes`].
+const FOREIGN_NEUTRAL_BYTES: usize = 64 << 10;
+
 fn foreign(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
     let opset = options.opset.min(raised.map_or(graph.opset, |r| r.written));
-    let options = &Options { opset, ..options.clone() };
+    let max_neutral_bytes = options.max_neutral_bytes.max(FOREIGN_NEUTRAL_BYTES);
+    let options = &Options { opset, max_neutral_bytes, ..options.clone() };
     if options.active().any(|p| p.name == "fold") {
         fold::constants(graph);
     }

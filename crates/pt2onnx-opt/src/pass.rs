@@ -37,6 +37,9 @@ pub struct Options {
     /// Operands of more bytes than this, all together, are not read to fold a small result, and results between several nodes that
     /// are folded together have at most this many.
     pub max_read_bytes: usize,
+    /// Named constants of more bytes than this stay even if they change nothing, as zeros do that are added: they might get other
+    /// values later. [`optimize_foreign`](crate::optimize_foreign) takes at least 64 KiB.
+    pub max_neutral_bytes: usize,
     /// Whether a result above [`max_folded_bytes`](Self::max_folded_bytes) may replace operands that nothing else uses and that
     /// are not smaller: a transposed weight instead of the weight and a `Transpose`.
     pub replace_weights: bool,

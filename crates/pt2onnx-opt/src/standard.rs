@@ -34,6 +34,7 @@ impl Default for Options {
             target: Target::Standard,
             max_folded_bytes: 8 << 10,
             max_read_bytes: 1 << 20,
+            max_neutral_bytes: 1 << 10,
             replace_weights: true,
             merge_weights: false,
             max_rounds: 16,
@@ -55,16 +56,18 @@ fn simplifying() -> Vec<Pass> {
             .description(
                 "Removes nodes that do nothing: a zero that is added may have made 0.0 of -0.0. Merges chains of reshapes, \
                  transposes, slices and casts, packs of all parts of a tensor, operands that are broadcast anyway, dimensions \
-                 that are reduced and added again, initial states of zeros, and guards that change nothing.",
+                 that are reduced and added again, initial states of zeros, and guards that change nothing. Takes items of \
+                 sequences from where they were put in.",
             )
             .precondition("A size given in a type is the size at run time."),
         Pass::new("fold", fold::run)
             .description(
                 "Replaces nodes by constants if their inputs are constants or their result follows from the types. Several \
-                 nodes may become a larger constant than one.",
+                 nodes may become a larger constant than one. Weights that are filled with one number become constants.",
             )
             .precondition(
-                "The operator is not for quantization or random numbers, and the node has the form of the newest opset.",
+                "The operator is not for random numbers, and the node has the form of the newest opset. DequantizeLinear of a \
+                 constant stays, unless the result is quantized again.",
             ),
         Pass::new("control", control::run)
             .description(

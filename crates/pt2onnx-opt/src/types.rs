@@ -4,11 +4,13 @@ use crate::{
     assume::{self, Taken},
     eval, facts,
     graph::GraphMut,
+    ml,
     opaque::{self, Raising},
     sizes::{self, Computed},
+    slices::{self, Ends},
 };
-use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type};
-use pt2onnx_symbolic::Constraints;
+use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, attrs};
+use pt2onnx_symbolic::{Constraints, Expr};
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
 /// the model's types are kept.
@@ -23,7 +25,7 @@ pub fn infer_types(model: &mut Model) {
 pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &Taken) -> Computed {
     let at = InsertPoint::End(graph.region);
     let cx = Builder::new(&mut *graph.model, at, Constraints::default());
-    let mut walk = Walk { cx: &cx, taken, found: Computed::default() };
+    let mut walk = Walk { cx: &cx, taken, found: Computed::default(), ends: Ends::default() };
     walk.region(graph.region, raised);
     walk.found
 }
@@ -32,6 +34,7 @@ struct Walk<'a, 'm> {
     cx: &'a Builder<'m>,
     taken: &'a Taken,
     found: Computed,
+    ends: Ends,
 }
 
 impl Walk<'_, '_> {
@@ -49,6 +52,13 @@ impl Walk<'_, '_> {
             let bodies: Vec<RegionId> = cx.model()[id].regions().collect();
             let own = raised.filter(|_| cx.model()[id].domain.is_empty());
             bodies.into_iter().for_each(|body| self.region(body, own));
+            match () {
+                () if *cx.model()[id].domain == *ml::DOMAIN => self.set(id, ml::types(cx, id)),
+                () if cx.model()[id].is("Scan") => {
+                    self.set(id, scanned(cx, id).unwrap_or_default())
+                }
+                () => {}
+            }
             if !known(&cx.model(), id) {
                 continue;
             }
@@ -62,7 +72,9 @@ impl Walk<'_, '_> {
                 (model[id].outputs().to_vec(), counts_differ(&model[id]))
             };
             for (&value, ty) in outputs.iter().zip(types) {
-                if let Some(ty) = ty.map(|ty| whole_slices(cx, id, ty)) {
+                if let Some(ty) = ty.map(|ty| slices::whole(cx, id, ty)) {
+                    slices::note(cx, id, &ty, &mut self.ends);
+                    let ty = slices::broadcast(cx, id, ty, &self.ends);
                     cx.set_type(value, if differ { without_spatial(cx, ty) } else { ty });
                 }
             }
@@ -72,6 +84,60 @@ impl Walk<'_, '_> {
             }
         }
     }
+}
+
+impl Walk<'_, '_> {
+    /// Sets types of outputs. What the model says itself is kept where nothing follows.
+    fn set(&self, id: NodeId, types: Vec<Option<Type>>) {
+        let outputs = self.cx.model()[id].outputs().to_vec();
+        for (value, ty) in outputs.into_iter().zip(types) {
+            if let Some(ty) = ty {
+                self.cx.set_type(value, ty);
+            }
+        }
+    }
+}
+
+/// The types of what a `Scan` collects from its iterations: those of its body's outputs, with one dimension more. The body's inputs
+/// have the type that the model claims, which is only relied on if it has as many dimensions as the parts of what is scanned.
+fn scanned(cx: &Builder, id: NodeId) -> Option<Vec<Option<Type>>> {
+    let (axes, results, states) = {
+        let model = cx.model();
+        let node = &model[id];
+        let body = node.regions().next()?;
+        let scanned = usize::try_from(node.read::<i64>("num_scan_inputs").ok()??).ok()?;
+        let states = node.inputs().len().checked_sub(scanned)?;
+        let inside = model[body].inputs().get(states..)?;
+        let outside = (states..node.inputs().len()).map(|i| node.input(i));
+        for (&part, whole) in inside.iter().zip(outside) {
+            let whole = facts::rank(&model, whole?)?;
+            if facts::rank(&model, part)? + 1 != whole {
+                return None;
+            }
+        }
+        let axes = attrs::Scan::read(node).ok()?.scan_output_axes;
+        let types: Vec<Option<Type>> =
+            model[body].output_values().skip(states).map(|v| model[v].ty.clone()).collect();
+        (axes, types, states)
+    };
+    let stacked = |(i, ty): (usize, Option<Type>)| {
+        let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = ty? else {
+            return None;
+        };
+        let axis = axes.as_ref().map_or(Some(0), |axes| axes.get(i).copied())?;
+        let axis = eval::axis(axis, shape.len() + 1)?;
+        // A size of the body has no name outside.
+        let outside = |d: &Expr| d.as_int().map_or_else(|| cx.unknown_dim(), Expr::int);
+        let mut sizes: Vec<Expr> = shape.iter().map(outside).collect();
+        sizes.insert(axis, cx.unknown_dim());
+        Some(Type::tensor(dtype, sizes))
+    };
+    Some(
+        vec![None; states]
+            .into_iter()
+            .chain(results.into_iter().enumerate().map(stacked))
+            .collect(),
+    )
 }
 
 /// Whether the rules for types hold for the node.
@@ -88,32 +154,6 @@ fn counts_differ(node: &Node) -> bool {
     let (kernel, strides, pads) = (read("kernel_shape"), read("strides"), read("pads"));
     let inside = pads.iter().all(|&p| p == 0) && strides.iter().zip(kernel).all(|(s, k)| s <= k);
     node.read("ceil_mode") == Ok(Some(true)) && !inside
-}
-
-/// The type of a slice, with the sizes of dimensions of which it takes everything.
-fn whole_slices(cx: &Builder, id: NodeId, ty: Type) -> Type {
-    let model = cx.model();
-    let node = Some(&model[id]).filter(|n| n.is("Slice"));
-    let (Some(node), Type::Tensor(TensorType { dtype, shape: Some(shape) })) = (node, &ty) else {
-        return ty;
-    };
-    let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();
-    let whole = || {
-        let from = facts::shape(&model, node.input(0)?).filter(|f| f.len() == shape.len())?;
-        let (starts, ends) = (ints(1)?, ints(2)?);
-        let axes = node.input(3).map_or(Some((0..starts.len() as i64).collect()), |_| ints(3))?;
-        let steps = node.input(4).map_or(Some(vec![1; starts.len()]), |_| ints(4))?;
-        let mut sizes = shape.clone();
-        for (i, &axis) in axes.iter().enumerate() {
-            let all = *starts.get(i)? == 0 && *ends.get(i)? >= i64::from(i32::MAX);
-            if all && *steps.get(i)? == 1 {
-                let axis = eval::axis(axis, sizes.len())?;
-                sizes[axis] = from[axis].clone();
-            }
-        }
-        Some(Type::tensor(*dtype, sizes))
-    };
-    whole().unwrap_or(ty)
 }
 
 /// A type whose sizes from the third on are not known.

@@ -22,6 +22,7 @@
 
 mod dtype;
 mod element;
+mod narrow;
 mod promotion;
 mod read;
 mod scalar;
@@ -30,6 +31,7 @@ mod tensor;
 
 pub use dtype::DType;
 pub use element::Element;
+pub use narrow::Narrow;
 pub use promotion::{Category, promote_types, result_type};
 pub use scalar::Scalar;
 pub use storage::{FileRange, Storage};

@@ -461,7 +461,7 @@ fn gather<const W: usize>(
     }
 }
 
-fn checked_numel(shape: &[usize]) -> Result<usize, TensorError> {
+pub(crate) fn checked_numel(shape: &[usize]) -> Result<usize, TensorError> {
     let nonzero = shape.iter().filter(|&&s| s != 0).try_fold(1usize, |n, &s| n.checked_mul(s));
     let n = nonzero.ok_or_else(|| TensorError::Overflow(shape.to_vec()))?;
     Ok(if shape.contains(&0) { 0 } else { n })

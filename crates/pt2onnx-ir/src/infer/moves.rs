@@ -81,6 +81,11 @@ pub(super) fn transpose(n: &Node) -> Option<Shape> {
 
 pub(super) fn squeeze(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
+    if n.input(1).is_none() {
+        // All dimensions of size 1 go: which ones, only numbers tell.
+        let known = x.iter().all(|d| d.as_int().is_some());
+        return known.then(|| x.into_iter().filter(|d| d.as_int() != Some(1)).collect());
+    }
     let axes: Vec<usize> =
         n.numbers(1)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?;
     Some(without(x, &axes, false))

@@ -247,10 +247,11 @@ fn global_pool(n: &Node) -> Option<Shape> {
 
 fn reduce(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
-    let axes: Vec<usize> = match n.input(1) {
-        None if n.int("noop_with_empty_axes").unwrap_or(0) != 0 => Vec::new(),
-        None => (0..x.len()).collect(),
-        Some(_) => n.numbers(1)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
+    let given = n.input(1).map_or(Some(Vec::new()), |_| n.numbers(1))?;
+    let axes: Vec<usize> = match given.is_empty() && n.int("noop_with_empty_axes").unwrap_or(0) == 0
+    {
+        true => (0..x.len()).collect(),
+        false => given.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
     };
     Some(without(x, &axes, n.int("keepdims").unwrap_or(1) != 0))
 }

@@ -8,7 +8,7 @@ use pt2onnx_symbolic::{
     Expr,
     text::{Parsed, Place, Reader},
 };
-use pt2onnx_tensor::{DType, Scalar, Tensor};
+use pt2onnx_tensor::{DType, Narrow, Scalar, Tensor};
 use std::mem::take;
 
 impl Grammar<'_, '_> {
@@ -245,11 +245,18 @@ impl Grammar<'_, '_> {
         } else {
             let mut elements = Vec::new();
             self.r.list("}", |r| {
+                if let Some(narrow) = Narrow::of(dtype) {
+                    elements.push(r.number("an element", |t| narrow.exact(t.parse().ok()?))?);
+                    return Ok(());
+                }
                 let element = r.number("an element", |t| element(t, dtype))?;
                 elements.extend_from_slice(&element.to_bytes());
                 Ok(())
             })?;
-            Tensor::new(dtype, sizes, elements)
+            match dtype.bits() {
+                0..8 => Tensor::from_codes(dtype, sizes, &elements),
+                _ => Tensor::new(dtype, sizes, elements),
+            }
         };
         made.map_err(|e| self.r.error_at(place, e.to_string()))
     }

@@ -2,7 +2,7 @@
 
 use super::seen::{Action, Seen};
 use crate::{eval, facts::known};
-use pt2onnx_ir::{Attributes, Value, attrs};
+use pt2onnx_ir::{Attributes, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -11,6 +11,7 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
     match n.node.op() {
         "Transpose" => transposes(n, x),
         "Cast" => casts(n, x),
+        "CastLike" => cast_to(n, x),
         "Slice" => slices(n, x),
         "Concat" => concats(n),
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
@@ -62,6 +63,14 @@ fn transposes(n: &Seen, x: Value) -> Option<Action> {
     }
     let attributes = Attributes::from_iter([("perm".into(), joined.into())]);
     Some(Action::Become("Transpose", vec![Some(source)], Box::new(attributes)))
+}
+
+/// A cast to the type of another value, whose elements are not needed.
+fn cast_to(n: &Seen, x: Value) -> Option<Action> {
+    let to = schema::data_type(n.dtype(n.node.input(1)?)?);
+    let mut attributes = n.node.attributes.clone();
+    attributes.push(("to".into(), to.into()));
+    Some(Action::Become("Cast", vec![Some(x)], attributes.into()))
 }
 
 /// Two casts become one if the first one loses nothing.

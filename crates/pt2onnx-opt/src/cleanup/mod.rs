@@ -8,6 +8,7 @@ mod ones;
 mod parts;
 mod picks;
 mod seen;
+mod sequences;
 mod states;
 mod through;
 mod walk;

@@ -3,6 +3,7 @@
 use super::{parts, seen::Seen};
 use crate::{cse::is_compared, facts::every};
 use pt2onnx_ir::{Model, Node, Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 /// Conditions of up to this many bytes are read.
@@ -14,6 +15,8 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
     let same = match n.node.op() {
         "Identity" => true,
         "Cast" | "CastLike" => n.dtype(x)? == n.dtype(n.output())?,
+        // A matrix stays as it is.
+        "Flatten" if is_flat(n, x) => true,
         // The order of elements is the same, so equal sizes mean equal tensors.
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
             n.same_shape(x, n.output()) && !n.checks_sizes()
@@ -22,11 +25,12 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
             n.same_shape(x, n.output()) || (ones(n) && n.ints(1)?.len() <= n.shape(x)?.len())
         }
         "Tile" => n.same_shape(x, n.output()) || ones(n),
-        "Transpose" => transposes_nothing(n, x)?,
-        "Slice" => {
+        // Only dimensions of size 1 are reduced.
+        "ReduceSum" | "ReduceMean" | "ReduceProd" | "ReduceMax" | "ReduceMin" => {
             n.same_shape(x, n.output())
-                && (n.node.input(4).is_none() || n.ints(4)?.iter().all(|&s| s > 0))
         }
+        "Transpose" => transposes_nothing(n, x)?,
+        "Slice" => takes_all(n, x)?,
         "Pad" => n.ints(1)?.iter().all(|&p| p == 0),
         "Concat" | "Sum" | "Min" | "Max" | "Mean" if n.node.inputs().len() == 1 => true,
         "Concat" => return parts::whole(n),
@@ -56,6 +60,18 @@ pub(super) fn dropout(model: &Model, node: &Node) -> Option<(Value, Value)> {
     idle.then_some((node.input(0)?, output))
 }
 
+/// Whether a `Slice` takes everything in order.
+fn takes_all(n: &Seen, x: Value) -> Option<bool> {
+    let steps = n.node.input(4).map_or(Some(Vec::new()), |_| n.ints(4))?;
+    let whole = || {
+        let (starts, ends) = (n.ints(1)?, n.ints(2)?);
+        let ends = ends.iter().all(|&e| e >= i64::from(i32::MAX));
+        Some(ends && starts.iter().all(|&s| s == 0) && steps.iter().all(|&s| s == 1))
+    };
+    let forward = steps.iter().all(|&s| s > 0);
+    Some(forward && n.same_shape(x, n.output()) || whole() == Some(true))
+}
+
 /// What a `Where` with a condition that is the same for all elements takes.
 fn chosen(n: &Seen) -> Option<Value> {
     let condition =
@@ -68,6 +84,12 @@ fn chosen(n: &Seen) -> Option<Value> {
 /// Whether all elements of the second input are 1.
 fn ones(n: &Seen) -> bool {
     n.ints(1).is_some_and(|ints| ints.iter().all(|&i| i == 1))
+}
+
+/// Whether a `Flatten` makes a matrix of a matrix, by the same dimensions.
+fn is_flat(n: &Seen, x: Value) -> bool {
+    let axis = attrs::Flatten::read(n.node).map(|a| a.axis);
+    n.shape(x).is_some_and(|s| s.len() == 2) && matches!(axis, Ok(1 | -1))
 }
 
 /// Whether only dimensions of size 1 move.
@@ -85,7 +107,7 @@ fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
     Some(moved.is_sorted() && n.same_shape(x, n.output()))
 }
 
-fn is_one(dim: Option<&pt2onnx_symbolic::Expr>) -> bool {
+fn is_one(dim: Option<&Expr>) -> bool {
     dim.and_then(|d| d.as_int()) == Some(1)
 }
 
@@ -105,15 +127,24 @@ fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) 
             return false;
         };
         let keeps_shape = match n.shape(other) {
-            // A tensor whose sizes are all 1 does not broadcast a tensor with as many dimensions or more.
-            Some(shape) if tensor.shape().iter().all(|&s| s == 1) => tensor.rank() <= shape.len(),
-            Some(_) => n.same_shape(other, n.output()),
+            // A tensor whose sizes are 1 or those of the last dimensions does not broadcast them.
+            Some(shape) => n.same_shape(other, n.output()) || is_within(tensor.shape(), shape),
             None => tensor.rank() == 0,
         };
         // A large weight stays, whatever its values are now.
-        let read = tensor.nbytes() <= 1024 || n.model[constant].name.is_none();
-        keeps_shape && read && is_compared(tensor) && holds(tensor)
+        let read = tensor.nbytes() <= n.weights || n.model[constant].name.is_none();
+        keeps_shape
+            && read
+            && (tensor.nbytes() <= n.weights || is_compared(tensor))
+            && holds(tensor)
     })
+}
+
+/// Whether a tensor of these sizes broadcasts to the shape.
+fn is_within(sizes: &[usize], shape: &[Expr]) -> bool {
+    let pairs = sizes.iter().rev().zip(shape.iter().rev());
+    let fits = |(&size, dim): (&usize, &Expr)| size == 1 || dim.as_int() == Some(size as i64);
+    sizes.len() <= shape.len() && pairs.into_iter().all(fits)
 }
 
 /// Whether all elements are this number, of this sign.

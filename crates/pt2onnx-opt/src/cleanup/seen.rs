@@ -35,14 +35,19 @@ pub(super) enum Action {
 pub(super) struct Seen<'a> {
     pub model: &'a Model,
     pub node: &'a Node,
+    /// Named constants of more bytes are not read to see whether they change anything.
+    pub weights: usize,
 }
 
 impl<'a> Seen<'a> {
     /// The same for the node that computes a value, if it has one output and is one of ONNX's own operators.
     pub fn producer(&self, value: Value) -> Option<Seen<'a>> {
         let node = &self.model[self.model.producer(value)?];
-        (node.domain.is_empty() && node.outputs().len() == 1)
-            .then_some(Seen { model: self.model, node })
+        (node.domain.is_empty() && node.outputs().len() == 1).then_some(Seen {
+            model: self.model,
+            node,
+            weights: self.weights,
+        })
     }
 
     pub fn output(&self) -> Value {

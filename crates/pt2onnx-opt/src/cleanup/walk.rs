@@ -3,7 +3,7 @@
 use super::{
     broadcast, chain, guards, noop, ones, parts, picks,
     seen::{Action, Seen},
-    states, through,
+    sequences, states, through,
 };
 use crate::{
     graph::{Changed, GraphMut},
@@ -14,7 +14,7 @@ use pt2onnx_ir::{Attributes, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -27,6 +27,12 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         if !model[id].domain.is_empty() {
             continue;
         }
+        if sequences::run(model, id) {
+            changed = true;
+            if !model.contains(id) {
+                continue;
+            }
+        }
         if let Some((x, output)) = noop::dropout(model, &model[id]) {
             model.replace_all_uses(output, x);
             changed = true;
@@ -35,7 +41,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         if model[id].outputs().len() != 1 {
             continue;
         }
-        let seen = Seen { model, node: &model[id] };
+        let seen = Seen { model, node: &model[id], weights: options.max_neutral_bytes };
         let action = noop::rule(&seen)
             .map(Action::Forward)
             .or_else(|| chain::rule(&seen))

@@ -3,12 +3,16 @@
 use ndarray::ArrayD;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The elements as `T`, which must have the same width. Bits are not converted.
+/// The elements as `T`, which must have the same width. Bits are not converted. Elements of less than 8 bits are bytes each.
 pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
-    if size_of::<T>() * 8 != t.dtype().bits() {
+    if size_of::<T>() * 8 != t.dtype().bits().max(8) {
         return None;
     }
-    let elements = t.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect();
+    let bytes = match t.dtype().bits() {
+        0..8 => t.codes()?.into(),
+        _ => t.to_bytes(),
+    };
+    let elements = bytes.chunks_exact(size_of::<T>()).map(T::from_le).collect();
     ArrayD::from_shape_vec(super::call::dim(t.shape()), elements).ok()
 }
 
@@ -16,14 +20,18 @@ pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
 pub(super) fn tensor<T: Element>(dtype: DType, array: &ArrayD<T>) -> Option<Tensor> {
     let mut bytes = Vec::with_capacity(array.len() * size_of::<T>());
     array.iter().for_each(|e| e.push_le(&mut bytes));
-    Tensor::new(dtype, array.shape(), bytes).ok()
+    match dtype.bits() {
+        0..8 => Tensor::from_codes(dtype, array.shape(), &bytes).ok(),
+        _ => Tensor::new(dtype, array.shape(), bytes).ok(),
+    }
 }
 
-/// `$body` with `$T` the unsigned integer as wide as the elements of `$dtype`; `None` where there is none.
+/// `$body` with `$T` the unsigned integer as wide as the elements of `$dtype`, or a byte for less than 8 bits; `None` where there is
+/// none.
 macro_rules! by_width {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bits() {
-            8 => {
+            2 | 4 | 8 => {
                 type $T = u8;
                 $body
             }

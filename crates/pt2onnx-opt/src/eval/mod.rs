@@ -10,9 +10,11 @@ mod array;
 mod call;
 mod cast;
 mod convolution;
+mod elements;
 mod logic;
 mod matmul;
 mod number;
+mod quantization;
 mod reduce;
 mod scatter;
 mod select;
@@ -35,6 +37,7 @@ static TABLE: LazyLock<FxHashMap<&'static str, &'static Eval>> = LazyLock::new(|
         convolution::OPS,
         logic::OPS,
         matmul::OPS,
+        quantization::OPS,
         reduce::OPS,
         scatter::OPS,
         select::OPS,

@@ -115,6 +115,10 @@ fn transpose(call: &Call) -> Option<Tensor> {
     }
     let sizes: Vec<usize> = perm.iter().map(|&p| x.shape()[p]).collect();
     call.room(x.dtype(), &sizes)?;
+    if x.dtype().bits() < 8 {
+        // Elements without an address of their own have no views.
+        return tensor(x.dtype(), &array::<u8>(x)?.permuted_axes(perm));
+    }
     let strides: Vec<usize> = perm.iter().map(|&p| x.strides()[p]).collect();
     let view = Tensor::strided(x.dtype(), sizes.clone(), strides, x.offset(), x.storage()?.clone())
         .ok()?;

@@ -4,7 +4,7 @@
 //! it is clear that the result may become a constant.
 
 use super::{replace, sharers::Sharers};
-use crate::{eval, facts::tensor_type, graph::Changed, pass::Options};
+use crate::{eval, facts::tensor_type, graph::Changed, pass::Options, target::Target};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -53,6 +53,12 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
     changed
 }
 
+/// Whether only `QuantizeLinear` takes a node's output.
+fn requantized(model: &Model, id: NodeId) -> bool {
+    let mut uses = model[id].outputs().iter().flat_map(|&v| model[v].uses());
+    uses.all(|u| matches!(u, Use::Input(user, 0) if model[user].is("QuantizeLinear")))
+}
+
 struct Cones<'a> {
     options: &'a Options,
     /// Known nodes, and their positions.
@@ -73,6 +79,7 @@ impl Cones<'_> {
         };
         node.domain.is_empty()
             && node.op() != "Identity"
+            && (node.op() != "DequantizeLinear" || requantized(model, id))
             && eval::knows(node.op())
             && inputs.clone().all(given)
             && self.result_bytes(model, id).is_some_and(|n| n <= self.options.max_read_bytes)
@@ -92,6 +99,14 @@ impl Cones<'_> {
 
     /// The nodes that only `id` needs, with it, and its outputs, if they are worth their bytes.
     fn fold(&mut self, model: &Model, id: NodeId) -> Option<(Vec<NodeId>, Vec<Tensor>)> {
+        let excluded = match model[id].op() {
+            "DequantizeLinear" => true,
+            "QuantizeLinear" => self.options.target == Target::TensorRt,
+            _ => false,
+        };
+        if excluded {
+            return None;
+        }
         let bytes = self.result_bytes(model, id)?;
         let (cone, freed) = self.cone(model, id);
         let small = self.options.max_folded_bytes;

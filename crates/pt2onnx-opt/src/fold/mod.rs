@@ -3,11 +3,13 @@
 mod cone;
 mod replace;
 mod sharers;
+mod weights;
 
 use crate::{
     eval,
     graph::{Changed, GraphMut},
     pass::Options,
+    target::Target,
 };
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
@@ -19,6 +21,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
+    if options.max_folded_bytes > 0 {
+        changed |= weights::run(model, &nodes);
+    }
     for &node in &nodes {
         if !model.contains(node) {
             continue;
@@ -59,6 +64,10 @@ impl Fold<'_> {
             "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
             // The clean-up keeps an `Identity` only if it is needed.
             "Identity" => return None,
+            // The quantized constant is the smaller one, and runtimes look for the node.
+            "DequantizeLinear" => return None,
+            // TensorRT reads weights in front of the pair of nodes.
+            "QuantizeLinear" if self.options.target == Target::TensorRt => return None,
             op if !eval::knows(op) => return None,
             _ => {}
         }

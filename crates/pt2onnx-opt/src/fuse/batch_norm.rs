@@ -104,9 +104,13 @@ fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
     Some(elements.into_iter().map(Into::into).collect())
 }
 
-/// Whether the constant has one use and shares memory with no other used constant.
+/// Whether the constant has one use and shares memory with no other used constant. One number that fills a weight may be shared.
 pub(super) fn alone(cx: &Builder, value: Value) -> bool {
     let model = cx.model();
+    let filled = |t: &Tensor| t.rank() > 0 && t.strides().iter().all(|&s| s == 0);
+    if model[value].constant().is_some_and(filled) {
+        return true;
+    }
     let storage = |v: Value| model[v].constant().and_then(Tensor::storage);
     let shares = |other: Value| {
         let pair = storage(value).zip(storage(other));

@@ -6,6 +6,7 @@ use super::{
     forms,
     replace::{Done, replace},
 };
+use crate::facts;
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, or the approximation by `tanh`.
@@ -59,12 +60,14 @@ pub(super) fn celu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The older form flattens all dimensions from the axis on. Along the last axis both mean the same, so other axes are swapped
-/// with it.
+/// The older form flattens all dimensions from the axis on. Along the last axis that is not of size 1 both mean the same, so other
+/// axes are swapped with the last one.
 pub(super) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = axes::explicit_axis(model, id)?;
     let rank = forms::rank_of(model, id, 0)?;
-    if axis + 1 == rank {
+    let shape = model[id].input(0).and_then(|x| facts::shape(model, x));
+    let behind = shape.and_then(|s| s.get(axis + 1..)).unwrap_or_default();
+    if axis + 1 + behind.len() == rank && behind.iter().all(|d| d.as_int() == Some(1)) {
         return Ok(Done::Kept);
     }
     let op: &'static str = match model[id].op() {

@@ -6,7 +6,7 @@ use pt2onnx_symbolic::{Expr, Func, View};
 const TOO_LARGE: &str = "opaque_";
 
 /// A number that the expression is never below.
-pub(super) fn lowest(e: &Expr) -> Option<i64> {
+pub(crate) fn lowest(e: &Expr) -> Option<i64> {
     let all = |args: &[Expr]| args.iter().map(lowest).collect::<Option<Vec<i64>>>();
     let not_negative = |args: &[Expr]| all(args).filter(|v| v.iter().all(|&b| b >= 0));
     match e.view() {

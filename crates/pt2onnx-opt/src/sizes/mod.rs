@@ -9,6 +9,7 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashMap;
 
+pub(crate) use bounds::lowest;
 pub(crate) use contents::contents;
 pub(crate) use spell::spell_out;
 

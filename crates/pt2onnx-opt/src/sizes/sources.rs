@@ -185,6 +185,10 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
         let to = range.end.map_or(Some(rank), |e| usize::try_from(e).ok())?;
         return Some(Part::Sizes(x, from, to));
     }
+    if scalar && node.is("Squeeze") {
+        let part = plain(model, node.input(0)?, false)?;
+        return Some(part).filter(|p| matches!(p, Part::Sizes(_, from, to) if from + 1 == *to));
+    }
     let whole = &model[model.producer(node.input(0).filter(|_| node.is("Gather"))?)?];
     let x = whole.input(0).filter(|_| whole.is("Shape") && whole.attributes.is_empty())?;
     let index = model[node.input(1)?].constant()?;

@@ -81,8 +81,8 @@ impl Walk<'_> {
     fn reshape(&self, model: &mut Model, id: NodeId) -> Option<()> {
         let node = &model[id];
         let (x, target) = (node.input(0)?, self.computed.get(&node.input(1)?)?);
-        let from = facts::shape(model, x)?;
-        let copied = |i: usize, dim: &Expr| from.get(i) == Some(dim);
+        let from = facts::shape(model, x);
+        let copied = |i: usize, dim: &Expr| from.is_some_and(|from| from.get(i) == Some(dim));
         let sizes = target.iter().enumerate().map(|(i, dim)| match dim.as_int() {
             Some(number) => number,
             None if copied(i, dim) => 0,

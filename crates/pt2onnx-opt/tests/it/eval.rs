@@ -3,7 +3,7 @@
 use crate::parse::{self, items};
 use pt2onnx_ir::{conforms, schema};
 use pt2onnx_opt::eval::evaluate;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, Narrow, Tensor};
 
 /// Operators whose last bit depends on the math library and the order of summation.
 const INEXACT: &[&str] = &[
@@ -133,7 +133,10 @@ fn numbers(t: &Tensor) -> Vec<f64> {
         DType::F32 => t.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect(),
         DType::F16 => t.to_vec::<half::f16>().unwrap().into_iter().map(f64::from).collect(),
         DType::BF16 => t.to_vec::<half::bf16>().unwrap().into_iter().map(f64::from).collect(),
-        _ => t.to_bytes().chunks(t.dtype().bits() / 8).map(|c| f64::from(c[0])).collect(),
+        dtype => match Narrow::of(dtype) {
+            Some(narrow) => t.codes().unwrap().iter().map(|&c| narrow.number(c).into()).collect(),
+            None => t.to_bytes().chunks(dtype.bits() / 8).map(|c| f64::from(c[0])).collect(),
+        },
     }
 }
 
@@ -144,6 +147,8 @@ fn close(a: &Tensor, b: &Tensor, units: f64) -> bool {
         DType::F32 => 2.0 * f64::from(f32::EPSILON),
         DType::F16 => 1e-3,
         DType::BF16 => 8e-3,
+        // All codes of NaN are the same number.
+        dtype if dtype.is_float() => 0.0,
         _ => return false,
     };
     let tolerance = units * unit;

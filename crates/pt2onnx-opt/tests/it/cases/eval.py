@@ -18,18 +18,28 @@ NAMES = {
     **{f"{u}int{b}": f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)},
 }
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
+NARROW = {
+    **{f"float8_{n}": f"float8{n}" for n in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")},
+    "float8_e8m0fnu": "float8e8m0", "float4_e2m1fn": "float4e2m1", "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2",
+}
+FLOAT8 = list(NARROW)[:4]
+NAMES |= NARROW
 INTS = ["int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"]
 lines = []
 
 
 def array(values, dtype):
-    return np.array(values, dtype=BF16 if dtype == "bfloat16" else dtype)
+    return np.array(values, dtype=np.dtype(getattr(ml_dtypes, dtype)) if dtype == "bfloat16" or dtype in NARROW else dtype)
+
+
+def type_number(dtype):
+    return int(helper.np_dtype_to_tensor_dtype(array(0, dtype).dtype))
 
 
 def number(v):
     if isinstance(v, (bool, np.bool_)):
         return str(int(v))
-    if isinstance(v, (int, np.integer)):
+    if isinstance(v, (int, np.integer)) or np.asarray(v).dtype.name in ("int4", "uint4", "int2", "uint2"):
         return str(int(v))
     v = float(v)
     return "nan" if np.isnan(v) else ("inf" if v > 0 else "-inf") if np.isinf(v) else repr(v)
@@ -62,6 +72,12 @@ def run(op, inputs, attributes, outputs):
     graph = helper.make_graph([node], "g", infos, ys)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
     model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    # ONNX Runtime lacks most of these types.
+    narrow = any(a is not None and a.dtype.name in NARROW for a in inputs)
+    if narrow or {"to", "output_dtype"} & set(attributes) and model.graph.output[0].type.tensor_type.elem_type >= 17:
+        from onnx.reference import ReferenceEvaluator
+
+        return ReferenceEvaluator(model).run(None, {n: a for n, a in zip(names, inputs) if n})
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:
@@ -356,7 +372,86 @@ def networks():
     case("ConvTranspose", np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2), np.ones((1, 2, 2, 2), np.float32), pads=[0, 1, 0, 0])
 
 
-for family in [arithmetic, logic, casts, shapes, selection, reductions, networks]:
+def narrow():
+    values = [0.0, -0.0, 0.7, -1.3, 2.5, 5.0, 17.0, -240.0, 464.0, 465.0, -57344.0, 1e6, np.nan]
+    for dtype in FLOAT8:
+        for source in ["float32", "float16", "bfloat16", "float64"]:
+            for saturate in [0, 1]:
+                finite = array(np.clip(values, -65504, 65504), source)
+                case("Cast", finite, to=type_number(dtype), saturate=saturate)
+        for saturate, extremes in [(0, [np.inf, -np.inf]), (1, [np.inf, -np.inf])]:
+            given = array(extremes, "float32")
+            case("Cast", given, to=type_number(dtype), saturate=saturate, none=bool(saturate) and "fnuz" in dtype)
+        codes = np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, dtype))
+        for target in ["float32", "float16", "bfloat16", "float64"]:
+            case("Cast", codes, to=type_number(target))
+        few = array([0.0, 1.0, 3.5, 100.0], dtype)
+        for other in FLOAT8 + ["float4_e2m1fn", "int8", "int64", "bool"]:
+            if other != dtype:
+                case("Cast", few, to=type_number(other))
+        case("Cast", array([0, 3, 100, 900], "int64"), to=type_number(dtype))
+        case("Cast", array([True, False], "bool"), to=type_number(dtype))
+        case("Cast", array([1.0625 + 1e-12], "float64"), to=type_number(dtype), none="e4m3" in dtype)
+    for mode in ["up", "down", "nearest"]:
+        given = array([1.0, 1.2, 1.5, 1.7, 3.0, 1e-30, 2.0**127], "float32")
+        case("Cast", given, to=type_number("float8_e8m0fnu"), round_mode=mode)
+        case("Cast", array([3e38], "float32"), to=type_number("float8_e8m0fnu"), round_mode=mode, saturate=0)
+        case("Cast", array([3e38, np.nan], "float32"), to=type_number("float8_e8m0fnu"), round_mode=mode)
+    for wrong in [0.0, -1.0, np.inf]:
+        case("Cast", array([wrong], "float32"), to=type_number("float8_e8m0fnu"), none=True)
+    case("Cast", array([1.0, 4.0, 2.0**-126, 2.0**127], "float8_e8m0fnu"), to=type_number("float32"))
+    for target in ["float32", "float16", "float64", "int8", "bool"]:
+        case("Cast", np.arange(16, dtype=np.uint8).astype(np.float32).astype(ml_dtypes.float4_e2m1fn), to=type_number(target))
+    case("Cast", array([0.0, -0.0, 0.25, 0.75, 1.25, 5.0, -7.0, 1e9, np.inf], "float32"), to=type_number("float4_e2m1fn"))
+    case("Cast", array([np.nan], "float32"), to=type_number("float4_e2m1fn"), none=True)
+    for dtype, info in [(d, ml_dtypes.iinfo(getattr(ml_dtypes, d))) for d in ("int4", "uint4", "int2", "uint2")]:
+        every = array(list(range(info.min, info.max + 1)), dtype)
+        for target in ["float32", "bfloat16", "int64", "uint8", "bool"]:
+            case("Cast", every, to=type_number(target))
+        case("Cast", array([-9, 0, 1, 17, 100, 127], "int8"), to=type_number(dtype))
+        case("Cast", array([0.0, 1.0], "float32"), to=type_number(dtype))
+        case("Cast", array([1.5], "float32"), to=type_number(dtype), none=True)
+        case("Cast", array([300.0], "float32"), to=type_number(dtype), none=True)
+    # What only moves elements.
+    for dtype in list(NARROW):
+        x = array(np.array([0, 1, 1, 0, 1, 0, 1, 1, 0, 1]) + (1 if "e8m0" in dtype else 0), dtype).reshape(2, 5)
+        case("Transpose", x)
+        case("Reshape", x, i64(5, 2))
+        case("Unsqueeze", x, i64(0))
+        case("Flatten", x)
+        if "e8m0" not in dtype and dtype not in ("int2", "uint2"):
+            case("Identity", x)
+    x = array([[1, -2, 3], [-8, 7, 0]], "int4")
+    scales, x32 = array([0.5, 2.0, 0.25], "float32"), array([[0.7, -3.0, 1.125], [100.0, -1e9, 0.0]], "float32")
+    for dtype in ["int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2"]:
+        zeros = array([1, 0, 1], dtype)
+        case("QuantizeLinear", x32, scales, zeros)
+        case("QuantizeLinear", x32, scales, output_dtype=type_number(dtype))
+        case("DequantizeLinear", array([[1, 0, 1], [0, 1, 1]], dtype), scales, zeros, axis=-1)
+    for dtype in FLOAT8 + ["float4_e2m1fn"]:
+        for saturate in [0, 1]:
+            case("QuantizeLinear", x32, scales, output_dtype=type_number(dtype), saturate=saturate)
+        case("QuantizeLinear", x32[:, :1], array(0.1, "float32"), array(0, dtype))
+        case("DequantizeLinear", array([[1, 3, 0], [0.5, 1, 2]], dtype), scales, axis=1)
+        case("DequantizeLinear", array([1, 3, 0], dtype), array(0.1, "float32"), array(0, dtype))
+    case("QuantizeLinear", x32, array(0.5, "float32"))
+    case("QuantizeLinear", x32, array(0.0, "float32"), none=True)
+    case("QuantizeLinear", array([np.nan], "float32"), array(1.0, "float32"), none=True)
+    case("QuantizeLinear", array([1.0, 2.5], "float16"), array(0.5, "float16"), array(3, "int8"))
+    case("QuantizeLinear", array([1.0, 2.5], "float16"), array(0.5, "float32"), array(3, "int8"), precision=1)
+    case("QuantizeLinear", array([7, -9, 100], "int32"), array(0.5, "float32"), array(3, "int8"))
+    case("QuantizeLinear", x32, array([[0.5, 1.0, 2.0]], "float32"), axis=0, block_size=2, output_dtype=type_number("int4"))
+    case("QuantizeLinear", x32, array([[0.5, 1.0], [2.0, 4.0]], "float32"), array([[1, 2], [3, 4]], "uint4"), axis=1, block_size=2)
+    case("DequantizeLinear", x, array([[0.5, 1.0], [2.0, 4.0]], "float32"), array([[1, 2], [3, 4]], "int4"), axis=1, block_size=2)
+    case("DequantizeLinear", x, array([[0.5, 1.0, 2.0]], "float32"), axis=0, block_size=2)
+    case("DequantizeLinear", x, scales[:2], axis=0, output_dtype=type_number("float16"))
+    case("DequantizeLinear", x, array([1.5, 2.0, 1.0], "bfloat16"))
+    case("DequantizeLinear", array([2**24 + 1, -7], "int32"), array(0.1, "float32"))
+    case("DequantizeLinear", array([2049], "int16"), array(0.1, "float16"), none=True)
+    case("DequantizeLinear", x, scales, array([0, 0], "int4"), none=True)
+
+
+for family in [arithmetic, logic, casts, narrow, shapes, selection, reductions, networks]:
     lines.append(f"\n# {family.__name__}")
     family()
 path = pathlib.Path(__file__).with_name("eval.txt")
