@@ -31,7 +31,9 @@ mod testing;
 
 pub use args::{Args, FromArg, Given, GivenArg};
 pub use cx::{Cx, Number, Outputs, TensorOrScalar};
-pub use driver::{Detail, Lowering, OpUse, Operators, Options, State, emitted, lower, ops_used};
+pub use driver::{
+    Detail, Lowering, OpUse, Operators, Options, Originals, State, emitted, lower, ops_used,
+};
 pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
 pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};

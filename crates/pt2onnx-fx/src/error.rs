@@ -238,6 +238,8 @@ pub enum Invalid {
     Expression { owner: String, text: String, source: ParseError },
     #[error("{owner}: {value} is not among the values of {of} that are known")]
     Enum { owner: String, of: &'static str, value: i64 },
+    #[error("{owner}: {value} has more than 64 bits")]
+    Integer { owner: String, value: i128 },
     #[error("{owner}: {what} must be a known integer, 0 or more")]
     NotStatic { owner: String, what: &'static str },
     #[error("{owner}: has no `tensor_meta`")]

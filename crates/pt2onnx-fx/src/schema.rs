@@ -361,7 +361,7 @@ union! {
         "as_none" => None(IgnoredAny),
         "as_tensor" => Tensor(TensorArgument<'a>),
         "as_tensors" => Tensors(Vec<TensorArgument<'a>>),
-        "as_int" => Int(i64),
+        "as_int" => Int(i128),
         "as_ints" => Ints(Vec<i64>),
         "as_float" => Float(Float),
         "as_floats" => Floats(Vec<Float>),

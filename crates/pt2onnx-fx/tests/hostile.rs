@@ -5,7 +5,7 @@
 mod common;
 
 use common::{data, records};
-use pt2onnx_fx::{Constant, ExportedProgram, archive::read};
+use pt2onnx_fx::{Constant, ExportedProgram, archive::read, graph::Argument};
 use serde_json::{Value, json};
 use std::{
     io::{Cursor, Write},
@@ -171,7 +171,7 @@ fn programs_that_lie() {
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
             json!({"as_int": 1e300}),
-            "does not match the export schema: invalid type",
+            "does not match the export schema: expected value",
         ),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
@@ -187,6 +187,11 @@ fn programs_that_lie() {
             format!("{graph}/nodes/0/inputs/0/arg"),
             json!({"as_scalar_type": 99}),
             "an argument: 99 is not among the values of ScalarType",
+        ),
+        (
+            format!("{graph}/nodes/0/inputs/0/arg"),
+            json!({"as_int": u64::MAX}),
+            "an argument: 18446744073709551615 has more than 64 bits",
         ),
         (
             format!("{graph}/nodes/0/inputs/0/arg"),
@@ -229,6 +234,15 @@ fn programs_that_lie() {
         }
     }
     assert_error(&archive(&all), &format!("{place}does not match the export schema: EOF"));
+}
+
+#[test]
+fn bounds_beyond_all_sizes() {
+    let bytes = edited("models/model.json", |json| {
+        set(json, "/graph_module/graph/nodes/0/target", json!("_operator.le"));
+        set(json, "/graph_module/graph/nodes/0/inputs/0/arg", json!({"as_int": u64::MAX}));
+    });
+    assert_eq!(read_bytes(&bytes).graph.nodes[0].args[0].value, Argument::Int(i64::MAX));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Names, metadata, and the origins of nodes in the source program.
 
-use crate::ids::ModuleId;
+use crate::{SharedText, ids::ModuleId};
 use smol_str::SmolStr;
 use std::{borrow::Cow, sync::Arc};
 
@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 pub type Name = SmolStr;
 
 /// Keys and values of `metadata_props`.
-pub type Metadata = Vec<(Cow<'static, str>, Arc<str>)>;
+pub type Metadata<T = Arc<str>> = Vec<(Cow<'static, str>, T)>;
 
 /// A call of a module in the source program. The calls form a tree: the outermost one is the program itself.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub struct ModuleCall {
     /// Qualified name of its class, such as `torch.nn.modules.linear.Linear`.
     pub class: Name,
     /// Metadata for a node that stands for the call.
-    pub metadata: Metadata,
+    pub metadata: Metadata<SharedText>,
     pub(crate) depth: u32,
 }
 
@@ -43,7 +43,7 @@ pub struct Origin {
     /// Its documentation, if the source program is an ONNX file.
     pub doc_string: Option<Arc<str>>,
     /// Metadata for every node that was made from it.
-    pub metadata: Metadata,
+    pub metadata: Metadata<SharedText>,
     /// The call of a module that it is part of, if known.
     pub module: Option<ModuleId>,
 }

@@ -3,7 +3,7 @@
 //! Layer 2, and the one crate that knows both the IR and protobuf. It works on any model in `pt2onnx-ir`; `examples/build.rs` builds,
 //! optimises and writes one.
 //!
-//! - [`save`] writes a model, completely or not at all. The graph is encoded in memory, weights are copied from where they are (mostly
+//! - [`save`] writes a model, completely or not at all. Large graphs are encoded in parts, weights are copied from where they are (mostly
 //!   a mapped archive) in pieces: memory is O(graph), not O(weights). The same model gives the same bytes.
 //! - [`read`](read()) reads models of any producer.
 //!
@@ -23,12 +23,14 @@ mod arrange;
 mod batch;
 mod compute;
 mod copy;
+mod encoded;
 mod error;
 mod gather;
 mod identity;
 mod inputs;
 mod options;
-mod pieces;
+
+mod parts;
 mod proto;
 mod read;
 mod save;

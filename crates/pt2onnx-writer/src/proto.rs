@@ -3,97 +3,26 @@
 use crate::{
     error::Error,
     options::{SaveOptions, Weights},
-    pieces::Pieces,
     texts::{entry, metadata, text},
     types::{data_type, type_proto},
 };
 use bytes::Bytes;
-use prost::Message;
 use pt2onnx_ir::{
     Attribute, Function, Model, Node, NodeId, Output, Region, RegionId, Value, ValueData,
     schema::AttributeKind,
 };
 use pt2onnx_proto::{
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto::AttributeType,
 };
 use pt2onnx_tensor::Tensor;
-use rayon::prelude::*;
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 /// The metadata key with the names of all origins of a node.
 const ORIGINS: &str = "pkg.pt2onnx.origins";
 
 /// The metadata key of a value that was an input of the program: a parameter, buffer or tensor, if it is a constant.
 const INPUT_KIND: &str = "pkg.torch.export.graph_signature.InputSpec.kind";
-
-/// As many nodes are encoded by one thread at a time.
-const TOGETHER: usize = 4096;
-
-/// A model in parts.
-pub(crate) struct Parts<'a> {
-    /// Everything but the graph.
-    pub model: ModelProto,
-    /// The main graph without initialisers, encoded: as a message it would be several times as large.
-    pub graph: Pieces,
-    /// Initialisers of the main graph, in the order in which the constants were created.
-    pub initialisers: Vec<Initialiser<'a>>,
-    /// Names of initialisers without values. The graph has their types.
-    pub declared: Vec<String>,
-}
-
-/// An initialiser of the main graph.
-pub(crate) struct Initialiser<'a> {
-    /// Everything but the elements. Strings are included: they have no raw form.
-    pub proto: TensorProto,
-    /// Its elements.
-    pub tensor: &'a Tensor,
-}
-
-/// Converts a model. Of the options, it needs those that say what weights become.
-pub(crate) fn parts<'a>(model: &'a Model, options: &SaveOptions) -> Result<Parts<'a>, Error> {
-    let mut cx = Cx {
-        model,
-        ir_version: model.ir_version(),
-        options,
-        absent: Vec::new(),
-        around: Vec::new(),
-    };
-    let used = cx.constants(Model::MAIN);
-    cx.around.push(used.iter().map(|(v, _)| *v).collect());
-    let (graph, declared) = cx.encoded(&used)?;
-    cx.around.pop();
-    let functions = model.functions.iter().map(|f| cx.function(f)).collect::<Result<_, _>>()?;
-    let default = |v: &Value| Some((*v, model[*v].default.as_deref()?));
-    let defaults = model.inputs().iter().filter_map(default);
-    let defaults = defaults.filter(|_| options.weights != Weights::None);
-    let kept = used.into_iter().filter(|(value, tensor)| !cx.is_left_out(*value, tensor));
-    let kept: Vec<_> = kept.chain(defaults).collect();
-    let initialisers = kept
-        .into_iter()
-        .map(|(value, tensor)| cx.initialiser(value, tensor))
-        .collect::<Result<_, _>>()?;
-    if !cx.absent.is_empty() {
-        return Err(Error::NoData(cx.absent));
-    }
-    let proto = ModelProto {
-        ir_version: Some(cx.ir_version.into()),
-        opset_import: cx.imports(),
-        producer_name: Some(model.producer.as_deref().unwrap_or("pt2onnx").to_owned()),
-        // The version of pt2onnx is not that of another producer.
-        producer_version: match &model.producer {
-            Some(_) => model.producer_version.clone(),
-            None => Some(env!("CARGO_PKG_VERSION").to_owned()),
-        },
-        domain: model.domain.clone(),
-        model_version: model.model_version,
-        doc_string: model.doc_string.clone(),
-        metadata_props: metadata(&model.metadata),
-        functions,
-        ..ModelProto::default()
-    };
-    Ok(Parts { model: proto, graph, initialisers, declared })
-}
 
 /// The outputs of a region, each made as ONNX wants it.
 fn finished(region: &Region) -> Result<Vec<Value>, Error> {
@@ -104,20 +33,57 @@ fn finished(region: &Region) -> Result<Vec<Value>, Error> {
     region.outputs().iter().map(value).collect()
 }
 
-#[derive(Clone)]
-struct Cx<'a, 'o> {
-    model: &'a Model,
-    ir_version: u32,
-    options: &'o SaveOptions,
-    /// Tensors without values, by name.
-    absent: Vec<String>,
-    /// The constants that are visible: those of the main graph or function, and of the bodies around that have their own.
-    around: Vec<BTreeSet<Value>>,
+/// The main graph without nodes and initialisers.
+pub(crate) struct Frame {
+    pub graph: GraphProto,
+    /// Types of initialisers.
+    pub types: Vec<ValueInfoProto>,
 }
 
-impl<'a> Cx<'a, '_> {
+/// Converts parts of a model.
+pub(crate) struct Cx<'a> {
+    pub model: &'a Model,
+    pub ir_version: u32,
+    options: Arc<SaveOptions>,
+    /// Tensors without values, by name.
+    pub absent: Vec<String>,
+    /// The constants that are visible: those of the main graph or function, and of the bodies around that have their own.
+    around: Vec<Arc<BTreeSet<Value>>>,
+}
+
+impl<'a> Cx<'a> {
+    pub fn new(model: &'a Model, options: &SaveOptions) -> Self {
+        Self {
+            model,
+            ir_version: model.ir_version(),
+            options: Arc::new(options.clone()),
+            absent: Vec::new(),
+            around: Vec::new(),
+        }
+    }
+
+    /// The same, for other nodes of the same region.
+    pub fn alike(&self) -> Self {
+        Self {
+            model: self.model,
+            ir_version: self.ir_version,
+            options: Arc::clone(&self.options),
+            absent: Vec::new(),
+            around: self.around.clone(),
+        }
+    }
+
+    /// Enters a region that sees these constants, and those that were visible before.
+    pub fn enter(&mut self, constants: &[(Value, &Tensor)]) {
+        self.around.push(Arc::new(constants.iter().map(|(value, _)| *value).collect()));
+    }
+
+    pub fn leave(&mut self) {
+        self.around.pop();
+    }
+
     /// Whether an initialiser is written without its values.
-    fn is_left_out(&self, value: Value, tensor: &Tensor) -> bool {
+    pub fn is_left_out(&self, value: Value, tensor: &Tensor) -> bool {
         is_absent(tensor) || self.options.weights == Weights::None && self.is_weight(value, tensor)
     }
 
@@ -137,7 +103,7 @@ impl<'a> Cx<'a, '_> {
     }
 
     /// Domains of model-local functions are imported too, at version 1 unless the model says otherwise.
-    fn imports(&self) -> Vec<OperatorSetIdProto> {
+    pub fn imports(&self) -> Vec<OperatorSetIdProto> {
         let own: BTreeSet<&str> = self.model.functions.iter().map(|f| f.domain.as_str()).collect();
         let own = own.into_iter().filter(|d| !d.is_empty() && !self.model.imports.contains_key(*d));
         Some(self.model.opset)
@@ -151,7 +117,7 @@ impl<'a> Cx<'a, '_> {
 
     /// The constants that a region uses, bodies included, in the order in which they were created. Bodies of nodes of other
     /// domains are left out: only these nodes know whether their bodies see values from outside.
-    fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
+    pub fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
         let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
         while let Some(region) = todo.pop() {
             used.extend(self.model[region].output_values());
@@ -170,9 +136,9 @@ impl<'a> Cx<'a, '_> {
     fn closed(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
         let mut own = self.constants(region);
         own.retain(|(v, _)| !self.around.iter().any(|constants| constants.contains(v)));
-        self.around.push(own.iter().map(|(v, _)| *v).collect());
+        self.enter(&own);
         let mut graph = self.graph(region, name)?;
-        self.around.pop();
+        self.leave();
         for (value, tensor) in own {
             let name = Some(self.name(value)?);
             let embedded = self.embedded(tensor, name.as_deref().unwrap_or_default())?;
@@ -189,28 +155,11 @@ impl<'a> Cx<'a, '_> {
         }
     }
 
-    /// The main graph with the types and metadata of its initialisers, and the names of those without values. Each node is
-    /// encoded at once: a message is a sequence of its fields.
-    fn encoded(&mut self, used: &[(Value, &Tensor)]) -> Result<(Pieces, Vec<String>), Error> {
-        let (mut encoded, mut types, mut declared) =
-            (Pieces::default(), Pieces::default(), Vec::new());
-        let nodes: Vec<NodeId> = self.model.nodes(Model::MAIN).collect();
-        if nodes.len() <= TOGETHER {
-            self.encode(&nodes, &mut encoded, &mut types)?;
-        } else {
-            let parts = nodes.par_chunks(TOGETHER).map(|nodes| {
-                let mut cx = Self { absent: Vec::new(), ..self.clone() };
-                let (mut encoded, mut types) = (Pieces::default(), Pieces::default());
-                cx.encode(nodes, &mut encoded, &mut types)?;
-                Ok((encoded, types, cx.absent))
-            });
-            for (part, part_types, absent) in parts.collect::<Result<Vec<_>, Error>>()? {
-                encoded.append(part);
-                types.append(part_types);
-                self.absent.extend(absent);
-            }
-        }
-        let mut frame = self.frame(Model::MAIN, &self.model.name)?;
+    /// The main graph with the types and metadata of its initialisers, and the names of those without values, but without nodes.
+    pub fn main(&self, used: &[(Value, &Tensor)]) -> Result<(Frame, Vec<String>), Error> {
+        let mut frame =
+            Frame { graph: self.frame(Model::MAIN, &self.model.name)?, types: Vec::new() };
+        let mut declared = Vec::new();
         // Before IR version 4, initialisers must be inputs.
         let are_inputs = self.ir_version < 4;
         for &(value, tensor) in used {
@@ -223,64 +172,38 @@ impl<'a> Cx<'a, '_> {
             // onnx_ir, and so PyTorch, reads and writes metadata of initialisers here.
             let told = !data.metadata.is_empty() || data.doc_string.is_some() || left_out;
             if told && !is_input {
-                typed(self.value_info(value)?, &mut types);
+                frame.types.push(self.value_info(value)?);
             }
             if are_inputs || is_input {
-                frame.input.push(self.value_info(value)?);
+                frame.graph.input.push(self.value_info(value)?);
             }
         }
-        field(frame, &mut encoded);
-        encoded.append(types);
-        Ok((encoded, declared))
-    }
-
-    /// Encodes nodes of the main graph, and the types of their outputs.
-    fn encode(
-        &mut self,
-        nodes: &[NodeId],
-        encoded: &mut Pieces,
-        types: &mut Pieces,
-    ) -> Result<(), Error> {
-        self.nodes(Model::MAIN, nodes.iter().copied(), |part| match part {
-            Part::Node(node) => {
-                field(GraphProto { node: vec![node], ..GraphProto::default() }, encoded)
-            }
-            Part::Value(value_info) => typed(value_info, types),
-        })
+        Ok((frame, declared))
     }
 
     /// The body of a node.
     fn graph(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
-        let (mut node, mut value_info) = (Vec::new(), Vec::new());
-        self.nodes(region, self.model.nodes(region), |part| match part {
-            Part::Node(n) => node.push(n),
-            Part::Value(v) => value_info.push(v),
-        })?;
+        let nodes = || self.model.nodes(region);
+        let value_info = self.types(region, nodes()).collect::<Result<_, _>>()?;
+        let node = nodes().map(|id| self.node(id)).collect::<Result<_, _>>()?;
         Ok(GraphProto { node, value_info, ..self.frame(region, name)? })
     }
 
-    /// Calls `give` with each of these nodes of a region, and then with the types of its outputs. Outputs of the region have their
-    /// types in the graph's frame.
-    fn nodes(
-        &mut self,
+    /// The types of what these nodes of a region compute. Outputs of the region have their types in the graph's frame.
+    pub fn types(
+        &self,
         region: RegionId,
         nodes: impl Iterator<Item = NodeId>,
-        mut give: impl FnMut(Part),
-    ) -> Result<(), Error> {
+    ) -> impl Iterator<Item = Result<ValueInfoProto, Error>> {
         let outputs: BTreeSet<Value> = self.model[region].output_values().collect();
-        for id in nodes {
-            give(Part::Node(self.node(id)?));
-            for &value in self.model[id].outputs() {
-                let data = &self.model[value];
-                if data.ty.is_some() && !data.is_left_out() && !outputs.contains(&value) {
-                    give(Part::Value(ValueInfoProto {
-                        metadata_props: Vec::new(),
-                        ..self.value_info(value)?
-                    }));
-                }
-            }
-        }
-        Ok(())
+        let values = nodes.flat_map(|id| self.model[id].outputs());
+        let told = values.filter(move |&&value| {
+            let data = &self.model[value];
+            data.ty.is_some() && !data.is_left_out() && !outputs.contains(&value)
+        });
+        told.map(|&value| {
+            Ok(ValueInfoProto { metadata_props: Vec::new(), ..self.value_info(value)? })
+        })
     }
 
     /// A graph without nodes and initialisers.
@@ -304,11 +227,11 @@ impl<'a> Cx<'a, '_> {
     }
 
     /// A function has no initialisers: its constants become `Constant` nodes.
-    fn function(&mut self, function: &Function) -> Result<FunctionProto, Error> {
+    pub fn function(&mut self, function: &Function) -> Result<FunctionProto, Error> {
         let body = &self.model[function.body];
         let mut nodes = Vec::new();
         let constants = self.constants(function.body);
-        self.around.push(constants.iter().map(|(v, _)| *v).collect());
+        self.enter(&constants);
         for (value, tensor) in constants {
             let name = self.name(value)?;
             nodes.push(NodeProto {
@@ -324,7 +247,7 @@ impl<'a> Cx<'a, '_> {
         for id in self.model.nodes(function.body) {
             nodes.push(self.node(id)?);
         }
-        self.around.pop();
+        self.leave();
         Ok(FunctionProto {
             name: Some(function.name.clone()),
             domain: Some(function.domain.clone()),
@@ -350,7 +273,7 @@ impl<'a> Cx<'a, '_> {
         })
     }
 
-    fn node(&mut self, id: NodeId) -> Result<NodeProto, Error> {
+    pub fn node(&mut self, id: NodeId) -> Result<NodeProto, Error> {
         let node = &self.model[id];
         let input = |v: &Option<Value>| v.map_or(Ok(String::new()), |v| self.name(v));
         Ok(NodeProto {
@@ -387,7 +310,7 @@ impl<'a> Cx<'a, '_> {
         entries.retain(|e| e.key() != ORIGINS);
         let names = origins().map(|o| {
             let listed = o.metadata.iter().find(|(key, _)| key == ORIGINS);
-            listed.map_or(&*o.node, |(_, names)| names)
+            listed.map_or_else(|| o.node.to_string(), |(_, names)| names.to_string())
         });
         entries.push(entry(ORIGINS, names.collect::<Vec<_>>().join(", ")));
         entries
@@ -454,11 +377,11 @@ impl<'a> Cx<'a, '_> {
         })
     }
 
-    fn initialiser(&mut self, value: Value, tensor: &'a Tensor) -> Result<Initialiser<'a>, Error> {
+    /// An initialiser without its elements, but with its strings.
+    pub fn initialiser(&mut self, value: Value, tensor: &Tensor) -> Result<TensorProto, Error> {
         let name = self.name(value)?;
         let described = self.described(tensor, &name)?;
-        let proto = TensorProto { name: Some(name), ..described };
-        Ok(Initialiser { proto, tensor })
+        Ok(TensorProto { name: Some(name), ..described })
     }
 
     /// A tensor in an attribute, with its elements. Contiguous ones are not copied.
@@ -490,25 +413,6 @@ impl<'a> Cx<'a, '_> {
             ..TensorProto::default()
         })
     }
-}
-
-/// What a region is written as.
-enum Part {
-    Node(NodeProto),
-    Value(ValueInfoProto),
-}
-
-/// Appends the fields of a graph.
-fn field(graph: GraphProto, to: &mut Pieces) {
-    // Writing to a Vec cannot fail.
-    let _ = graph.encode(to.end());
-}
-
-/// Appends the type of a value.
-fn typed(value_info: ValueInfoProto, to: &mut Pieces) {
-    let value_info = vec![value_info];
-    let graph = GraphProto { value_info, ..GraphProto::default() };
-    field(graph, to);
 }
 
 /// Constants without a place in the signature that have no more elements are not weights: torch.onnx makes them nodes, and not

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, MAX_MODEL},
     gather::{Scratch, gather},
     options::SaveOptions,
-    proto::{Initialiser, Parts, parts},
+    parts::{Initialiser, Parts},
     texts::entry,
 };
 use bytes::Bytes;
@@ -111,7 +111,7 @@ struct External<'a> {
 
 impl<'a> Stream<'a> {
     pub fn new(model: &'a Model, options: &SaveOptions) -> Result<Self, Error> {
-        Ok(Self { parts: parts(model, options)?, files: Vec::new() })
+        Ok(Self { parts: Parts::new(model, options)?, files: Vec::new() })
     }
 
     /// Checks that all weights have values.
@@ -213,9 +213,7 @@ impl<'a> Stream<'a> {
     pub fn write(self, out: &mut impl Sink) -> io::Result<()> {
         out.write_all(&self.parts.model.encode_to_vec())?;
         frame(out, MODEL_GRAPH, self.graph_size())?;
-        for piece in self.parts.graph.into_pieces() {
-            out.write_all(&piece)?;
-        }
+        self.parts.graph.write(out)?;
         let mut scratch = Scratch::default();
         for initialiser in self.parts.initialisers {
             frame(out, GRAPH_INITIALIZER, initialiser.size())?;

@@ -2,6 +2,7 @@
 
 use pt2onnx_ir::Metadata;
 use pt2onnx_proto::StringStringEntryProto;
+use std::fmt::Display;
 
 /// The value of a text field; an empty text is not written.
 pub(crate) fn text(text: &str) -> Option<String> {
@@ -9,7 +10,7 @@ pub(crate) fn text(text: &str) -> Option<String> {
 }
 
 /// Metadata as a field.
-pub(crate) fn metadata(entries: &Metadata) -> Vec<StringStringEntryProto> {
+pub(crate) fn metadata<T: Display>(entries: &Metadata<T>) -> Vec<StringStringEntryProto> {
     entries.iter().map(|(key, value)| entry(key, value.to_string())).collect()
 }
 

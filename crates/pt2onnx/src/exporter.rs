@@ -188,7 +188,7 @@ impl Exporter {
         self
     }
 
-    /// Sets whether the graph of the program is freed as soon as it is translated; false by default. It takes as much memory as
+    /// Sets whether the graph of the program is freed when it is no longer needed; false by default. It takes as much memory as
     /// that of the model. There is no [`OnnxProgram::exported_program`] then, and reports do not show the program.
     ///
     /// ```

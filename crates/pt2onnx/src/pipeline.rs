@@ -5,7 +5,7 @@ use crate::{
     error, ir_version, lost_state, metadata, modules, naming, random, ranges, report,
     training::TrainingOps, weights::HeldWeights,
 };
-use pt2onnx_aten::{Detail, Lowering, emitted};
+use pt2onnx_aten::{Detail, Lowering, Originals, emitted};
 use pt2onnx_compress::Compressed;
 use pt2onnx_fx::{ExportedProgram, graph::Graph, passes};
 use pt2onnx_ir::{Model, Value};
@@ -52,16 +52,22 @@ pub(crate) fn translate(
 /// The program as the archive has it.
 struct Source {
     program: ExportedProgram,
-    /// Whether its graph is freed as soon as it is translated.
+    /// Whether its graph is freed when passes are done.
     forgets_graph: bool,
 }
 
 impl Source {
-    /// Nothing is read from the graph any more.
-    fn is_translated(&mut self) {
+    /// The nodes that passes have rewritten, for metadata. Nothing else is read from the graph any more.
+    fn originals(&mut self, program: &ExportedProgram, options: &Options) -> Originals {
+        let (graph, archived) = (&program.graph, &self.program.graph);
+        let originals = match options.metadata {
+            Detail::Full => Originals::of(graph, archived),
+            _ => Originals::default(),
+        };
         if self.forgets_graph {
             self.program.graph = Graph::default();
         }
+        originals
     }
 }
 
@@ -92,7 +98,8 @@ fn stages(
     let mut held = HeldWeights::take(&mut program, options)?;
 
     // The model.
-    let lowering = lower(&program, &source.program, options, registry, report)?;
+    let originals = source.originals(&program, options);
+    let lowering = lower(&program, &originals, options, registry, report)?;
     let Lowering { mut model, warnings } = lowering;
     let mut warnings: Vec<Warning> = Warning::all(WarningKind::Output, warnings).collect();
     warnings.extend(Warning::all(WarningKind::Training, training.warning()));
@@ -103,7 +110,6 @@ fn stages(
     report.stage("interface", || naming::name(&mut model, Some(&program), options))?;
     report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
     drop(program); // The stages to come can have its memory.
-    source.is_translated();
     if options.inline {
         registry.copy_functions(&mut model);
         report.stage("inline", || domains::inline(&mut model))?;
@@ -194,7 +200,7 @@ fn obstacles(
             assume_finite: options.assume_finite,
             metadata: Detail::None,
             strip_paths: options.strip_paths,
-            archived: None,
+            originals: None,
             modules: false,
         };
         let emitted = match pt2onnx_aten::lower(&program, registry, lowering) {
@@ -213,7 +219,7 @@ fn obstacles(
 /// Translates the nodes of the program, and reports its ops.
 fn lower(
     program: &ExportedProgram,
-    source: &ExportedProgram,
+    originals: &Originals,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
@@ -225,7 +231,7 @@ fn lower(
         assume_finite: options.assume_finite,
         metadata: options.metadata,
         strip_paths: options.strip_paths,
-        archived: (options.metadata == Detail::Full).then_some(&source.graph),
+        originals: Some(originals),
         modules: !options.functions_of.is_empty(),
     };
     let lowered = report.stage("lower", || pt2onnx_aten::lower(program, registry, lowering));

@@ -71,7 +71,7 @@ fn metadata() {
         model.doc_string = Some(format!("It is {name}."));
         let node = model.nodes(Model::MAIN).next().unwrap();
         let origin = Origin {
-            metadata: entry("node", name),
+            metadata: vec![("node".into(), name.into())],
             doc_string: Some(name.into()),
             ..Origin::default()
         };
@@ -96,7 +96,7 @@ fn metadata() {
     for (node, name) in model.nodes(Model::MAIN).zip(["one", "two"]) {
         let origins: Vec<_> = model[node].origins.iter().map(|o| &model[*o]).collect();
         assert_eq!(origins.len(), 1);
-        assert_eq!(entries(&origins[0].metadata), format!("node: {name}"));
+        assert_eq!(origins[0].metadata, [("node".into(), name.into())]);
         assert_eq!(origins[0].doc_string.as_deref(), Some(name));
         let weight = model[node].inputs()[1].unwrap();
         assert_eq!(entries(&model[weight].metadata), format!("value: {name}"));

@@ -252,5 +252,5 @@ fn symbolic_nodes() {
     assert_eq!(model.imports["custom.domain"], 3);
     let origin = model[model.all_nodes()[0]].origins[0];
     let metadata = &model[origin].metadata;
-    assert!(metadata.iter().any(|(k, v)| k == "who" && &**v == "me"), "{metadata:?}");
+    assert!(metadata.iter().any(|(k, v)| k == "who" && v.to_string() == "me"), "{metadata:?}");
 }

@@ -4,11 +4,11 @@ use super::options::{Detail, Options};
 use pt2onnx_fx::{
     graph::{
         ExportedProgram, Graph, GraphSignature, InputSpec, ModuleFrame, MutationKind, Name, Node,
-        OpName, OutputSpec,
+        NodeMeta, OpName, OutputSpec,
     },
     printer::{self, Printer, PyStr},
 };
-use pt2onnx_ir::{Metadata, Model, ORIGINAL_NAME, Origin, Value};
+use pt2onnx_ir::{Metadata, Model, ORIGINAL_NAME, Origin, SharedText, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     borrow::Cow,
@@ -49,11 +49,10 @@ pub(super) struct Annotator<'a> {
     options: Options<'a>,
     /// Prints nodes of the graph that is being translated.
     printer: Option<Printer<'a>>,
-    archived: Archived<'a>,
-    /// Prints nodes of the archive's graph. Made when it is first needed.
-    archived_printer: Option<Printer<'a>>,
-    /// The texts of module stacks, by the stack's address.
-    stacks: FxHashMap<usize, Stack>,
+    /// How many graphs the node is in.
+    depth: usize,
+    /// The modules around the node before.
+    stack: Stack,
     /// What is made of stack traces, by the trace's address.
     traces: FxHashMap<usize, Trace>,
     ops: FxHashMap<&'a OpName, Op>,
@@ -76,45 +75,25 @@ struct Op {
     printed: Arc<str>,
     /// The op as `str(node.target)` gives it.
     target: Arc<str>,
+    /// The same as the last item of a list.
+    last: Arc<str>,
 }
 
-/// Finds nodes of the archive's graph by name.
-struct Archived<'a> {
-    nodes: &'a [Node],
-    /// The place after the node that was found last. Passes mostly keep the order, so the search starts here.
-    next: usize,
-    /// The places of all nodes. Made when a search from `next` fails.
-    places: Option<FxHashMap<&'a Name, usize>>,
-}
-
-impl<'a> Archived<'a> {
-    /// How many nodes are searched before `places` is used.
-    const SOON: usize = 8;
-
-    fn new(graph: Option<&'a Graph>) -> Self {
-        Self { nodes: graph.map_or(&[], |g| &g.nodes), next: 0, places: None }
-    }
-
-    fn node(&mut self, name: &Name) -> Option<&'a Node> {
-        let soon = self.nodes.iter().skip(self.next).take(Self::SOON);
-        let place = match { soon }.position(|n| n.name == *name) {
-            Some(ahead) => self.next + ahead,
-            None => {
-                let nodes = self.nodes.iter().enumerate();
-                let places = || nodes.map(|(i, n)| (&n.name, i)).collect();
-                *self.places.get_or_insert_with(places).get(name)?
-            }
-        };
-        self.next = place + 1;
-        self.nodes.get(place)
-    }
-}
-
-/// The modules around a node, as texts of metadata.
+/// The modules around a node, outermost first.
 struct Stack {
-    namespace: String,
-    classes: String,
-    scopes: String,
+    /// The address of their frames.
+    frames: usize,
+    /// Before the outermost module.
+    outside: Texts,
+    inside: Vec<(ModuleFrame, Texts)>,
+}
+
+/// What the metadata of all nodes of a module start with.
+#[derive(Clone)]
+struct Texts {
+    namespace: Arc<SharedText>,
+    classes: Arc<SharedText>,
+    scopes: Arc<SharedText>,
 }
 
 impl<'a> Annotator<'a> {
@@ -122,9 +101,8 @@ impl<'a> Annotator<'a> {
         Self {
             options,
             printer: None,
-            archived: Archived::new(options.archived),
-            archived_printer: None,
-            stacks: FxHashMap::default(),
+            depth: 0,
+            stack: Stack::new(),
             traces: FxHashMap::default(),
             ops: FxHashMap::default(),
             scratch: String::new(),
@@ -133,6 +111,7 @@ impl<'a> Annotator<'a> {
 
     /// Starts with the nodes of a graph. Returns the printer of the graph around it, for [`leave`](Self::leave).
     pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printer<'a>> {
+        self.depth += 1;
         match self.options.metadata {
             Detail::Full => self.printer.replace(Printer::of_body(graph)),
             Detail::Basic | Detail::None => None,
@@ -141,6 +120,7 @@ impl<'a> Annotator<'a> {
 
     /// Goes back to the graph around.
     pub(super) fn leave(&mut self, outer: Option<Printer<'a>>) {
+        self.depth -= 1;
         self.printer = outer;
     }
 
@@ -149,7 +129,7 @@ impl<'a> Annotator<'a> {
         Origin {
             node: node.name.clone(),
             op: self.op(&node.target).printed,
-            location: self.trace(node).location.or_else(|| node.meta.place().map(Into::into)),
+            location: self.trace(&node.meta).location.or_else(|| node.meta.place().map(Into::into)),
             doc_string: None,
             metadata: self.metadata(node),
             module: None,
@@ -157,76 +137,79 @@ impl<'a> Annotator<'a> {
     }
 
     /// The metadata of a node that stands for a call of a module, given with the calls around it.
-    pub(super) fn of_module(&self, frames: &[ModuleFrame]) -> Metadata {
-        let Stack { namespace, classes, scopes } = Stack::new(frames);
-        let list = |texts: &str| format!("[{}]", texts.trim_end_matches(", ")).into();
-        let namespace = (NAMESPACE.into(), namespace.trim_end_matches('/').into());
+    pub(super) fn of_module(&mut self, frames: &[ModuleFrame]) -> Metadata<SharedText> {
+        let Some((ModuleFrame { path, ty, .. }, around)) = frames.split_last() else {
+            return Metadata::default();
+        };
+        let texts = self.stack.texts(around);
+        let entry = |key: &'static str, start: &Arc<SharedText>, end: String| {
+            (key.into(), SharedText::after(start, end))
+        };
+        let namespace = entry(NAMESPACE, &texts.namespace, format!("{path}: {ty}"));
         match self.options.metadata {
-            Detail::None => Metadata::new(),
+            Detail::None => Metadata::default(),
             Detail::Basic => vec![namespace],
             Detail::Full => vec![
                 namespace,
-                (CLASS_HIERARCHY.into(), list(&classes)),
-                (NAME_SCOPES.into(), list(&scopes)),
+                entry(CLASS_HIERARCHY, &texts.classes, last_item(ty)),
+                entry(NAME_SCOPES, &texts.scopes, last_item(path)),
             ],
         }
     }
 
-    fn metadata(&mut self, node: &'a Node) -> Metadata {
+    fn metadata(&mut self, node: &'a Node) -> Metadata<SharedText> {
         if self.options.metadata == Detail::None {
-            return Metadata::new();
+            return Metadata::default();
         }
-        let rewritten = self.archived.node(&node.name);
-        let rewritten = rewritten.filter(|was| was.target != node.target);
-        let node = rewritten.unwrap_or(node);
-        let target = self.op(&node.target).target;
-        let frames = &node.meta.nn_module_stack;
-        let stack = self.stacks.entry(frames.as_ptr().addr()).or_insert_with(|| Stack::new(frames));
+        let originals = self.options.originals.filter(|_| self.depth == 1);
+        let was = originals.and_then(|originals| originals.get(&node.name));
+        let (target, meta) = was.map_or((&node.target, &node.meta), |was| (&was.target, &was.meta));
+        let Op { target, last, .. } = self.op(target);
+        let texts = self.stack.texts(&meta.nn_module_stack);
         let scratch = &mut self.scratch;
-        let mut entry = |key: &'static str, text: fmt::Arguments| {
+        let mut written = |text: fmt::Arguments| -> Arc<str> {
             scratch.clear();
             // Writing to a string cannot fail.
             let _ = scratch.write_fmt(text);
-            (Cow::Borrowed(key), Arc::from(scratch.as_str()))
+            scratch.as_str().into()
         };
-        let namespace =
-            entry(NAMESPACE, format_args!("{}{}: {target}", stack.namespace, node.name));
+        let entry = |key: &'static str, start: &Arc<SharedText>, end: Arc<str>| {
+            (Cow::Borrowed(key), SharedText::after(start, end))
+        };
+        let name = &node.name;
+        let place = written(format_args!("{name}: {target}"));
+        let namespace = entry(NAMESPACE, &texts.namespace, place);
         if self.options.metadata == Detail::Basic {
             return vec![namespace];
         }
-        let printer = match (rewritten, self.options.archived) {
-            (Some(_), Some(graph)) => {
-                Some(&*self.archived_printer.get_or_insert_with(|| Printer::of_body(graph)))
-            }
-            _ => self.printer.as_ref(),
+        let classes = entry(CLASS_HIERARCHY, &texts.classes, last);
+        let scopes = entry(NAME_SCOPES, &texts.scopes, last_item(name).into());
+        let text = match (was, &self.printer) {
+            (Some(was), _) => Arc::clone(&was.text),
+            (None, Some(printer)) => written(format_args!("{}", printer.node(node))),
+            (None, None) => Arc::default(),
         };
-        let classes = format_args!("[{}{}]", stack.classes, PyStr(&target));
-        let classes = entry(CLASS_HIERARCHY, classes);
-        let scopes = format_args!("[{}{}]", stack.scopes, PyStr(&node.name));
-        let scopes = entry(NAME_SCOPES, scopes);
-        let text = match printer {
-            Some(printer) => entry(FX_NODE, format_args!("{}", printer.node(node))),
-            None => entry(FX_NODE, format_args!("")),
-        };
-        let trace = (STACK_TRACE.into(), self.trace(node).text);
+        let text = (FX_NODE.into(), text.into());
+        let trace = (STACK_TRACE.into(), self.trace(meta).text.into());
         vec![namespace, classes, text, scopes, trace]
     }
 
     fn op(&mut self, op: &'a OpName) -> Op {
         let known = self.ops.entry(op);
-        let texts = || Op {
-            printed: op.to_string().into(),
-            target: printer::target_str(op).to_string().into(),
+        let texts = || {
+            let target = printer::target_str(op).to_string();
+            let (printed, last) = (op.to_string().into(), last_item(&target).into());
+            Op { printed, target: target.into(), last }
         };
         known.or_insert_with(texts).clone()
     }
 
-    fn trace(&mut self, node: &Node) -> Trace {
-        let Some(trace) = &node.meta.stack_trace else {
+    fn trace(&mut self, meta: &NodeMeta) -> Trace {
+        let Some(trace) = &meta.stack_trace else {
             return Trace::default();
         };
         let told = || Trace {
-            location: node.meta.source_line().map(|line| line.to_string().into()),
+            location: meta.source_line().map(|line| line.to_string().into()),
             text: match self.options.strip_paths {
                 true => with_short_lines(&without_folders(trace)),
                 false if trace.lines().any(is_long) => with_short_lines(trace),
@@ -280,16 +263,48 @@ impl<'a> Annotator<'a> {
 }
 
 impl Stack {
-    fn new(frames: &[ModuleFrame]) -> Self {
-        let mut stack =
-            Self { namespace: String::new(), classes: String::new(), scopes: String::new() };
-        for ModuleFrame { path, ty, .. } in frames {
-            stack.namespace.push_str(&format!("{path}: {ty}/"));
-            stack.classes.push_str(&format!("{}, ", PyStr(ty)));
-            stack.scopes.push_str(&format!("{}, ", PyStr(path)));
-        }
-        stack
+    fn new() -> Self {
+        let list = Arc::new(SharedText::from("["));
+        let namespace = Arc::new(SharedText::from(""));
+        let outside = Texts { namespace, classes: Arc::clone(&list), scopes: list };
+        Self { frames: 0, outside, inside: Vec::new() }
     }
+
+    /// The texts within these modules. Those that are also around the node before have theirs already.
+    fn texts(&mut self, frames: &[ModuleFrame]) -> &Texts {
+        let address = frames.as_ptr().addr();
+        if self.frames != address || self.inside.len() != frames.len() {
+            self.frames = address;
+            let known = self.inside.iter().zip(frames);
+            let known = known.take_while(|((known, _), frame)| known == *frame).count();
+            self.inside.truncate(known);
+            for frame in frames.iter().skip(known) {
+                let texts = self.innermost().within(frame);
+                self.inside.push((frame.clone(), texts));
+            }
+        }
+        self.innermost()
+    }
+
+    fn innermost(&self) -> &Texts {
+        self.inside.last().map_or(&self.outside, |(_, texts)| texts)
+    }
+}
+
+impl Texts {
+    fn within(&self, ModuleFrame { path, ty, .. }: &ModuleFrame) -> Self {
+        let after = |start, end: String| Arc::new(SharedText::after(start, end));
+        Self {
+            namespace: after(&self.namespace, format!("{path}: {ty}/")),
+            classes: after(&self.classes, format!("{}, ", PyStr(ty))),
+            scopes: after(&self.scopes, format!("{}, ", PyStr(path))),
+        }
+    }
+}
+
+/// The last item of a Python list of texts.
+fn last_item(text: &str) -> String {
+    format!("{}]", PyStr(text))
 }
 
 /// `File "/home/me/model.py", line 3` becomes `File "model.py", line 3`.

@@ -9,6 +9,7 @@ mod lower;
 mod metadata;
 mod modules;
 mod options;
+mod originals;
 mod signature;
 mod state;
 mod types;
@@ -17,6 +18,7 @@ mod walk;
 
 pub use lower::{Lowering, lower};
 pub use options::{Detail, Operators, Options, State};
+pub use originals::Originals;
 pub(crate) use types::onnx_type;
 pub use usage::{OpUse, emitted, ops_used};
 pub(crate) use walk::Driver;

@@ -1,7 +1,7 @@
 //! The calls of modules that nodes are part of.
 
 use pt2onnx_fx::graph::{ModuleFrame, Name, NodeMeta};
-use pt2onnx_ir::{Metadata, Model, ModuleCall, ModuleId};
+use pt2onnx_ir::{Metadata, Model, ModuleCall, ModuleId, SharedText};
 use rustc_hash::FxHashMap;
 
 /// Calls nest at most this deeply. Deeper calls are part of the call around them.
@@ -33,7 +33,7 @@ impl Modules {
         &mut self,
         model: &mut Model,
         meta: &NodeMeta,
-        describe: impl Fn(&[ModuleFrame]) -> Metadata,
+        mut describe: impl FnMut(&[ModuleFrame]) -> Metadata<SharedText>,
     ) -> Option<ModuleId> {
         let frames = &meta.nn_module_stack;
         // PyTorch's placeholder for nodes that belong to no module has no class.
@@ -91,7 +91,7 @@ mod tests {
             };
             let frames: Vec<ModuleFrame> = keys.iter().map(frame).collect();
             let meta = NodeMeta { nn_module_stack: frames.into(), ..NodeMeta::default() };
-            let module = modules.call(&mut model, &meta, |_| Metadata::new());
+            let module = modules.call(&mut model, &meta, |_| Metadata::default());
             module.map_or("-".into(), |m| format!("{}{}", model[m].path, m.index()))
         };
         stacks.iter().map(call).collect()

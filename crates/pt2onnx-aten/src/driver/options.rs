@@ -1,6 +1,7 @@
 //! Options of `lower`.
 
-use pt2onnx_fx::graph::{Graph, OpName};
+use super::originals::Originals;
+use pt2onnx_fx::graph::OpName;
 
 /// How much metadata about the source program a model has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -31,8 +32,8 @@ pub struct Options<'a> {
     pub metadata: Detail,
     /// Whether the files in stack traces lose their folders.
     pub strip_paths: bool,
-    /// The graph as the archive has it. Metadata shows nodes that a pass has rewritten as they are there.
-    pub archived: Option<&'a Graph>,
+    /// The nodes that passes have rewritten.
+    pub originals: Option<&'a Originals>,
     /// Whether the model knows the calls of modules ([`Model::modules`](pt2onnx_ir::Model::modules)), to make functions of them.
     pub modules: bool,
 }

@@ -447,7 +447,7 @@ fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
 
-fn metadata(entries: Vec<StringStringEntryProto>) -> Metadata {
+fn metadata<T: From<String>>(entries: Vec<StringStringEntryProto>) -> Metadata<T> {
     let pair = |e: StringStringEntryProto| {
         (Cow::Owned(e.key.unwrap_or_default()), e.value.unwrap_or_default().into())
     };

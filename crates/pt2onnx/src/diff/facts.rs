@@ -235,7 +235,9 @@ fn metadata(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
             let of = format!("{scope}the node of `{}`", made(model, id));
             for origin in &model[id].origins {
                 let origin = &model[*origin];
-                entries(&of, &origin.metadata, origin.doc_string.as_deref());
+                let told = origin.metadata.iter();
+                let told = told.map(|(key, text)| (key.clone(), text.to_string().into())).collect();
+                entries(&of, &told, origin.doc_string.as_deref());
             }
         }
     }

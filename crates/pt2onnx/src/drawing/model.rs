@@ -64,7 +64,9 @@ impl Painter<'_> {
         let attributes = attributes.collect();
         let metadata = node.origins.first().map(|o| &self.model[*o].metadata);
         let metadata = metadata.into_iter().flatten();
-        let metadata = metadata.map(|(k, v)| (self.texts.place(k), self.texts.place(v))).collect();
+        let metadata = metadata
+            .map(|(k, v)| (self.texts.place(k), self.texts.place(&v.to_string())))
+            .collect();
         let inputs = node.inputs().iter().map(|v| v.map(|v| self.value(v))).collect();
         let outputs = node.outputs().iter().filter(|v| !self.model[**v].is_left_out());
         let outputs = outputs.copied().collect::<Vec<_>>();
@@ -119,6 +121,7 @@ impl Painter<'_> {
     fn namespace(&mut self, node: NodeId) -> Option<usize> {
         let mut origins = self.model[node].origins.iter().flat_map(|o| &self.model[*o].metadata);
         let (_, text) = origins.find(|(key, _)| key == "namespace")?;
+        let text = text.to_string();
         let (modules, _) = text.rsplit_once('/')?;
         let (mut parent, mut end) = (None, 0);
         for (i, module) in modules.split('/').enumerate() {

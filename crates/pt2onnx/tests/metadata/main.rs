@@ -17,6 +17,7 @@ use pt2onnx::{
 use serde_json::Value as Json;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     fs,
 };
 
@@ -48,9 +49,15 @@ fn export(exporter: &Exporter, archive: &[u8]) -> OnnxProgram {
     exporter.export(bundles::temporary(archive).path()).unwrap()
 }
 
-fn props(metadata: &Metadata) -> Props {
+fn props<T: Display>(metadata: &Metadata<T>) -> Props {
     let entries = metadata.iter().map(|(k, v)| (k.to_string(), v.to_string()));
     entries.collect()
+}
+
+/// The last words of the keys.
+fn keys<T>(metadata: &Metadata<T>) -> String {
+    let keys = metadata.iter().map(|(k, _)| k.rsplit('.').next().unwrap());
+    keys.map(str::to_owned).collect::<Vec<_>>().join(" ")
 }
 
 /// As `metadata.py` has types: `float[s18,2*s3]`.
@@ -127,15 +134,11 @@ fn as_much_as_is_asked_for() {
         let program = export(&exporter, &archive);
         let model = program.model();
         let node = model.nodes(Model::MAIN).next().unwrap();
-        let short = |m: &Metadata| {
-            let keys = m.iter().map(|(k, _)| k.rsplit('.').next().unwrap());
-            keys.map(str::to_owned).collect::<Vec<_>>().join(" ")
-        };
         let origin = model[node].origins[0];
         [
-            short(&model.graph_metadata),
-            short(&model[model.inputs()[0]].metadata),
-            short(&model[origin].metadata),
+            keys(&model.graph_metadata),
+            keys(&model[model.inputs()[0]].metadata),
+            keys(&model[origin].metadata),
         ]
     };
     let nodes = "namespace class_hierarchy fx_node name_scopes stack_trace";

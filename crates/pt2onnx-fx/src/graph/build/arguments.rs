@@ -5,7 +5,8 @@ use super::{
     enums::{dtype, layout, memory_format},
 };
 use crate::{
-    graph::{Argument, CustomObj, Name, SymArg},
+    error::Invalid,
+    graph::{Argument, CustomObj, Name, OpName, SymArg},
     schema as s,
 };
 
@@ -46,6 +47,16 @@ impl Builder {
         CustomObj { name: self.name(&o.name), class: self.name(&o.class_fqn) }
     }
 
+    /// An argument of a call. A bound that an assertion compares a size with may be beyond all integers of 64 bits, and so beyond all sizes.
+    pub(super) fn given(&mut self, target: &OpName, a: &s::Argument) -> Built<Argument> {
+        let compares = &*target.namespace == "_operator"
+            && matches!(&*target.name, "lt" | "le" | "gt" | "ge" | "eq" | "ne");
+        match a {
+            s::Argument::Int(bound) if compares => Ok(Argument::Int(saturated(*bound))),
+            _ => self.argument(a),
+        }
+    }
+
     pub(super) fn argument(&mut self, a: &s::Argument) -> Built<Argument> {
         let floats = |fs: &[s::Float]| fs.iter().map(|f| f.0).collect::<Vec<f64>>();
         let of = || "an argument".to_owned();
@@ -64,7 +75,10 @@ impl Builder {
                     |ts: &[s::TensorArgument]| ts.iter().map(|t| self.tensor(t)).collect();
                 Argument::NestedTensors(tss.iter().map(|ts| list(ts)).collect())
             }
-            s::Argument::Int(i) => Argument::Int(*i),
+            s::Argument::Int(value) => {
+                let fits = i64::try_from(*value);
+                Argument::Int(fits.map_err(|_| Invalid::Integer { owner: of(), value: *value })?)
+            }
             s::Argument::Ints(is) => Argument::Ints(is.clone()),
             s::Argument::IntLists(iss) => Argument::IntLists(iss.clone()),
             s::Argument::Float(f) => Argument::Float(f.0),
@@ -107,4 +121,9 @@ impl Builder {
             }
         })
     }
+}
+
+/// The nearest integer of 64 bits.
+fn saturated(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }

@@ -43,7 +43,7 @@ impl Builder {
                     Some(2) => ArgKind::Keyword,
                     _ => ArgKind::Unknown,
                 },
-                value: cx.argument(&a.arg)?,
+                value: cx.given(&target, &a.arg)?,
             })
         })?;
         Ok(Node { name, target, args, outputs, single_return, meta: self.meta(n).into() })

@@ -1,0 +1,87 @@
+//! Texts that share their start.
+
+use std::{
+    fmt::{self, Debug, Display, Formatter},
+    iter,
+    sync::Arc,
+};
+
+/// A text whose start other texts have, too. The metadata of all nodes of a module start with the same words: these are kept once.
+/// Cheap to clone.
+///
+/// ```
+/// use pt2onnx_ir::SharedText;
+///
+/// let layer = SharedText::from("layer: m.Layer/").into();
+/// let node = SharedText::after(&layer, "relu: aten.relu.default");
+/// assert_eq!(node.to_string(), "layer: m.Layer/relu: aten.relu.default");
+/// assert_eq!(node, SharedText::from(node.to_string()));
+/// ```
+#[derive(Clone)]
+pub struct SharedText {
+    start: Option<Arc<SharedText>>,
+    end: Arc<str>,
+}
+
+impl SharedText {
+    /// The text `start`, and then `end`.
+    pub fn after(start: &Arc<Self>, end: impl Into<Arc<str>>) -> Self {
+        Self { start: Some(Arc::clone(start)), end: end.into() }
+    }
+
+    /// The parts in order.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let texts: Vec<&Self> = iter::successors(Some(self), |t| t.start.as_deref()).collect();
+        texts.into_iter().rev().map(|text| &*text.end)
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for SharedText {
+    fn from(text: T) -> Self {
+        Self { start: None, end: text.into() }
+    }
+}
+
+impl Display for SharedText {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.parts().try_for_each(|part| f.write_str(part))
+    }
+}
+
+impl Debug for SharedText {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Debug::fmt(&self.to_string(), f)
+    }
+}
+
+impl PartialEq for SharedText {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for SharedText {}
+
+impl Drop for SharedText {
+    /// Drops a long chain of starts without recursion.
+    fn drop(&mut self) {
+        let mut start = self.start.take();
+        while let Some(mut text) = start.and_then(Arc::into_inner) {
+            start = text.start.take();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_chains_are_dropped() {
+        let mut text = SharedText::from("");
+        for _ in 0..200_000 {
+            text = SharedText::after(&text.into(), "a");
+        }
+        assert_eq!(text.to_string().len(), 200_000);
+    }
+}
