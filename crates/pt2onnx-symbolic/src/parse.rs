@@ -113,6 +113,8 @@ struct Reader<'a> {
     depth: u32,
     /// An operand that is already read.
     read: Option<Expr>,
+    /// An integer outside the range of `i64`.
+    beyond: Option<&'a str>,
 }
 
 impl Expr {
@@ -126,13 +128,15 @@ impl Expr {
         if text.len() > MAX_TEXT {
             return Err(ParseError::TooLong(text.len()));
         }
-        let mut parser = Reader { text, rest: text, depth: 0, read: None };
+        let mut parser = Reader { text, rest: text, depth: 0, read: None, beyond: None };
         let expr = parser.expression(0)?;
         parser.space();
-        if parser.rest.is_empty() {
-            Ok(expr)
-        } else {
-            Err(parser.expected("an operator or the end"))
+        if !parser.rest.is_empty() {
+            return Err(parser.expected("an operator or the end"));
+        }
+        match parser.beyond {
+            Some(digits) if !expr.is_boolean() => Err(ParseError::Number(digits.to_owned())),
+            _ => Ok(expr),
         }
     }
 }
@@ -344,7 +348,7 @@ impl<'a> Reader<'a> {
             return Ok(inner);
         }
         if let Some(digits) = self.lex(number) {
-            return constant(digits);
+            return self.constant(digits);
         }
         self.space();
         let start = self.rest;
@@ -473,13 +477,16 @@ impl<'a> Reader<'a> {
             Expr::call(Func::Where, vec![condition, value, otherwise])
         }))
     }
-}
 
-fn constant(digits: &str) -> Parsed {
-    let number = || ParseError::Number(digits.to_owned());
-    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        digits.parse().map(Expr::int).map_err(|_| number())
-    } else {
-        digits.parse().map(Expr::float).map_err(|_| number())
+    /// A number. The largest `i64` stands for a larger integer: no size is above either, so that a condition on sizes is the same.
+    fn constant(&mut self, digits: &'a str) -> Parsed {
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            let float = digits.parse().map(Expr::float);
+            return float.map_err(|_| ParseError::Number(digits.to_owned()));
+        }
+        Ok(Expr::int(digits.parse().unwrap_or_else(|_| {
+            self.beyond = Some(digits);
+            i64::MAX
+        })))
     }
 }
