@@ -113,7 +113,9 @@ def to_ort(value: Any, type: str = "") -> Any:
 
 
 def from_ort(value: Any, as_torch: bool) -> Any:
-    """An OrtValue as a tensor of torch or an array of NumPy."""
+    """An OrtValue as a tensor of torch or an array of NumPy; None if it is an optional one that is not there."""
+    if not value.has_value():
+        return None
     if not value.is_tensor():
         return [from_ort(item, as_torch) for item in value.to_numpy_list()] if hasattr(value, "to_numpy_list") else value.numpy()
     found = [(name, bits) for name, (number, bits) in _NO_NUMPY.items() if number == value.element_type()]

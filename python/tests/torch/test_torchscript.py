@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pathlib
+from typing import Optional, Tuple
 
 import pt2onnx
 import pytest
@@ -113,6 +114,30 @@ def test_scripts_where_export_fails() -> None:
     program = pt2onnx.export(Branches().eval(), (X,))
     for x in (torch.ones(2, 4), -torch.ones(2, 4)):
         torch.testing.assert_close(program(x)[0], Branches()(x))
+
+
+class Options(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Tuple[Optional[torch.Tensor], Optional[torch.Tensor], torch.Tensor]:
+        large: Optional[torch.Tensor] = None
+        positive: Optional[torch.Tensor] = None
+        if x.size(0) > 2:
+            large = x[1:] * 2
+        if bool(x.sum() > 0):
+            positive = x + 1
+        return large, positive, x.relu()
+
+
+def test_results_that_may_be_none() -> None:
+    """Results that sizes or data may make None are optional."""
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Options()), file)
+    program = pt2onnx.convert(file.getvalue(), input={"x": "float32[n,4]"})
+    for x in (torch.ones(2, 4), torch.ones(5, 4), -torch.ones(5, 4), -torch.ones(1, 4)):
+        for found, expected in zip(program(x), Options()(x), strict=True):
+            if expected is None:
+                assert found is None
+            else:
+                torch.testing.assert_close(found, expected)
 
 
 class Result(dict):  # type: ignore[type-arg]

@@ -27,6 +27,7 @@ pub(crate) static OPS: &[AtenOp] = &[
         "pt2onnx::list_of_parts(Tensor self, int dim, SymInt? size=None) -> Tensor[]",
         list_of_parts
     ),
+    op!("pt2onnx::optional(Tensor self, Tensor present) -> Tensor[]", optional),
     op!(
         "transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
         grouped_mm
@@ -48,6 +49,19 @@ fn list_of_parts(cx: &Cx, x: Value, dim: i64, size: Option<Expr>) -> Lowered {
     let list = cx.split_to_sequence(x, size, options);
     cx.set_type(list, Type::Sequence(Box::new(Type::tensor(cx.dtype(x), sizes))));
     Ok(list)
+}
+
+/// The tensor if `present` holds, otherwise None.
+fn optional(cx: &Cx, x: Value, present: Value) -> Lowered {
+    let ty = Type::tensor(cx.dtype(x), cx.shape(x));
+    let of = |result: Value| {
+        cx.set_type(result, Type::Optional(Box::new(ty.clone())));
+        result
+    };
+    let given = cx.region(&[], |_| vec![of(cx.optional(x, attrs::Optional::default()))]);
+    let none = attrs::Optional { type_: Some(ty.clone()) };
+    let none = cx.region(&[], |_| vec![of(cx.optional(None, none))]);
+    Ok(of(cx.if_op(1, present, given, none)[0]))
 }
 
 /// [`grouped_mm`] plus `bias`, in the recorded type; without offsets, the batched product `x @ weights`.
@@ -391,6 +405,22 @@ mod tests {
         (float[1,2,s0,4] x, float[1,s0,2] c, float[1,s0,2] s) => (float[1,2,s0,4] RotaryEmbedding)
         {
           RotaryEmbedding = RotaryEmbedding (x, c, s)
+        }
+        ");
+    }
+
+    #[test]
+    fn what_may_be_none() {
+        check!("pt2onnx.optional(x: f32[2], c: b8[]) -> Token()", @"
+        (float[2] x, bool c) => (optional(float[2]) optional)
+        {
+          optional = If <then_branch: graph = then_branch () => (optional(float[2]) val_0)
+          {
+            val_0 = Optional (x)
+          }, else_branch: graph = else_branch () => (optional(float[2]) val_1)
+          {
+            val_1 = Optional <type: type_proto = float[2]> ()
+          }> (c)
         }
         ");
     }

@@ -13,9 +13,10 @@ use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
     note::Note,
+    schema::Type,
     syntax::Function,
     types::Types,
-    value::{Item, Value},
+    value::{Item, Maybe, Value},
 };
 use indexmap::IndexMap;
 use pt2onnx_fx::{
@@ -325,8 +326,32 @@ impl Interp<'_> {
                     self.outputs(&item, found, depth - 1)?;
                 }
             }
+            Value::Maybe(maybe) => self.optional_outputs(maybe, found, depth)?,
             Value::Str(_) | Value::Device(_) | Value::Enum(_) => {}
             other => return super::expected("tensors and numbers as results", other),
+        }
+        Ok(())
+    }
+
+    /// The tensors of what data may make None, each as an optional one.
+    fn optional_outputs(
+        &mut self,
+        maybe: &Maybe,
+        found: &mut Vec<Argument>,
+        depth: usize,
+    ) -> Step<()> {
+        let mut inner = Vec::new();
+        self.outputs(&maybe.value, &mut inner, depth - 1)?;
+        let present = Value::Bool(maybe.present.clone());
+        let present = self.operator("prim", "NumToTensor", vec![present], Vec::new())?;
+        for output in inner {
+            let is_tensor =
+                |name: &Name| matches!(self.facts.values.get(name), Some(ValueMeta::Tensor(_)));
+            if !output.name().is_some_and(is_tensor) {
+                return super::unsupported("a list of unknown length that data may make None");
+            }
+            let present = self.argument(&present, &Type::Tensor)?;
+            found.push(self.one_value("optional", [("self", output), ("present", present)])?);
         }
         Ok(())
     }

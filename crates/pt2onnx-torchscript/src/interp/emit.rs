@@ -109,6 +109,25 @@ impl Interp<'_> {
         }
     }
 
+    /// The result of an op of ours: a sequence or an optional tensor, of which nothing but the program's results may be made.
+    pub(super) fn one_value(
+        &mut self,
+        op: &str,
+        args: impl IntoIterator<Item = (&'static str, Argument)>,
+    ) -> Step<Argument> {
+        let given = |(name, value): (&str, _)| NamedArg {
+            name: name.into(),
+            kind: ArgKind::Positional,
+            value,
+        };
+        let args = args.into_iter().map(given).collect();
+        let mut node = self.node(OpName::new("pt2onnx", op, "default"), args)?;
+        let output = Argument::Tensor(node.name.clone());
+        node.outputs.push(output.clone());
+        self.push(node)?;
+        Ok(output)
+    }
+
     /// A node without results, with a name of its own.
     pub(super) fn node(&mut self, target: OpName, args: Vec<NamedArg>) -> Step<Node> {
         let name = self.fresh(&target.name.clone());

@@ -203,7 +203,13 @@ impl Interp<'_> {
         bodies: &mut [Vec<Node>; 2],
     ) -> Step<Value> {
         let [(a, x), (b, y)] = values.map(Maybe::parts);
-        let present = self.merge_values(&Value::Bool(a), &Value::Bool(b), merged, bodies)?;
+        let present = match (a.as_int(), b.as_int(), &merged.sizes) {
+            (Some(1), Some(0), Some(condition)) => Value::Bool(condition.clone()),
+            (Some(0), Some(1), Some(condition)) => {
+                Value::Bool(Expr::call(Func::Not, vec![condition.clone()]))
+            }
+            _ => self.merge_values(&Value::Bool(a), &Value::Bool(b), merged, bodies)?,
+        };
         let value = self.merge_values(&x, &y, merged, bodies)?;
         Ok(match present {
             Value::Bool(present) => Maybe::of(present, value),

@@ -6,7 +6,7 @@ use crate::{
     schema::Type,
     value::{Item, Parts, Ref, Value},
 };
-use pt2onnx_fx::{ArgKind, Argument, Name, NamedArg, OpName, TensorMeta};
+use pt2onnx_fx::{Argument, Name, TensorMeta};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -478,21 +478,14 @@ impl Interp<'_> {
         let Some(parts) = self.parts_of(list) else {
             return expected("a list", &Value::None);
         };
-        let given =
-            |name: &str, value| NamedArg { name: name.into(), kind: ArgKind::Positional, value };
         let mut args = vec![
-            given("self", Argument::Tensor(self.current(&parts.tensor))),
-            given("dim", Argument::Int(parts.dim)),
+            ("self", Argument::Tensor(self.current(&parts.tensor))),
+            ("dim", Argument::Int(parts.dim)),
         ];
         if let Some(size) = &parts.size {
-            let size = self.argument(&Value::Int(size.clone()), &Type::Int)?;
-            args.push(given("size", size));
+            args.push(("size", self.argument(&Value::Int(size.clone()), &Type::Int)?));
         }
-        let mut node = self.node(OpName::new("pt2onnx", "list_of_parts", "default"), args)?;
-        let output = Argument::Tensor(node.name.clone());
-        node.outputs.push(output.clone());
-        self.push(node)?;
-        Ok(output)
+        self.one_value("list_of_parts", args)
     }
 }
 

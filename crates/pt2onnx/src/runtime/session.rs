@@ -162,6 +162,11 @@ impl Session {
             let given = inputs.len();
             return Err(RunError::Inputs { given, names });
         }
+        let outputs = self.session.outputs();
+        if let Some(output) = outputs.iter().find(|o| matches!(o.dtype(), ValueType::Optional(_))) {
+            let reason = "it may be None, which `ort` has no value for; run the model in Python";
+            return Err(RunError::Output { name: output.name().to_owned(), reason: reason.into() });
+        }
         let mut fed: Vec<(String, SessionInputValue)> = Vec::new();
         for (name, tensor) in names.into_iter().zip(inputs) {
             let value =
