@@ -108,8 +108,8 @@ fn fusing() -> Vec<Pass> {
             ),
         fusions("channels", channel_fusions, 9)
             .description(
-                "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm or MatMul \
-                 before them.",
+                "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm, MatMul or \
+                 BatchNormalization before them.",
             )
             .precondition(
                 "float32 or float64, one number for all or one for each channel. For Mul and Div, nothing else uses the weight.",

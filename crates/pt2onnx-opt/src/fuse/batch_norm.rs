@@ -99,7 +99,7 @@ fn fold_as<T: Real>(
 }
 
 /// The elements of a constant.
-fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
+pub(super) fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>> {
     let elements = cx.constant_of(value).filter(Tensor::has_data)?.to_vec::<T>()?;
     Some(elements.into_iter().map(Into::into).collect())
 }

@@ -1,7 +1,7 @@
 //! Folds arithmetic with constants into the weights and biases of the layer before or after it.
 
 use super::{
-    batch_norm::{alone, named},
+    batch_norm::{alone, as_doubles, named},
     scaled::{Real, scaled},
 };
 use crate::{
@@ -34,6 +34,15 @@ pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
             let pattern = pattern.replace("LAYER", op);
             fusions.push(Fusion::new(&pattern, move |cx, found| layer(cx, found, op, kind))?);
         }
+    }
+    for (pattern, kind) in [
+        ("Add(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Add),
+        ("Sub(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Sub),
+        ("Sub(c, n:BatchNormalization(x, scale, bias, mean, variance))", Kind::SubFrom),
+        ("Mul(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Mul),
+        ("Div(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Div),
+    ] {
+        fusions.push(Fusion::new(pattern, move |cx, found| normalized(cx, found, kind))?);
     }
     for (pattern, kind) in [
         ("Mul(a:Add(w:MatMul(x, weight), b), c)", Kind::Mul),
@@ -93,6 +102,44 @@ fn layer_as<T: Real>(cx: &Builder, found: &Match, op: &'static str, kind: Kind) 
     let place = Channels::of(cx, &node, op)?;
     let affine = kind.affine(place.spread::<T>(cx, found.value("c")?)?);
     affine.folded::<T>(cx, &node, &place, found.value("c"))
+}
+
+fn normalized(cx: &Builder, found: &Match, kind: Kind) -> Option<Value> {
+    match cx.known_dtype(found.output())? {
+        DType::F32 => normalized_as::<f32>(cx, found, kind),
+        DType::F64 => normalized_as::<f64>(cx, found, kind),
+        _ => None,
+    }
+}
+
+/// The scale and bias of a batch normalization are those of channels.
+fn normalized_as<T: Real>(cx: &Builder, found: &Match, kind: Kind) -> Option<Value> {
+    let op = "BatchNormalization";
+    let node = found.node(cx, "n")?;
+    if attrs::BatchNormalization::read(&node).ok()?.training_mode {
+        return None;
+    }
+    let rank = cx.known_shape(found.value("x")?)?.len();
+    let (scale, bias) = (found.value("scale")?, found.value("bias")?);
+    let count = cx.constant_of(scale)?.numel();
+    let place = Channels { op, count, from_end: rank.checked_sub(2)?, rank };
+    let Affine { factors, summands } = kind.affine(place.spread::<T>(cx, found.value("c")?)?);
+    let moved = |value: Value, summands: Option<Vec<f64>>| {
+        let mut all = as_doubles::<T>(cx, value).filter(|all| all.len() == count)?;
+        for (i, v) in all.iter_mut().enumerate() {
+            let at = |of: &Option<Vec<f64>>| of.as_ref().and_then(|of| of.get(i).copied());
+            *v = *v * at(&factors).unwrap_or(1.0) + at(&summands).unwrap_or(0.0);
+        }
+        let all: Vec<T> = all.into_iter().map(T::rounded).collect();
+        let finite = all.iter().all(|&v| v.into().is_finite());
+        finite.then(|| named(cx, Tensor::vector(&all), Some(value)))
+    };
+    let mut inputs = node.inputs().to_vec();
+    (inputs[1], inputs[2]) = match factors {
+        Some(_) => (Some(moved(scale, None)?), Some(moved(bias, summands)?)),
+        None => (Some(scale), Some(moved(bias, summands)?)),
+    };
+    Some(cx.emit1(op, &inputs, node.attributes.clone()))
 }
 
 /// Factors far from where products overflow or vanish.
