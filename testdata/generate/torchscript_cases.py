@@ -136,6 +136,60 @@ class RanksByData(nn.Module):
 script("ranks_by_data", RanksByData(), ROWS, (torch.rand(2, 3),), (-torch.rand(4, 3),))
 
 
+LENGTHS = {"x": "float32[b,5,2]", "lengths": "int64[b]"}
+
+
+def lengths(*rows):
+    return [(torch.randn(len(row), 5, 2), torch.tensor(row)) for row in rows]
+
+
+class RaggedLists(nn.Module):
+    """Lists of tensors of different sizes, as many as a dynamic size says."""
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        rows: List[Tensor] = []
+        columns: List[Tensor] = [x[0].t()]
+        for i in range(x.size(0)):
+            n = int(lengths[i])
+            rows.append(x[i, :n])
+            if n > 1:
+                columns.append(x[i, n:].t())
+        both = rows + [row * 2 for row in rows]
+        padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1.0)
+        return torch.cat(rows), torch.cat(columns, -1), rows[-1], len(columns), torch.cat(both), padded
+
+
+script("ragged_lists", RaggedLists(), LENGTHS, *lengths([2, 5, 1], [3, 0, 4, 5]))
+
+
+class EqualAfterAll(nn.Module):
+    """Tensors of a list that turn out to be of one size."""
+
+    def forward(self, x: Tensor, n: Tensor):
+        rows: List[Tensor] = []
+        for i in range(x.size(0)):
+            rows.append(x[i, :, :int(n)])
+        return torch.stack(rows, 1)
+
+
+script("equal_after_all", EqualAfterAll(), {"x": "float32[b,2,5]", "n": "int64[]"}, (torch.randn(3, 2, 5), torch.tensor(2)), (torch.randn(4, 2, 5), torch.tensor(4)))
+
+
+class Longest(nn.Module):
+    """A tensor whose size data decide, carried by a loop that gives it other sizes."""
+
+    def forward(self, x: Tensor, lengths: Tensor):
+        best = x[0, :int(lengths[0])]
+        for i in range(x.size(0)):
+            row = x[i, :int(lengths[i])]
+            if row.numel() > best.numel():
+                best = row
+        return best
+
+
+script("longest", Longest(), LENGTHS, *lengths([2, 5, 1], [3, 0, 4, 2]))
+
+
 class SizesOfUnread(nn.Module):
     """Numbers that are computed from the size of a tensor which nothing else reads."""
 

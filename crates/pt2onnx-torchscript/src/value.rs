@@ -141,6 +141,8 @@ pub(crate) struct Parts {
     pub(crate) dim: i64,
     /// How long each part is, except for a shorter last one; `None`: the dimension is not in the parts.
     pub(crate) size: Option<Expr>,
+    /// The list of how long the parts are, if their lengths differ.
+    pub(crate) lengths: Option<Ref>,
     /// The type of the elements: tensors, or the numbers that 0-d parts hold.
     pub(crate) element: Type,
 }

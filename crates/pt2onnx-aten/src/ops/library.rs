@@ -24,7 +24,7 @@ pub(crate) static OPS: &[AtenOp] = &[
         symbolic
     ),
     op!(
-        "pt2onnx::list_of_parts(Tensor self, int dim, SymInt? size=None) -> Tensor[]",
+        "pt2onnx::list_of_parts(Tensor self, int dim, SymInt? size=None, Tensor? lengths=None) -> Tensor[]",
         list_of_parts
     ),
     op!("pt2onnx::optional(Tensor self, Tensor present) -> Tensor[]", optional),
@@ -34,17 +34,24 @@ pub(crate) static OPS: &[AtenOp] = &[
     ),
 ];
 
-/// The parts of a tensor as one value, a sequence: `SplitToSequence`. Without a size, each part is one slice, without the dimension.
-fn list_of_parts(cx: &Cx, x: Value, dim: i64, size: Option<Expr>) -> Lowered {
+/// The parts of a tensor as one value, a sequence: `SplitToSequence`. Without a size or lengths, each part is one slice, without the
+/// dimension.
+fn list_of_parts(
+    cx: &Cx,
+    x: Value,
+    dim: i64,
+    size: Option<Expr>,
+    lengths: Option<Value>,
+) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let mut sizes = cx.shape(x);
-    let keepdims = size.is_some();
+    let keepdims = size.is_some() || lengths.is_some();
     if keepdims {
         sizes[axis] = cx.unknown_dim();
     } else {
         sizes.remove(axis);
     }
-    let size = size.map(|size| cx.size(&size));
+    let size = lengths.or_else(|| size.map(|size| cx.size(&size)));
     let options = attrs::SplitToSequence { axis: axis as i64, keepdims };
     let list = cx.split_to_sequence(x, size, options);
     cx.set_type(list, Type::Sequence(Box::new(Type::tensor(cx.dtype(x), sizes))));

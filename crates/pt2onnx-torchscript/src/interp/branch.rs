@@ -221,7 +221,7 @@ impl Interp<'_> {
         let (before, known) = (heap.clone(), contents.clone());
         self.elements = self.elements.saturating_add(heap.len());
         let outer = std::mem::take(&mut self.nodes);
-        let old = heap.len();
+        let (old, new) = (heap.len(), self.facts.symbols.clone().next(false));
         let holds = |truth: bool| condition.known.as_ref().map(|c| if_so(c, truth));
         let yes = self.branch(then, env.clone(), (memory, holds(true)));
         // The second branch sees what was there before; what the first one made stays where it is.
@@ -242,7 +242,7 @@ impl Interp<'_> {
         }
         if let (Ok(yes), Ok(no)) = (&yes, &no) {
             let live = self.live_after(yes, no, old);
-            let lists = self.resized(&before, &yes.heap, &live);
+            let lists = self.resized(&before, &yes.heap, &live, &new);
             if !lists.is_empty() && !self.strict {
                 (self.heap, self.facts.contents) = (before, known);
                 return Ok(Both::Lists(lists));
@@ -272,12 +272,14 @@ impl Interp<'_> {
         }))
     }
 
-    /// The lists from before that have other lengths after one branch than after the other.
+    /// The lists from before that have other lengths after one branch than after the other. `new` is the first symbol that the branches
+    /// may have made.
     fn resized(
         &self,
         before: &[Item],
         first: &[Item],
         live: &[usize],
+        new: &Expr,
     ) -> Vec<(Ref, Option<Sample>)> {
         let mut found = Vec::new();
         for &at in live {
@@ -295,8 +297,11 @@ impl Interp<'_> {
                 Some(Item::List { items, .. }) => items.last(),
                 _ => None,
             };
-            let sample = self.sample(list).or_else(|| last.and_then(|item| self.sample_of(item)));
-            found.push((list, sample));
+            let added = last.and_then(|item| self.sample_of(item));
+            let samples: Vec<Sample> = [self.sample(list), added].into_iter().flatten().collect();
+            let mut ragged = samples.iter().filter_map(|sample| sample.ragged_from(new));
+            let ragged = ragged.find(|sample| sample.ragged.is_some());
+            found.push((list, ragged.or_else(|| samples.into_iter().next())));
         }
         found
     }

@@ -47,6 +47,7 @@ fn reach(at: usize, heap: &[Item], found: &mut FxHashSet<usize>, values: &mut Ve
             values.extend(entries.iter().flat_map(|(key, value)| [key.clone(), value.clone()]));
         }
         Some(Item::Object { attributes, .. }) => values.extend(attributes.values().cloned()),
-        Some(Item::Parts(_)) | None => {}
+        Some(Item::Parts(parts)) => values.extend(parts.lengths.map(Value::List)),
+        None => {}
     }
 }

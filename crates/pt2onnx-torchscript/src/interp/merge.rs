@@ -71,7 +71,7 @@ impl Interp<'_> {
                 Item::Object { class, attributes: b, path }
             }
             (Item::Parts(a), Item::Parts(b)) => {
-                if (a.dim, &a.size) != (b.dim, &b.size) {
+                if (a.dim, &a.size, a.lengths) != (b.dim, &b.size, b.lengths) {
                     return Err(lengths());
                 }
                 let tensor = match a.tensor == b.tensor {

@@ -24,6 +24,7 @@ mod origin;
 mod parts;
 mod parts_list;
 mod quantized;
+mod ragged;
 mod repeat;
 mod state;
 mod stmt;

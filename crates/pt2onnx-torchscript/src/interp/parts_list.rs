@@ -16,15 +16,46 @@ pub(super) struct Sample {
     pub(super) element: Type,
     pub(super) dtype: DType,
     pub(super) sizes: Vec<Expr>,
+    /// The dimension along which the elements have different sizes.
+    pub(super) ragged: Option<usize>,
+}
+
+impl Sample {
+    /// The same, ragged along the dimension whose size was made from the symbol `first` on: each element may have another size there.
+    /// `None` if these are several.
+    pub(super) fn ragged_from(&self, first: &Expr) -> Option<Self> {
+        let is_new = |dim: &usize| self.sizes.get(*dim).is_some_and(|size| !is_older(size, first));
+        match (0..self.sizes.len()).filter(is_new).collect::<Vec<_>>()[..] {
+            [] => Some(self.clone()),
+            [dim] if self.ragged.is_none_or(|ragged| ragged == dim) => {
+                Some(Self { ragged: Some(dim), ..self.clone() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a size has no symbols that were made from `first` on.
+fn is_older(size: &Expr, first: &Expr) -> bool {
+    let number = |symbol: &str| {
+        let digits = symbol.strip_prefix("zuf").or_else(|| symbol.strip_prefix('u'))?;
+        digits.parse::<usize>().ok()
+    };
+    let first = first.as_symbol().and_then(number).unwrap_or(0);
+    size.symbols().iter().all(|s| number(s).is_none_or(|n| n < first))
 }
 
 impl Interp<'_> {
     /// What the elements of a list are like, by its last one; `None` if it has none, or other elements.
     pub(super) fn sample(&self, list: Ref) -> Option<Sample> {
-        if let Some(Parts { tensor, element, .. }) = self.parts_of(list) {
+        if let Some(Parts { tensor, element, lengths, dim, .. }) = self.parts_of(list) {
             let meta = self.meta(&tensor).ok()?;
-            let sizes = meta.sizes.get(1..)?.to_vec();
-            return Some(Sample { element, dtype: meta.dtype, sizes });
+            let ragged = lengths.and_then(|_| usize::try_from(dim).ok());
+            let sizes = match ragged {
+                Some(dim) => all_but(&meta.sizes, dim),
+                None => meta.sizes.get(1..)?.to_vec(),
+            };
+            return Some(Sample { element, dtype: meta.dtype, sizes, ragged });
         }
         self.sample_of(self.items(list).last()?)
     }
@@ -40,7 +71,7 @@ impl Interp<'_> {
             Value::Float(_) => (DType::F64, Vec::new()),
             _ => (DType::Bool, Vec::new()),
         };
-        Some(Sample { element: element_type(item)?, dtype, sizes })
+        Some(Sample { element: element_type(item)?, dtype, sizes, ragged: None })
     }
 
     /// What such a list is made of; `None` for other lists.
@@ -53,12 +84,13 @@ impl Interp<'_> {
 
     /// A list of the parts of a tensor along a dimension.
     pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
-        let parts = Parts { tensor: tensor.clone(), dim, size, element: Type::Tensor };
+        let tensor = tensor.clone();
+        let parts = Parts { tensor, dim, size, lengths: None, element: Type::Tensor };
         Ok(Value::List(self.alloc(Item::Parts(parts))?))
     }
 
     /// A call of an operator with positional arguments, whose result is a tensor.
-    fn of_tensors(&mut self, op: &str, args: Vec<Value>) -> Step<Name> {
+    pub(super) fn of_tensors(&mut self, op: &str, args: Vec<Value>) -> Step<Name> {
         match self.operator("aten", op, args, Kwargs::new())? {
             Value::Tensor(name) => Ok(name),
             other => expected("a tensor", &other),
@@ -72,9 +104,13 @@ impl Interp<'_> {
         };
         let tensor = Value::Tensor(parts.tensor.clone());
         let dim = Value::int(parts.dim);
-        let part = match &parts.size {
-            None => self.of_tensors("select", vec![tensor, dim, index.clone()])?,
-            Some(size) => {
+        let part = match (parts.lengths, &parts.size) {
+            (Some(lengths), _) => {
+                let at = self.place(parts, index)?;
+                self.ragged_part(parts, lengths, at)?
+            }
+            (None, None) => self.of_tensors("select", vec![tensor, dim, index.clone()])?,
+            (None, Some(size)) => {
                 let at = match at.as_int() {
                     Some(known) if known < 0 => self.length(parts)? + known,
                     _ => at.clone(),
@@ -116,11 +152,11 @@ impl Interp<'_> {
             return Ok(one);
         }
         let tensor = self.stacked(items, &element)?;
-        self.part(&Parts { tensor, dim: 0, size: None, element }, index)
+        self.part(&Parts { tensor, dim: 0, size: None, lengths: None, element }, index)
     }
 
     /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
-    fn stacked(&mut self, items: Vec<Value>, element: &Type) -> Step<Name> {
+    pub(super) fn stacked(&mut self, items: Vec<Value>, element: &Type) -> Step<Name> {
         let mut tensors = Vec::with_capacity(items.len());
         for item in &items {
             tensors.push(self.as_part(item, element)?);
@@ -137,7 +173,7 @@ impl Interp<'_> {
     }
 
     /// An element as a tensor.
-    fn as_part(&mut self, item: &Value, element: &Type) -> Step<Name> {
+    pub(super) fn as_part(&mut self, item: &Value, element: &Type) -> Step<Name> {
         let found = match (item, element) {
             (Value::Tensor(_), Type::Tensor) => item.clone(),
             (Value::Int(_), Type::Int)
@@ -158,7 +194,11 @@ impl Interp<'_> {
     }
 
     /// An error unless a tensor has this type and these sizes.
-    fn same_type(&self, meta: &TensorMeta, (dtype, sizes): (DType, &[Expr])) -> Step<()> {
+    pub(super) fn same_type(
+        &self,
+        meta: &TensorMeta,
+        (dtype, sizes): (DType, &[Expr]),
+    ) -> Step<()> {
         let equal = meta.dtype == dtype
             && meta.sizes.len() == sizes.len()
             && meta
@@ -184,7 +224,10 @@ impl Interp<'_> {
     }
 
     /// How many elements there are.
-    fn length(&self, parts: &Parts) -> Step<Expr> {
+    pub(super) fn length(&self, parts: &Parts) -> Step<Expr> {
+        if let Some(lengths) = parts.lengths {
+            return self.count(lengths);
+        }
         let total = self.extent(parts)?;
         Ok(match &parts.size {
             None => total,
@@ -194,10 +237,10 @@ impl Interp<'_> {
 
     /// The tensor of a list whose elements are single slices along dimension 0, as those that change are.
     fn rows(&self, parts: &Parts) -> Step<Value> {
-        match (&parts.size, parts.dim) {
-            (None, 0) => Ok(Value::Tensor(parts.tensor.clone())),
+        match (&parts.size, parts.lengths, parts.dim) {
+            (None, None, 0) => Ok(Value::Tensor(parts.tensor.clone())),
             _ => unsupported(
-                "a change of a list that a split gives, and whose length depends on data,",
+                "such a change of a list of parts of different sizes, whose number depends on data,",
             ),
         }
     }
@@ -247,7 +290,7 @@ impl Interp<'_> {
         Ok(())
     }
 
-    fn put(&mut self, list: Ref, parts: Parts) {
+    pub(super) fn put(&mut self, list: Ref, parts: Parts) {
         if let Some(slot) = self.heap.get_mut(list.0) {
             *slot = Item::Parts(parts);
         }
@@ -290,6 +333,9 @@ impl Interp<'_> {
         parts: &Parts,
         args: &[Value],
     ) -> Step<Value> {
+        if let Some(lengths) = parts.lengths {
+            return self.on_ragged(name, (list, parts, lengths), args);
+        }
         let this = args.first().cloned().unwrap_or(Value::None);
         Ok(match (name, args) {
             ("len", [_]) => Value::Int(self.length(parts)?),
@@ -396,8 +442,19 @@ impl Interp<'_> {
         self.join(list, parts, pieces)
     }
 
+    /// A tensor with a dimension in another place.
+    pub(super) fn moved(&mut self, tensor: Name, from: i64, to: i64) -> Step<Name> {
+        match from == to {
+            true => Ok(tensor),
+            false => {
+                let args = vec![Value::Tensor(tensor), Value::int(from), Value::int(to)];
+                self.of_tensors("movedim", args)
+            }
+        }
+    }
+
     /// All elements in one tensor: stacked along a new dimension, or behind each other along one that they have.
-    fn joined(&mut self, parts: &Parts, stacks: bool, dim: i64) -> Step<Value> {
+    pub(super) fn joined(&mut self, parts: &Parts, stacks: bool, dim: i64) -> Step<Value> {
         let tensor = Value::Tensor(parts.tensor.clone());
         let rank = i64::try_from(self.meta(&parts.tensor)?.sizes.len()).unwrap_or(0);
         if parts.size.is_some() {
@@ -414,13 +471,7 @@ impl Interp<'_> {
             (false, true) => dim + rank - 1,
             (_, false) => dim,
         };
-        let moved = match from == to {
-            true => tensor,
-            false => {
-                let args = vec![tensor, Value::int(from), Value::int(to)];
-                self.of_tensors("movedim", args).map(Value::Tensor)?
-            }
-        };
+        let moved = Value::Tensor(self.moved(parts.tensor.clone(), from, to)?);
         if stacks {
             return Ok(moved);
         }
@@ -455,22 +506,29 @@ impl Interp<'_> {
     /// Makes a list one of unknown length. `sample` tells of its elements if it is empty.
     pub(super) fn loosen(&mut self, list: Ref, sample: Option<Sample>) -> Step<Name> {
         let items = self.items(list).to_vec();
-        let Some(Sample { element, dtype, sizes }) = self.sample(list).or(sample) else {
+        if let Some(sample @ Sample { ragged: Some(dim), .. }) = &sample {
+            return self.loosen_ragged(list, sample, *dim);
+        }
+        let Some(Sample { element, dtype, sizes, .. }) = self.sample(list).or(sample) else {
             return Err(Problem::Loop("it changes a list whose elements are not known".to_owned()));
         };
         let tensor = match items.is_empty() {
             false => self.stacked(items, &element)?,
-            true => {
-                let sizes = self.int_list([Expr::ZERO].into_iter().chain(sizes))?;
-                let dtype = dtype_number(dtype).map_or(Value::None, Value::int);
-                match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
-                    Value::Tensor(name) => name,
-                    other => return expected("a tensor", &other),
-                }
-            }
+            true => self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?,
         };
-        self.put(list, Parts { tensor: tensor.clone(), dim: 0, size: None, element });
+        let (size, lengths) = (None, None);
+        self.put(list, Parts { tensor: tensor.clone(), dim: 0, size, lengths, element });
         Ok(tensor)
+    }
+
+    /// A tensor without elements.
+    pub(super) fn nothing(&mut self, dtype: DType, sizes: Vec<Expr>) -> Step<Name> {
+        let sizes = self.int_list(sizes)?;
+        let dtype = dtype_number(dtype).map_or(Value::None, Value::int);
+        match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
+            Value::Tensor(name) => Ok(name),
+            other => expected("a tensor", &other),
+        }
     }
 
     /// The list as a result of the program: a node that makes it one value.
@@ -485,8 +543,17 @@ impl Interp<'_> {
         if let Some(size) = &parts.size {
             args.push(("size", self.argument(&Value::Int(size.clone()), &Type::Int)?));
         }
+        if let Some(lengths) = parts.lengths {
+            args.push(("lengths", Argument::Tensor(self.lengths(lengths)?)));
+        }
         self.one_value("list_of_parts", args)
     }
+}
+
+/// Sizes with 0 for one of them.
+pub(super) fn all_but(sizes: &[Expr], dim: usize) -> Vec<Expr> {
+    let size = |(i, size): (usize, &Expr)| if i == dim { Expr::ZERO } else { size.clone() };
+    sizes.iter().enumerate().map(size).collect()
 }
 
 /// The type of the elements of a list that has this one, if such lists can have unknown lengths.

@@ -68,6 +68,8 @@ impl Interp<'_> {
         for variable in &carried {
             metas.push(self.meta(&variable.initial)?.clone());
         }
+        // The symbols of sizes that change from trip to trip.
+        let mut changing = Vec::new();
         for _ in 0..MAX_TRIES {
             let made = match self.attempt((test, body), env, &names, &carried, &metas)? {
                 Attempt::Changes(changes) => {
@@ -92,9 +94,10 @@ impl Interp<'_> {
                 }
                 for (size, other) in meta.sizes.iter_mut().zip(&next.sizes) {
                     if self.facts.constraints.prove_eq(size, other) != Some(true)
-                        && size.as_symbol().is_none_or(|s| !Symbols::makes(s))
+                        && !changing.contains(size)
                     {
                         *size = self.size_symbol();
+                        changing.push(size.clone());
                         stable = false;
                     }
                 }
@@ -105,7 +108,7 @@ impl Interp<'_> {
                 };
             }
             if stable {
-                return self.finish_loop(made.0, &carried, &metas, env);
+                return self.finish_loop(made.0, &carried, (metas, &changing), env);
             }
         }
         Err(Problem::Loop("the sizes of its tensors cannot be told".to_owned()))
@@ -164,7 +167,11 @@ impl Interp<'_> {
             }
             Change::List(list, sample) => {
                 let initial = match self.parts_of(list) {
-                    Some(parts) if parts.size.is_none() && parts.dim == 0 => parts.tensor,
+                    Some(parts)
+                        if parts.lengths.is_some() || parts.size.is_none() && parts.dim == 0 =>
+                    {
+                        parts.tensor
+                    }
                     Some(_) => {
                         let text = "it changes a list that a split gives".to_owned();
                         return Err(Problem::Loop(text));
@@ -336,11 +343,15 @@ impl Interp<'_> {
             match (before, after) {
                 _ if is_carried(&Slot::List(at)) || self.unchanged(at.0, heap) => {}
                 (Item::List { items, .. }, Some(Item::List { .. } | Item::Parts(_))) => {
-                    let sample = self.sample(at).filter(|_| items.is_empty());
-                    if !sample.as_ref().is_none_or(|sample| is_older(&sample.sizes, first)) {
-                        let text = "it adds tensors of different sizes to a list".to_owned();
-                        return Err(Problem::Loop(text));
-                    }
+                    let sample = match self.sample(at).map(|sample| sample.ragged_from(first)) {
+                        Some(None) => {
+                            let text = "it adds tensors to a list that differ in several sizes";
+                            return Err(Problem::Loop(text.to_owned()));
+                        }
+                        sample => sample.flatten(),
+                    };
+                    // What is in the list tells more than what joins it.
+                    let sample = sample.filter(|s| items.is_empty() || s.ragged.is_some());
                     found.push(Change::List(at, sample));
                 }
                 (Item::Parts(_), Some(Item::Parts(_))) => found.push(Change::List(at, None)),
@@ -496,16 +507,15 @@ impl Interp<'_> {
         &mut self,
         bodies: [Body; 2],
         carried: &[Carried],
-        metas: &[TensorMeta],
+        (metas, changing): (Vec<TensorMeta>, &[Sym]),
         env: &mut Env,
     ) -> Step<Flow> {
         let initial = carried.iter().map(|variable| variable.initial.clone()).collect();
         let mut results = Vec::with_capacity(carried.len());
-        for meta in metas {
-            let mut meta = meta.clone();
+        for mut meta in metas {
             for size in &mut meta.sizes {
                 // The sizes after the loop are others than those within.
-                if size.as_symbol().is_some_and(Symbols::makes) {
+                if changing.contains(size) {
                     *size = self.size_symbol();
                 }
             }
@@ -559,14 +569,6 @@ impl Interp<'_> {
             _ => false,
         }
     }
-}
-
-/// Whether sizes have no symbols that were made from `first` on.
-fn is_older(sizes: &[Sym], first: &Sym) -> bool {
-    let number = |symbol: &str| symbol.strip_prefix('u').and_then(|n| n.parse::<usize>().ok());
-    let first = first.as_symbol().and_then(number).unwrap_or(0);
-    let old = |size: &Sym| size.symbols().iter().all(|s| number(s).is_none_or(|n| n < first));
-    sizes.iter().all(old)
 }
 
 fn written_view() -> Problem {
