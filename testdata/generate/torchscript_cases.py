@@ -156,7 +156,8 @@ class RaggedLists(nn.Module):
                 columns.append(x[i, n:].t())
         both = rows + [row * 2 for row in rows]
         padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1.0)
-        return torch.cat(rows), torch.cat(columns, -1), rows[-1], len(columns), torch.cat(both), padded
+        whole = torch.nn.utils.rnn.pad_sequence([(row * 9).long() for row in rows])
+        return torch.cat(rows), torch.cat(columns, -1), rows[-1], len(columns), torch.cat(both), padded, whole
 
 
 script("ragged_lists", RaggedLists(), LENGTHS, *lengths([2, 5, 1], [3, 0, 4, 5]))

@@ -182,17 +182,17 @@ impl Interp<'_> {
             interp.of_tensors("unsqueeze", vec![of, Value::int(1)]).map(Value::Tensor)
         };
         let (starts, lengths) = (column(self, starts)?, column(self, lengths)?);
-        let there = tensor(self.of_tensors("lt", vec![places.clone(), lengths])?);
+        let mut behind = tensor(self.of_tensors("ge", vec![places.clone(), lengths])?);
         let from = tensor(self.of_tensors("add", vec![starts, places])?);
-        let from = tensor(self.of_tensors("mul", vec![from, there.clone()])?);
+        let nowhere = vec![from, behind.clone(), Value::int(0)];
+        let from = tensor(self.of_tensors("masked_fill", nowhere)?);
         let all = Value::Tensor(parts.tensor.clone());
         let from = self.list(vec![from], Some(Type::Tensor))?;
         let rows = tensor(self.of_tensors("index", vec![all, from])?);
-        let mut there = there;
         for _ in 1..self.meta(&parts.tensor)?.sizes.len() {
-            there = tensor(self.of_tensors("unsqueeze", vec![there, Value::int(-1)])?);
+            behind = tensor(self.of_tensors("unsqueeze", vec![behind, Value::int(-1)])?);
         }
-        let padded = tensor(self.of_tensors("where", vec![there, rows, number])?);
+        let padded = tensor(self.of_tensors("masked_fill", vec![rows, behind, number])?);
         match batch_first {
             true => Ok(padded),
             false => {
