@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pathlib
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 import pt2onnx
 import pytest
@@ -138,6 +138,35 @@ def test_results_that_may_be_none() -> None:
                 assert found is None
             else:
                 torch.testing.assert_close(found, expected)
+
+
+class WrittenInLoop(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows: List[torch.Tensor] = []
+        total = torch.zeros(4)
+        for i in range(x.size(0)):
+            total += x[i]
+            rows.append(total)
+        return torch.stack(rows)
+
+
+class WrittenAfter(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows: List[torch.Tensor] = []
+        y = x * 1
+        for i in range(x.size(0)):
+            rows.append(y[i])
+        y.add_(1)
+        return torch.stack(rows)
+
+
+@pytest.mark.parametrize("net", [WrittenInLoop(), WrittenAfter()])
+def test_lists_have_no_copies_of_what_changes(net: torch.nn.Module) -> None:
+    """A list of unknown length holds copies, so that writes into its elements are errors."""
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(net), file)
+    with pytest.raises(pt2onnx.ConversionError, match="a tensor that it (adds to a list|holds)"):
+        pt2onnx.convert(file.getvalue(), input={"x": "float32[n,4]"})
 
 
 class Result(dict):  # type: ignore[type-arg]

@@ -232,6 +232,7 @@ impl Interp<'_> {
                 let name = self.current(&name);
                 let root = self.roots.get(&name).cloned().unwrap_or(name);
                 self.forget(&root);
+                self.outdate(&root);
                 self.changed.insert(root.clone());
                 self.writes.insert(root);
             }

@@ -78,7 +78,7 @@ impl Interp<'_> {
                     true => a.tensor.clone(),
                     false => self.merge_contents(&a.tensor, &b.tensor, merged)?,
                 };
-                Item::Parts(Parts { tensor, ..b })
+                Item::Parts(Parts { tensor, stale: a.stale || b.stale, ..b })
             }
             _ => return Err(lengths()),
         };

@@ -104,6 +104,8 @@ pub(crate) struct Interp<'a> {
     optional: bool,
     /// The memory that was written into: the roots of the tensors.
     writes: FxHashSet<Name>,
+    /// The memory of tensors of which lists of unknown length have copies.
+    listed: FxHashSet<Name>,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
@@ -169,6 +171,7 @@ impl<'a> Interp<'a> {
             strict: false,
             optional: true,
             writes: FxHashSet::default(),
+            listed: FxHashSet::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),

@@ -82,10 +82,38 @@ impl Interp<'_> {
         }
     }
 
+    /// Notes that a list has a copy of a tensor.
+    pub(super) fn copied(&mut self, name: &Name) {
+        let name = self.current(name);
+        self.listed.insert(self.roots.get(&name).cloned().unwrap_or(name));
+    }
+
+    /// Marks the lists that may have a copy of what was in this memory before a write.
+    pub(super) fn outdate(&mut self, root: &Name) {
+        if self.listed.contains(root) {
+            for item in &mut self.heap {
+                if let Item::Parts(parts) = item {
+                    parts.stale |= parts.element == Type::Tensor;
+                }
+            }
+        }
+    }
+
+    /// An error if the list has a copy of a tensor that was written into since.
+    pub(super) fn fresh_list(&self, parts: &Parts) -> Step<()> {
+        match parts.stale {
+            false => Ok(()),
+            true => unsupported(
+                "a list whose length depends on data, after a write into a tensor that it holds,",
+            ),
+        }
+    }
+
     /// A list of the parts of a tensor along a dimension.
     pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
         let tensor = tensor.clone();
-        let parts = Parts { tensor, dim, size, lengths: None, element: Type::Tensor };
+        let element = Type::Tensor;
+        let parts = Parts { tensor, dim, size, lengths: None, stale: false, element };
         Ok(Value::List(self.alloc(Item::Parts(parts))?))
     }
 
@@ -152,7 +180,8 @@ impl Interp<'_> {
             return Ok(one);
         }
         let tensor = self.stacked(items, &element)?;
-        self.part(&Parts { tensor, dim: 0, size: None, lengths: None, element }, index)
+        let (size, lengths) = (None, None);
+        self.part(&Parts { tensor, dim: 0, size, lengths, stale: false, element }, index)
     }
 
     /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
@@ -237,6 +266,7 @@ impl Interp<'_> {
 
     /// The tensor of a list whose elements are single slices along dimension 0, as those that change are.
     fn rows(&self, parts: &Parts) -> Step<Value> {
+        self.fresh_list(parts)?;
         match (&parts.size, parts.lengths, parts.dim) {
             (None, None, 0) => Ok(Value::Tensor(parts.tensor.clone())),
             _ => unsupported(
@@ -299,6 +329,7 @@ impl Interp<'_> {
     /// A value as a row that fits the others.
     fn row(&mut self, parts: &Parts, item: &Value) -> Step<Value> {
         let part = self.as_part(item, &parts.element)?;
+        self.copied(&part);
         let (rows, meta) = (self.meta(&parts.tensor)?.clone(), self.meta(&part)?.clone());
         self.same_type(&meta, (rows.dtype, rows.sizes.get(1..).unwrap_or_default()))?;
         self.of_tensors("unsqueeze", vec![Value::Tensor(part), Value::int(0)]).map(Value::Tensor)
@@ -333,6 +364,7 @@ impl Interp<'_> {
         parts: &Parts,
         args: &[Value],
     ) -> Step<Value> {
+        self.fresh_list(parts)?;
         if let Some(lengths) = parts.lengths {
             return self.on_ragged(name, (list, parts, lengths), args);
         }
@@ -489,6 +521,7 @@ impl Interp<'_> {
         let Some(parts) = self.parts_of(list) else {
             return expected("a list", &Value::None);
         };
+        self.fresh_list(&parts)?;
         let rows = self.rows(&parts)?;
         let dtype = kwargs.iter().find(|(n, _)| n == "dtype").map(|(_, v)| v).or(dtype);
         let natural = match parts.element {
@@ -512,12 +545,18 @@ impl Interp<'_> {
         let Some(Sample { element, dtype, sizes, .. }) = self.sample(list).or(sample) else {
             return Err(Problem::Loop("it changes a list whose elements are not known".to_owned()));
         };
+        for item in &items {
+            if let Value::Tensor(name) = item {
+                self.copied(name);
+            }
+        }
         let tensor = match items.is_empty() {
             false => self.stacked(items, &element)?,
             true => self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?,
         };
         let (size, lengths) = (None, None);
-        self.put(list, Parts { tensor: tensor.clone(), dim: 0, size, lengths, element });
+        let parts = Parts { tensor: tensor.clone(), dim: 0, size, lengths, stale: false, element };
+        self.put(list, parts);
         Ok(tensor)
     }
 
@@ -536,6 +575,7 @@ impl Interp<'_> {
         let Some(parts) = self.parts_of(list) else {
             return expected("a list", &Value::None);
         };
+        self.fresh_list(&parts)?;
         let mut args = vec![
             ("self", Argument::Tensor(self.current(&parts.tensor))),
             ("dim", Argument::Int(parts.dim)),

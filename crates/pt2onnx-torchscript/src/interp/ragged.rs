@@ -23,6 +23,7 @@ impl Interp<'_> {
         let (mut tensors, mut lengths) = (Vec::new(), Vec::new());
         for item in &items {
             let part = self.as_part(item, &Type::Tensor)?;
+            self.copied(&part);
             lengths.push(Value::Int(self.length_of(&part, (sample.dtype, &sample.sizes), dim)?));
             tensors.push(Value::Tensor(part));
         }
@@ -37,7 +38,9 @@ impl Interp<'_> {
         let lengths = self.alloc(Item::List { items: lengths, element: Some(Type::Int) })?;
         let element = Type::Tensor;
         let (size, lengths) = (None, Some(lengths));
-        self.put(list, Parts { tensor: tensor.clone(), dim: along, size, lengths, element });
+        let parts =
+            Parts { tensor: tensor.clone(), dim: along, size, lengths, stale: false, element };
+        self.put(list, parts);
         Ok(tensor)
     }
 
@@ -114,6 +117,7 @@ impl Interp<'_> {
         let mut pieces = vec![Value::Tensor(parts.tensor.clone())];
         for item in items {
             let part = self.as_part(item, &parts.element)?;
+            self.copied(&part);
             let length = self.length_of(&part, (meta.dtype, &meta.sizes), along)?;
             let added = vec![Value::List(lengths), Value::Int(length)];
             self.operator("aten", "append", added, Kwargs::new())?;

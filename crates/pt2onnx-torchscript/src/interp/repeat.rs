@@ -297,11 +297,16 @@ impl Interp<'_> {
             }
             Slot::Attribute(object, name) => (self.attribute_of(*object, name), name.clone()),
             Slot::List(list) => {
-                let tensor = self.parts_of(*list).map(|parts| Value::Tensor(parts.tensor));
-                (tensor, "a list".into())
+                let parts = self.parts_of(*list);
+                parts.iter().try_for_each(|parts| self.fresh_list(parts))?;
+                (parts.map(|parts| Value::Tensor(parts.tensor)), "a list".into())
             }
             Slot::Memory(root) => {
                 let copy = self.whole_of(&self.current(root));
+                if self.roots.get(&copy).is_some_and(|of| self.listed.contains(of)) {
+                    let text = "it writes into a tensor that it adds to a list";
+                    return Err(Problem::Loop(text.to_owned()));
+                }
                 let is_copy = |name: &Name| match within.get(name) {
                     Some(Value::Tensor(tensor)) => self.whole_of(&self.current(tensor)) == copy,
                     _ => false,
