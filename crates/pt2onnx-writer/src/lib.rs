@@ -29,7 +29,6 @@ mod gather;
 mod identity;
 mod inputs;
 mod options;
-
 mod parts;
 mod proto;
 mod read;

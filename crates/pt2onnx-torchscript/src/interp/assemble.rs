@@ -234,7 +234,7 @@ impl Interp<'_> {
         let result = result.map_err(|problem| self.error(problem))?;
         self.outside = "what it returns";
         let mut outputs = Vec::new();
-        let flat = self.outputs(&result, &mut outputs, 32);
+        let flat = self.outputs(&result, &mut outputs, 32).and_then(|()| self.fresh_state());
         flat.map_err(|problem| self.error(problem))?;
         if outputs.is_empty() {
             let nothing = super::expected("tensors and numbers as results", &result);
@@ -293,7 +293,10 @@ impl Interp<'_> {
             return Err(Problem::Depth(32));
         }
         match value {
-            Value::Tensor(name) => found.push(Argument::Tensor(self.current(name))),
+            Value::Tensor(name) => {
+                self.fresh_tensor(name)?;
+                found.push(Argument::Tensor(self.current(name)));
+            }
             Value::Quantized(quantized) => {
                 for part in self.quantized_parts(quantized)? {
                     self.outputs(&part, found, depth - 1)?;

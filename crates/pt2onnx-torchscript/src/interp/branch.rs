@@ -1,6 +1,6 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph, merge::Merged, parts_list::Sample};
+use super::{Env, Flow, Interp, Step, graph, merge::Merged, sample::Sample};
 use crate::{
     error::Problem,
     syntax::Stmt,

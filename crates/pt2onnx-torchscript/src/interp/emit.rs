@@ -248,6 +248,7 @@ impl Interp<'_> {
     /// The name by which a tensor is read here.
     pub(super) fn readable(&mut self, name: &Name) -> Step<Name> {
         let name = self.current(name);
+        self.fresh_tensor(&name)?;
         match self.hidden.contains(&name) {
             true => self.deeper(|interp| interp.viewed_again(&name)),
             false => Ok(name),

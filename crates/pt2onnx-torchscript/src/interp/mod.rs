@@ -8,6 +8,7 @@ mod carried;
 mod cases;
 mod compare;
 mod contents;
+mod copies;
 mod emit;
 mod expr;
 mod first_call;
@@ -26,6 +27,7 @@ mod parts_list;
 mod quantized;
 mod ragged;
 mod repeat;
+mod sample;
 mod state;
 mod stmt;
 mod strides;
@@ -106,6 +108,8 @@ pub(crate) struct Interp<'a> {
     writes: FxHashSet<Name>,
     /// The memory of tensors of which lists of unknown length have copies.
     listed: FxHashSet<Name>,
+    /// Memory of tensors that a write into an element of a list did not reach.
+    lost: FxHashSet<Name>,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
@@ -172,6 +176,7 @@ impl<'a> Interp<'a> {
             optional: true,
             writes: FxHashSet::default(),
             listed: FxHashSet::default(),
+            lost: FxHashSet::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),

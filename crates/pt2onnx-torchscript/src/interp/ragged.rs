@@ -5,7 +5,7 @@ use super::{
     Interp, Step,
     call::Kwargs,
     expected,
-    parts_list::{Sample, all_but},
+    sample::{Sample, all_but},
     unsupported,
 };
 use crate::{

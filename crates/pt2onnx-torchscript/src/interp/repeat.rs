@@ -5,7 +5,7 @@ use super::{
     carried::{Carried, Slot, assigned, at_path, leaves, with_path},
     expected,
     graph::{Body, contiguous},
-    parts_list::Sample,
+    sample::Sample,
 };
 use crate::{
     error::Problem,

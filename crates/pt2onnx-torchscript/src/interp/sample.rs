@@ -1,0 +1,91 @@
+//! What is known of the elements of lists of unknown length.
+
+use super::Interp;
+use crate::{
+    schema::Type,
+    value::{Parts, Ref, Value},
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// What is known of the elements of a list.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) element: Type,
+    pub(super) dtype: DType,
+    pub(super) sizes: Vec<Expr>,
+    /// The dimension along which the elements have different sizes.
+    pub(super) ragged: Option<usize>,
+}
+
+impl Sample {
+    /// The same, ragged along the dimension whose size was made from the symbol `first` on: each element may have another size there.
+    /// `None` if these are several.
+    pub(super) fn ragged_from(&self, first: &Expr) -> Option<Self> {
+        let is_new = |dim: &usize| self.sizes.get(*dim).is_some_and(|size| !is_older(size, first));
+        match (0..self.sizes.len()).filter(is_new).collect::<Vec<_>>()[..] {
+            [] => Some(self.clone()),
+            [dim] if self.ragged.is_none_or(|ragged| ragged == dim) => {
+                Some(Self { ragged: Some(dim), ..self.clone() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a size has no symbols that were made from `first` on.
+fn is_older(size: &Expr, first: &Expr) -> bool {
+    let number = |symbol: &str| {
+        let digits = symbol.strip_prefix("zuf").or_else(|| symbol.strip_prefix('u'))?;
+        digits.parse::<usize>().ok()
+    };
+    let first = first.as_symbol().and_then(number).unwrap_or(0);
+    size.symbols().iter().all(|s| number(s).is_none_or(|n| n < first))
+}
+
+impl Interp<'_> {
+    /// What the elements of a list are like, by its last one; `None` if it has none, or other elements.
+    pub(super) fn sample(&self, list: Ref) -> Option<Sample> {
+        if let Some(Parts { tensor, element, lengths, dim, .. }) = self.parts_of(list) {
+            let meta = self.meta(&tensor).ok()?;
+            let ragged = lengths.and_then(|_| usize::try_from(dim).ok());
+            let sizes = match ragged {
+                Some(dim) => all_but(&meta.sizes, dim),
+                None => meta.sizes.get(1..)?.to_vec(),
+            };
+            return Some(Sample { element, dtype: meta.dtype, sizes, ragged });
+        }
+        self.sample_of(self.items(list).last()?)
+    }
+
+    /// What an element is like.
+    pub(super) fn sample_of(&self, item: &Value) -> Option<Sample> {
+        let (dtype, sizes) = match item {
+            Value::Tensor(name) => {
+                let meta = self.meta(name).ok()?;
+                (meta.dtype, meta.sizes.clone())
+            }
+            Value::Int(_) => (DType::I64, Vec::new()),
+            Value::Float(_) => (DType::F64, Vec::new()),
+            _ => (DType::Bool, Vec::new()),
+        };
+        Some(Sample { element: element_type(item)?, dtype, sizes, ragged: None })
+    }
+}
+
+/// Sizes with 0 for one of them.
+pub(super) fn all_but(sizes: &[Expr], dim: usize) -> Vec<Expr> {
+    let size = |(i, size): (usize, &Expr)| if i == dim { Expr::ZERO } else { size.clone() };
+    sizes.iter().enumerate().map(size).collect()
+}
+
+/// The type of the elements of a list that has this one, if such lists can have unknown lengths.
+pub(super) fn element_type(value: &Value) -> Option<Type> {
+    match value {
+        Value::Tensor(_) => Some(Type::Tensor),
+        Value::Int(_) => Some(Type::Int),
+        Value::Float(_) => Some(Type::Float),
+        Value::Bool(_) => Some(Type::Bool),
+        _ => None,
+    }
+}
