@@ -2,11 +2,11 @@
 
 use crate::{
     arrange::{arranged, data_path},
-    copy::FileSink,
     error::{Error, MAX_MODEL},
     identity::Identity,
     inputs::{Inputs, MODEL},
     options::{SaveOptions, Weights},
+    sink::FileSink,
     stream::{DataFile, Stream},
     target::{Destination, Device, Output, Replaced, Target, Temporary},
 };

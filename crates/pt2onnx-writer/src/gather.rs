@@ -1,13 +1,17 @@
 //! Elements of strided tensors in row-major order, one block at a time. Of a file, only what a block needs is read, one window
 //! at a time; nothing is mapped. All cores read and reorder.
 
-use crate::copy::wide;
+use crate::{
+    copy::wide,
+    memory::{Scratch, of_length},
+    sink::Sink,
+};
 use pt2onnx_tensor::{Storage, Tensor};
 use rayon::prelude::*;
-use std::io::{self, Write};
+use std::{io, mem};
 
-/// Bytes that are reordered at a time.
-const BLOCK: usize = if cfg!(test) { 96 } else { 32 << 20 };
+/// Bytes that are reordered at a time, while as many are written.
+const BLOCK: usize = if cfg!(test) { 96 } else { 16 << 20 };
 
 /// Bytes of a file that are in memory at a time.
 const WINDOW: usize = if cfg!(test) { 40 } else { 4 << 20 };
@@ -24,13 +28,6 @@ const LINE: usize = 64;
 /// Lines of a cache, in which elements form a square.
 type Tile = [[u8; LINE]; LINE];
 
-/// Memory that is used for one tensor after another.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    block: Vec<u8>,
-    window: Vec<u8>,
-}
-
 /// A dimension: its size, and the bytes from one position to the next.
 #[derive(Clone, Copy, Debug)]
 struct Dim {
@@ -44,7 +41,7 @@ struct Dim {
 /// Writes the elements.
 pub(crate) fn gather(
     tensor: &Tensor,
-    out: &mut impl Write,
+    out: &mut impl Sink,
     scratch: &mut Scratch,
 ) -> io::Result<()> {
     let Some(storage) = tensor.storage().filter(|_| tensor.numel() > 0) else {
@@ -55,11 +52,12 @@ pub(crate) fn gather(
     let mut source = Source { storage, window };
     let dims = dims(tensor, width);
     blocks(&dims, tensor.offset() * width, &mut |dims, at| {
-        let block = of_length(block, width * dims.iter().map(|d| d.size).product::<usize>());
+        let bytes = width * dims.iter().map(|d| d.size).product::<usize>();
         let mut order = dims.to_vec();
         order.sort_by_key(|d| std::cmp::Reverse(d.from));
-        fill(&mut source, &order, width, at, block)?;
-        out.write_all(block)
+        fill(&mut source, &order, width, at, of_length(block, bytes))?;
+        *block = out.block(mem::take(block), bytes)?;
+        Ok(())
     })
 }
 
@@ -377,19 +375,11 @@ impl Source<'_> {
     }
 }
 
-/// The start of a buffer. One that is too short is replaced.
-fn of_length(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
-    if buffer.len() < length {
-        *buffer = Vec::new();
-        *buffer = vec![0; length];
-    }
-    buffer.get_mut(..length).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use pt2onnx_tensor::DType;
+    use std::io::Write;
 
     /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small limits above.
     #[test]

@@ -6,11 +6,13 @@
 
 use crate::{
     compute::computed,
-    copy::{FileSink, Sink, wide},
+    copy::wide,
     error::{Error, MAX_MODEL},
-    gather::{Scratch, gather},
+    gather::gather,
+    memory::Scratch,
     options::SaveOptions,
     parts::{Initialiser, Parts},
+    sink::{FileSink, Sink},
     texts::entry,
 };
 use bytes::Bytes;
@@ -311,7 +313,7 @@ fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
 /// and a truncated file is an error instead of a crash.
 fn elements(tensor: &Tensor, out: &mut impl Sink, scratch: &mut Scratch) -> io::Result<()> {
     if let Some(compute) = tensor.compute() {
-        return computed(&**compute, tensor.nbytes(), out);
+        return computed(&**compute, tensor.nbytes(), out, scratch);
     }
     if !tensor.is_contiguous() {
         return gather(tensor, out, scratch);

@@ -1,0 +1,236 @@
+//! Where a model is written to. A file is written by a thread of its own, so that the next block is computed meanwhile.
+
+use crate::copy::{PIECE, copy, through_memory, wide};
+use pt2onnx_tensor::FileRange;
+use std::{
+    fs::File,
+    io::{self, Seek, Write},
+    mem,
+    sync::mpsc::{self, Receiver, Sender, SyncSender},
+    thread,
+};
+
+/// Parts of files of at least this size are copied by the thread, others are short writes.
+const WORTH_A_JOB: u64 = 64 << 10;
+
+/// The most bytes that are copied before progress is reported.
+const SLICE: u64 = 64 << 20;
+
+/// Where a model is written to.
+pub(crate) trait Sink: Write {
+    /// Appends `length` bytes of a file, from byte `start` of the range.
+    fn copy(&mut self, source: &FileRange, start: u64, length: u64) -> io::Result<()> {
+        through_memory(source, start, length, self)
+    }
+
+    /// Appends the first `length` bytes of a block. Returns memory for the next block, which may be another one.
+    fn block(&mut self, block: Vec<u8>, length: usize) -> io::Result<Vec<u8>> {
+        self.write_all(block.get(..length).unwrap_or_default())?;
+        Ok(block)
+    }
+}
+
+impl Sink for Vec<u8> {}
+
+/// A new file, written from start to end.
+pub(crate) struct FileSink<'a> {
+    /// What the thread does next. It takes a job when it is done with the one before.
+    jobs: SyncSender<Job>,
+    /// Memory of blocks that are written.
+    written: Receiver<Vec<u8>>,
+    /// Short writes, which become one job together.
+    short: Vec<u8>,
+    /// Is called with the number of bytes just handed over.
+    progress: &'a dyn Fn(u64),
+}
+
+/// What the thread is to do.
+enum Job {
+    Write(Vec<u8>),
+    /// Write the first bytes of a block, and give its memory back.
+    Block(Vec<u8>, usize),
+    /// Copy bytes of a file: the start in the range, and the length.
+    Copy(FileRange, u64, u64),
+    /// Skip bytes, which are then zero.
+    Skip(i64),
+}
+
+impl<'a> FileSink<'a> {
+    /// Writes `content` to a file. When this returns, all of it is written, or the error says why not.
+    pub fn fill(
+        file: &File,
+        progress: &'a dyn Fn(u64),
+        content: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (jobs, to_do) = mpsc::sync_channel(0);
+        let (free, written) = mpsc::channel();
+        thread::scope(|scope| {
+            let thread = scope.spawn(move || work(file, &to_do, &free));
+            let mut sink = Self { jobs, written, short: Vec::new(), progress };
+            let filled = content(&mut sink).and_then(|()| sink.flush());
+            drop(sink); // The thread ends when there are no more jobs.
+            let worked = thread.join().map_err(|_| io::Error::other("the writing thread panicked"));
+            // If the thread has an error, it took no more jobs, and `filled` is an error that does not say why.
+            let in_kernel = worked??;
+            if in_kernel > 0 {
+                tracing::debug!("{in_kernel} bytes of weights were copied in the kernel");
+            }
+            filled
+        })
+    }
+
+    /// Skips so many bytes, which are then zero.
+    pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        match i64::try_from(bytes).map_err(io::Error::other)? {
+            0 => Ok(()),
+            bytes => self.hand_over(Job::Skip(bytes)),
+        }
+    }
+
+    /// Gives the thread a job, after the short writes before it.
+    fn hand_over(&mut self, job: Job) -> io::Result<()> {
+        self.flush()?;
+        self.send(job)
+    }
+
+    /// Waits until the thread takes the job.
+    fn send(&self, job: Job) -> io::Result<()> {
+        self.jobs.send(job).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Write for FileSink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.short.len() >= PIECE {
+            self.flush()?;
+        }
+        let piece = bytes.get(..PIECE - self.short.len()).unwrap_or(bytes);
+        self.short.extend_from_slice(piece);
+        (self.progress)(wide(piece.len()));
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.short.is_empty() {
+            true => Ok(()),
+            false => {
+                let short = mem::take(&mut self.short);
+                self.send(Job::Write(short))
+            }
+        }
+    }
+}
+
+impl Sink for FileSink<'_> {
+    fn copy(&mut self, source: &FileRange, start: u64, length: u64) -> io::Result<()> {
+        if length < WORTH_A_JOB {
+            return through_memory(source, start, length, self);
+        }
+        let (mut start, end) = (start, start + length);
+        while start < end {
+            let length = SLICE.min(end - start);
+            self.hand_over(Job::Copy(source.clone(), start, length))?;
+            (self.progress)(length);
+            start += length;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: Vec<u8>, length: usize) -> io::Result<Vec<u8>> {
+        if wide(length) < WORTH_A_JOB {
+            self.write_all(block.get(..length).unwrap_or_default())?;
+            return Ok(block);
+        }
+        self.hand_over(Job::Block(block, length))?;
+        (self.progress)(wide(length));
+        Ok(self.written.try_recv().unwrap_or_default())
+    }
+}
+
+/// Does jobs until there are no more. Returns the number of bytes that the kernel copied.
+fn work(mut file: &File, jobs: &Receiver<Job>, free: &Sender<Vec<u8>>) -> io::Result<u64> {
+    let mut in_kernel = 0;
+    for job in jobs {
+        match job {
+            Job::Write(bytes) => file.write_all(&bytes)?,
+            Job::Block(block, length) => {
+                let bytes = block.get(..length).unwrap_or_default();
+                bytes.chunks(PIECE).try_for_each(|piece| file.write_all(piece))?;
+                // Nobody needs the memory after the last block.
+                free.send(block).ok();
+            }
+            Job::Copy(source, start, length) => in_kernel += copy(&source, start, length, file)?,
+            Job::Skip(bytes) => file.seek_relative(bytes)?,
+        }
+    }
+    Ok(in_kernel)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use pt2onnx_tensor::Storage;
+    use std::{fs, path::Path};
+
+    /// A file with the bytes `0, 1, .., 250, 0, ..`, as a range.
+    fn source(path: &Path, length: usize) -> FileRange {
+        fs::write(path, (0..=250).cycle().take(length).collect::<Vec<u8>>()).unwrap();
+        let storage = Storage::map(File::open(path).unwrap(), path).unwrap();
+        storage.source().unwrap().clone()
+    }
+
+    #[test]
+    fn all_kinds_of_writes_come_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = source(&folder.path().join("source"), 1 << 20);
+        let mut expected = Vec::new();
+        let file = File::options();
+        let path = folder.path().join("written");
+        let file = file.clone().write(true).create(true).truncate(true).open(&path).unwrap();
+        FileSink::fill(&file, &|_| {}, |sink| {
+            let mut block = Vec::new();
+            for length in [1, 1000, 70_000, 3 << 20, 5] {
+                for sink in [&mut *sink as &mut dyn Sink, &mut expected] {
+                    sink.write_all(&vec![7; length])?;
+                    sink.copy(&source, 5, wide(length.min(900_000)))?;
+                }
+                block.resize(length.max(block.len()), 9);
+                block = sink.block(block, length)?;
+                expected.extend(vec![9; length]);
+                sink.skip(3)?;
+                expected.extend([0; 3]);
+            }
+            sink.write_all(b"end")?;
+            expected.extend(b"end");
+            Ok(())
+        })
+        .unwrap();
+        assert!(fs::read(&path).unwrap() == expected);
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = source(&folder.path().join("source"), 1 << 20);
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let fill = |content: &dyn Fn(&mut FileSink) -> io::Result<()>| {
+            FileSink::fill(&full, &|_| {}, |sink| content(sink)).unwrap_err().kind()
+        };
+        for bytes in [1, PIECE, 3 * PIECE] {
+            let full = io::ErrorKind::StorageFull;
+            assert_eq!(fill(&|sink| sink.write_all(&vec![0; bytes])), full, "{bytes} bytes");
+            assert_eq!(fill(&|sink| sink.block(vec![0; bytes], bytes).map(drop)), full);
+            assert_eq!(fill(&|sink| sink.copy(&source, 0, wide(bytes.min(1 << 20)))), full);
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_content_is_the_error() {
+        let file = tempfile::tempfile().unwrap();
+        let failed = FileSink::fill(&file, &|_| {}, |sink| {
+            sink.write_all(b"begun")?;
+            Err(io::Error::other("not computed"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "not computed");
+    }
+}
