@@ -46,6 +46,8 @@ struct Branch {
     copies: Vec<Name>,
     /// Other memory from outside that it writes into.
     outside: Vec<Name>,
+    /// Memory that its writes did not reach.
+    outdated: FxHashSet<Name>,
 }
 
 /// What decides between two branches.
@@ -215,7 +217,7 @@ impl Interp<'_> {
         env: &mut Env,
         memory: &[Name],
     ) -> Step<Both> {
-        self.copies()?;
+        self.copy_of_heap()?;
         self.steps(self.facts.contents.len().saturating_add(env.len()))?;
         let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
         let (before, known) = (heap.clone(), contents.clone());
@@ -247,6 +249,9 @@ impl Interp<'_> {
                 (self.heap, self.facts.contents) = (before, known);
                 return Ok(Both::Lists(lists));
             }
+        }
+        for branch in [&yes, &no].into_iter().flatten() {
+            self.copies.outdated.extend(branch.outdated.iter().cloned());
         }
         Ok(Both::Merged(match (yes, no) {
             (Ok(yes), Ok(no)) => self.merge(condition, (yes, no), old, memory, env)?,
@@ -330,6 +335,7 @@ impl Interp<'_> {
         let (frames, depth) = (self.frames.len(), self.depth);
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
         let writes = std::mem::take(&mut self.writes);
+        let before = self.copies.outdated.clone();
         let owned = memory.iter().try_for_each(|root| self.own(root, Value::Tensor(root.clone())));
         let flow = owned.and_then(|()| self.deeper(|interp| body(interp, &mut env)));
         let nodes = std::mem::take(&mut self.nodes);
@@ -337,6 +343,7 @@ impl Interp<'_> {
         let written = std::mem::replace(&mut self.writes, writes);
         let outside = written.into_iter().filter(|root| !made.contains(root)).collect();
         let copies = memory.iter().map(|root| self.current(root)).collect();
+        let outdated = std::mem::replace(&mut self.copies.outdated, before);
         (self.replaced, self.hidden) = (replaced, hidden);
         self.assumed.truncate(assumed);
         if let Err(Problem::Raises(_)) = &flow {
@@ -351,14 +358,14 @@ impl Interp<'_> {
             contents: FxHashMap::default(),
             copies,
             outside,
+            outdated,
         })
     }
 
     /// Writes what branches made of memory back into it.
     fn written_back(&mut self, memory: &[Name], made: Vec<Name>) -> Step<()> {
         for (root, made) in memory.iter().zip(made) {
-            let args = vec![Value::Tensor(root.clone()), Value::Tensor(made)];
-            self.operator("aten", "copy_", args, Vec::new())?;
+            self.write_back(root, Value::Tensor(made))?;
         }
         Ok(())
     }
@@ -447,7 +454,7 @@ impl Interp<'_> {
     /// The condition of a branch as an argument.
     pub(super) fn predicate(&mut self, test: &Value) -> Step<Argument> {
         match test {
-            Value::Tensor(name) => Ok(Argument::Tensor(name.clone())),
+            Value::Tensor(name) => Ok(Argument::Tensor(self.readable(name)?)),
             _ => {
                 let truth = self.truth_of(test)?;
                 if let Some(name) = truth.number().and_then(|e| self.truths.get(e)) {

@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// A body: its own inputs, its nodes, and the tensors that it returns.
+#[derive(Clone)]
 pub(super) struct Body {
     pub(super) inputs: Vec<Name>,
     pub(super) nodes: Vec<Node>,

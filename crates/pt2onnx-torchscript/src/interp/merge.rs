@@ -78,7 +78,7 @@ impl Interp<'_> {
                     true => a.tensor.clone(),
                     false => self.merge_contents(&a.tensor, &b.tensor, merged)?,
                 };
-                Item::Parts(Parts { tensor, stale: a.stale || b.stale, ..b })
+                Item::Parts(Parts { tensor, ..b })
             }
             _ => return Err(lengths()),
         };
@@ -351,6 +351,7 @@ impl Interp<'_> {
         let name = self.fresh("cond");
         self.facts.values.insert(name.clone(), ValueMeta::from(meta));
         self.roots.insert(name.clone(), name.clone());
+        self.copied(&name, &[x.clone(), y.clone()]);
         merged.results.push([x.clone(), y.clone()]);
         merged.outputs.push(name.clone());
         Ok(name)

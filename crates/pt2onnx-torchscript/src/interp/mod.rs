@@ -41,6 +41,7 @@ use crate::{
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
+use copies::Copies;
 use frame::Frame;
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
@@ -106,10 +107,7 @@ pub(crate) struct Interp<'a> {
     optional: bool,
     /// The memory that was written into: the roots of the tensors.
     writes: FxHashSet<Name>,
-    /// The memory of tensors of which lists of unknown length have copies.
-    listed: FxHashSet<Name>,
-    /// Memory of tensors that a write into an element of a list did not reach.
-    lost: FxHashSet<Name>,
+    copies: Copies,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
@@ -128,6 +126,8 @@ pub(crate) struct Interp<'a> {
     held: Vec<(String, Name, Name)>,
     /// `CONSTANTS`.
     pool: Vec<Value>,
+    /// Those of them that are tensors without dimensions.
+    pool_numbers: FxHashSet<Name>,
     frames: Vec<Frame>,
     /// Where parts of the code come from, by file and position.
     origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
@@ -175,8 +175,7 @@ impl<'a> Interp<'a> {
             strict: false,
             optional: true,
             writes: FxHashSet::default(),
-            listed: FxHashSet::default(),
-            lost: FxHashSet::default(),
+            copies: Copies::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),
@@ -188,6 +187,7 @@ impl<'a> Interp<'a> {
             constants: IndexMap::default(),
             held: Vec::new(),
             pool: Vec::new(),
+            pool_numbers: FxHashSet::default(),
             frames: Vec::new(),
             origins: FxHashMap::default(),
             depth: 0,
@@ -245,7 +245,7 @@ impl<'a> Interp<'a> {
     }
 
     /// Counts the steps of a copy of the heap, and what it takes.
-    fn copies(&mut self) -> Step<()> {
+    fn copy_of_heap(&mut self) -> Step<()> {
         let size = |item: &Item| match item {
             Item::List { items, .. } => items.len() + 1,
             Item::Dict(entries) => entries.len() + 1,

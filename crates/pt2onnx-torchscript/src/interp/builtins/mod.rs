@@ -10,7 +10,11 @@ mod tensors;
 mod unknown;
 
 use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
-use crate::{error::Problem, schema::Schema, value::Value};
+use crate::{
+    error::Problem,
+    schema::{Schema, Type},
+    value::Value,
+};
 use std::cell::Cell;
 
 /// How deeply the text of a value shows its parts.
@@ -34,7 +38,8 @@ impl Interp<'_> {
         if let Some(value) = self.builtin(namespace, name, &args, &kwargs)? {
             return Ok(value);
         }
-        let (name, args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        let (name, mut args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        self.constant_operand(namespace, &name, &mut args, &kwargs)?;
         let full = format!("{namespace}::{name}");
         let (schema, bound) = self.overload(&full, &args, &kwargs)?;
         match &*schema.overload {
@@ -140,6 +145,27 @@ impl Interp<'_> {
             args.swap(0, 1);
         }
         Ok((name.to_owned(), args, kwargs))
+    }
+
+    /// A constant without dimensions, as traces have for `x * 1.5`, counts as a number for the type of the result: PyTorch's executor makes
+    /// one of it (`CanonicalizeOps`).
+    fn constant_operand(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: &mut [Value],
+        kwargs: &Kwargs,
+    ) -> Step<()> {
+        if let ("aten", "add" | "sub" | "mul" | "div") = (namespace, name)
+            && let [Value::Tensor(_), other @ Value::Tensor(_)] = args
+            && let Value::Tensor(constant) = other
+            && self.pool_numbers.contains(constant)
+            && !self.meta(constant)?.dtype.is_complex()
+            && kwargs.iter().all(|(name, _)| name == "alpha")
+        {
+            *other = self.scalar_of(&other.clone(), &Type::Number)?;
+        }
+        Ok(())
     }
 
     /// `x.to(device, dtype)`: only the element type matters.
