@@ -336,6 +336,7 @@ impl Interp<'_> {
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
         let writes = std::mem::take(&mut self.writes);
         let before = self.copies.outdated.clone();
+        let resized = std::mem::take(&mut self.resized);
         let owned = memory.iter().try_for_each(|root| self.own(root, Value::Tensor(root.clone())));
         let flow = owned.and_then(|()| self.deeper(|interp| body(interp, &mut env)));
         let nodes = std::mem::take(&mut self.nodes);
@@ -344,14 +345,18 @@ impl Interp<'_> {
         let outside = written.into_iter().filter(|root| !made.contains(root)).collect();
         let copies = memory.iter().map(|root| self.current(root)).collect();
         let outdated = std::mem::replace(&mut self.copies.outdated, before);
-        (self.replaced, self.hidden) = (replaced, hidden);
+        self.hidden = hidden;
+        let ended = self.end_of_scope(replaced, &made);
+        self.resized = resized;
         self.assumed.truncate(assumed);
         if let Err(Problem::Raises(_)) = &flow {
             self.frames.truncate(frames);
             self.depth = depth;
         }
+        let flow = flow?;
+        ended?;
         Ok(Branch {
-            flow: flow?,
+            flow,
             env,
             heap: Vec::new(),
             nodes,

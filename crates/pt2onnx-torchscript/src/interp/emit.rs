@@ -203,10 +203,6 @@ impl Interp<'_> {
 
     /// The tensor that an operator writes into and returns.
     fn written_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
-        // These change the order of the elements.
-        if matches!(&*schema.name, "t_" | "transpose_" | "swapaxes_" | "swapdims_") {
-            return None;
-        }
         let mut params = bound.iter().zip(&schema.params);
         match params.find(|(_, param)| param.alias == Some(alias) && param.written)? {
             (Some(Value::Tensor(name)), _) => Some(self.whole_of(&self.current(name))),

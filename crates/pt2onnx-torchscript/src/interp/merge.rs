@@ -315,6 +315,7 @@ impl Interp<'_> {
 
     /// A new tensor with the elements of one or the other.
     pub(super) fn merge_contents(&mut self, x: &Name, y: &Name, merged: &mut Merged) -> Step<Name> {
+        let (x, y) = (&self.current(x), &self.current(y));
         let known = merged.results.iter().position(|[a, b]| a == x && b == y);
         if let Some(name) = known.and_then(|at| merged.outputs.get(at)) {
             return Ok(name.clone());

@@ -16,6 +16,7 @@ mod fits;
 mod forms;
 mod frame;
 mod graph;
+mod in_place;
 mod inputs;
 mod live;
 mod load;
@@ -83,7 +84,7 @@ pub(crate) struct Interp<'a> {
     read_from: FxHashMap<String, Name>,
     /// The memory that operators wrote into.
     changed: FxHashSet<Name>,
-    /// Tensors that others have taken the place of, as `out=` has it, or in a loop that writes into them.
+    /// Tensors that others have taken the place of: with other sizes, or in a loop that writes into them.
     replaced: FxHashMap<Name, Name>,
     /// Views of tensors that the loop or branch which runs writes into. Where it reads one, the view is made again.
     hidden: FxHashSet<Name>,
@@ -114,6 +115,10 @@ pub(crate) struct Interp<'a> {
     names: FxHashMap<String, usize>,
     /// The tensors that were written into, by the names of the results of the writes.
     wholes: FxHashMap<Name, Name>,
+    /// The tensors that others have become in place, with other sizes, by what they became.
+    objects: FxHashMap<Name, Name>,
+    /// Those that changed in the branch or body that runs.
+    resized: FxHashSet<Name>,
     /// How often each module was called.
     calls: FxHashMap<Name, usize>,
     /// Names of tensors that may share memory have the same root.
@@ -179,6 +184,8 @@ impl<'a> Interp<'a> {
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),
+            objects: FxHashMap::default(),
+            resized: FxHashSet::default(),
             calls: FxHashMap::default(),
             roots: FxHashMap::default(),
             inputs: Vec::new(),

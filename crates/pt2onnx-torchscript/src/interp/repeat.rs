@@ -235,12 +235,14 @@ impl Interp<'_> {
         let writes = std::mem::take(&mut self.writes);
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
         let outdated = self.copies.outdated.clone();
+        let resized = std::mem::take(&mut self.resized);
         self.copy_of_heap()?;
         let (heap, fresh) = (self.heap.clone(), self.facts.symbols.clone());
         let result = self.trip((test, body), (env, names), carried, metas, (&heap, fresh));
         self.nodes = outer;
         self.writes = writes;
         (self.replaced, self.hidden, self.heap) = (replaced, hidden, heap);
+        self.resized = resized;
         if !matches!(&result, Ok(Attempt::Done(..))) {
             self.copies.outdated = outdated;
         }
@@ -385,6 +387,10 @@ impl Interp<'_> {
             }
         }
         let made: FxHashSet<Name> = self.nodes.iter().flat_map(Node::output_names).collect();
+        if self.resized.iter().any(|object| !made.contains(object)) {
+            let text = "it changes the sizes of a tensor in place";
+            return Err(Problem::Loop(text.to_owned()));
+        }
         let outside = self.writes.iter().filter(|root| !made.contains(*root));
         let mut outside: Vec<Name> =
             outside.filter(|root| !inputs.contains(root)).cloned().collect();

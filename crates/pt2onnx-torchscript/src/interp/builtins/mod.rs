@@ -9,7 +9,7 @@ mod strings;
 mod tensors;
 mod unknown;
 
-use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
+use super::{Interp, Step, call::Kwargs, fits::Bound};
 use crate::{
     error::Problem,
     schema::{Schema, Type},
@@ -36,6 +36,9 @@ impl Interp<'_> {
             return Ok(value);
         }
         if let Some(value) = self.builtin(namespace, name, &args, &kwargs)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.view_in_place(namespace, name, &args, &kwargs)? {
             return Ok(value);
         }
         let (name, mut args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
@@ -179,35 +182,6 @@ impl Interp<'_> {
             None | Some(Value::None) => Ok(tensor),
             Some(dtype) => self.operator("aten", "to", vec![tensor, dtype], Kwargs::new()),
         }
-    }
-
-    /// A call with `out=`: its result takes the place of that tensor, which may have had other sizes.
-    fn in_place_of(
-        &mut self,
-        full: &str,
-        schema: &Schema,
-        mut bound: Bound,
-        at: usize,
-    ) -> Step<Value> {
-        let Some(Value::Tensor(out)) = bound.get_mut(at).and_then(Option::take) else {
-            return self.emit(schema, bound);
-        };
-        let (mut args, mut kwargs) = (Vec::new(), Kwargs::new());
-        for (value, param) in bound.into_iter().zip(&schema.params) {
-            match value {
-                Some(value) if param.keyword => kwargs.push((param.name.clone(), value)),
-                Some(value) => args.push(value),
-                None => {}
-            }
-        }
-        let (namespace, name) = full.split_once("::").unwrap_or(("aten", full));
-        let made = self.operator(namespace, name, args, kwargs)?;
-        let dtype = dtype_number(self.meta(&out)?.dtype).map_or(Value::None, Value::int);
-        let made = self.operator("aten", "to", vec![made, dtype], Kwargs::new())?;
-        if let Value::Tensor(name) = &made {
-            self.replaced.insert(out, name.clone());
-        }
-        Ok(made)
     }
 
     fn is_integer(&self, value: &Value) -> bool {
