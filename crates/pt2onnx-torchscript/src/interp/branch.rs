@@ -10,6 +10,7 @@ use crate::{
 use pt2onnx_fx::{Argument, Name, Node};
 use pt2onnx_symbolic::{Expr, Func};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// How often what follows a condition runs in each of its branches, at most.
 const MAX_TAILS: usize = 32;
@@ -47,7 +48,7 @@ struct Branch {
     /// Other memory from outside that it writes into.
     outside: Vec<Name>,
     /// Memory that its writes did not reach.
-    outdated: FxHashSet<Name>,
+    outdated: FxHashMap<Name, Arc<str>>,
 }
 
 /// What decides between two branches.
@@ -251,7 +252,8 @@ impl Interp<'_> {
             }
         }
         for branch in [&yes, &no].into_iter().flatten() {
-            self.copies.outdated.extend(branch.outdated.iter().cloned());
+            let outdated = branch.outdated.iter();
+            self.copies.outdated.extend(outdated.map(|(name, site)| (name.clone(), site.clone())));
         }
         Ok(Both::Merged(match (yes, no) {
             (Ok(yes), Ok(no)) => self.merge(condition, (yes, no), old, memory, env)?,

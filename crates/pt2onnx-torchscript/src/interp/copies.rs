@@ -13,6 +13,7 @@ use crate::{
 };
 use pt2onnx_fx::{Argument, InputSpec, Name, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// Which memory has copies of which. Memory has the name of the tensor that was made with it.
 #[derive(Default)]
@@ -25,8 +26,8 @@ pub(super) struct Copies {
     lists: FxHashSet<Name>,
     /// Lists whose elements may be the same tensor.
     repeated: FxHashSet<Name>,
-    /// Memory that a write did not reach.
-    pub(super) outdated: FxHashSet<Name>,
+    /// Memory that a write did not reach, and where that is.
+    pub(super) outdated: FxHashMap<Name, Arc<str>>,
     /// What stands for other memory while a branch or body runs.
     stand_ins: FxHashMap<Name, Name>,
 }
@@ -111,8 +112,8 @@ impl Interp<'_> {
         let copy = self.memory_of(copy);
         let sources: Vec<Name> = sources.iter().map(|name| self.memory_of(name)).collect();
         let copies = &mut self.copies;
-        if sources.iter().any(|source| copies.outdated.contains(source)) {
-            copies.outdated.insert(copy.clone());
+        if let Some(site) = sources.iter().find_map(|source| copies.outdated.get(source)).cloned() {
+            copies.outdated.insert(copy.clone(), site);
         }
         if sources.iter().any(|source| copies.repeated.contains(source)) {
             copies.repeated.insert(copy.clone());
@@ -150,8 +151,10 @@ impl Interp<'_> {
         if !copies.repeated.contains(memory) {
             touched.remove(memory);
         }
-        let count = touched.len();
-        self.copies.outdated.extend(touched);
+        let site = self.site();
+        let site = site.source_line().map_or_else(|| site.to_string(), |line| line.to_string());
+        let (count, site) = (touched.len(), Arc::<str>::from(site));
+        self.copies.outdated.extend(touched.into_iter().map(|memory| (memory, site.clone())));
         self.steps(count)
     }
 
@@ -162,17 +165,18 @@ impl Interp<'_> {
             return Ok(());
         }
         let memory = self.memory_of(name);
-        if !copies.outdated.contains(&memory) {
+        let Some(site) = copies.outdated.get(&memory) else {
             return Ok(());
-        }
+        };
         let is_list = |memory: &Name| copies.lists.contains(memory);
-        unsupported(if is_list(&memory) {
-            "a list whose length depends on data, after a write into a tensor that it holds,"
+        let (what, written) = if is_list(&memory) {
+            ("a list whose length depends on data", "a tensor that it holds")
         } else if copies.touched(&memory).iter().any(is_list) {
-            "a tensor that a list of unknown length holds, after a write into an element of the list,"
+            ("a tensor that a list of unknown length holds", "an element of the list")
         } else {
-            "a tensor after a write into one that data decide to be the same or another,"
-        })
+            ("a tensor", "one that data decide to be the same or another")
+        };
+        unsupported(format!("{what}, after a write into {written} ({site}),"))
     }
 
     /// The same for the parameters and buffers that the module keeps.
