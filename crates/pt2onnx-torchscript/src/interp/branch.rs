@@ -1,6 +1,6 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph, merge::Merged, sample::Sample};
+use super::{Env, Flow, Interp, Step, graph, graph::made_by, merge::Merged, sample::Sample};
 use crate::{
     error::Problem,
     syntax::Stmt,
@@ -233,7 +233,7 @@ impl Interp<'_> {
         let first = std::mem::replace(&mut self.heap, heap);
         let after = std::mem::replace(&mut self.facts.contents, contents);
         let yes = yes.map(|yes| Branch { heap: first, contents: after, ..yes });
-        let no = self.branch(other, env.clone(), (memory, holds(false)));
+        let mut no = self.branch(other, env.clone(), (memory, holds(false)));
         self.nodes = outer;
         let mut outside: Vec<Name> =
             [&yes, &no].into_iter().flatten().flat_map(|b| b.outside.iter().cloned()).collect();
@@ -250,6 +250,14 @@ impl Interp<'_> {
                 (self.heap, self.facts.contents) = (before, known);
                 return Ok(Both::Lists(lists));
             }
+        }
+        if let (Ok(yes), Ok(no)) = (&yes, &mut no)
+            && !no.outdated.is_empty()
+        {
+            // What the first branch made is not there in the second one.
+            let made = made_by(&yes.nodes);
+            self.steps(made.len())?;
+            no.outdated.retain(|name, _| !made.contains(name));
         }
         for branch in [&yes, &no].into_iter().flatten() {
             let outdated = branch.outdated.iter();

@@ -4,14 +4,14 @@
 use super::{
     Interp, Step,
     carried::{Carried, Slot},
-    graph::Body,
+    graph::{Body, made_by},
     unsupported,
 };
 use crate::{
     error::Problem,
     value::{Ref, Value},
 };
-use pt2onnx_fx::{Argument, InputSpec, Name, Node};
+use pt2onnx_fx::{InputSpec, Name};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -253,8 +253,7 @@ impl Interp<'_> {
 
     /// The lists to which a body may add the same tensor in several trips.
     fn repeated_by(&mut self, carried: &[Carried], body: &Body) -> Step<Vec<Ref>> {
-        let mut made = FxHashSet::default();
-        made_by(&body.nodes, &mut made);
+        let made = made_by(&body.nodes);
         let first = |name: &Name| self.copies.first_origins(&self.memory_of(name));
         let mut count = made.len();
         let mut found = Vec::new();
@@ -277,17 +276,5 @@ impl Interp<'_> {
         }
         self.steps(count)?;
         Ok(found)
-    }
-}
-
-/// The names of all that nodes and their bodies make.
-fn made_by(nodes: &[Node], made: &mut FxHashSet<Name>) {
-    for node in nodes {
-        made.extend(node.output_names());
-        for arg in &node.args {
-            if let Argument::Graph { graph, .. } = &arg.value {
-                made_by(&graph.nodes, made);
-            }
-        }
     }
 }

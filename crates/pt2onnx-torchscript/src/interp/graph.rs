@@ -29,6 +29,22 @@ pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     strides
 }
 
+/// The names of all that nodes and their bodies make.
+pub(super) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
+    let mut made = FxHashSet::default();
+    let mut open = vec![nodes];
+    while let Some(nodes) = open.pop() {
+        for node in nodes {
+            made.extend(node.output_names());
+            open.extend(node.args.iter().filter_map(|arg| match &arg.value {
+                Argument::Graph { graph, .. } => Some(graph.nodes.as_slice()),
+                _ => None,
+            }));
+        }
+    }
+    made
+}
+
 impl Interp<'_> {
     /// A call of a higher-order op: bodies between the arguments before them and the operands.
     pub(super) fn higher_order<const N: usize>(
