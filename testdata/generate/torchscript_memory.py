@@ -1,6 +1,7 @@
 """TorchScript programs that have a tensor by several names and write into it, and numbers that constants, float32 and lists hide."""
 from __future__ import annotations
 
+import re
 from typing import Dict, List, Tuple
 
 import torch
@@ -23,9 +24,11 @@ CHOSEN = "a tensor, after a write into one that data decide to be the same or an
 
 
 def script(module, inputs, *samples, refused=None):
-    CASES[module.__name__] = ("script", module(), {"input": inputs, "method": "forward"}, *samples)
+    """A case with the name of the class: `views_in_place` for ViewsInPlace."""
+    name = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", module.__name__).lower()
+    CASES[name] = ("script", module(), {"input": inputs, "method": "forward"}, *samples)
     if refused is not None:
-        REFUSED[module.__name__] = refused
+        REFUSED[name] = refused
 
 
 class WritesThroughAChoice(nn.Module):
