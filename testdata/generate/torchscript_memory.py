@@ -25,7 +25,7 @@ CHOSEN = "a tensor, after a write into one that data decide to be the same or an
 
 def script(module, inputs, *samples, refused=None):
     """A case with the name of the class: `views_in_place` for ViewsInPlace."""
-    name = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", module.__name__).lower()
+    name = re.sub("(?<!^)(?=[A-Z])", "_", module.__name__).lower()
     CASES[name] = ("script", module(), {"input": inputs, "method": "forward"}, *samples)
     if refused is not None:
         REFUSED[name] = refused
