@@ -84,6 +84,7 @@ impl Interp<'_> {
         self.steps(heap.len())?;
         let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
         let (warnings, mut within) = (self.warnings.len(), env.clone());
+        let outdated = self.copies.outdated.clone();
         let bodies: [Body<'_>; 2] =
             [&|interp, env| interp.block(then, env), &|interp, env| interp.block(other, env)];
         let problem = match self.of_branches(test, bodies, &mut within) {
@@ -99,6 +100,7 @@ impl Interp<'_> {
         };
         let again = |interp: &mut Self| {
             (interp.heap, interp.facts.contents) = (heap.clone(), contents.clone());
+            interp.copies.outdated.clone_from(&outdated);
             interp.nodes.truncate(nodes);
             interp.waiting.clear();
             interp.frames.truncate(frames);

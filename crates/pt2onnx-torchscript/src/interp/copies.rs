@@ -11,7 +11,7 @@ use crate::{
     error::Problem,
     value::{Ref, Value},
 };
-use pt2onnx_fx::{InputSpec, Name};
+use pt2onnx_fx::{InputSpec, Name, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -192,38 +192,33 @@ impl Interp<'_> {
         })
     }
 
-    /// An error if a trip writes into memory that it keeps by another name for the next one, which has a copy of it.
-    pub(super) fn kept_memory(&self, carried: &[Carried], body: &Body) -> Step<()> {
-        let read = |input: &Name| {
-            let kept = body
-                .inputs
-                .iter()
-                .zip(&body.outputs)
-                .any(|(to, from)| from == input && to != input);
-            kept || body.nodes.iter().any(|node| node.input_names().contains(input))
-        };
-        for (at, _) in
-            carried.iter().enumerate().filter(|(_, variable)| variable.memory().is_some())
-        {
-            let Some(written) = body.outputs.get(at) else { continue };
-            let written = self.memory_of(written);
-            let slots = carried.iter().zip(body.inputs.iter().zip(&body.outputs));
-            for (variable, (input, output)) in slots {
-                if variable.memory().is_none()
-                    && self.copies.origins(&self.memory_of(output)).contains(&written)
-                    && read(input)
-                {
-                    let text = match &variable.slot {
-                        Slot::List(_) => {
-                            "it writes into a tensor that it adds to a list".to_owned()
-                        }
-                        Slot::Variable(name, _) | Slot::Attribute(_, name) | Slot::Memory(name) => {
-                            format!("it writes into a tensor that it keeps in `{name}`")
-                        }
-                    };
-                    return Err(Problem::Loop(text));
-                }
+    /// An error if a trip writes into memory that it keeps by another name, which the next one reads: that has a copy of it.
+    pub(super) fn kept_memory(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
+        let slots = || carried.iter().zip(body.inputs.iter().zip(&body.outputs));
+        let written = slots().filter(|(variable, _)| variable.memory().is_some());
+        let written: FxHashSet<Name> =
+            written.map(|(_, (_, output))| self.memory_of(output)).collect();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let mut read: FxHashSet<Name> = body.nodes.iter().flat_map(Node::input_names).collect();
+        let others = body.inputs.iter().zip(&body.outputs).filter(|(to, from)| to != from);
+        read.extend(others.map(|(_, from)| from.clone()));
+        self.steps(read.len())?;
+        for (variable, (input, output)) in slots() {
+            let is_kept = |origin: &Name| written.contains(origin);
+            if variable.memory().is_some()
+                || !read.contains(input)
+                || !self.copies.origins(&self.memory_of(output)).iter().any(is_kept)
+            {
+                continue;
             }
+            return Err(Problem::Loop(match &variable.slot {
+                Slot::List(_) => "it writes into a tensor that it adds to a list".to_owned(),
+                Slot::Variable(name, _) | Slot::Attribute(_, name) | Slot::Memory(name) => {
+                    format!("it writes into a tensor that it keeps in `{name}`")
+                }
+            }));
         }
         Ok(())
     }

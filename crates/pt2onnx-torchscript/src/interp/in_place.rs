@@ -98,11 +98,11 @@ impl Interp<'_> {
         before: FxHashMap<Name, Name>,
         made: &FxHashSet<Name>,
     ) -> Step<()> {
-        if self.resized.iter().any(|object| !made.contains(object)) {
-            return unsupported("changing the sizes of a tensor in place where data decide");
-        }
         let within = std::mem::replace(&mut self.replaced, before);
         self.replaced.extend(within.into_iter().filter(|(old, _)| made.contains(old)));
-        Ok(())
+        match self.resized.iter().all(|object| made.contains(object)) {
+            true => Ok(()),
+            false => unsupported("changing the sizes of a tensor in place where data decide"),
+        }
     }
 }
