@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """TorchScript programs, traced and scripted, saved as cases: model.pt, io.safetensors, and case.json with the options that tell the inputs.
+Where a program is to be refused, `refused` is a part of the message.
 
     venv/bin/python testdata/generate/torchscript.py FOLDER [NAME...]
 """
@@ -16,6 +17,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import torch
 import torchscript_cases
 import torchscript_control
+import torchscript_memory
 import torchscript_quantized
 from make import leaves
 from safetensors.torch import save_file
@@ -410,7 +412,7 @@ script("numbers_of_data_decide", Places(), {"x": "float32[2,3]", "labels": "int6
 
 
 CASES |= torchscript_control.CASES | torchscript_cases.CASES
-CASES |= torchscript_quantized.CASES
+CASES |= torchscript_quantized.CASES | torchscript_memory.CASES
 
 
 def write(folder, name, options, made, tensors):
@@ -419,6 +421,8 @@ def write(folder, name, options, made, tensors):
     made.save(str(target / "model.pt"))
     save_file(tensors, target / "io.safetensors")
     wider = {"atol": torchscript_quantized.QUANTA[name]} if name in torchscript_quantized.QUANTA else {}
+    if name in torchscript_memory.REFUSED:
+        wider["refused"] = torchscript_memory.REFUSED[name]
     about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options, **wider}
     (target / "case.json").write_text(json.dumps(about, indent=1))
     print(target)

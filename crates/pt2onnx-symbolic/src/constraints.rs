@@ -255,8 +255,8 @@ impl Constraints {
             (ModularIndexing, [a, b, c]) => of(a).div(of(b), true).modulo(of(c)),
             // The bounds are integers, so the rounded value is within them.
             (
-                CeilToInt | FloorToInt | TruncToInt | RoundToInt | TruncToFloat | ToFloat | Ceiling
-                | Floor | Identity,
+                CeilToInt | FloorToInt | TruncToInt | RoundToInt | TruncToFloat | ToFloat
+                | ToSingle | Ceiling | Floor | Identity,
                 [x],
             ) => of(x),
             (Max, [first, rest @ ..]) => rest.iter().map(of).fold(of(first), |a, b| Interval {

@@ -248,6 +248,7 @@ fn unary(func: Func, x: Value) -> Option<Value> {
         }
         TruncToFloat => float(f64::trunc),
         ToFloat => float(|x| x),
+        ToSingle => float(|x| f64::from(x as f32)),
         Acos => float(f64::acos),
         Asin => float(f64::asin),
         Asinh => float(f64::asinh),

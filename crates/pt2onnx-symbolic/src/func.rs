@@ -99,6 +99,8 @@ pub enum Func {
     RoundToInt,
     /// An integer as a float.
     ToFloat,
+    /// A float rounded to float32. PyTorch has no such function: sizes that go through tensors of float32 need it.
+    ToSingle,
     /// A float without its fraction, still a float.
     TruncToFloat,
     /// A float without its fraction, as an integer.
@@ -163,6 +165,7 @@ const NAMES: &[(Func, &[&str])] = &[
     (Func::RoundDecimal, &["RoundDecimal"]),
     (Func::RoundToInt, &["RoundToInt", "round"]),
     (Func::ToFloat, &["ToFloat"]),
+    (Func::ToSingle, &["ToSingle"]),
     (Func::TruncToFloat, &["TruncToFloat"]),
     (Func::TruncToInt, &["TruncToInt", "Trunc"]),
     (Func::Where, &["Where"]),
@@ -218,6 +221,7 @@ impl Func {
                 | IntTrueDiv
                 | RoundDecimal
                 | ToFloat
+                | ToSingle
                 | TruncToFloat
                 | Acos
                 | Asin

@@ -143,8 +143,6 @@ pub(crate) struct Parts {
     pub(crate) size: Option<Expr>,
     /// The list of how long the parts are, if their lengths differ.
     pub(crate) lengths: Option<Ref>,
-    /// Whether a tensor was written into of which the list has a copy.
-    pub(crate) stale: bool,
     /// The type of the elements: tensors, or the numbers that 0-d parts hold.
     pub(crate) element: Type,
 }

@@ -146,7 +146,7 @@ fn what_is_not_known_is_an_error() {
     insta::assert_snapshot!(told(program), @"
     parts: error: the number of its parts is not known
     out: error: its output becomes larger
-    squeezed: error: a symbolic size times a fraction
+    squeezed: float32[1, 2, floor(1.3*s0)]
     combined: error: the number of elements is not known
     missing: error: no translation is registered for mylib.missing.default
     ");

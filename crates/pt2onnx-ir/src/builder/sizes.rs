@@ -314,6 +314,7 @@ impl Builder<'_> {
             (TruncToFloat, [a]) => self.cast(int(self.double(a)), DType::F64),
             (RoundToInt, [a]) => int(self.round(self.double(a))),
             (ToFloat, [a]) => self.double(a),
+            (ToSingle, [a]) => self.cast(self.cast(self.element(a), DType::F32), DType::F64),
             (Abs, [a]) => self.abs(self.element(a)),
             (PowByNatural | FloatPow, [a, b]) => self.arithmetic(a, b, |a, b| self.pow(a, b)),
             (LShift, [a, b]) => self.mul(self.element(a), self.element(&power_of_two(b))),
@@ -331,8 +332,8 @@ impl Builder<'_> {
             (Le, [a, b]) => self.arithmetic(a, b, |a, b| self.less_or_equal(a, b)),
             (Gt, [a, b]) => self.arithmetic(a, b, |a, b| self.greater(a, b)),
             (Ge, [a, b]) => self.arithmetic(a, b, |a, b| self.greater_or_equal(a, b)),
-            (And, [a, b]) => self.and(self.truth(a), self.truth(b)),
-            (Or, [a, b]) => self.or(self.truth(a), self.truth(b)),
+            (And, _) => self.connected(args, |a, b| self.and(a, b)),
+            (Or, _) => self.connected(args, |a, b| self.or(a, b)),
             (Not, [a]) => self.not(self.truth(a)),
             (Where, [c, a, b]) => {
                 let (a, b) = self.common(self.element(a), self.element(b));
@@ -344,6 +345,12 @@ impl Builder<'_> {
                 self.ints(&[1])
             }
         }
+    }
+
+    /// Applies a connective to truth values, from the left.
+    fn connected(&self, args: &[Expr], op: impl Fn(Value, Value) -> Value) -> Value {
+        let truths: Vec<Value> = args.iter().map(|arg| self.truth(arg)).collect();
+        truths.into_iter().reduce(op).unwrap_or_else(|| self.ints(&[1]))
     }
 
     fn truth(&self, e: &Expr) -> Value {

@@ -237,8 +237,8 @@ impl Interp<'_> {
         let flat = self.outputs(&result, &mut outputs, 32).and_then(|()| self.fresh_state());
         flat.map_err(|problem| self.error(problem))?;
         if outputs.is_empty() {
-            let nothing = super::expected("tensors and numbers as results", &result);
-            nothing.map_err(|problem| self.error(problem))?;
+            let nothing = Problem::Unsupported("a method that returns no tensor".to_owned());
+            return Err(self.error(nothing));
         }
         Ok((outputs, found))
     }

@@ -1,6 +1,6 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph, merge::Merged, sample::Sample};
+use super::{Env, Flow, Interp, Step, graph, graph::made_by, merge::Merged, sample::Sample};
 use crate::{
     error::Problem,
     syntax::Stmt,
@@ -10,6 +10,7 @@ use crate::{
 use pt2onnx_fx::{Argument, Name, Node};
 use pt2onnx_symbolic::{Expr, Func};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// How often what follows a condition runs in each of its branches, at most.
 const MAX_TAILS: usize = 32;
@@ -46,6 +47,8 @@ struct Branch {
     copies: Vec<Name>,
     /// Other memory from outside that it writes into.
     outside: Vec<Name>,
+    /// Memory that its writes did not reach.
+    outdated: FxHashMap<Name, Arc<str>>,
 }
 
 /// What decides between two branches.
@@ -81,6 +84,7 @@ impl Interp<'_> {
         self.steps(heap.len())?;
         let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
         let (warnings, mut within) = (self.warnings.len(), env.clone());
+        let outdated = self.copies.outdated.clone();
         let bodies: [Body<'_>; 2] =
             [&|interp, env| interp.block(then, env), &|interp, env| interp.block(other, env)];
         let problem = match self.of_branches(test, bodies, &mut within) {
@@ -96,6 +100,7 @@ impl Interp<'_> {
         };
         let again = |interp: &mut Self| {
             (interp.heap, interp.facts.contents) = (heap.clone(), contents.clone());
+            interp.copies.outdated.clone_from(&outdated);
             interp.nodes.truncate(nodes);
             interp.waiting.clear();
             interp.frames.truncate(frames);
@@ -215,7 +220,7 @@ impl Interp<'_> {
         env: &mut Env,
         memory: &[Name],
     ) -> Step<Both> {
-        self.copies()?;
+        self.copy_of_heap()?;
         self.steps(self.facts.contents.len().saturating_add(env.len()))?;
         let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
         let (before, known) = (heap.clone(), contents.clone());
@@ -230,7 +235,7 @@ impl Interp<'_> {
         let first = std::mem::replace(&mut self.heap, heap);
         let after = std::mem::replace(&mut self.facts.contents, contents);
         let yes = yes.map(|yes| Branch { heap: first, contents: after, ..yes });
-        let no = self.branch(other, env.clone(), (memory, holds(false)));
+        let mut no = self.branch(other, env.clone(), (memory, holds(false)));
         self.nodes = outer;
         let mut outside: Vec<Name> =
             [&yes, &no].into_iter().flatten().flat_map(|b| b.outside.iter().cloned()).collect();
@@ -247,6 +252,18 @@ impl Interp<'_> {
                 (self.heap, self.facts.contents) = (before, known);
                 return Ok(Both::Lists(lists));
             }
+        }
+        if let (Ok(yes), Ok(no)) = (&yes, &mut no)
+            && !no.outdated.is_empty()
+        {
+            // What the first branch made is not there in the second one.
+            let made = made_by(&yes.nodes);
+            self.steps(made.len())?;
+            no.outdated.retain(|name, _| !made.contains(name));
+        }
+        for branch in [&yes, &no].into_iter().flatten() {
+            let outdated = branch.outdated.iter();
+            self.copies.outdated.extend(outdated.map(|(name, site)| (name.clone(), site.clone())));
         }
         Ok(Both::Merged(match (yes, no) {
             (Ok(yes), Ok(no)) => self.merge(condition, (yes, no), old, memory, env)?,
@@ -330,6 +347,8 @@ impl Interp<'_> {
         let (frames, depth) = (self.frames.len(), self.depth);
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
         let writes = std::mem::take(&mut self.writes);
+        let before = self.copies.outdated.clone();
+        let resized = std::mem::take(&mut self.resized);
         let owned = memory.iter().try_for_each(|root| self.own(root, Value::Tensor(root.clone())));
         let flow = owned.and_then(|()| self.deeper(|interp| body(interp, &mut env)));
         let nodes = std::mem::take(&mut self.nodes);
@@ -337,28 +356,33 @@ impl Interp<'_> {
         let written = std::mem::replace(&mut self.writes, writes);
         let outside = written.into_iter().filter(|root| !made.contains(root)).collect();
         let copies = memory.iter().map(|root| self.current(root)).collect();
-        (self.replaced, self.hidden) = (replaced, hidden);
+        let outdated = std::mem::replace(&mut self.copies.outdated, before);
+        self.hidden = hidden;
+        let ended = self.end_of_scope(replaced, &made);
+        self.resized = resized;
         self.assumed.truncate(assumed);
         if let Err(Problem::Raises(_)) = &flow {
             self.frames.truncate(frames);
             self.depth = depth;
         }
+        let flow = flow?;
+        ended?;
         Ok(Branch {
-            flow: flow?,
+            flow,
             env,
             heap: Vec::new(),
             nodes,
             contents: FxHashMap::default(),
             copies,
             outside,
+            outdated,
         })
     }
 
     /// Writes what branches made of memory back into it.
     fn written_back(&mut self, memory: &[Name], made: Vec<Name>) -> Step<()> {
         for (root, made) in memory.iter().zip(made) {
-            let args = vec![Value::Tensor(root.clone()), Value::Tensor(made)];
-            self.operator("aten", "copy_", args, Vec::new())?;
+            self.write_back(root, Value::Tensor(made))?;
         }
         Ok(())
     }
@@ -447,7 +471,7 @@ impl Interp<'_> {
     /// The condition of a branch as an argument.
     pub(super) fn predicate(&mut self, test: &Value) -> Step<Argument> {
         match test {
-            Value::Tensor(name) => Ok(Argument::Tensor(name.clone())),
+            Value::Tensor(name) => Ok(Argument::Tensor(self.readable(name)?)),
             _ => {
                 let truth = self.truth_of(test)?;
                 if let Some(name) = truth.number().and_then(|e| self.truths.get(e)) {

@@ -29,6 +29,16 @@ pub(super) struct Carried {
     pub(super) variables: Vec<Name>,
 }
 
+impl Carried {
+    /// The memory, if it is that.
+    pub(super) fn memory(&self) -> Option<&Name> {
+        match &self.slot {
+            Slot::Memory(root) => Some(root),
+            _ => None,
+        }
+    }
+}
+
 /// The places of tensors and numbers in a value. What may be None has two parts: whether it is there, and what it is.
 pub(super) fn leaves(value: &Value) -> Vec<Vec<usize>> {
     let below = |at: usize, part: &Value| {

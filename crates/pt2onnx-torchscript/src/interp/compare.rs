@@ -277,6 +277,64 @@ impl Interp<'_> {
         same
     }
 
+    /// Whether two values are equal, as a truth value that sizes may decide.
+    pub(super) fn equality(&self, a: &Value, b: &Value) -> Step<Expr> {
+        self.equality_within(a, b, MAX_NESTING)
+    }
+
+    fn equality_within(&self, a: &Value, b: &Value, depth: usize) -> Step<Expr> {
+        self.compared.set(self.compared.get().saturating_add(1));
+        let Some(depth) = depth.checked_sub(1) else {
+            return unsupported("comparing values that nest so deeply");
+        };
+        match (a, b) {
+            (Value::List(_), Value::List(_)) | (Value::Tuple(_), Value::Tuple(_)) => {
+                let (Some(a), Some(b)) = (self.sequence(a), self.sequence(b)) else {
+                    return unsupported("comparing lists whose length depends on data");
+                };
+                let mut all = Expr::bool(a.len() == b.len());
+                for (a, b) in a.iter().zip(&b) {
+                    if all.as_int() == Some(0) {
+                        break;
+                    }
+                    let equal = self.equality_within(a, b, depth)?;
+                    all = match (all.as_int(), equal.as_int()) {
+                        (Some(_), _) | (_, Some(0)) => equal,
+                        (_, Some(_)) => all,
+                        _ => Expr::call(Func::And, vec![all, equal]),
+                    };
+                }
+                Ok(all)
+            }
+            (Value::Tensor(x), Value::Tensor(y)) if x != y => {
+                unsupported("comparing tensors in lists")
+            }
+            _ => Ok(match (a.number(), b.number()) {
+                (Some(x), Some(y)) => {
+                    let equal = compare(Func::Eq, x, y);
+                    self.constraints().decide(&equal).map_or(equal, Expr::bool)
+                }
+                _ => Expr::bool(self.same(a, b)),
+            }),
+        }
+    }
+
+    /// The place of the first value that is equal to this one.
+    pub(super) fn place_of<'v>(
+        &self,
+        items: impl IntoIterator<Item = &'v Value>,
+        item: &Value,
+    ) -> Step<Option<usize>> {
+        for (at, other) in items.into_iter().enumerate() {
+            match self.equality(other, item)?.as_int() {
+                Some(0) => {}
+                Some(_) => return Ok(Some(at)),
+                None => return unsupported("looking for a number of unknown size"),
+            }
+        }
+        Ok(None)
+    }
+
     fn same_within(&self, a: &Value, b: &Value, depth: usize, parts: &Cell<usize>) -> bool {
         if depth == 0 || parts.get() == 0 {
             return false;

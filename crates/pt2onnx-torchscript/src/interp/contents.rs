@@ -6,7 +6,7 @@ use crate::{
     value::Value,
 };
 use pt2onnx_fx::{Argument, Name, Node, SymArg, ValueMeta};
-use pt2onnx_symbolic::{Expr, Func};
+use pt2onnx_symbolic::{Expr, Func, View};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// The elements of a tensor as expressions, if it is small and of a type that numbers have.
@@ -213,11 +213,30 @@ impl Interp<'_> {
 const ROUNDED: &[&str] =
     &["add", "div", "mul", "reciprocal", "rsub", "sub", "to", "_to_copy", "float"];
 
-/// A known number, rounded to float32.
+/// A number, rounded to float32.
 fn single(e: &Expr) -> Expr {
     match crate::value::known(e) {
         Some(f) if f64::from(f as f32) != f => Expr::float(f64::from(f as f32)),
+        None if !is_single(e) => Expr::call(Func::ToSingle, vec![e.clone()]),
         _ => e.clone(),
+    }
+}
+
+/// Whether an expression over sizes that float32 can hold has such a value, or one that rounds down to the same integer: sums and products
+/// of sizes with short numbers, and quotients of integers.
+fn is_single(e: &Expr) -> bool {
+    let short = |f: f64| (f * 1024.0).fract() == 0.0 && f.abs() < 16384.0;
+    match e.view() {
+        View::Int(_) | View::Symbol(_) => true,
+        View::Float(f) => short(f),
+        View::Rational(n, d) => short(n as f64 / d as f64),
+        View::Add(items) | View::Mul(items) => items.iter().all(is_single),
+        View::Pow(..) => e.is_integer(),
+        View::Call(Func::ToSingle, _) => true,
+        View::Call(Func::IntTrueDiv | Func::FloatTrueDiv | Func::ToFloat, args) => {
+            args.iter().all(is_single)
+        }
+        View::Call(..) => e.is_integer() || e.is_boolean(),
     }
 }
 

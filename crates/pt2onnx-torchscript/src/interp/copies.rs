@@ -1,76 +1,275 @@
-//! Copies: a list of unknown length has copies of the tensors that were added to it. Where a write would tell a copy from the tensor, what
-//! is read afterwards is an error.
+//! Copies: where PyTorch has one tensor by several names, the model may have copies of it: elements of lists of unknown length, and what
+//! conditions and loops on data choose. A write reaches one of them only, so reading the others afterwards is an error.
 
-use super::{Interp, Step, unsupported};
-use crate::{
-    schema::Type,
-    value::{Item, Parts},
+use super::{
+    Interp, Step,
+    carried::{Carried, Slot},
+    graph::{Body, made_by},
+    unsupported,
 };
-use pt2onnx_fx::{InputSpec, Name};
+use crate::{
+    error::Problem,
+    value::{Ref, Value},
+};
+use pt2onnx_fx::{InputSpec, Name, Node};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
-impl Interp<'_> {
-    /// Notes that a list has a copy of a tensor.
-    pub(super) fn copied(&mut self, name: &Name) {
-        let root = self.root_of(name);
-        self.listed.insert(root);
-    }
+/// Which memory has copies of which. Memory has the name of the tensor that was made with it.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// What each copy may have been made of.
+    sources: FxHashMap<Name, Vec<Name>>,
+    /// What may be a copy of this memory.
+    copies: FxHashMap<Name, Vec<Name>>,
+    /// What holds the elements of lists.
+    lists: FxHashSet<Name>,
+    /// Lists whose elements may be the same tensor.
+    repeated: FxHashSet<Name>,
+    /// Memory that a write did not reach, and where that is.
+    pub(super) outdated: FxHashMap<Name, Arc<str>>,
+    /// What stands for other memory while a branch or body runs.
+    stand_ins: FxHashMap<Name, Name>,
+}
 
-    fn root_of(&self, name: &Name) -> Name {
-        let name = self.current(name);
-        self.roots.get(&name).cloned().unwrap_or(name)
-    }
-
-    /// Notes a write into memory: lists may have copies of what was there, and it may be that of a list, which has copies of other tensors.
-    pub(super) fn outdate(&mut self, root: &Name) {
-        if self.listed.is_empty() {
-            return;
+/// All names that can be reached from these, with them.
+fn reached(
+    from: impl IntoIterator<Item = Name>,
+    edges: &FxHashMap<Name, Vec<Name>>,
+) -> FxHashSet<Name> {
+    let mut found: FxHashSet<Name> = FxHashSet::default();
+    let mut open: Vec<Name> = from.into_iter().collect();
+    while let Some(name) = open.pop() {
+        if let Some(next) = edges.get(&name) {
+            open.extend(next.iter().filter(|next| !found.contains(*next)).cloned());
         }
-        let copied = self.listed.contains(root);
-        let mut holds = false;
-        for at in 0..self.heap.len() {
-            let tensor = match self.heap.get(at) {
-                Some(Item::Parts(parts)) if parts.element == Type::Tensor => parts.tensor.clone(),
-                _ => continue,
-            };
-            holds |= self.root_of(&tensor) == *root;
-            if let (true, Some(Item::Parts(parts))) = (copied, self.heap.get_mut(at)) {
-                parts.stale = true;
+        found.insert(name);
+    }
+    found
+}
+
+impl Copies {
+    /// The memory that this stands for, or this.
+    fn memory_of(&self, memory: &Name) -> Name {
+        let mut memory = memory;
+        for _ in 0..self.stand_ins.len() {
+            match self.stand_ins.get(memory) {
+                Some(next) => memory = next,
+                None => break,
             }
         }
-        if holds {
-            self.lost.extend(self.listed.iter().filter(|listed| *listed != root).cloned());
+        memory.clone()
+    }
+
+    fn add(&mut self, copy: &Name, sources: &[Name]) {
+        for source in sources.iter().filter(|source| *source != copy) {
+            self.sources.entry(copy.clone()).or_default().push(source.clone());
+            self.copies.entry(source.clone()).or_default().push(copy.clone());
         }
     }
 
-    /// An error if the list has a copy of a tensor that was written into since.
-    pub(super) fn fresh_list(&self, parts: &Parts) -> Step<()> {
-        match parts.stale {
-            false => Ok(()),
-            true => unsupported(
-                "a list whose length depends on data, after a write into a tensor that it holds,",
-            ),
-        }
+    /// What this memory may be in PyTorch: itself, and what it was copied from.
+    fn origins(&self, memory: &Name) -> FxHashSet<Name> {
+        reached([memory.clone()], &self.sources)
     }
 
-    /// An error if a list with a copy of a tensor was written into, and so the tensor, too.
+    /// The origins that are no copies themselves.
+    fn first_origins(&self, memory: &Name) -> FxHashSet<Name> {
+        self.origins(memory).into_iter().filter(|name| !self.sources.contains_key(name)).collect()
+    }
+
+    /// All that a write into this memory changes in PyTorch.
+    fn touched(&self, memory: &Name) -> FxHashSet<Name> {
+        let origins = self.origins(memory);
+        let first = origins.iter().filter(|name| !self.sources.contains_key(*name)).cloned();
+        let mut touched = reached(first.collect::<Vec<_>>(), &self.copies);
+        touched.extend(origins);
+        touched
+    }
+}
+
+impl Interp<'_> {
+    fn memory_of(&self, name: &Name) -> Name {
+        let name = self.current(name);
+        self.copies.memory_of(self.roots.get(&name).unwrap_or(&name))
+    }
+
+    /// Notes that a tensor stands for memory while a branch or body runs.
+    pub(super) fn stands_for(&mut self, tensor: &Name, memory: Name) {
+        self.copies.stand_ins.insert(tensor.clone(), memory);
+    }
+
+    /// Writes what stood for memory back into it. What the write does not reach is known: the writes into the stand-in told.
+    pub(super) fn write_back(&mut self, memory: &Name, value: Value) -> Step<()> {
+        let outdated = self.copies.outdated.clone();
+        self.operator("aten", "copy_", vec![Value::Tensor(memory.clone()), value], Vec::new())?;
+        self.copies.outdated = outdated;
+        Ok(())
+    }
+
+    /// Notes that a tensor may be one of these in PyTorch, or hold elements of them.
+    pub(super) fn copied(&mut self, copy: &Name, sources: &[Name]) {
+        let copy = self.memory_of(copy);
+        let sources: Vec<Name> = sources.iter().map(|name| self.memory_of(name)).collect();
+        let copies = &mut self.copies;
+        if let Some(site) = sources.iter().find_map(|source| copies.outdated.get(source)).cloned() {
+            copies.outdated.insert(copy.clone(), site);
+        }
+        if sources.iter().any(|source| copies.repeated.contains(source)) {
+            copies.repeated.insert(copy.clone());
+        }
+        copies.add(&copy, &sources);
+    }
+
+    /// Notes that the elements of a list in one tensor are copies of these tensors.
+    pub(super) fn listed(&mut self, list: &Name, elements: &[Name]) -> Step<()> {
+        let mut seen = FxHashSet::default();
+        let mut repeated = false;
+        for element in elements {
+            let origins = self.copies.first_origins(&self.memory_of(element));
+            self.steps(origins.len())?;
+            repeated |=
+                origins.into_iter().fold(false, |twice, origin| !seen.insert(origin) || twice);
+        }
+        self.copied(list, elements);
+        let list = self.memory_of(list);
+        if repeated {
+            self.copies.repeated.insert(list.clone());
+        }
+        self.copies.lists.insert(list);
+        Ok(())
+    }
+
+    /// Notes a write into memory, which reaches no copies of it.
+    pub(super) fn outdate(&mut self, memory: &Name) -> Step<()> {
+        let memory = &self.copies.memory_of(memory);
+        let copies = &self.copies;
+        if !copies.sources.contains_key(memory) && !copies.copies.contains_key(memory) {
+            return Ok(());
+        }
+        let mut touched = copies.touched(memory);
+        if !copies.repeated.contains(memory) {
+            touched.remove(memory);
+        }
+        let site = self.site();
+        let site = site.source_line().map_or_else(|| site.to_string(), |line| line.to_string());
+        let (count, site) = (touched.len(), Arc::<str>::from(site));
+        self.copies.outdated.extend(touched.into_iter().map(|memory| (memory, site.clone())));
+        self.steps(count)
+    }
+
+    /// An error if the tensor is not what it is in PyTorch, as a write into a copy did not reach it.
     pub(super) fn fresh_tensor(&self, name: &Name) -> Step<()> {
-        match self.lost.is_empty() || !self.lost.contains(&self.root_of(name)) {
-            true => Ok(()),
-            false => unsupported(
-                "a tensor that a list of unknown length holds, after a write into an element of the list,",
-            ),
+        let copies = &self.copies;
+        if copies.outdated.is_empty() {
+            return Ok(());
         }
+        let memory = self.memory_of(name);
+        let Some(site) = copies.outdated.get(&memory) else {
+            return Ok(());
+        };
+        let is_list = |memory: &Name| copies.lists.contains(memory);
+        let (what, written) = if is_list(&memory) {
+            ("a list whose length depends on data", "a tensor that it holds")
+        } else if copies.touched(&memory).iter().any(is_list) {
+            ("a tensor that a list of unknown length holds", "an element of the list")
+        } else {
+            ("a tensor", "one that data decide to be the same or another")
+        };
+        unsupported(format!("{what}, after a write into {written} ({site}),"))
     }
 
-    /// The same for the parameters and buffers, which keep what is written.
+    /// The same for the parameters and buffers that the module keeps.
     pub(super) fn fresh_state(&self) -> Step<()> {
-        let kept = self
-            .specs
-            .iter()
-            .filter(|spec| matches!(spec, InputSpec::Parameter { .. } | InputSpec::Buffer { .. }));
-        kept.filter_map(InputSpec::name).try_for_each(|name| match self.lost.contains(name) {
-            true => self.fresh_tensor(name),
-            false => Ok(()),
+        let names = self.specs.iter().filter_map(|spec| match spec {
+            InputSpec::Parameter { .. } | InputSpec::Buffer { .. } => spec.name(),
+            _ => None,
+        });
+        let names: FxHashSet<&Name> = names.collect();
+        self.attributes().iter().try_for_each(|found| match &found.value {
+            Value::Tensor(name) if names.contains(name) => self.fresh_tensor(name),
+            _ => Ok(()),
         })
+    }
+
+    /// An error if a trip writes into memory that it keeps by another name, which the next one reads: that has a copy of it.
+    pub(super) fn kept_memory(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
+        let slots = || carried.iter().zip(body.inputs.iter().zip(&body.outputs));
+        let written = slots().filter(|(variable, _)| variable.memory().is_some());
+        let written: FxHashSet<Name> =
+            written.map(|(_, (_, output))| self.memory_of(output)).collect();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let mut read: FxHashSet<Name> = body.nodes.iter().flat_map(Node::input_names).collect();
+        let others = body.inputs.iter().zip(&body.outputs).filter(|(to, from)| to != from);
+        read.extend(others.map(|(_, from)| from.clone()));
+        self.steps(read.len())?;
+        for (variable, (input, output)) in slots() {
+            let is_kept = |origin: &Name| written.contains(origin);
+            if variable.memory().is_some()
+                || !read.contains(input)
+                || !self.copies.origins(&self.memory_of(output)).iter().any(is_kept)
+            {
+                continue;
+            }
+            return Err(Problem::Loop(match &variable.slot {
+                Slot::List(_) => "it writes into a tensor that it adds to a list".to_owned(),
+                Slot::Variable(name, _) | Slot::Attribute(_, name) | Slot::Memory(name) => {
+                    format!("it writes into a tensor that it keeps in `{name}`")
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    /// Notes what the results of a loop may be: what was there before it, and what its body makes.
+    pub(super) fn copied_by_loop(
+        &mut self,
+        carried: &[Carried],
+        body: &Body,
+        results: &[Name],
+    ) -> Step<()> {
+        let repeated = self.repeated_by(carried, body)?;
+        let slots = || carried.iter().zip(body.inputs.iter().zip(&body.outputs)).zip(results);
+        let others = || slots().filter(|((variable, _), _)| variable.memory().is_none());
+        for ((_, (input, output)), _) in others() {
+            self.copied(input, std::slice::from_ref(output));
+        }
+        for ((variable, (_, output)), result) in others() {
+            self.copied(result, &[variable.initial.clone(), output.clone()]);
+            if let Slot::List(list) = variable.slot {
+                self.copies.lists.insert(result.clone());
+                self.copies.repeated.extend(repeated.contains(&list).then(|| result.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lists to which a body may add the same tensor in several trips.
+    fn repeated_by(&mut self, carried: &[Carried], body: &Body) -> Step<Vec<Ref>> {
+        let made = made_by(&body.nodes);
+        let first = |name: &Name| self.copies.first_origins(&self.memory_of(name));
+        let mut count = made.len();
+        let mut found = Vec::new();
+        for (variable, output) in carried.iter().zip(&body.outputs) {
+            let Slot::List(list) = variable.slot else { continue };
+            let added = first(output);
+            count += added.len();
+            // A trip reads what the one before it has made, and once what was there before the loop.
+            let mut once = first(&variable.initial);
+            for (other, output) in carried.iter().zip(&body.outputs) {
+                let next = first(output);
+                count += next.len();
+                if next.iter().all(|memory| made.contains(memory) && !added.contains(memory)) {
+                    once.extend(first(&other.initial));
+                }
+            }
+            if added.iter().any(|memory| !made.contains(memory) && !once.contains(memory)) {
+                found.push(list);
+            }
+        }
+        self.steps(count)?;
+        Ok(found)
     }
 }

@@ -31,7 +31,7 @@ impl Interp<'_> {
         let overload = if schema.overload.is_empty() { "default" } else { &schema.overload };
         let target = OpName::new(&schema.namespace, &schema.name, overload);
         let mut node = self.node(target, args)?;
-        self.written(schema, &bound);
+        self.written(schema, &bound)?;
         self.few_parts(schema, &bound)?;
         if let Some(chunks) = self.fewer_chunks(schema, &bound)? {
             return Ok(chunks);
@@ -203,10 +203,6 @@ impl Interp<'_> {
 
     /// The tensor that an operator writes into and returns.
     fn written_of(&self, schema: &Schema, bound: &Bound, alias: char) -> Option<Name> {
-        // These change the order of the elements.
-        if matches!(&*schema.name, "t_" | "transpose_" | "swapaxes_" | "swapdims_") {
-            return None;
-        }
         let mut params = bound.iter().zip(&schema.params);
         match params.find(|(_, param)| param.alias == Some(alias) && param.written)? {
             (Some(Value::Tensor(name)), _) => Some(self.whole_of(&self.current(name))),
@@ -215,7 +211,7 @@ impl Interp<'_> {
     }
 
     /// Forgets the contents of all that shares memory with what an operator writes into.
-    fn written(&mut self, schema: &Schema, bound: &Bound) {
+    fn written(&mut self, schema: &Schema, bound: &Bound) -> Step<()> {
         for (value, param) in bound.iter().zip(&schema.params) {
             let names: Vec<Name> = match value {
                 Some(Value::Tensor(name)) if param.written => vec![name.clone()],
@@ -232,11 +228,12 @@ impl Interp<'_> {
                 let name = self.current(&name);
                 let root = self.roots.get(&name).cloned().unwrap_or(name);
                 self.forget(&root);
-                self.outdate(&root);
+                self.outdate(&root)?;
                 self.changed.insert(root.clone());
                 self.writes.insert(root);
             }
         }
+        Ok(())
     }
 
     /// Forgets the contents of all that shares this memory.

@@ -212,8 +212,8 @@ impl Interp<'_> {
             Value::Dict(dict) => {
                 let entries = self.entries(*dict).to_vec();
                 self.steps(entries.len())?;
-                let found = entries.iter().find(|(key, _)| self.same(key, index));
-                match found {
+                let found = self.place_of(entries.iter().map(|(key, _)| key), index)?;
+                match found.and_then(|at| entries.get(at)) {
                     Some((_, value)) => Ok(value.clone()),
                     None => Err(Problem::Raises("KeyError".to_owned())),
                 }
@@ -261,7 +261,7 @@ impl Interp<'_> {
             Value::Dict(dict) => {
                 let entries = self.entries(*dict).to_vec();
                 self.steps(entries.len())?;
-                let at = entries.iter().position(|(key, _)| self.same(key, index));
+                let at = self.place_of(entries.iter().map(|(key, _)| key), index)?;
                 let entries = self.entries_mut(*dict)?;
                 match at.and_then(|at| entries.get_mut(at)) {
                     Some(entry) => entry.1 = value,

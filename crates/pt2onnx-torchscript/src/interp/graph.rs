@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// A body: its own inputs, its nodes, and the tensors that it returns.
+#[derive(Clone)]
 pub(super) struct Body {
     pub(super) inputs: Vec<Name>,
     pub(super) nodes: Vec<Node>,
@@ -26,6 +27,22 @@ pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     }
     strides.reverse();
     strides
+}
+
+/// The names of all that nodes and their bodies make.
+pub(super) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
+    let mut made = FxHashSet::default();
+    let mut open = vec![nodes];
+    while let Some(nodes) = open.pop() {
+        for node in nodes {
+            made.extend(node.output_names());
+            open.extend(node.args.iter().filter_map(|arg| match &arg.value {
+                Argument::Graph { graph, .. } => Some(graph.nodes.as_slice()),
+                _ => None,
+            }));
+        }
+    }
+    made
 }
 
 impl Interp<'_> {

@@ -304,6 +304,9 @@ impl Interp<'_> {
         }
         if role == Role::Constant {
             let name = self.add_constant(&format!("CONSTANTS.c{path}"), tensor.clone());
+            if tensor.rank() == 0 {
+                self.pool_numbers.insert(name.clone());
+            }
             if tensor.numel() <= KNOWN_ELEMENTS && tensor.has_data() {
                 self.facts.contents.insert(name.clone(), Contents::Exact(tensor));
             }

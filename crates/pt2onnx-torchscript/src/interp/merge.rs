@@ -78,7 +78,7 @@ impl Interp<'_> {
                     true => a.tensor.clone(),
                     false => self.merge_contents(&a.tensor, &b.tensor, merged)?,
                 };
-                Item::Parts(Parts { tensor, stale: a.stale || b.stale, ..b })
+                Item::Parts(Parts { tensor, ..b })
             }
             _ => return Err(lengths()),
         };
@@ -315,6 +315,7 @@ impl Interp<'_> {
 
     /// A new tensor with the elements of one or the other.
     pub(super) fn merge_contents(&mut self, x: &Name, y: &Name, merged: &mut Merged) -> Step<Name> {
+        let (x, y) = (&self.current(x), &self.current(y));
         let known = merged.results.iter().position(|[a, b]| a == x && b == y);
         if let Some(name) = known.and_then(|at| merged.outputs.get(at)) {
             return Ok(name.clone());
@@ -351,6 +352,7 @@ impl Interp<'_> {
         let name = self.fresh("cond");
         self.facts.values.insert(name.clone(), ValueMeta::from(meta));
         self.roots.insert(name.clone(), name.clone());
+        self.copied(&name, &[x.clone(), y.clone()]);
         merged.results.push([x.clone(), y.clone()]);
         merged.outputs.push(name.clone());
         Ok(name)

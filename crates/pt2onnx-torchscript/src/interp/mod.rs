@@ -16,6 +16,7 @@ mod fits;
 mod forms;
 mod frame;
 mod graph;
+mod in_place;
 mod inputs;
 mod live;
 mod load;
@@ -41,6 +42,7 @@ use crate::{
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
+use copies::Copies;
 use frame::Frame;
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
@@ -82,7 +84,7 @@ pub(crate) struct Interp<'a> {
     read_from: FxHashMap<String, Name>,
     /// The memory that operators wrote into.
     changed: FxHashSet<Name>,
-    /// Tensors that others have taken the place of, as `out=` has it, or in a loop that writes into them.
+    /// Tensors that others have taken the place of: with other sizes, or in a loop that writes into them.
     replaced: FxHashMap<Name, Name>,
     /// Views of tensors that the loop or branch which runs writes into. Where it reads one, the view is made again.
     hidden: FxHashSet<Name>,
@@ -106,16 +108,17 @@ pub(crate) struct Interp<'a> {
     optional: bool,
     /// The memory that was written into: the roots of the tensors.
     writes: FxHashSet<Name>,
-    /// The memory of tensors of which lists of unknown length have copies.
-    listed: FxHashSet<Name>,
-    /// Memory of tensors that a write into an element of a list did not reach.
-    lost: FxHashSet<Name>,
+    copies: Copies,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
     names: FxHashMap<String, usize>,
     /// The tensors that were written into, by the names of the results of the writes.
     wholes: FxHashMap<Name, Name>,
+    /// The tensors that others have become in place, with other sizes, by what they became.
+    objects: FxHashMap<Name, Name>,
+    /// Those that changed in the branch or body that runs.
+    resized: FxHashSet<Name>,
     /// How often each module was called.
     calls: FxHashMap<Name, usize>,
     /// Names of tensors that may share memory have the same root.
@@ -128,6 +131,8 @@ pub(crate) struct Interp<'a> {
     held: Vec<(String, Name, Name)>,
     /// `CONSTANTS`.
     pool: Vec<Value>,
+    /// Those of them that are tensors without dimensions.
+    pool_numbers: FxHashSet<Name>,
     frames: Vec<Frame>,
     /// Where parts of the code come from, by file and position.
     origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
@@ -175,11 +180,12 @@ impl<'a> Interp<'a> {
             strict: false,
             optional: true,
             writes: FxHashSet::default(),
-            listed: FxHashSet::default(),
-            lost: FxHashSet::default(),
+            copies: Copies::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),
+            objects: FxHashMap::default(),
+            resized: FxHashSet::default(),
             calls: FxHashMap::default(),
             roots: FxHashMap::default(),
             inputs: Vec::new(),
@@ -188,6 +194,7 @@ impl<'a> Interp<'a> {
             constants: IndexMap::default(),
             held: Vec::new(),
             pool: Vec::new(),
+            pool_numbers: FxHashSet::default(),
             frames: Vec::new(),
             origins: FxHashMap::default(),
             depth: 0,
@@ -245,7 +252,7 @@ impl<'a> Interp<'a> {
     }
 
     /// Counts the steps of a copy of the heap, and what it takes.
-    fn copies(&mut self) -> Step<()> {
+    fn copy_of_heap(&mut self) -> Step<()> {
         let size = |item: &Item| match item {
             Item::List { items, .. } => items.len() + 1,
             Item::Dict(entries) => entries.len() + 1,

@@ -30,7 +30,7 @@ impl Interp<'_> {
     pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
         let tensor = tensor.clone();
         let element = Type::Tensor;
-        let parts = Parts { tensor, dim, size, lengths: None, stale: false, element };
+        let parts = Parts { tensor, dim, size, lengths: None, element };
         Ok(Value::List(self.alloc(Item::Parts(parts))?))
     }
 
@@ -98,7 +98,7 @@ impl Interp<'_> {
         }
         let tensor = self.stacked(items, &element)?;
         let (size, lengths) = (None, None);
-        self.part(&Parts { tensor, dim: 0, size, lengths, stale: false, element }, index)
+        self.part(&Parts { tensor, dim: 0, size, lengths, element }, index)
     }
 
     /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
@@ -113,9 +113,11 @@ impl Interp<'_> {
                 self.same_type(&a, (b.dtype, &b.sizes))?;
             }
         }
-        let tensors = tensors.into_iter().map(Value::Tensor).collect();
-        let list = self.list(tensors, Some(Type::Tensor))?;
-        self.of_tensors("stack", vec![list])
+        let list = tensors.iter().cloned().map(Value::Tensor).collect();
+        let list = self.list(list, Some(Type::Tensor))?;
+        let stacked = self.of_tensors("stack", vec![list])?;
+        self.listed(&stacked, &tensors)?;
+        Ok(stacked)
     }
 
     /// An element as a tensor.
@@ -182,10 +184,9 @@ impl Interp<'_> {
     }
 
     /// The tensor of a list whose elements are single slices along dimension 0, as those that change are.
-    fn rows(&self, parts: &Parts) -> Step<Value> {
-        self.fresh_list(parts)?;
+    fn rows(&self, parts: &Parts) -> Step<Name> {
         match (&parts.size, parts.lengths, parts.dim) {
-            (None, None, 0) => Ok(Value::Tensor(parts.tensor.clone())),
+            (None, None, 0) => Ok(parts.tensor.clone()),
             _ => unsupported(
                 "such a change of a list of parts of different sizes, whose number depends on data,",
             ),
@@ -193,10 +194,10 @@ impl Interp<'_> {
     }
 
     /// Elements `start` to `end` of the list, as rows.
-    fn rows_between(&mut self, parts: &Parts, start: Value, end: Value) -> Step<Value> {
-        let rows = self.rows(parts)?;
+    fn rows_between(&mut self, parts: &Parts, start: Value, end: Value) -> Step<Name> {
+        let rows = Value::Tensor(self.rows(parts)?);
         let args = vec![rows, Value::int(0), start, end, Value::int(1)];
-        self.of_tensors("slice", args).map(Value::Tensor)
+        self.of_tensors("slice", args)
     }
 
     pub(super) fn slice_parts(
@@ -209,9 +210,7 @@ impl Interp<'_> {
         if step.as_int() != Some(1) {
             return unsupported("a slice with steps of a list whose length depends on data");
         }
-        let Value::Tensor(tensor) = self.rows_between(parts, start.clone(), end.clone())? else {
-            return expected("a tensor", &Value::None);
-        };
+        let tensor = self.rows_between(parts, start.clone(), end.clone())?;
         Ok(Value::List(self.alloc(Item::Parts(Parts { tensor, ..parts.clone() }))?))
     }
 
@@ -221,18 +220,21 @@ impl Interp<'_> {
         list: Ref,
         parts: &Parts,
         [start, end]: [Value; 2],
-        rows: Option<Value>,
+        rows: Option<Name>,
     ) -> Step<()> {
         let before = self.rows_between(parts, Value::int(0), start)?;
         let behind = self.rows_between(parts, end, Value::None)?;
-        let pieces = [Some(before), rows, Some(behind)].into_iter().flatten().collect();
-        self.join(list, parts, pieces)
+        let elements: Vec<Name> = [parts.tensor.clone()].into_iter().chain(rows.clone()).collect();
+        let pieces: Vec<Name> = [Some(before), rows, Some(behind)].into_iter().flatten().collect();
+        self.join(list, parts, pieces, &elements)
     }
 
-    /// Gives the list these rows.
-    fn join(&mut self, list: Ref, parts: &Parts, pieces: Vec<Value>) -> Step<()> {
+    /// Gives the list these rows, which are those of tensors.
+    fn join(&mut self, list: Ref, parts: &Parts, pieces: Vec<Name>, of: &[Name]) -> Step<()> {
+        let pieces = pieces.into_iter().map(Value::Tensor).collect();
         let pieces = self.list(pieces, Some(Type::Tensor))?;
         let tensor = self.of_tensors("cat", vec![pieces])?;
+        self.listed(&tensor, of)?;
         self.put(list, Parts { tensor, ..parts.clone() });
         Ok(())
     }
@@ -244,12 +246,11 @@ impl Interp<'_> {
     }
 
     /// A value as a row that fits the others.
-    fn row(&mut self, parts: &Parts, item: &Value) -> Step<Value> {
+    fn row(&mut self, parts: &Parts, item: &Value) -> Step<Name> {
         let part = self.as_part(item, &parts.element)?;
-        self.copied(&part);
         let (rows, meta) = (self.meta(&parts.tensor)?.clone(), self.meta(&part)?.clone());
         self.same_type(&meta, (rows.dtype, rows.sizes.get(1..).unwrap_or_default()))?;
-        self.of_tensors("unsqueeze", vec![Value::Tensor(part), Value::int(0)]).map(Value::Tensor)
+        self.of_tensors("unsqueeze", vec![Value::Tensor(part), Value::int(0)])
     }
 
     pub(super) fn set_part(
@@ -259,9 +260,24 @@ impl Interp<'_> {
         index: &Value,
         item: &Value,
     ) -> Step<()> {
+        if self.is_element(parts, index, item)? {
+            return Ok(());
+        }
         let at = self.place(parts, index)?;
         let row = self.row(parts, item)?;
         self.splice(list, parts, [Value::Int(at.clone()), Value::Int(at + 1)], Some(row))
+    }
+
+    /// Whether a tensor is this element of the list, which may have been written into: `rows[i] += 1` puts it back.
+    fn is_element(&mut self, parts: &Parts, index: &Value, item: &Value) -> Step<bool> {
+        let Value::Tensor(item) = item else { return Ok(false) };
+        let Some(node) = self.views.get(&self.whole_of(item)).cloned() else { return Ok(false) };
+        let index = self.argument(index, &Type::Int)?;
+        let [of, dim, at] = &node.args[..] else { return Ok(false) };
+        Ok(node.target.name == "select"
+            && of.value.name().map(|of| self.current(of)) == Some(self.current(&parts.tensor))
+            && dim.value == Argument::Int(parts.dim)
+            && at.value == index)
     }
 
     /// A place counted from the front.
@@ -281,7 +297,6 @@ impl Interp<'_> {
         parts: &Parts,
         args: &[Value],
     ) -> Step<Value> {
-        self.fresh_list(parts)?;
         if let Some(lengths) = parts.lengths {
             return self.on_ragged(name, (list, parts, lengths), args);
         }
@@ -292,7 +307,7 @@ impl Interp<'_> {
             ("list" | "copy", [_]) => Value::List(self.alloc(Item::Parts(parts.clone()))?),
             ("append", [_, item]) => {
                 let pieces = vec![self.rows(parts)?, self.row(parts, item)?];
-                self.join(list, parts, pieces)?;
+                self.join(list, parts, pieces.clone(), &pieces)?;
                 this
             }
             ("add", [_, other]) => {
@@ -322,7 +337,8 @@ impl Interp<'_> {
             }
             ("reverse", [_]) => {
                 let (rows, dims) = (self.rows(parts)?, self.int_list([Expr::ZERO])?);
-                let tensor = self.of_tensors("flip", vec![rows, dims])?;
+                let tensor = self.of_tensors("flip", vec![Value::Tensor(rows.clone()), dims])?;
+                self.listed(&tensor, &[rows])?;
                 self.put(list, Parts { tensor, ..parts.clone() });
                 Value::None
             }
@@ -388,7 +404,7 @@ impl Interp<'_> {
                 }
             }
         }
-        self.join(list, parts, pieces)
+        self.join(list, parts, pieces.clone(), &pieces)
     }
 
     /// A tensor with a dimension in another place.
@@ -438,8 +454,7 @@ impl Interp<'_> {
         let Some(parts) = self.parts_of(list) else {
             return expected("a list", &Value::None);
         };
-        self.fresh_list(&parts)?;
-        let rows = self.rows(&parts)?;
+        let rows = Value::Tensor(self.rows(&parts)?);
         let dtype = kwargs.iter().find(|(n, _)| n == "dtype").map(|(_, v)| v).or(dtype);
         let natural = match parts.element {
             Type::Float => DType::F32,
@@ -462,17 +477,12 @@ impl Interp<'_> {
         let Some(Sample { element, dtype, sizes, .. }) = self.sample(list).or(sample) else {
             return Err(Problem::Loop("it changes a list whose elements are not known".to_owned()));
         };
-        for item in &items {
-            if let Value::Tensor(name) = item {
-                self.copied(name);
-            }
-        }
         let tensor = match items.is_empty() {
             false => self.stacked(items, &element)?,
             true => self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?,
         };
         let (size, lengths) = (None, None);
-        let parts = Parts { tensor: tensor.clone(), dim: 0, size, lengths, stale: false, element };
+        let parts = Parts { tensor: tensor.clone(), dim: 0, size, lengths, element };
         self.put(list, parts);
         Ok(tensor)
     }
@@ -492,9 +502,8 @@ impl Interp<'_> {
         let Some(parts) = self.parts_of(list) else {
             return expected("a list", &Value::None);
         };
-        self.fresh_list(&parts)?;
         let mut args = vec![
-            ("self", Argument::Tensor(self.current(&parts.tensor))),
+            ("self", Argument::Tensor(self.readable(&parts.tensor)?)),
             ("dim", Argument::Int(parts.dim)),
         ];
         if let Some(size) = &parts.size {

@@ -21,9 +21,10 @@ impl Interp<'_> {
     pub(super) fn loosen_ragged(&mut self, list: Ref, sample: &Sample, dim: usize) -> Step<Name> {
         let items = self.items(list).to_vec();
         let (mut tensors, mut lengths) = (Vec::new(), Vec::new());
+        let mut elements = Vec::with_capacity(items.len());
         for item in &items {
             let part = self.as_part(item, &Type::Tensor)?;
-            self.copied(&part);
+            elements.push(part.clone());
             lengths.push(Value::Int(self.length_of(&part, (sample.dtype, &sample.sizes), dim)?));
             tensors.push(Value::Tensor(part));
         }
@@ -35,11 +36,11 @@ impl Interp<'_> {
                 self.of_tensors("cat", vec![tensors, Value::int(along)])?
             }
         };
+        self.listed(&tensor, &elements)?;
         let lengths = self.alloc(Item::List { items: lengths, element: Some(Type::Int) })?;
         let element = Type::Tensor;
         let (size, lengths) = (None, Some(lengths));
-        let parts =
-            Parts { tensor: tensor.clone(), dim: along, size, lengths, stale: false, element };
+        let parts = Parts { tensor: tensor.clone(), dim: along, size, lengths, element };
         self.put(list, parts);
         Ok(tensor)
     }
@@ -115,9 +116,10 @@ impl Interp<'_> {
         let meta = self.meta(&parts.tensor)?.clone();
         let along = usize::try_from(parts.dim).unwrap_or(0);
         let mut pieces = vec![Value::Tensor(parts.tensor.clone())];
+        let mut elements = vec![parts.tensor.clone()];
         for item in items {
             let part = self.as_part(item, &parts.element)?;
-            self.copied(&part);
+            elements.push(part.clone());
             let length = self.length_of(&part, (meta.dtype, &meta.sizes), along)?;
             let added = vec![Value::List(lengths), Value::Int(length)];
             self.operator("aten", "append", added, Kwargs::new())?;
@@ -125,6 +127,7 @@ impl Interp<'_> {
         }
         let pieces = self.list(pieces, Some(Type::Tensor))?;
         let tensor = self.of_tensors("cat", vec![pieces, Value::int(parts.dim)])?;
+        self.listed(&tensor, &elements)?;
         self.put(list, Parts { tensor, ..parts.clone() });
         Ok(())
     }
@@ -144,9 +147,11 @@ impl Interp<'_> {
         let meta = self.meta(&parts.tensor)?.clone();
         let along = usize::try_from(parts.dim).unwrap_or(0);
         self.length_of(&more.tensor, (meta.dtype, &meta.sizes), along)?;
-        let pieces = vec![Value::Tensor(parts.tensor.clone()), Value::Tensor(more.tensor)];
+        let elements = [parts.tensor.clone(), more.tensor];
+        let pieces = elements.iter().cloned().map(Value::Tensor).collect();
         let pieces = self.list(pieces, Some(Type::Tensor))?;
         let tensor = self.of_tensors("cat", vec![pieces, Value::int(parts.dim)])?;
+        self.listed(&tensor, &elements)?;
         self.put(list, Parts { tensor, ..parts.clone() });
         let added = vec![Value::List(lengths), Value::List(others)];
         self.operator("aten", "extend", added, Kwargs::new()).map(drop)

@@ -234,12 +234,18 @@ impl Interp<'_> {
         let outer = std::mem::take(&mut self.nodes);
         let writes = std::mem::take(&mut self.writes);
         let (replaced, hidden) = (self.replaced.clone(), self.hidden.clone());
-        self.copies()?;
+        let outdated = self.copies.outdated.clone();
+        let resized = std::mem::take(&mut self.resized);
+        self.copy_of_heap()?;
         let (heap, fresh) = (self.heap.clone(), self.facts.symbols.clone());
         let result = self.trip((test, body), (env, names), carried, metas, (&heap, fresh));
         self.nodes = outer;
         self.writes = writes;
         (self.replaced, self.hidden, self.heap) = (replaced, hidden, heap);
+        self.resized = resized;
+        if !matches!(&result, Ok(Attempt::Done(..))) {
+            self.copies.outdated = outdated;
+        }
         result
     }
 
@@ -281,7 +287,9 @@ impl Interp<'_> {
             outputs.push(self.leave(variable, &within, input)?);
         }
         let nodes = std::mem::take(&mut self.nodes);
-        Ok(Attempt::Done([test_body, Body { inputs, nodes, outputs: outputs.clone() }], outputs))
+        let body = Body { inputs, nodes, outputs: outputs.clone() };
+        self.kept_memory(carried, &body)?;
+        Ok(Attempt::Done([test_body, body], outputs))
     }
 
     /// What a carried slot holds at the end of a trip, as a tensor. `input` is what it held at the beginning.
@@ -298,15 +306,10 @@ impl Interp<'_> {
             Slot::Attribute(object, name) => (self.attribute_of(*object, name), name.clone()),
             Slot::List(list) => {
                 let parts = self.parts_of(*list);
-                parts.iter().try_for_each(|parts| self.fresh_list(parts))?;
                 (parts.map(|parts| Value::Tensor(parts.tensor)), "a list".into())
             }
             Slot::Memory(root) => {
                 let copy = self.whole_of(&self.current(root));
-                if self.roots.get(&copy).is_some_and(|of| self.listed.contains(of)) {
-                    let text = "it writes into a tensor that it adds to a list";
-                    return Err(Problem::Loop(text.to_owned()));
-                }
                 let is_copy = |name: &Name| match within.get(name) {
                     Some(Value::Tensor(tensor)) => self.whole_of(&self.current(tensor)) == copy,
                     _ => false,
@@ -384,6 +387,10 @@ impl Interp<'_> {
             }
         }
         let made: FxHashSet<Name> = self.nodes.iter().flat_map(Node::output_names).collect();
+        if self.resized.iter().any(|object| !made.contains(object)) {
+            let text = "it changes the sizes of a tensor in place";
+            return Err(Problem::Loop(text.to_owned()));
+        }
         let outside = self.writes.iter().filter(|root| !made.contains(*root));
         let mut outside: Vec<Name> =
             outside.filter(|root| !inputs.contains(root)).cloned().collect();
@@ -420,6 +427,7 @@ impl Interp<'_> {
             let name = self.fresh(wish);
             self.facts.values.insert(name.clone(), ValueMeta::from(meta.clone()));
             self.roots.insert(name.clone(), name.clone());
+            self.copied(&name, std::slice::from_ref(&variable.initial));
             inputs.push(name.clone());
             let tensor = Value::Tensor(name);
             if let Slot::Memory(root) = &variable.slot {
@@ -453,8 +461,7 @@ impl Interp<'_> {
                 }
             }
             (Slot::Memory(root), value) => {
-                let args = vec![Value::Tensor(root.clone()), value];
-                self.operator("aten", "copy_", args, Vec::new())?;
+                self.write_back(root, value)?;
             }
             (Slot::List(_), other) => return expected("a tensor", &other),
         }
@@ -472,6 +479,7 @@ impl Interp<'_> {
         self.hidden.extend(views);
         match self.operator("aten", "clone", vec![tensor], Vec::new())? {
             Value::Tensor(copy) => {
+                self.stands_for(&copy, root.clone());
                 for name in same {
                     self.replaced.insert(name, copy.clone());
                 }
@@ -516,6 +524,7 @@ impl Interp<'_> {
         env: &mut Env,
     ) -> Step<Flow> {
         let initial = carried.iter().map(|variable| variable.initial.clone()).collect();
+        let body = bodies[1].clone();
         let mut results = Vec::with_capacity(carried.len());
         for mut meta in metas {
             for size in &mut meta.sizes {
@@ -542,9 +551,10 @@ impl Interp<'_> {
             results.clone(),
         )?;
         self.push(node)?;
-        for (variable, name) in carried.iter().zip(results) {
-            self.fill(variable, Value::Tensor(name), env)?;
+        for (variable, name) in carried.iter().zip(&results) {
+            self.fill(variable, Value::Tensor(name.clone()), env)?;
         }
+        self.copied_by_loop(carried, &body, &results)?;
         Ok(Flow::Next)
     }
 

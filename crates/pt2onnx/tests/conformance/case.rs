@@ -24,6 +24,8 @@ pub struct Case {
     pub values: bool,
     /// Where it is wider than the types'.
     pub tolerance: Tolerance,
+    /// A part of the error that the program must give.
+    pub refused: Option<String>,
 }
 
 impl Case {
@@ -82,6 +84,7 @@ fn case(name: String, files: &Files) -> Case {
     Case {
         samples: samples.filter(|s| !s.inputs.is_empty() || !s.outputs.is_empty()).collect(),
         values: about.get("compare").and_then(|c| c.as_str()) != Some("shape"),
+        refused: about.get("refused").and_then(|text| text.as_str()).map(str::to_owned),
         tolerance: Tolerance { rtol: number("rtol"), atol: number("atol") },
         functions,
         options: options.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Every case under `testdata/` converted in process, run by ONNX Runtime and held against PyTorch's numbers.
 //!
 //! One test a case, so that `cargo test --test conformance -- albert` runs what it says. A case listed in
-//! `testdata/known-failures.txt` must fail: one that passes has to leave the list.
+//! `testdata/known-failures.txt` must fail: one that passes has to leave the list. A case that says `refused` must be an error with this text.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test: cases that cannot be read stop it")]
 
@@ -137,7 +137,19 @@ fn apart(case: &Case) -> Result<(), String> {
     run(case, program)
 }
 
+/// Whether a program is an error with this text.
+fn refused(case: &Case, text: &str) -> Result<(), String> {
+    match export(case, DEFAULT_OPSET, |e| e) {
+        Ok(_) => Err(format!("converts, but is to be refused: {text}")),
+        Err(error) if error.contains(text) => Ok(()),
+        Err(error) => Err(format!("{error}\nis to be refused: {text}")),
+    }
+}
+
 fn check(case: &Case, options: Options) -> Result<(), String> {
+    if let Some(text) = &case.refused {
+        return refused(case, text);
+    }
     let Options { level, opset, target } = options;
     // The standard needs another form where ONNX Runtime is bridged to.
     export(case, opset, |e| e.optimize(level).metadata(Detail::None))?;

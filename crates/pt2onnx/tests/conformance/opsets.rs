@@ -10,7 +10,7 @@ const OPSETS: [u32; 5] = [9, 11, 13, 15, 17];
 
 pub fn trials(cases: &[Arc<Case>], known: &BTreeMap<String, String>) -> Vec<Trial> {
     let mut trials = Vec::new();
-    let sound = cases.iter().filter(|c| !known.contains_key(&c.name));
+    let sound = cases.iter().filter(|c| !known.contains_key(&c.name) && c.refused.is_none());
     for (i, case) in sound.enumerate() {
         let first = case.name.starts_with("first/");
         let sampled = OPSETS.iter().enumerate();

@@ -1,7 +1,7 @@
 //! Layers: pooling, convolution, resizing, normalisation.
 
 use super::stand_ins::{fresh, sized, typed, unknown};
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op};
+use crate::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
@@ -190,13 +190,16 @@ fn resized(cx: &Cx, args: Resized) -> Lowered {
     let from: Vec<Expr> = cx.shape(args.input).into_iter().collect();
     let mut size: Vec<Expr> = from.iter().take(2).cloned().collect();
     let scaled = |(d, factor): (&Expr, &f64)| match (d.as_int(), factor.fract() == 0.0) {
-        (Some(n), _) => Ok(Expr::int((n as f64 * factor).floor() as i64)),
-        (None, true) => Ok(d * (*factor as i64)),
+        (Some(n), _) => Expr::int((n as f64 * factor).floor() as i64),
+        (None, true) => d * (*factor as i64),
         // A factor such as 0.5 or 0.25.
         (None, false) if (1.0 / factor).fract() == 0.0 => {
-            Ok(d.floor_div(&Expr::int((1.0 / factor) as i64)))
+            d.floor_div(&Expr::int((1.0 / factor) as i64))
         }
-        _ => Err(LowerError::unsupported("a symbolic size times a fraction")),
+        _ => {
+            let size = Expr::call(Func::ToFloat, vec![d.clone()]);
+            Expr::call(Func::FloorToInt, vec![size * Expr::float(*factor)])
+        }
     };
     let given =
         args.output_size.as_ref().map(Vec::len).or(args.scale_factors.as_ref().map(Vec::len));
@@ -206,7 +209,7 @@ fn resized(cx: &Cx, args: Resized) -> Lowered {
     match (args.output_size, args.scale_factors) {
         (Some(given), _) => size.extend(given),
         (None, Some(factors)) => {
-            size.extend(from[2..].iter().zip(&factors).map(scaled).collect::<Lowered<Vec<_>>>()?);
+            size.extend(from[2..].iter().zip(&factors).map(scaled));
         }
         (None, None) => return unknown("it has no size"),
     }

@@ -174,7 +174,8 @@ fn inner(cx: &Cx, a: Complex, b: Complex) -> Lowered {
             let rows = Expr::product(cx.shape(b.re)[..last].to_vec());
             let flat = b.map(|x| cx.reshape(x, &[rows.clone(), cx.dim(x, -1)]));
             let product = a.matmul(cx, flat.transpose(cx));
-            let shape = cx.out_shape()?;
+            let others = |x: Value| cx.shape(x).into_iter().take(cx.rank(x) - 1);
+            let shape: Vec<Expr> = others(a.re).chain(others(b.re)).collect();
             Ok(product.map(|x| cx.reshape(x, &shape)).value(cx))
         }
     }

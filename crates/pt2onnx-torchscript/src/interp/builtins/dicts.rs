@@ -12,7 +12,7 @@ impl Interp<'_> {
         let entries = self.entries(dict).to_vec();
         self.steps(entries.len())?;
         let find =
-            |interp: &Self, key: &Value| entries.iter().position(|(k, _)| interp.same(k, key));
+            |interp: &Self, key: &Value| interp.place_of(entries.iter().map(|(k, _)| k), key);
         Ok(Some(match (name, args) {
             ("len", [_]) => Value::int(i64::try_from(entries.len()).unwrap_or(i64::MAX)),
             ("keys", [_]) => self.list(entries.into_iter().map(|(k, _)| k).collect(), None)?,
@@ -27,9 +27,9 @@ impl Interp<'_> {
                 self.set_item(dict, key, value.clone())?;
                 Value::None
             }
-            ("__contains__" | "contains", [_, key]) => Value::bool(find(self, key).is_some()),
+            ("__contains__" | "contains", [_, key]) => Value::bool(find(self, key)?.is_some()),
             ("get" | "setdefault", [of, key, rest @ ..]) => {
-                let found = find(self, key).and_then(|at| entries.get(at));
+                let found = find(self, key)?.and_then(|at| entries.get(at));
                 match found {
                     Some((_, value)) => value.clone(),
                     None => {
@@ -41,7 +41,7 @@ impl Interp<'_> {
                     }
                 }
             }
-            ("pop" | "Delete", [_, key, rest @ ..]) => match (find(self, key), rest) {
+            ("pop" | "Delete", [_, key, rest @ ..]) => match (find(self, key)?, rest) {
                 (Some(at), _) => self.entries_mut(dict)?.remove(at).1,
                 (None, [default, ..]) => default.clone(),
                 (None, []) => return Err(Problem::Raises("KeyError".to_owned())),

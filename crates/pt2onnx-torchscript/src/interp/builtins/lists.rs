@@ -6,7 +6,11 @@ use crate::{
     schema::Type,
     value::{Ref, Value, known},
 };
+use pt2onnx_symbolic::{Expr, Func};
 use std::cmp::Ordering;
+
+/// The most integers of unknown size that are sorted.
+const MAX_EXCHANGED: usize = 6;
 
 impl Interp<'_> {
     /// The result of an operator on a list; `None` if it is another operator.
@@ -50,16 +54,17 @@ impl Interp<'_> {
                 let (start, end) = (arg(0, Value::None), arg(1, Value::None));
                 self.slice(list, &start, &end, &arg(2, Value::int(1)))?
             }
-            ("__contains__" | "contains", [_, item]) => {
-                Value::bool(items.iter().any(|other| self.same(other, item)))
-            }
-            ("index", [_, item]) => match items.iter().position(|other| self.same(other, item)) {
+            ("__contains__" | "contains", [_, item]) => self.contains(&items, item)?,
+            ("index", [_, item]) => match self.place_of(&items, item)? {
                 Some(at) => Value::int(i64::try_from(at).unwrap_or(i64::MAX)),
                 None => return Err(Problem::Raises("ValueError: not in the list".to_owned())),
             },
             ("count", [_, item]) => {
-                let count = items.iter().filter(|other| self.same(other, item)).count();
-                Value::int(i64::try_from(count).unwrap_or(i64::MAX))
+                let mut count = 0;
+                for other in &items {
+                    count += i64::from(self.place_of([other], item)?.is_some());
+                }
+                Value::int(count)
             }
             ("sorted", [_]) => {
                 let sorted = self.sorted(items, false)?;
@@ -131,8 +136,8 @@ impl Interp<'_> {
                 self.items_mut(list)?.remove(at)
             }
             ("remove", [_, item]) => {
-                let items = self.items(list);
-                match items.iter().position(|other| self.same(other, item)) {
+                let items = self.items(list).to_vec();
+                match self.place_of(&items, item)? {
                     Some(at) => self.items_mut(list)?.remove(at),
                     None => return Err(Problem::Raises("ValueError: not in the list".to_owned())),
                 };
@@ -161,11 +166,25 @@ impl Interp<'_> {
         }))
     }
 
+    fn contains(&self, items: &[Value], item: &Value) -> Step<Value> {
+        let mut found = Expr::bool(false);
+        for other in items {
+            let equal = self.equality(other, item)?;
+            found = match (found.as_int(), equal.as_int()) {
+                (_, Some(0)) => found,
+                (Some(0), _) => equal,
+                (_, Some(_)) => return Ok(Value::bool(true)),
+                _ => Expr::call(Func::Or, vec![found, equal]),
+            };
+        }
+        Ok(Value::Bool(found))
+    }
+
     fn sorted(&mut self, mut items: Vec<Value>, reverse: bool) -> Step<Vec<Value>> {
         let key = |value: &Value| value.number().and_then(known);
         let known = items.iter().all(|v| key(v).is_some() || v.as_str().is_some());
         if !known {
-            return Err(Problem::Unsupported("sorting a list of unknown values".to_owned()));
+            return self.sorted_by_exchange(items, reverse);
         }
         items.sort_by(|a, b| {
             let order = match (a.as_str(), b.as_str()) {
@@ -174,6 +193,28 @@ impl Interp<'_> {
             };
             if reverse { order.reverse() } else { order }
         });
+        Ok(items)
+    }
+
+    /// Sorts a few integers of unknown size: neighbours are exchanged by `min` and `max`.
+    fn sorted_by_exchange(&mut self, mut items: Vec<Value>, reverse: bool) -> Step<Vec<Value>> {
+        let integers = items.iter().all(|item| matches!(item, Value::Int(_)));
+        if !integers || items.len() > MAX_EXCHANGED {
+            return Err(Problem::Unsupported("sorting a list of unknown values".to_owned()));
+        }
+        for last in (1..items.len()).rev() {
+            for at in 0..last {
+                if let Some([a, b]) = items.get_mut(at..at + 2)
+                    && let (Value::Int(x), Value::Int(y)) = (&*a, &*b)
+                {
+                    let (low, high) = (Expr::min(x, y), Expr::max(x, y));
+                    (*a, *b) = (Value::Int(low), Value::Int(high));
+                }
+            }
+        }
+        if reverse {
+            items.reverse();
+        }
         Ok(items)
     }
 
@@ -194,7 +235,7 @@ impl Interp<'_> {
     /// A list of integers.
     pub(in crate::interp) fn int_list(
         &mut self,
-        items: impl IntoIterator<Item = pt2onnx_symbolic::Expr>,
+        items: impl IntoIterator<Item = Expr>,
     ) -> Step<Value> {
         let items = items.into_iter().map(Value::Int).collect();
         self.list(items, Some(Type::Int))

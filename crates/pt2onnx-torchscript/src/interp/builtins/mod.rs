@@ -9,8 +9,12 @@ mod strings;
 mod tensors;
 mod unknown;
 
-use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound};
-use crate::{error::Problem, schema::Schema, value::Value};
+use super::{Interp, Step, call::Kwargs, fits::Bound};
+use crate::{
+    error::Problem,
+    schema::{Schema, Type},
+    value::Value,
+};
 use std::cell::Cell;
 
 /// How deeply the text of a value shows its parts.
@@ -34,7 +38,11 @@ impl Interp<'_> {
         if let Some(value) = self.builtin(namespace, name, &args, &kwargs)? {
             return Ok(value);
         }
-        let (name, args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        if let Some(value) = self.view_in_place(namespace, name, &args, &kwargs)? {
+            return Ok(value);
+        }
+        let (name, mut args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        self.constant_operand(namespace, &name, &mut args, &kwargs)?;
         let full = format!("{namespace}::{name}");
         let (schema, bound) = self.overload(&full, &args, &kwargs)?;
         match &*schema.overload {
@@ -142,6 +150,27 @@ impl Interp<'_> {
         Ok((name.to_owned(), args, kwargs))
     }
 
+    /// A constant without dimensions, as traces have for `x * 1.5`, counts as a number for the type of the result: PyTorch's executor makes
+    /// one of it (`CanonicalizeOps`).
+    fn constant_operand(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: &mut [Value],
+        kwargs: &Kwargs,
+    ) -> Step<()> {
+        if let ("aten", "add" | "sub" | "mul" | "div") = (namespace, name)
+            && let [Value::Tensor(_), other @ Value::Tensor(_)] = args
+            && let Value::Tensor(constant) = other
+            && self.pool_numbers.contains(constant)
+            && !self.meta(constant)?.dtype.is_complex()
+            && kwargs.iter().all(|(name, _)| name == "alpha")
+        {
+            *other = self.scalar_of(&other.clone(), &Type::Number)?;
+        }
+        Ok(())
+    }
+
     /// `x.to(device, dtype)`: only the element type matters.
     fn move_to(&mut self, schema: &Schema, bound: Bound) -> Step<Value> {
         let given = |name: &str| {
@@ -153,35 +182,6 @@ impl Interp<'_> {
             None | Some(Value::None) => Ok(tensor),
             Some(dtype) => self.operator("aten", "to", vec![tensor, dtype], Kwargs::new()),
         }
-    }
-
-    /// A call with `out=`: its result takes the place of that tensor, which may have had other sizes.
-    fn in_place_of(
-        &mut self,
-        full: &str,
-        schema: &Schema,
-        mut bound: Bound,
-        at: usize,
-    ) -> Step<Value> {
-        let Some(Value::Tensor(out)) = bound.get_mut(at).and_then(Option::take) else {
-            return self.emit(schema, bound);
-        };
-        let (mut args, mut kwargs) = (Vec::new(), Kwargs::new());
-        for (value, param) in bound.into_iter().zip(&schema.params) {
-            match value {
-                Some(value) if param.keyword => kwargs.push((param.name.clone(), value)),
-                Some(value) => args.push(value),
-                None => {}
-            }
-        }
-        let (namespace, name) = full.split_once("::").unwrap_or(("aten", full));
-        let made = self.operator(namespace, name, args, kwargs)?;
-        let dtype = dtype_number(self.meta(&out)?.dtype).map_or(Value::None, Value::int);
-        let made = self.operator("aten", "to", vec![made, dtype], Kwargs::new())?;
-        if let Value::Tensor(name) = &made {
-            self.replaced.insert(out, name.clone());
-        }
-        Ok(made)
     }
 
     fn is_integer(&self, value: &Value) -> bool {

@@ -34,9 +34,8 @@ impl Interp<'_> {
                 let same = self.same(a, b);
                 return Ok(Some(Value::bool(same == (name == "__is__"))));
             }
-            ("eq" | "ne", [Value::List(_) | Value::Tuple(_), Value::List(_) | Value::Tuple(_)])
-                if let Some(equal) = self.equal_numbers(args) =>
-            {
+            ("eq" | "ne", [a @ (Value::List(_) | Value::Tuple(_)), b]) => {
+                let equal = self.equality(a, b)?;
                 return Ok(Some(Value::Bool(match (name, equal.as_int()) {
                     ("eq", _) => equal,
                     (_, Some(known)) => Expr::bool(known == 0),
@@ -113,6 +112,16 @@ impl Interp<'_> {
                 let length = self.range(&args)?.len();
                 return Ok(Some(Value::int(i64::try_from(length).unwrap_or(i64::MAX))));
             }
+            ("divmod", [a, b]) => {
+                let parts =
+                    [compare::binary("floordiv", a, b)?, compare::binary("remainder", a, b)?];
+                return match parts {
+                    [Some(quotient), Some(rest)] => {
+                        self.tuple(vec![quotient, rest], None).map(Some)
+                    }
+                    _ => Ok(None),
+                };
+            }
             ("__derive_index", [Value::Int(i), Value::Int(start), Value::Int(step)]) => {
                 return Ok(Some(Value::Int(start + i * step)));
             }
@@ -127,26 +136,6 @@ impl Interp<'_> {
             Some(value) => Ok(Some(value)),
             None => self.on_unknown_numbers(name, args),
         }
-    }
-
-    /// Whether two lists or tuples of numbers are equal; `None` if they have other elements, or depend on data in another way.
-    fn equal_numbers(&self, lists: &[Value]) -> Option<Expr> {
-        let (a, b) = (self.sequence(lists.first()?)?, self.sequence(lists.get(1)?)?);
-        let mut all = Expr::bool(a.len() == b.len());
-        for (a, b) in a.iter().zip(&b) {
-            let (a, b) = (a.number()?, b.number()?);
-            let equal = match self.constraints().prove_eq(a, b) {
-                Some(known) => Expr::bool(known),
-                None => compare::compare(Func::Eq, a, b),
-            };
-            all = match (all.as_int(), equal.as_int()) {
-                (Some(0), _) | (_, Some(0)) => Expr::bool(false),
-                (Some(_), _) => equal,
-                (_, Some(_)) => all,
-                _ => Expr::call(Func::And, vec![all, equal]),
-            };
-        }
-        Some(all)
     }
 
     /// `int(x)`.

@@ -46,8 +46,8 @@ impl Interp<'_> {
             ("le", Some(other)) => Value::bool(text <= other),
             ("ge", Some(other)) => Value::bool(text >= other),
             ("__contains__" | "contains", Some(other)) => Value::bool(text.contains(other)),
-            ("startswith", Some(other)) => Value::bool(text.starts_with(other)),
-            ("endswith", Some(other)) => Value::bool(text.ends_with(other)),
+            ("startswith", Some(other)) if rest.len() == 1 => Value::bool(text.starts_with(other)),
+            ("endswith", Some(other)) if rest.len() == 1 => Value::bool(text.ends_with(other)),
             ("upper", _) => Value::str(&text.to_uppercase()),
             ("lower", _) => Value::str(&text.to_lowercase()),
             ("isdigit", _) => known(|c| c.is_ascii_digit()),
@@ -55,11 +55,25 @@ impl Interp<'_> {
             ("strip", None) => Value::str(text.trim()),
             ("lstrip", None) => Value::str(text.trim_start()),
             ("rstrip", None) => Value::str(text.trim_end()),
-            ("count", Some(other)) if !other.is_empty() => count(text.matches(other).count()),
-            ("find", Some(other)) if rest.len() == 1 => match text.find(other) {
-                Some(at) => count(text.get(..at).unwrap_or_default().chars().count()),
-                None => Value::int(-1),
-            },
+            ("count", Some(other)) if rest.len() == 1 && !other.is_empty() => {
+                count(text.matches(other).count())
+            }
+            ("find", Some(other)) => {
+                let length = text.chars().count();
+                let place = |at: usize, default: usize| {
+                    let given = rest.get(at).and_then(Value::as_int);
+                    let from_end = |i: i64| i.saturating_add_unsigned(length as u64 + 1).max(0);
+                    let place = given.map(|i| if i < 0 { from_end(i) } else { i });
+                    place.map_or(default, |i| usize::try_from(i).unwrap_or(length).min(length))
+                };
+                let (start, end) = (place(1, 0), place(2, length));
+                let within = text.chars().skip(start).take(end.saturating_sub(start));
+                let within: String = within.collect();
+                match within.find(other) {
+                    Some(at) => count(start + within.get(..at).unwrap_or_default().chars().count()),
+                    None => Value::int(-1),
+                }
+            }
             ("replace", Some(from)) if !from.is_empty() => {
                 let to = rest.get(1).and_then(Value::as_str).unwrap_or_default();
                 self.steps(text.len().saturating_mul(to.len().max(1)))?;

@@ -372,12 +372,17 @@ impl Interp<'_> {
         }
         match (shape.as_slice(), scalars.pop()) {
             ([], Some(only)) => Ok(Some(only)),
-            ([_], Some(last)) => {
-                scalars.push(last);
+            (sizes, last) => {
+                scalars.extend(last);
                 let list = self.list(scalars, Some(Type::Tensor))?;
-                self.operator("aten", "stack", vec![list], Kwargs::new()).map(Some)
+                let row = self.operator("aten", "stack", vec![list], Kwargs::new())?;
+                if sizes.len() == 1 {
+                    return Ok(Some(row));
+                }
+                let sizes = sizes.iter().map(|&n| Expr::int(i64::try_from(n).unwrap_or(i64::MAX)));
+                let sizes = self.int_list(sizes.collect::<Vec<_>>())?;
+                self.operator("aten", "reshape", vec![row, sizes], Kwargs::new()).map(Some)
             }
-            _ => unsupported("a tensor of several dimensions of computed numbers"),
         }
     }
 

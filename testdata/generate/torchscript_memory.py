@@ -1,0 +1,345 @@
+"""TorchScript programs that have a tensor by several names and write into it, and numbers that constants, float32 and lists hide."""
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+# Name: (how, module, options, inputs, other inputs or None).
+CASES = {}
+# Programs that are refused, and a part of the message.
+REFUSED = {}
+
+X = (torch.arange(12.0).view(3, 4) / 10,)
+YES, NO = (*X, torch.tensor([True])), (*X, torch.tensor([False]))
+TWO, FOUR = (*X, torch.tensor([2])), (*X, torch.tensor([4]))
+DATA = {"x": "float32[n,4]", "c": "bool[1]"}
+COUNT = {"x": "float32[3,4]", "n": "int64[1]"}
+HELD = "a list whose length depends on data, after a write into a tensor that it holds ("
+HOLDS = "a tensor that a list of unknown length holds, after a write into an element of the list ("
+CHOSEN = "a tensor, after a write into one that data decide to be the same or another ("
+
+
+def script(module, inputs, *samples, refused=None):
+    """A case with the name of the class: `views_in_place` for ViewsInPlace."""
+    name = re.sub("(?<!^)(?=[A-Z])", "_", module.__name__).lower()
+    CASES[name] = ("script", module(), {"input": inputs, "method": "forward"}, *samples)
+    if refused is not None:
+        REFUSED[name] = refused
+
+
+class WritesThroughAChoice(nn.Module):
+    def forward(self, x: Tensor, c: Tensor):
+        a, b = x * 1, x * 2
+        y = a if bool(c) else b
+        y.add_(10)
+        return a, b, y
+
+
+class WritesIntoWhatWasChosen(nn.Module):
+    def forward(self, x: Tensor, c: Tensor):
+        a = x * 1
+        y = a if bool(c) else x * 2
+        a[0] = 7.0
+        return y
+
+
+class ReadsOnlyTheChoice(nn.Module):
+    """What nobody reads again need not be right."""
+
+    def forward(self, x: Tensor, c: Tensor):
+        y = x
+        if bool(c):
+            y = x * 2
+        y.add_(10)
+        y[0] = 1.0
+        return y
+
+
+class ChoosesAfterWriting(nn.Module):
+    def forward(self, x: Tensor, c: Tensor):
+        a, b = x * 1, x * 2
+        if bool(c):
+            a.add_(10)
+            if bool(x.sum() > 0):
+                v = a
+            else:
+                v = b
+        else:
+            b[0] = 3.0
+            v = b
+        return v, a, b
+
+
+class WritesAfterNoTrip(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        a = x * 1
+        y = a
+        for _ in range(int(n)):
+            y = y * 2
+        y[0] = 9.0
+        return a, y
+
+
+class TwoNamesFromALoop(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        a, b = x * 1, x * 2
+        for _ in range(int(n)):
+            t = a + b
+            a, b = t, t
+        a[0] = 9.0
+        return a, b
+
+
+class KeepsWhatItWrites(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        total, before, out = x * 1, x * 2, torch.zeros_like(x)
+        for _ in range(int(n)):
+            total += 1
+            out = out + before
+            before = total
+        return out
+
+
+class KeepsWhatItWritesUnread(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        total, last = x * 1, x * 2
+        for _ in range(int(n)):
+            last = total
+            total += 1
+        return last, total
+
+
+class AnElementByData(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        items = [x * 1, x * 2, x * 3, x * 4, x * 5]
+        items[int(n)].add_(10)
+        return items[2]
+
+
+class IntoAnyPlace(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        items = [x * 1, x[:2] * 2, x * 3, x * 4, x * 5]
+        y = x * 6
+        items[int(n)] = y
+        y.add_(1)
+        return items[2]
+
+
+class TheSameRowOften(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        rows: List[Tensor] = []
+        total = x * 1
+        for _ in range(int(n)):
+            rows.append(total)
+        rows[0].add_(1)
+        return torch.stack(rows)
+
+
+class AnElementAndItsTensor(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        rows: List[Tensor] = []
+        last = x * 1
+        for i in range(int(n)):
+            last = x * i
+            rows.append(last)
+        rows[0].add_(5)
+        return last
+
+
+class OneRowInTwoLists(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        rows: List[Tensor] = []
+        others: List[Tensor] = []
+        for i in range(int(n)):
+            y = x * i
+            rows.append(y)
+            others.append(y)
+        rows[0].add_(5)
+        return torch.stack(others)
+
+
+class AnElementBeforeTheListGrows(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        rows: List[Tensor] = []
+        for i in range(int(n)):
+            rows.append(x * i)
+        first = rows[0]
+        rows.append(x)
+        first.add_(7)
+        return torch.stack(rows)
+
+
+class AListTwice(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        rows: List[Tensor] = []
+        for i in range(int(n)):
+            rows.append(x * i)
+        both = rows + rows
+        both[0].add_(7)
+        return torch.stack(both)
+
+
+class RowsOfTheirOwn(nn.Module):
+    """Each row is a tensor of its own, so that writes reach all that they should."""
+
+    def forward(self, x: Tensor, n: Tensor):
+        rows: List[Tensor] = []
+        for i in range(int(n)):
+            row = torch.zeros(4)
+            row[0] = x[0, 1] * i
+            rows.append(row)
+        rows[1][2] = 5.0
+        rows[0] += 1
+        rows[-1].mul_(2)
+        return torch.stack(rows)
+
+
+for refused in (WritesThroughAChoice, WritesIntoWhatWasChosen):
+    script(refused, DATA, YES, NO, refused=CHOSEN)
+for passes in (ReadsOnlyTheChoice, ChoosesAfterWriting):
+    script(passes, DATA, YES, NO)
+for refused in (WritesAfterNoTrip, TwoNamesFromALoop):
+    script(refused, COUNT, TWO, FOUR, refused=CHOSEN)
+script(KeepsWhatItWrites, COUNT, TWO, FOUR, refused="it writes into a tensor that it keeps in `before")
+script(AnElementByData, COUNT, TWO, FOUR, refused=HOLDS)
+script(IntoAnyPlace, COUNT, TWO, FOUR, refused=CHOSEN)
+for refused in (TheSameRowOften, OneRowInTwoLists, AnElementBeforeTheListGrows, AListTwice):
+    script(refused, COUNT, TWO, FOUR, refused=HELD)
+script(AnElementAndItsTensor, COUNT, TWO, FOUR, refused=HOLDS)
+for passes in (KeepsWhatItWritesUnread, RowsOfTheirOwn):
+    script(passes, COUNT, TWO, FOUR)
+
+
+class ViewsInPlace(nn.Module):
+    """`y` by all of its names has the sizes that operators in place give it."""
+
+    def forward(self, x: Tensor):
+        y = x.clone()
+        same = y
+        y.unsqueeze_(0).transpose_(1, 2)
+        z = same.squeeze_()
+        z.add_(1)
+        first = y[0]
+        y.t_()
+        first.zero_()
+        return same, y, z, y.size(0)
+
+
+class ViewsInPlaceByData(nn.Module):
+    """In a branch, only tensors of its own may change so."""
+
+    def forward(self, x: Tensor, c: Tensor):
+        if bool(c):
+            y = x.clone()
+            y.t_()
+            y.add_(1)
+        else:
+            y = x.t()
+        return y
+
+
+class ViewInPlaceFromOutside(nn.Module):
+    def forward(self, x: Tensor, c: Tensor):
+        y = x.clone()
+        if bool(c):
+            y.t_()
+        return y.sum(0)
+
+
+class OutOfTheSameSize(nn.Module):
+    """`out=` writes into the tensor, which a view shows; one of another size becomes the result."""
+
+    def forward(self, x: Tensor, c: Tensor):
+        buffer, other = torch.zeros_like(x), torch.empty(0)
+        row = buffer[0]
+        torch.add(x, 1, out=buffer)
+        torch.mul(x, x, out=other)
+        if bool(c):
+            torch.mul(buffer, 2, out=buffer)
+        return buffer, row, other
+
+
+ROWS = {"x": "float32[n,4]"}
+MORE = (torch.arange(20.0).view(5, 4) / 10,)
+script(ViewsInPlace, ROWS, X, MORE)
+script(ViewsInPlaceByData, DATA, YES, NO)
+script(ViewInPlaceFromOutside, DATA, YES, NO, refused="changing the sizes of a tensor in place where data decide")
+script(OutOfTheSameSize, DATA, YES, (*MORE, torch.tensor([False])))
+
+
+class ConstantsOfATrace(nn.Module):
+    """The number 1.5 is a tensor of float64 in a trace, and counts as a number there."""
+
+    def forward(self, x, i):
+        return i * 1.5, i / 2, 1.5 + i, i - 0.5, x.sum() * 1.5, x.half().sum() / 3.0, i.to(torch.int8).max() * 2, i // 2
+
+
+numbers = torch.arange(6).view(2, 3)
+CASES["constants_of_a_trace"] = ("trace", ConstantsOfATrace(), {"input": {"x": "float32[n,4]", "i": "int64[k,3]"}}, (*X, numbers), (*MORE, numbers + 1))
+
+
+class SizesThroughFloat32(nn.Module):
+    """10 * 1.3 is 13 in float32, and less than 13 times the number that 1.3 is there."""
+
+    def forward(self, x):
+        return F.interpolate(x, scale_factor=1.3, mode="nearest", recompute_scale_factor=True)
+
+
+CASES["sizes_through_float32"] = ("trace", SizesThroughFloat32(), {"input": {"x": "float32[1,2,h,w]"}}, (torch.randn(1, 2, 10, 8),), (torch.randn(1, 2, 20, 30),))
+
+
+class NumbersOfUnknownSize(nn.Module):
+    """Sizes in lists: looked for, sorted, compared, and in tensors of several dimensions."""
+
+    def forward(self, x: Tensor):
+        sizes = [x.size(0), 4, 1]
+        y = x
+        if 5 in sizes:
+            y = y + 1
+        if x.size(0) not in [2, 7, 9]:
+            y = y * 2
+        if [x.size(0), 1] == [3, 1]:
+            y = y - 0.5
+        sizes.sort(reverse=True)
+        quotient, rest = divmod(x.size(0) + 4, 3)
+        names: Dict[str, int] = {"rows": quotient}
+        if "row" in "some rows" and "rows" in names:
+            y = y * 3
+        return y, x.new_zeros(sizes), torch.tensor([[x.size(0)], [rest]]), names["rows"], sizes[1]
+
+
+class KeysOfUnknownSize(nn.Module):
+    def forward(self, x: Tensor):
+        found: Dict[int, Tensor] = {3: x, 5: x + 1}
+        if x.size(0) in found:
+            x = x * 2
+        return x
+
+
+class ResizedByAFraction(nn.Module):
+    def forward(self, x: Tensor):
+        return F.interpolate(x, scale_factor=1.7, mode="bilinear", recompute_scale_factor=False)
+
+
+class InnerProducts(nn.Module):
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        return torch.inner(x, x), torch.inner(x[None], x[0])
+
+
+script(NumbersOfUnknownSize, ROWS, X, MORE)
+script(KeysOfUnknownSize, ROWS, X, MORE, refused="looking for a number of unknown size is not supported")
+script(ResizedByAFraction, {"x": "float32[1,2,h,w]"}, (torch.randn(1, 2, 5, 8),), (torch.randn(1, 2, 11, 3),))
+script(InnerProducts, ROWS, X, MORE)
+
+
+class ReturnsNothing(nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:
+        rows: List[Tensor] = []
+        return rows
+
+
+script(ReturnsNothing, ROWS, X, refused="a method that returns no tensor is not supported")
