@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _errors
+from . import _errors, _shapes
 
 if TYPE_CHECKING:
     import torch
@@ -124,8 +125,7 @@ class _Sizes:
     def of(self, leaf: Leaf) -> list[str]:
         """The sizes of a tensor: numbers, or names."""
         given = dict(enumerate(leaf.axes)) if isinstance(leaf.axes, (list, tuple)) else dict(leaf.axes or {})
-        rank = len(leaf.value.shape)
-        given = {axis % rank if rank else axis: size for axis, size in given.items()}
+        given = _shapes.from_front(given, len(leaf.value.shape))
         return [self._one(leaf, axis, size, given.get(axis)) for axis, size in enumerate(leaf.value.shape)]
 
     def _one(self, leaf: Leaf, axis: int, size: int, given: Any) -> str:
@@ -157,12 +157,20 @@ def of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -
     import torch
 
     file = io.BytesIO()
-    torch.jit.save(model, file)
+    with warnings.catch_warnings():
+        ignore_deprecation()
+        torch.jit.save(model, file)
     schema = getattr(model, "forward", model).schema
     parameters = [argument.name for argument in schema.arguments]
     if isinstance(model, torch.jit.ScriptModule):
         parameters = parameters[1:]
     return Script(file.getvalue(), parameters, flatten(bound(parameters, args, kwargs), shapes))
+
+
+def ignore_deprecation() -> None:
+    """Ignores the warnings that TorchScript is deprecated."""
+    warnings.filterwarnings("ignore", message=r"`torch\.jit\.", category=FutureWarning)
+    warnings.filterwarnings("ignore", message=r"`torch\.jit\.", category=DeprecationWarning)
 
 
 def bound(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,8 +226,6 @@ def has_tensor_keys(value: Any) -> bool:
 
 def with_axes(script: Script, dynamic_axes: Mapping[str, Any], input_names: Sequence[str] | None, output_names: Any) -> Script:
     """The script with ``dynamic_axes`` of torch.onnx.export: axes by name of input, which is one of ``input_names`` or its path."""
-    from . import _shapes
-
     names: dict[str, str] = {}
     at = 0
     for leaf in script.input_leaves:

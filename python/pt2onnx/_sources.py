@@ -76,12 +76,13 @@ class OfScript:
         self._script = script
 
     def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
-        """Its options: names of inputs. If ``whole``, they go on over parameters."""
-        if not input_names:
-            return {"input_names": None}
-        if isinstance(input_names, str):
-            return {"input_names": input_names}
-        return {"input_names": list(input_names) if whole else _some(input_names, self._script.input_count)}
+        """Its options: names of inputs, and the type of floats. If ``whole``, the names go on over parameters."""
+        import torch
+
+        names = input_names or None
+        if names and not isinstance(names, str):
+            names = list(names) if whole else _some(names, self._script.input_count)
+        return {"input_names": names, "default_dtype": str(torch.get_default_dtype()).removeprefix("torch.")}
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model. Numbers among the arguments are inputs of it; if it cannot be made so, they keep their values."""
@@ -91,7 +92,8 @@ class OfScript:
             if not (self._script.free and self._script.may_fix and self._script.has_numbers):
                 raise
             self._script.free = False
-            made = self._translate({**options, **self.options(options["input_names"])}, table)
+            names = self.options(options["input_names"])["input_names"]
+            made = self._translate({**options, "input_names": names}, table)
             _errors.warn("The numbers among the arguments are fixed in the model: it cannot be made with others.")
             return made
 
@@ -149,6 +151,10 @@ class Ways:
     def __init__(
         self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes, hf: Any, steps: Any, *, lenient: bool
     ) -> None:
+        self._given, model = model, _capture.as_module(model)
+        if hasattr(shapes, "dynamic_shapes"):
+            # A torch.export.ShapesCollection or AdditionalInputs.
+            shapes = shapes.dynamic_shapes(model, args, kwargs)
         args, kwargs = _apart(args, kwargs)
         self._model, self._args, self._kwargs, self._axes, self._steps = model, args, kwargs, axes, steps
         self._lenient, self._hf = lenient, hf
@@ -221,7 +227,7 @@ class Ways:
             step = f"Obtain model graph with `torch.jit.{'script' if strategy == 'ScriptStrategy' else 'trace'}`..."
             try:
                 if strategy == "ScriptStrategy":
-                    script = _trace.scripted(self._model, self._args, self._kwargs, self.shapes)
+                    script = _trace.scripted(self._given, self._args, self._kwargs, self.shapes)
                     script.free, script.may_fix = free, False
                 elif strategy == "TraceStrategy":
                     traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)

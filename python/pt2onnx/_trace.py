@@ -43,7 +43,7 @@ def _traced(
     """A trace, its inputs, and the warnings of the tracer."""
     import torch
 
-    module = model if isinstance(model, torch.nn.Module) else _Function(model)
+    module = _capture.as_module(model)
     forward = module.forward
     names = _names(forward, len(args))
     leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
@@ -102,26 +102,8 @@ def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: 
     # What fails in Python is no model, even if it can be translated.
     run(model, args, kwargs)
     with warnings.catch_warnings():
-        # That TorchScript is deprecated.
-        warnings.simplefilter("ignore", DeprecationWarning)
+        _script.ignore_deprecation()
         return _script.of(torch.jit.script(model), args, kwargs, shapes)
-
-
-def _function_class() -> type:
-    import torch
-
-    class Function(torch.nn.Module):
-        """A function as a module."""
-
-        def __init__(self, function: Callable[..., Any]) -> None:
-            super().__init__()
-            self.forward = function
-
-    return Function
-
-
-def _Function(function: Callable[..., Any]) -> Any:  # noqa: N802
-    return _function_class()(function)
 
 
 def _names(forward: Callable[..., Any], count: int) -> list[str]:
