@@ -6,7 +6,7 @@ import dataclasses
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors, _shapes
@@ -43,7 +43,8 @@ class Script:
     """An archive of TorchScript and the arguments that it is converted for.
 
     ``free`` says whether numbers are inputs of the model, as in torch.onnx's exporter of TorchScript, or have the values of the arguments;
-    ``may_fix``, whether they get these if there is no model with free ones.
+    ``may_fix``, whether they get these if there is no model with free ones. Dynamic sizes whose names are in ``fixed`` are those of the
+    arguments; ``may_fix_sizes`` says whether some may be, if there is no model in which all are dynamic.
     """
 
     def __init__(self, archive: bytes, parameters: Sequence[str], leaves: Sequence[Leaf], free: bool = True) -> None:
@@ -52,6 +53,17 @@ class Script:
         self.leaves = list(leaves)
         self.free = free
         self.may_fix = True
+        self.fixed: frozenset[str] = frozenset()
+        self.may_fix_sizes = False
+
+    @property
+    def sizes(self) -> list[str]:
+        """The names of the dynamic sizes."""
+        sizes = _Sizes(frozenset())
+        for leaf in self.leaves:
+            if leaf.is_tensor:
+                sizes.of(leaf)
+        return list(sizes.known)
 
     @property
     def has_numbers(self) -> bool:
@@ -73,7 +85,7 @@ class Script:
 
     def told(self) -> tuple[dict[str, str], dict[str, str]]:
         """What the option ``input`` says of each argument, and the names that were given to sizes which are called otherwise there."""
-        sizes = _Sizes()
+        sizes = _Sizes(self.fixed)
         told = {leaf.path: self._text(leaf, sizes) for leaf in self.leaves}
         return told, sizes.renamed
 
@@ -118,8 +130,10 @@ def parts(value: Any, result: bool = False) -> list[Any]:
 class _Sizes:
     """Names of dynamic sizes. The program tells which sizes are equal; dimensions of one name that have different sizes are not."""
 
-    def __init__(self) -> None:
-        self._sizes: dict[str, int] = {}
+    def __init__(self, fixed: Collection[str]) -> None:
+        self._fixed = fixed
+        #: The size of each in the example.
+        self.known: dict[str, int] = {}
         self.renamed: dict[str, str] = {}
 
     def of(self, leaf: Leaf) -> list[str]:
@@ -137,8 +151,10 @@ class _Sizes:
         symbol = re.sub(r"\W", "_", name)
         symbol = f"d{symbol}" if not symbol or symbol[0].isdigit() else symbol
         first = symbol
-        while self._sizes.setdefault(symbol, size) != size:
+        while self.known.setdefault(symbol, size) != size:
             symbol += "_"
+        if symbol in self._fixed:
+            return str(size)
         if first != name and symbol == first:
             self.renamed[symbol] = name
         # Other sizes are taken to be 1 or more.

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: Translates a source.
 Translate = Callable[["Source"], ONNXProgram]
 
+#: Up to so many dynamic sizes are fixed one by one.
+_TRIED = 8
+
 #: What the exporter of TorchScript of torch.onnx says of ``dynamic_axes``, the names of inputs, and those of outputs.
 Axes = tuple[Any, Any, Any]
 
@@ -85,6 +88,35 @@ class OfScript:
         return {"input_names": names, "default_dtype": str(torch.get_default_dtype()).removeprefix("torch.")}
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
+        """The model. If it cannot be made with all dynamic sizes, and the script allows that, one of them or all are fixed."""
+        try:
+            return self._with_numbers(options, table)
+        except _errors.UnsupportedOperatorError:
+            raise
+        except _errors.OnnxExporterError as error:
+            sizes = self._script.sizes if self._script.may_fix_sizes else []
+            if not sizes:
+                raise
+            with contextlib.suppress(_errors.OnnxExporterError):
+                return self._with_sizes(sizes, error, options, table)
+            raise
+
+    def _with_sizes(self, sizes: list[str], error: BaseException, options: dict[str, Any], table: Any) -> ONNXProgram:
+        """The model in which the first of these sizes is fixed with which there is one, or all of them."""
+        self._script.fixed = frozenset(sizes)
+        made, fixed = self._with_numbers(options, table), sizes
+        for size in sizes if 1 < len(sizes) <= _TRIED else []:
+            self._script.fixed = frozenset([size])
+            with contextlib.suppress(_errors.OnnxExporterError):
+                made, fixed = self._with_numbers(options, table), [size]
+                break
+        _errors.warn(
+            f"The model takes only the sizes of the example for {', '.join(fixed)}, as it cannot be made with dynamic ones: "
+            f"{_capture.brief(error)}"
+        )
+        return made
+
+    def _with_numbers(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model. Numbers among the arguments are inputs of it; if it cannot be made so, they keep their values."""
         try:
             return self._translate(options, table)
@@ -130,11 +162,14 @@ def numbers_as_tensors(*arguments: Any) -> Any:
     return _pytree.tree_map(lambda a: torch.tensor(a, dtype=kinds[type(a)]) if type(a) in kinds else a, arguments)
 
 
-def of_script(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes) -> _script.Script:
-    """A module or function in TorchScript, with dynamic shapes or ``dynamic_axes``."""
+def of_script(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes, *, lenient: bool
+) -> _script.Script:
+    """A module or function in TorchScript, with dynamic shapes or ``dynamic_axes``. If ``lenient``, sizes may be fixed."""
     script = _script.of(model, args, kwargs, shapes)
     if shapes is None and axes[0] is not None:
-        return _script.with_axes(script, *axes)
+        script = _script.with_axes(script, *axes)
+    script.may_fix_sizes = lenient
     return script
 
 

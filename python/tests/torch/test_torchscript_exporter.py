@@ -139,6 +139,24 @@ def test_dynamic_axes_of_other_names() -> None:
         pt2onnx.export(Call(torch.relu), (x,), input_names=["x"], dynamic_axes={"x": [0], "lengths": [0]})
 
 
+class AsLarge(torch.nn.Module):
+    """How many dimensions the result has depends on a size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.new_ones(x.shape[1 : x.size(2)]) + x.sum()
+
+
+def test_sizes_that_must_be_known() -> None:
+    """Without a model in which all are dynamic, one is fixed, with a warning; the others are dynamic."""
+    script, axes = torch.jit.script(AsLarge()), {"x": {0: "n", 1: "m", 2: "k"}}
+    with pytest.warns(UserWarning, match="for k, as"):
+        program = pt2onnx.export(script, (torch.randn(2, 4, 3),), input_names=["x"], dynamic_axes=axes, dynamo=False)
+    x = torch.randn(3, 5, 3)
+    same(program(x), script(x))
+    with pytest.raises(pt2onnx.ConversionError, match="known integer"):
+        pt2onnx.export(script, (x,), dynamic_shapes=axes)
+
+
 class Divisions(torch.nn.Module):
     """Makes floats of integers, and from nothing."""
 
