@@ -59,7 +59,7 @@ class Script:
     @property
     def sizes(self) -> list[str]:
         """The names of the dynamic sizes."""
-        sizes = _Sizes(frozenset())
+        sizes = Sizes()
         for leaf in self.leaves:
             if leaf.is_tensor:
                 sizes.of(leaf)
@@ -85,11 +85,11 @@ class Script:
 
     def told(self) -> tuple[dict[str, str], dict[str, str]]:
         """What the option ``input`` says of each argument, and the names that were given to sizes which are called otherwise there."""
-        sizes = _Sizes(self.fixed)
+        sizes = Sizes(self.fixed)
         told = {leaf.path: self._text(leaf, sizes) for leaf in self.leaves}
         return told, sizes.renamed
 
-    def _text(self, leaf: Leaf, sizes: _Sizes) -> str:
+    def _text(self, leaf: Leaf, sizes: Sizes) -> str:
         value = leaf.value
         if leaf.is_tensor:
             dtype = str(value.dtype).removeprefix("torch.")
@@ -127,10 +127,10 @@ def parts(value: Any, result: bool = False) -> list[Any]:
     return [ints, scale.to(types[0]), zero_point.to(types[1])]
 
 
-class _Sizes:
+class Sizes:
     """Names of dynamic sizes. The program tells which sizes are equal; dimensions of one name that have different sizes are not."""
 
-    def __init__(self, fixed: Collection[str]) -> None:
+    def __init__(self, fixed: Collection[str] = ()) -> None:
         self._fixed = fixed
         #: The size of each in the example.
         self.known: dict[str, int] = {}
