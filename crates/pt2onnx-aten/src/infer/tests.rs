@@ -174,5 +174,13 @@ fn floats_have_the_default_type() {
         g: i64[3] = aten.arange.default(3)
         return (a, b, c, d, e, f, g)
     }";
-    insta::assert_snapshot!(told_by(program, DType::F64), @"");
+    insta::assert_snapshot!(told_by(program, DType::F64), @"
+    a: float64[s0, 8]
+    b: float64[s0, 8]
+    c: float64[s0, 8]
+    d: float64[3]
+    e: float64[4]
+    f: float64[]
+    g: int64[3]
+    ");
 }
