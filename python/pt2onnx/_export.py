@@ -128,7 +128,7 @@ def export(
     if positional:
         return _by_position(**given)
 
-    from . import _job, _report
+    from . import _job, _report, _symbolic
 
     asked = _job.Asked(**{field.name: given[field.name] for field in dataclasses.fields(_job.Asked)})
     steps = _report.Steps(verbose)
@@ -148,7 +148,9 @@ def export(
         **_as_torchscript(dynamo, export_params, operator_export_type),
         **options,
     }
-    made, captured = _job.Job(asked, options, translations(custom_translation_table), steps, files).run()
+    symbolic = {} if dynamo else _symbolic.registered(opset_version)
+    table = translations({**symbolic, **(custom_translation_table or {})})
+    made, captured = _job.Job(asked, options, table, steps, files).run()
     # A frozen module in TorchScript has no mode.
     _warn(made, training=getattr(model, "training", False))
     if verify:

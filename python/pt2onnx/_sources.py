@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import _capture, _errors, _handover, _options, _script, _shapes, _trace
+from . import _capture, _errors, _handover, _options, _script, _shapes, _symbolic, _trace, _translate
 from ._program import ONNXProgram, _raised
 from ._pt2onnx import convert_bytes, convert_program
 
@@ -38,8 +38,10 @@ class Source(Protocol):
 class OfProgram:
     """An ExportedProgram, and the dynamic shapes that it was captured with."""
 
-    def __init__(self, program: torch.export.ExportedProgram, shapes: Any, hf: Any) -> None:
+    def __init__(self, program: torch.export.ExportedProgram, shapes: Any, hf: Any, symbolic: Mapping[Any, Any] | None = None) -> None:
         self._program, self._shapes, self._hf = program, shapes, hf
+        #: Translations of ops that only this program has.
+        self._symbolic = symbolic or {}
 
     def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
         """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
@@ -58,6 +60,7 @@ class OfProgram:
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model."""
         text = _options.as_json(options)
+        table = [*table, *_translate.entries(self._symbolic)]
         parts = _handover.parts(self._program)
         with _raised():
             made = ONNXProgram(convert_program(*parts, text, table), self._program)
@@ -184,7 +187,8 @@ class Ways:
     """The ways to capture a module: torch.export, then TorchScript."""
 
     def __init__(
-        self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes, hf: Any, steps: Any, *, lenient: bool
+        self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, axes: Axes, hf: Any, steps: Any, *, lenient: bool,
+        symbolic: bool = False,
     ) -> None:
         self._given, model = model, _capture.as_module(model)
         if hasattr(shapes, "dynamic_shapes"):
@@ -193,6 +197,7 @@ class Ways:
         args, kwargs = _apart(args, kwargs)
         self._model, self._args, self._kwargs, self._axes, self._steps = model, args, kwargs, axes, steps
         self._lenient, self._hf = lenient, hf
+        self._with_symbolic, self._symbolic = symbolic, dict[Any, Any]()
         if shapes is None and axes[0] is not None:
             shapes, self._args = _from_axes(model, args, kwargs, axes, lenient=lenient)
             self._args, self._kwargs = tuple(self._args), {}
@@ -215,20 +220,25 @@ class Ways:
         if free and any(type(leaf) in (bool, int, float) for leaf in leaves):
             args, kwargs = numbers_as_tensors(self._args, self._kwargs)
             try:
-                return None, _capture.capture(self._model, args, kwargs, shapes, self._steps.say)
+                return None, self._captured(args, kwargs, shapes)
             except _errors.TorchExportError as error:
                 with contextlib.suppress(_errors.TorchExportError):
                     return self._script(error, translate, args, kwargs)
-        given = (self._model, self._args, self._kwargs, shapes, self._steps.say)
         try:
-            return None, _capture.capture(*given, may_fix=not self._lenient)
+            return None, self._captured(self._args, self._kwargs, shapes, may_fix=not self._lenient)
         except _errors.TorchExportError as error:
             small = any(isinstance(failure, _capture.SmallSizes) for failure in error.failures_by_strategy.values())
             if not small:
                 return self._script(error, translate, self._args, self._kwargs)
             with contextlib.suppress(_errors.TorchExportError):
                 return self._script(error, translate, self._args, self._kwargs, lenient=False)
-        return None, _capture.capture(*given)
+        return None, self._captured(self._args, self._kwargs, shapes)
+
+    def _captured(self, args: Any, kwargs: Any, shapes: Any, *, may_fix: bool = True) -> _capture.Captured:
+        """By torch.export. As in the exporter of TorchScript, autograd functions are what their symbolic functions emit."""
+        self._symbolic.clear()
+        with _symbolic.used(self._symbolic) if self._with_symbolic else contextlib.nullcontext():
+            return _capture.capture(self._model, args, kwargs, shapes, self._steps.say, may_fix=may_fix)
 
     def translated(
         self, captured: _capture.Captured, translate: Translate, lenient: bool
@@ -237,9 +247,10 @@ class Ways:
         of TorchScript. Raises the error of the program if there is none."""
         assert captured.program is not None
         try:
-            return translate(OfProgram(captured.program, self.shapes, self._hf)), captured
+            return translate(OfProgram(captured.program, self.shapes, self._hf, self._symbolic)), captured
         except Exception as error:
-            if isinstance(error, _errors.OnnxExporterError) and not lenient:
+            # A trace has no calls of autograd functions.
+            if isinstance(error, _errors.OnnxExporterError) and (self._symbolic or not lenient):
                 raise
             try:
                 failed = _capture.failed({**captured.failures, captured.strategy: error})
