@@ -90,11 +90,12 @@ def export(
         input_names, output_names: Names of inputs and outputs in order. ``output_names="from-tree"`` names outputs after the keys and
             fields of what the module returns.
         opset_version: The opset, 7 to 26. By default 20, or the lowest newer one that the model needs, with a warning.
-        dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out, and
-            a trace may follow the values of the arguments. ``input_names`` goes on over parameters and buffers, parameters are inputs if
-            ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
+        dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out,
+            symbolic functions are used, and a trace may follow the values of the arguments. ``input_names`` goes on over parameters and
+            buffers, parameters are inputs if ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
         external_data: Whether ``f`` gets a file ``f.data`` with the weights.
         dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions have these names in the model.
+            ``ShapesCollection`` and ``AdditionalInputs`` work as well.
         custom_translation_table: Translations by op: functions over ONNX Script, or with a parameter ``cx`` as for
             ``pt2onnx.translation``.
         report: Write a report to ``artifacts_dir``.
