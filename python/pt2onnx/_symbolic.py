@@ -43,8 +43,27 @@ class Graph:
         domain = "" if domain == "onnx" else domain
         named = {key[:-2] if key[-2:-1] == "_" else key: value for key, value in attributes.items()}
         given = [value._value if isinstance(value, Node) else value for value in inputs]
+        if not domain:
+            _attributes_as_inputs(operator, given, named)
         made = self._cx.emit(operator, *given, domain=domain, outputs=None if outputs == 1 and not domain else outputs, **named)
         return tuple(Node(self._cx, one) for one in made) if isinstance(made, tuple) else Node(self._cx, made)
+
+
+def _attributes_as_inputs(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> None:
+    """Makes inputs of what was an attribute in older opsets: the axes of ``Unsqueeze``. Integers are vectors then, as ``k`` of ``TopK``."""
+    try:
+        from onnx import defs
+    except ImportError:
+        return
+    if not defs.has(operator):
+        return
+    schema = defs.get_schema(operator)
+    for at, formal in enumerate(schema.inputs):
+        name = next((name for name in attributes if name.lower() == formal.name.lower() and name not in schema.attributes), None)
+        if name is not None:
+            inputs += [None] * (at + 1 - len(inputs))
+            value = attributes.pop(name)
+            inputs[at] = [value] if isinstance(value, int) else value
 
 
 class Node:
@@ -121,20 +140,38 @@ def used(found: dict[Any, Callable[..., Any]]) -> Iterator[None]:
     ops, which live on: the captured program has them."""
     import torch
 
-    old = torch.autograd.Function.__dict__["apply"]
-
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or not hasattr(cls, "symbolic") or _STATE.found is None or _STATE.within:
-            return old.__get__(None, cls)(*args, **kwargs)
-        return _as_op(cls, args, _STATE.found)
-
-    torch.autograd.Function.apply = classmethod(apply)  # type: ignore[assignment]
-    _STATE.found = found
-    try:
+    with contextlib.ExitStack() as stack:
+        for cls in _with_symbolic(torch.autograd.Function):
+            if "forward" in vars(cls):
+                stack.callback(setattr, cls, "forward", vars(cls)["forward"])
+            else:
+                stack.callback(delattr, cls, "forward")
+            cls.forward = staticmethod(_as_op_while_captured(cls, cls.forward))
+        stack.callback(setattr, _STATE, "found", None)
+        _STATE.found = found
         yield
-    finally:
-        torch.autograd.Function.apply = old
-        _STATE.found = None
+
+
+def _with_symbolic(cls: Any) -> Iterator[Any]:
+    """The autograd functions that have a symbolic function."""
+    for inner in cls.__subclasses__():
+        if hasattr(inner, "symbolic"):
+            yield inner
+        yield from _with_symbolic(inner)
+
+
+def _as_op_while_captured(cls: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
+    """``forward`` of an autograd function that calls an op. Callers may hold its ``apply``, so that this is what can be replaced."""
+    import torch
+
+    with_ctx = cls.setup_context == torch.autograd.Function.setup_context
+
+    def replaced(*args: Any) -> Any:
+        if _STATE.found is None or _STATE.within:
+            return forward(*args)
+        return _as_op(cls, args[1:] if with_ctx else args, _STATE.found)
+
+    return replaced
 
 
 @functools.cache

@@ -81,6 +81,29 @@ def test_nodes_of_onnx() -> None:
     assert "Relu" not in operators(pt2onnx.export(model, (x,), optimize=False))
 
 
+class Older(torch.autograd.Function):
+    """Emits operators in the form of older opsets."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return x[None, :, 1:].clamp(-1, 1), x, x.topk(2).values
+
+    @staticmethod
+    def symbolic(g: Any, x: Any) -> Any:
+        part = g.op("Slice", x, axes_i=[1], starts_i=[1], ends_i=[100])
+        top, _ = g.op("TopK", x, k_i=2, axis_i=-1, outputs=2)
+        return g.op("Clip", g.op("Unsqueeze", part, axes_i=[0]), min_f=-1.0, max_f=1.0), x, top
+
+
+older = Older.apply
+
+
+@pytest.mark.parametrize("opset", [9, 11, 18])
+def test_older_forms(opset: int) -> None:
+    """The method ``apply`` may be held by the module."""
+    check(Call(lambda x: older(x * 2)), (torch.randn(2, 3),), dynamo=False, opset_version=opset)
+
+
 def test_errors_of_symbolic_functions() -> None:
     """They are errors of the export, also where it could do without."""
     with pytest.raises(pt2onnx.ConversionError, match="no such form"):
