@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import _capture, _errors, _reads, _report, _script, _sources
+from . import _capture, _errors, _reads, _report, _script, _sources, _ways
 from ._program import ONNXProgram
 
 _TRAINING = (
@@ -106,7 +106,7 @@ class Job:
                 script = _sources.of_script(*arguments, lenient=not asked.dynamo)
             with files.failing("conversion"):
                 return self._translate(_sources.OfScript(script)), None
-        ways = _sources.Ways(*arguments, self._hf, self._steps, lenient=asked.fallback or not asked.dynamo, symbolic=not asked.dynamo)
+        ways = _ways.Ways(*arguments, self._hf, self._steps, lenient=asked.fallback or not asked.dynamo, symbolic=not asked.dynamo)
         with files.failing("pt_export"), self._steps.timed("capture"):
             made, captured = ways.run(self._translate, free=not asked.dynamo)
         if captured.program is not None:
