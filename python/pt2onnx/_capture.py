@@ -37,6 +37,37 @@ class SmallSizes(Exception):
     """The code asks for dimensions whose size is 0 or 1 in the example."""
 
 
+def as_module(model: Any) -> Any:
+    """What torch.export and the tracer take: a module, for a function one that calls it. A method ``forward`` is its module, and what
+    ``torch.compile`` made of a function is the function."""
+    import torch
+
+    if isinstance(model, torch.nn.Module):
+        return model
+    function = getattr(model, "_torchdynamo_orig_callable", model)
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, torch.nn.Module):
+        return _Function(function)
+    hooked = owner._forward_hooks or owner._forward_pre_hooks
+    return owner if function == owner.forward and not hooked else _Function(function, owner)
+
+
+def _Function(function: Callable[..., Any], owner: Any = None) -> Any:  # noqa: N802
+    """A function as a module, which has the module that the function is a method of."""
+    import torch
+
+    class Function(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.forward = function
+            self.owner = owner
+
+        def _get_name(self) -> str:
+            return getattr(function, "__qualname__", type(function).__name__)
+
+    return Function()
+
+
 def capture(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, say: Callable[[str], None], *, may_fix: bool = True
 ) -> Captured:

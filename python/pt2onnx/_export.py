@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
+import dataclasses
 import io
 import os
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _errors, _options, _sources
+from . import _errors, _options
 from ._program import ONNXProgram, _raised
 from ._pt2onnx import convert_bytes, convert_path
 from ._translate import translations
@@ -18,16 +16,13 @@ from ._translate import translations
 if TYPE_CHECKING:
     import torch
 
+    from . import _job, _report
+
 #: What torch 1.12 took by position after ``f``.
 _POSITIONAL = (
     "export_params", "verbose", "training", "input_names", "output_names", "operator_export_type", "opset_version",
     "do_constant_folding", "dynamic_axes", "keep_initializers_as_inputs", "custom_opsets", "export_modules_as_functions",
 )  # fmt: skip
-
-_TRAINING = (
-    "Exporting a model while it is in training mode. Please ensure that this is intended, as it may lead to different behavior during "
-    "inference. Calling model.eval() before export is recommended."
-)
 
 
 def convert(source: str | os.PathLike[str] | bytes | bytearray | memoryview, f: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
@@ -95,11 +90,12 @@ def export(
         input_names, output_names: Names of inputs and outputs in order. ``output_names="from-tree"`` names outputs after the keys and
             fields of what the module returns.
         opset_version: The opset, 7 to 26. By default 20, or the lowest newer one that the model needs, with a warning.
-        dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out, and
-            a trace may follow the values of the arguments. ``input_names`` goes on over parameters and buffers, parameters are inputs if
-            ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
+        dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out,
+            symbolic functions are used, and a trace may follow the values of the arguments. ``input_names`` goes on over parameters and
+            buffers, parameters are inputs if ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
         external_data: Whether ``f`` gets a file ``f.data`` with the weights.
         dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions have these names in the model.
+            ``ShapesCollection`` and ``AdditionalInputs`` work as well.
         custom_translation_table: Translations by op: functions over ONNX Script, or with a parameter ``cx`` as for
             ``pt2onnx.translation``.
         report: Write a report to ``artifacts_dir``.
@@ -119,7 +115,9 @@ def export(
         operator_export_type: A ``torch.onnx.OperatorExportTypes``, for ops without a translation.
         **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``, ``state="pairs"``, ``assume_finite=True``, ...
 
-    The others are deprecated in ``torch.onnx.export`` and have no effect: ``do_constant_folding``, ``autograd_inlining``, ``fallback``.
+        fallback: Whether a trace may follow the values of the arguments if there is no other way, as with ``dynamo=False``.
+
+    The others are deprecated in ``torch.onnx.export`` and have no effect: ``do_constant_folding``, ``autograd_inlining``.
 
     Raises:
         TorchExportError: The model can be captured in no way.
@@ -129,45 +127,17 @@ def export(
     """
     given = dict(locals())
     if positional:
-        for name in ("positional", "options"):
-            given.pop(name)
-        if len(positional) > len(_POSITIONAL):
-            raise TypeError(f"export() takes at most {3 + len(_POSITIONAL)} positional arguments")
-        given.update(zip(_POSITIONAL, positional))
-        return export(given.pop("model"), given.pop("args"), given.pop("f"), **given, **options)
+        return _by_position(**given)
 
-    import torch
+    from . import _job, _report, _symbolic
 
-    from . import _capture, _report, _script, _shapes
-
-    if isinstance(args, torch.Tensor):
-        args = (args,)
-    args, kwargs = tuple(args), dict(kwargs or {})
-    if isinstance(model, torch.nn.DataParallel):
-        raise ValueError("torch.nn.DataParallel cannot be exported: give its module, `model.module`.")
-    if dynamo and getattr(model, "training", False):
-        _errors.warn(_TRAINING, UserWarning)
-    if hasattr(model, "example_arguments") and not args and not kwargs:
-        exportable: Any = model
-        args, kwargs = exportable.example_arguments()
-        args, kwargs = tuple(args), dict(kwargs or {})
-        input_names = exportable.input_names() if input_names is None else input_names
-        output_names = exportable.output_names() if output_names is None else output_names
-        dynamic_shapes = exportable.dynamic_shapes() if dynamic_shapes is None else dynamic_shapes
-    if not kwargs and args and isinstance(args[-1], dict) and not isinstance(model, torch.export.ExportedProgram):
-        args, kwargs = args[:-1], args[-1]
-    _distinct("Input", input_names)
-    _distinct("Output", output_names)
-
+    asked = _job.Asked(**{field.name: given[field.name] for field in dataclasses.fields(_job.Asked)})
     steps = _report.Steps(verbose)
     files = _report.Artifacts(artifacts_dir, steps, report=report, profile=profile, dump=dump_exported_program)
-    # Caches are arguments and results of the models of transformers only.
-    hf = importlib.import_module(".hf", __package__) if "transformers.cache_utils" in sys.modules else None
-    if hf:
-        hf.register()
+    names = asked.output_names
     options = {
         "opset": opset_version,
-        "output_names": list(output_names) if output_names and not isinstance(output_names, str) else output_names or None,
+        "output_names": list(names) if names and not isinstance(names, str) else names or None,
         "custom_opset": dict(custom_opsets) if custom_opsets else None,
         "operators": _operators(operator_export_type),
         "training": training if isinstance(training, str) else None,
@@ -179,57 +149,14 @@ def export(
         **_as_torchscript(dynamo, export_params, operator_export_type),
         **options,
     }
-    axes = (dynamic_axes, None if isinstance(input_names, str) else input_names, output_names)
-    table = translations(custom_translation_table)
-
-    def translate(source: _sources.Source) -> ONNXProgram:
-        steps.say("Translate the graph into ONNX...")
-        with steps.timed("translate"):
-            given = {name: value for name, value in options.items() if value is not None}
-            given = {**source.options(input_names, whole=not dynamo), **given}
-            try:
-                made = source.translate(given, table)
-            except _errors.ConversionError as error:
-                if "opset" in given or error.opset is None:
-                    raise
-                _errors.warn(f"the model needs opset {error.opset}, which it has instead of the default")
-                made = source.translate({**given, "opset": error.opset}, table)
-        steps.say("Translate the graph into ONNX... ✅")
-        return made
-
-    captured: _capture.Captured | None = None
-    with _mode(model, training, dynamo):
-        if isinstance(model, torch.export.ExportedProgram):
-            files.dump(model)
-            with files.failing("conversion"):
-                made = translate(_sources.OfProgram(model, dynamic_shapes, hf))
-        elif _script.is_one(model):
-            with files.failing("pt_export"), steps.timed("capture"):
-                script = _sources.of_script(model, args, kwargs, dynamic_shapes, axes)
-            with files.failing("conversion"):
-                made = translate(_sources.OfScript(script))
-        else:
-            ways = _sources.Ways(model, args, kwargs, dynamic_shapes, axes, hf, steps, lenient=fallback or not dynamo)
-            with files.failing("pt_export"), steps.timed("capture"):
-                found, captured = ways.run(translate, free=not dynamo)
-            if captured.program is not None:
-                files.dump(captured.program)
-                with files.failing("conversion"):
-                    found, captured = ways.translated(captured, translate, lenient=not dynamo)
-            assert found is not None
-            made = found
-    if captured:
-        made._capture_strategy, made._relations = captured.strategy, captured.relations
-    if not dynamo:
-        from . import _reads
-
-        made._drop_unused_inputs(lambda count: _reads.kept(model, args, kwargs, count))
+    symbolic = {} if dynamo else _symbolic.registered(opset_version)
+    table = translations({**symbolic, **(custom_translation_table or {})})
+    made, captured = _job.Job(asked, options, table, steps, files).run()
     # A frozen module in TorchScript has no mode.
     _warn(made, training=getattr(model, "training", False))
-
     if verify:
         with steps.timed("verify"):
-            _verified(made, model, args, kwargs, steps)
+            _verified(made, asked, steps)
     if f is not None:
         with steps.timed("write"), files.failing("output"):
             _write(made, f, export_params or not dynamo, external_data)
@@ -237,28 +164,12 @@ def export(
     return made
 
 
-@contextlib.contextmanager
-def _mode(model: Any, training: Any, dynamo: bool) -> Iterator[None]:
-    """The mode in which torch.onnx's exporter of TorchScript exports: evaluation, unless ``training`` says otherwise."""
-    name = getattr(training, "name", "EVAL")
-    old = getattr(model, "training", None)
-    if dynamo or old is None or name == "PRESERVE" or isinstance(training, str):
-        yield
-        return
-    modes = [(module, module.training) for module in model.modules()] if hasattr(model, "modules") else []
-    try:
-        model.train(name == "TRAINING")
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-def _distinct(what: str, names: Sequence[str] | str | None) -> None:
-    """Raises ValueError if a name is given twice."""
-    if names and not isinstance(names, str) and len(set(names)) != len(names):
-        twice = sorted({name for name in names if list(names).count(name) > 1})
-        raise ValueError(f"{what} names cannot be duplicated: {', '.join(twice)}")
+def _by_position(model: Any, args: Any, f: Any, positional: tuple[Any, ...], options: dict[str, Any], **given: Any) -> ONNXProgram:
+    """``export`` with arguments by position as in torch 1.12."""
+    if len(positional) > len(_POSITIONAL):
+        raise TypeError(f"export() takes at most {3 + len(_POSITIONAL)} positional arguments")
+    given.update(zip(_POSITIONAL, positional))
+    return export(model, args, f, **given, **options)
 
 
 def _operators(kind: Any) -> str | None:
@@ -294,19 +205,18 @@ def _write(program: ONNXProgram, f: Any, include: bool, external: bool) -> None:
         program.save(f, include_initializers=False)
 
 
-def _verified(program: ONNXProgram, model: Any, args: Any, kwargs: Any, steps: Any) -> None:
+def _verified(program: ONNXProgram, asked: _job.Asked, steps: _report.Steps) -> None:
     """Compares the model with the module, and warns of what differs."""
-    import torch
-
     from . import _verify
 
-    if isinstance(model, torch.export.ExportedProgram) and not args and not kwargs:
-        if model.example_inputs is None:
+    args, kwargs = asked.args, asked.kwargs
+    if asked.is_program and not args and not kwargs:
+        if asked.model.example_inputs is None:
             _errors.warn("verify=True needs args: the program has no example inputs.")
             return
-        args, kwargs = model.example_inputs
+        args, kwargs = asked.model.example_inputs
     try:
-        program.verification = _verify.verify(program, model, args, kwargs)
+        program.verification = _verify.verify(program, asked.model, args, kwargs)
     except _errors.VerificationError as error:
         _errors.warn(str(error))
         return

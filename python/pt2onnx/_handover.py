@@ -253,16 +253,18 @@ def _lenient(dumps: Any) -> Any:
 
 
 def _lists(serialize_input: Any, refused: type[Exception]) -> Any:
-    """``serialize_input`` for lists of lists of ints, which versions before 2.14 do not know."""
+    """``serialize_input`` for lists of lists of ints, which versions before 2.14 do not know, and of computed sizes, which none does: they
+    become -1. Only ``torch.onnx.ops.symbolic_multi_out`` has such, and what reads the program takes the recorded sizes."""
+    import torch
 
     def lists(serializer: Any, arg: Any, *rest: Any) -> Any:
         try:
             return serialize_input(serializer, arg, *rest)
         except refused:
             items = list(map(list, arg)) if isinstance(arg, (list, tuple)) and all(isinstance(i, (list, tuple)) for i in arg) else []
-            if not items or not all(type(i) is int for item in items for i in item):
+            if not items or not all(type(i) is int or isinstance(i, torch.fx.Node) for item in items for i in item):
                 raise
-            return {"as_int_lists": items}
+            return {"as_int_lists": [[i if type(i) is int else -1 for i in item] for item in items]}
 
     return lists
 

@@ -8,7 +8,7 @@ from typing import Any
 #: Keywords of ``export`` and ``convert`` beside those of ``torch.onnx.export``; docs/options.md explains them.
 OWN = frozenset(
     """accuracy_level alignment assume_finite asymmetric aten_nodes block calibrate calibration cast_io cast_weights compress_exclude
-    compress_include compress_min custom_opset dim doc_string doc_strings dynamic_axes external_threshold fix fold_limit functions
+    compress_include compress_min custom_opset default_dtype dim doc_string doc_strings dynamic_axes external_threshold fix fold_limit functions
     functions_of inline input input_names input_shape ir_version keep_initializers_as_inputs kv_names link_outside merge_weights meta
     metadata method model model_version operators opset optimize output_names precision producer quantize rename rules seed shard_size
     skip_pass state strip_paths target training warnings_as_errors weights weights_file""".split()

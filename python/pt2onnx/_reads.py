@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from . import _script, _sources, _trace
+from . import _script, _trace, _ways
 
 #: Operators that read the sizes of a tensor, or its type.
 _SIZES = frozenset(f"aten::{name}" for name in ("size", "sym_size", "dim", "ndimension", "numel", "len", "stride")) | frozenset(
@@ -59,7 +59,7 @@ def _of_module(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
     names = _trace._names(getattr(model, "forward", model), len(args))
     given = _script.flatten({**dict(zip(names, args)), **kwargs}, None)
-    args, kwargs = _sources.numbers_as_tensors(args, dict(kwargs))
+    args, kwargs = _ways.numbers_as_tensors(args, dict(kwargs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

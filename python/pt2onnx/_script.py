@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _errors
+from . import _errors, _shapes
 
 if TYPE_CHECKING:
     import torch
@@ -42,7 +43,8 @@ class Script:
     """An archive of TorchScript and the arguments that it is converted for.
 
     ``free`` says whether numbers are inputs of the model, as in torch.onnx's exporter of TorchScript, or have the values of the arguments;
-    ``may_fix``, whether they get these if there is no model with free ones.
+    ``may_fix``, whether they get these if there is no model with free ones. Dynamic sizes whose names are in ``fixed`` are those of the
+    arguments; ``may_fix_sizes`` says whether some may be, if there is no model in which all are dynamic.
     """
 
     def __init__(self, archive: bytes, parameters: Sequence[str], leaves: Sequence[Leaf], free: bool = True) -> None:
@@ -51,6 +53,17 @@ class Script:
         self.leaves = list(leaves)
         self.free = free
         self.may_fix = True
+        self.fixed: frozenset[str] = frozenset()
+        self.may_fix_sizes = False
+
+    @property
+    def sizes(self) -> list[str]:
+        """The names of the dynamic sizes."""
+        sizes = Sizes()
+        for leaf in self.leaves:
+            if leaf.is_tensor:
+                sizes.of(leaf)
+        return list(sizes.known)
 
     @property
     def has_numbers(self) -> bool:
@@ -72,11 +85,11 @@ class Script:
 
     def told(self) -> tuple[dict[str, str], dict[str, str]]:
         """What the option ``input`` says of each argument, and the names that were given to sizes which are called otherwise there."""
-        sizes = _Sizes()
+        sizes = Sizes(self.fixed)
         told = {leaf.path: self._text(leaf, sizes) for leaf in self.leaves}
         return told, sizes.renamed
 
-    def _text(self, leaf: Leaf, sizes: _Sizes) -> str:
+    def _text(self, leaf: Leaf, sizes: Sizes) -> str:
         value = leaf.value
         if leaf.is_tensor:
             dtype = str(value.dtype).removeprefix("torch.")
@@ -114,18 +127,19 @@ def parts(value: Any, result: bool = False) -> list[Any]:
     return [ints, scale.to(types[0]), zero_point.to(types[1])]
 
 
-class _Sizes:
+class Sizes:
     """Names of dynamic sizes. The program tells which sizes are equal; dimensions of one name that have different sizes are not."""
 
-    def __init__(self) -> None:
-        self._sizes: dict[str, int] = {}
+    def __init__(self, fixed: Collection[str] = ()) -> None:
+        self._fixed = fixed
+        #: The size of each in the example.
+        self.known: dict[str, int] = {}
         self.renamed: dict[str, str] = {}
 
     def of(self, leaf: Leaf) -> list[str]:
         """The sizes of a tensor: numbers, or names."""
         given = dict(enumerate(leaf.axes)) if isinstance(leaf.axes, (list, tuple)) else dict(leaf.axes or {})
-        rank = len(leaf.value.shape)
-        given = {axis % rank if rank else axis: size for axis, size in given.items()}
+        given = _shapes.from_front(given, len(leaf.value.shape))
         return [self._one(leaf, axis, size, given.get(axis)) for axis, size in enumerate(leaf.value.shape)]
 
     def _one(self, leaf: Leaf, axis: int, size: int, given: Any) -> str:
@@ -137,8 +151,10 @@ class _Sizes:
         symbol = re.sub(r"\W", "_", name)
         symbol = f"d{symbol}" if not symbol or symbol[0].isdigit() else symbol
         first = symbol
-        while self._sizes.setdefault(symbol, size) != size:
+        while self.known.setdefault(symbol, size) != size:
             symbol += "_"
+        if symbol in self._fixed:
+            return str(size)
         if first != name and symbol == first:
             self.renamed[symbol] = name
         # Other sizes are taken to be 1 or more.
@@ -157,12 +173,20 @@ def of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -
     import torch
 
     file = io.BytesIO()
-    torch.jit.save(model, file)
+    with warnings.catch_warnings():
+        ignore_deprecation()
+        torch.jit.save(model, file)
     schema = getattr(model, "forward", model).schema
     parameters = [argument.name for argument in schema.arguments]
     if isinstance(model, torch.jit.ScriptModule):
         parameters = parameters[1:]
     return Script(file.getvalue(), parameters, flatten(bound(parameters, args, kwargs), shapes))
+
+
+def ignore_deprecation() -> None:
+    """Ignores the warnings that TorchScript is deprecated."""
+    warnings.filterwarnings("ignore", message=r"`torch\.jit\.", category=FutureWarning)
+    warnings.filterwarnings("ignore", message=r"`torch\.jit\.", category=DeprecationWarning)
 
 
 def bound(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,8 +242,6 @@ def has_tensor_keys(value: Any) -> bool:
 
 def with_axes(script: Script, dynamic_axes: Mapping[str, Any], input_names: Sequence[str] | None, output_names: Any) -> Script:
     """The script with ``dynamic_axes`` of torch.onnx.export: axes by name of input, which is one of ``input_names`` or its path."""
-    from . import _shapes
-
     names: dict[str, str] = {}
     at = 0
     for leaf in script.input_leaves:

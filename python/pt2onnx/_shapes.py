@@ -97,7 +97,8 @@ def from_dynamic_axes(
         for name in [name for name in given if name not in places]:
             _errors.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning)
         by_position = {places[name]: found for name, found in given.items() if name in places}
-        return _pytree.tree_unflatten([by_position.get(at) for at in range(len(leaves))], tree), inputs
+        shapes = [by_position.get(at) for at in range(len(leaves))]
+        return _pytree.tree_unflatten(_counted(shapes, leaves), tree), inputs
     for order in (list(input_names or ()), parameters if flat else []):
         if given.keys() <= set(order):
             shapes = [given.get(name) for name in order[: len(leaves)]]
@@ -108,7 +109,17 @@ def from_dynamic_axes(
             raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
         shapes = list(given.values())
     shapes += [None] * (len(leaves) - len(shapes))
-    return _pytree.tree_unflatten(shapes, tree), inputs
+    return _pytree.tree_unflatten(_counted(shapes, leaves), tree), inputs
+
+
+def _counted(shapes: list[Any], leaves: list[Any]) -> list[Any]:
+    """The axes of each input, counted from the first."""
+    return [axes and from_front(axes, getattr(leaf, "ndim", 0)) for axes, leaf in zip(shapes, leaves)]
+
+
+def from_front(axes: dict[int, Any], rank: int) -> dict[int, Any]:
+    """The axes with those that are counted from the last, which are negative, counted from the first."""
+    return {axis + rank if -rank <= axis < 0 else axis: size for axis, size in axes.items()}
 
 
 def axes_of(name: str, axes: Any) -> dict[int, Any] | None:

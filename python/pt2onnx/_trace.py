@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -27,9 +28,71 @@ def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: An
     parameters = [leaf.path.replace(".", "_") for leaf in leaves]
     script = _script.of(made, (), {}, None)
     own = [_script.Leaf(name, leaf.value, leaf.axes) for name, leaf in zip(parameters, leaves)]
-    notes = [_note(w) for w in said if issubclass(w.category, _trace.TracerWarning)]
+    notes = [_note(w) for w in said if issubclass(w.category, _trace.TracerWarning)] or _other_sizes(made, model, args, kwargs, leaves)
     names = _names(getattr(model, "forward", model), len(args))
     return Traced(script.archive, names, own, [leaf.path for leaf in leaves]), list(dict.fromkeys(notes))
+
+
+def _other_sizes(made: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[_script.Leaf]) -> list[str]:
+    """What a trace at other sizes of the dynamic dimensions does in another way: the tracer says nothing of ``range(x.shape[0])``.
+    Nothing if the module does not take other sizes."""
+    names = _names(getattr(model, "forward", model), len(args))
+    for larger in (lambda size: size + 1, lambda size: size * 2 + 2):
+        grown = _grown(leaves, larger)
+        if not grown:
+            return []
+        other_args = tuple(_rebuilt(name, arg, grown) for name, arg in zip(names, args))
+        other_kwargs = {name: _rebuilt(name, arg, grown) for name, arg in kwargs.items()}
+        try:
+            other = _traced(model, other_args, other_kwargs, None)[0]
+        except Exception:
+            continue
+        return _differences(made.inlined_graph, other.inlined_graph)
+    return []
+
+
+def _grown(leaves: list[_script.Leaf], larger: Callable[[int], int]) -> dict[str, Any]:
+    """The tensors by path, with larger dynamic dimensions: rows are repeated. Empty if there are no dynamic dimensions."""
+    import torch
+
+    sizes = _script.Sizes()
+    grown: dict[str, Any] = {}
+    for leaf in leaves:
+        tensor = leaf.value
+        for axis, size in enumerate(sizes.of(leaf)):
+            if size.isdigit():
+                continue
+            count = tensor.shape[axis]
+            rows = torch.arange(larger(count)) % max(count, 1)
+            shape = [*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :]]
+            tensor = tensor.index_select(axis, rows) if count else tensor.new_zeros(shape)
+        if tensor is not leaf.value:
+            grown[leaf.path] = tensor
+    return {leaf.path: grown.get(leaf.path, leaf.value) for leaf in leaves} if grown else {}
+
+
+def _differences(one: Any, other: Any) -> list[str]:
+    """A note on the first node in which two traces differ, if there is one: their operators, and the constants among them."""
+    import torch
+
+    def steps(graph: Any) -> list[tuple[Any, Any]]:
+        return [(node, node.output().toIValue() if node.kind() == "prim::Constant" else None) for node in graph.nodes()]
+
+    def same(a: Any, b: Any) -> bool:
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+            return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.nan_to_num(), b.nan_to_num())
+        return type(a) is type(b) and (not isinstance(a, (bool, int, float, str)) or a == b or a != a)
+
+    ours, theirs = steps(one), steps(other)
+    pairs = enumerate(zip(ours, theirs))
+    first = next((at for at, ((a, value), (b, other)) in pairs if a.kind() != b.kind() or not same(value, other)), None)
+    if first is None and len(ours) == len(theirs):
+        return []
+    # Not every node has a place.
+    rest = max(ours, theirs, key=len)[min(len(ours), len(theirs)) if first is None else first :]
+    places = (re.search(r"# (\S.*:\d+):\d+", str(node)) for node, _ in rest)
+    place = next((found[1] for found in places if found), rest[0][0].kind())
+    return [f"The code does something else at other sizes ({place})"]
 
 
 def graph(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -43,7 +106,7 @@ def _traced(
     """A trace, its inputs, and the warnings of the tracer."""
     import torch
 
-    module = model if isinstance(model, torch.nn.Module) else _Function(model)
+    module = _capture.as_module(model)
     forward = module.forward
     names = _names(forward, len(args))
     leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
@@ -102,26 +165,8 @@ def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: 
     # What fails in Python is no model, even if it can be translated.
     run(model, args, kwargs)
     with warnings.catch_warnings():
-        # That TorchScript is deprecated.
-        warnings.simplefilter("ignore", DeprecationWarning)
+        _script.ignore_deprecation()
         return _script.of(torch.jit.script(model), args, kwargs, shapes)
-
-
-def _function_class() -> type:
-    import torch
-
-    class Function(torch.nn.Module):
-        """A function as a module."""
-
-        def __init__(self, function: Callable[..., Any]) -> None:
-            super().__init__()
-            self.forward = function
-
-    return Function
-
-
-def _Function(function: Callable[..., Any]) -> Any:  # noqa: N802
-    return _function_class()(function)
 
 
 def _names(forward: Callable[..., Any], count: int) -> list[str]:

@@ -203,6 +203,11 @@ def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Call
     return [(op, _caller(function)) for op, function in found] + ([called] if called else [])
 
 
+def entries(table: Mapping[Any, Callable[..., Any]]) -> list[tuple[str, Callable[..., Any]]]:
+    """Translations with a parameter ``cx``, as Rust takes them."""
+    return [(name, _caller(function)) for op, function in table.items() for name in _names(op)]
+
+
 def _names(op: Any) -> list[str]:
     """The names of an op, as the program has them: ``aten::add.Tensor``; of an op without an overload, all of its overloads."""
     if isinstance(op, str):

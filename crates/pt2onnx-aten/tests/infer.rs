@@ -10,6 +10,7 @@ use pt2onnx_aten::{
 };
 use pt2onnx_fx::{Argument, ExportedProgram, Graph, Name, Node, TensorMeta, ValueMeta, archive};
 use pt2onnx_symbolic::{Constraints, Expr, Func, Range, View};
+use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -89,7 +90,8 @@ impl Oracle {
         constraints: &Constraints,
         contents: &mut Known,
     ) {
-        let facts = Facts { values: &graph.values, contents, constraints };
+        let facts =
+            Facts { values: &graph.values, contents, constraints, default_dtype: DType::F32 };
         let mut symbols = 0;
         let mut symbol = |_| {
             symbols += 1;

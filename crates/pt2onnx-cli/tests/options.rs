@@ -17,6 +17,7 @@ use tempfile::tempdir;
 const ALL: &[(&str, &str, &[&str])] = &[
     ("input", "{ x = \"float32[n,3]\" }", &["--input", "x=float32[n,3]"]),
     ("method", "\"scaled\"", &["--method", "scaled"]),
+    ("default-dtype", "\"float64\"", &["--default-dtype", "float64"]),
     ("model", "\"model\"", &["--model", "model"]),
     ("opset", "18", &["--opset", "18"]),
     ("ir-version", "9", &["--ir-version", "9"]),
@@ -80,7 +81,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
 /// The options in the report of a conversion with these arguments, and the model if there is one.
 fn converted(folder: &Path, args: &[&str]) -> (Value, Option<Vec<u8>>) {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let script = args.iter().any(|arg| ["--input", "--method"].contains(arg));
+    let script = args.iter().any(|arg| ["--input", "--method", "--default-dtype"].contains(arg));
     let model = if script || reads(args) { script_archive() } else { mlp() };
     let (output, report) = (path("m.onnx"), path("r.json"));
     let fixed = [model.to_str().unwrap(), "-o", &output, "--report", &report];
@@ -97,7 +98,8 @@ fn converted(folder: &Path, args: &[&str]) -> (Value, Option<Vec<u8>>) {
 fn reads(args: &[&str]) -> bool {
     let file = args.iter().skip_while(|arg| **arg != "--options").nth(1);
     let text = file.map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default();
-    text.lines().any(|line| line.starts_with("input =") || line.starts_with("method ="))
+    let keys = ["input =", "method =", "default-dtype ="];
+    text.lines().any(|line| keys.iter().any(|key| line.starts_with(key)))
 }
 
 fn script_archive() -> PathBuf {

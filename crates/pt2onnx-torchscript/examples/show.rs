@@ -25,7 +25,12 @@ impl Types for Lowerings {
         });
         let contents = contents.collect();
         let (values, constraints) = (&facts.values, &facts.constraints);
-        let known = infer::Facts { values, contents: &contents, constraints };
+        let known = infer::Facts {
+            values,
+            contents: &contents,
+            constraints,
+            default_dtype: self.default_dtype(),
+        };
         let outcomes = self.0.infer(node, &known, &mut |float| facts.symbols.next(float));
         let outcomes = outcomes.map_err(|error| error.to_string())?.into_iter();
         Ok(outcomes.map(outcome).collect())

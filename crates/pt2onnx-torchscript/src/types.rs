@@ -2,7 +2,7 @@
 
 use pt2onnx_fx::{Name, Node, ValueMeta, Values};
 use pt2onnx_symbolic::{Constraints, Expr};
-use pt2onnx_tensor::Tensor;
+use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
 /// Tells the types of the results of operators. The interpreter runs in a thread of its own, which has a large stack.
@@ -24,6 +24,11 @@ pub trait Types: Send {
     /// # Errors
     /// The types are not known; a guess is never an answer. The text ends the sentence "`aten.foo.default` (model.py:12): ...".
     fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String>;
+
+    /// The type of floats that have no other (`torch.get_default_dtype()`).
+    fn default_dtype(&self) -> DType {
+        DType::F32
+    }
 }
 
 /// A result of an operator.

@@ -1,8 +1,9 @@
 //! The exporter: options, translations, and the ways to start an export.
 
 use crate::{
-    Detail, DynamicAxes, Error, Failed, InputNames, KvNames, OnnxProgram, Operators, OptionError,
-    Options, OutputNames, Registry, Report, SaveOptions, State, Target, Training, Weights,
+    DefaultDtype, Detail, DynamicAxes, Error, Failed, InputNames, KvNames, OnnxProgram, Operators,
+    OptionError, Options, OutputNames, Registry, Report, SaveOptions, State, Target, Training,
+    Weights,
     archives::{self, Source},
     pipeline::{self, Translated, translate},
     torchscript_program::Read,
@@ -524,6 +525,13 @@ impl Exporter {
     /// Sets the method of a TorchScript archive to convert; `forward` by default.
     pub fn method(mut self, method: impl Into<String>) -> Self {
         self.options.method = method.into();
+        self
+    }
+
+    /// Sets the type of floats of a TorchScript archive that have no other: `torch.get_default_dtype()` where the module runs;
+    /// [`DefaultDtype::Float32`] by default.
+    pub fn default_dtype(mut self, dtype: DefaultDtype) -> Self {
+        self.options.default_dtype = dtype;
         self
     }
 

@@ -71,8 +71,8 @@ pub use joining::JoinError;
 pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{
-    DEFAULT_OPSET, DynamicAxes, DynamicAxesError, InputNames, KvNames, OptionError, Options,
-    OutputNames, parse_bytes,
+    DEFAULT_OPSET, DefaultDtype, DynamicAxes, DynamicAxesError, InputNames, KvNames, OptionError,
+    Options, OutputNames, parse_bytes,
 };
 #[cfg(feature = "ort")]
 pub use ort;

@@ -1,12 +1,13 @@
 //! TorchScript archives: they are flattened into programs, with the types that the lowerings tell.
 
 use crate::{
-    Error, OptionError, Options, Registry, State, TorchScriptSummary, Warning, WarningKind,
+    DefaultDtype, Error, OptionError, Options, Registry, State, TorchScriptSummary, Warning,
+    WarningKind,
 };
 use indexmap::IndexMap;
 use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
-use pt2onnx_tensor::Tensor;
+use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_torchscript::{
     Archive,
     Error::Run,
@@ -31,6 +32,7 @@ impl Read {
         for (key, given) in [
             ("input", !options.input.is_empty()),
             ("method", options.method != Options::default().method),
+            ("default-dtype", options.default_dtype != DefaultDtype::default()),
         ] {
             if given {
                 return Err(Error::Options(OptionError::OnlyTorchScript(key)));
@@ -61,7 +63,7 @@ pub(crate) fn read(
     name_axes(&mut given, options);
     let how = How { with_state: options.state == State::Pairs, ..How::default() };
     let flatten = |how: How| {
-        let types = &mut Lowerings(registry);
+        let types = &mut Lowerings(registry, options.default_dtype);
         flatten_as(archive, &options.method, given.clone(), types, how)
     };
     let by_cases = How { by_cases: true, ..how };
@@ -104,7 +106,7 @@ pub(crate) fn weights(
     archive: &Archive,
 ) -> Result<IndexMap<String, Tensor>, pt2onnx_torchscript::Error> {
     let registry = Registry::default();
-    Ok(loaded(archive, &mut Lowerings(&registry))?.tensors)
+    Ok(loaded(archive, &mut Lowerings(&registry, DefaultDtype::default()))?.tensors)
 }
 
 /// What the archive holds.
@@ -140,7 +142,7 @@ fn name_axes(given: &mut [(String, Given)], options: &Options) {
 }
 
 /// The types that lowerings tell.
-struct Lowerings<'a>(&'a Registry);
+struct Lowerings<'a>(&'a Registry, DefaultDtype);
 
 impl Types for Lowerings<'_> {
     fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
@@ -156,11 +158,16 @@ impl Types for Lowerings<'_> {
             values: &facts.values,
             contents: &contents,
             constraints: &facts.constraints,
+            default_dtype: self.default_dtype(),
         };
         let mut symbol = |float: bool| facts.symbols.next(float);
         let outcomes = self.0.infer(node, &known, &mut symbol);
         let outcomes = outcomes.map_err(|error| error.to_string())?;
         Ok(outcomes.into_iter().map(outcome).collect())
+    }
+
+    fn default_dtype(&self) -> DType {
+        self.1.dtype()
     }
 }
 

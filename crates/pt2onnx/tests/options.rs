@@ -10,6 +10,7 @@ fn all() -> Value {
     json!({
         "input": {"x": "float32[batch,3]", "1": "none"},
         "method": "decode",
+        "default-dtype": "float64",
         "model": "decoder",
         "opset": 18,
         "ir-version": 9,

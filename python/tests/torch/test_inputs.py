@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import io
 import pathlib
 from typing import Any
@@ -40,6 +41,24 @@ def test_tensor_for_args() -> None:
 @since(2, 8)
 def test_function() -> None:
     check(Call(lambda x, y: (x + y, x - y)), (torch.randn(2), torch.randn(2)))
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
+def test_functions_and_methods(dynamo: bool) -> None:
+    """Functions of all kinds are captured as modules are, with their dynamic dimensions and weights."""
+    net = Net().eval()
+
+    def scaled(x: torch.Tensor, by: int = 2) -> torch.Tensor:
+        return x * by + x.shape[0]
+
+    compiled = torch.compile(scaled, backend="eager")
+    for function in (scaled, compiled, functools.partial(scaled, by=3), lambda x: net(x), net.forward):
+        program = pt2onnx.export(function, (torch.randn(2, 4),), input_names=["x"], dynamic_axes={"x": {0: "n"}}, dynamo=dynamo)
+        x = torch.randn(5, 4)
+        same(program(x), function(x))
+    program = pt2onnx.export(net.forward, (x,))
+    assert {weight.name for weight in program.model_proto.graph.initializer} == set(net.state_dict())
 
 
 def test_exported_program() -> None:

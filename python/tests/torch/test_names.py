@@ -168,6 +168,33 @@ def test_dynamic_axes_by_input_names() -> None:
     assert dims(program) == {"a": ["batch", 3], "b": ["batch", 4], "c": ["batch", 7]}
 
 
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
+def test_dynamic_axes_from_the_last(dynamo: bool) -> None:
+    program = check(
+        Call(lambda x: x * 2), (torch.randn(2, 3, 4),), dynamo=dynamo, input_names=["x"], output_names=["y"],
+        dynamic_axes={"x": {-1: "width", 0: "batch"}}, others=[(torch.randn(3, 3, 5),)],
+    )  # fmt: skip
+    assert dims(program) == {"x": ["batch", 3, "width"], "y": ["batch", 3, "width"]}
+
+
+def test_shapes_by_tensor() -> None:
+    """``ShapesCollection`` has the dynamic dimensions of each tensor."""
+    shapes = torch.export.ShapesCollection()
+    shapes[ARGS[0]] = ("n", None)
+    shapes[ARGS[1]] = {0: "n"}
+    program = check(Add(), ARGS, dynamic_shapes=shapes, others=OTHERS)
+    assert dims(program)["x"] == ["n", 3]
+
+
+@since(2, 8)
+def test_shapes_by_examples() -> None:
+    """``AdditionalInputs`` has other arguments: dimensions that differ are dynamic."""
+    more = torch.export.AdditionalInputs()
+    more.add(OTHERS[0])
+    check(Add(), ARGS, dynamic_shapes=more, others=OTHERS)
+
+
 def test_wrong_dynamic_axes() -> None:
     with pytest.warns(UserWarning, match="dynamic_axes"), pytest.raises(RuntimeError, match="dynamic_axes"):
         pt2onnx.export(Add(), ARGS, dynamic_axes={"x": 3})

@@ -125,6 +125,20 @@ def test_symbolic() -> None:
 
 
 @since(2, 8)
+def test_symbolic_with_dynamic_sizes() -> None:
+    """The sizes of several results may be dynamic."""
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        shapes = ((x.shape[0], 2), (x.shape[0], 2))
+        one, two = torch.onnx.ops.symbolic_multi_out("TopK", (x, torch.tensor([2])), dtypes=(x.dtype, torch.int64), shapes=shapes)
+        return one, two
+
+    program = pt2onnx.export(Call(function), (torch.randn(2, 3),), dynamic_shapes=(({0: "n"},),))
+    x = torch.randn(5, 3)
+    same(program(x), tuple(x.topk(2)))
+
+
+@since(2, 8)
 def test_symbolic_of_another_domain() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.onnx.ops.symbolic("my.domain::Foo", (x,), attrs={"a": 1}, dtype=x.dtype, shape=x.shape, version=3)

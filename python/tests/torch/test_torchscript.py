@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pathlib
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import pt2onnx
 import pytest
@@ -219,6 +219,50 @@ def test_traces_of_one_case_are_refused() -> None:
     assert {"TraceStrategy", "ScriptStrategy"} <= caught.value.failures_by_strategy.keys()
     with pytest.warns(Warning, match="may be wrong for other arguments"):
         pt2onnx.export(Chooses().eval(), (X,), dynamo=False)
+
+
+class Steps(torch.nn.Module):
+    """As many steps as there are rows."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros_like(x[0])
+        for row in range(x.shape[0]):
+            total = total * 0.5 + x[row]
+        return total
+
+
+class StepsOfSteps(Steps):
+    """The same in a container that neither torch.export nor TorchScript knows."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return Result(y=super().forward(x))
+
+
+def test_traces_of_one_size_are_refused() -> None:
+    """The tracer does not tell that it unrolled a loop over a size."""
+    program = pt2onnx.export(Steps().eval(), (X,), dynamic_shapes={"x": {0: "n"}})
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(program(x)[0], Steps()(x))
+    with pytest.raises(pt2onnx.TorchExportError, match=r"something else at other sizes \(.*test_torchscript.py:\d+\)"):
+        pt2onnx.export(StepsOfSteps().eval(), (X,), dynamic_shapes={"x": {0: "n"}})
+    # All sizes are those of the example.
+    program = pt2onnx.export(StepsOfSteps().eval(), (X,))
+    torch.testing.assert_close(program(X)[0], Steps()(X))
+
+
+def test_traces_at_more_sizes() -> None:
+    """What follows from sizes may be computed, and sizes may have to be even."""
+
+    class Halves(torch.nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> Result:
+            halves = x.view(x.shape[0] // 2, 2, 4)[:, : x.shape[1]].sum(1)
+            return Result(y=halves * x.shape[0], z=y[: x.shape[0]] + torch.arange(x.shape[0]))
+
+    model, names = Halves().eval(), {"x": {0: "n"}, "y": {0: "n"}}
+    program = pt2onnx.export(model, (X, torch.randn(2)), dynamic_shapes=names)
+    x, y = torch.randn(6, 4), torch.randn(6)
+    for found, expected in zip(program(x, y), model(x, y).values()):
+        torch.testing.assert_close(found, expected)
 
 
 def test_dynamic_axes() -> None:

@@ -139,6 +139,47 @@ def test_dynamic_axes_of_other_names() -> None:
         pt2onnx.export(Call(torch.relu), (x,), input_names=["x"], dynamic_axes={"x": [0], "lengths": [0]})
 
 
+class AsLarge(torch.nn.Module):
+    """How many dimensions the result has depends on a size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.new_ones(x.shape[1 : x.size(2)]) + x.sum()
+
+
+def test_sizes_that_must_be_known() -> None:
+    """Without a model in which all are dynamic, one is fixed, with a warning; the others are dynamic."""
+    script, axes = torch.jit.script(AsLarge()), {"x": {0: "n", 1: "m", 2: "k"}}
+    with pytest.warns(UserWarning, match="for k, as"):
+        program = pt2onnx.export(script, (torch.randn(2, 4, 3),), input_names=["x"], dynamic_axes=axes, dynamo=False)
+    x = torch.randn(3, 5, 3)
+    same(program(x), script(x))
+    with pytest.raises(pt2onnx.ConversionError, match="known integer"):
+        pt2onnx.export(script, (x,), dynamic_shapes=axes)
+
+
+class Divisions(torch.nn.Module):
+    """Makes floats of integers, and from nothing."""
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        numbers = [float(i) / 2 for i in range(x.shape[0])]
+        return [x / 3, x + 0.1, torch.sin(x), torch.zeros(2), torch.tensor(numbers), torch.tensor(0.1) * x, x.double().mean()]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("kind", ["script", "module", "program"])
+def test_default_types(kind: str, dtype: torch.dtype) -> None:
+    """Floats that have no other type are those of ``torch.set_default_dtype``."""
+    x, model = torch.tensor([1, 2, 5]), Divisions().eval()
+    torch.set_default_dtype(dtype)
+    try:
+        given: Any = {"script": torch.jit.script, "module": lambda m: m, "program": lambda m: torch.export.export(m, (x,))}[kind](model)
+        program = pt2onnx.export(given, (x,), dynamo=False)
+        expected = model(x)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    same(program(x), expected)
+
+
 def test_frozen_modules() -> None:
     x = torch.randn(2, 4)
     frozen = torch.jit.freeze(torch.jit.trace(torch.nn.Linear(4, 3).eval(), x))

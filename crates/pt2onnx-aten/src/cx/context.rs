@@ -18,8 +18,17 @@ pub struct Cx<'c, 'a> {
     builder: &'c Builder<'a>,
     scope: &'c Scope<'a>,
     parts: &'c Parts,
-    assume_finite: bool,
+    numbers: Numbers,
     call: Call<'c, 'a>,
+}
+
+/// How the program's numbers behave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    /// Whether NaN and infinities may be treated in another way than PyTorch's.
+    pub assume_finite: bool,
+    /// PyTorch's default type of floats, for nodes without recorded types.
+    pub default_dtype: DType,
 }
 
 /// How a lowering is called.
@@ -51,16 +60,16 @@ impl<'c, 'a> Cx<'c, 'a> {
         builder: &'c Builder<'a>,
         scope: &'c Scope<'a>,
         parts: &'c Parts,
-        assume_finite: bool,
+        numbers: Numbers,
         call: Call<'c, 'a>,
     ) -> Self {
-        Self { builder, scope, parts, assume_finite, call }
+        Self { builder, scope, parts, numbers, call }
     }
 
     /// Whether `x` may hold NaN or infinities that the lowering must treat as PyTorch does: if it is of floats, and
     /// [`Options::assume_finite`](crate::Options::assume_finite) is not set.
     pub fn minds_nan(&self, x: Value) -> bool {
-        !self.assume_finite && self.dtype(x).is_float()
+        !self.numbers.assume_finite && self.dtype(x).is_float()
     }
 
     /// How the lowering gets complex arguments.
@@ -103,6 +112,11 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// What PyTorch recorded for the first output, for lowerings that can do without.
     pub(super) fn default_meta(&self) -> Option<&'a TensorMeta> {
         self.call.outputs.first().and_then(|(_, meta)| *meta)
+    }
+
+    /// PyTorch's default type of floats, where nothing is recorded.
+    pub(super) fn default_dtype(&self) -> DType {
+        self.numbers.default_dtype
     }
 
     /// Whether the archive says that the node was an operator whose name starts so, `aten.isin.`, before it was decomposed.

@@ -10,8 +10,8 @@ mod scope;
 
 pub(crate) use axes::axis_of;
 pub(crate) use complex::{Mode, Parts};
-pub(crate) use context::Call;
 pub use context::Cx;
+pub(crate) use context::{Call, Numbers};
 pub use number::Number;
 pub use outputs::Outputs;
 pub(crate) use outputs::Recorded;

@@ -47,7 +47,9 @@ impl Cx<'_, '_> {
             TensorOrScalar::Scalar(Scalar::Float(_)) | TensorOrScalar::SymFloat(_) => {
                 (self.default_float(), Category::Number)
             }
-            TensorOrScalar::Scalar(Scalar::Complex(..)) => (DType::C64, Category::Number),
+            TensorOrScalar::Scalar(Scalar::Complex(..)) => {
+                (self.default_complex(), Category::Number)
+            }
         });
         result_type(categorised).unwrap_or_else(|| self.default_float())
     }
@@ -76,10 +78,20 @@ impl Cx<'_, '_> {
     }
 
     /// The float type that integers become: PyTorch's default type when the program was made, which the recorded output shows.
-    fn default_float(&self) -> DType {
+    pub(crate) fn default_float(&self) -> DType {
         match self.default_meta().map(|meta| meta.dtype.to_real()) {
             Some(dtype @ (DType::F64 | DType::F16 | DType::BF16)) => dtype,
-            _ => DType::F32,
+            Some(_) => DType::F32,
+            None => self.default_dtype(),
+        }
+    }
+
+    /// The complex type that complex numbers of Python have.
+    pub(crate) fn default_complex(&self) -> DType {
+        match self.default_float() {
+            DType::F64 => DType::C128,
+            DType::F16 => DType::C32,
+            _ => DType::C64,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::originals::Originals;
 use pt2onnx_fx::graph::OpName;
+use pt2onnx_tensor::DType;
 
 /// How much metadata about the source program a model has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -18,7 +19,7 @@ pub enum Detail {
 }
 
 /// Options of [`lower`](crate::lower). They can be made from a [`State`]; the others are then at their defaults.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// What to do with values that the program writes into buffers, parameters and inputs.
     pub state: State,
@@ -26,6 +27,8 @@ pub struct Options<'a> {
     pub operators: Operators,
     /// Whether ATen ops that are kept become nodes `ATen`, with the name of the op in an attribute.
     pub aten_nodes: bool,
+    /// The element type of PyTorch's floats (`torch.get_default_dtype()`), for nodes without recorded types.
+    pub default_dtype: DType,
     /// Whether the model need not treat NaN and infinities as PyTorch does, where that costs nodes.
     pub assume_finite: bool,
     /// How much metadata the model gets.
@@ -36,6 +39,22 @@ pub struct Options<'a> {
     pub originals: Option<&'a Originals>,
     /// Whether the model knows the calls of modules ([`Model::modules`](pt2onnx_ir::Model::modules)), to make functions of them.
     pub modules: bool,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            state: State::default(),
+            operators: Operators::default(),
+            aten_nodes: false,
+            default_dtype: DType::F32,
+            assume_finite: false,
+            metadata: Detail::default(),
+            strip_paths: false,
+            originals: None,
+            modules: false,
+        }
+    }
 }
 
 impl From<State> for Options<'_> {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Complex, Cx, Error, GivenArg, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
-    cx::{Call, Mode, Outputs, Parts, Recorded, Scope},
+    cx::{Call, Mode, Numbers, Outputs, Parts, Recorded, Scope},
     op::{AtenOp, Complexity, Lower, Row},
     registry::Custom,
 };
@@ -36,8 +36,7 @@ pub(crate) struct Driver<'a> {
     pub operators: Operators,
     /// Whether ATen ops that are kept become nodes `ATen`.
     pub aten_nodes: bool,
-    /// Whether NaN and infinities may be treated in another way than PyTorch's.
-    pub assume_finite: bool,
+    numbers: Numbers,
     pub errors: Error,
     /// Whether some nodes were not translated.
     pub partial: bool,
@@ -63,7 +62,10 @@ impl<'a> Driver<'a> {
             registry,
             operators: options.operators,
             aten_nodes: options.aten_nodes,
-            assume_finite: options.assume_finite,
+            numbers: Numbers {
+                assume_finite: options.assume_finite,
+                default_dtype: options.default_dtype,
+            },
             errors: Error::default(),
             partial: false,
             abandoned: false,
@@ -84,7 +86,7 @@ impl<'a> Driver<'a> {
 
     /// The context of a lowering.
     pub fn cx<'c>(&'c self, call: Call<'c, 'a>) -> Cx<'c, 'a> {
-        Cx::new(&self.builder, &self.scope, &self.parts, self.assume_finite, call)
+        Cx::new(&self.builder, &self.scope, &self.parts, self.numbers, call)
     }
 
     /// Translates the nodes of a graph.

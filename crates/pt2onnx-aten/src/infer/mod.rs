@@ -12,7 +12,7 @@ mod tests;
 
 use pt2onnx_fx::graph::{Name, ValueMeta, Values};
 use pt2onnx_symbolic::{Constraints, Expr};
-use pt2onnx_tensor::Tensor;
+use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
 /// What is known of the values that a node reads.
@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub contents: &'a FxHashMap<Name, Contents>,
     /// Ranges and relations of the symbols in sizes.
     pub constraints: &'a Constraints,
+    /// The type of floats that have no other: `torch.get_default_dtype()` of the process that ran the program.
+    pub default_dtype: DType,
 }
 
 /// Known elements of a tensor.

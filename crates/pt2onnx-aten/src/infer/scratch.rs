@@ -2,7 +2,7 @@
 
 use super::{Contents, Facts};
 use crate::{
-    Registry,
+    Options, Registry,
     driver::{Driver, onnx_type},
 };
 use pt2onnx_fx::graph::{Argument, Graph, Name, Node, SymArg, TensorMeta, ValueMeta};
@@ -54,7 +54,8 @@ pub(super) fn driver<'a>(
 ) -> Driver<'a> {
     let builder =
         Builder::new(model, pt2onnx_ir::InsertPoint::End(Model::MAIN), facts.constraints.clone());
-    let mut driver = Driver::new(builder, graph, registry, Default::default());
+    let options = Options { default_dtype: facts.default_dtype, ..Options::default() };
+    let mut driver = Driver::new(builder, graph, registry, options);
     bind_symbols(&driver.builder, &symbols(graph, facts));
     for (name, meta) in graph.values.iter() {
         if let ValueMeta::Tensor(meta) = meta {

@@ -7,10 +7,16 @@ use pt2onnx_fx::{
     text,
 };
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 
 /// What is told of the nodes of a program, a line for each. The types that the text gives the results are not looked at.
 fn told(program: &str) -> String {
+    told_by(program, DType::F32)
+}
+
+/// The same where PyTorch's default type is another one.
+fn told_by(program: &str, default_dtype: DType) -> String {
     let program = text::parse_program(program).unwrap();
     let registry = Registry::default();
     let (mut values, mut contents, mut symbols) = (Values::default(), FxHashMap::default(), 0);
@@ -19,8 +25,12 @@ fn told(program: &str) -> String {
     }
     let mut lines = Vec::new();
     for node in &program.graph.nodes {
-        let facts =
-            Facts { values: &values, contents: &contents, constraints: &program.constraints };
+        let facts = Facts {
+            values: &values,
+            contents: &contents,
+            constraints: &program.constraints,
+            default_dtype,
+        };
         let mut symbol = |float: bool| {
             symbols += 1;
             Expr::symbol(&format!("{}{symbols}", if float { "zuf" } else { "u" }))
@@ -149,5 +159,28 @@ fn what_is_not_known_is_an_error() {
     squeezed: float32[1, 2, floor(1.3*s0)]
     combined: error: the number of elements is not known
     missing: error: no translation is registered for mylib.missing.default
+    ");
+}
+
+#[test]
+fn floats_have_the_default_type() {
+    let program = "graph(x: i64[s0, 8]) {
+        a: f32[s0, 8] = aten.div.Tensor(x, x)
+        b: f32[s0, 8] = aten.add.Tensor(x, 0.5)
+        c: f32[s0, 8] = aten.sin.default(x)
+        d: f32[3] = aten.zeros.default([3])
+        e: f32[4] = aten.linspace.default(0, 1, 4)
+        f: f32[] = aten.scalar_tensor.default(2)
+        g: i64[3] = aten.arange.default(3)
+        return (a, b, c, d, e, f, g)
+    }";
+    insta::assert_snapshot!(told_by(program, DType::F64), @"
+    a: float64[s0, 8]
+    b: float64[s0, 8]
+    c: float64[s0, 8]
+    d: float64[3]
+    e: float64[4]
+    f: float64[]
+    g: int64[3]
     ");
 }

@@ -171,6 +171,30 @@ impl From<Weights> for pt2onnx::Weights {
     }
 }
 
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum DefaultDtype {
+    /// That of a new process
+    #[default]
+    Float32,
+    /// Double precision
+    Float64,
+    /// IEEE's half
+    Float16,
+    /// The upper half of a float32
+    Bfloat16,
+}
+
+impl From<DefaultDtype> for pt2onnx::DefaultDtype {
+    fn from(dtype: DefaultDtype) -> Self {
+        match dtype {
+            DefaultDtype::Float32 => Self::Float32,
+            DefaultDtype::Float64 => Self::Float64,
+            DefaultDtype::Float16 => Self::Float16,
+            DefaultDtype::Bfloat16 => Self::Bfloat16,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum WeightType {
     /// IEEE's half

@@ -1,6 +1,7 @@
 //! The flags that tell what an archive leaves open.
 
 use super::{
+    choices::DefaultDtype,
     merge::{set, set_list, set_some},
     values,
 };
@@ -16,6 +17,9 @@ pub struct Script {
     /// TorchScript: the method to convert [default: forward]
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
     method: Option<String>,
+    /// TorchScript: the type of floats that have no other: `torch.get_default_dtype()` [default: float32]
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Input and output")]
+    default_dtype: Option<DefaultDtype>,
     /// The program to convert, of an archive that has several [default: the only one, or `model`]
     #[arg(long = "model", value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
     program: Option<String>,
@@ -26,6 +30,7 @@ impl Script {
     pub fn put(self, to: &mut pt2onnx::Options) {
         set_list(&mut to.input, self.input);
         set(&mut to.method, self.method);
+        set(&mut to.default_dtype, self.default_dtype.map(Into::into));
         set_some(&mut to.model, self.program);
     }
 }

@@ -457,7 +457,7 @@ impl Interp<'_> {
         let rows = Value::Tensor(self.rows(&parts)?);
         let dtype = kwargs.iter().find(|(n, _)| n == "dtype").map(|(_, v)| v).or(dtype);
         let natural = match parts.element {
-            Type::Float => DType::F32,
+            Type::Float => self.types.default_dtype(),
             Type::Bool => DType::Bool,
             _ => DType::I64,
         };

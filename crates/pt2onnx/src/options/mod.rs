@@ -1,11 +1,13 @@
 //! The options of an export: one struct that the library, the command and reports share.
 
+mod default_dtype;
 mod dynamic_axes;
 mod error;
 mod form;
 mod kv_names;
 mod output_names;
 
+pub use default_dtype::DefaultDtype;
 pub use dynamic_axes::{DynamicAxes, DynamicAxesError};
 pub use error::OptionError;
 pub use form::parse_bytes;
@@ -63,6 +65,9 @@ pub struct Options {
     pub input: Vec<(String, String)>,
     /// The method of a TorchScript archive to convert; `forward` by default.
     pub method: String,
+    /// The type of floats of a TorchScript archive that have no other, such as quotients of integers; [`DefaultDtype::Float32`] by
+    /// default. It is `torch.get_default_dtype()` where the module runs, which an archive does not tell.
+    pub default_dtype: DefaultDtype,
     /// The program of an archive that has several, by its name; by default the only one, or the one called `model`.
     pub model: Option<String>,
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
@@ -200,6 +205,7 @@ impl Default for Options {
         Self {
             input: Vec::new(),
             method: "forward".to_owned(),
+            default_dtype: DefaultDtype::default(),
             model: None,
             opset: DEFAULT_OPSET,
             ir_version: None,

@@ -87,7 +87,7 @@ arguments! {
 }
 
 fn made(cx: &Cx, args: Made) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &args.size))
+    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &args.size))
 }
 
 /// int64 if no type is given.
@@ -111,8 +111,11 @@ fn spaced(cx: &Cx, args: Spaced) -> Lowered {
         TensorOrScalar::Tensor(v) => cx.dtype(*v).is_complex(),
         n => matches!(n, TensorOrScalar::Scalar(Scalar::Complex(..))),
     };
-    let natural =
-        if [&args.start, &args.end].into_iter().any(complex) { DType::C64 } else { DType::F32 };
+    let natural = if [&args.start, &args.end].into_iter().any(complex) {
+        cx.default_complex()
+    } else {
+        cx.default_float()
+    };
     Ok(typed(cx, args.dtype.unwrap_or(natural), &[args.steps]))
 }
 
@@ -143,7 +146,7 @@ fn arange(cx: &Cx, args: Range) -> Lowered {
             _ => fresh(cx),
         },
     };
-    let natural = if exact.is_some() { DType::I64 } else { DType::F32 };
+    let natural = if exact.is_some() { DType::I64 } else { cx.default_float() };
     Ok(typed(cx, args.dtype.unwrap_or(natural), &[length]))
 }
 
@@ -157,7 +160,7 @@ fn triangle(cx: &Cx, args: Triangle) -> Lowered {
 
 fn eye(cx: &Cx, args: Eye) -> Lowered {
     let m = args.m.unwrap_or_else(|| args.n.clone());
-    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[args.n, m]))
+    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.n, m]))
 }
 
 /// The sizes of both operands together, the type of the first tensor.
@@ -172,9 +175,9 @@ fn normal(cx: &Cx, args: Normal) -> Lowered {
     Ok(typed(cx, cx.dtype(*first), &super::stand_ins::broadcast(cx, &shapes)))
 }
 
-/// float32 for any number.
+/// A float for any number.
 fn scalar_tensor(cx: &Cx, args: One) -> Lowered {
-    tensor(cx, Data { t: args.s, dtype: args.dtype.or(Some(DType::F32)) })
+    tensor(cx, Data { t: args.s, dtype: args.dtype.or(Some(cx.default_float())) })
 }
 
 fn permutation(cx: &Cx, args: Permutation) -> Lowered {
@@ -202,11 +205,11 @@ fn shape_as_tensor(cx: &Cx, x: Value) -> Lowered {
 }
 
 fn window(cx: &Cx, args: Window) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[args.window_length]))
+    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.window_length]))
 }
 
 fn frequencies(cx: &Cx, args: Frequencies) -> Lowered {
-    Ok(typed(cx, args.dtype.unwrap_or(DType::F32), &[args.n]))
+    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.n]))
 }
 
 fn half_frequencies(cx: &Cx, args: Frequencies) -> Lowered {

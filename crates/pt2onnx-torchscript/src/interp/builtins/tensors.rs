@@ -395,7 +395,7 @@ impl Interp<'_> {
         if element == Some(Type::Bool) {
             DType::Bool
         } else if numbers.iter().any(float) || numbers.is_empty() && element != Some(Type::Int) {
-            DType::F32
+            self.types.default_dtype()
         } else if !numbers.is_empty() && numbers.iter().all(|v| matches!(v, Value::Bool(_))) {
             DType::Bool
         } else {

@@ -1,0 +1,160 @@
+"""Symbolic functions, which torch.onnx's exporter of TorchScript calls: with ``dynamo=False``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pt2onnx
+import pytest
+import torch
+from helpers import Call, check, operators, same
+
+
+class Suppress(torch.autograd.Function):
+    """A node of a runtime. As usual for such functions, ``forward`` only makes results of the right sizes."""
+
+    @staticmethod
+    def forward(ctx: Any, boxes: torch.Tensor, scores: torch.Tensor, limit: int = 5, threshold: float = 0.5) -> Any:
+        batch = boxes.shape[0]
+        return torch.zeros(batch, 1, dtype=torch.int32), torch.randn(batch, limit, 4)
+
+    @staticmethod
+    def symbolic(g: Any, boxes: Any, scores: Any, limit: int = 5, threshold: float = 0.5) -> Any:
+        return g.op("TRT::Suppress", boxes, scores, limit_i=limit, threshold_f=threshold, kind_s="fast", outputs=2)
+
+
+class Scaled(torch.autograd.Function):
+    """Has another formula than ``forward``, with the same results."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, by: float) -> torch.Tensor:
+        return x.clamp(min=0) * by
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradient, None
+
+    @staticmethod
+    def symbolic(g: Any, x: Any, by: float) -> Any:
+        assert x.type().scalarType() == "Float" and x.type().sizes() == [None, 3] and x.type().dim() == 2
+        return g.op("Mul", g.op("Relu", x), g.op("Constant", value_t=torch.tensor(by))).setType(x.type())
+
+
+class Broken(Scaled):
+    @staticmethod
+    def symbolic(g: Any, x: Any, by: float) -> Any:
+        raise RuntimeError("no such form")
+
+
+class Detector(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return Suppress.apply(x[..., :4], x[..., 4:] * 2, 7, 0.25)
+
+
+def test_nodes_of_runtimes() -> None:
+    args, options = (torch.rand(2, 30, 9),), {"input_names": ["x"], "dynamic_axes": {"x": {0: "batch"}}}
+    program = pt2onnx.export(Detector().eval(), args, output_names=["count", "boxes"], dynamo=False, opset_version=12, **options)
+    (node,) = [node for node in program.model_proto.graph.node if node.domain == "TRT"]
+    found = {a.name: a.s.decode() or a.i or a.f for a in node.attribute if a.name in ("limit", "threshold", "kind")}
+    assert found == {"limit": 7, "threshold": 0.25, "kind": "fast"}
+    shapes = [[d.dim_param or d.dim_value for d in o.type.tensor_type.shape.dim] for o in program.model_proto.graph.output]
+    assert shapes == [["batch", 1], ["batch", 7, 4]]
+
+
+def test_nodes_of_onnx() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return Scaled.apply(Scaled.apply(self.linear(x), 2.0), 3.0)
+
+    model, x = Net().eval(), torch.randn(2, 3)
+    axes = {"x": {0: "batch"}}
+    program = check(model, (x,), others=[(torch.randn(5, 3),)], dynamo=False, input_names=["x"], dynamic_axes=axes, optimize=False)
+    assert operators(program).count("Relu") == 2
+    # The function is as it was.
+    model(x).sum().backward()
+    assert model.linear.weight.grad is not None
+    assert "Relu" not in operators(pt2onnx.export(model, (x,), optimize=False))
+
+
+class Older(torch.autograd.Function):
+    """Emits operators in the form of older opsets."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return x[None, :, 1:].clamp(-1, 1), x, x.topk(2).values
+
+    @staticmethod
+    def symbolic(g: Any, x: Any) -> Any:
+        part = g.op("Slice", x, axes_i=[1], starts_i=[1], ends_i=[100])
+        top, _ = g.op("TopK", x, k_i=2, axis_i=-1, outputs=2)
+        return g.op("Clip", g.op("Unsqueeze", part, axes_i=[0]), min_f=-1.0, max_f=1.0), x, top
+
+
+older = Older.apply
+
+
+@pytest.mark.parametrize("opset", [9, 11, 18])
+def test_older_forms(opset: int) -> None:
+    """The method ``apply`` may be held by the module."""
+    check(Call(lambda x: older(x * 2)), (torch.randn(2, 3),), dynamo=False, opset_version=opset)
+
+
+def test_errors_of_symbolic_functions() -> None:
+    """They are errors of the export, also where it could do without."""
+    with pytest.raises(pt2onnx.ConversionError, match="no such form"):
+        pt2onnx.export(Call(lambda x: Broken.apply(x, 2.0)), (torch.randn(2, 3),), dynamo=False)
+
+
+@pytest.fixture
+def registered() -> Iterator[Any]:
+    """Registers symbolic functions for the time of a test."""
+    names = []
+
+    def register(name: str, function: Any, opset: int) -> None:
+        torch.onnx.register_custom_op_symbolic(name, function, opset)
+        names.append((name, opset))
+
+    yield register
+    for name, opset in names:
+        torch.onnx.unregister_custom_op_symbolic(name, opset)
+
+
+def test_registered_functions(registered: Any) -> None:
+    from torch.onnx import symbolic_helper
+
+    @torch.library.custom_op("symbolictest::scale", mutates_args=())
+    def scale(x: torch.Tensor, by: float, more: list[int]) -> torch.Tensor:
+        return x * by + sum(more)
+
+    @scale.register_fake
+    def _(x: torch.Tensor, by: float, more: list[int]) -> torch.Tensor:
+        return torch.empty_like(x)
+
+    @symbolic_helper.parse_args("v", "f", "is")
+    def symbolic(g: Any, x: Any, by: float, more: list[int]) -> Any:
+        return g.op("my::Scale", x, by_f=by, more_i=more)
+
+    registered("symbolictest::scale", symbolic, 9)
+    registered("symbolictest::scale", lambda g, x, by, more: g.op("Mul", x, g.op("Constant", value_t=torch.tensor(by))), 15)
+    model, x = Call(lambda x: torch.ops.symbolictest.scale(x, 0.5, [0, 0])), torch.randn(2, 3)
+    program = pt2onnx.export(model, (x,), dynamo=False, opset_version=13, custom_opsets={"my": 2})
+    assert operators(program) == ["Scale"]
+    assert {o.domain: o.version for o in program.model_proto.opset_import} == {"": 13, "my": 2}
+    check(model, (x,), dynamo=False, opset_version=15)
+    # A translation that is given for one export wins.
+    table = {torch.ops.symbolictest.scale.default: lambda cx, x, by, more: cx.neg(x)}
+    same(pt2onnx.export(model, (x,), dynamo=False, custom_translation_table=table)(x), -x)
+    with pytest.raises(pt2onnx.UnsupportedOperatorError):
+        pt2onnx.export(model, (x,))
+
+
+def test_registered_functions_for_ops_of_pytorch(registered: Any) -> None:
+    registered("::hardswish", lambda g, x: g.op("Relu", x), 9)
+    x = torch.randn(2, 3)
+    same(pt2onnx.export(Call(torch.nn.functional.hardswish), (x,), dynamo=False)(x), x.relu())
+    check(Call(torch.nn.functional.hardswish), (x,))
