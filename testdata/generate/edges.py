@@ -74,6 +74,8 @@ PROGRAMS = [
     ("exact_frames", REAL, [0.0, 7.0, -3.0, 0.0, 5.0, 0.0, 0.0, 9.0, -8.0, 0.0, 0.0, 3.0], "torch.istft(torch.stft(x,4,1,window=torch.ones(4,dtype=x.dtype),return_complex=True),4,1,window=torch.ones(4,dtype=x.dtype))<0"),
     ("resampling", REAL, ROWS, "F.interpolate(x[None,None],size=(3,4),mode='bilinear',align_corners=True,antialias=True) F.interpolate(x[None,None],size=(7,3),mode='bicubic',align_corners=True,antialias=True) F.interpolate(x[None,None].double(),size=(3,11),mode='bilinear',antialias=True) F.interpolate(x[None,None].double(),size=(7,3),mode='bilinear') F.interpolate(x[None,None].double(),scale_factor=1.7,mode='bilinear',align_corners=True)"),
     ("ceilings", REAL, ROWS, "F.avg_pool2d(x[None,:3,:3],[3,2],(3,3),(1,0),ceil_mode=True) F.avg_pool2d(x[None,:,:7],[2,3],(4,4),(1,1),ceil_mode=True) F.avg_pool2d(x[None,:,:7],[2,3],(4,4),(1,1),ceil_mode=True,count_include_pad=False) F.max_pool2d(x[None,:3,:3].nan_to_num(),[3,2],(3,3),(1,0),ceil_mode=True)"),
+    ("zeros", REAL, [-0.0, 0.0, -0.3, 0.3, -1.0, 2.0, 1.0], "1/x.trunc() 1/x.frac() 1/x.log1p() 1/x.asin() 1/x.atan() 1/x.asinh() 1/x.atanh() 1/x.erfinv() 1/x.copysign(x.flip(0)) 1/torch.heaviside(x,-x) 1/torch.diag_embed(x) 1/x.diagflat(1) 1/x.div(-3,rounding_mode='trunc') 1/(x//2.5) 1/(x//x.flip(0)) 1/torch.atan2(x,x.flip(0)) 1/torch.complex(x,x).sqrt().imag 1/torch.complex(x-5,x).sqrt().imag"),
+    ("zeros_of_halves", "f16 bf16", [-0.0, 0.0, -0.3, 0.3, -1.0, 2.0, 1.0], "1/x.trunc() 1/x.frac() 1/x.copysign(x.flip(0)) 1/x.div(-3,rounding_mode='trunc')"),
     ("powers_of_integers", "i64", [1, -2, 3, 40], "torch.ldexp(x*0,torch.tensor([140,1,-140,2**31-1],dtype=torch.int32)) torch.ldexp(x>1,torch.tensor(140)) torch.ldexp(x,x)"),
 ]
 # Programs that need their sizes.

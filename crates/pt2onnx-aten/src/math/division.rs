@@ -98,7 +98,7 @@ fn by_remainder(cx: &Cx, a: Value, b: Value) -> Value {
     let above = cx.greater(cx.sub(whole, floor), 0.5);
     let floor = cx.add(floor, cx.cast(above, dtype));
     let plain = cx.div(a, b);
-    let floor = cx.select(cx.equal(whole, 0.0), cx.mul(plain, 0.0), floor);
+    let floor = cx.select(cx.cast(whole, DType::Bool), floor, cx.mul(plain, 0.0));
     cx.select(by_zero, plain, floor)
 }
 

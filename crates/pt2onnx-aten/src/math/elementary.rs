@@ -19,10 +19,17 @@ pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `x` rounded towards zero.
+/// `|length|` of the sign of `sign`, also of a zero.
+pub(crate) fn copysign_of(cx: &Cx, length: Value, sign: Value) -> Value {
+    let one = cx.scalar(1, cx.dtype(length));
+    cx.mul(cx.abs(length), cx.select(signbit_of(cx, sign), -1, one))
+}
+
+/// `x` rounded towards zero: the whole part of `|x|`, times `x` itself where that is below 1, and else its sign. So a zero has the
+/// sign of `x`.
 pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x).is_float() {
-        true => cx.mul(cx.floor(cx.abs(x)), cx.sign(x)),
+        true => cx.mul(cx.floor(cx.abs(x)), cx.clamp(x, Some((-1).into()), Some(1.into()))),
         false => x,
     }
 }
@@ -47,15 +54,14 @@ pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
         let x = cx.to_float(x);
         let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
-        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
+        return cx.select(cx.greater_or_equal(cx.abs(x), 1e-8), log, x);
     }
     let u = cx.add(x, 1);
     let log = cx.log(u);
     let rounded = cx.sub(u, 1);
-    let exact = cx.or(cx.equal(rounded, 0.0), cx.greater(x, 1.0));
     let better = cx.mul(log, cx.div(x, rounded));
-    let plain = cx.select(cx.equal(rounded, 0.0), x, log);
-    cx.select(exact, plain, better)
+    let small = cx.select(cx.less_or_equal(x, 1.0), better, log);
+    cx.select(cx.cast(rounded, DType::Bool), small, x)
 }
 
 /// `tan x`. Runtimes have no float64 `Tan`: there it is `sin x / cos x`.

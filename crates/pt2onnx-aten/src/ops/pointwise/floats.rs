@@ -1,7 +1,7 @@
 //! Ops on the representation of floats: sign, exponent, neighbours. They are computed by arithmetic, since few runtimes
 //! have `BitCast`.
 
-use crate::math::elementary::signbit_of;
+use crate::math::elementary::copysign_of;
 use crate::math::precision::{epsilon, largest, smallest};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
@@ -22,11 +22,11 @@ fn copysign(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
         _ => None,
     };
     let (a, b) = cx.promote(a, b);
-    let length = cx.abs(cx.to_float(a));
+    let a = cx.to_float(a);
     Ok(match negative {
-        Some(false) => length,
-        Some(true) => cx.neg(length),
-        None => cx.select(signbit_of(cx, b), cx.neg(length), length),
+        Some(false) => cx.abs(a),
+        Some(true) => cx.neg(cx.abs(a)),
+        None => copysign_of(cx, a, b),
     })
 }
 

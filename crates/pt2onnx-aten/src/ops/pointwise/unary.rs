@@ -6,7 +6,7 @@ use crate::math::elementary::{
 };
 use crate::math::precision::{largest, wide};
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, PI};
 
@@ -298,10 +298,9 @@ fn signbit(cx: &Cx, x: Value) -> Lowered {
     Ok(signbit_of(cx, x))
 }
 
-/// `x - trunc(x)`.
+/// `x - trunc(x)`. Unlike the remainder, it is never -0.
 fn frac(cx: &Cx, x: Value) -> Lowered {
-    let one = cx.scalar(1, cx.dtype(x));
-    Ok(cx.mod_(x, one, attrs::Mod { fmod: true }))
+    Ok(cx.sub(x, trunc_of(cx, x)))
 }
 
 /// `x` rounded to that many decimals, ties to even.
