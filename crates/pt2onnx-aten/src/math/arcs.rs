@@ -132,11 +132,11 @@ mod tests {
           val_6 = Sin (val_5)
           val_7 = Cos (val_5)
           val_8 = Mul (val_2, val_7)
-          val_9 = Sub (val_8, val_6)
+          val_9 = Sub (val_6, val_8)
           val_10 = Mul (val_2, val_6)
           val_11 = Add (val_7, val_10)
           val_12 = Div (val_9, val_11)
-          atan = Add (val_5, val_12)
+          atan = Sub (val_5, val_12)
         }
         ");
         check!("aten.atan(x: f32[s0]) -> f32[s0]", @"
@@ -163,17 +163,15 @@ mod tests {
           val_6 = Add (val_5, val_0)
           val_7 = Log (val_6)
           val_8 = Sub (val_6, val_0)
-          val_9 = Equal (val_8, val_1)
-          val_10 = Greater (val_5, val_0)
-          val_11 = Or (val_9, val_10)
-          val_12 = Div (val_5, val_8)
-          val_13 = Mul (val_7, val_12)
-          val_14 = Equal (val_8, val_1)
-          val_15 = Where (val_14, val_5, val_7)
-          val_16 = Where (val_11, val_15, val_13)
-          val_17 = Max (val_2, val_1)
-          val_18 = Add (val_17, val_16)
-          log_sigmoid = Neg (val_18)
+          val_9 = Div (val_5, val_8)
+          val_10 = Mul (val_7, val_9)
+          val_11 = LessOrEqual (val_5, val_0)
+          val_12 = Where (val_11, val_10, val_7)
+          val_13 = Cast <to: int = 9> (val_8)
+          val_14 = Where (val_13, val_12, val_5)
+          val_15 = Max (val_2, val_1)
+          val_16 = Add (val_15, val_14)
+          log_sigmoid = Neg (val_16)
         }
         ");
     }

@@ -19,10 +19,10 @@ pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `|length|` of the sign of `sign`, also of a zero.
+/// `length`, which is not negative, with the sign of `sign`, also of a zero.
 pub(crate) fn copysign_of(cx: &Cx, length: Value, sign: Value) -> Value {
     let one = cx.scalar(1, cx.dtype(length));
-    cx.mul(cx.abs(length), cx.select(signbit_of(cx, sign), -1, one))
+    cx.mul(length, cx.select(signbit_of(cx, sign), -1, one))
 }
 
 /// `x` rounded towards zero: the whole part of `|x|`, times `x` itself where that is below 1, and else its sign. So a zero has the

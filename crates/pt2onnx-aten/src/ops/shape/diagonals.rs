@@ -147,13 +147,13 @@ mod tests {
         <
           int64[1] val_0 = {1},
           int64[4] val_1 = {0, 0, 0, 1},
-          bool[1,4,4] val_2 = {0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0},
+          bool[1,4,4] val_2 = {1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1},
           float val_3 = {0.0}
         >
         {
           val_4 = Pad (x, val_1)
           val_5 = Unsqueeze (val_4, val_0)
-          diag_embed = Where (val_2, val_5, val_3)
+          diag_embed = Where (val_2, val_3, val_5)
         }
         ");
     }
