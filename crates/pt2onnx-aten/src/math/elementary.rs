@@ -48,13 +48,27 @@ pub(crate) fn log_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
+/// The sigmoid `x` by its formula in float32, as PyTorch computes it, rounded to the type of `x`; `None` if `x` is no such value, or
+/// float64. It may have been cast to float32. What runtimes compute for `Sigmoid` may have another last digit, which is the first of
+/// `1 - x` near 1.
+pub(crate) fn exact_sigmoid(cx: &Cx, x: Value) -> Option<Value> {
+    let x = cx.argument_of("Cast", x).filter(|_| cx.dtype(x) == DType::F32).unwrap_or(x);
+    let logit = cx.argument_of("Sigmoid", x).filter(|_| cx.dtype(x) != DType::F64)?;
+    let power = cx.exp(cx.neg(cx.cast(logit, DType::F32)));
+    let sigmoid = cx.reciprocal(cx.add(power, 1));
+    Some(cx.cast(cx.cast(sigmoid, cx.dtype(x)), DType::F32))
+}
+
 /// `log(1 + x)`. Floats narrower than float64 are computed in float64, and are `x` itself below 1e-8. In float64,
 /// `log(u) x / (u - 1)` with `u = 1 + x` corrects the rounding of `u` (W. Kahan).
 pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
         let x = cx.to_float(x);
+        let sigmoid = cx.argument_of("Neg", x).and_then(|opposite| exact_sigmoid(cx, opposite));
+        let dtype = cx.dtype(x);
+        let x = sigmoid.map_or(x, |sigmoid| cx.neg(sigmoid));
         let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
-        return cx.select(cx.greater_or_equal(cx.abs(x), 1e-8), log, x);
+        return cx.cast(cx.select(cx.greater_or_equal(cx.abs(x), 1e-8), log, x), dtype);
     }
     let u = cx.add(x, 1);
     let log = cx.log(u);
