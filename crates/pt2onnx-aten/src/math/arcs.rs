@@ -11,7 +11,7 @@ use std::f64::consts::{LN_2, PI};
 const LARGE: f64 = 1e150;
 
 /// `atan x`. In float64, one step of Newton's method corrects that of float32: with `t` for it,
-/// `t + (x cos t - sin t) / (cos t + x sin t)`, which is exact to `|error of t|^3`.
+/// `t - (sin t - x cos t) / (cos t + x sin t)`, which is exact to `|error of t|^3`, and keeps the sign of a zero.
 pub(crate) fn atan_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
         return cx.atan(x);
@@ -20,8 +20,8 @@ pub(crate) fn atan_of(cx: &Cx, x: Value) -> Value {
     let bounded = cx.clamp(x, Some((-LARGE).into()), Some(LARGE.into()));
     let t = cx.cast(cx.atan(cx.cast(bounded, DType::F32)), DType::F64);
     let (sin, cos) = (cx.sin(t), cx.cos(t));
-    let above = cx.sub(cx.mul(bounded, cos), sin);
-    cx.add(t, cx.div(above, cx.add(cos, cx.mul(bounded, sin))))
+    let below = cx.sub(sin, cx.mul(bounded, cos));
+    cx.sub(t, cx.div(below, cx.add(cos, cx.mul(bounded, sin))))
 }
 
 /// The angle of the point `(x, y)`, from `-pi` to `pi`: `atan(y / x)`, plus or minus `pi` where `x` is negative. The
@@ -34,9 +34,7 @@ pub(crate) fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
     let x = between(cx.select(cx.equal(x, 0.0), tiny, x), largest(dtype));
     let ratio = cx.div(between(y, largest(dtype)), x);
     let angle = atan_of(cx, ratio);
-    // In float64 the angle of a zero loses its sign.
-    let signed = if dtype == DType::F64 { between(ratio, LARGE) } else { angle };
-    let upper = cx.less(cx.reciprocal(signed), 0.0);
+    let upper = cx.less(cx.reciprocal(angle), 0.0);
     let turn = cx.select(upper, PI, cx.scalar(-PI, dtype));
     cx.select(cx.less(x, 0.0), cx.add(angle, turn), angle)
 }
@@ -71,7 +69,7 @@ pub(crate) fn asinh_of(cx: &Cx, x: Value) -> Value {
     let near = log1p_of(cx, cx.add(bounded, cx.div(square, cx.add(root, 1))));
     let far = cx.add(cx.log(size), LN_2);
     let found = cx.select(cx.greater(size, LARGE), far, near);
-    cx.select(cx.equal(x, 0.0), x, cx.mul(found, cx.sign(x)))
+    cx.select(cx.cast(x, DType::Bool), cx.mul(found, cx.sign(x)), x)
 }
 
 /// `acosh x`; in float64 `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`.
@@ -96,7 +94,7 @@ pub(crate) fn atanh_of(cx: &Cx, x: Value) -> Value {
     let ratio = cx.div(cx.mul(size, 2), cx.sub(1, size));
     let found = cx.mul(log1p_of(cx, ratio), 0.5);
     let found = cx.select(cx.greater(size, 1.0), f64::NAN, found);
-    cx.select(cx.equal(x, 0.0), x, cx.mul(found, cx.sign(x)))
+    cx.select(cx.cast(x, DType::Bool), cx.mul(found, cx.sign(x)), x)
 }
 
 /// `log(1 + e^x)`; in float64 `max(x, 0) + log1p(e^-|x|)`.
@@ -134,11 +132,11 @@ mod tests {
           val_6 = Sin (val_5)
           val_7 = Cos (val_5)
           val_8 = Mul (val_2, val_7)
-          val_9 = Sub (val_8, val_6)
+          val_9 = Sub (val_6, val_8)
           val_10 = Mul (val_2, val_6)
           val_11 = Add (val_7, val_10)
           val_12 = Div (val_9, val_11)
-          atan = Add (val_5, val_12)
+          atan = Sub (val_5, val_12)
         }
         ");
         check!("aten.atan(x: f32[s0]) -> f32[s0]", @"
@@ -165,17 +163,15 @@ mod tests {
           val_6 = Add (val_5, val_0)
           val_7 = Log (val_6)
           val_8 = Sub (val_6, val_0)
-          val_9 = Equal (val_8, val_1)
-          val_10 = Greater (val_5, val_0)
-          val_11 = Or (val_9, val_10)
-          val_12 = Div (val_5, val_8)
-          val_13 = Mul (val_7, val_12)
-          val_14 = Equal (val_8, val_1)
-          val_15 = Where (val_14, val_5, val_7)
-          val_16 = Where (val_11, val_15, val_13)
-          val_17 = Max (val_2, val_1)
-          val_18 = Add (val_17, val_16)
-          log_sigmoid = Neg (val_18)
+          val_9 = Div (val_5, val_8)
+          val_10 = Mul (val_7, val_9)
+          val_11 = LessOrEqual (val_5, val_0)
+          val_12 = Where (val_11, val_10, val_7)
+          val_13 = Cast <to: int = 9> (val_8)
+          val_14 = Where (val_13, val_12, val_5)
+          val_15 = Max (val_2, val_1)
+          val_16 = Add (val_15, val_14)
+          log_sigmoid = Neg (val_16)
         }
         ");
     }

@@ -5,7 +5,7 @@
 //! Elementary Functions, 1987).
 
 use crate::math::arcs::{asinh_of, atan_of, atan2};
-use crate::math::elementary::{cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
+use crate::math::elementary::{copysign_of, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
 use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -379,10 +379,7 @@ impl Complex {
         let small = cx.select(cx.equal(large, 0.0), 0.0, small);
         let right = cx.greater_or_equal(self.re, 0.0);
         let side = cx.select(right, small, large);
-        Complex::new(
-            cx.select(right, large, small),
-            cx.select(cx.less(im, 0.0), cx.neg(side), side),
-        )
+        Complex::new(cx.select(right, large, small), copysign_of(cx, side, im))
     }
 
     /// `e^(b log a)`. Where `a` is 0, it is 0, or 1 if `b` is 0, too.

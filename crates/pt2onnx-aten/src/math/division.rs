@@ -98,7 +98,7 @@ fn by_remainder(cx: &Cx, a: Value, b: Value) -> Value {
     let above = cx.greater(cx.sub(whole, floor), 0.5);
     let floor = cx.add(floor, cx.cast(above, dtype));
     let plain = cx.div(a, b);
-    let floor = cx.select(cx.equal(whole, 0.0), cx.mul(plain, 0.0), floor);
+    let floor = cx.select(cx.cast(whole, DType::Bool), floor, cx.mul(plain, 0.0));
     cx.select(by_zero, plain, floor)
 }
 
@@ -129,16 +129,18 @@ mod tests {
         check!("aten.div.Scalar_mode(x: bf16[s0], 0.1, rounding_mode = 'trunc') -> bf16[s0]", @"
         (bfloat16[s0] x) => (bfloat16[s0] div)
         <
-          float val_0 = {0.1}
+          float val_0 = {0.1},
+          float val_1 = {-1.0},
+          float val_2 = {1.0}
         >
         {
-          val_1 = Cast <to: int = 1> (x)
-          val_2 = Div (val_1, val_0)
-          val_3 = Abs (val_2)
-          val_4 = Floor (val_3)
-          val_5 = Sign (val_2)
-          val_6 = Mul (val_4, val_5)
-          div = Cast <to: int = 16> (val_6)
+          val_3 = Cast <to: int = 1> (x)
+          val_4 = Div (val_3, val_0)
+          val_5 = Abs (val_4)
+          val_6 = Floor (val_5)
+          val_7 = Clip (val_4, val_1, val_2)
+          val_8 = Mul (val_6, val_7)
+          div = Cast <to: int = 16> (val_8)
         }
         ");
     }
@@ -167,9 +169,9 @@ mod tests {
           val_14 = Cast <to: int = 11> (val_13)
           val_15 = Add (val_11, val_14)
           val_16 = Div (x, y)
-          val_17 = Equal (val_10, val_0)
+          val_17 = Cast <to: int = 9> (val_10)
           val_18 = Mul (val_16, val_0)
-          val_19 = Where (val_17, val_18, val_15)
+          val_19 = Where (val_17, val_15, val_18)
           floor_divide = Where (val_9, val_16, val_19)
         }
         ");

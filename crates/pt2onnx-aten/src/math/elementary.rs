@@ -19,10 +19,17 @@ pub(crate) fn signbit_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `x` rounded towards zero.
+/// `length`, which is not negative, with the sign of `sign`, also of a zero.
+pub(crate) fn copysign_of(cx: &Cx, length: Value, sign: Value) -> Value {
+    let one = cx.scalar(1, cx.dtype(length));
+    cx.mul(length, cx.select(signbit_of(cx, sign), -1, one))
+}
+
+/// `x` rounded towards zero: the whole part of `|x|`, times `x` itself where that is below 1, and else its sign. So a zero has the
+/// sign of `x`.
 pub(crate) fn trunc_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x).is_float() {
-        true => cx.mul(cx.floor(cx.abs(x)), cx.sign(x)),
+        true => cx.mul(cx.floor(cx.abs(x)), cx.clamp(x, Some((-1).into()), Some(1.into()))),
         false => x,
     }
 }
@@ -41,21 +48,34 @@ pub(crate) fn log_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
+/// The sigmoid `x` by its formula in float32, as PyTorch computes it, rounded to the type of `x`; `None` if `x` is no such value, or
+/// float64. It may have been cast to float32. What runtimes compute for `Sigmoid` may have another last digit, which is the first of
+/// `1 - x` near 1.
+pub(crate) fn exact_sigmoid(cx: &Cx, x: Value) -> Option<Value> {
+    let x = cx.argument_of("Cast", x).filter(|_| cx.dtype(x) == DType::F32).unwrap_or(x);
+    let logit = cx.argument_of("Sigmoid", x).filter(|_| cx.dtype(x) != DType::F64)?;
+    let power = cx.exp(cx.neg(cx.cast(logit, DType::F32)));
+    let sigmoid = cx.reciprocal(cx.add(power, 1));
+    Some(cx.cast(cx.cast(sigmoid, cx.dtype(x)), DType::F32))
+}
+
 /// `log(1 + x)`. Floats narrower than float64 are computed in float64, and are `x` itself below 1e-8. In float64,
 /// `log(u) x / (u - 1)` with `u = 1 + x` corrects the rounding of `u` (W. Kahan).
 pub(crate) fn log1p_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
         let x = cx.to_float(x);
+        let sigmoid = cx.argument_of("Neg", x).and_then(|opposite| exact_sigmoid(cx, opposite));
+        let dtype = cx.dtype(x);
+        let x = sigmoid.map_or(x, |sigmoid| cx.neg(sigmoid));
         let log = double(cx, x, |x| cx.log(cx.add(x, 1)));
-        return cx.select(cx.less(cx.abs(x), 1e-8), x, log);
+        return cx.cast(cx.select(cx.greater_or_equal(cx.abs(x), 1e-8), log, x), dtype);
     }
     let u = cx.add(x, 1);
     let log = cx.log(u);
     let rounded = cx.sub(u, 1);
-    let exact = cx.or(cx.equal(rounded, 0.0), cx.greater(x, 1.0));
     let better = cx.mul(log, cx.div(x, rounded));
-    let plain = cx.select(cx.equal(rounded, 0.0), x, log);
-    cx.select(exact, plain, better)
+    let small = cx.select(cx.less_or_equal(x, 1.0), better, log);
+    cx.select(cx.cast(rounded, DType::Bool), small, x)
 }
 
 /// `tan x`. Runtimes have no float64 `Tan`: there it is `sin x / cos x`.

@@ -53,5 +53,5 @@ pub(crate) fn quantile(cx: &Cx, center: Value, tail: Value) -> Value {
     let distance = cx.select(cx.equal(tail, 0.0), f64::INFINITY, distance);
     let outer = cx.mul(distance, cx.sign(center));
     // As in Cephes, the middle formula is for tails above e^-2.
-    cx.select(cx.greater(tail, (-2f64).exp()), middle, outer)
+    cx.select(cx.less_or_equal(tail, (-2f64).exp()), outer, middle)
 }

@@ -3,11 +3,10 @@
 
 use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
-use crate::math::elementary::log_of;
+use crate::math::elementary::{exact_sigmoid, log_of};
 use crate::math::reduce::reduced;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
 use pt2onnx_ir::{Reduction, Value};
-use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::binary_cross_entropy, binary_cross_entropy),
@@ -82,14 +81,12 @@ fn binary_cross_entropy(
     weight: Option<Value>,
     reduction: i64,
 ) -> Lowered {
-    let x = match cx.argument_of("Sigmoid", x).filter(|_| cx.dtype(x) == DType::F32) {
-        Some(logit) => cx.reciprocal(cx.add(cx.exp(cx.neg(logit)), 1)),
-        None => x,
-    };
+    let dtype = cx.dtype(x);
+    let (x, y) = cx.promote(exact_sigmoid(cx, x).unwrap_or(x), y);
     let log = |v| cx.maximum(log_of(cx, v), -100.0);
     let one = cx.scalar(1, cx.dtype(x));
     let loss = cx.sub(cx.mul(cx.sub(y, one), log(cx.sub(one, x))), cx.mul(y, log(x)));
-    reduced(cx, weighted(cx, loss, weight)?, reduction)
+    reduced(cx, weighted(cx, cx.cast(loss, dtype), weight)?, reduction)
 }
 
 /// `loss * weight`, which may be of another type, in the type of the result.

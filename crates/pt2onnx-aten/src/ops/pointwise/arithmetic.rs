@@ -339,7 +339,7 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
         return Ok(cx.or(x, values));
     }
     let step = cx.cast(cx.greater(x, 0), dtype);
-    Ok(cx.select(cx.equal(x, 0), cx.cast(values, dtype), step))
+    Ok(cx.select(cx.cast(x, DType::Bool), step, cx.cast(values, dtype)))
 }
 
 #[cfg(test)]

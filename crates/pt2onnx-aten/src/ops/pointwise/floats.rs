@@ -1,7 +1,7 @@
 //! Ops on the representation of floats: sign, exponent, neighbours. They are computed by arithmetic, since few runtimes
 //! have `BitCast`.
 
-use crate::math::elementary::signbit_of;
+use crate::math::elementary::copysign_of;
 use crate::math::precision::{epsilon, largest, smallest};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
 use pt2onnx_ir::Value;
@@ -26,7 +26,7 @@ fn copysign(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(match negative {
         Some(false) => length,
         Some(true) => cx.neg(length),
-        None => cx.select(signbit_of(cx, b), cx.neg(length), length),
+        None => copysign_of(cx, length, b),
     })
 }
 
@@ -163,16 +163,18 @@ mod tests {
         check!("aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
         (float[s0] x, float[s0] y) => (float[s0] copysign)
         <
-          float val_0 = {0.0}
+          float val_0 = {1.0},
+          float val_1 = {0.0},
+          float val_2 = {-1.0}
         >
         {
-          val_1 = Abs (x)
-          val_2 = Equal (y, val_0)
-          val_3 = Reciprocal (y)
-          val_4 = Where (val_2, val_3, y)
-          val_5 = Less (val_4, val_0)
-          val_6 = Neg (val_1)
-          copysign = Where (val_5, val_6, val_1)
+          val_3 = Abs (x)
+          val_4 = Equal (y, val_1)
+          val_5 = Reciprocal (y)
+          val_6 = Where (val_4, val_5, y)
+          val_7 = Less (val_6, val_1)
+          val_8 = Where (val_7, val_2, val_0)
+          copysign = Mul (val_3, val_8)
         }
         ");
     }

@@ -6,7 +6,7 @@ use crate::math::elementary::{
 };
 use crate::math::precision::{largest, wide};
 use crate::{AtenOp, Complex, Cx, Lowered, op::op};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, PI};
 
@@ -298,10 +298,9 @@ fn signbit(cx: &Cx, x: Value) -> Lowered {
     Ok(signbit_of(cx, x))
 }
 
-/// `x - trunc(x)`.
+/// `x - trunc(x)`. Unlike the remainder, it is never -0.
 fn frac(cx: &Cx, x: Value) -> Lowered {
-    let one = cx.scalar(1, cx.dtype(x));
-    Ok(cx.mod_(x, one, attrs::Mod { fmod: true }))
+    Ok(cx.sub(x, trunc_of(cx, x)))
 }
 
 /// `x` rounded to that many decimals, ties to even.
@@ -395,33 +394,38 @@ mod tests {
           int64[1] val_2 = {1},
           double val_3 = {0.5},
           float val_4 = {2.0},
-          float val_5 = {0.0}
+          float val_5 = {0.0},
+          float val_6 = {1.0},
+          float val_7 = {-1.0}
         >
         {
-          val_6 = Gather <axis: int = 1> (x, val_0)
-          val_7 = Gather <axis: int = 1> (x, val_1)
-          val_8 = Cast <to: int = 11> (x)
-          val_9 = ReduceL2 <keepdims: int = 0> (val_8, val_2)
-          val_10 = Abs (val_6)
-          val_11 = Cast <to: int = 11> (val_10)
-          val_12 = Add (val_9, val_11)
-          val_13 = Mul (val_12, val_3)
-          val_14 = Sqrt (val_13)
-          val_15 = Cast <to: int = 1> (val_14)
-          val_16 = Abs (val_7)
-          val_17 = Mul (val_15, val_4)
-          val_18 = Div (val_16, val_17)
-          val_19 = Equal (val_15, val_5)
-          val_20 = Where (val_19, val_5, val_18)
-          val_21 = GreaterOrEqual (val_6, val_5)
-          val_22 = Where (val_21, val_20, val_15)
-          val_23 = Where (val_21, val_15, val_20)
-          val_24 = Less (val_7, val_5)
-          val_25 = Neg (val_22)
-          val_26 = Where (val_24, val_25, val_22)
-          val_27 = Unsqueeze (val_23, val_2)
-          val_28 = Unsqueeze (val_26, val_2)
-          sqrt = Concat <axis: int = 1> (val_27, val_28)
+          val_8 = Gather <axis: int = 1> (x, val_0)
+          val_9 = Gather <axis: int = 1> (x, val_1)
+          val_10 = Cast <to: int = 11> (x)
+          val_11 = ReduceL2 <keepdims: int = 0> (val_10, val_2)
+          val_12 = Abs (val_8)
+          val_13 = Cast <to: int = 11> (val_12)
+          val_14 = Add (val_11, val_13)
+          val_15 = Mul (val_14, val_3)
+          val_16 = Sqrt (val_15)
+          val_17 = Cast <to: int = 1> (val_16)
+          val_18 = Abs (val_9)
+          val_19 = Mul (val_17, val_4)
+          val_20 = Div (val_18, val_19)
+          val_21 = Equal (val_17, val_5)
+          val_22 = Where (val_21, val_5, val_20)
+          val_23 = GreaterOrEqual (val_8, val_5)
+          val_24 = Where (val_23, val_22, val_17)
+          val_25 = Where (val_23, val_17, val_22)
+          val_26 = Equal (val_9, val_5)
+          val_27 = Reciprocal (val_9)
+          val_28 = Where (val_26, val_27, val_9)
+          val_29 = Less (val_28, val_5)
+          val_30 = Where (val_29, val_7, val_6)
+          val_31 = Mul (val_24, val_30)
+          val_32 = Unsqueeze (val_25, val_2)
+          val_33 = Unsqueeze (val_31, val_2)
+          sqrt = Concat <axis: int = 1> (val_32, val_33)
         }
         ");
     }

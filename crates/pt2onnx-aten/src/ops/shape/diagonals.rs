@@ -6,7 +6,7 @@ use crate::math::shape::{
 use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Tensor;
+use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::block_diag, block_diag, parts),
@@ -74,7 +74,7 @@ fn diagonal_scatter(
     set_recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, at)?)
 }
 
-/// `Where(is diagonal, source, base)`: `source` is laid along the rows if the diagonal is on or above the main one, else along
+/// `Where(beside the diagonal, base, source)`: `source` is laid along the rows if the diagonal is on or above the main one, else along
 /// the columns. `shape` is the result's.
 fn onto_diagonal(cx: &Cx, base: Operand, shape: &[Expr], source: Value, at: Diagonal) -> Lowered {
     let (rank, offset) = (shape.len(), at.offset);
@@ -86,11 +86,11 @@ fn onto_diagonal(cx: &Cx, base: Operand, shape: &[Expr], source: Value, at: Diag
     let at = if laid > other { laid - 1 } else { laid };
     let perm: Vec<usize> = (0..at).chain([last]).chain(at..last).collect();
     let slab = cx.unsqueeze(cx.transpose(padded, &perm), &[other]);
-    Ok(cx.select(diagonal_mask(cx, shape, a, b, offset), slab, base))
+    Ok(cx.select(beside_diagonal(cx, shape, a, b, offset), base, slab))
 }
 
-/// True where `column - row == offset`, of dimensions `a` (rows) and `b` (columns); the other dimensions have size 1.
-fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Value {
+/// True where `column - row != offset`, of dimensions `a` (rows) and `b` (columns); the other dimensions have size 1.
+fn beside_diagonal(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Value {
     let rank = shape.len();
     if let (Some(rows), Some(columns)) = (shape[a].as_int(), shape[b].as_int())
         && rows.max(1).saturating_mul(columns.max(1)) <= SPELLED_OUT
@@ -98,8 +98,8 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
         let mut sizes = vec![1; rank];
         (sizes[a], sizes[b]) = (rows.max(0) as usize, columns.max(0) as usize);
         let mask: Vec<bool> = match a < b {
-            true => (0..rows).flat_map(|r| (0..columns).map(move |c| c - r == offset)).collect(),
-            false => (0..columns).flat_map(|c| (0..rows).map(move |r| c - r == offset)).collect(),
+            true => (0..rows).flat_map(|r| (0..columns).map(move |c| c - r != offset)).collect(),
+            false => (0..columns).flat_map(|c| (0..rows).map(move |r| c - r != offset)).collect(),
         };
         match Tensor::from_slice(sizes, &mask) {
             Ok(mask) => return cx.constant(mask),
@@ -108,7 +108,8 @@ fn diagonal_mask(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Va
     }
     let rows = counted(cx, &Expr::int(offset), &shape[a], 1);
     let columns = counted(cx, &Expr::int(0), &shape[b], 1);
-    cx.equal(broadcast_along(cx, rows, a, rank), broadcast_along(cx, columns, b, rank))
+    let off = cx.sub(broadcast_along(cx, rows, a, rank), broadcast_along(cx, columns, b, rank));
+    cx.cast(off, DType::Bool)
 }
 
 /// Matrices placed along the diagonal of a matrix of zeros. Vectors and 0-d tensors count as rows.
@@ -146,13 +147,13 @@ mod tests {
         <
           int64[1] val_0 = {1},
           int64[4] val_1 = {0, 0, 0, 1},
-          bool[1,4,4] val_2 = {0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0},
+          bool[1,4,4] val_2 = {1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1},
           float val_3 = {0.0}
         >
         {
           val_4 = Pad (x, val_1)
           val_5 = Unsqueeze (val_4, val_0)
-          diag_embed = Where (val_2, val_5, val_3)
+          diag_embed = Where (val_2, val_3, val_5)
         }
         ");
     }
