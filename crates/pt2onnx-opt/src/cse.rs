@@ -6,7 +6,7 @@ use crate::{
     pass::Options,
     rewrite,
 };
-use pt2onnx_ir::{Attribute, Attributes, Model, NodeId, RegionId, Use, Value};
+use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Use, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -28,7 +28,7 @@ const MAX_ALIKE: usize = 8;
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (model, region) = (&mut *graph.model, graph.region);
     let mut changed = constants(model, options.merge_weights);
-    let mut walk = Walk::default();
+    let mut walk = Walk { share_weights: options.share_weights, ..Walk::default() };
     walk.seen.reserve(model.nodes(region).count());
     changed |= walk.walk(model, region);
     changed
@@ -83,6 +83,8 @@ fn sample(t: &Tensor, hash: &mut FxHasher) {
 
 #[derive(Default)]
 struct Walk {
+    /// See [`Options::share_weights`].
+    share_weights: bool,
     /// Nodes in scope, by hash.
     seen: FxHashMap<u64, SmallVec<[NodeId; 1]>>,
     /// Hashes of the nodes in scope, in order. Those of a region are removed at its end.
@@ -125,11 +127,17 @@ impl Walk {
     }
 
     fn visit(&mut self, model: &mut Model, node: NodeId) -> Changed {
-        let hash = hash(model, node);
-        let same = self.seen.entry(hash).or_default();
-        let Some(first) = same.iter().copied().find(|&n| equal(model, n, node)) else {
-            same.push(node);
-            self.entered.push(hash);
+        let own = hash(model, node, false);
+        let weighted =
+            (self.share_weights && has_weights(model, node)).then(|| hash(model, node, true));
+        let first = self.first(own, |n| equal(model, n, node));
+        let first = first.or_else(|| self.first(weighted?, |n| equal_with_weights(model, n, node)));
+        let Some(first) = first else {
+            self.enter(own, node);
+            let crowded = |hash: &u64| self.seen.get(hash).is_some_and(|alike| alike.len() >= MAX_ALIKE);
+            if let Some(weighted) = weighted.filter(|hash| !crowded(hash)) {
+                self.enter(weighted, node);
+            }
             return false;
         };
         model.share(first, node);
@@ -145,6 +153,24 @@ impl Walk {
         old.into_iter().zip(new).for_each(|(old, new)| model.replace_all_uses(old, new));
         model.erase(node)
     }
+
+    fn first(&self, hash: u64, same: impl Fn(NodeId) -> bool) -> Option<NodeId> {
+        self.seen.get(&hash)?.iter().copied().find(|&n| same(n))
+    }
+
+    fn enter(&mut self, hash: u64, node: NodeId) {
+        self.seen.entry(hash).or_default().push(node);
+        self.entered.push(hash);
+    }
+}
+
+/// Whether a node has a constant input whose content can be read.
+fn has_weights(model: &Model, node: NodeId) -> bool {
+    model[node].inputs().iter().flatten().any(|&v| weight(model, v).is_some())
+}
+
+fn weight(model: &Model, value: Value) -> Option<&Tensor> {
+    model[value].constant().filter(|t| t.storage().is_some())
 }
 
 /// Whether the node gives the same result each time.
@@ -168,10 +194,17 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
         && !node.outputs().is_empty()
 }
 
-fn hash(model: &Model, node: NodeId) -> u64 {
+/// Nodes that are equal have the same hash; with `weights`, also those that are equal if weights of equal content are.
+fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
     let node = &model[node];
     let mut h = FxHasher::default();
-    (node.op(), node.inputs(), node.outputs().len()).hash(&mut h);
+    (node.op(), weights, node.outputs().len()).hash(&mut h);
+    for &input in node.inputs() {
+        match input.and_then(|v| weight(model, v)).filter(|_| weights) {
+            Some(t) => (t.dtype(), t.shape()).hash(&mut h),
+            None => input.hash(&mut h),
+        }
+    }
     for (name, value) in &node.attributes {
         (name, value.kind() as u32).hash(&mut h);
         match value {
@@ -189,9 +222,24 @@ fn hash(model: &Model, node: NodeId) -> u64 {
 }
 
 pub(crate) fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
+    model[a].inputs() == model[b].inputs() && same_function(&model[a], &model[b])
+}
+
+/// As [`equal`], where constants of equal content are the same input.
+fn equal_with_weights(model: &Model, a: NodeId, b: NodeId) -> bool {
+    let content = |(a, b): (Value, Value)| {
+        let pair = weight(model, a).zip(weight(model, b));
+        pair.is_some_and(|(a, b)| a.same(b) || same_content(a, b))
+    };
+    let same = |(a, b): (&Option<Value>, &Option<Value>)| a == b || a.zip(*b).is_some_and(content);
     let (a, b) = (&model[a], &model[b]);
+    a.inputs().len() == b.inputs().len()
+        && same_function(a, b)
+        && a.inputs().iter().zip(b.inputs()).all(same)
+}
+
+fn same_function(a: &Node, b: &Node) -> bool {
     a.op() == b.op()
-        && a.inputs() == b.inputs()
         && a.outputs().len() == b.outputs().len()
         && same_attributes(&a.attributes, &b.attributes)
 }

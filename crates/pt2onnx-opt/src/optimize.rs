@@ -104,7 +104,7 @@ const FOREIGN_NEUTRAL_BYTES: usize = 64 << 10;
 fn foreign(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
     let opset = options.opset.min(raised.map_or(graph.opset, |r| r.written));
     let max_neutral_bytes = options.max_neutral_bytes.max(FOREIGN_NEUTRAL_BYTES);
-    let options = &Options { opset, max_neutral_bytes, ..options.clone() };
+    let options = &Options { opset, max_neutral_bytes, share_weights: true, ..options.clone() };
     if options.active().any(|p| p.name == "fold") {
         fold::constants(graph);
     }

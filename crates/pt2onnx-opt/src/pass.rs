@@ -46,6 +46,9 @@ pub struct Options {
     /// Whether weights of equal content are merged into one, which keeps the first one's name. To compare them, their bytes are
     /// read. Replacing that weight later replaces all of them.
     pub merge_weights: bool,
+    /// Whether nodes are merged that compute the same with different weights of equal content. Only the weights of nodes that are
+    /// the same otherwise are read. [`optimize_foreign`](crate::optimize_foreign) does so always.
+    pub share_weights: bool,
     /// How many times all passes run at most.
     pub max_rounds: usize,
     /// Where to note what each pass did.

@@ -37,6 +37,7 @@ impl Default for Options {
             max_neutral_bytes: 1 << 10,
             replace_weights: true,
             merge_weights: false,
+            share_weights: false,
             max_rounds: 16,
             journal: None,
         }
@@ -82,7 +83,8 @@ fn simplifying() -> Vec<Pass> {
                 "Merges nodes that compute the same from the same inputs, and unnamed constants of equal content.",
             )
             .precondition(
-                "Named constants are kept, because they may get other values later, unless weights are to be merged.",
+                "Named constants are kept, because they may get other values later, unless weights are to be merged. In models of \
+                 other producers, nodes are also merged if their weights have equal content.",
             ),
         Pass::new("dead", dead::run)
             .description("Erases nodes whose outputs are not used.")
