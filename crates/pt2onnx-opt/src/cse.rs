@@ -25,13 +25,18 @@ const SAMPLES: usize = 64;
 /// A constant is compared with at most this many of the same hash, so that the time is linear.
 const MAX_ALIKE: usize = 8;
 
+/// Nodes that passes fold others into stay apart until [`layers`] runs.
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (model, region) = (&mut *graph.model, graph.region);
-    let mut changed = constants(model, options.merge_weights);
-    let mut walk = Walk { share_weights: options.share_weights, ..Walk::default() };
-    walk.seen.reserve(model.nodes(region).count());
-    changed |= walk.walk(model, region);
-    changed
+    let merged = constants(model, options.merge_weights);
+    merged | Walk::default().walk(model, region)
+}
+
+/// Layers, and nodes whose weights have equal content. Before, each of them may take a normalization or arithmetic after it into its
+/// weights, which one for all cannot.
+pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+    let mut walk = Walk { layers: true, share_weights: options.share_weights, ..Walk::default() };
+    walk.walk(graph.model, graph.region)
 }
 
 /// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get another value later.
@@ -83,6 +88,8 @@ fn sample(t: &Tensor, hash: &mut FxHasher) {
 
 #[derive(Default)]
 struct Walk {
+    /// Whether to visit layers.
+    layers: bool,
     /// See [`Options::share_weights`].
     share_weights: bool,
     /// Nodes in scope, by hash.
@@ -100,6 +107,7 @@ struct Frame {
 
 impl Walk {
     fn walk(&mut self, model: &mut Model, root: RegionId) -> Changed {
+        self.seen.reserve(model.nodes(root).count());
         let mut changed = false;
         let frame = |model: &Model, region, outer| Frame {
             nodes: model.nodes(region).collect::<Vec<_>>().into_iter(),
@@ -119,7 +127,7 @@ impl Walk {
                 // One region after the other: they do not see each other's nodes.
                 let outer = self.entered.len();
                 stack.extend(regions.into_iter().rev().map(|r| frame(model, r, outer)));
-            } else if repeatable(model, node) {
+            } else if repeatable(model, node) && (self.layers || !is_layer(model, node)) {
                 changed |= self.visit(model, node);
             }
         }
@@ -134,7 +142,8 @@ impl Walk {
         let first = first.or_else(|| self.first(weighted?, |n| equal_with_weights(model, n, node)));
         let Some(first) = first else {
             self.enter(own, node);
-            let crowded = |hash: &u64| self.seen.get(hash).is_some_and(|alike| alike.len() >= MAX_ALIKE);
+            let crowded =
+                |hash: &u64| self.seen.get(hash).is_some_and(|alike| alike.len() >= MAX_ALIKE);
             if let Some(weighted) = weighted.filter(|hash| !crowded(hash)) {
                 self.enter(weighted, node);
             }
@@ -164,13 +173,20 @@ impl Walk {
     }
 }
 
+/// Whether a node multiplies by a constant weight.
+fn is_layer(model: &Model, node: NodeId) -> bool {
+    let node = &model[node];
+    matches!(node.op(), "Conv" | "ConvTranspose" | "Gemm" | "MatMul")
+        && node.input(1).is_some_and(|w| model[w].constant().is_some())
+}
+
 /// Whether a node has a constant input whose content can be read.
 fn has_weights(model: &Model, node: NodeId) -> bool {
     model[node].inputs().iter().flatten().any(|&v| weight(model, v).is_some())
 }
 
 fn weight(model: &Model, value: Value) -> Option<&Tensor> {
-    model[value].constant().filter(|t| t.storage().is_some())
+    model[value].constant().filter(|t| t.has_data())
 }
 
 /// Whether the node gives the same result each time.
@@ -279,5 +295,8 @@ fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
 }
 
 fn same_content(a: &Tensor, b: &Tensor) -> bool {
-    (a.dtype(), a.shape()) == (b.dtype(), b.shape()) && a.to_bytes() == b.to_bytes()
+    let same = |x: &[u8], y: &[u8]| x == y && x.len() == a.nbytes();
+    // What has no bytes to read is not equal to anything: strings, and elements that cannot be computed.
+    (a.dtype(), a.shape(), a.nbytes()) == (b.dtype(), b.shape(), b.nbytes())
+        && same(&a.to_bytes(), &b.to_bytes())
 }

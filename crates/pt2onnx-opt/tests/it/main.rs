@@ -59,7 +59,7 @@ fn cse() {
             share_weights: argument == "share weights",
             ..Options::default()
         };
-        with_pass("cse", text, &options)
+        with_pass(if options.share_weights { "layers" } else { "cse" }, text, &options)
     });
 }
 
