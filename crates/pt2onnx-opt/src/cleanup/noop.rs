@@ -106,7 +106,7 @@ pub(super) fn moves_ones(n: &Seen) -> Option<bool> {
         Some(perm) => perm,
         None => (0..shape.len() as i64).rev().collect(),
     };
-    let mut moved = perm.iter().filter(|&&p| !is_one(shape.get(p as usize)));
+    let moved = perm.iter().filter(|&&p| !is_one(shape.get(p as usize)));
     Some(moved.is_sorted())
 }
 
