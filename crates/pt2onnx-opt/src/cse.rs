@@ -6,7 +6,7 @@ use crate::{
     pass::Options,
     rewrite,
 };
-use pt2onnx_ir::{Attribute, Attributes, Model, NodeId, RegionId, Use, Value};
+use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Use, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -25,13 +25,18 @@ const SAMPLES: usize = 64;
 /// A constant is compared with at most this many of the same hash, so that the time is linear.
 const MAX_ALIKE: usize = 8;
 
+/// Nodes that passes fold others into stay apart until [`layers`] runs.
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (model, region) = (&mut *graph.model, graph.region);
-    let mut changed = constants(model, options.merge_weights);
-    let mut walk = Walk::default();
-    walk.seen.reserve(model.nodes(region).count());
-    changed |= walk.walk(model, region);
-    changed
+    let merged = constants(model, options.merge_weights);
+    merged | Walk::default().walk(model, region)
+}
+
+/// Layers, and nodes whose weights have equal content. Before, each of them may take a normalization or arithmetic after it into its
+/// weights, which one for all cannot.
+pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+    let mut walk = Walk { layers: true, share_weights: options.share_weights, ..Walk::default() };
+    walk.walk(graph.model, graph.region)
 }
 
 /// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get another value later.
@@ -83,6 +88,10 @@ fn sample(t: &Tensor, hash: &mut FxHasher) {
 
 #[derive(Default)]
 struct Walk {
+    /// Whether to visit layers.
+    layers: bool,
+    /// See [`Options::share_weights`].
+    share_weights: bool,
     /// Nodes in scope, by hash.
     seen: FxHashMap<u64, SmallVec<[NodeId; 1]>>,
     /// Hashes of the nodes in scope, in order. Those of a region are removed at its end.
@@ -98,6 +107,7 @@ struct Frame {
 
 impl Walk {
     fn walk(&mut self, model: &mut Model, root: RegionId) -> Changed {
+        self.seen.reserve(model.nodes(root).count());
         let mut changed = false;
         let frame = |model: &Model, region, outer| Frame {
             nodes: model.nodes(region).collect::<Vec<_>>().into_iter(),
@@ -117,7 +127,7 @@ impl Walk {
                 // One region after the other: they do not see each other's nodes.
                 let outer = self.entered.len();
                 stack.extend(regions.into_iter().rev().map(|r| frame(model, r, outer)));
-            } else if repeatable(model, node) {
+            } else if repeatable(model, node) && (self.layers || !is_layer(model, node)) {
                 changed |= self.visit(model, node);
             }
         }
@@ -125,11 +135,18 @@ impl Walk {
     }
 
     fn visit(&mut self, model: &mut Model, node: NodeId) -> Changed {
-        let hash = hash(model, node);
-        let same = self.seen.entry(hash).or_default();
-        let Some(first) = same.iter().copied().find(|&n| equal(model, n, node)) else {
-            same.push(node);
-            self.entered.push(hash);
+        let own = hash(model, node, false);
+        let weighted =
+            (self.share_weights && has_weights(model, node)).then(|| hash(model, node, true));
+        let first = self.first(own, |n| equal(model, n, node));
+        let first = first.or_else(|| self.first(weighted?, |n| equal_with_weights(model, n, node)));
+        let Some(first) = first else {
+            self.enter(own, node);
+            let crowded =
+                |hash: &u64| self.seen.get(hash).is_some_and(|alike| alike.len() >= MAX_ALIKE);
+            if let Some(weighted) = weighted.filter(|hash| !crowded(hash)) {
+                self.enter(weighted, node);
+            }
             return false;
         };
         model.share(first, node);
@@ -145,6 +162,31 @@ impl Walk {
         old.into_iter().zip(new).for_each(|(old, new)| model.replace_all_uses(old, new));
         model.erase(node)
     }
+
+    fn first(&self, hash: u64, same: impl Fn(NodeId) -> bool) -> Option<NodeId> {
+        self.seen.get(&hash)?.iter().copied().find(|&n| same(n))
+    }
+
+    fn enter(&mut self, hash: u64, node: NodeId) {
+        self.seen.entry(hash).or_default().push(node);
+        self.entered.push(hash);
+    }
+}
+
+/// Whether a node multiplies by a constant weight.
+fn is_layer(model: &Model, node: NodeId) -> bool {
+    let node = &model[node];
+    matches!(node.op(), "Conv" | "ConvTranspose" | "Gemm" | "MatMul")
+        && node.input(1).is_some_and(|w| model[w].constant().is_some())
+}
+
+/// Whether a node has a constant input whose content can be read.
+fn has_weights(model: &Model, node: NodeId) -> bool {
+    model[node].inputs().iter().flatten().any(|&v| weight(model, v).is_some())
+}
+
+fn weight(model: &Model, value: Value) -> Option<&Tensor> {
+    model[value].constant().filter(|t| t.has_data())
 }
 
 /// Whether the node gives the same result each time.
@@ -168,10 +210,17 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
         && !node.outputs().is_empty()
 }
 
-fn hash(model: &Model, node: NodeId) -> u64 {
+/// Nodes that are equal have the same hash; with `weights`, also those that are equal if weights of equal content are.
+fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
     let node = &model[node];
     let mut h = FxHasher::default();
-    (node.op(), node.inputs(), node.outputs().len()).hash(&mut h);
+    (node.op(), weights, node.outputs().len()).hash(&mut h);
+    for &input in node.inputs() {
+        match input.and_then(|v| weight(model, v)).filter(|_| weights) {
+            Some(t) => (t.dtype(), t.shape()).hash(&mut h),
+            None => input.hash(&mut h),
+        }
+    }
     for (name, value) in &node.attributes {
         (name, value.kind() as u32).hash(&mut h);
         match value {
@@ -189,9 +238,24 @@ fn hash(model: &Model, node: NodeId) -> u64 {
 }
 
 pub(crate) fn equal(model: &Model, a: NodeId, b: NodeId) -> bool {
+    model[a].inputs() == model[b].inputs() && same_function(&model[a], &model[b])
+}
+
+/// As [`equal`], where constants of equal content are the same input.
+fn equal_with_weights(model: &Model, a: NodeId, b: NodeId) -> bool {
+    let content = |(a, b): (Value, Value)| {
+        let pair = weight(model, a).zip(weight(model, b));
+        pair.is_some_and(|(a, b)| a.same(b) || same_content(a, b))
+    };
+    let same = |(a, b): (&Option<Value>, &Option<Value>)| a == b || a.zip(*b).is_some_and(content);
     let (a, b) = (&model[a], &model[b]);
+    a.inputs().len() == b.inputs().len()
+        && same_function(a, b)
+        && a.inputs().iter().zip(b.inputs()).all(same)
+}
+
+fn same_function(a: &Node, b: &Node) -> bool {
     a.op() == b.op()
-        && a.inputs() == b.inputs()
         && a.outputs().len() == b.outputs().len()
         && same_attributes(&a.attributes, &b.attributes)
 }
@@ -231,5 +295,8 @@ fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
 }
 
 fn same_content(a: &Tensor, b: &Tensor) -> bool {
-    (a.dtype(), a.shape()) == (b.dtype(), b.shape()) && a.to_bytes() == b.to_bytes()
+    let same = |x: &[u8], y: &[u8]| x == y && x.len() == a.nbytes();
+    // What has no bytes to read is not equal to anything: strings, and elements that cannot be computed.
+    (a.dtype(), a.shape(), a.nbytes()) == (b.dtype(), b.shape(), b.nbytes())
+        && same(&a.to_bytes(), &b.to_bytes())
 }

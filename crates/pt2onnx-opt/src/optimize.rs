@@ -29,7 +29,10 @@ pub fn optimize(model: &mut Model, options: &Options) {
 fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (late, early): (Vec<&Pass>, Vec<&Pass>) = options.active().partition(|p| p.late);
     let mut changed = run_each(graph, options, &early);
-    if late.into_iter().any(|pass| run(pass, graph, options, options.max_rounds)) {
+    for round in 0..options.max_rounds {
+        if !late.iter().any(|pass| run(pass, graph, options, round)) {
+            break;
+        }
         changed = true;
         run_each(graph, options, &early);
     }
@@ -101,10 +104,21 @@ const MAX_INFERRED: usize = 8;
 /// See [`Options::max_neutral_bytes`].
 const FOREIGN_NEUTRAL_BYTES: usize = 64 << 10;
 
+/// See [`Options::max_generated_bytes`].
+const FOREIGN_GENERATED: usize = 128;
+
 fn foreign(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
     let opset = options.opset.min(raised.map_or(graph.opset, |r| r.written));
     let max_neutral_bytes = options.max_neutral_bytes.max(FOREIGN_NEUTRAL_BYTES);
-    let options = &Options { opset, max_neutral_bytes, ..options.clone() };
+    let max_generated_bytes =
+        options.max_folded_bytes.saturating_mul(FOREIGN_GENERATED).max(options.max_generated_bytes);
+    let options = &Options {
+        opset,
+        max_neutral_bytes,
+        max_generated_bytes,
+        share_weights: true,
+        ..options.clone()
+    };
     if options.active().any(|p| p.name == "fold") {
         fold::constants(graph);
     }

@@ -34,6 +34,10 @@ pub struct Options {
     /// A folded result may always have this many bytes, whatever the size of the operands, and half of it for each node that it
     /// takes the place of, if there are several.
     pub max_folded_bytes: usize,
+    /// A folded result may have this many bytes if it is at least 16 times as large as the constants that it is computed from.
+    /// [`optimize_foreign`](crate::optimize_foreign) takes at least 128 times [`max_folded_bytes`](Self::max_folded_bytes), 1 MiB by
+    /// default.
+    pub max_generated_bytes: usize,
     /// Operands of more bytes than this, all together, are not read to fold a small result, and results between several nodes that
     /// are folded together have at most this many.
     pub max_read_bytes: usize,
@@ -46,6 +50,9 @@ pub struct Options {
     /// Whether weights of equal content are merged into one, which keeps the first one's name. To compare them, their bytes are
     /// read. Replacing that weight later replaces all of them.
     pub merge_weights: bool,
+    /// Whether nodes are merged that compute the same with different weights of equal content. Only the weights of nodes that are
+    /// the same otherwise are read. [`optimize_foreign`](crate::optimize_foreign) does so always.
+    pub share_weights: bool,
     /// How many times all passes run at most.
     pub max_rounds: usize,
     /// Where to note what each pass did.

@@ -33,10 +33,12 @@ impl Default for Options {
             opset: CANONICAL_OPSET,
             target: Target::Standard,
             max_folded_bytes: 8 << 10,
+            max_generated_bytes: 0,
             max_read_bytes: 1 << 20,
             max_neutral_bytes: 1 << 10,
             replace_weights: true,
             merge_weights: false,
+            share_weights: false,
             max_rounds: 16,
             journal: None,
         }
@@ -63,7 +65,8 @@ fn simplifying() -> Vec<Pass> {
         Pass::new("fold", fold::run)
             .description(
                 "Replaces nodes by constants if their inputs are constants or their result follows from the types. Several \
-                 nodes may become a larger constant than one. Weights that are filled with one number become constants.",
+                 nodes may become a larger constant than one. Weights that are filled with one number become constants. In models of \
+                 other producers, so do tables of up to 128 times as many bytes that are made of little.",
             )
             .precondition(
                 "The operator is not for random numbers, and the node has the form of the newest opset. DequantizeLinear of a \
@@ -84,6 +87,13 @@ fn simplifying() -> Vec<Pass> {
             .precondition(
                 "Named constants are kept, because they may get other values later, unless weights are to be merged.",
             ),
+        Pass::new("layers", cse::layers)
+            .late()
+            .description(
+                "Merges Conv, ConvTranspose, Gemm and MatMul that compute the same from the same inputs, when nothing more can be \
+                 folded into them. In models of other producers, merges all nodes that compute the same with weights of equal content.",
+            )
+            .precondition("As for cse."),
         Pass::new("dead", dead::run)
             .description("Erases nodes whose outputs are not used.")
             .precondition("Operators have no side effects; those of ONNX have none."),

@@ -17,9 +17,11 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         | "Where" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "BitShift" => {
             vec![broadcast_inputs(n)]
         }
-        "MatMul" | "MatMulInteger" => vec![matmul(n)],
+        "MatMul" | "MatMulInteger" => vec![matmul(n, 1)],
+        "QLinearMatMul" => vec![matmul(n, 3)],
         "Gemm" => vec![gemm(n)],
-        "Conv" | "ConvInteger" | "DeformConv" => vec![conv(n)],
+        "Conv" | "ConvInteger" | "DeformConv" => vec![conv(n, 1)],
+        "QLinearConv" => vec![conv(n, 3)],
         "ConvTranspose" => vec![images::conv_transpose(n)],
         "GridSample" => vec![images::grid_sample(n)],
         "RoiAlign" => vec![images::roi_align(n)],
@@ -67,6 +69,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
             vec![n.shape(0), layer_norm_statistics(n), layer_norm_statistics(n)]
         }
         "LSTM" | "GRU" | "RNN" => recurrent(n),
+        "DynamicQuantizeLinear" => vec![n.shape(0), Some(vec![]), Some(vec![])],
         op if SAME_AS_FIRST.binary_search(&op).is_ok() => vec![n.shape(0)],
         _ => Vec::new(),
     }
@@ -155,8 +158,9 @@ fn broadcast_inputs(n: &Node) -> Option<Shape> {
     Some(result)
 }
 
-fn matmul(n: &Node) -> Option<Shape> {
-    let (mut a, mut b) = (n.shape(0)?, n.shape(1)?);
+/// A product of the first input and the input `right`.
+fn matmul(n: &Node, right: usize) -> Option<Shape> {
+    let (mut a, mut b) = (n.shape(0)?, n.shape(right)?);
     let (vector_a, vector_b) = (a.len() == 1, b.len() == 1);
     if vector_a {
         a.insert(0, Expr::int(1));
@@ -225,8 +229,9 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
     Some((0..k).map(one).collect())
 }
 
-fn conv(n: &Node) -> Option<Shape> {
-    let (x, w) = (n.shape(0)?, n.shape(1)?);
+/// A convolution of the first input with the input `weight`.
+fn conv(n: &Node, weight: usize) -> Option<Shape> {
+    let (x, w) = (n.shape(0)?, n.shape(weight)?);
     let mut result = vec![x.first()?.clone(), w.first()?.clone()];
     result.extend(windows(n, x.get(2..)?, w.get(2..)?)?);
     Some(result)
@@ -340,10 +345,33 @@ fn resize(n: &Node) -> Option<Shape> {
     let sizes = n
         .contents(3)
         .filter(|_| n.string("keep_aspect_ratio_policy").is_none_or(|p| p == "stretch"));
+    // A region of interest changes what a scale is of.
+    let cropped = n.string("coordinate_transformation_mode") == Some("tf_crop_and_resize");
+    let scales = n.input(2).filter(|_| n.input(3).is_none() && !cropped);
+    let scales = scales.and_then(|v| n.model[v].constant()?.to_vec::<f32>()).unwrap_or_default();
     for (i, axis) in axes.into_iter().enumerate() {
-        x[axis] = sizes.as_ref().and_then(|s| s.get(i).cloned()).unwrap_or_else(|| n.unknown_dim());
+        let given = sizes.as_ref().and_then(|s| s.get(i).cloned());
+        let size = given.or_else(|| scaled(&x[axis], f64::from(*scales.get(i)?)));
+        x[axis] = size.unwrap_or_else(|| n.unknown_dim());
     }
     Some(x)
+}
+
+/// The product of a size and a scale, rounded down, if runtimes agree about it: they multiply float32 numbers. `None` for a size
+/// that is not known and a scale that is neither a whole number nor `1 / 2**k`.
+fn scaled(size: &Expr, scale: f64) -> Option<Expr> {
+    let whole = |v: f64| (v >= 1.0 && v.fract() == 0.0 && v < 1e6).then(|| Expr::int(v as i64));
+    if let Some(size) = size.as_int() {
+        let exact = size as f64 * scale;
+        let agreed = exact.floor() == f64::from(exact as f32).floor();
+        return (agreed && (0.0..1e9).contains(&exact)).then(|| Expr::int(exact.floor() as i64));
+    }
+    if let Some(factor) = whole(scale) {
+        return Some(size * &factor);
+    }
+    // The reciprocal of a power of two is exact.
+    let divisor = whole(1.0 / scale).filter(|d| d.as_int().is_some_and(|d| d & (d - 1) == 0))?;
+    Some(size.floor_div(&divisor))
 }
 
 fn depth_space(n: &Node) -> Option<Shape> {

@@ -1,6 +1,9 @@
 //! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only change sizes.
 
-use super::seen::{Action, Seen};
+use super::{
+    noop::moves_ones,
+    seen::{Action, Seen},
+};
 use crate::{eval, facts::known};
 use pt2onnx_ir::{Attributes, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
@@ -9,7 +12,7 @@ use pt2onnx_tensor::DType;
 pub(super) fn rule(n: &Seen) -> Option<Action> {
     let x = n.node.input(0)?;
     match n.node.op() {
-        "Transpose" => transposes(n, x),
+        "Transpose" => transposes(n, x).or_else(|| views(n, x)),
         "Cast" => casts(n, x),
         "CastLike" => cast_to(n, x),
         "Slice" => slices(n, x),
@@ -196,9 +199,7 @@ fn concats(n: &Seen) -> Option<Action> {
 
 /// All of these nodes keep the order of elements, so that the last one can take the first one's operand.
 fn views(n: &Seen, x: Value) -> Option<Action> {
-    let inner = n
-        .producer(x)
-        .filter(|i| matches!(i.node.op(), "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze"))?;
+    let inner = n.producer(x).filter(|inner| is_view(inner) && is_view(n))?;
     if n.checks_sizes() || inner.checks_sizes() {
         return None;
     }
@@ -231,6 +232,14 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
             n.node.attributes.clone().into(),
         )
     })
+}
+
+fn is_view(n: &Seen) -> bool {
+    match n.node.op() {
+        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => true,
+        "Transpose" => moves_ones(n) == Some(true),
+        _ => false,
+    }
 }
 
 /// Dimensions of size 1 that both nodes add, or both remove.

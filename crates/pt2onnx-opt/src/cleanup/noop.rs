@@ -92,19 +92,22 @@ fn is_flat(n: &Seen, x: Value) -> bool {
     n.shape(x).is_some_and(|s| s.len() == 2) && matches!(axis, Ok(1 | -1))
 }
 
-/// Whether only dimensions of size 1 move.
+/// Whether a `Transpose` moves only dimensions of size 1, and gives the same sizes.
 fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
+    let perm = attrs::Transpose::read(n.node).ok()?.perm;
+    let same = perm.is_some_and(|p| p.iter().copied().eq(0..p.len() as i64));
+    Some(same || moves_ones(n)? && n.same_shape(x, n.output()))
+}
+
+/// Whether a `Transpose` keeps the order of elements: only dimensions of size 1 move.
+pub(super) fn moves_ones(n: &Seen) -> Option<bool> {
+    let shape = n.shape(n.node.input(0)?)?;
     let perm = match attrs::Transpose::read(n.node).ok()?.perm {
         Some(perm) => perm,
-        None => (0..n.shape(x)?.len() as i64).rev().collect(),
+        None => (0..shape.len() as i64).rev().collect(),
     };
-    if perm.iter().copied().eq(0..perm.len() as i64) {
-        return Some(true);
-    }
-    let shape = n.shape(x)?;
-    let moved: Vec<i64> =
-        perm.iter().copied().filter(|&p| !is_one(shape.get(p as usize))).collect();
-    Some(moved.is_sorted() && n.same_shape(x, n.output()))
+    let moved = perm.iter().filter(|&&p| !is_one(shape.get(p as usize)));
+    Some(moved.is_sorted())
 }
 
 fn is_one(dim: Option<&Expr>) -> bool {

@@ -3,8 +3,8 @@
 //! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are known. Nothing is computed until
 //! it is clear that the result may become a constant.
 
-use super::{replace, sharers::Sharers};
-use crate::{eval, facts::tensor_type, graph::Changed, pass::Options, target::Target};
+use super::{generates, replace, result_bytes, sharers::Sharers};
+use crate::{eval, graph::Changed, pass::Options, target::Target};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -82,19 +82,9 @@ impl Cones<'_> {
             && (node.op() != "DequantizeLinear" || requantized(model, id))
             && eval::knows(node.op())
             && inputs.clone().all(given)
-            && self.result_bytes(model, id).is_some_and(|n| n <= self.options.max_read_bytes)
+            && result_bytes(model, id).is_some_and(|n| n <= self.options.max_read_bytes)
             && schema::lookup(node.op(), schema::CANONICAL_OPSET)
                 .is_some_and(|formal| conforms(model, node, formal).is_ok())
-    }
-
-    /// Bytes of all outputs, if their sizes are known.
-    fn result_bytes(&self, model: &Model, id: NodeId) -> Option<usize> {
-        model[id].outputs().iter().try_fold(0usize, |sum, &v| {
-            let (dtype, shape) = tensor_type(model, v)?;
-            let sizes = shape.iter().map(|d| usize::try_from(d.as_int()?).ok());
-            let bits = sizes.into_iter().try_fold(dtype.bits(), |n, s| n.checked_mul(s?))?;
-            sum.checked_add(bits.div_ceil(8))
-        })
     }
 
     /// The nodes that only `id` needs, with it, and its outputs, if they are worth their bytes.
@@ -107,11 +97,15 @@ impl Cones<'_> {
         if excluded {
             return None;
         }
-        let bytes = self.result_bytes(model, id)?;
+        let bytes = result_bytes(model, id)?;
         let (cone, freed) = self.cone(model, id);
         let small = self.options.max_folded_bytes;
         let freed = if self.options.replace_weights { freed } else { 0 };
-        let allowed = small.max(freed).max(cone.len() * (small / NODE_SHARE));
+        let generated = match generates(self.read(model, &cone), bytes) {
+            true => self.options.max_generated_bytes,
+            false => 0,
+        };
+        let allowed = small.max(freed).max(generated).max(cone.len() * (small / NODE_SHARE));
         // A node alone was tried before.
         if bytes > allowed || cone.len() + self.inputs(model, id).count() < 2 {
             return None;
@@ -152,6 +146,17 @@ impl Cones<'_> {
         }
         let bytes = constants.iter().filter_map(|&v| Some(model[v].constant()?.nbytes()));
         (cone, bytes.fold(0, usize::saturating_add))
+    }
+
+    /// Bytes that nodes take from constants and from known nodes outside.
+    fn read(&self, model: &Model, cone: &[NodeId]) -> usize {
+        let inputs = cone.iter().flat_map(|&n| model[n].inputs()).flatten();
+        let bytes = inputs.map(|&v| match model[v].constant() {
+            Some(t) => t.nbytes(),
+            None => { model.producer(v).filter(|p| !cone.contains(p)) }
+                .map_or(0, |p| result_bytes(model, p).unwrap_or(usize::MAX)),
+        });
+        bytes.fold(0, usize::saturating_add)
     }
 
     /// The outputs of a known node, after those of the nodes before it.

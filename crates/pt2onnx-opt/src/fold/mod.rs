@@ -7,6 +7,7 @@ mod weights;
 
 use crate::{
     eval,
+    facts::tensor_type,
     graph::{Changed, GraphMut},
     pass::Options,
     target::Target,
@@ -83,7 +84,10 @@ impl Fold<'_> {
         let small = self.options.max_folded_bytes;
         let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
         let cheap = read <= self.options.max_read_bytes;
-        if cheap && let Some(results) = eval::evaluate(node, &inputs, small) {
+        let generated = self.options.max_generated_bytes.max(small);
+        let large = result_bytes(model, id).is_some_and(|n| n <= generated && generates(read, n));
+        let limit = if large { generated } else { small };
+        if cheap && let Some(results) = eval::evaluate(node, &inputs, limit) {
             return Some(results);
         }
         if !self.options.replace_weights {
@@ -115,6 +119,22 @@ impl Fold<'_> {
         }
         bytes
     }
+}
+
+/// Bytes of all outputs of a node, if their sizes are known.
+fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
+    model[id].outputs().iter().try_fold(0usize, |sum, &v| {
+        let (dtype, shape) = tensor_type(model, v)?;
+        let sizes = shape.iter().map(|d| usize::try_from(d.as_int()?).ok());
+        let bits = sizes.into_iter().try_fold(dtype.bits(), |n, s| n.checked_mul(s?))?;
+        sum.checked_add(bits.div_ceil(8))
+    })
+}
+
+/// Whether a result is so much larger than the constants it is computed from that it is a table and no other form of a weight: a
+/// quantized weight has 2 to 8 times as many bytes as `float32`.
+fn generates(read: usize, result: usize) -> bool {
+    read.checked_mul(16).is_some_and(|n| n <= result)
 }
 
 /// The value of a `Constant` node.

@@ -80,9 +80,16 @@ impl Walk<'_> {
 
     fn reshape(&self, model: &mut Model, id: NodeId) -> Option<()> {
         let node = &model[id];
-        let (x, target) = (node.input(0)?, self.computed.get(&node.input(1)?)?);
+        let (x, given) = (node.input(0)?, self.computed.get(&node.input(1)?)?);
         let from = facts::shape(model, x);
         let copied = |i: usize, dim: &Expr| from.is_some_and(|from| from.get(i) == Some(dim));
+        // -1 may stand for a size that is known, and is then free for another one.
+        let result =
+            facts::shape(model, *node.outputs().first()?).filter(|r| r.len() == given.len());
+        let known = |i: usize| result?.get(i).filter(|d| d.as_int().is_some_and(|d| d > 0));
+        let target: Vec<&Expr> = { given.iter().enumerate() }
+            .map(|(i, dim)| known(i).filter(|_| dim.as_int() == Some(-1)).unwrap_or(dim))
+            .collect();
         let sizes = target.iter().enumerate().map(|(i, dim)| match dim.as_int() {
             Some(number) => number,
             None if copied(i, dim) => 0,

@@ -54,8 +54,12 @@ fn fold() {
 #[test]
 fn cse() {
     run("cse", include_str!("cases/cse.txt"), |text, argument| {
-        let options = Options { merge_weights: argument == "merge weights", ..Options::default() };
-        with_pass("cse", text, &options)
+        let options = Options {
+            merge_weights: argument == "merge weights",
+            share_weights: argument == "share weights",
+            ..Options::default()
+        };
+        with_pass(if options.share_weights { "layers" } else { "cse" }, text, &options)
     });
 }
 
