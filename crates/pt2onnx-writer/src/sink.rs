@@ -65,7 +65,8 @@ impl<'a> FileSink<'a> {
         let (jobs, to_do) = mpsc::sync_channel(0);
         let (free, written) = mpsc::channel();
         thread::scope(|scope| {
-            let thread = scope.spawn(move || work(file, &to_do, &free));
+            let thread =
+                thread::Builder::new().spawn_scoped(scope, move || work(file, &to_do, &free))?;
             let mut sink = Self { jobs, written, short: Vec::new(), progress };
             let filled = content(&mut sink).and_then(|()| sink.flush());
             drop(sink); // The thread ends when there are no more jobs.
@@ -169,28 +170,27 @@ fn work(mut file: &File, jobs: &Receiver<Job>, free: &Sender<Vec<u8>>) -> io::Re
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use pt2onnx_tensor::Storage;
-    use std::{fs, path::Path};
+    use std::{fs, path::Path, sync::Arc};
 
     /// A file with the bytes `0, 1, .., 250, 0, ..`, as a range.
-    fn source(path: &Path, length: usize) -> FileRange {
-        fs::write(path, (0..=250).cycle().take(length).collect::<Vec<u8>>()).unwrap();
-        let storage = Storage::map(File::open(path).unwrap(), path).unwrap();
-        storage.source().unwrap().clone()
+    fn source(path: &Path, length: usize) -> io::Result<FileRange> {
+        fs::write(path, (0..=250).cycle().take(length).collect::<Vec<u8>>())?;
+        let (path, file) = (Arc::new(path.to_owned()), Arc::new(File::open(path)?));
+        Ok(FileRange { path, file, offset: 0 })
     }
 
     #[test]
     fn all_kinds_of_writes_come_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let source = source(&folder.path().join("source"), 1 << 20);
+        let source = source(&folder.path().join("source"), 1 << 20).unwrap();
         let mut expected = Vec::new();
-        let file = File::options();
         let path = folder.path().join("written");
-        let file = file.clone().write(true).create(true).truncate(true).open(&path).unwrap();
+        let file = File::create(&path).unwrap();
         FileSink::fill(&file, &|_| {}, |sink| {
             let mut block = Vec::new();
             for length in [1, 1000, 70_000, 3 << 20, 5] {
-                for sink in [&mut *sink as &mut dyn Sink, &mut expected] {
+                let sinks: [&mut dyn Sink; 2] = [sink, &mut expected];
+                for sink in sinks {
                     sink.write_all(&vec![7; length])?;
                     sink.copy(&source, 5, wide(length.min(900_000)))?;
                 }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let source = source(&folder.path().join("source"), 1 << 20);
+        let source = source(&folder.path().join("source"), 1 << 20).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let fill = |content: &dyn Fn(&mut FileSink) -> io::Result<()>| {
             FileSink::fill(&full, &|_| {}, |sink| content(sink)).unwrap_err().kind()
