@@ -214,6 +214,55 @@ for passes in (KeepsWhatItWritesUnread, RowsOfTheirOwn):
     script(passes, COUNT, TWO, FOUR)
 
 
+class ValuesThatBranchesLeave(nn.Module):
+    """One branch makes a new tensor, the other writes into the old one: by an attribute, a list, a dict, a tuple and a view."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = torch.ones(3, 4)
+
+    def forward(self, x: Tensor, c: Tensor):
+        self.w = torch.ones(3, 4)
+        items, entries, pair = [x * 1, x * 2], {"a": x * 3}, (x * 4, x * 5)
+        w, view = x * 6, x[0]
+        row = w[0]
+        if bool(c):
+            self.w = self.w + 1
+            items[0] = x + 1
+            entries["a"] = x + 2
+            pair = (x + 3, x)
+            view = x[1] * 2
+        else:
+            self.w[0] = 5.0
+            items[0][0] = 6.0
+            entries["a"][0] = 7.0
+            pair[0].add_(2)
+            w[0] = 8.0
+            view = row
+        return self.w, items, entries["a"], pair, view, w
+
+
+class WritesOfABranchThatIsSure(nn.Module):
+    """What a branch has written, where the other one raises, goes on by all names."""
+
+    def forward(self, x: Tensor, c: Tensor):
+        a = x * 1
+        row, same = x[0], x * 3
+        if bool(c.sum() > 5):
+            raise ValueError("no")
+        else:
+            a[0] = 5.0
+            same = a
+            row = a[1]
+        same.add_(1)
+        row.mul_(3)
+        return a, same, row
+
+
+for passes in (ValuesThatBranchesLeave, WritesOfABranchThatIsSure):
+    script(passes, DATA, YES, NO)
+
+
 class ViewsInPlace(nn.Module):
     """`y` by all of its names has the sizes that operators in place give it."""
 

@@ -109,7 +109,7 @@ fn elements_that_are_sizes_are_known() {
 #[test]
 fn types_need_no_records() {
     let program = "{s0: VR[4, 100]}
-    graph(x: f32[s0, 8], i: i64[3], c: c64[2]) {
+    graph(x: f32[s0, 8], y: f32[1, 2, s0], i: i64[3], c: c64[2]) {
         relu: i64[] = aten.relu.default(x)
         mean: i64[] = aten.mean.dim(x, [-1], True)
         view: i64[] = aten.view.default(x, [-1, 4])
@@ -122,6 +122,7 @@ fn types_need_no_records() {
         turned: i64[] = aten.mul.Tensor(c, 2)
         steps: i64[] = aten.arange.start_step(0, Sym(s0), 2)
         doubled: i64[] = aten.add_.Tensor(i, 1.5)
+        squeezed: i64[] = aten.upsample_linear1d.vec(y, None, False, [1.3])
         return (relu,)
     }";
     insta::assert_snapshot!(told(program), @"
@@ -140,15 +141,15 @@ fn types_need_no_records() {
     turned: complex64[2]
     steps: int64[((s0 + 1)//2)]
     doubled: int64[3]
+    squeezed: float32[1, 2, FloorToInt(1.3*ToFloat(s0))]
     ");
 }
 
 #[test]
 fn what_is_not_known_is_an_error() {
-    let program = "graph(x: f32[s0, 8], y: f32[1, 2, s0], z: f32[0], n: f32[s1]) {
+    let program = "graph(x: f32[s0, 8], z: f32[0], n: f32[s1]) {
         parts: [a: f32[], b: f32[]] = aten.split.Tensor(x, 2)
         out: f32[] = aten.add.out(x, x, out = z)
-        squeezed: f32[] = aten.upsample_linear1d.vec(y, None, False, [1.3])
         combined: f32[] = aten.combinations.default(n)
         missing: f32[] = mylib.missing.default(x)
         return (x,)
@@ -156,7 +157,6 @@ fn what_is_not_known_is_an_error() {
     insta::assert_snapshot!(told(program), @"
     parts: error: the number of its parts is not known
     out: error: its output becomes larger
-    squeezed: float32[1, 2, floor(1.3*s0)]
     combined: error: the number of elements is not known
     missing: error: no translation is registered for mylib.missing.default
     ");

@@ -1,6 +1,11 @@
 //! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
 
-use super::{Env, Flow, Interp, Step, graph, graph::made_by, merge::Merged, sample::Sample};
+use super::{
+    Env, Flow, Interp, Step, graph,
+    graph::made_by,
+    merge::{Merged, Scope},
+    sample::Sample,
+};
 use crate::{
     error::Problem,
     syntax::Stmt,
@@ -45,6 +50,8 @@ struct Branch {
     contents: FxHashMap<Name, Contents>,
     /// What the memory that branches write into is at its end.
     copies: Vec<Name>,
+    /// What took the place of tensors in it.
+    scope: Scope,
     /// Other memory from outside that it writes into.
     outside: Vec<Name>,
     /// Memory that its writes did not reach.
@@ -271,7 +278,8 @@ impl Interp<'_> {
             (Err(Problem::Raises(_)), Ok(no)) => {
                 self.nodes.extend(no.nodes);
                 *env = no.env;
-                self.written_back(memory, no.copies)?;
+                self.written_back(memory, no.copies.clone())?;
+                self.disown(memory, &no.copies);
                 no.flow
             }
             (Ok(yes), Err(Problem::Raises(_))) => {
@@ -282,7 +290,8 @@ impl Interp<'_> {
                 self.facts.contents = yes.contents;
                 self.nodes.extend(yes.nodes);
                 *env = yes.env;
-                self.written_back(memory, yes.copies)?;
+                self.written_back(memory, yes.copies.clone())?;
+                self.disown(memory, &yes.copies);
                 yes.flow
             }
             (Err(problem), _) | (_, Err(problem)) => return Err(problem),
@@ -357,8 +366,11 @@ impl Interp<'_> {
         let outside = written.into_iter().filter(|root| !made.contains(root)).collect();
         let copies = memory.iter().map(|root| self.current(root)).collect();
         let outdated = std::mem::replace(&mut self.copies.outdated, before);
-        self.hidden = hidden;
-        let ended = self.end_of_scope(replaced, &made);
+        let scope = Scope {
+            replaced: std::mem::replace(&mut self.replaced, replaced),
+            hidden: std::mem::replace(&mut self.hidden, hidden),
+        };
+        let ended = self.end_of_scope(&scope.replaced, &made);
         self.resized = resized;
         self.assumed.truncate(assumed);
         if let Err(Problem::Raises(_)) = &flow {
@@ -374,9 +386,25 @@ impl Interp<'_> {
             nodes,
             contents: FxHashMap::default(),
             copies,
+            scope,
             outside,
             outdated,
         })
+    }
+
+    /// Where a branch runs for certain, what stood for memory in it is that memory from its end on.
+    fn disown(&mut self, memory: &[Name], copies: &[Name]) {
+        for (memory, copy) in memory.iter().zip(copies) {
+            let copy = self.roots.get(copy).unwrap_or(copy).clone();
+            let names = self.roots.iter().filter(|(_, root)| **root == copy);
+            let names: Vec<Name> = names.map(|(name, _)| name.clone()).collect();
+            for name in names {
+                match self.whole_of(&name) == copy {
+                    true => drop(self.replaced.insert(name, memory.clone())),
+                    false => drop(self.hidden.insert(name)),
+                }
+            }
+        }
     }
 
     /// Writes what branches made of memory back into it.
@@ -401,6 +429,7 @@ impl Interp<'_> {
         let memory_of = memory.iter().cloned().zip(copies.map(|(a, b)| [a, b]));
         let mut merged = Merged {
             memory: memory_of.collect(),
+            scopes: [yes.scope, no.scope],
             old,
             sizes: condition.sizes.clone(),
             ..Merged::default()

@@ -288,6 +288,7 @@ impl Interp<'_> {
             return unsupported("comparing values that nest so deeply");
         };
         match (a, b) {
+            (Value::List(a), Value::List(b)) if a == b => Ok(Expr::bool(true)),
             (Value::List(_), Value::List(_)) | (Value::Tuple(_), Value::Tuple(_)) => {
                 let (Some(a), Some(b)) = (self.sequence(a), self.sequence(b)) else {
                     return unsupported("comparing lists whose length depends on data");

@@ -4,7 +4,7 @@
 use super::{
     Interp, Step,
     carried::{Carried, Slot},
-    graph::{Body, made_by},
+    graph::{Body, last_of, made_by},
     unsupported,
 };
 use crate::{
@@ -51,14 +51,7 @@ fn reached(
 impl Copies {
     /// The memory that this stands for, or this.
     fn memory_of(&self, memory: &Name) -> Name {
-        let mut memory = memory;
-        for _ in 0..self.stand_ins.len() {
-            match self.stand_ins.get(memory) {
-                Some(next) => memory = next,
-                None => break,
-            }
-        }
-        memory.clone()
+        last_of(memory, &self.stand_ins)
     }
 
     fn add(&mut self, copy: &Name, sources: &[Name]) {
@@ -128,8 +121,9 @@ impl Interp<'_> {
         for element in elements {
             let origins = self.copies.first_origins(&self.memory_of(element));
             self.steps(origins.len())?;
-            repeated |=
-                origins.into_iter().fold(false, |twice, origin| !seen.insert(origin) || twice);
+            for origin in origins {
+                repeated |= !seen.insert(origin);
+            }
         }
         self.copied(list, elements);
         let list = self.memory_of(list);

@@ -253,7 +253,7 @@ impl Interp<'_> {
     }
 
     /// A view of memory for which a copy stands here, made again of the copy.
-    fn viewed_again(&mut self, view: &Name) -> Step<Name> {
+    pub(super) fn viewed_again(&mut self, view: &Name) -> Step<Name> {
         let whole = self.whole_of(view);
         if whole != *view {
             let again = self.readable(&whole)?;

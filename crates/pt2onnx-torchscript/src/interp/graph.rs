@@ -6,7 +6,7 @@ use pt2onnx_fx::{
     ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values,
 };
 use pt2onnx_symbolic::{Expr, Range};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A body: its own inputs, its nodes, and the tensors that it returns.
@@ -27,6 +27,18 @@ pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     }
     strides.reverse();
     strides
+}
+
+/// The last name of the chain that begins with this one.
+pub(super) fn last_of(name: &Name, next: &FxHashMap<Name, Name>) -> Name {
+    let mut name = name;
+    for _ in 0..next.len() {
+        match next.get(name) {
+            Some(next) => name = next,
+            None => break,
+        }
+    }
+    name.clone()
 }
 
 /// The names of all that nodes and their bodies make.
@@ -141,14 +153,7 @@ impl Interp<'_> {
 
     /// The tensor that has taken the place of this one, or this one.
     pub(super) fn current(&self, name: &Name) -> Name {
-        let mut name = name;
-        for _ in 0..self.replaced.len() {
-            match self.replaced.get(name) {
-                Some(next) => name = next,
-                None => break,
-            }
-        }
-        name.clone()
+        last_of(name, &self.replaced)
     }
 
     /// A new symbol for a size.

@@ -92,14 +92,14 @@ impl Interp<'_> {
         self.objects.get(&whole).cloned().unwrap_or(whole)
     }
 
-    /// Ends a branch or body: keeps what took the place of tensors that were made in it. It is an error if it changed the sizes of others.
+    /// Ends a branch: keeps what took the place of tensors that were made in it. It is an error if it changed the sizes of others.
     pub(super) fn end_of_scope(
         &mut self,
-        before: FxHashMap<Name, Name>,
+        within: &FxHashMap<Name, Name>,
         made: &FxHashSet<Name>,
     ) -> Step<()> {
-        let within = std::mem::replace(&mut self.replaced, before);
-        self.replaced.extend(within.into_iter().filter(|(old, _)| made.contains(old)));
+        let kept = within.iter().filter(|(old, _)| made.contains(*old));
+        self.replaced.extend(kept.map(|(old, new)| (old.clone(), new.clone())));
         match self.resized.iter().all(|object| made.contains(object)) {
             true => Ok(()),
             false => unsupported("changing the sizes of a tensor in place where data decide"),

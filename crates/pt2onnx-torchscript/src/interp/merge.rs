@@ -9,7 +9,15 @@ use crate::{
 };
 use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};
 use pt2onnx_symbolic::{Expr, Func};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
+
+/// What took the place of tensors in a branch, and the views that are made again there.
+#[derive(Default)]
+pub(super) struct Scope {
+    pub(super) replaced: FxHashMap<Name, Name>,
+    pub(super) hidden: FxHashSet<Name>,
+}
 
 /// The results of `cond`: the values of both branches, and the name of the merged one.
 #[derive(Default)]
@@ -18,6 +26,8 @@ pub(super) struct Merged {
     pub(super) outputs: Vec<Name>,
     /// Memory that branches write into, and what stands for it at the end of each.
     pub(super) memory: Vec<(Name, [Name; 2])>,
+    /// What took the place of tensors in each branch.
+    pub(super) scopes: [Scope; 2],
     /// How much of the heap is older than the branches.
     pub(super) old: usize,
     /// The condition, if only sizes of inputs decide.
@@ -76,7 +86,7 @@ impl Interp<'_> {
                 }
                 let tensor = match a.tensor == b.tensor {
                     true => a.tensor.clone(),
-                    false => self.merge_contents(&a.tensor, &b.tensor, merged)?,
+                    false => self.merge_read([&a.tensor, &b.tensor], merged, bodies)?,
                 };
                 Item::Parts(Parts { tensor, ..b })
             }
@@ -103,12 +113,12 @@ impl Interp<'_> {
             (Value::Callee(_), _) | (_, Value::Callee(_)) => a.clone(),
             _ if self.same(a, b) => a.clone(),
             (Value::Tensor(x), Value::Tensor(y)) => {
-                Value::Tensor(self.merge_tensors([x, y], merged)?)
+                Value::Tensor(self.merge_tensors([x, y], merged, bodies)?)
             }
             (Value::Quantized(x), Value::Quantized(y))
                 if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
             {
-                let ints = self.merge_contents(&x.ints, &y.ints, merged)?;
+                let ints = self.merge_read([&x.ints, &y.ints], merged, bodies)?;
                 Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
             }
             (Value::Int(_), Value::Int(_))
@@ -305,12 +315,56 @@ impl Interp<'_> {
         found.map(|(root, _)| root.clone())
     }
 
-    fn merge_tensors(&mut self, [x, y]: [&Name; 2], merged: &mut Merged) -> Step<Name> {
+    fn merge_tensors(
+        &mut self,
+        [x, y]: [&Name; 2],
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Name> {
         let memory = self.memory_in(0, x, merged);
         match memory.is_some() && memory == self.memory_in(1, y, merged) {
             true => Ok(memory.unwrap_or_default()),
-            false => self.merge_contents(x, y, merged),
+            false => self.merge_read([x, y], merged, bodies),
         }
+    }
+
+    /// A new tensor with the elements of one or the other, as each branch has it at its end.
+    fn merge_read(
+        &mut self,
+        [x, y]: [&Name; 2],
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Name> {
+        let x = self.read_in(0, x, merged, bodies)?;
+        let y = self.read_in(1, y, merged, bodies)?;
+        self.merge_contents(&x, &y, merged)
+    }
+
+    /// The name by which a tensor is read at the end of a branch.
+    fn read_in(
+        &mut self,
+        branch: usize,
+        name: &Name,
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Name> {
+        if merged.memory.is_empty() {
+            return Ok(self.current(name));
+        }
+        let (scope, body) = (&mut merged.scopes[branch], &mut bodies[branch]);
+        let mut swap = |interp: &mut Self| {
+            std::mem::swap(&mut interp.replaced, &mut scope.replaced);
+            std::mem::swap(&mut interp.hidden, &mut scope.hidden);
+            std::mem::swap(&mut interp.nodes, body);
+        };
+        swap(self);
+        let name = self.current(name);
+        let read = match self.hidden.contains(&name) {
+            true => self.viewed_again(&name),
+            false => Ok(name),
+        };
+        swap(self);
+        read
     }
 
     /// A new tensor with the elements of one or the other.

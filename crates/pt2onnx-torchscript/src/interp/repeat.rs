@@ -427,7 +427,9 @@ impl Interp<'_> {
             let name = self.fresh(wish);
             self.facts.values.insert(name.clone(), ValueMeta::from(meta.clone()));
             self.roots.insert(name.clone(), name.clone());
-            self.copied(&name, std::slice::from_ref(&variable.initial));
+            if variable.memory().is_none() {
+                self.copied(&name, std::slice::from_ref(&variable.initial));
+            }
             inputs.push(name.clone());
             let tensor = Value::Tensor(name);
             if let Slot::Memory(root) = &variable.slot {

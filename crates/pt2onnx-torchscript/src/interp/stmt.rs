@@ -1,6 +1,9 @@
 //! Statements.
 
-use super::{Env, Flow, Interp, Step, branch::After, expected, parts, repeat::Test, unsupported};
+use super::{
+    Env, Flow, Interp, Step, branch::After, carried::assigned, expected, parts, repeat::Test,
+    unsupported,
+};
 use crate::{
     archive::FunctionDef,
     error::Problem,
@@ -8,6 +11,7 @@ use crate::{
     syntax::{Expr, ExprKind, Stmt, StmtKind},
     value::{Callee, Item, Value},
 };
+use pt2onnx_fx::Name;
 
 /// The most times that a loop is unrolled.
 const MAX_TRIPS: usize = 100_000;
@@ -117,12 +121,14 @@ impl Interp<'_> {
                 }
             }
         };
+        let locals = locals(body, env);
         for item in items {
             self.step()?;
             self.assign(target, item, env)?;
             if let Flow::Return(value) = self.deeper(|interp| interp.block(body, env))? {
                 return Ok(Flow::Return(value));
             }
+            locals.iter().for_each(|name| drop(env.remove(name)));
         }
         Ok(Flow::Next)
     }
@@ -153,6 +159,7 @@ impl Interp<'_> {
     }
 
     fn while_loop(&mut self, test: &Expr, body: &[Stmt], env: &mut Env) -> Step<Flow> {
+        let locals = locals(body, env);
         for _ in 0..MAX_TRIPS {
             let condition = self.eval(test, env)?;
             match self.truth(&condition)? {
@@ -163,6 +170,7 @@ impl Interp<'_> {
             if let Flow::Return(value) = self.deeper(|interp| interp.block(body, env))? {
                 return Ok(Flow::Return(value));
             }
+            locals.iter().for_each(|name| drop(env.remove(name)));
         }
         unsupported(format!("a loop that runs more than {MAX_TRIPS} times"))
     }
@@ -226,6 +234,14 @@ impl Interp<'_> {
             _ => unsupported("this assignment"),
         }
     }
+}
+
+/// The variables that only the body of a loop has: what goes on from trip to trip is there before the loop.
+fn locals(body: &[Stmt], env: &Env) -> Vec<Name> {
+    let mut names = Vec::new();
+    assigned(body, &mut names);
+    names.retain(|name| !env.contains_key(name));
+    names
 }
 
 /// Whether a branch does nothing but raise.

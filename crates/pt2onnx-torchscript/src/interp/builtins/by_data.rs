@@ -91,7 +91,7 @@ impl Interp<'_> {
         let mut names = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                Value::Tensor(name) => names.push(self.current(name)),
+                Value::Tensor(name) => names.push(self.readable(name)?),
                 _ => return Ok(None),
             }
         }
@@ -124,13 +124,13 @@ impl Interp<'_> {
         let Value::Tensor(value) = value else {
             return expected("a tensor", value);
         };
-        let value = self.current(value);
+        let value = self.readable(value)?;
         let items = self.items(list).to_vec();
         for (at, item) in items.iter().enumerate() {
             let Value::Tensor(old) = item else {
                 return expected("a tensor", item);
             };
-            let old = self.current(old);
+            let old = self.readable(old)?;
             let here = self.is_position(index, at, items.len())?;
             let new = self.either(&here, &value, &old)?;
             if let Some(slot) = self.items_mut(list)?.get_mut(at) {

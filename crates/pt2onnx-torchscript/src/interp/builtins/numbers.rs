@@ -112,16 +112,7 @@ impl Interp<'_> {
                 let length = self.range(&args)?.len();
                 return Ok(Some(Value::int(i64::try_from(length).unwrap_or(i64::MAX))));
             }
-            ("divmod", [a, b]) => {
-                let parts =
-                    [compare::binary("floordiv", a, b)?, compare::binary("remainder", a, b)?];
-                return match parts {
-                    [Some(quotient), Some(rest)] => {
-                        self.tuple(vec![quotient, rest], None).map(Some)
-                    }
-                    _ => Ok(None),
-                };
-            }
+            ("divmod", [a, b]) => return self.divmod(a, b),
             ("__derive_index", [Value::Int(i), Value::Int(start), Value::Int(step)]) => {
                 return Ok(Some(Value::Int(start + i * step)));
             }
@@ -135,6 +126,15 @@ impl Interp<'_> {
         match found {
             Some(value) => Ok(Some(value)),
             None => self.on_unknown_numbers(name, args),
+        }
+    }
+
+    /// The quotient and the rest.
+    fn divmod(&mut self, a: &Value, b: &Value) -> Step<Option<Value>> {
+        let parts = [compare::binary("floordiv", a, b)?, compare::binary("remainder", a, b)?];
+        match parts {
+            [Some(quotient), Some(rest)] => self.tuple(vec![quotient, rest], None).map(Some),
+            _ => Ok(None),
         }
     }
 

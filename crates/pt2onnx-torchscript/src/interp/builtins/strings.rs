@@ -58,22 +58,7 @@ impl Interp<'_> {
             ("count", Some(other)) if rest.len() == 1 && !other.is_empty() => {
                 count(text.matches(other).count())
             }
-            ("find", Some(other)) => {
-                let length = text.chars().count();
-                let place = |at: usize, default: usize| {
-                    let given = rest.get(at).and_then(Value::as_int);
-                    let from_end = |i: i64| i.saturating_add_unsigned(length as u64 + 1).max(0);
-                    let place = given.map(|i| if i < 0 { from_end(i) } else { i });
-                    place.map_or(default, |i| usize::try_from(i).unwrap_or(length).min(length))
-                };
-                let (start, end) = (place(1, 0), place(2, length));
-                let within = text.chars().skip(start).take(end.saturating_sub(start));
-                let within: String = within.collect();
-                match within.find(other) {
-                    Some(at) => count(start + within.get(..at).unwrap_or_default().chars().count()),
-                    None => Value::int(-1),
-                }
-            }
+            ("find", Some(other)) => found(text, other, rest.get(1), rest.get(2)),
             ("replace", Some(from)) if !from.is_empty() => {
                 let to = rest.get(1).and_then(Value::as_str).unwrap_or_default();
                 self.steps(text.len().saturating_mul(to.len().max(1)))?;
@@ -108,5 +93,30 @@ impl Interp<'_> {
             },
             _ => return Ok(None),
         }))
+    }
+}
+
+/// Python's `find`: where a string begins between two places, which may count from the end; -1 if it is not there.
+fn found(text: &str, other: &str, start: Option<&Value>, end: Option<&Value>) -> Value {
+    let length = text.chars().count();
+    // A negative place counts from `last`.
+    let place = |given: Option<&Value>, last: usize, default: usize| {
+        let from_end =
+            |at: i64| last.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(last));
+        match given.and_then(Value::as_int) {
+            None => default,
+            Some(at) if at < 0 => from_end(at),
+            Some(at) => usize::try_from(at).unwrap_or(length).min(length),
+        }
+    };
+    // The schema's default for the end, -1, is behind the last character.
+    let (start, end) = (place(start, length, 0), place(end, length + 1, length));
+    let within: String = text.chars().skip(start).take(end.saturating_sub(start)).collect();
+    match within.find(other) {
+        Some(at) => {
+            let before = within.get(..at).unwrap_or_default().chars().count();
+            Value::int(i64::try_from(start + before).unwrap_or(i64::MAX))
+        }
+        None => Value::int(-1),
     }
 }
