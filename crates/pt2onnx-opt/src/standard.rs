@@ -1,7 +1,7 @@
 //! The standard passes.
 
 use crate::{
-    cleanup, control, cse, dead, fold,
+    cleanup, control, cse, layers, dead, fold,
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, hard_swish_fusions, instance_norm_fusions,
@@ -66,7 +66,7 @@ fn simplifying() -> Vec<Pass> {
             .description(
                 "Replaces nodes by constants if their inputs are constants or their result follows from the types. Several \
                  nodes may become a larger constant than one. Weights that are filled with one number become constants. In models of \
-                 other producers, so do tables of up to 128 times as many bytes that are made of little.",
+                 other producers, constants may have 128 times as many bytes, but quantized weights stay.",
             )
             .precondition(
                 "The operator is not for random numbers, and the node has the form of the newest opset. DequantizeLinear of a \

@@ -200,7 +200,9 @@ fn concats(n: &Seen) -> Option<Action> {
 /// All of these nodes keep the order of elements, so that the last one can take the first one's operand.
 fn views(n: &Seen, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|inner| is_view(inner) && is_view(n))?;
-    if n.checks_sizes() || inner.checks_sizes() {
+    // An `Unsqueeze` can take the transpose, whatever the sizes.
+    let moved = n.node.is("Transpose") && inner.node.is("Unsqueeze");
+    if moved || n.checks_sizes() || inner.checks_sizes() {
         return None;
     }
     let source = inner.node.input(0)?;

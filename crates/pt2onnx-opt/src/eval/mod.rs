@@ -11,6 +11,7 @@ mod call;
 mod cast;
 mod convolution;
 mod elements;
+mod indices;
 mod logic;
 mod matmul;
 mod number;
@@ -35,6 +36,7 @@ static TABLE: LazyLock<FxHashMap<&'static str, &'static Eval>> = LazyLock::new(|
         arithmetic::OPS,
         cast::OPS,
         convolution::OPS,
+        indices::OPS,
         logic::OPS,
         matmul::OPS,
         quantization::OPS,

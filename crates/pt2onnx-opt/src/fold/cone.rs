@@ -3,7 +3,7 @@
 //! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are known. Nothing is computed until
 //! it is clear that the result may become a constant.
 
-use super::{generates, replace, result_bytes, sharers::Sharers};
+use super::{is_narrow, replace, result_bytes, sharers::Sharers};
 use crate::{eval, graph::Changed, pass::Options, target::Target};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;
@@ -101,9 +101,10 @@ impl Cones<'_> {
         let (cone, freed) = self.cone(model, id);
         let small = self.options.max_folded_bytes;
         let freed = if self.options.replace_weights { freed } else { 0 };
-        let generated = match generates(self.read(model, &cone), bytes) {
-            true => self.options.max_generated_bytes,
-            false => 0,
+        let mut inputs = cone.iter().flat_map(|&n| model[n].inputs()).flatten();
+        let generated = match inputs.any(|&v| is_narrow(model, v, id, small)) {
+            true => 0,
+            false => self.options.max_generated_bytes,
         };
         let allowed = small.max(freed).max(generated).max(cone.len() * (small / NODE_SHARE));
         // A node alone was tried before.
@@ -146,17 +147,6 @@ impl Cones<'_> {
         }
         let bytes = constants.iter().filter_map(|&v| Some(model[v].constant()?.nbytes()));
         (cone, bytes.fold(0, usize::saturating_add))
-    }
-
-    /// Bytes that nodes take from constants and from known nodes outside.
-    fn read(&self, model: &Model, cone: &[NodeId]) -> usize {
-        let inputs = cone.iter().flat_map(|&n| model[n].inputs()).flatten();
-        let bytes = inputs.map(|&v| match model[v].constant() {
-            Some(t) => t.nbytes(),
-            None => { model.producer(v).filter(|p| !cone.contains(p)) }
-                .map_or(0, |p| result_bytes(model, p).unwrap_or(usize::MAX)),
-        });
-        bytes.fold(0, usize::saturating_add)
     }
 
     /// The outputs of a known node, after those of the nodes before it.

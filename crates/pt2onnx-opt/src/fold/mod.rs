@@ -85,7 +85,8 @@ impl Fold<'_> {
         let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
         let cheap = read <= self.options.max_read_bytes;
         let generated = self.options.max_generated_bytes.max(small);
-        let large = result_bytes(model, id).is_some_and(|n| n <= generated && generates(read, n));
+        let narrow = node.inputs().iter().flatten().any(|&v| is_narrow(model, v, id, small));
+        let large = !narrow && result_bytes(model, id).is_some_and(|n| n <= generated);
         let limit = if large { generated } else { small };
         if cheap && let Some(results) = eval::evaluate(node, &inputs, limit) {
             return Some(results);
@@ -131,10 +132,12 @@ fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
     })
 }
 
-/// Whether a result is so much larger than the constants it is computed from that it is a table and no other form of a weight: a
-/// quantized weight has 2 to 8 times as many bytes as `float32`.
-fn generates(read: usize, result: usize) -> bool {
-    read.checked_mul(16).is_some_and(|n| n <= result)
+/// Whether a constant is a weight that is stored in fewer bits than the results of a node have: quantized, or as `float16`.
+fn is_narrow(model: &Model, weight: Value, of: NodeId, small: usize) -> bool {
+    let bits = |v: Value| tensor_type(model, v).map_or(0, |(dtype, _)| dtype.bits());
+    let widest = model[of].outputs().iter().map(|&v| bits(v)).max();
+    let stored = model[weight].constant().filter(|t| t.nbytes() > small);
+    stored.is_some_and(|t| Some(t.dtype().bits()) < widest)
 }
 
 /// The value of a `Constant` node.

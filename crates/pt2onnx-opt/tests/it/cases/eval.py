@@ -364,6 +364,16 @@ def networks():
     case("ScatterND", np.array([True, False]), i64([1]), np.array([True]))
     case("ScatterElements", m, i64([1, 0, -1]), array([[5.0, 6.0, 7.0]], "float32"))
     case("ScatterElements", m, i64([1, 1], [0, 2]), array([[5.0, 6.0], [7.0, 8.0]], "float32"), axis=1, reduction="add")
+    onoff = array([0.5, 2.0], "float32")
+    case("OneHot", i64(0, -1, 3, 2), s64(3), onoff)
+    case("OneHot", i64([0, 1], [2, 1]), i64(3), i64(0, 1), axis=1)
+    case("NonZero", array([[0.0, -1.0], [0.5, 0.0]], "float32"))
+    case("NonZero", np.array([True, False, True]))
+    case("GatherND", m, i64([1, 0], [0, -1]))
+    case("GatherND", m, i64([[1]], [[0]]))
+    case("EyeLike", m)
+    case("EyeLike", m, k=1, dtype=7)
+    case("EyeLike", np.zeros((3, 2), np.int32), k=-1)
     case("ConvTranspose", np.ones((1, 1, 3), np.float32), np.arange(1, 5, dtype=np.float32).reshape(1, 1, 4), strides=[2])
     case(
         "ConvTranspose", np.arange(8, dtype=np.float32).reshape(1, 2, 4), np.arange(12, dtype=np.float32).reshape(2, 2, 3),

@@ -1,0 +1,90 @@
+//! Operators whose indices are data: `OneHot`, `NonZero`, `GatherND`, `EyeLike`.
+
+use super::{
+    array::{array, by_width, tensor},
+    call::{Call, Eval, Row, axis, dim},
+    elements::{Elements, Numeric, Power, Rounding, tensor_of},
+};
+use ndarray::{ArrayD, Dimension, IxDyn};
+use pt2onnx_ir::{attrs, schema};
+use pt2onnx_tensor::{DType, Tensor};
+
+pub(super) static OPS: &[Row] = &[
+    ("OneHot", Eval::One(one_hot)),
+    ("NonZero", Eval::One(non_zero)),
+    ("GatherND", Eval::One(gather_nd)),
+    ("EyeLike", Eval::One(eye_like)),
+];
+
+/// An index that is not in `-depth..depth` has no place: all its elements are the first value.
+fn one_hot(call: &Call) -> Option<Tensor> {
+    let (indices, values) = (call.input(0)?, call.input(2)?);
+    let depth = usize::try_from(call.scalar(1)?).ok().filter(|&d| d > 0)?;
+    let along = axis(attrs::OneHot::read(call.node).ok()?.axis, indices.rank() + 1)?;
+    let mut sizes = indices.shape().to_vec();
+    sizes.insert(along, depth);
+    call.room(values.dtype(), &sizes)?;
+    let places = ArrayD::from_shape_vec(dim(indices.shape()), call.ints(0)?).ok()?;
+    by_width!(values.dtype(), T => {
+        let values: Vec<T> = array::<T>(values)?.into_iter().collect();
+        let [off, on] = values[..] else { return None };
+        let mut result = ArrayD::from_elem(dim(&sizes), off);
+        for (at, &place) in places.indexed_iter() {
+            if let Some(place) = axis(place, depth) {
+                let mut at: Vec<usize> = (0..at.ndim()).map(|i| at[i]).collect();
+                at.insert(along, place);
+                *result.get_mut(IxDyn(&at))? = on;
+            }
+        }
+        tensor(call.input(2)?.dtype(), &result)
+    })
+}
+
+/// The positions of the elements other than 0, one in each column.
+fn non_zero(call: &Call) -> Option<Tensor> {
+    let x = call.input(0).filter(|x| x.rank() > 0)?;
+    let found: Vec<bool> = Elements::of(x)?.iter().map(|e| e.double() != 0.0).collect();
+    let found = ArrayD::from_shape_vec(dim(x.shape()), found).ok()?;
+    let places: Vec<IxDyn> = found.indexed_iter().filter(|(_, f)| **f).map(|(at, _)| at).collect();
+    call.room(DType::I64, &[x.rank(), places.len()])?;
+    let column = |i: usize| places.iter().map(move |at| at[i] as i64);
+    let all: Vec<i64> = (0..x.rank()).flat_map(column).collect();
+    Tensor::from_slice([x.rank(), places.len()], &all).ok()
+}
+
+/// Without batch dimensions.
+fn gather_nd(call: &Call) -> Option<Tensor> {
+    let (x, indices) = (call.input(0)?, call.input(1)?);
+    if attrs::GatherND::read(call.node).ok()?.batch_dims != 0 {
+        return None;
+    }
+    let (&depth, lead) = indices.shape().split_last().filter(|(d, _)| **d > 0)?;
+    let window = x.shape().get(depth..)?;
+    let sizes = [lead, window].concat();
+    call.room(x.dtype(), &sizes)?;
+    let rows = call.ints(1)?;
+    by_width!(x.dtype(), T => {
+        let x = array::<T>(x)?;
+        let mut all: Vec<T> = Vec::new();
+        for row in rows.chunks_exact(depth) {
+            let mut view = x.view();
+            for (&i, &size) in row.iter().zip(x.shape()) {
+                view.index_axis_inplace(ndarray::Axis(0), axis(i, size)?);
+            }
+            all.extend(view.iter());
+        }
+        tensor(call.input(0)?.dtype(), &ArrayD::from_shape_vec(dim(&sizes), all).ok()?)
+    })
+}
+
+fn eye_like(call: &Call) -> Option<Tensor> {
+    let x = call.input(0).filter(|x| x.rank() == 2)?;
+    let given = attrs::EyeLike::read(call.node).ok()?;
+    let dtype = given.dtype.map_or(Some(x.dtype()), schema::dtype)?;
+    call.room(dtype, x.shape())?;
+    let [rows, columns] = x.shape()[..] else { return None };
+    let places = (0..rows as i64).flat_map(|r| (0..columns as i64).map(move |c| (r, c)));
+    let one = |(r, c): (i64, i64)| Numeric::Int((r.checked_add(given.k) == Some(c)).into());
+    let rounding = Rounding { saturate: true, power: Power::Nearest };
+    tensor_of(dtype, x.shape(), places.map(one).map(Some), rounding)
+}
