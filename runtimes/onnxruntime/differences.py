@@ -23,6 +23,7 @@ GRAPHS = [
     ("MatMul of a transpose with a vector", "float[2,2] x, float[2] v", "float[2] y", "t = Transpose<perm = [1, 0]>(x) y = MatMul(t, v)", [np.array([[1, 2], [3, 4]], np.float32), np.array([1, 0], np.float32)], [1, 2]),
     ("MaxPool with NaN", "float[1,1,2] x", "float[1,1,1] y", "y = MaxPool<kernel_shape = [2]>(x)", [np.array([[[NAN, 1]]], np.float32)], NAN),
     ("Sigmoid of float32 below -10", "float[2] x", "float[2] y", "y = Sigmoid(x)", [np.array([-15, -20], np.float32)], [3.06e-07, 2.06e-09]),
+    ("Cast of 62000 to float8_e5m2", "float[1] x", "float[1] y", "c = Cast<to = 19, saturate = 0>(x) y = Cast<to = 1>(c)", [np.array([62000], np.float32)], INF),
     ("Where of a negative zero", "bool[1] c, float[1] x, float[1] z", "float[1] y", "w = Where(c, x, z) y = Reciprocal(w)", [np.array([True]), np.array([-0.0], np.float32), np.array([1], np.float32)], -INF),
     ("Selu of a negative zero", "float[1] x", "float[1] y", "s = Selu(x) y = Reciprocal(s)", [np.array([-0.0], np.float32)], -INF),
     ("ReduceLogSumExp with NaN after infinity", "float[2] x", "float y", "y = ReduceLogSumExp<keepdims = 0>(x)", [np.array([INF, NAN], np.float32)], NAN),

@@ -18,7 +18,12 @@ impl Builder<'_> {
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
         let to = crate::schema::data_type(dtype);
         let ty = Type::Tensor(crate::TensorType { dtype, shape: self.known_shape(x) });
-        let result = self.emit_typed("Cast", &[x], attributes([("to", to.into())]), ty);
+        // Of the 8-bit floats, PyTorch holds float8_e4m3fn only within its range; the others become infinite or NaN.
+        let mut given = attributes([("to", to.into())]);
+        if matches!(dtype, DType::F8E4M3FNUZ | DType::F8E5M2 | DType::F8E5M2FNUZ) {
+            given.push(("saturate".into(), 0i64.into()));
+        }
+        let result = self.emit_typed("Cast", &[x], given, ty);
         if let Some(known) = contents {
             self.set_contents(result, known);
         }
