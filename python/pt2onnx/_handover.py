@@ -261,8 +261,10 @@ def _lists(serialize_input: Any, refused: type[Exception]) -> Any:
         try:
             return serialize_input(serializer, arg, *rest)
         except refused:
-            items = list(map(list, arg)) if isinstance(arg, (list, tuple)) and all(isinstance(i, (list, tuple)) for i in arg) else []
-            if not items or not all(type(i) is int or isinstance(i, torch.fx.Node) for item in items for i in item):
+            items = list(map(list, arg)) if isinstance(arg, (list, tuple)) and all(isinstance(i, (list, tuple)) for i in arg) else None
+            if items is None or not all(type(i) is int or isinstance(i, torch.fx.Node) for item in items for i in item):
+                raise
+            if not items and "List[List[int]]" not in map(str, rest):
                 raise
             return {"as_int_lists": [[i if type(i) is int else -1 for i in item] for item in items]}
 

