@@ -1,7 +1,7 @@
 //! The standard passes.
 
 use crate::{
-    cleanup, control, cse, layers, dead, fold,
+    cleanup, control, cse, dead, fold,
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, hard_swish_fusions, instance_norm_fusions,
@@ -9,6 +9,7 @@ use crate::{
         scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
+    layers,
     pass::{Level, Options, Pass, Passes},
     pattern::PatternError,
     target::Target,
