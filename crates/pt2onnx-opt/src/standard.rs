@@ -9,7 +9,6 @@ use crate::{
         scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
-    layers,
     pass::{Level, Options, Pass, Passes},
     pattern::PatternError,
     target::Target,

@@ -18,7 +18,7 @@ use rustc_hash::FxHashSet;
 use sharers::Sharers;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let mut fold = Fold { options, sharers: None };
+    let mut fold = Fold { options, generated: 0, sharers: None };
     let mut changed = false;
     let nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -47,8 +47,13 @@ pub(crate) fn constants(graph: &mut GraphMut<'_>) {
     }
 }
 
+/// All results above [`Options::max_folded_bytes`] that single nodes make in one run of the pass have at most this many bytes.
+const MAX_GENERATED: usize = 64 << 20;
+
 struct Fold<'a> {
     options: &'a Options,
+    /// See [`MAX_GENERATED`].
+    generated: usize,
     /// Computed when first needed.
     sharers: Option<Sharers>,
 }
@@ -84,11 +89,11 @@ impl Fold<'_> {
         let small = self.options.max_folded_bytes;
         let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
         let cheap = read <= self.options.max_read_bytes;
-        let generated = self.options.max_generated_bytes.max(small);
-        let narrow = node.inputs().iter().flatten().any(|&v| is_narrow(model, v, id, small));
-        let large = !narrow && result_bytes(model, id).is_some_and(|n| n <= generated);
-        let limit = if large { generated } else { small };
-        if cheap && let Some(results) = eval::evaluate(node, &inputs, limit) {
+        let generated = self.options.max_generated_bytes.min(MAX_GENERATED - self.generated);
+        let narrow = || node.inputs().iter().flatten().any(|&v| is_narrow(model, v, id, small));
+        let large = result_bytes(model, id).filter(|&n| n > small && n <= generated && !narrow());
+        if cheap && let Some(results) = eval::evaluate(node, &inputs, large.unwrap_or(small)) {
+            self.generated += large.unwrap_or(0);
             return Some(results);
         }
         if !self.options.replace_weights {

@@ -150,8 +150,8 @@ pub struct Options {
     pub optimize: Level,
     /// Names of passes to leave out; none by default.
     pub skip_pass: Vec<String>,
-    /// Constants of at most this many bytes are always folded; 8192 by default. Larger ones are folded only where the model
-    /// gets no larger.
+    /// Constants of at most this many bytes are always folded; 8192 by default. In models of other producers, it is 128 times as many.
+    /// Larger ones are folded only where the model gets no larger.
     #[serde(deserialize_with = "form::bytes")]
     pub fold_limit: u64,
     /// Whether weights of equal content become one; false by default.
