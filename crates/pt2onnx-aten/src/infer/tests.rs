@@ -141,7 +141,7 @@ fn types_need_no_records() {
     turned: complex64[2]
     steps: int64[((s0 + 1)//2)]
     doubled: int64[3]
-    squeezed: float32[1, 2, FloorToInt(1.3*ToFloat(s0))]
+    squeezed: float32[1, 2, TruncToInt(1.3*ToFloat(s0))]
     ");
 }
 

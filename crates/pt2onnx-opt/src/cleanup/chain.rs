@@ -1,9 +1,6 @@
 //! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only change sizes.
 
-use super::{
-    noop::moves_ones,
-    seen::{Action, Seen},
-};
+use super::seen::{Action, Seen};
 use crate::{eval, facts::known};
 use pt2onnx_ir::{Attributes, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
@@ -239,7 +236,7 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
 fn is_view(n: &Seen) -> bool {
     match n.node.op() {
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => true,
-        "Transpose" => moves_ones(n) == Some(true),
+        "Transpose" => n.moves_ones() == Some(true),
         _ => false,
     }
 }

@@ -96,22 +96,7 @@ fn is_flat(n: &Seen, x: Value) -> bool {
 fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
     let perm = attrs::Transpose::read(n.node).ok()?.perm;
     let same = perm.is_some_and(|p| p.iter().copied().eq(0..p.len() as i64));
-    Some(same || moves_ones(n)? && n.same_shape(x, n.output()))
-}
-
-/// Whether a `Transpose` keeps the order of elements: only dimensions of size 1 move.
-pub(super) fn moves_ones(n: &Seen) -> Option<bool> {
-    let shape = n.shape(n.node.input(0)?)?;
-    let perm = match attrs::Transpose::read(n.node).ok()?.perm {
-        Some(perm) => perm,
-        None => (0..shape.len() as i64).rev().collect(),
-    };
-    let moved = perm.iter().filter(|&&p| !is_one(shape.get(p as usize)));
-    Some(moved.is_sorted())
-}
-
-fn is_one(dim: Option<&Expr>) -> bool {
-    dim.and_then(|d| d.as_int()) == Some(1)
+    Some(same || n.moves_ones()? && n.same_shape(x, n.output()))
 }
 
 fn either_neutral(n: &Seen, holds: fn(&Tensor) -> bool) -> Option<Value> {

@@ -1,7 +1,7 @@
 //! What the clean-up rules see of a node, and what they may do about it.
 
 use crate::facts::{self, known};
-use pt2onnx_ir::{Attributes, Model, Node, Shape, Value};
+use pt2onnx_ir::{Attributes, Model, Node, Shape, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// What to do about a node.
@@ -48,6 +48,17 @@ impl<'a> Seen<'a> {
             node,
             weights: self.weights,
         })
+    }
+
+    /// Whether a `Transpose` keeps the order of elements: only dimensions of size 1 move.
+    pub fn moves_ones(&self) -> Option<bool> {
+        let shape = self.shape(self.node.input(0)?)?;
+        let perm = match attrs::Transpose::read(self.node).ok()?.perm {
+            Some(perm) => perm,
+            None => (0..shape.len() as i64).rev().collect(),
+        };
+        let is_one = |p: i64| shape.get(p as usize).and_then(|d| d.as_int()) == Some(1);
+        Some(perm.into_iter().filter(|&p| !is_one(p)).is_sorted())
     }
 
     pub fn output(&self) -> Value {

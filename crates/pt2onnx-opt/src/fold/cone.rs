@@ -3,7 +3,11 @@
 //! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are known. Nothing is computed until
 //! it is clear that the result may become a constant.
 
-use super::{is_narrow, replace, result_bytes, sharers::Sharers};
+use super::{
+    bytes::{is_narrow, result_bytes},
+    replace,
+    sharers::Sharers,
+};
 use crate::{eval, graph::Changed, pass::Options, target::Target};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
 use pt2onnx_tensor::Tensor;

@@ -1,5 +1,6 @@
 //! Constant folding: nodes whose inputs are known become constants.
 
+mod bytes;
 mod cone;
 mod replace;
 mod sharers;
@@ -7,11 +8,11 @@ mod weights;
 
 use crate::{
     eval,
-    facts::tensor_type,
     graph::{Changed, GraphMut},
     pass::Options,
     target::Target,
 };
+use bytes::{is_narrow, result_bytes};
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
@@ -125,24 +126,6 @@ impl Fold<'_> {
         }
         bytes
     }
-}
-
-/// Bytes of all outputs of a node, if their sizes are known.
-fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
-    model[id].outputs().iter().try_fold(0usize, |sum, &v| {
-        let (dtype, shape) = tensor_type(model, v)?;
-        let sizes = shape.iter().map(|d| usize::try_from(d.as_int()?).ok());
-        let bits = sizes.into_iter().try_fold(dtype.bits(), |n, s| n.checked_mul(s?))?;
-        sum.checked_add(bits.div_ceil(8))
-    })
-}
-
-/// Whether a constant is a weight that is stored in fewer bits than the results of a node have: quantized, or as `float16`.
-fn is_narrow(model: &Model, weight: Value, of: NodeId, small: usize) -> bool {
-    let bits = |v: Value| tensor_type(model, v).map_or(0, |(dtype, _)| dtype.bits());
-    let widest = model[of].outputs().iter().map(|&v| bits(v)).max();
-    let stored = model[weight].constant().filter(|t| t.nbytes() > small);
-    stored.is_some_and(|t| Some(t.dtype().bits()) < widest)
 }
 
 /// The value of a `Constant` node.

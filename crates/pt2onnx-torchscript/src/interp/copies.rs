@@ -4,7 +4,7 @@
 use super::{
     Interp, Step,
     carried::{Carried, Slot},
-    graph::{Body, last_of, made_by},
+    graph::{Body, made_by},
     unsupported,
 };
 use crate::{
@@ -12,74 +12,8 @@ use crate::{
     value::{Ref, Value},
 };
 use pt2onnx_fx::{InputSpec, Name, Node};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
-
-/// Which memory has copies of which. Memory has the name of the tensor that was made with it.
-#[derive(Default)]
-pub(super) struct Copies {
-    /// What each copy may have been made of.
-    sources: FxHashMap<Name, Vec<Name>>,
-    /// What may be a copy of this memory.
-    copies: FxHashMap<Name, Vec<Name>>,
-    /// What holds the elements of lists.
-    lists: FxHashSet<Name>,
-    /// Lists whose elements may be the same tensor.
-    repeated: FxHashSet<Name>,
-    /// Memory that a write did not reach, and where that is.
-    pub(super) outdated: FxHashMap<Name, Arc<str>>,
-    /// What stands for other memory while a branch or body runs.
-    stand_ins: FxHashMap<Name, Name>,
-}
-
-/// All names that can be reached from these, with them.
-fn reached(
-    from: impl IntoIterator<Item = Name>,
-    edges: &FxHashMap<Name, Vec<Name>>,
-) -> FxHashSet<Name> {
-    let mut found: FxHashSet<Name> = FxHashSet::default();
-    let mut open: Vec<Name> = from.into_iter().collect();
-    while let Some(name) = open.pop() {
-        if let Some(next) = edges.get(&name) {
-            open.extend(next.iter().filter(|next| !found.contains(*next)).cloned());
-        }
-        found.insert(name);
-    }
-    found
-}
-
-impl Copies {
-    /// The memory that this stands for, or this.
-    fn memory_of(&self, memory: &Name) -> Name {
-        last_of(memory, &self.stand_ins)
-    }
-
-    fn add(&mut self, copy: &Name, sources: &[Name]) {
-        for source in sources.iter().filter(|source| *source != copy) {
-            self.sources.entry(copy.clone()).or_default().push(source.clone());
-            self.copies.entry(source.clone()).or_default().push(copy.clone());
-        }
-    }
-
-    /// What this memory may be in PyTorch: itself, and what it was copied from.
-    fn origins(&self, memory: &Name) -> FxHashSet<Name> {
-        reached([memory.clone()], &self.sources)
-    }
-
-    /// The origins that are no copies themselves.
-    fn first_origins(&self, memory: &Name) -> FxHashSet<Name> {
-        self.origins(memory).into_iter().filter(|name| !self.sources.contains_key(name)).collect()
-    }
-
-    /// All that a write into this memory changes in PyTorch.
-    fn touched(&self, memory: &Name) -> FxHashSet<Name> {
-        let origins = self.origins(memory);
-        let first = origins.iter().filter(|name| !self.sources.contains_key(*name)).cloned();
-        let mut touched = reached(first.collect::<Vec<_>>(), &self.copies);
-        touched.extend(origins);
-        touched
-    }
-}
 
 impl Interp<'_> {
     fn memory_of(&self, name: &Name) -> Name {

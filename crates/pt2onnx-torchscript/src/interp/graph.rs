@@ -1,12 +1,12 @@
 //! Bodies of higher-order ops: graphs of their own, which get all that they read as operands.
 
-use super::{Interp, Step};
+use super::{Interp, Step, copy_graph::last_of};
 use crate::value::Value;
 use pt2onnx_fx::{
     ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values,
 };
 use pt2onnx_symbolic::{Expr, Range};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// A body: its own inputs, its nodes, and the tensors that it returns.
@@ -27,18 +27,6 @@ pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     }
     strides.reverse();
     strides
-}
-
-/// The last name of the chain that begins with this one.
-pub(super) fn last_of(name: &Name, next: &FxHashMap<Name, Name>) -> Name {
-    let mut name = name;
-    for _ in 0..next.len() {
-        match next.get(name) {
-            Some(next) => name = next,
-            None => break,
-        }
-    }
-    name.clone()
 }
 
 /// The names of all that nodes and their bodies make.

@@ -9,6 +9,7 @@ mod cases;
 mod compare;
 mod contents;
 mod copies;
+mod copy_graph;
 mod emit;
 mod expr;
 mod first_call;
@@ -42,7 +43,7 @@ use crate::{
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
-use copies::Copies;
+use copy_graph::Copies;
 use frame::Frame;
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};

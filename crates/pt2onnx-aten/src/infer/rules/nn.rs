@@ -198,7 +198,7 @@ fn resized(cx: &Cx, args: Resized) -> Lowered {
         }
         _ => {
             let size = Expr::call(Func::ToFloat, vec![d.clone()]);
-            Expr::call(Func::FloorToInt, vec![size * Expr::float(*factor)])
+            Expr::call(Func::TruncToInt, vec![size * Expr::float(*factor)])
         }
     };
     let given =

@@ -1,0 +1,22 @@
+//! How many bytes results have, and the weights that they are computed from.
+
+use crate::facts::tensor_type;
+use pt2onnx_ir::{Model, NodeId, Value};
+
+/// Bytes of all outputs of a node, if their sizes are known.
+pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
+    model[id].outputs().iter().try_fold(0usize, |sum, &v| {
+        let (dtype, shape) = tensor_type(model, v)?;
+        let sizes = shape.iter().map(|d| usize::try_from(d.as_int()?).ok());
+        let bits = sizes.into_iter().try_fold(dtype.bits(), |n, s| n.checked_mul(s?))?;
+        sum.checked_add(bits.div_ceil(8))
+    })
+}
+
+/// Whether a constant is a weight that is stored in fewer bits than the results of a node have: quantized, or as `float16`.
+pub(super) fn is_narrow(model: &Model, weight: Value, of: NodeId, small: usize) -> bool {
+    let bits = |v: Value| tensor_type(model, v).map_or(0, |(dtype, _)| dtype.bits());
+    let widest = model[of].outputs().iter().map(|&v| bits(v)).max();
+    let stored = model[weight].constant().filter(|t| t.nbytes() > small);
+    stored.is_some_and(|t| Some(t.dtype().bits()) < widest)
+}
