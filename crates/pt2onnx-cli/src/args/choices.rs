@@ -171,10 +171,9 @@ impl From<Weights> for pt2onnx::Weights {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DefaultDtype {
     /// That of a new process
-    #[default]
     Float32,
     /// Double precision
     Float64,

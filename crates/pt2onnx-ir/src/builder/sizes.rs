@@ -332,8 +332,12 @@ impl Builder<'_> {
             (Le, [a, b]) => self.arithmetic(a, b, |a, b| self.less_or_equal(a, b)),
             (Gt, [a, b]) => self.arithmetic(a, b, |a, b| self.greater(a, b)),
             (Ge, [a, b]) => self.arithmetic(a, b, |a, b| self.greater_or_equal(a, b)),
-            (And, _) => self.connected(args, |a, b| self.and(a, b)),
-            (Or, _) => self.connected(args, |a, b| self.or(a, b)),
+            (And, [first, rest @ ..]) => {
+                rest.iter().fold(self.truth(first), |all, e| self.and(all, self.truth(e)))
+            }
+            (Or, [first, rest @ ..]) => {
+                rest.iter().fold(self.truth(first), |any, e| self.or(any, self.truth(e)))
+            }
             (Not, [a]) => self.not(self.truth(a)),
             (Where, [c, a, b]) => {
                 let (a, b) = self.common(self.element(a), self.element(b));
@@ -345,12 +349,6 @@ impl Builder<'_> {
                 self.ints(&[1])
             }
         }
-    }
-
-    /// Applies a connective to truth values, from the left.
-    fn connected(&self, args: &[Expr], op: impl Fn(Value, Value) -> Value) -> Value {
-        let truths: Vec<Value> = args.iter().map(|arg| self.truth(arg)).collect();
-        truths.into_iter().reduce(op).unwrap_or_else(|| self.ints(&[1]))
     }
 
     fn truth(&self, e: &Expr) -> Value {
