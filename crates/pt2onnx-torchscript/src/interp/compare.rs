@@ -299,11 +299,7 @@ impl Interp<'_> {
                         break;
                     }
                     let equal = self.equality_within(a, b, depth)?;
-                    all = match (all.as_int(), equal.as_int()) {
-                        (Some(_), _) | (_, Some(0)) => equal,
-                        (_, Some(_)) => all,
-                        _ => Expr::call(Func::And, vec![all, equal]),
-                    };
+                    all = Expr::call(Func::And, vec![all, equal]);
                 }
                 Ok(all)
             }

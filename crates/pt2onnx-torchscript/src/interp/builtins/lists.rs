@@ -169,13 +169,10 @@ impl Interp<'_> {
     fn contains(&self, items: &[Value], item: &Value) -> Step<Value> {
         let mut found = Expr::bool(false);
         for other in items {
-            let equal = self.equality(other, item)?;
-            found = match (found.as_int(), equal.as_int()) {
-                (_, Some(0)) => found,
-                (Some(0), _) => equal,
-                (_, Some(_)) => return Ok(Value::bool(true)),
-                _ => Expr::call(Func::Or, vec![found, equal]),
-            };
+            found = Expr::call(Func::Or, vec![found, self.equality(other, item)?]);
+            if found.as_int() == Some(1) {
+                break;
+            }
         }
         Ok(Value::Bool(found))
     }
