@@ -1,4 +1,4 @@
-//! No crate has a circle of files that use each other's items. The files of pt2onnx-aten are in layers.
+//! No crate has a circle of files that use each other's items. The files of pt2onnx-lowering and pt2onnx-aten are in layers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -7,18 +7,10 @@ use std::path::{Path, PathBuf};
 
 use xtask::modules::{Edge, Graph};
 
-/// The modules of pt2onnx-aten, lowest layer first. Modules of one layer may use each other.
-const LAYERS: &[&[&str]] = &[
-    &["error", "schema", "generated"],
-    &["cx"],
-    &["args"],
-    &["op"],
-    &["math"],
-    &["ops"],
-    &["registry"],
-    &["driver"],
-    &["infer"],
-    &["lib"],
+/// The modules of crates, lowest layer first. Modules of one layer may use each other.
+const LAYERS: &[(&str, &[&[&str]])] = &[
+    ("pt2onnx-lowering", &[&["error", "schema"], &["cx"], &["args"], &["op"], &["math"], &["lib"]]),
+    ("pt2onnx-aten", &[&["ops"], &["registry"], &["driver"], &["infer"], &["lib"]]),
 ];
 
 fn workspace() -> PathBuf {
@@ -42,18 +34,18 @@ fn no_circles() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The edges between files of pt2onnx-aten for which `allowed` is false.
-fn forbidden(allowed: impl Fn(&Path, &Path) -> bool) -> Graph {
-    let graph = Graph::of_crate(&workspace().join("crates/pt2onnx-aten")).unwrap();
-    assert!(graph.edges.len() > 100, "the crate's files are not found");
+/// The edges between files of a crate for which `allowed` is false.
+fn forbidden(name: &str, allowed: impl Fn(&Path, &Path) -> bool) -> Graph {
+    let graph = Graph::of_crate(&workspace().join("crates").join(name)).unwrap();
+    assert!(graph.edges.len() > 100, "the files of {name} are not found");
     let edges = graph.edges.into_iter().filter(|((from, to), _)| !allowed(from, to));
     Graph { edges: edges.collect() }
 }
 
-/// Helpers that several families use are in `math`. The `mod.rs` of a folder may name the families below it: it lists their tables.
+/// Helpers that several families use are in `math` of pt2onnx-lowering. The `mod.rs` of a folder may name the families below it: it lists their tables.
 #[test]
 fn a_family_never_imports_a_family() {
-    let wrong = forbidden(|from, to| {
+    let wrong = forbidden("pt2onnx-aten", |from, to| {
         let lists = from.file_name().is_some_and(|name| name == "mod.rs")
             && to.starts_with(from.parent().unwrap());
         lists || !from.starts_with("ops") || !to.starts_with("ops")
@@ -83,18 +75,20 @@ fn each_family_has_a_check() {
 }
 
 #[test]
-fn modules_of_aten_are_in_layers() {
-    let layer = |file: &Path| {
-        let top = file.components().next().unwrap().as_os_str().to_str().unwrap();
-        let module = top.strip_suffix(".rs").unwrap_or(top);
-        LAYERS.iter().position(|layer| layer.contains(&module))
-    };
-    let wrong = forbidden(|from, to| match (layer(from), layer(to)) {
-        (Some(from), Some(to)) => to <= from,
-        // A module that is in no layer.
-        _ => false,
-    });
-    assert!(wrong.edges.is_empty(), "against the layers:\n{wrong}");
+fn modules_are_in_layers() {
+    for (name, layers) in LAYERS {
+        let layer = |file: &Path| {
+            let top = file.components().next().unwrap().as_os_str().to_str().unwrap();
+            let module = top.strip_suffix(".rs").unwrap_or(top);
+            layers.iter().position(|layer| layer.contains(&module))
+        };
+        let wrong = forbidden(name, |from, to| match (layer(from), layer(to)) {
+            (Some(from), Some(to)) => to <= from,
+            // A module that is in no layer.
+            _ => false,
+        });
+        assert!(wrong.edges.is_empty(), "{name}, against the layers:\n{wrong}");
+    }
 }
 
 /// Makes a crate of these files. Returns its graph, and the graph's edges as `from -> to`.

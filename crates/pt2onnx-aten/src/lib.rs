@@ -1,8 +1,7 @@
-//! ATen to ONNX: the registry of lowerings and the driver that runs them.
+//! ATen to ONNX: the lowerings, their registry, and the driver that runs them.
 //!
-//! [`lower`] translates an FX program (`pt2onnx-fx`) to an ONNX model (`pt2onnx-ir`) of the newest opset. Only this crate knows
-//! both PyTorch and ONNX. Each op has a lowering: a plain function in a file of `ops/`, listed in that file's `OPS` table.
-//! Lowerings do no IO.
+//! [`lower`] translates an FX program (`pt2onnx-fx`) to an ONNX model (`pt2onnx-ir`) of the newest opset. Each op has a lowering: a plain
+//! function in a file of `ops/`, listed in that file's `OPS` table, and written with the items of `pt2onnx-lowering`. Lowerings do no IO.
 //!
 //! ```
 //! use pt2onnx_aten::{Options, Registry, lower};
@@ -16,35 +15,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod args;
-mod cx;
 mod driver;
-mod error;
 pub mod infer;
-mod math;
-mod op;
 mod ops;
 mod registry;
-mod schema;
 #[cfg(test)]
 mod testing;
 
-pub use args::{Args, FromArg, Given, GivenArg};
-pub use cx::{Cx, Number, Outputs, TensorOrScalar};
 pub use driver::{
     Detail, Lowering, OpUse, Operators, Options, Originals, State, emitted, lower, ops_used,
 };
-pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
-pub use math::complex::Complex;
-pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};
+pub use pt2onnx_lowering::{
+    ArgError, Args, Arguments, AtenOp, ByName, Complex, Cx, Emitted, Error, FromArg, Function,
+    Given, GivenArg, LowerError, Lowered, NodeError, Number, Outputs, Param, ParamType, Parameters,
+    Schema, SignatureError, TensorOrScalar, Unbound, arguments, op, table,
+};
+use pt2onnx_lowering::{args, cx, math};
 pub use pt2onnx_tensor::{promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};
-
-/// What the macros `op!` and `arguments!` need.
-#[doc(hidden)]
-pub mod table {
-    pub use crate::args::Claims;
-    pub use crate::op::{Complexity, Row};
-    pub use pt2onnx_schemas as schemas;
-}
-pub use schema::{Param, ParamType, Schema};

@@ -8,11 +8,11 @@ use super::{
     types::onnx_type,
 };
 use crate::{
-    Complex, Cx, Error, GivenArg, LowerError, Lowered, NodeError, Registry, Schema,
+    AtenOp, Complex, Cx, Error, GivenArg, LowerError, Lowered, NodeError, Registry, Schema,
     args::Args,
     cx::{Call, Mode, Numbers, Outputs, Parts, Recorded, Scope},
-    op::{AtenOp, Complexity, Lower, Row},
     registry::Custom,
+    table::{Complexity, Lower, Row},
 };
 use pt2onnx_fx::{
     graph::{

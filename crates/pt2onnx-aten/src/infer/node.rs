@@ -9,7 +9,7 @@ use crate::{
     AtenOp, LowerError, Lowered, Registry, Schema,
     args::Args,
     cx::{Call, Mode},
-    op::Complexity,
+    table::Complexity,
 };
 use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
 use pt2onnx_ir::{Model, Type};

@@ -1,6 +1,6 @@
 //! Ops of libraries: the ONNX operators that PyTorch offers (`torch.onnx.ops`), and grouped matrix products.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op};
 use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, conforms, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -123,6 +123,8 @@ impl std::fmt::Debug for Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cx, Lowered, arguments, op, testing::translated_by};
+    use pt2onnx_ir::Value;
     use std::collections::HashSet;
 
     #[test]
@@ -156,5 +158,57 @@ mod tests {
         let wrong: Vec<String> =
             ops::tables().flatten().filter_map(|op| op.check().err()).collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    arguments! {
+        struct ScaleArgs {
+            input: Value,
+            bias: Option<Value>,
+            factor: f64,
+        }
+    }
+
+    /// `input * factor + bias`.
+    fn scale(cx: &Cx, args: ScaleArgs) -> Lowered {
+        let product = cx.mul(args.input, args.factor);
+        Ok(args.bias.map_or(product, |bias| cx.add(product, bias)))
+    }
+
+    static OPS: &[AtenOp] = &[
+        op!("mylib::biased(float factor, Tensor bias, Tensor input) -> Tensor", scale),
+        op!("mylib::doubled(Tensor self) -> Tensor", scale, factor = 2.0),
+        op!("mylib::scaled(Tensor self, float factor=1.) -> Tensor", scale),
+    ];
+
+    #[test]
+    fn fields_are_bound_by_name() {
+        assert!(OPS.iter().all(|op| op.check().is_ok()));
+        let registry = Registry::with(OPS);
+        let translated = |call| translated_by(&registry, call);
+        insta::assert_snapshot!(translated("mylib.biased(3.0, b: f32[2], x: f32[2]) -> f32[2]"), @"
+        (float[2] b, float[2] x) => (float[2] biased)
+        <
+          float val_0 = {3.0}
+        >
+        {
+          val_1 = Mul (x, val_0)
+          biased = Add (val_1, b)
+        }
+        ");
+        insta::assert_snapshot!(translated("mylib.doubled(x: f32[2]) -> f32[2]"), @"
+        (float[2] x) => (float[2] doubled)
+        <
+          float val_0 = {2.0}
+        >
+        {
+          doubled = Mul (x, val_0)
+        }
+        ");
+        insta::assert_snapshot!(translated("mylib.scaled(x: f32[2]) -> f32[2]"), @"
+        (float[2] x) => (float[2] scaled)
+        {
+          scaled = Identity (x)
+        }
+        ");
     }
 }

@@ -177,7 +177,7 @@ fn the_table_is_what_the_command_says() {
 /// Files with error types, and where in them those begin whose texts the command prints as they are.
 const SOURCES: &[(&str, &str)] = &[
     ("pt2onnx-fx/src/error.rs", "pub enum NotAnArchive"),
-    ("pt2onnx-aten/src/error.rs", "thiserror::Error"),
+    ("pt2onnx-lowering/src/error.rs", "thiserror::Error"),
     ("pt2onnx/src/dims/error.rs", "pub enum DimError"),
     ("pt2onnx/src/options/error.rs", "pub enum OptionError"),
     ("pt2onnx-compress/src/error.rs", "pub enum Error"),

@@ -5,7 +5,7 @@ use crate::math::elementary::spaced;
 use crate::math::shape::counted;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode,
-    op::op,
+    op,
 };
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;

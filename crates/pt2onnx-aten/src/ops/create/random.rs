@@ -2,7 +2,7 @@
 
 use crate::math::reduce::running_sums;
 use crate::math::sort::{Order, numbers_first};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode, op::op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

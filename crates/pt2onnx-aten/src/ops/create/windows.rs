@@ -1,7 +1,7 @@
 //! Window functions: constants if their lengths are known at export, otherwise formulas.
 
 use crate::math::{bessel, precision::compute_type};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};

@@ -2,7 +2,7 @@
 
 use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
 use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
-use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

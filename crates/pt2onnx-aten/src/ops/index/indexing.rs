@@ -2,7 +2,7 @@
 
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

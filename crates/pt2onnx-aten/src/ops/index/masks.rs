@@ -2,7 +2,7 @@
 
 use crate::math::index::{coordinates, non_zero};
 use crate::math::shape::{flat, set_recorded, together, vector};
-use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

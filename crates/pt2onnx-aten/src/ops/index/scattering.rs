@@ -3,7 +3,7 @@
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

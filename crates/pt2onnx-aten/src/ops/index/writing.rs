@@ -1,7 +1,7 @@
 //! Tensors with a part replaced. Writes into views become these ops.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
-use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op::op};
+use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

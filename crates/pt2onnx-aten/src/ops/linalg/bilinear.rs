@@ -1,6 +1,6 @@
 //! Products of three tensors.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::{Reduction, Type, Value};
 
 pub(crate) static OPS: &[AtenOp] =

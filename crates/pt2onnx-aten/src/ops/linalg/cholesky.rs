@@ -3,7 +3,7 @@
 use crate::math::matrix::cholesky::{factor_of, solve};
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::{identity, rows_of};
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[

@@ -1,6 +1,6 @@
 //! Contractions by labels: `Einsum`.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::axis_of, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::axis_of, op};
 
 pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
 

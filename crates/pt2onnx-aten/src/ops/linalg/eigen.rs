@@ -2,7 +2,7 @@
 
 use crate::math::matrix::empty_output;
 use crate::math::matrix::jacobi::{eigh, hermitian};
-use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_eigh, linalg_eigh),

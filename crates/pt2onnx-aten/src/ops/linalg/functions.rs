@@ -5,7 +5,7 @@ use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, op};
 use pt2onnx_ir::Reduction;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

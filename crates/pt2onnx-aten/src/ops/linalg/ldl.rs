@@ -3,7 +3,7 @@
 use crate::math::matrix::bunch_kaufman::factors;
 use crate::math::matrix::ldl::solve;
 use crate::math::matrix::pivots::first_of;
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[

@@ -1,6 +1,6 @@
 //! Products of matrices and vectors.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

@@ -4,7 +4,7 @@ use crate::math::matrix::lu::{self, determinant, factors, sign_and_log, unpack};
 use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutation_of};
 use crate::math::matrix::{diagonal, empty_output, rows_of};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;

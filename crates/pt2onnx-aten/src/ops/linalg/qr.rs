@@ -2,7 +2,7 @@
 
 use crate::math::matrix::qr::{apply, orthogonal, reflect, unpack};
 use crate::math::matrix::{columns_of, count_rows, rows_of, smaller, triangle};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 

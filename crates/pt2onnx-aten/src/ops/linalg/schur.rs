@@ -3,7 +3,7 @@
 use crate::math::matrix::schur::{back_substitution, schur};
 use crate::math::matrix::{batch_of, columns_of, diagonal, shape_with};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 
 pub(crate) static OPS: &[AtenOp] = &[

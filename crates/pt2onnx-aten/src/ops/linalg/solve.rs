@@ -5,7 +5,7 @@ use crate::math::matrix::inverse::{inverse, solve, solve_any};
 use crate::math::matrix::lu::factors;
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::triangular::{broadcast, triangular};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;

@@ -6,7 +6,7 @@ use crate::math::matrix::{batch_of, columns_of, empty_output, rows_of, shape_wit
 use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
-    cx::Outputs, op::op,
+    cx::Outputs, op,
 };
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;

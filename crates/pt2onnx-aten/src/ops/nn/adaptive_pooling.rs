@@ -3,7 +3,7 @@
 use crate::math::pool::{Windows, arg_of_window, largest, largest_of_windows, merge_last};
 use crate::math::reduce::{Extreme, extreme};
 use crate::math::window::{adaptive, adaptive_length, batched, product_along};
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};

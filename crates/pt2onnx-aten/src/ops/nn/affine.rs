@@ -1,6 +1,6 @@
 //! torchao's quantisation: one scale and zero point for each block of a tensor.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

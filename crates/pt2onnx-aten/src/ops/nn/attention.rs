@@ -2,7 +2,7 @@
 
 use crate::{
     AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, math::dropout::dropout,
-    op::op,
+    op,
 };
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;

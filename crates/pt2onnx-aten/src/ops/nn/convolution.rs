@@ -1,7 +1,7 @@
 //! Convolutions and transposed convolutions.
 
 use crate::math::window::{batched, per_dim};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;

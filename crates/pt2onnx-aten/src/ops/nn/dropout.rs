@@ -1,6 +1,6 @@
 //! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that an element is dropped.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, math, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, math, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -1,7 +1,7 @@
 //! Embedding bags: rows of a table, looked up and reduced bag by bag.
 
 use crate::math::precision::widened;
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

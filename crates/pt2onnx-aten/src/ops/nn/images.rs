@@ -1,7 +1,7 @@
 //! Images: sampling at grids, windows as columns, pixels moved between channels and space.
 
 use crate::math::window::{lattice, per_dim};
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

@@ -1,7 +1,7 @@
 //! Resampling of images: nearest, linear, cubic, Lanczos.
 
 use crate::math::resampling::{Filter, Smooth};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 

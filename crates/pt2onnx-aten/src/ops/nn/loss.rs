@@ -5,7 +5,7 @@ use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::elementary::{exact_sigmoid, log_of};
 use crate::math::reduce::reduced;
-use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, op};
 use pt2onnx_ir::{Reduction, Value};
 
 pub(crate) static OPS: &[AtenOp] = &[

@@ -3,7 +3,7 @@
 use crate::math::precision::widened;
 use crate::math::reduce::{as_axis, reduce, reduced, total};
 use crate::math::sort::gather_elements;
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

@@ -2,9 +2,7 @@
 
 use crate::math::precision::compute_type;
 use crate::math::shape::has_no_elements;
-use crate::{
-    AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op,
-};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

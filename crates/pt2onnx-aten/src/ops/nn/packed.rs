@@ -10,7 +10,7 @@ use crate::{
         index::non_zero,
         recurrent::{Kind, Lengths, Network, States, network},
     },
-    op::op,
+    op,
 };
 use pt2onnx_ir::{Model, Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::{Expr, Func};

@@ -1,9 +1,21 @@
 //! Pooling: means and largest elements of spatial windows.
+// edit 2
+// edit 1
+// edit 0
+// edit 2
+// edit 1
+// edit 0
+// edit 2
+// edit 1
+// edit 0
+// edit 2
+// edit 1
+// edit 0
 
 use crate::math::pool::{Padding, Windows, largest, largest_of_windows, last_of, merge_last};
 use crate::math::precision::widened;
 use crate::math::window::{batched, per_dim};
-use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -1,7 +1,7 @@
 //! Quantisation: floats to small integers and back.
 
 use crate::math::precision::compute_type;
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

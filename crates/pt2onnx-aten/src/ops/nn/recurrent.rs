@@ -8,7 +8,7 @@ use crate::{
     math::recurrent::{
         Kind, Layer, Network, States, biased, gates, linear, lstm_gates, network, one_layer,
     },
-    op::op,
+    op,
 };
 use pt2onnx_ir::Value;
 

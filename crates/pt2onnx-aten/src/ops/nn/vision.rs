@@ -1,6 +1,6 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, Number, arguments, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, Number, arguments, cx::Outputs, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -4,7 +4,7 @@ use crate::math::arcs::softplus_of;
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
@@ -387,6 +387,35 @@ mod tests {
           val_5 = Cast <to: int = 1> (val_3)
           val_6 = Mul (x, val_5)
           leaky_relu = Where (val_4, x, val_6)
+        }
+        ");
+    }
+
+    #[test]
+    fn softplus_of_float64_is_a_formula() {
+        check!("aten.log_sigmoid(x: f64[s0]) -> f64[s0]", @"
+        (double[s0] x) => (double[s0] log_sigmoid)
+        <
+          double val_0 = {1.0},
+          double val_1 = {0.0}
+        >
+        {
+          val_2 = Neg (x)
+          val_3 = Abs (val_2)
+          val_4 = Neg (val_3)
+          val_5 = Exp (val_4)
+          val_6 = Add (val_5, val_0)
+          val_7 = Log (val_6)
+          val_8 = Sub (val_6, val_0)
+          val_9 = Div (val_5, val_8)
+          val_10 = Mul (val_7, val_9)
+          val_11 = LessOrEqual (val_5, val_0)
+          val_12 = Where (val_11, val_10, val_7)
+          val_13 = Cast <to: int = 9> (val_8)
+          val_14 = Where (val_13, val_12, val_5)
+          val_15 = Max (val_2, val_1)
+          val_16 = Add (val_15, val_14)
+          log_sigmoid = Neg (val_16)
         }
         ");
     }

@@ -2,7 +2,7 @@
 
 use crate::math::arcs::softplus_of;
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, Number, arguments, op::op};
+use crate::{AtenOp, Cx, Lowered, Number, arguments, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};

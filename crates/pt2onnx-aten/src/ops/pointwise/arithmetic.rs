@@ -1,10 +1,9 @@
 //! Arithmetic of two or more operands, element by element, with PyTorch's type promotion.
 
 use crate::math::arcs::{self, log_add_exp};
-use crate::math::division::{floored, truncated};
 use crate::math::elementary::{self, between, pow, power};
 use crate::math::precision::wide2;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, Number, TensorOrScalar, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::LN_2;
@@ -18,21 +17,9 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::addcmul, addcmul, complex = addcmul_complex),
     op!(aten::arctan2, atan2),
     op!(aten::atan2, atan2),
-    op!(aten::div_Scalar, div, complex = div_complex),
-    op!(aten::div_Scalar_mode, div_mode),
-    op!(aten::div_Tensor, div, complex = div_complex),
-    op!(aten::div_Tensor_mode, div_mode),
-    op!(aten::divide_Scalar, div, complex = div_complex),
-    op!(aten::divide_Scalar_mode, div_mode),
-    op!(aten::divide_Tensor, div, complex = div_complex),
-    op!(aten::divide_Tensor_mode, div_mode),
     op!(aten::float_power_Scalar, float_power, complex = pow_complex),
     op!(aten::float_power_Tensor_Scalar, float_power, complex = pow_complex_scalar),
     op!(aten::float_power_Tensor_Tensor, float_power, complex = pow_complex),
-    op!(aten::floor_divide, floor_divide),
-    op!(aten::floor_divide_Scalar, floor_divide),
-    op!(aten::fmod_Scalar, fmod),
-    op!(aten::fmod_Tensor, fmod),
     op!(aten::heaviside, heaviside),
     op!(aten::hypot, hypot),
     op!(aten::lerp_Scalar, lerp, complex = lerp_complex),
@@ -46,31 +33,20 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::pow_Scalar, pow, complex = pow_complex),
     op!(aten::pow_Tensor_Scalar, pow, complex = pow_complex_scalar),
     op!(aten::pow_Tensor_Tensor, pow, complex = pow_complex),
-    op!(aten::remainder_Scalar, remainder),
-    op!(aten::remainder_Scalar_Tensor, remainder),
-    op!(aten::remainder_Tensor, remainder),
     op!(aten::rsub_Scalar, rsub, complex = rsub_complex),
     op!(aten::rsub_Tensor, rsub, complex = rsub_complex),
     op!(aten::sub_Scalar, sub, complex = sub_complex),
     op!(aten::sub_Tensor, sub, complex = sub_complex),
     op!(aten::subtract_Scalar, sub, complex = sub_complex),
     op!(aten::subtract_Tensor, sub, complex = sub_complex),
-    op!(aten::true_divide_Scalar, div, complex = div_complex),
-    op!(aten::true_divide_Tensor, div, complex = div_complex),
 ];
-
-/// Both operands in the type of the result.
-fn promote_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered<(Complex, Complex)> {
-    let dtype = cx.out_dtype()?;
-    Ok((a.cast(cx, dtype), b.cast(cx, dtype)))
-}
 
 /// `a + alpha * b`: one sum of real/imaginary pairs if both operands came as pairs, otherwise part by part.
 fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered {
     if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
         return Ok(cx.add(a, b));
     }
-    let (a, b) = promote_complex(cx, a, b)?;
+    let (a, b) = Complex::promote(cx, a, b)?;
     Ok(cx.pairs(a.add(cx, b.scale(cx, alpha))))
 }
 
@@ -79,7 +55,7 @@ fn sub_complex(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered {
     if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
         return Ok(cx.sub(a, b));
     }
-    let (a, b) = promote_complex(cx, a, b)?;
+    let (a, b) = Complex::promote(cx, a, b)?;
     Ok(cx.pairs(a.sub(cx, b.scale(cx, alpha))))
 }
 
@@ -99,19 +75,11 @@ fn scaled_pairs(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered<Optio
 }
 
 fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
+    let (a, b) = Complex::promote(cx, a, b)?;
     Ok(match (a.im, b.im) {
         (Some(_), Some(_)) => cx.pairs(a.mul(cx, b)),
         (Some(_), None) => a.by_real(cx, b.re, |x, y| cx.mul(x, y)),
         (None, _) => b.by_real(cx, a.re, |x, y| cx.mul(y, x)),
-    })
-}
-
-fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
-    Ok(match b.im {
-        Some(_) => cx.pairs(a.div(cx, b)),
-        None => a.by_real(cx, b.re, |x, y| cx.div(x, y)),
     })
 }
 
@@ -137,7 +105,7 @@ fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
 }
 
 fn pow_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
+    let (a, b) = Complex::promote(cx, a, b)?;
     Ok(cx.pairs(a.pow(cx, b)))
 }
 
@@ -172,74 +140,6 @@ fn mul(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(if cx.dtype(a) == DType::Bool { cx.and(a, b) } else { cx.mul(a, b) })
 }
 
-/// `a / b`. Integers become floats first.
-fn div(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    // The scalar becomes a float, not an integer of the other type: uint8 has no -3.
-    let dtype = cx.float_type(cx.result_type(&[a.clone(), b.clone()]));
-    Ok(cx.div(cx.as_tensor(&a, dtype), cx.as_tensor(&b, dtype)))
-}
-
-fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>) -> Lowered {
-    match mode.as_deref() {
-        None => div(cx, a, b),
-        Some("floor") => floor_divide(cx, a, b),
-        Some("trunc") => {
-            let dtype = cx.result_type(&[a.clone(), b.clone()]);
-            if dtype.is_float() {
-                return Ok(truncated(cx, &a, &b, dtype));
-            }
-            let (a, b) = cx.promote(a, b);
-            Ok(cx.div(a, b))
-        }
-        Some(other) => Err(LowerError::unknown("rounding mode", other)),
-    }
-}
-
-/// `floor(a / b)`.
-fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let dtype = cx.result_type(&[a.clone(), b.clone()]);
-    if dtype.is_float() {
-        return Ok(floored(cx, &a, &b, dtype));
-    }
-    let (a, b) = cx.promote(a, b);
-    Ok(match dtype {
-        _ if dtype.is_unsigned() || dtype == DType::Bool => cx.div(a, b),
-        // Takes the remainder off first: near the least number of 64 bits that would wrap.
-        DType::I64 => cx.div(cx.sub(a, cx.mod_(a, b, attrs::Mod::default())), b),
-        _ => {
-            let truncated = cx.mod_(a, b, attrs::Mod { fmod: true });
-            let exact = cx.equal(truncated, cx.mod_(a, b, attrs::Mod::default()));
-            cx.sub(cx.div(a, b), cx.cast(cx.not(exact), dtype))
-        }
-    })
-}
-
-/// `a - b trunc(a / b)`, with the sign of `a`.
-fn fmod(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let (a, b) = cx.promote(a, b);
-    Ok(cx.mod_(a, b, attrs::Mod { fmod: true }))
-}
-
-/// `a - b floor(a / b)`, with the sign of `b`. ONNX has it for integers only; for floats it is `fmod(a, b)`, plus `b`
-/// where the signs differ.
-fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    let sign = match &b {
-        TensorOrScalar::Scalar(s) => Some(s.to_f64()),
-        _ => None,
-    };
-    let (a, b) = cx.promote(a, b);
-    if !cx.dtype(a).is_float() {
-        return Ok(cx.mod_(a, b, attrs::Mod::default()));
-    }
-    let rest = cx.mod_(a, b, attrs::Mod { fmod: true });
-    let other_sign = match sign {
-        Some(b) if b > 0.0 => cx.less(rest, 0.0),
-        Some(b) if b < 0.0 => cx.greater(rest, 0.0),
-        _ => cx.less(cx.mul(cx.sign(rest), b), 0.0),
-    };
-    Ok(cx.select(other_sign, cx.add(rest, b), rest))
-}
-
 /// `a^b`, computed in float64.
 fn float_power(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     power(cx, &a, &b, DType::F64)
@@ -269,7 +169,7 @@ fn logaddexp(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 
 /// [`Complex::log_add_exp`] of promoted numbers.
 fn logaddexp_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
+    let (a, b) = Complex::promote(cx, a, b)?;
     Ok(cx.pairs(a.log_add_exp(cx, b)))
 }
 
@@ -295,8 +195,8 @@ fn lerp(cx: &Cx, x: Value, end: Value, weight: TensorOrScalar) -> Lowered {
 }
 
 fn lerp_complex(cx: &Cx, x: Complex, end: Complex, weight: Complex) -> Lowered {
-    let (x, end) = promote_complex(cx, x, end)?;
-    let (weight, _) = promote_complex(cx, weight, x)?;
+    let (x, end) = Complex::promote(cx, x, end)?;
+    let (weight, _) = Complex::promote(cx, weight, x)?;
     Ok(cx.pairs(x.add(cx, weight.mul(cx, end.sub(cx, x)))))
 }
 
@@ -321,14 +221,14 @@ fn addcdiv(cx: &Cx, x: Value, a: Value, b: Value, value: Number) -> Lowered {
 }
 
 fn addcmul_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Number) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
-    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    let (a, b) = Complex::promote(cx, a, b)?;
+    let (x, a) = Complex::promote(cx, x, a.scale(cx, value))?;
     Ok(cx.pairs(x.add(cx, a.mul(cx, b))))
 }
 
 fn addcdiv_complex(cx: &Cx, x: Complex, a: Complex, b: Complex, value: Number) -> Lowered {
-    let (a, b) = promote_complex(cx, a, b)?;
-    let (x, a) = promote_complex(cx, x, a.scale(cx, value))?;
+    let (a, b) = Complex::promote(cx, a, b)?;
+    let (x, a) = Complex::promote(cx, x, a.scale(cx, value))?;
     Ok(cx.pairs(x.add(cx, a.div(cx, b))))
 }
 
@@ -437,43 +337,6 @@ mod tests {
     }
 
     #[test]
-    fn quotients_are_floored_exactly() {
-        check!("aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
-        (float[s0] x, float[s0] y) => (float[s0] floor_divide)
-        <
-          double val_0 = {-1e300},
-          double val_1 = {1e300},
-          float val_2 = {NaN}
-        >
-        {
-          val_3 = Cast <to: int = 11> (y)
-          val_4 = Clip (val_3, val_0, val_1)
-          val_5 = Cast <to: int = 11> (x)
-          val_6 = Div (val_5, val_4)
-          val_7 = Floor (val_6)
-          val_8 = Cast <to: int = 1> (val_7)
-          val_9 = IsInf (x)
-          val_10 = Cast <to: int = 9> (y)
-          val_11 = And (val_9, val_10)
-          floor_divide = Where (val_11, val_2, val_8)
-        }
-        ");
-        check!("aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]", @"
-        (int32[s0] x, int64 y) => (int32[s0] floor_divide)
-        {
-          val_0 = Cast <to: int = 6> (y)
-          val_1 = Mod <fmod: int = 1> (x, val_0)
-          val_2 = Mod (x, val_0)
-          val_3 = Equal (val_1, val_2)
-          val_4 = Div (x, val_0)
-          val_5 = Not (val_3)
-          val_6 = Cast <to: int = 6> (val_5)
-          floor_divide = Sub (val_4, val_6)
-        }
-        ");
-    }
-
-    #[test]
     fn powers_of_a_known_even_integer_are_read_from_a_table() {
         check!("aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]", @"
         (int32[s0] x) => (int32[s0] pow)
@@ -505,15 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_become_floats_of_the_recorded_type() {
-        check!("aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]", @"
-        (int64[3] x, int64[3] y) => (double[3] div)
-        {
-          val_0 = Cast <to: int = 11> (x)
-          val_1 = Cast <to: int = 11> (y)
-          div = Div (val_0, val_1)
-        }
-        ");
+    fn lengths_of_infinities_are_infinite() {
         check!("aten.hypot(x: f32[3], y: f32[3]) -> f32[3]", @"
         (float[3] x, float[3] y) => (float[3] hypot)
         <

@@ -1,7 +1,7 @@
 //! Operations on the bits of integers, on truth values, and greatest common divisors.
 
 use crate::math::control::{any, repeat};
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 

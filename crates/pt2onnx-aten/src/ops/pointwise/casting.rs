@@ -1,6 +1,6 @@
 //! Changes of element type. ONNX has no devices, layouts and memory formats.
 
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_cast_Byte, to),

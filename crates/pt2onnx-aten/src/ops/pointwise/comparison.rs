@@ -1,7 +1,7 @@
 //! Comparisons, choices by a condition, minima and maxima of two operands.
 
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 

@@ -1,6 +1,6 @@
 //! Complex tensors: construction, parts, conjugates.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[

@@ -3,7 +3,7 @@
 
 use crate::math::elementary::copysign_of;
 use crate::math::precision::{epsilon, largest, smallest};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 

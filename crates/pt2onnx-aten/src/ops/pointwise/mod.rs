@@ -7,6 +7,7 @@ pub(crate) mod bitwise;
 pub(crate) mod casting;
 pub(crate) mod comparison;
 pub(crate) mod complex;
+pub(crate) mod division;
 pub(crate) mod floats;
 pub(crate) mod special;
 pub(crate) mod special_bessel;
@@ -24,6 +25,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     casting::OPS,
     comparison::OPS,
     complex::OPS,
+    division::OPS,
     floats::OPS,
     special::OPS,
     special_bessel::OPS,

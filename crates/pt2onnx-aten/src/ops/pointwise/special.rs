@@ -3,7 +3,7 @@
 use crate::math::elementary::{log_of, log1p_of};
 use crate::math::erf::{bell, erfc_of, erfcx_positive, ndtr_of, quantile};
 use crate::math::precision::{double, wide, wide2};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 

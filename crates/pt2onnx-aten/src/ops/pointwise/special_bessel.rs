@@ -2,7 +2,7 @@
 
 use crate::math::bessel;
 use crate::math::precision::double;
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::{AtenOp, Cx, Lowered, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[

@@ -3,7 +3,7 @@
 
 use crate::math::gamma;
 use crate::math::precision::{double, double2};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;

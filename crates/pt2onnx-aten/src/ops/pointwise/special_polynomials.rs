@@ -2,7 +2,7 @@
 
 use crate::math::control::{any, repeat};
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 

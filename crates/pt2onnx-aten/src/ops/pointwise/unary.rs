@@ -5,7 +5,7 @@ use crate::math::elementary::{
     cosh_of, expm1_of, log_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
 };
 use crate::math::precision::{largest, wide};
-use crate::{AtenOp, Complex, Cx, Lowered, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, PI};
@@ -443,6 +443,37 @@ mod tests {
         (int32[s0] x) => (int32[s0] ceil)
         {
           ceil = Identity (x)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_step_of_newton_makes_float64_exact() {
+        check!("aten.atan(x: f64[s0]) -> f64[s0]", @"
+        (double[s0] x) => (double[s0] atan)
+        <
+          double val_0 = {-1e150},
+          double val_1 = {1e150}
+        >
+        {
+          val_2 = Clip (x, val_0, val_1)
+          val_3 = Cast <to: int = 1> (val_2)
+          val_4 = Atan (val_3)
+          val_5 = Cast <to: int = 11> (val_4)
+          val_6 = Sin (val_5)
+          val_7 = Cos (val_5)
+          val_8 = Mul (val_2, val_7)
+          val_9 = Sub (val_6, val_8)
+          val_10 = Mul (val_2, val_6)
+          val_11 = Add (val_7, val_10)
+          val_12 = Div (val_9, val_11)
+          atan = Sub (val_5, val_12)
+        }
+        ");
+        check!("aten.atan(x: f32[s0]) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] atan)
+        {
+          atan = Atan (x)
         }
         ");
     }

@@ -2,7 +2,7 @@
 
 use crate::math::matrix::diagonal;
 use crate::math::reduce::reduce;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, arguments, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;

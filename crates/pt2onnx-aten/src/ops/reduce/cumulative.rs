@@ -4,7 +4,7 @@ use crate::math::arcs::log_add_exp;
 use crate::math::control::scan;
 use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce, running_sums};
 use crate::{
-    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op::op,
+    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op,
 };
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Type, Value};

@@ -3,7 +3,7 @@
 use crate::math::elementary::spaced;
 use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
 use crate::math::shape::flat;
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, op::op};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, op};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;

@@ -5,7 +5,7 @@ use crate::math::matrix::svd::singular_values;
 use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
 use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, Number, ParamType, args::Ignored, arguments,
-    cx::axis_of, op::op,
+    cx::axis_of, op,
 };
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Value};

@@ -8,7 +8,7 @@ use crate::math::reduce::{
 };
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

@@ -4,7 +4,7 @@ use crate::math::control::repeat;
 use crate::math::reduce::{any_true, neighbours, reduce, running_sums};
 use crate::math::shape::flat;
 use crate::math::sort::{gather_elements, sort};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -1,7 +1,7 @@
 //! Reductions over consecutive segments, and tensors of one element read as numbers.
 
 use crate::math::reduce::{highest, lowest, neighbours, reduce, running_sums};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};

@@ -6,7 +6,7 @@ use crate::math::shape::flat;
 use crate::math::sort::{
     self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -436,6 +436,76 @@ mod tests {
           val_15 = Where (val_14, val_3, val_4)
           mode_1 = ReduceMax <keepdims: int = 0> (val_15)
           mode_0 = Squeeze (val_13, val_2)
+        }
+        ");
+    }
+
+    #[test]
+    fn nan_is_larger_than_all_numbers() {
+        check!("aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])", @"
+        (float[s0,8] x) => (float[s0,2] topk_0, int64[s0,2] topk_1)
+        <
+          double val_0 = {1e300},
+          double val_1 = {inf},
+          int64[1] val_2 = {2}
+        >
+        {
+          val_3 = IsNaN (x)
+          val_4 = Cast <to: int = 11> (x)
+          val_5 = Min (val_4, val_0)
+          val_6 = Where (val_3, val_1, val_5)
+          val_7, topk_1 = TopK <axis: int = 1> (val_6, val_2)
+          topk_0 = GatherElements <axis: int = 1> (x, topk_1)
+        }
+        ");
+        check!("aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])", assume_finite, @"
+        (float[s0,8] x) => (float[s0,2] topk_0, int64[s0,2] topk_1)
+        <
+          int64[1] val_0 = {2}
+        >
+        {
+          topk_0, topk_1 = TopK <axis: int = 1> (x, val_0)
+        }
+        ");
+        check!("aten.sort(x: f64[4]) -> (f64[4], i64[4])", @"
+        (double[4] x) => (double[4] sort_0, int64[4] sort_1)
+        <
+          double val_0 = {inf},
+          int64[1] val_1 = {4}
+        >
+        {
+          val_2 = IsNaN (x)
+          val_3 = Where (val_2, val_0, x)
+          val_4, val_5 = TopK <axis: int = 0, largest: int = 0> (val_3, val_1)
+          val_6 = GatherElements (val_2, val_5)
+          val_7 = Cast <to: int = 6> (val_6)
+          val_8, val_9 = TopK <axis: int = 0, largest: int = 0> (val_7, val_1)
+          sort_1 = GatherElements (val_5, val_9)
+          sort_0 = GatherElements (x, sort_1)
+        }
+        ");
+    }
+
+    #[test]
+    fn the_first_nan_is_the_extreme() {
+        check!("aten.argmin(x: f32[s0, 8], 1) -> i64[s0]", @"
+        (float[s0,8] x) => (int64[s0] argmin)
+        <
+          int64[1] val_0 = {1}
+        >
+        {
+          val_1 = IsNaN (x)
+          val_2 = Not (val_1)
+          val_3 = ReduceMax <keepdims: int = 1> (val_1, val_0)
+          val_4 = Cast <to: int = 1> (val_2)
+          val_5 = Where (val_3, val_4, x)
+          argmin = ArgMin <axis: int = 1, keepdims: int = 0> (val_5)
+        }
+        ");
+        check!("aten.argmin(x: f32[s0, 8], 1) -> i64[s0]", assume_finite, @"
+        (float[s0,8] x) => (int64[s0] argmin)
+        {
+          argmin = ArgMin <axis: int = 1, keepdims: int = 0> (x)
         }
         ");
     }

@@ -1,7 +1,7 @@
 //! Variances and standard deviations, with their means. The variance of complex numbers is the sum of both parts' variances.
 
 use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
-use crate::{AtenOp, Complex, Cx, Lowered, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

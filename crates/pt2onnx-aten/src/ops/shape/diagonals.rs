@@ -3,7 +3,7 @@
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};

@@ -1,7 +1,7 @@
 //! Ops that return their input, because ONNX has no aliases, gradients, devices or memory formats.
 
 use crate::math::shape::{flat, pad_to, to_recorded};
-use crate::{AtenOp, Cx, Lowered, args::Ignored, op::op};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 

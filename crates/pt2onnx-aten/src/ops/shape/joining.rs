@@ -1,7 +1,7 @@
 //! Tensors joined along a dimension.
 
 use crate::math::shape::{pad_to, set_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 

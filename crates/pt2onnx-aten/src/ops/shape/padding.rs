@@ -2,7 +2,7 @@
 
 use crate::math::reduce::may_be_empty_along;
 use crate::math::shape::{has_no_elements, pad_mode, set_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;

@@ -4,7 +4,7 @@ use crate::math::reduce::running_sums;
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -3,7 +3,7 @@
 use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -4,7 +4,7 @@ use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
     cx::{Outputs, axis_of},
-    op::op,
+    op,
 };
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;

@@ -1,7 +1,7 @@
 //! Views by strides. ONNX has no storage, so places in the storage become indices into the tensor's own elements.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::wanted, op::op};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::wanted, op};
 use pt2onnx_fx::graph::{Argument, ValueMeta};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;

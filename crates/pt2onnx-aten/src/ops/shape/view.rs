@@ -5,7 +5,7 @@ use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
     args::Ignored,
     cx::{Outputs, axis_of},
-    op::op,
+    op,
 };
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;

@@ -4,7 +4,7 @@ use crate::math::{
     fourier::{Signal, half},
     shape::has_no_elements,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::axis_of, op::op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;

@@ -1,6 +1,6 @@
 //! Recursive filters: each result depends on the results before it.
 
-use crate::{AtenOp, Cx, Lowered, op::op};
+use crate::{AtenOp, Cx, Lowered, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 

@@ -3,7 +3,7 @@
 use crate::math::fourier::{FEW, circle, of_short_frames};
 use crate::math::shape::pad_mode;
 use crate::math::window::lattice;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op::op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};

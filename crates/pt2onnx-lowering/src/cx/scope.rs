@@ -1,0 +1,77 @@
+//! A graph while it is translated: the recorded types, and the ONNX values of its values so far.
+
+use pt2onnx_fx::graph::{Graph, Name, ValueMap, ValueMeta};
+use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
+use std::cell::Cell;
+
+/// A graph while it is translated. The body of a higher-order op has a scope of its own, because it cannot use names of the graph
+/// around it.
+pub struct Scope<'a> {
+    graph: &'a Graph,
+    values: ValueMap<'a, Value>,
+    /// The values that a node or an output reads.
+    read: ValueMap<'a, ()>,
+    /// Whether a lowering asked for a type that the graph does not have.
+    asked: Cell<bool>,
+}
+
+impl<'a> Scope<'a> {
+    /// The scope of a graph of which nothing is translated yet.
+    pub fn of(graph: &'a Graph) -> Self {
+        let mut read = ValueMap::new(graph);
+        let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
+        for arg in args.chain(&graph.outputs) {
+            arg.for_each_name(&mut |name| _ = read.insert(name, ()));
+        }
+        Self { graph, values: ValueMap::new(graph), read, asked: Cell::new(false) }
+    }
+
+    /// The ONNX value of an FX value.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        self.values.get(name).copied()
+    }
+
+    /// Sets the ONNX value of an FX value.
+    pub fn define(&mut self, name: &str, value: Value) {
+        self.values.insert(name, value);
+    }
+
+    /// What PyTorch recorded for an FX value.
+    pub fn meta(&self, name: &str) -> Option<&'a ValueMeta> {
+        self.graph.values.get(name)
+    }
+
+    /// Notes that a lowering asked for the recorded type of a result.
+    pub fn ask(&self, name: &str) {
+        self.asked.set(self.asked.get() || self.meta(name).is_none());
+    }
+
+    /// Whether a lowering asked for a type that the graph does not have.
+    pub fn was_asked(&self) -> bool {
+        self.asked.get()
+    }
+
+    /// The expression of an FX integer.
+    pub fn sym_int(&self, name: &str) -> Option<Expr> {
+        match self.meta(name)? {
+            ValueMeta::SymInt { expr, .. } => Some(expr.clone()),
+            _ => None,
+        }
+    }
+
+    /// Counts these FX values as read, though no node or output of the graph reads them: the new values of state.
+    pub fn keep<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
+        names.for_each(|name| _ = self.read.insert(name, ()));
+    }
+
+    /// Whether something reads an FX value.
+    pub fn reads(&self, name: &str) -> bool {
+        self.read.get(name).is_some()
+    }
+
+    /// Whether an FX value is a complex tensor.
+    pub fn is_complex(&self, name: &str) -> bool {
+        matches!(self.meta(name), Some(ValueMeta::Tensor(meta)) if meta.dtype.is_complex())
+    }
+}

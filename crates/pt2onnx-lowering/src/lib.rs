@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+
+pub mod args;
+pub mod cx;
+mod error;
+pub mod math;
+mod op;
+mod schema;
+
+pub use args::{Args, FromArg, Given, GivenArg};
+pub use cx::{Cx, Number, Outputs, TensorOrScalar};
+pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
+pub use math::complex::Complex;
+pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};
+pub use schema::{Param, ParamType, Schema};
+
+/// What the macros `op!` and `arguments!` need.
+#[doc(hidden)]
+pub mod table {
+    pub use crate::args::Claims;
+    pub use crate::op::{Complexity, Lower, Row};
+    pub use pt2onnx_schemas as schemas;
+}

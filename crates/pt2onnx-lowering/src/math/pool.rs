@@ -1,0 +1,188 @@
+//! The largest elements of windows, and their indices in the channel.
+
+use crate::math::reduce::{Extreme, any_nan, extreme, lowest};
+use crate::math::sort::arg_extreme;
+use crate::math::window::batched;
+use crate::{Cx, cx::Outputs};
+use pt2onnx_ir::{Reduction, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// Windows over the spatial dimensions, one number for each dimension.
+pub struct Windows {
+    /// The sizes.
+    pub kernel: Vec<i64>,
+    /// The steps between windows.
+    pub stride: Vec<i64>,
+    /// At the begin and at the end.
+    pub padding: Vec<i64>,
+    /// The steps between a window's elements.
+    pub dilation: Vec<i64>,
+    /// Whether a last window may reach past the end.
+    pub ceil_mode: bool,
+}
+
+impl Windows {
+    /// What ONNX's operators need for windows over dimensions of the sizes `from` that give the sizes `to`. PyTorch leaves out a last
+    /// window that starts in the padding, which some opsets of ONNX count: where sizes are all known, such a dimension gets less padding
+    /// at the end. If elements lie behind its last window, the other dimensions get more instead of `ceil_mode`; if the padding is
+    /// `counted`, these elements are left out.
+    pub fn padding(&self, from: &[Expr], to: &[Expr], counted: bool) -> Padding {
+        let mut end = self.padding.clone();
+        let mut unread = vec![0; end.len()];
+        let made = |end: &[i64], ceil_mode, unread| {
+            let pads = [&self.padding[..], end].concat();
+            Padding { pads, ceil_mode, unread }
+        };
+        if !self.ceil_mode {
+            return made(&end, false, unread);
+        }
+        let mut needed = end.clone();
+        let mut ceil_mode = false;
+        for (i, (from, to)) in from.iter().zip(to).enumerate() {
+            let (Some(from), Some(to)) = (from.as_int(), to.as_int()) else {
+                return made(&self.padding, true, vec![0; end.len()]);
+            };
+            let reach = (to - 1) * self.stride[i] + self.dilation[i] * (self.kernel[i] - 1) + 1;
+            let rest = reach - from - self.padding[i];
+            if to * self.stride[i] >= from + self.padding[i] {
+                // Fewer windows than `ceil_mode` gives.
+                unread[i] = (-rest).max(0);
+                end[i] = end[i].min(rest.max(0));
+            }
+            needed[i] = end[i].max(rest);
+            ceil_mode |= rest > end[i];
+        }
+        if !(ceil_mode && counted) {
+            if ceil_mode && unread.iter().any(|&n| n > 0) {
+                (end, ceil_mode) = (needed, false);
+            }
+            unread.fill(0);
+        }
+        made(&end, ceil_mode, unread)
+    }
+}
+
+/// How windows are padded.
+pub struct Padding {
+    /// At all begins, then at all ends.
+    pub pads: Vec<i64>,
+    /// ONNX's `ceil_mode`.
+    pub ceil_mode: bool,
+    /// How many elements at the end of each dimension must be left out, because ONNX would count a window there.
+    pub unread: Vec<i64>,
+}
+
+/// The last `n` sizes.
+pub fn last_of(shape: &[Expr], n: usize) -> &[Expr] {
+    &shape[shape.len().saturating_sub(n)..]
+}
+
+/// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor, PyTorch through each channel.
+pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
+    let n = windows.kernel.len();
+    let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
+    let Padding { mut pads, ceil_mode, .. } =
+        windows.padding(last_of(&cx.shape(x), n), last_of(&to, n), false);
+    let wide = pads.iter().zip(windows.kernel.iter().cycle()).any(|(pad, kernel)| pad >= kernel);
+    // ONNX Runtime refuses padding as wide as the kernel, which windows with gaps may need. Indices would count the padding added here.
+    let x = match wide && !cx.is_used(1) {
+        true => padded(cx, x, n, &std::mem::replace(&mut pads, vec![0; 2 * n])),
+        false => x,
+    };
+    let options = attrs::MaxPool {
+        strides: Some(windows.stride.clone()),
+        pads: Some(pads),
+        dilations: Some(windows.dilation.clone()),
+        ceil_mode,
+        ..Default::default()
+    };
+    if !cx.is_used(1) {
+        return batched(cx, x, n, |x| cx.max_pool(x, &windows.kernel, options.clone())).into();
+    }
+    let unbatched = cx.rank(x) == n + 1;
+    let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
+    let found = cx.max_pool_n(2, x, &windows.kernel, options);
+    let area = Expr::product(cx.shape(x)[2..].to_vec());
+    let area = match area.as_int() {
+        Some(_) => cx.size(&area),
+        None => {
+            let sizes = cx.shape_op(x, attrs::Shape { start: 2, end: None });
+            cx.reduce(Reduction::Prod, sizes, &[], false)
+        }
+    };
+    let indices = cx.mod_(found[1], area, attrs::Mod::default());
+    let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
+    [unbatch(found[0]), unbatch(indices)].into()
+}
+
+/// `x` with the smallest number around its last `n` dimensions.
+fn padded(cx: &Cx, x: Value, n: usize, pads: &[i64]) -> Value {
+    let axes: Vec<i64> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).map(|a| a as i64).collect();
+    let value = cx.scalar(lowest(cx.dtype(x)), cx.dtype(x));
+    cx.pad(x, cx.ints(pads), value, cx.ints(&axes), Default::default())
+}
+
+/// `x` with its last `n` dimensions as one.
+pub fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
+    let mut shape = cx.shape(x);
+    let spatial = shape.split_off(shape.len().saturating_sub(n));
+    shape.push(Expr::product(spatial));
+    cx.reshape(x, &shape)
+}
+
+/// The index of the largest element along `axis`. If there are NaN, it is the index of the last one, as in PyTorch's pools.
+pub fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
+    let first = arg_extreme(cx, Extreme::Max, x, axis, keepdims);
+    if !cx.minds_nan(x) {
+        return first;
+    }
+    let nan = cx.is_nan(x);
+    let options = attrs::ArgMax { axis: axis as i64, keepdims, select_last_index: true };
+    let last = cx.arg_max(cx.cast(nan, DType::U8), options);
+    cx.select(any_nan(cx, x, &[axis], keepdims), last, first)
+}
+
+/// The largest elements of windows, and their indices in the channel. `positions` has for each of the last dimensions a tensor
+/// `(.., windows, elements)` of indices along it, where `..` are the first `lead` dimensions of `x`.
+pub fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize) -> Outputs {
+    let n = spatial.len();
+    // Place in the channel: of position p along dimension i, p times the size of what is behind; (.., windows, elements)
+    // of all dimensions, windows first.
+    let mut places: Option<Value> = None;
+    for (i, &position) in positions.iter().enumerate() {
+        let behind = cx.size(&Expr::product(spatial[i + 1..].to_vec()));
+        let scaled = if i + 1 < n { cx.mul(position, behind) } else { position };
+        let others = (0..n).filter(|&j| j != i).map(|j| lead + j);
+        let mut axes: Vec<usize> = others.clone().collect();
+        axes.extend(others.map(|a| a + n));
+        let spread = cx.unsqueeze(scaled, &axes);
+        places = Some(places.map_or(spread, |p| cx.add(p, spread)));
+    }
+    let places = places.unwrap_or_else(|| cx.ints(&[0]));
+    // The elements of all dimensions become one dimension, after the windows.
+    let places = merge_last(cx, places, n);
+    let shape = cx.shape(x);
+    let outer = &shape[..shape.len().saturating_sub(n)];
+    let sizes = cx.shape(places);
+    let windows = &sizes[lead..];
+    let channels = merge_last(cx, x, n);
+    let elements = if lead == 0 {
+        cx.gather(channels, places, outer.len())
+    } else {
+        let all = cx.reshape(places, &[outer, &[Expr::product(windows.to_vec())]].concat());
+        let axis = outer.len() as i64;
+        let found = cx.gather_elements(channels, all, attrs::GatherElements { axis });
+        cx.reshape(found, &[outer, windows].concat())
+    };
+    let last = cx.rank(elements) - 1;
+    let values = extreme(cx, Extreme::Max, elements, &[last], false);
+    if !cx.is_used(1) {
+        return values.into();
+    }
+    let first = arg_of_window(cx, elements, last, true);
+    let wide = cx.expand(places, &[outer, windows].concat());
+    let axis = last as i64;
+    let found = cx.gather_elements(wide, first, attrs::GatherElements { axis });
+    [values, cx.squeeze(found, &[last])].into()
+}

@@ -1,0 +1,173 @@
+//! Reductions over axes: sums and extremes, including those of empty tensors and of NaN.
+
+use crate::{Cx, LowerError, Lowered};
+use pt2onnx_ir::{Reduction, Type, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Scalar};
+
+/// `op` over `axes` of `x`; `x` itself if there are none.
+pub fn reduce(cx: &Cx, op: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    match axes {
+        [] => x,
+        _ if axes.len() == cx.rank(x) => cx.reduce(op, x, &[], keepdim),
+        _ => cx.reduce(op, x, axes, keepdim),
+    }
+}
+
+/// The sum over all elements.
+pub fn total(cx: &Cx, x: Value) -> Value {
+    reduce(cx, Reduction::Sum, x, &all_axes(cx, x), false)
+}
+
+/// All dimensions of `x`.
+pub fn all_axes(cx: &Cx, x: Value) -> Vec<usize> {
+    (0..cx.rank(x)).collect()
+}
+
+/// The product of the sizes of `axes`.
+pub fn size_of(cx: &Cx, x: Value, axes: &[usize]) -> Expr {
+    Expr::product(axes.iter().map(|&a| cx.dim(x, a as i64)))
+}
+
+/// Whether the size of one of `axes` is known to be 0.
+pub fn is_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
+    axes.iter().any(|&a| cx.dim(x, a as i64).as_int() == Some(0))
+}
+
+/// Whether the size of one of `axes` may be 0 at run time: that of what a mask selects.
+pub fn may_be_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
+    let one = Expr::int(1);
+    axes.iter().any(|&a| !cx.constraints().prove_ge(&cx.dim(x, a as i64), &one))
+}
+
+/// The mean over `axes`, NaN of no elements: `ReduceMean`, which runtimes do not define there, if the sizes are known not to be 0.
+pub fn mean_of(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    if !may_be_empty_along(cx, x, axes) {
+        return reduce(cx, Reduction::Mean, x, axes, keepdim);
+    }
+    let sum = reduce(cx, Reduction::Sum, x, axes, keepdim);
+    cx.div(sum, cx.cast(cx.size(&size_of(cx, x, axes)), cx.dtype(x)))
+}
+
+/// Which extreme: the largest or the smallest element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extreme {
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+}
+
+impl Extreme {
+    /// Its reduction in ONNX.
+    pub fn reduction(self) -> Reduction {
+        match self {
+            Extreme::Max => Reduction::Max,
+            Extreme::Min => Reduction::Min,
+        }
+    }
+}
+
+/// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX does not promise.
+pub fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    nan_spread(cx, of.reduction(), x, axes, keepdim)
+}
+
+/// A reduction that is NaN wherever there is one.
+pub fn nan_spread(cx: &Cx, of: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    let found = reduce(cx, of, x, axes, keepdim);
+    if axes.is_empty() || !cx.minds_nan(x) {
+        return found;
+    }
+    cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)
+}
+
+/// Whether an element of bools along `axes` is true, also where there are none.
+pub fn any_true(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    if !may_be_empty_along(cx, x, axes) {
+        return reduce(cx, Reduction::Max, x, axes, keepdim);
+    }
+    let count = reduce(cx, Reduction::Sum, cx.cast(x, DType::I64), axes, keepdim);
+    cx.greater(count, 0)
+}
+
+/// Whether there is a NaN along `axes`.
+pub fn any_nan(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
+    reduce(cx, Reduction::Max, cx.is_nan(x), axes, keepdim)
+}
+
+/// The sums of the first 1, 2, .. elements along `axis`: `CumSum`.
+pub fn running_sums(cx: &Cx, x: Value, axis: usize) -> Value {
+    cx.cum_sum(x, cx.scalar(axis as i64, DType::I64), Default::default())
+}
+
+/// `vector` with `rank` dimensions: its elements lie along `axis`, the other dimensions are 1.
+pub fn as_axis(cx: &Cx, vector: Value, axis: usize, rank: usize) -> Value {
+    let axes: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
+    cx.unsqueeze(vector, &axes)
+}
+
+/// The slices `x[.., :-n]` and `x[.., n:]` along `axis`, whose size need not be known.
+pub fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
+    let mut dims = cx.shape(x);
+    if let Some(dim) = dims.get_mut(axis) {
+        *dim = match dim.as_int() {
+            Some(size) => Expr::int((size - n).max(0)),
+            None => &*dim - n,
+        };
+    }
+    [(0, -n), (n, i64::MAX)].map(|(start, end)| {
+        let at = |i: i64| cx.ints(&[i]);
+        let piece = cx.slice_op(x, at(start), at(end), at(axis as i64), None);
+        cx.set_type(piece, Type::tensor(cx.dtype(x), dims.clone()));
+        piece
+    })
+}
+
+/// The smallest number of a type, which is minus infinity for floats.
+pub fn lowest(dtype: DType) -> Scalar {
+    match dtype {
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => Scalar::Int(0),
+        DType::Bool => Scalar::Bool(false),
+        DType::I8 => Scalar::Int(i8::MIN.into()),
+        DType::I16 => Scalar::Int(i16::MIN.into()),
+        DType::I32 => Scalar::Int(i32::MIN.into()),
+        DType::I64 => Scalar::Int(i64::MIN),
+        _ => Scalar::Float(f64::NEG_INFINITY),
+    }
+}
+
+/// The largest number of a type, which is infinity for floats.
+pub fn highest(dtype: DType) -> Scalar {
+    match dtype {
+        DType::U8 => Scalar::Int(u8::MAX.into()),
+        DType::U16 => Scalar::Int(u16::MAX.into()),
+        DType::U32 => Scalar::Int(u32::MAX.into()),
+        DType::U64 => Scalar::Int(-1),
+        DType::Bool => Scalar::Bool(true),
+        DType::I8 => Scalar::Int(i8::MAX.into()),
+        DType::I16 => Scalar::Int(i16::MAX.into()),
+        DType::I32 => Scalar::Int(i32::MAX.into()),
+        DType::I64 => Scalar::Int(i64::MAX),
+        _ => Scalar::Float(f64::INFINITY),
+    }
+}
+
+/// PyTorch's `reduction` argument of losses: 0 none, 1 mean, 2 sum.
+pub fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
+    let op = match reduction {
+        0 => return Ok(loss),
+        1 => Reduction::Mean,
+        2 => Reduction::Sum,
+        _ => {
+            return Err(LowerError::unsupported(
+                "the reduction must be 0 (none), 1 (mean) or 2 (sum)",
+            ));
+        }
+    };
+    let axes = all_axes(cx, loss);
+    if reduction == 1 && is_empty_along(cx, loss, &axes) {
+        return Ok(cx.scalar(f64::NAN, cx.dtype(loss)));
+    }
+    Ok(reduce(cx, op, loss, &axes, false))
+}
