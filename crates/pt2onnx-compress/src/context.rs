@@ -25,7 +25,8 @@ impl Cx<'_> {
         self.options.block.filter(|_| weight.tensor.rank() == 2)
     }
 
-    /// The scheme of weights that the standard's operators restore.
+    /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute with codes, these have no sign: on x86
+    /// processors without VNNI, ONNX Runtime's products of uint8 and int8 saturate, and those of uint8 are exact.
     pub fn scheme(&self, dtype: DType) -> Scheme {
         let own = matches!(dtype, DType::F16 | DType::BF16) && self.edit.model.opset >= 19;
         Scheme {
@@ -35,7 +36,11 @@ impl Cx<'_> {
                 Quantize::Float8 => Format::Float8,
             },
             symmetric: !self.options.asymmetric,
-            offset: false,
+            offset: match self.quantize {
+                Quantize::DynamicInt8 => true,
+                Quantize::StaticInt8 => !self.options.symmetric_activations,
+                _ => false,
+            },
             scale: if own { dtype } else { DType::F32 },
         }
     }

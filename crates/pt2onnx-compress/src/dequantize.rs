@@ -7,11 +7,11 @@ use crate::{
     context::{Cx, swapped, swapped_axes},
     edit::{Edit, NewNode, with_dtype},
     error::Error,
-    scheme::{Format, Scheme},
+    scheme::{Format, MIDDLE, Scheme},
 };
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
 /// The tensors of a weight in the graph.
@@ -24,7 +24,7 @@ pub(crate) struct Stored {
 
 /// Quantises a weight. All uses get the restored weight; tables are looked up first, where that is possible.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
-    let scheme = cx.scheme(weight.dtype);
+    let mut scheme = cx.scheme(weight.dtype);
     let block = cx.block(weight);
     check_opset(cx, &scheme, block)?;
     let (weight, axes) = turned(cx.edit.model, weight, axes);
@@ -34,10 +34,6 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         None if cx.edit.model.opset < 13 => None,
         None => Some(axes.channel),
     };
-    let made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
-    let Some(stored) = store(cx, &weight, made, axis) else {
-        return Ok(());
-    };
     let by_row = block.is_none() && axis == Some(0) && scheme.symmetric;
     let table = |(node, index): &(NodeId, usize)| {
         let is = cx.edit.model[*node].is("Gather") && *index == 0 && weight.tensor.rank() == 2;
@@ -46,6 +42,12 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
             && cx.edit.model[*node].int("axis").unwrap_or(0) == 0
     };
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
+    // Tables need no zero points.
+    scheme.offset &= !others.is_empty();
+    let made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
+    let Some(stored) = store(cx, &weight, made, axis) else {
+        return Ok(());
+    };
     for (node, _) in tables {
         look_up(&mut cx.edit, node, stored, weight.dtype);
     }
@@ -172,7 +174,8 @@ pub(crate) fn look_up(edit: &mut Edit<'_>, gather: NodeId, stored: Stored, dtype
     };
     let (at, like) = (InsertPoint::Before(gather), Some(gather));
     let scale = crate::edit::dtype(edit.model, stored.scales).unwrap_or(DType::F32);
-    let rows_ty = with_dtype(edit.model, output, DType::I8);
+    let codes = crate::edit::dtype(edit.model, stored.codes).unwrap_or(DType::I8);
+    let rows_ty = with_dtype(edit.model, output, codes);
     let rows =
         edit.add1(at, like, NewNode::of("Gather", &[Some(stored.codes), Some(indices)]), rows_ty);
     let scales_ty = with_dtype(edit.model, indices, scale);
@@ -192,8 +195,14 @@ pub(crate) fn look_up(edit: &mut Edit<'_>, gather: NodeId, stored: Stored, dtype
     let last = edit.model.add_constant(Tensor::vector(&[-1_i64]));
     let scales =
         edit.add1(at, like, NewNode::of("Unsqueeze", &[Some(scales), Some(last)]), wide_ty);
-    let numbers = edit.cast(at, like, rows, scale);
+    let mut numbers = edit.cast(at, like, rows, scale);
     let product_ty = with_dtype(edit.model, output, scale);
+    let middle = Scalar::Int(MIDDLE.into()).to_tensor(scale).filter(|_| stored.zeros.is_some());
+    if let Some(middle) = middle {
+        let zero = edit.model.add_constant(middle);
+        let ty = product_ty.clone();
+        numbers = edit.add1(at, like, NewNode::of("Sub", &[Some(numbers), Some(zero)]), ty);
+    }
     let mut product =
         edit.add1(at, like, NewNode::of("Mul", &[Some(numbers), Some(scales)]), product_ty);
     if scale != dtype {

@@ -7,9 +7,10 @@ use crate::{
     dequantize::{self, Stored, product, store, take_place, turned},
     edit::{NewNode, dtype, with_dtype},
     error::Error,
+    scheme::MIDDLE,
 };
 use pt2onnx_ir::{InsertPoint, NodeId, Type, Use, Value};
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Tensor};
 
 /// Quantises a weight of products and tables; others are left alone.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
@@ -43,6 +44,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     for node in tables {
         dequantize::look_up(&mut cx.edit, node, stored, weight.dtype);
     }
+    let zero = cx.edit.model.add_constant(Tensor::scalar(MIDDLE));
     // Products take a matrix of columns.
     let mut columns = None;
     for (node, index) in uses(cx, &weight).0 {
@@ -51,8 +53,10 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
             _ => *columns.get_or_insert_with(|| transposed(cx, &weight, stored)),
         };
         match cx.edit.model[node].is("Transpose") {
-            true => for_each_user(cx, node, |cx, user| multiply(cx, user, codes, stored.scales)),
-            false if index == 1 => multiply(cx, node, codes, stored.scales),
+            true => {
+                for_each_user(cx, node, |cx, user| multiply(cx, user, [codes, stored.scales, zero]))
+            }
+            false if index == 1 => multiply(cx, node, [codes, stored.scales, zero]),
             false => {}
         }
     }
@@ -109,15 +113,15 @@ fn for_each_user(cx: &mut Cx<'_>, node: NodeId, mut each: impl FnMut(&mut Cx<'_>
 /// The codes of a matrix of rows as one of columns, for all users.
 fn transposed(cx: &mut Cx<'_>, weight: &Weight, stored: Stored) -> Value {
     let (at, like) = cx.edit.before(&uses(cx, weight).0);
-    let mut ty = with_dtype(cx.edit.model, stored.codes, DType::I8);
+    let mut ty = with_dtype(cx.edit.model, stored.codes, DType::U8);
     if let Some(Type::Tensor(tensor)) = &mut ty {
         tensor.shape.iter_mut().for_each(|shape| shape.reverse());
     }
     cx.edit.add1(at, like, NewNode::of("Transpose", &[Some(stored.codes)]), ty)
 }
 
-/// Makes a product one of integers.
-fn multiply(cx: &mut Cx<'_>, node: NodeId, codes: Value, scales: Value) {
+/// Makes a product one of integers: codes of the weight, their scales, and the code that stands for 0.
+fn multiply(cx: &mut Cx<'_>, node: NodeId, [codes, scales, zero]: [Value; 3]) {
     let Some((input, bias)) = product(cx.edit.model, node, 1) else {
         return;
     };
@@ -150,7 +154,7 @@ fn multiply(cx: &mut Cx<'_>, node: NodeId, codes: Value, scales: Value) {
     let integers = edit.add1(
         at,
         like,
-        NewNode::of("MatMulInteger", &[Some(x), Some(codes), Some(x_zero)]),
+        NewNode::of("MatMulInteger", &[Some(x), Some(codes), Some(x_zero), Some(zero)]),
         whole,
     );
     let floats = edit.cast(at, like, integers, DType::F32);

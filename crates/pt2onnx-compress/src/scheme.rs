@@ -17,7 +17,7 @@ pub(crate) enum Format {
 pub(crate) struct Scheme {
     pub format: Format,
     pub symmetric: bool,
-    /// The form of ONNX Runtime's own operators: codes without a sign, and 8 stands for 0 if there are no zero points.
+    /// Whether codes have no sign. The middle code, 8 or 128, then stands for 0 if the scheme is symmetric.
     pub offset: bool,
     /// The element type of scales.
     pub scale: DType,
@@ -29,6 +29,9 @@ pub(crate) struct Param {
     pub scale: f32,
     pub zero: f32,
 }
+
+/// The code without a sign that stands for 0, of eight bits.
+pub(crate) const MIDDLE: u8 = 128;
 
 /// Added to a small number, it leaves the nearest integer in the low bits; ties go to even.
 const MAGIC: f32 = 12_582_912.0;
@@ -49,6 +52,7 @@ impl Scheme {
     /// The element type of the codes.
     pub fn dtype(&self) -> DType {
         match self.format {
+            Format::Int8 if self.offset => DType::U8,
             Format::Int8 => DType::I8,
             Format::Float8 => DType::F8E4M3FN,
             Format::Int4 if self.offset => DType::U8,
@@ -60,7 +64,9 @@ impl Scheme {
     /// The smallest and the largest code.
     fn limits(&self) -> (f32, f32) {
         match (self.format, self.symmetric) {
+            (Format::Int8, true) if self.offset => (1.0, 255.0),
             (Format::Int8, true) => (-127.0, 127.0),
+            (Format::Int8, false) if self.offset => (0.0, 255.0),
             (Format::Int8, false) => (-128.0, 127.0),
             (Format::Int4, true) if !self.offset => (-8.0, 7.0),
             (Format::Int4, _) => (0.0, 15.0),
@@ -82,10 +88,11 @@ impl Scheme {
         };
         let scale = self.stored(scale);
         let (first, last) = self.limits();
-        let zero = match self.symmetric {
-            true if self.offset => 8.0,
-            true => 0.0,
-            false => rounded(first - low / scale).clamp(first, last),
+        let zero = match (self.format, self.symmetric) {
+            (Format::Int8, true) if self.offset => MIDDLE.into(),
+            (_, true) if self.offset => 8.0,
+            (_, true) => 0.0,
+            (_, false) => rounded(first - low / scale).clamp(first, last),
         };
         Param { scale, zero }
     }
@@ -116,9 +123,9 @@ impl Scheme {
         let (first, last) = (first - param.zero, last - param.zero);
         let shift = param.zero as i32 as u8;
         // The reciprocal, as ONNX Runtime's own quantiser of blocks takes it.
-        let inverse = 1.0 / param.scale;
+        let inverse = (self.offset && self.format == Format::Int4).then_some(1.0 / param.scale);
         for ((x, code), back) in all {
-            let scaled = if self.offset { x * inverse } else { x / param.scale };
+            let scaled = inverse.map_or(x / param.scale, |inverse| x * inverse);
             let integer = scaled.max(first).min(last) + MAGIC;
             *code = (integer.to_bits() as u8).wrapping_add(shift);
             *back = (integer - MAGIC) * param.scale;
@@ -181,6 +188,15 @@ mod tests {
                 &[128, 127, 131],
             ),
             (scheme(Format::Int8, false, false, f32s), &[-255.0, -1.0], 1.0, 127.0, &[128, 126]),
+            (
+                scheme(Format::Int8, true, true, f32s),
+                &[-127.0, 0.5, 1.5, 127.0],
+                1.0,
+                128.0,
+                &[1, 128, 130, 255],
+            ),
+            (scheme(Format::Int8, true, true, f32s), &[0.0], 1.0, 128.0, &[128]),
+            (scheme(Format::Int8, false, true, f32s), &[-1.0, 254.0], 1.0, 1.0, &[0, 255]),
             (scheme(Format::Int4, true, false, f32s), &[-8.0, 7.0, 0.4], 1.0, 0.0, &[248, 7, 0]),
             (scheme(Format::Int4, true, false, f32s), &[-4.0, 7.0], 1.0, 0.0, &[252, 7]),
             (scheme(Format::Int4, true, true, f32s), &[8.0, -7.0, 1.0], -1.0, 8.0, &[0, 15, 7]),
@@ -202,7 +218,7 @@ mod tests {
             let (mut codes, mut back) = (vec![0; numbers.len()], vec![0.0; numbers.len()]);
             scheme.encode(numbers, param, &mut codes, &mut back);
             assert_eq!(codes, *expected, "{numbers:?} {scheme:?}");
-            if !scheme.offset {
+            if !(scheme.offset && scheme.format == Format::Int4) {
                 let (mut each, params) = (vec![0; numbers.len()], vec![param; numbers.len()]);
                 scheme.encode_each(numbers, &params, &mut each, &mut back);
                 assert_eq!(each, codes);

@@ -100,14 +100,15 @@ impl Work<'_> {
         }
         let (min, max) = *self.options.ranges.get(&range)?;
         let symmetric = self.options.symmetric_activations;
-        let scheme = Scheme { format: Format::Int8, symmetric, offset: false, scale: DType::F32 };
+        let scheme =
+            Scheme { format: Format::Int8, symmetric, offset: !symmetric, scale: DType::F32 };
         let param = scheme.param(Range { min, max, check: 0.0 });
         let name = self.edit.model[range].name.clone();
         let name = name.map_or_else(|| format!("value_{}", range.index()), |name| name.to_string());
         let scale = self.edit.constant(Tensor::scalar(param.scale), &name, "scale");
         let zero = match self.dtype() {
             DType::I8 => Tensor::scalar(param.zero as i8),
-            _ => Tensor::scalar((param.zero + 128.0) as u8),
+            _ => Tensor::scalar(param.zero as u8),
         };
         let zero = self.edit.constant(zero, &name, "zero_point");
         self.params.insert(range, (scale, zero));

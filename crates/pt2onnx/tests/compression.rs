@@ -231,14 +231,6 @@ fn inputs(model: &Model) -> Vec<Tensor> {
         .collect()
 }
 
-/// Whether ONNX Runtime's products of uint8 and int8 are exact on this processor: on x86 without VNNI, sums of two saturate at 16 bits.
-fn exact_products() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni");
-    #[cfg(not(target_arch = "x86_64"))]
-    true
-}
-
 #[test]
 fn results_stay_near() {
     for (text, opset, json, tolerance, expected) in CASES {
@@ -256,9 +248,6 @@ fn results_stay_near() {
         let got = after.run(&inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
         for (wanted, got) in wanted.iter().zip(&got) {
             assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{json}");
-            if json.contains("dynamic-int8") && !exact_products() {
-                continue;
-            }
             let (wanted, got) = (wanted.to_vec::<f32>().unwrap(), got.to_vec::<f32>().unwrap());
             let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
             let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
@@ -490,8 +479,10 @@ fn activations_of_8_bits() {
             assert_eq!(found.get(*op).copied().unwrap_or(0), *count, "{op} in {json}: {found:?}");
         }
         let wanted = program(&model).run(&inputs).unwrap();
-        // As it is: what ONNX Runtime joins the nodes to is not exact on every processor.
-        after.session(&SessionOptions::new().optimize(false), &[]).unwrap();
+        if json.contains("tensorrt") {
+            // As it is: ONNX Runtime's products of int8 saturate on some processors.
+            after.session(&SessionOptions::new().optimize(false), &[]).unwrap();
+        }
         let got = after.run(&inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
         for (wanted, got) in wanted.iter().zip(&got) {
             assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{json}");
