@@ -1,7 +1,9 @@
 //! Replacing values and nodes.
 
 use crate::graph::Changed;
-use pt2onnx_ir::{Attributes, Model, NodeId, Value};
+use pt2onnx_ir::{Attributes, FOLDED_FROM, Model, Name, NodeId, ORIGINAL_NAME, Value};
+use pt2onnx_tensor::Tensor;
+use std::sync::Arc;
 
 /// Makes everything that uses `old` use `new`, a new value that takes its place: if a node computes `new` and it has no name, it
 /// gets the name and type of `old`. `new` must dominate the users. Region outputs keep their names and types in any case.
@@ -38,4 +40,24 @@ pub fn become_node(
     model.set_op(node, op);
     model[node].domain = "".into();
     model[node].attributes = attributes;
+}
+
+/// A constant named after the one that it is computed from, `NAME_folded`: someone might load the old contents under the old name.
+pub(crate) fn replacement(model: &mut Model, tensor: Tensor, of: Option<Value>) -> Value {
+    let old = of.and_then(|v| model[v].name.clone());
+    let free = |name: &Name| model.values().all(|(_, data)| data.name.as_ref() != Some(name));
+    let name = old.as_ref().and_then(|old| {
+        let old = old.strip_suffix("_folded").unwrap_or(old);
+        // A module that is called twice has its constants folded twice.
+        let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
+        std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered).find(free)
+    });
+    let value = model.add_constant(tensor);
+    model[value].name = name;
+    if let Some(old) = old {
+        let old = Arc::<str>::from(&*old);
+        let entries = [ORIGINAL_NAME, FOLDED_FROM].map(|key| (key.into(), Arc::clone(&old)));
+        model[value].metadata.extend(entries);
+    }
+    value
 }

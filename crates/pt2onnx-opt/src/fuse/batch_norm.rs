@@ -4,10 +4,10 @@ use super::scaled::{Real, scaled};
 use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
+    rewrite::replacement,
 };
-use pt2onnx_ir::{Builder, FOLDED_FROM, Name, Node, ORIGINAL_NAME, Value, attrs};
+use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
-use std::sync::Arc;
 
 /// All parameters must be constants, and the weight must have no other use, since the new one replaces it in the file. The new
 /// weight has another name: whoever replaces weights by name must not give it the old values.
@@ -119,23 +119,7 @@ pub(super) fn alone(cx: &Builder, value: Value) -> bool {
     model[value].uses().len() == 1 && !model.values().any(|(v, d)| d.uses().len() > 0 && shares(v))
 }
 
-/// A constant named after the one it replaces. A module that is called twice has its constants folded twice.
+/// A constant named after the one it replaces.
 pub(super) fn named(cx: &Builder, tensor: Tensor, after: Option<Value>) -> Value {
-    cx.edit(|model| {
-        let old = after.and_then(|v| model[v].name.clone());
-        let free = |name: &Name| model.values().all(|(_, data)| data.name.as_ref() != Some(name));
-        let name = old.and_then(|old| {
-            let old = old.strip_suffix("_folded").unwrap_or(&old);
-            let numbered = (1..).map(|i| Name::from(format!("{old}_folded_{i}")));
-            std::iter::once(Name::from(format!("{old}_folded"))).chain(numbered).find(free)
-        });
-        let old = after.and_then(|v| model[v].name.as_deref()).map(Arc::<str>::from);
-        let value = model.add_constant(tensor);
-        model[value].name = name;
-        if let Some(old) = old {
-            let entries = [ORIGINAL_NAME, FOLDED_FROM].map(|key| (key.into(), Arc::clone(&old)));
-            model[value].metadata.extend(entries);
-        }
-        value
-    })
+    cx.edit(|model| replacement(model, tensor, after))
 }

@@ -1,6 +1,8 @@
 //! Fits a model to a runtime.
 
-use super::{error::TargetError, kernels, name::Target, runtime::Runtime, tensorrt, tract};
+use super::{
+    error::TargetError, kernels, name::Target, runtime::Runtime, tensorrt, tract, unsigned,
+};
 use crate::opsets::OPSETS;
 use pt2onnx_ir::{Model, NodeId};
 use std::ops::RangeInclusive;
@@ -55,6 +57,7 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
     if target == Target::Standard {
         return Ok(kernels::warnings(model));
     }
+    unsigned::run(model);
     let warning = kernels::bridge_all(model);
     Ok(warning.map_err(|failures| TargetError::Nodes { target, failures })?.into_iter().collect())
 }

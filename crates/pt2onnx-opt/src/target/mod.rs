@@ -1,6 +1,7 @@
 //! Runtimes: the parts of ONNX that they do not support, and operators of their own.
 //!
-//! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel ([`kernels`]). For runtimes that support
+//! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel ([`kernels`]), and quantised weights lose their
+//! sign ([`unsigned`]). For runtimes that support
 //! less of ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.
 
 mod error;
@@ -10,6 +11,7 @@ mod name;
 mod runtime;
 mod tensorrt;
 mod tract;
+mod unsigned;
 
 pub use error::{TargetError, Unrunnable};
 pub use fit::fit;

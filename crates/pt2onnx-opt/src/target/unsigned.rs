@@ -1,0 +1,162 @@
+//! Weights of int8 as uint8, for ONNX Runtime: on x86 processors without VNNI, its products of uint8 and int8 saturate, and those of
+//! uint8 are exact. A number and the zero point move by 128, so that values stay what they are.
+
+use crate::{facts::dtype, rewrite::replacement};
+use pt2onnx_ir::{Model, NodeId, Use, Value};
+use pt2onnx_tensor::{Compute, DType, Tensor};
+use rustc_hash::FxHashMap;
+use std::{io, sync::Arc};
+
+/// Operators on integers that take a weight: the inputs that are the weight and its zero point.
+const PRODUCTS: &[(&str, usize, usize)] =
+    &[("MatMulInteger", 1, 3), ("QLinearConv", 3, 5), ("QLinearMatMul", 3, 5)];
+
+/// Operators that ONNX Runtime joins with the `DequantizeLinear` before them, if both operands have one.
+const JOINED: &[&str] = &["Conv", "Gemm", "MatMul"];
+
+/// Operators that it moves out of the way.
+const VIEWS: &[&str] = &["Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
+
+/// What codes move by: the highest bit of a byte.
+const MIDDLE: u8 = 128;
+
+/// Gives products weights of uint8, where all uses of a weight are such products.
+pub(super) fn run(model: &mut Model) {
+    let mut moved: FxHashMap<Value, Value> = FxHashMap::default();
+    for id in model.nodes_in(&[Model::MAIN]) {
+        let Some((weight, zero)) = operands(model, id) else {
+            continue;
+        };
+        let Some(codes) = model[id].input(weight).filter(|v| is_weight(model, *v)) else {
+            continue;
+        };
+        let zeros = match model[id].input(zero) {
+            Some(zeros) if is_constant(model, zeros) => Ok(zeros),
+            Some(_) => continue,
+            None => match sizes_of_zeros(model, id) {
+                Some(sizes) => Err(sizes),
+                None => continue,
+            },
+        };
+        let mut moved_of = |model: &mut Model, value: Value| {
+            let tensor = model[value].constant().map(unsigned);
+            let of = Some(value);
+            tensor.map(|t| *moved.entry(value).or_insert_with(|| replacement(model, t, of)))
+        };
+        let codes = moved_of(model, codes);
+        let zeros = match zeros {
+            Ok(zeros) => moved_of(model, zeros),
+            Err(sizes) => middles(sizes).map(|t| model.add_constant(t)),
+        };
+        if codes.is_none() || zeros.is_none() {
+            continue;
+        }
+        let mut inputs = model[id].inputs().to_vec();
+        inputs.resize(inputs.len().max(zero + 1), None);
+        (inputs[weight], inputs[zero]) = (codes, zeros);
+        model.set_inputs(id, &inputs);
+    }
+}
+
+/// The inputs of a product that are its weight and the zero point: of the node itself, or of the `DequantizeLinear` before it.
+fn operands(model: &Model, id: NodeId) -> Option<(usize, usize)> {
+    let node = &model[id];
+    if node.is("DequantizeLinear") {
+        return is_joined(model, *node.outputs().first()?, VIEWS.len()).then_some((0, 2));
+    }
+    let row = PRODUCTS.iter().find(|row| node.is(row.0))?;
+    Some((row.1, row.2))
+}
+
+/// Whether a restored weight is that of a product with a restored activation.
+fn is_joined(model: &Model, value: Value, depth: usize) -> bool {
+    model[value].uses().any(|at| match at {
+        Use::Input(user, 1) if JOINED.iter().any(|op| model[user].is(op)) => {
+            model[user].input(0).is_some_and(|x| is_restored(model, x, VIEWS.len()))
+        }
+        Use::Input(user, 0) if depth > 0 && VIEWS.iter().any(|op| model[user].is(op)) => {
+            model[user].outputs().iter().any(|v| is_joined(model, *v, depth - 1))
+        }
+        _ => false,
+    })
+}
+
+/// Whether a value is an activation that a `DequantizeLinear` restores.
+fn is_restored(model: &Model, value: Value, depth: usize) -> bool {
+    let Some(node) = model.producer(value).map(|id| &model[id]) else {
+        return false;
+    };
+    match node.input(0) {
+        Some(codes) if node.is("DequantizeLinear") => model[codes].constant().is_none(),
+        Some(x) if depth > 0 && VIEWS.iter().any(|op| node.is(op)) => {
+            is_restored(model, x, depth - 1)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a value is a constant of int8 whose elements are known.
+fn is_constant(model: &Model, value: Value) -> bool {
+    let known = |t: &Tensor| t.dtype() == DType::I8 && t.has_data();
+    model[value].constant().is_some_and(known)
+}
+
+/// Whether a value is such a constant, and only a weight.
+fn is_weight(model: &Model, value: Value) -> bool {
+    let only = |at| match at {
+        Use::Input(node, index) => {
+            operands(model, node).is_some_and(|(weight, _)| weight == index as usize)
+        }
+        Use::Output(..) => false,
+    };
+    is_constant(model, value) && model[value].uses().all(only)
+}
+
+/// The sizes of the zero points that a node does without: those of the scales.
+fn sizes_of_zeros(model: &Model, id: NodeId) -> Option<Vec<usize>> {
+    let node = &model[id];
+    if !node.is("DequantizeLinear") {
+        return Some(Vec::new());
+    }
+    let scales = node.input(1)?;
+    dtype(model, scales)?;
+    let sizes = crate::facts::shape(model, scales)?.iter();
+    sizes.map(|size| size.as_int().and_then(|n| usize::try_from(n).ok())).collect()
+}
+
+/// A tensor of these sizes that is the code of 0 everywhere.
+fn middles(sizes: Vec<usize>) -> Option<Tensor> {
+    let count = sizes.iter().try_fold(1_usize, |n, size| n.checked_mul(*size))?;
+    Tensor::new(DType::U8, sizes, vec![MIDDLE; count]).ok()
+}
+
+/// Numbers of int8, moved by 128.
+fn unsigned(tensor: &Tensor) -> Tensor {
+    let compute = Arc::new(Moved(tensor.clone()));
+    let moved = Tensor::computed(DType::U8, tensor.shape(), compute);
+    moved.unwrap_or_else(|_| tensor.clone())
+}
+
+/// What moves the numbers when they are needed.
+#[derive(Debug)]
+struct Moved(Tensor);
+
+impl Compute for Moved {
+    fn operands(&self) -> Vec<Tensor> {
+        vec![self.0.clone()]
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        self.0.compute().map_or(Ok(()), |compute| compute.prepare())
+    }
+
+    fn unit(&self) -> usize {
+        self.0.compute().map_or(1, |compute| compute.unit())
+    }
+
+    fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(start, out)?;
+        out.iter_mut().for_each(|byte| *byte ^= MIDDLE);
+        Ok(())
+    }
+}
