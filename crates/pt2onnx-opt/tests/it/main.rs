@@ -51,6 +51,28 @@ fn fold() {
     });
 }
 
+/// One run makes 64 MiB of constants at most: 64 of these nodes have results of 1 MiB.
+#[test]
+fn fold_has_a_limit() {
+    let count = 70;
+    let outputs: Vec<String> = (0..count).map(|i| format!("float[262144] y{i}")).collect();
+    let nodes: String = (0..count).map(|i| format!("y{i} = Expand (c{i}, n)\n")).collect();
+    let constants: Vec<String> = (0..count).map(|i| format!("float[1] c{i} = {{{i}.0}}")).collect();
+    let text = format!(
+        "g (float[1] x) => ({}) <int64[1] n = {{262144}}, {}> {{ {nodes} }}",
+        outputs.join(", "),
+        constants.join(", ")
+    );
+    let mut model = parse::model(&text);
+    let options = Options { max_generated_bytes: 1 << 20, ..Options::default() };
+    let nodes = |model: &Model| model.graph_nodes().len();
+    for left in [count - 64, 0] {
+        options.passes.get("fold").unwrap().run(&mut GraphMut::main(&mut model), &options);
+        assert_eq!(nodes(&model), left);
+    }
+    valid(&model);
+}
+
 #[test]
 fn cse() {
     run("cse", include_str!("cases/cse.txt"), |text, argument| {
