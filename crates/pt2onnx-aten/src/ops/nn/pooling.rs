@@ -1,16 +1,4 @@
 //! Pooling: means and largest elements of spatial windows.
-// edit 2
-// edit 1
-// edit 0
-// edit 2
-// edit 1
-// edit 0
-// edit 2
-// edit 1
-// edit 0
-// edit 2
-// edit 1
-// edit 0
 
 use crate::math::pool::{Padding, Windows, largest, largest_of_windows, last_of, merge_last};
 use crate::math::precision::widened;
