@@ -157,6 +157,50 @@ def test_sizes_that_must_be_known() -> None:
         pt2onnx.export(script, (x,), dynamic_shapes=axes)
 
 
+class AnySizes(torch.nn.Module):
+    """A list whose length and sizes follow from the sizes of the argument."""
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        if x.shape[1] < 5:
+            if x.size(0) == 1:
+                x = x + 4
+            else:
+                parts = list(x)
+                parts.append(x)
+                return parts
+        return [x, x]
+
+
+def test_lists_of_any_sizes() -> None:
+    """They are sequences if their length is not known, else a tensor for each."""
+    script, x = torch.jit.script(AnySizes()), torch.randn(3, 4)
+    program = pt2onnx.export(script, (x,), input_names=["x"], dynamic_axes={"x": [0, 1]}, dynamo=False)
+    for sizes in ((3, 4), (4, 6), (1, 2), (2, 2)):
+        x = torch.randn(sizes)
+        (found,) = program(x)
+        same(found, script(x))
+    assert len(pt2onnx.export(script, (x,), dynamo=False).output_names) == 3
+
+
+class Empty(torch.nn.Module):
+    """Two lists that stay empty, as the first one never gets longer than it is."""
+
+    def forward(self, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        rows: list[torch.Tensor] = []
+        last: list[torch.Tensor] = []
+        for i in range(x.size(0)):
+            if len(rows) > 2:
+                rows.append(x[i])
+                last.append(rows[-1])
+        return rows, last
+
+
+def test_empty_lists() -> None:
+    """A model must have results: the lists are sequences then. The code reads elements, though not at these sizes."""
+    program = pt2onnx.export(torch.jit.script(Empty()), (torch.randn(4, 2),), input_names=["x"], dynamo=False)
+    assert program.input_names == ["x"] and program(torch.randn(4, 2)) == ([], [])
+
+
 class Divisions(torch.nn.Module):
     """Makes floats of integers, and from nothing."""
 
