@@ -104,7 +104,8 @@ def from_dynamic_axes(
             shapes = [given.get(name) for name in order[: len(leaves)]]
             break
     else:
-        if len(given) > len(leaves) or (input_names and len(given) != len(leaves)):
+        named = len(input_names or ())
+        if len(given) > len(leaves) or named >= len(leaves) or (named and len(given) != len(leaves)):
             unknown = [name for name in given if name not in (input_names or parameters)]
             raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
         shapes = list(given.values())

@@ -34,6 +34,8 @@ def test_surplus_names() -> None:
     assert program.input_names == ["a", "b"]
     assert seen[0].filename == __file__
     assert pt2onnx.export(Add(), ARGS, input_names=["a"]).input_names == ["a", "y"]
+    with pytest.warns(UserWarning, match="2 output_names, but the model has 1 output"):
+        assert pt2onnx.export(Add(), ARGS, output_names=["a", "b"]).output_names == ["a"]
 
 
 def test_names_twice() -> None:
@@ -166,6 +168,8 @@ def test_dynamic_axes_by_input_names() -> None:
         dynamic_axes={"a": {0: "batch"}, "b": {0: "batch"}, "c": {0: "batch"}},
     )  # fmt: skip
     assert dims(program) == {"a": ["batch", 3], "b": ["batch", 4], "c": ["batch", 7]}
+    with pytest.raises(ValueError, match="'z'.*not names of inputs"):
+        pt2onnx.export(Add(), ARGS, input_names=["a", "b"], dynamic_axes={"z": {0: "batch"}, "a": {0: "batch"}})
 
 
 @pytest.mark.parametrize("dynamo", [False, True])
