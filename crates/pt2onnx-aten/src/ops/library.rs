@@ -461,8 +461,18 @@ mod tests {
 
     #[test]
     fn lists_of_tensors_of_any_sizes() {
-        check!("pt2onnx.list_of_tensors([x: f32[2], y: f32[s0, 3]], torch.float32) -> Token()", @"");
-        check!("pt2onnx.list_of_tensors([], torch.float16) -> Token()", @"");
+        check!("pt2onnx.list_of_tensors([x: f32[2], y: f32[s0, 3]], torch.float32) -> Token()", @"
+        (float[2] x, float[s0,3] y) => (seq(float[]) list_of_tensors)
+        {
+          list_of_tensors = SequenceConstruct (x, y)
+        }
+        ");
+        check!("pt2onnx.list_of_tensors([], torch.float16) -> Token()", @"
+        () => (seq(float16[]) list_of_tensors)
+        {
+          list_of_tensors = SequenceEmpty <dtype: int = 10> ()
+        }
+        ");
     }
 
     #[test]
