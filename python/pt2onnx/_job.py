@@ -37,7 +37,7 @@ class Asked:
         """Brings the arguments into one form. Raises ValueError if the model or names cannot be."""
         import torch
 
-        if isinstance(self.model, torch.nn.DataParallel):
+        if isinstance(self.model, torch.nn.DataParallel) and not self.dynamo:
             raise ValueError("torch.nn.DataParallel cannot be exported: give its module, `model.module`.")
         if self.dynamo and getattr(self.model, "training", False):
             _errors.warn(_TRAINING, UserWarning)

@@ -238,7 +238,8 @@ def test_errors_of_the_module() -> None:
     with pytest.raises(KeyError):
         pt2onnx.export(Call(fails), (torch.randn(2),), dynamo=False)
     with pytest.raises(ValueError, match="DataParallel"):
-        pt2onnx.export(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
+        pt2onnx.export(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),), dynamo=False)
+    check(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
 
 
 def test_keys_that_are_tensors() -> None:

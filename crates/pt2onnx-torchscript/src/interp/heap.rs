@@ -2,7 +2,7 @@
 //! of the three: reading the others afterwards is an error.
 
 use crate::value::{Item, Ref};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     cell::Cell,
     ops::{Deref, DerefMut},
@@ -12,42 +12,48 @@ use std::{
 #[derive(Clone, Default)]
 pub(super) struct Heap {
     items: Vec<Item>,
-    /// Items that are one object in PyTorch, or may be.
-    alike: Vec<[Ref; 2]>,
+    /// What items may be in PyTorch, and the other way round.
+    sources: FxHashMap<Ref, FxHashSet<Ref>>,
+    copies: FxHashMap<Ref, FxHashSet<Ref>>,
     /// Items that a change did not reach.
-    outdated: FxHashSet<usize>,
+    outdated: FxHashSet<Ref>,
     /// Whether such an item was read.
     misread: Cell<bool>,
 }
 
 impl Heap {
-    /// Notes that two items may be one object in PyTorch.
+    /// Notes that an item may be another one in PyTorch.
     pub(super) fn may_be(&mut self, copy: Ref, other: Ref) {
-        self.alike.push([copy, other]);
-        if self.outdated.contains(&other.0) {
-            self.outdated.insert(copy.0);
+        self.sources.entry(copy).or_default().insert(other);
+        self.copies.entry(other).or_default().insert(copy);
+        if self.outdated.contains(&other) {
+            self.outdated.insert(copy);
         }
     }
 
-    /// Notes a change of an item.
+    /// Notes a change of an item, which reaches neither what it may be nor what may be one of these.
     pub(super) fn changes(&mut self, item: Ref) {
         self.reads(item);
-        let (mut open, mut seen) = (vec![item], FxHashSet::default());
-        while let Some(at) = open.pop() {
-            if !seen.insert(at.0) {
-                continue;
-            }
-            for [a, b] in &self.alike {
-                open.extend((*a == at).then_some(*b).into_iter().chain((*b == at).then_some(*a)));
-            }
+        let mut whole = vec![item];
+        let mut at = 0;
+        while let Some(of) = whole.get(at) {
+            let sources = self.sources.get(of).into_iter().flatten();
+            let more: Vec<Ref> =
+                sources.filter(|source| self.outdated.insert(**source)).copied().collect();
+            whole.extend(more);
+            at += 1;
         }
-        seen.remove(&item.0);
-        self.outdated.extend(seen);
+        // What is outdated once stays so: nobody asks for its copies again.
+        while let Some(of) = whole.pop() {
+            let copies = self.copies.remove(&of).into_iter().flatten();
+            whole.extend(copies.filter(|copy| self.outdated.insert(*copy)));
+        }
+        self.outdated.remove(&item);
     }
 
     /// Notes that an item is read.
     pub(super) fn reads(&self, item: Ref) {
-        if self.outdated.contains(&item.0) {
+        if self.outdated.contains(&item) {
             self.misread.set(true);
         }
     }
@@ -64,14 +70,13 @@ impl Heap {
 
     /// Adds what another heap, of another branch, knows of copies.
     pub(super) fn learn(&mut self, other: &Self) {
-        self.alike.extend(
-            other
-                .alike
-                .iter()
-                .filter(|pair| !self.alike.contains(pair))
-                .copied()
-                .collect::<Vec<_>>(),
-        );
+        for (edges, others) in
+            [(&mut self.sources, &other.sources), (&mut self.copies, &other.copies)]
+        {
+            for (item, found) in others {
+                edges.entry(*item).or_default().extend(found);
+            }
+        }
         self.outdated.extend(&other.outdated);
     }
 }

@@ -31,8 +31,9 @@ pub(super) struct Merged {
     /// How much of the heap is older than the branches, and the heap after the first one.
     pub(super) old: usize,
     pub(super) first: Heap,
-    /// The lists and dicts of both branches that became one.
-    pub(super) pairs: Vec<([Ref; 2], Ref)>,
+    /// The lists and dicts of both branches that became one, by both and by each of them.
+    pub(super) pairs: FxHashMap<[Ref; 2], Ref>,
+    pub(super) one_of: [FxHashMap<Ref, Ref>; 2],
     /// The condition, if only sizes of inputs decide.
     pub(super) sizes: Option<Expr>,
 }
@@ -73,7 +74,7 @@ impl Interp<'_> {
         merged: &mut Merged,
         bodies: &mut [Vec<Node>; 2],
     ) -> Step<Ref> {
-        if let Some((_, known)) = merged.pairs.iter().find(|(known, _)| *known == pair) {
+        if let Some(known) = merged.pairs.get(&pair) {
             return Ok(*known);
         }
         let [x, y] = pair;
@@ -88,15 +89,16 @@ impl Interp<'_> {
             false => self.merge_item([first, second], merged, bodies)?,
         };
         let made = self.alloc(item)?;
-        for of in pair.into_iter().filter(|of| of.0 < merged.old) {
-            self.heap.may_be(made, of);
-        }
-        for ([a, b], other) in &merged.pairs {
-            if *a == x || *b == y {
-                self.heap.may_be(made, *other);
+        merged.pairs.insert(pair, made);
+        for (of, known) in pair.into_iter().zip(&mut merged.one_of) {
+            if of.0 < merged.old {
+                self.heap.may_be(made, of);
+            } else if let Some(other) = known.insert(of, made) {
+                // Both are one list in this branch.
+                self.heap.may_be(made, other);
+                self.heap.may_be(other, made);
             }
         }
-        merged.pairs.push((pair, made));
         Ok(made)
     }
 
