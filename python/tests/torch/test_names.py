@@ -172,6 +172,22 @@ def test_dynamic_axes_by_input_names() -> None:
         pt2onnx.export(Add(), ARGS, input_names=["a", "b"], dynamic_axes={"z": {0: "batch"}, "a": {0: "batch"}})
 
 
+class Optional(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor | None = None, z: torch.Tensor | None = None) -> torch.Tensor:
+        assert y is None and z is not None
+        return x + z
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
+def test_dynamic_axes_where_an_argument_is_none(dynamo: bool) -> None:
+    """It has no name."""
+    args = torch.randn(2, 3), None, torch.randn(2, 3)
+    axes = {"x": {0: "batch"}, "z": {0: "batch"}}
+    program = pt2onnx.export(Optional(), args, input_names=["x", "z"], dynamic_axes=axes, dynamo=dynamo)
+    assert {tuple(sizes) for sizes in dims(program).values()} == {("batch", 3)}
+
+
 @pytest.mark.parametrize("dynamo", [False, True])
 @pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
 def test_dynamic_axes_from_the_last(dynamo: bool) -> None:
