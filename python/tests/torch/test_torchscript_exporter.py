@@ -255,15 +255,16 @@ def test_keys_that_are_tensors() -> None:
     same(program({torch.tensor(5.0): x}), x + 5)
 
 
+class Steps(torch.nn.Module):
+    def forward(self, x: torch.Tensor, end: torch.Tensor, step: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        read = x[1:end:step] + 1
+        x[:end:step, 0::step, :] = 1
+        return x, read
+
+
 @pytest.mark.parametrize("scripted", [False, True])
 def test_computed_steps(scripted: bool) -> None:
     """Of slices that are read, and of slices that are written."""
-
-    class Steps(torch.nn.Module):
-        def forward(self, x: torch.Tensor, end: torch.Tensor, step: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            read = x[1:end:step] + 1
-            x[:end:step, 0::step, :] = 1
-            return x, read
 
     def arguments(rows: int, end: int, step: int) -> tuple[torch.Tensor, ...]:
         return torch.randn(rows, 6, 2), torch.tensor(end), torch.tensor(step)
@@ -276,13 +277,13 @@ def test_computed_steps(scripted: bool) -> None:
         same(program(*given), Steps()(given[0].clone(), *given[1:]))
 
 
+def two(x: torch.Tensor) -> torch.Tensor:
+    first, second = torch.unbind(x)
+    return first - second * 2
+
+
 def test_parts_as_many_as_are_taken() -> None:
     """The number of parts of a dynamic dimension is what the code takes it apart into."""
-
-    def two(x: torch.Tensor) -> torch.Tensor:
-        first, second = torch.unbind(x)
-        return first - second * 2
-
     x = torch.randn(2, 3)
     program = pt2onnx.export(torch.jit.script(two), (x,), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
     same(program(x), two(x))
