@@ -49,9 +49,8 @@ impl Interp<'_> {
         let Some(before) = self.heap.get(list.0).cloned() else { return Ok(()) };
         let (before, dtype) = self.sequence_of(&before)?;
         self.has_dtype(item, dtype)?;
-        let args = [&before, item].map(|name| self.readable(name));
-        let [whole, added] = args;
-        let args = [("self", Argument::Tensor(whole?)), ("item", Argument::Tensor(added?))];
+        let (whole, added) = (self.readable(&before)?, self.readable(item)?);
+        let args = [("self", Argument::Tensor(whole)), ("item", Argument::Tensor(added))];
         let grown = self.sequence_by("list_append", args)?;
         self.listed(&grown, &[before, item.clone()])?;
         self.put(list, sequence(grown, dtype));
@@ -73,14 +72,13 @@ impl Interp<'_> {
                 Ok((name, dtype))
             }
             Item::List { items, .. } => {
-                let mut tensors = Vec::with_capacity(items.len());
-                for item in items {
-                    match item {
-                        Value::Tensor(name) => tensors.push(name.clone()),
-                        other => return expected("a tensor", other),
-                    }
-                }
-                let Some(first) = tensors.first() else { return Err(lengths()) };
+                let name = |item: &Value| match item {
+                    Value::Tensor(name) => Some(name.clone()),
+                    _ => None,
+                };
+                let tensors: Option<Vec<Name>> = items.iter().map(name).collect();
+                let tensors = tensors.ok_or_else(lengths)?;
+                let first = tensors.first().ok_or_else(lengths)?;
                 let dtype = self.meta(first)?.dtype;
                 Ok((self.sequence_of_tensors(&tensors, dtype)?, dtype))
             }
