@@ -37,7 +37,7 @@ class Asked:
         """Brings the arguments into one form. Raises ValueError if the model or names cannot be."""
         import torch
 
-        if isinstance(self.model, torch.nn.DataParallel):
+        if isinstance(self.model, torch.nn.DataParallel) and not self.dynamo:
             raise ValueError("torch.nn.DataParallel cannot be exported: give its module, `model.module`.")
         if self.dynamo and getattr(self.model, "training", False):
             _errors.warn(_TRAINING, UserWarning)
@@ -121,6 +121,9 @@ class Job:
         self._steps.say("Translate the graph into ONNX...")
         with self._steps.timed("translate"):
             options = {**source.options(self._asked.input_names, whole=not self._asked.dynamo), **self._options}
+            names, count = options.get("output_names"), source.output_count
+            if isinstance(names, list) and count is not None:
+                options["output_names"] = _sources.some(names, count, "output")
             try:
                 made = source.translate(options, self._table)
             except _errors.ConversionError as error:

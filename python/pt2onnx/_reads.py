@@ -133,9 +133,11 @@ def _decided(node: Any) -> bool:
 def _of_types(value: Any) -> bool:
     """Whether a value follows from types, sizes and constants."""
     node = value.node()
-    if node.kind() in _SIZES | {"prim::Constant", "aten::__is__", "aten::__isnot__"}:
-        return True
     inputs = list(node.inputs())
+    # The length of a list is not known where code appends to it.
+    of_tensor = node.kind() in _SIZES and inputs[0].type().kind() == "TensorType"
+    if of_tensor or node.kind() in {"prim::Constant", "aten::__is__", "aten::__isnot__"}:
+        return True
     is_number = node.kind().startswith("aten::") and value.type().kind() != "TensorType"
     return bool(is_number and inputs) and all(map(_of_types, inputs))
 

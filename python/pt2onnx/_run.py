@@ -72,8 +72,24 @@ def run(session: Any, inputs: dict[str, Any], outputs: Sequence[str] | None = No
     given = {name: to_ort(value, types.get(name, "")) for name, value in inputs.items()}
     options = ort.RunOptions()
     options.log_severity_level = 3
+    wanted = [o for o in session.get_outputs() if outputs is None or o.name in outputs]
+    if any(o.type.startswith("seq(") for o in wanted):
+        # The items of sequences have no OrtValues.
+        results = session.run(outputs, given, run_options=options)
+        return [_from_numpy(result, as_torch) for result in results]
     results = session.run_with_ort_values(outputs, given, run_options=options)
     return [from_ort(result, as_torch) for result in results]
+
+
+def _from_numpy(value: Any, as_torch: bool) -> Any:
+    """An array, a list of arrays or None, as ONNX Runtime gives it."""
+    if isinstance(value, list):
+        return [_from_numpy(item, as_torch) for item in value]
+    if value is None or not as_torch:
+        return value
+    import torch
+
+    return torch.from_numpy(value)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -116,8 +132,6 @@ def from_ort(value: Any, as_torch: bool) -> Any:
     """An OrtValue as a tensor of torch or an array of NumPy; None if it is an optional one that is not there."""
     if not value.has_value():
         return None
-    if not value.is_tensor():
-        return [from_ort(item, as_torch) for item in value.to_numpy_list()] if hasattr(value, "to_numpy_list") else value.numpy()
     found = [(name, bits) for name, (number, bits) in _NO_NUMPY.items() if number == value.element_type()]
     if found:
         return _bits(value, *found[0], as_torch)

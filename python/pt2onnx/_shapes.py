@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors
@@ -93,23 +93,36 @@ def from_dynamic_axes(
     given = {name: axes_of(name, axes) for name, axes in dynamic_axes.items() if name not in outputs}
     flat = len(leaves) == len(inputs)
     if lenient:
-        places = {name: at for at, name in [*enumerate(parameters if flat else []), *enumerate(input_names or ())] if at < len(leaves)}
+        by_name = {name: at for at, name in enumerate(parameters[: len(leaves)] if flat else [])}
+        places = {**by_name, **_places(input_names or (), leaves, numbers=True)}
         for name in [name for name in given if name not in places]:
             _errors.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning)
         by_position = {places[name]: found for name, found in given.items() if name in places}
         shapes = [by_position.get(at) for at in range(len(leaves))]
         return _pytree.tree_unflatten(_counted(shapes, leaves), tree), inputs
-    for order in (list(input_names or ()), parameters if flat else []):
-        if given.keys() <= set(order):
-            shapes = [given.get(name) for name in order[: len(leaves)]]
+    for places in (_places(input_names or (), leaves), {name: at for at, name in enumerate(parameters) if flat}):
+        if given.keys() <= set(places):
+            by_position = {places[name]: found for name, found in given.items()}
+            shapes = [by_position.get(at) for at in range(len(leaves))]
             break
     else:
-        if len(given) > len(leaves) or (input_names and len(given) != len(leaves)):
+        named = len(input_names or ())
+        if len(given) > len(leaves) or named >= len(leaves) or (named and len(given) != len(leaves)):
             unknown = [name for name in given if name not in (input_names or parameters)]
             raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
         shapes = list(given.values())
     shapes += [None] * (len(leaves) - len(shapes))
     return _pytree.tree_unflatten(_counted(shapes, leaves), tree), inputs
+
+
+def _places(names: Sequence[str], leaves: list[Any], *, numbers: bool = False) -> dict[str, int]:
+    """Where the inputs with these names are among the arguments. Names are those of tensors, and of numbers if these are inputs, unless
+    there are more names."""
+    import torch
+
+    kinds = (torch.Tensor, bool, int, float) if numbers else torch.Tensor
+    places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, kinds)]
+    return dict(zip(names, places if len(names) <= len(places) else range(len(leaves))))
 
 
 def _counted(shapes: list[Any], leaves: list[Any]) -> list[Any]:

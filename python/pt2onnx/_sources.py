@@ -27,6 +27,11 @@ class Source(Protocol):
         """Its options: names of inputs, of outputs and of dimensions. If ``whole``, ``input_names`` goes on over parameters."""
         ...
 
+    @property
+    def output_count(self) -> int | None:
+        """How many outputs it has; None if that is not known before the translation."""
+        ...
+
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model."""
         ...
@@ -47,12 +52,19 @@ class OfProgram:
             given = input_names
         elif input_names:
             count = len([name for name in _shapes.inputs(self._program) if name is not None])
-            given = list(input_names) if whole else _some(input_names, count)
+            given = list(input_names) if whole else some(input_names, count, "input")
         renamed, found = self._hf.names(self._program) if self._hf else ({}, None)
         options: dict[str, Any] = {"input_names": given, "dim": _shapes.names(self._program, self._shapes)}
         if renamed and not given:
             options["rename"] = renamed
         return options if found is None else {**options, "output_names": found}
+
+    @property
+    def output_count(self) -> int | None:
+        """How many results the program has, without None."""
+        specs = self._program.graph_signature.output_specs
+        values = [spec.arg for spec in specs if spec.kind.name == "USER_OUTPUT"]
+        return len([value for value in values if getattr(value, "value", value) is not None])
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model."""
@@ -84,8 +96,13 @@ class OfScript:
 
         names = input_names or None
         if names and not isinstance(names, str):
-            names = list(names) if whole else _some(names, self._script.input_count)
+            names = list(names) if whole else some(names, self._script.input_count, "input")
         return {"input_names": names, "default_dtype": str(torch.get_default_dtype()).removeprefix("torch.")}
+
+    @property
+    def output_count(self) -> int | None:
+        """Nobody knows before the translation."""
+        return None
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model. If it cannot be made with all dynamic sizes, and the script allows that, one of them or all are fixed."""
@@ -149,8 +166,8 @@ def of_script(
     return script
 
 
-def _some(names: Any, count: int) -> list[str]:
-    """The first names. Warns of others."""
+def some(names: Any, count: int, kind: str) -> list[str]:
+    """The first names of inputs or outputs, as ``kind`` says. Warns of others."""
     if len(names) > count:
-        _errors.warn(f"There are {len(names)} input_names, but the model has {count} inputs; the last names are ignored.")
+        _errors.warn(f"There are {len(names)} {kind}_names, but the model has {count} {kind}s; the last names are ignored.")
     return list(names)[:count]

@@ -122,6 +122,25 @@ class ListsByData(nn.Module):
 of_sizes("lists_by_data", ListsByData(), ROWS, *((sign * torch.rand(n, 3),) for n, sign in ((2, 1), (4, -1), (6, 1), (1, -1))))
 
 
+class ChosenLists(nn.Module):
+    """Lists and dicts that data choose, after a change of one of them, and changed later where nothing reads the others."""
+
+    def forward(self, x: Tensor):
+        a, b = [x], [x * 2]
+        c, d = {"k": x}, {"k": x * 2}
+        if bool(x.sum() > 0):
+            a[0] = x + 5
+            c["k"] = x + 7
+            chosen, named = a, c
+        else:
+            chosen, named = b, d
+        chosen.append(x - 1)
+        return chosen[0], chosen[-1], named["k"]
+
+
+script("chosen_lists", ChosenLists(), ROWS, (torch.rand(2, 3),), (-torch.rand(4, 3),))
+
+
 class RanksByData(nn.Module):
     """A tensor of one or two dimensions, reduced to a number in the end."""
 

@@ -385,9 +385,23 @@ script(ResizedByAFraction, {"x": "float32[1,2,h,w]"}, (torch.randn(1, 2, 5, 8),)
 script(InnerProducts, ROWS, X, MORE)
 
 
+class ChosenAndChanged(nn.Module):
+    def forward(self, x: Tensor):
+        a, b = [x], [x * 2]
+        if bool(x.sum() > 0):
+            chosen = a
+        else:
+            chosen = b
+        a[0] = x - 1
+        return chosen[0]
+
+
+script(ChosenAndChanged, ROWS, X, refused="a list or dict that a condition on data chose, and that is changed by another name, is not supported")
+
+
 class ReturnsNothing(nn.Module):
-    def forward(self, x: Tensor) -> List[Tensor]:
-        rows: List[Tensor] = []
+    def forward(self, x: Tensor) -> List[int]:
+        rows: List[int] = []
         return rows
 
 

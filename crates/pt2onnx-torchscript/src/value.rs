@@ -8,6 +8,7 @@ use crate::{
 use indexmap::IndexMap;
 use pt2onnx_fx::{Device, Name};
 use pt2onnx_symbolic::{Expr, View};
+use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
 /// A value.
@@ -145,6 +146,16 @@ pub(crate) struct Parts {
     pub(crate) lengths: Option<Ref>,
     /// The type of the elements: tensors, or the numbers that 0-d parts hold.
     pub(crate) element: Type,
+    /// Their element type, if `tensor` is the list itself as one value, a sequence: tensors of any sizes.
+    pub(crate) sequence: Option<DType>,
+}
+
+impl Parts {
+    /// Whether both divide their tensors in the same way.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let plain = self.sequence.is_none() && other.sequence.is_none();
+        plain && (self.dim, &self.size, self.lengths) == (other.dim, &other.size, other.lengths)
+    }
 }
 
 impl Value {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Few, OBJECTS, archive, archive_of, module};
 use pt2onnx_fx::text;
-use pt2onnx_torchscript::{Error, Given, flatten};
+use pt2onnx_torchscript::{Error, Given, How, flatten, flatten_as};
 
 fn flat(body: &str, inputs: &[(&str, &str)]) -> Result<String, Error> {
     let given = inputs.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
@@ -170,6 +170,76 @@ fn lists_of_unknown_length_are_one_result() {
         body.replace("return torch.chunk", "y = torch.chunk") + "    return torch.stack(y)\n";
     let error = flat(&stacked, X).unwrap_err().to_string();
     assert!(error.contains("joining pieces whose number depends on data"), "{error}");
+}
+
+#[test]
+fn lists_of_any_sizes_are_sequences() {
+    let body = "  def forward(self, x: Tensor) -> List[Tensor]:\n    if bool(torch.gt(torch.sum(x), 0)):\n      \
+        y = [torch.relu(x), torch.sum(x)]\n    else:\n      y = [x]\n    _0 = torch.append(y, x)\n    return y\n";
+    let error = flat(body, X).unwrap_err().to_string();
+    assert!(error.contains("a list or dict of another length in each branch"), "{error}");
+    let sequences = |body: &str| {
+        let given = X.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
+        let how = How { sequences: true, ..How::default() };
+        let flat = flatten_as(&archive(body)?, "forward", given.collect(), &mut Few, how)?;
+        Ok::<_, Error>(text::print(&flat.program).to_string())
+    };
+    let printed = sequences(body).unwrap();
+    assert_eq!(printed.matches("pt2onnx.list_of_tensors.default").count(), 2, "{printed}");
+    assert_eq!(printed.matches("pt2onnx.list_append.default").count(), 1, "{printed}");
+    for (use_of_it, said) in [
+        ("y[0]", "an element of a list of tensors of several sizes"),
+        ("torch.len(y)", "len of a list of tensors of several sizes"),
+        ("torch.cat(y)", "cat of a list of tensors of several sizes"),
+    ] {
+        let error = sequences(&body.replace("return y", &format!("return {use_of_it}")));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    // What is written into an element does not reach the copy in the sequence.
+    let written = body.replace("    return y", "    _1 = torch.add_(x, 1)\n    return y");
+    let error = sequences(&written).unwrap_err().to_string();
+    assert!(error.contains("after a write into a tensor that it holds"), "{error}");
+}
+
+#[test]
+fn lists_without_elements_are_sequences_if_there_is_nothing_else() {
+    let body = "  def forward(self, x: Tensor) -> Tuple[List[Tensor], Tensor]:\n    \
+        a = annotate(List[Tensor], [])\n    return (a, torch.relu(x))\n";
+    assert_eq!(calls(body, X), ["aten.relu.default"]);
+    let nothing = body.replace("(a, torch.relu(x))", "(a, a)");
+    assert_eq!(calls(&nothing, X), ["pt2onnx.list_of_tensors.default"; 2]);
+    let numbers = nothing.replace("annotate(List[Tensor], [])", "annotate(List[int], [])");
+    let error = flat(&numbers, X).unwrap_err().to_string();
+    assert!(error.contains("a method that returns no tensor"), "{error}");
+}
+
+#[test]
+fn lists_that_a_condition_chooses_are_what_its_branches_made_of_them() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    a = [x]\n    b = [torch.mul(x, 2)]\n    \
+        if bool(torch.gt(torch.sum(x), 0)):\n      _0 = torch._set_item(a, 0, torch.relu(x))\n      r = a\n    \
+        else:\n      r = b\n    return r[0]\n";
+    let printed = flat(body, X).unwrap();
+    let (_, branch) = printed.split_once("aten.relu.default").unwrap();
+    assert!(
+        branch.trim_start_matches(|c| c != '\n').trim_start().starts_with("return"),
+        "{printed}"
+    );
+    // A change does not reach the other one.
+    for change in ["torch._set_item(a, 0, x)", "torch._set_item(b, 0, x)", "torch.append(r, x)"] {
+        let other =
+            if change.contains('r') && change.starts_with("torch.append") { "a" } else { "r" };
+        let after = format!("    _1 = {change}\n    return {other}[0]");
+        let error = flat(&body.replace("    return r[0]", &after), X).unwrap_err().to_string();
+        assert!(error.contains("that is changed by another name"), "{error}");
+    }
+    // What only one of them can be is still there after a change of the other one.
+    for after in
+        ["_1 = torch.append(r, x)\n    return r[1]", "_1 = torch.append(a, x)\n    return b[0]"]
+    {
+        let used = body.replace("return r[0]", after);
+        assert!(flat(&used, X).is_ok(), "{after}");
+    }
 }
 
 #[test]

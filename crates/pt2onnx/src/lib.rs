@@ -32,6 +32,7 @@ mod diff;
 mod dims;
 mod domains;
 mod drawing;
+mod edits;
 mod error;
 mod exporter;
 mod ir_version;

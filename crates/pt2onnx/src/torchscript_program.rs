@@ -76,7 +76,13 @@ pub(crate) fn read(
         Err(ended @ Run { problem: Problem::Steps(_) | Problem::Memory(_), .. }) => {
             Err(ended.into())
         }
-        Err(Run { .. }) => taken(flatten(by_cases)?, options),
+        Err(Run { .. }) => match flatten(by_cases) {
+            Ok(flat) => taken(flat, options),
+            Err(error) => match flatten(How { sequences: true, ..how }) {
+                Ok(flat) => taken(flat, options),
+                Err(_) => Err(error.into()),
+            },
+        },
         Err(error) => Err(error.into()),
     }
 }

@@ -34,6 +34,8 @@ def test_surplus_names() -> None:
     assert program.input_names == ["a", "b"]
     assert seen[0].filename == __file__
     assert pt2onnx.export(Add(), ARGS, input_names=["a"]).input_names == ["a", "y"]
+    with pytest.warns(UserWarning, match="2 output_names, but the model has 1 output"):
+        assert pt2onnx.export(Add(), ARGS, output_names=["a", "b"]).output_names == ["a"]
 
 
 def test_names_twice() -> None:
@@ -166,6 +168,24 @@ def test_dynamic_axes_by_input_names() -> None:
         dynamic_axes={"a": {0: "batch"}, "b": {0: "batch"}, "c": {0: "batch"}},
     )  # fmt: skip
     assert dims(program) == {"a": ["batch", 3], "b": ["batch", 4], "c": ["batch", 7]}
+    with pytest.raises(RuntimeError, match="Failed to convert 'dynamic_axes'"):
+        pt2onnx.export(Add(), ARGS, input_names=["a", "b"], dynamic_axes={"z": {0: "batch"}, "a": {0: "batch"}})
+
+
+class Optional(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor | None = None, z: torch.Tensor | None = None) -> torch.Tensor:
+        assert y is None and z is not None
+        return x + z
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
+def test_dynamic_axes_where_an_argument_is_none(dynamo: bool) -> None:
+    """It has no name."""
+    args = torch.randn(2, 3), None, torch.randn(2, 3)
+    axes = {"x": {0: "batch"}, "z": {0: "batch"}}
+    program = pt2onnx.export(Optional(), args, input_names=["x", "z"], dynamic_axes=axes, dynamo=dynamo)
+    assert {tuple(sizes) for sizes in dims(program).values()} == {("batch", 3)}
 
 
 @pytest.mark.parametrize("dynamo", [False, True])

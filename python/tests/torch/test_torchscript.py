@@ -9,6 +9,7 @@ from typing import Any, List, Optional, Tuple
 import pt2onnx
 import pytest
 import torch
+from helpers import same
 
 
 class Net(torch.nn.Module):
@@ -177,6 +178,41 @@ def test_lists_have_no_copies_of_what_changes(net: torch.nn.Module) -> None:
     torch.jit.save(torch.jit.script(net), file)
     with pytest.raises(pt2onnx.ConversionError, match="a tensor that (it adds to a list|it holds|a list of unknown length holds)"):
         pt2onnx.convert(file.getvalue(), input={"x": "float32[n,4]"})
+
+
+class Chosen(torch.nn.Module):
+    """Lists and dicts that data choose, after a change of one of them."""
+
+    def forward(self, x: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        a, b = [x], [x * 2]
+        c, d = {"k": x}, {"k": x * 2}
+        if bool(x.sum() > 0):
+            a[0] = x + 5
+            c["k"] = x + 7
+            chosen, named = a, c
+        else:
+            chosen, named = b, d
+        return chosen[0], named["k"]
+
+
+class ChangedAfter(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = [x], [x * 2]
+        if bool(x.sum() > 0):
+            chosen = a
+        else:
+            chosen = b
+        a[0] = x - 1
+        return chosen[0]
+
+
+def test_lists_that_data_choose() -> None:
+    """They are copies: a change that does not reach them is an error."""
+    program = pt2onnx.export(torch.jit.script(Chosen()), (X,))
+    for x in (torch.ones_like(X), -torch.ones_like(X)):
+        same(program(x), Chosen()(x))
+    with pytest.raises(pt2onnx.ConversionError, match="changed by another name"):
+        pt2onnx.export(torch.jit.script(ChangedAfter()), (X,))
 
 
 class Result(dict):  # type: ignore[type-arg]

@@ -157,6 +157,50 @@ def test_sizes_that_must_be_known() -> None:
         pt2onnx.export(script, (x,), dynamic_shapes=axes)
 
 
+class AnySizes(torch.nn.Module):
+    """A list whose length and sizes follow from the sizes of the argument."""
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        if x.shape[1] < 5:
+            if x.size(0) == 1:
+                x = x + 4
+            else:
+                parts = list(x)
+                parts.append(x)
+                return parts
+        return [x, x]
+
+
+def test_lists_of_any_sizes() -> None:
+    """They are sequences if their length is not known, else a tensor for each."""
+    script, x = torch.jit.script(AnySizes()), torch.randn(3, 4)
+    program = pt2onnx.export(script, (x,), input_names=["x"], dynamic_axes={"x": [0, 1]}, dynamo=False)
+    for sizes in ((3, 4), (4, 6), (1, 2), (2, 2)):
+        x = torch.randn(sizes)
+        (found,) = program(x)
+        same(found, script(x))
+    assert len(pt2onnx.export(script, (x,), dynamo=False).output_names) == 3
+
+
+class Empty(torch.nn.Module):
+    """Two lists that stay empty, as the first one never gets longer than it is."""
+
+    def forward(self, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        rows: list[torch.Tensor] = []
+        last: list[torch.Tensor] = []
+        for i in range(x.size(0)):
+            if len(rows) > 2:
+                rows.append(x[i])
+                last.append(rows[-1])
+        return rows, last
+
+
+def test_empty_lists() -> None:
+    """A model must have results: the lists are sequences then. The code reads elements, though not at these sizes."""
+    program = pt2onnx.export(torch.jit.script(Empty()), (torch.randn(4, 2),), input_names=["x"], dynamo=False)
+    assert program.input_names == ["x"] and program(torch.randn(4, 2)) == ([], [])
+
+
 class Divisions(torch.nn.Module):
     """Makes floats of integers, and from nothing."""
 
@@ -194,7 +238,8 @@ def test_errors_of_the_module() -> None:
     with pytest.raises(KeyError):
         pt2onnx.export(Call(fails), (torch.randn(2),), dynamo=False)
     with pytest.raises(ValueError, match="DataParallel"):
-        pt2onnx.export(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
+        pt2onnx.export(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),), dynamo=False)
+    check(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
 
 
 def test_keys_that_are_tensors() -> None:
@@ -210,15 +255,16 @@ def test_keys_that_are_tensors() -> None:
     same(program({torch.tensor(5.0): x}), x + 5)
 
 
+class Steps(torch.nn.Module):
+    def forward(self, x: torch.Tensor, end: torch.Tensor, step: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        read = x[1:end:step] + 1
+        x[:end:step, 0::step, :] = 1
+        return x, read
+
+
 @pytest.mark.parametrize("scripted", [False, True])
 def test_computed_steps(scripted: bool) -> None:
     """Of slices that are read, and of slices that are written."""
-
-    class Steps(torch.nn.Module):
-        def forward(self, x: torch.Tensor, end: torch.Tensor, step: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            read = x[1:end:step] + 1
-            x[:end:step, 0::step, :] = 1
-            return x, read
 
     def arguments(rows: int, end: int, step: int) -> tuple[torch.Tensor, ...]:
         return torch.randn(rows, 6, 2), torch.tensor(end), torch.tensor(step)
@@ -231,13 +277,13 @@ def test_computed_steps(scripted: bool) -> None:
         same(program(*given), Steps()(given[0].clone(), *given[1:]))
 
 
+def two(x: torch.Tensor) -> torch.Tensor:
+    first, second = torch.unbind(x)
+    return first - second * 2
+
+
 def test_parts_as_many_as_are_taken() -> None:
     """The number of parts of a dynamic dimension is what the code takes it apart into."""
-
-    def two(x: torch.Tensor) -> torch.Tensor:
-        first, second = torch.unbind(x)
-        return first - second * 2
-
     x = torch.randn(2, 3)
     program = pt2onnx.export(torch.jit.script(two), (x,), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
     same(program(x), two(x))

@@ -303,8 +303,13 @@ impl<'a> Driver<'a> {
         Ok(self.operands(&[arg])?.iter().map(|o| self.tensor_of(o)).collect())
     }
 
-    /// An operand as a tensor. Numbers become 0-d tensors.
+    /// An operand as a tensor. Numbers become 0-d tensors; lists that are one value stay what they are.
     fn tensor_of(&self, operand: &TensorOrScalar) -> Value {
+        if let TensorOrScalar::Tensor(value) = operand
+            && self.builder.type_of(*value).is_some_and(|ty| ty.as_tensor().is_none())
+        {
+            return *value;
+        }
         let dtype = self.context().result_type(std::slice::from_ref(operand));
         self.context().as_tensor(operand, dtype)
     }

@@ -1,7 +1,7 @@
 //! Ops of libraries: the ONNX operators that PyTorch offers (`torch.onnx.ops`), and grouped matrix products.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op};
-use pt2onnx_ir::{Attribute, Attributes, Type, Value, attrs, conforms, schema};
+use pt2onnx_ir::{Attribute, Attributes, TensorType, Type, Value, attrs, conforms, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -23,9 +23,14 @@ pub(crate) static OPS: &[AtenOp] = &[
         "onnx_symbolic::_symbolic_multi_out(Tensor?[] inputs, str op_type, int[] onnx_dtypes, *, SymInt[][] shapes, str[] attr_keys, str[] attr_types, int[][] attr_pos, int[] attr_ints, float[] attr_floats, str[] attr_strs, str[] metadata_props_keys, str[] metadata_props_values, str domain='', int? version=None) -> Tensor[]",
         symbolic
     ),
+    op!("pt2onnx::list_append(Tensor self, Tensor item) -> Tensor[]", list_append),
     op!(
         "pt2onnx::list_of_parts(Tensor self, int dim, SymInt? size=None, Tensor? lengths=None) -> Tensor[]",
         list_of_parts
+    ),
+    op!(
+        "pt2onnx::list_of_tensors(Tensor[] tensors, ScalarType dtype) -> Tensor[]",
+        list_of_tensors
     ),
     op!("pt2onnx::optional(Tensor self, Tensor present) -> Tensor[]", optional),
     op!(
@@ -56,6 +61,28 @@ fn list_of_parts(
     let list = cx.split_to_sequence(x, size, options);
     cx.set_type(list, Type::Sequence(Box::new(Type::tensor(cx.dtype(x), sizes))));
     Ok(list)
+}
+
+/// Tensors of one element type and any sizes as one value: `SequenceConstruct`, or `SequenceEmpty` if there are none.
+fn list_of_tensors(cx: &Cx, tensors: Vec<Value>, dtype: DType) -> Lowered {
+    let list = match tensors.is_empty() {
+        true => cx.sequence_empty(attrs::SequenceEmpty { dtype: Some(schema::data_type(dtype)) }),
+        false => cx.sequence_construct(&tensors),
+    };
+    cx.set_type(list, any_sizes(dtype));
+    Ok(list)
+}
+
+/// A list of [`list_of_tensors`] and one more tensor: `SequenceInsert`.
+fn list_append(cx: &Cx, list: Value, item: Value) -> Lowered {
+    let longer = cx.sequence_insert(list, item, None);
+    cx.set_type(longer, any_sizes(cx.dtype(item)));
+    Ok(longer)
+}
+
+/// The type of lists of tensors of any sizes.
+fn any_sizes(dtype: DType) -> Type {
+    Type::Sequence(Box::new(Type::Tensor(TensorType { dtype, shape: None })))
 }
 
 /// The tensor if `present` holds, otherwise None.
@@ -428,6 +455,22 @@ mod tests {
           {
             val_1 = Optional <type: type_proto = float[2]> ()
           }> (c)
+        }
+        ");
+    }
+
+    #[test]
+    fn lists_of_tensors_of_any_sizes() {
+        check!("pt2onnx.list_of_tensors([x: f32[2], y: f32[s0, 3]], torch.float32) -> Token()", @"
+        (float[2] x, float[s0,3] y) => (seq(float[]) list_of_tensors)
+        {
+          list_of_tensors = SequenceConstruct (x, y)
+        }
+        ");
+        check!("pt2onnx.list_of_tensors([], torch.float16) -> Token()", @"
+        () => (seq(float16[]) list_of_tensors)
+        {
+          list_of_tensors = SequenceEmpty <dtype: int = 10> ()
         }
         ");
     }

@@ -54,6 +54,9 @@ pub struct How {
     /// Where sizes decide between branches that differ in more than the elements of tensors, the whole method is flattened for each
     /// case. Otherwise this is done only where the branches cannot be merged.
     pub by_cases: bool,
+    /// Where nothing else can be made of a list of tensors, as its elements have several sizes or it has other lengths in the branches of
+    /// a condition, it is a sequence: one value, to which tensors may be appended, and of which nothing but results may be made.
+    pub sequences: bool,
 }
 
 /// Flattens a method of the saved module. What `given` does not tell of the inputs, a trace tells itself.
@@ -170,7 +173,7 @@ fn flatten_here(
     while calls < MAX_CALLS {
         let mut interp = Interp::new(archive, types);
         (interp.by_cases, interp.cases) = (how.by_cases, cases.conditions());
-        interp.chunks_as_asked = cases.chunks_as_asked;
+        (interp.sequences, interp.chunks_as_asked) = (how.sequences, cases.chunks_as_asked);
         let (outputs, found) = match interp.call_root(call, &state) {
             Ok(called) => called,
             Err(error) => {
@@ -236,6 +239,10 @@ impl Interp<'_> {
         let mut outputs = Vec::new();
         let flat = self.outputs(&result, &mut outputs, 32).and_then(|()| self.fresh_state());
         flat.map_err(|problem| self.error(problem))?;
+        if outputs.is_empty() {
+            let empty = self.empty_sequences(&result, &mut outputs);
+            empty.map_err(|problem| self.error(problem))?;
+        }
         if outputs.is_empty() {
             let nothing = Problem::Unsupported("a method that returns no tensor".to_owned());
             return Err(self.error(nothing));

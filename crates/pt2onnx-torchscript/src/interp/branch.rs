@@ -3,6 +3,7 @@
 use super::{
     Env, Flow, Interp, Step, graph,
     graph::made_by,
+    heap::Heap,
     merge::{Merged, Scope},
     sample::Sample,
 };
@@ -45,7 +46,7 @@ pub(super) enum After<'s> {
 struct Branch {
     flow: Flow,
     env: Env,
-    heap: Vec<Item>,
+    heap: Heap,
     nodes: Vec<Node>,
     contents: FxHashMap<Name, Contents>,
     /// What the memory that branches write into is at its end.
@@ -238,7 +239,7 @@ impl Interp<'_> {
         let yes = self.branch(then, env.clone(), (memory, holds(true)));
         // The second branch sees what was there before; what the first one made stays where it is.
         let mut heap = heap;
-        heap.extend(self.heap.drain(old.min(self.heap.len())..));
+        heap.extend(self.heap.made_since(old));
         let first = std::mem::replace(&mut self.heap, heap);
         let after = std::mem::replace(&mut self.facts.contents, contents);
         let yes = yes.map(|yes| Branch { heap: first, contents: after, ..yes });
@@ -284,7 +285,7 @@ impl Interp<'_> {
             }
             (Ok(yes), Err(Problem::Raises(_))) => {
                 // What the first branch made stands behind what was there before, in the heap of the second one.
-                let made = self.heap.drain(old.min(self.heap.len())..).collect::<Vec<_>>();
+                let made = self.heap.made_since(old);
                 self.heap = yes.heap;
                 self.heap.extend(made);
                 self.facts.contents = yes.contents;
@@ -382,7 +383,7 @@ impl Interp<'_> {
         Ok(Branch {
             flow,
             env,
-            heap: Vec::new(),
+            heap: Heap::default(),
             nodes,
             contents: FxHashMap::default(),
             copies,
@@ -424,6 +425,7 @@ impl Interp<'_> {
         env: &mut Env,
     ) -> Step<Flow> {
         let live = self.live_after(&yes, &no, old);
+        self.heap.learn(&yes.heap);
         let mut bodies = [yes.nodes, no.nodes];
         let copies = yes.copies.iter().cloned().zip(no.copies.iter().cloned());
         let memory_of = memory.iter().cloned().zip(copies.map(|(a, b)| [a, b]));
@@ -431,6 +433,7 @@ impl Interp<'_> {
             memory: memory_of.collect(),
             scopes: [yes.scope, no.scope],
             old,
+            first: yes.heap,
             sizes: condition.sizes.clone(),
             ..Merged::default()
         };
@@ -455,7 +458,7 @@ impl Interp<'_> {
         }
         *env = after;
         for at in live {
-            self.merge_items(at, yes.heap.get(at), &mut merged, &mut bodies)?;
+            self.merge_items(at, &mut merged, &mut bodies)?;
         }
         let known = &mut self.facts.contents;
         known.retain(|name, contents| yes.contents.get(name) == Some(contents));

@@ -1,11 +1,11 @@
 //! What the two branches of a condition on data make, merged into values after both.
 
-use super::{Interp, Step, emit::dtype_number};
+use super::{Interp, Step, emit::dtype_number, heap::Heap};
 use crate::{
     error::Problem,
     quantized::Quantized,
     types::of_data,
-    value::{Item, Maybe, Parts, Value},
+    value::{Item, Maybe, Parts, Ref, Value},
 };
 use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};
 use pt2onnx_symbolic::{Expr, Func};
@@ -28,8 +28,12 @@ pub(super) struct Merged {
     pub(super) memory: Vec<(Name, [Name; 2])>,
     /// What took the place of tensors in each branch.
     pub(super) scopes: [Scope; 2],
-    /// How much of the heap is older than the branches.
+    /// How much of the heap is older than the branches, and the heap after the first one.
     pub(super) old: usize,
+    pub(super) first: Heap,
+    /// The lists and dicts of both branches that became one, by both and by each of them.
+    pub(super) pairs: FxHashMap<[Ref; 2], Ref>,
+    pub(super) one_of: [FxHashMap<Ref, Ref>; 2],
     /// The condition, if only sizes of inputs decide.
     pub(super) sizes: Option<Expr>,
 }
@@ -44,35 +48,83 @@ impl Merged {
 }
 
 impl Interp<'_> {
-    /// An item of the heap after both branches.
+    /// An item of the heap from before both branches, after them.
     pub(super) fn merge_items(
         &mut self,
         at: usize,
-        first: Option<&Item>,
         merged: &mut Merged,
         bodies: &mut [Vec<Node>; 2],
     ) -> Step<()> {
-        let (Some(first), Some(second)) = (first, self.heap.get(at).cloned()) else {
+        let (Some(first), Some(second)) =
+            (merged.first.get(at).cloned(), self.heap.get(at).cloned())
+        else {
             return Ok(());
         };
-        let item = match (first, second) {
-            (Item::List { items: a, element }, Item::List { items: b, .. }) => {
-                if a.len() != b.len() {
-                    return Err(lengths());
-                }
+        let item = self.merge_item([first, second], merged, bodies)?;
+        if let Some(slot) = self.heap.get_mut(at) {
+            *slot = item;
+        }
+        Ok(())
+    }
+
+    /// The list or dict that is one or the other. A change of it does not reach those that others know.
+    fn merge_refs(
+        &mut self,
+        pair: [Ref; 2],
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Ref> {
+        if let Some(known) = merged.pairs.get(&pair) {
+            return Ok(*known);
+        }
+        let [x, y] = pair;
+        let heap = if x.0 < merged.old { &merged.first } else { &self.heap };
+        let (Some(first), Some(second)) = (heap.get(x.0).cloned(), self.heap.get(y.0).cloned())
+        else {
+            return Err(lengths());
+        };
+        let is_parts = [&first, &second].map(|item| matches!(item, Item::Parts(_)));
+        let item = match is_parts.contains(&true) {
+            true => Item::Parts(self.merge_sequences([&first, &second], merged, bodies)?),
+            false => self.merge_item([first, second], merged, bodies)?,
+        };
+        let made = self.alloc(item)?;
+        merged.pairs.insert(pair, made);
+        for (of, known) in pair.into_iter().zip(&mut merged.one_of) {
+            if of.0 < merged.old {
+                self.heap.may_be(made, of);
+            } else if let Some(other) = known.insert(of, made) {
+                // Both are one list in this branch.
+                self.heap.may_be(made, other);
+                self.heap.may_be(other, made);
+            }
+        }
+        Ok(made)
+    }
+
+    fn merge_item(
+        &mut self,
+        items: [Item; 2],
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+    ) -> Step<Item> {
+        Ok(match items {
+            [Item::List { items: a, element }, Item::List { items: b, .. }]
+                if a.len() == b.len() =>
+            {
                 let mut items = Vec::with_capacity(a.len());
                 for (a, b) in a.iter().zip(&b) {
                     items.push(self.merge_values(a, b, merged, bodies)?);
                 }
-                Item::List { items, element: element.clone() }
+                Item::List { items, element }
             }
-            (Item::Dict(a), Item::Dict(b)) => {
-                Item::Dict(self.merge_entries(a, &b, merged, bodies)?)
+            [Item::Dict(a), Item::Dict(b)] => {
+                Item::Dict(self.merge_entries(&a, &b, merged, bodies)?)
             }
-            (
+            [
                 Item::Object { attributes: a, .. },
                 Item::Object { class, attributes: mut b, path },
-            ) => {
+            ] => {
                 for (name, value) in &mut b {
                     if let Some(first) = a.get(name) {
                         *value = self.merge_values(first, value, merged, bodies)?;
@@ -80,22 +132,17 @@ impl Interp<'_> {
                 }
                 Item::Object { class, attributes: b, path }
             }
-            (Item::Parts(a), Item::Parts(b)) => {
-                if (a.dim, &a.size, a.lengths) != (b.dim, &b.size, b.lengths) {
-                    return Err(lengths());
-                }
+            [Item::Parts(a), Item::Parts(b)] if a.is_like(&b) => {
                 let tensor = match a.tensor == b.tensor {
-                    true => a.tensor.clone(),
+                    true => a.tensor,
                     false => self.merge_read([&a.tensor, &b.tensor], merged, bodies)?,
                 };
                 Item::Parts(Parts { tensor, ..b })
             }
-            _ => return Err(lengths()),
-        };
-        if let Some(slot) = self.heap.get_mut(at) {
-            *slot = item;
-        }
-        Ok(())
+            [first, second] => {
+                Item::Parts(self.merge_sequences([&first, &second], merged, bodies)?)
+            }
+        })
     }
 
     /// The value that is `a` if the condition holds, and `b` otherwise.
@@ -111,6 +158,12 @@ impl Interp<'_> {
             (Value::Opaque(_), other) => self.only_in(1, other, merged, bodies)?,
             (other, Value::Opaque(_)) => self.only_in(0, other, merged, bodies)?,
             (Value::Callee(_), _) | (_, Value::Callee(_)) => a.clone(),
+            (Value::List(x), Value::List(y)) if x != y => {
+                Value::List(self.merge_refs([*x, *y], merged, bodies)?)
+            }
+            (Value::Dict(x), Value::Dict(y)) if x != y => {
+                Value::Dict(self.merge_refs([*x, *y], merged, bodies)?)
+            }
             _ if self.same(a, b) => a.clone(),
             (Value::Tensor(x), Value::Tensor(y)) => {
                 Value::Tensor(self.merge_tensors([x, y], merged, bodies)?)
@@ -139,26 +192,6 @@ impl Interp<'_> {
                     items.push(self.merge_values(a, b, merged, bodies)?);
                 }
                 self.tuple(items, x.class.clone())?
-            }
-            (Value::List(x), Value::List(y)) => {
-                if self.parts_of(*x).is_some() || self.parts_of(*y).is_some() {
-                    return Err(lengths());
-                }
-                let (x, y) = (self.items(*x).to_vec(), self.items(*y).to_vec());
-                if x.len() != y.len() {
-                    return Err(lengths());
-                }
-                let mut items = Vec::with_capacity(x.len());
-                for (a, b) in x.iter().zip(&y) {
-                    items.push(self.merge_values(a, b, merged, bodies)?);
-                }
-                let element = self.element(a);
-                self.list(items, element)?
-            }
-            (Value::Dict(x), Value::Dict(y)) => {
-                let (x, y) = (self.entries(*x).to_vec(), self.entries(*y).to_vec());
-                let entries = self.merge_entries(&x, &y, merged, bodies)?;
-                self.dict(entries)?
             }
             (Value::None | Value::Maybe(_), _) | (_, Value::None | Value::Maybe(_))
                 if self.optional && !self.strict =>
@@ -228,7 +261,7 @@ impl Interp<'_> {
     }
 
     /// A value that only one of the branches makes. Nobody reads it after the other one, which makes something of the same type.
-    fn only_in(
+    pub(super) fn only_in(
         &mut self,
         branch: usize,
         value: &Value,
@@ -265,6 +298,10 @@ impl Interp<'_> {
                 if let Some(Item::List { items: old, .. }) = self.heap.get_mut(list.0) {
                     *old = items;
                 }
+                return Ok(value.clone());
+            }
+            Value::List(list) if list.0 >= merged.old && self.sequences => {
+                self.only_parts(branch, *list, merged, bodies)?;
                 return Ok(value.clone());
             }
             Value::Maybe(maybe) => {
@@ -351,6 +388,23 @@ impl Interp<'_> {
         if merged.memory.is_empty() {
             return Ok(self.current(name));
         }
+        self.in_branch(branch, merged, bodies, |interp| {
+            let name = interp.current(name);
+            match interp.hidden.contains(&name) {
+                true => interp.viewed_again(&name),
+                false => Ok(name),
+            }
+        })
+    }
+
+    /// Runs at the end of a branch.
+    pub(super) fn in_branch<T>(
+        &mut self,
+        branch: usize,
+        merged: &mut Merged,
+        bodies: &mut [Vec<Node>; 2],
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let (scope, body) = (&mut merged.scopes[branch], &mut bodies[branch]);
         let mut swap = |interp: &mut Self| {
             std::mem::swap(&mut interp.replaced, &mut scope.replaced);
@@ -358,13 +412,9 @@ impl Interp<'_> {
             std::mem::swap(&mut interp.nodes, body);
         };
         swap(self);
-        let name = self.current(name);
-        let read = match self.hidden.contains(&name) {
-            true => self.viewed_again(&name),
-            false => Ok(name),
-        };
+        let result = run(self);
         swap(self);
-        read
+        result
     }
 
     /// A new tensor with the elements of one or the other.
@@ -425,10 +475,10 @@ impl Interp<'_> {
 }
 
 /// What the branches have: the first of the two in this branch, the other one in the other branch.
-fn in_order<'v, T>(branch: usize, own: &'v T, other: &'v T) -> [&'v T; 2] {
+pub(super) fn in_order<'v, T>(branch: usize, own: &'v T, other: &'v T) -> [&'v T; 2] {
     if branch == 0 { [own, other] } else { [other, own] }
 }
 
-fn lengths() -> Problem {
+pub(super) fn lengths() -> Problem {
     Problem::Branch("it makes a list or dict of another length in each branch".to_owned())
 }

@@ -17,6 +17,7 @@ mod fits;
 mod forms;
 mod frame;
 mod graph;
+mod heap;
 mod in_place;
 mod inputs;
 mod live;
@@ -30,6 +31,7 @@ mod quantized;
 mod ragged;
 mod repeat;
 mod sample;
+mod sequence;
 mod state;
 mod stmt;
 mod strides;
@@ -45,6 +47,7 @@ use crate::{
 };
 use copy_graph::Copies;
 use frame::Frame;
+use heap::Heap;
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
@@ -71,7 +74,7 @@ pub(crate) struct Interp<'a> {
     archive: &'a Archive,
     types: &'a mut dyn Types,
     facts: Facts,
-    heap: Vec<Item>,
+    heap: Heap,
     /// Elements of all lists, for the budget.
     elements: usize,
     nodes: Vec<Node>,
@@ -99,6 +102,8 @@ pub(crate) struct Interp<'a> {
     by_cases: bool,
     /// Whether chunks are taken to be as many as they are asked for.
     chunks_as_asked: bool,
+    /// Whether a list becomes a sequence where nothing else can be made of it.
+    sequences: bool,
     /// How often what follows a condition ran in each of its branches.
     tails: usize,
     /// Whether there was such a condition.
@@ -161,7 +166,7 @@ impl<'a> Interp<'a> {
             archive,
             types,
             facts: Facts::default(),
-            heap: Vec::new(),
+            heap: Heap::default(),
             elements: 0,
             nodes: Vec::new(),
             waiting: Vec::new(),
@@ -176,6 +181,7 @@ impl<'a> Interp<'a> {
             assumed: Vec::new(),
             by_cases: false,
             chunks_as_asked: false,
+            sequences: false,
             tails: 0,
             sizes_decide: false,
             strict: false,
@@ -220,6 +226,10 @@ impl<'a> Interp<'a> {
     fn steps(&mut self, count: usize) -> Step<()> {
         let count = (count as u64).saturating_add(self.compared.take());
         self.steps = self.steps.saturating_add(count);
+        if self.heap.misread() {
+            let text = "a list or dict that a condition on data chose, and that is changed by another name,";
+            return unsupported(text);
+        }
         match self.steps > MAX_STEPS {
             true => Err(Problem::Steps(MAX_STEPS)),
             false => Ok(()),
@@ -283,6 +293,7 @@ impl<'a> Interp<'a> {
 
     /// The items of a list.
     fn items(&self, list: Ref) -> &[Value] {
+        self.heap.reads(list);
         match self.heap.get(list.0) {
             Some(Item::List { items, .. }) => items,
             _ => &[],
@@ -295,6 +306,7 @@ impl<'a> Interp<'a> {
         if self.elements > MAX_VALUES {
             return Err(Problem::Memory(MAX_VALUES));
         }
+        self.heap.changes(list);
         match self.heap.get_mut(list.0) {
             Some(Item::List { items, .. }) => Ok(items),
             _ => Err(Problem::Kind { expected: "a list", found: "another value".to_owned() }),
@@ -303,6 +315,7 @@ impl<'a> Interp<'a> {
 
     /// The entries of a dict.
     fn entries(&self, dict: Ref) -> &[(Value, Value)] {
+        self.heap.reads(dict);
         match self.heap.get(dict.0) {
             Some(Item::Dict(entries)) => entries,
             _ => &[],
@@ -314,6 +327,7 @@ impl<'a> Interp<'a> {
         if self.elements > MAX_VALUES {
             return Err(Problem::Memory(MAX_VALUES));
         }
+        self.heap.changes(dict);
         match self.heap.get_mut(dict.0) {
             Some(Item::Dict(entries)) => Ok(entries),
             _ => Err(Problem::Kind { expected: "a dict", found: "another value".to_owned() }),

@@ -20,6 +20,7 @@ use pt2onnx_tensor::DType;
 impl Interp<'_> {
     /// What such a list is made of; `None` for other lists.
     pub(super) fn parts_of(&self, list: Ref) -> Option<Parts> {
+        self.heap.reads(list);
         match self.heap.get(list.0) {
             Some(Item::Parts(parts)) => Some(parts.clone()),
             _ => None,
@@ -30,7 +31,7 @@ impl Interp<'_> {
     pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
         let tensor = tensor.clone();
         let element = Type::Tensor;
-        let parts = Parts { tensor, dim, size, lengths: None, element };
+        let parts = Parts { tensor, dim, size, lengths: None, element, sequence: None };
         Ok(Value::List(self.alloc(Item::Parts(parts))?))
     }
 
@@ -47,6 +48,7 @@ impl Interp<'_> {
         let Value::Int(at) = index else {
             return expected("an integer", index);
         };
+        self.not_sequence("an element", parts)?;
         let tensor = Value::Tensor(parts.tensor.clone());
         let dim = Value::int(parts.dim);
         let part = match (parts.lengths, &parts.size) {
@@ -97,8 +99,8 @@ impl Interp<'_> {
             return Ok(one);
         }
         let tensor = self.stacked(items, &element)?;
-        let (size, lengths) = (None, None);
-        self.part(&Parts { tensor, dim: 0, size, lengths, element }, index)
+        let (size, lengths, sequence) = (None, None, None);
+        self.part(&Parts { tensor, dim: 0, size, lengths, element, sequence }, index)
     }
 
     /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
@@ -185,6 +187,7 @@ impl Interp<'_> {
 
     /// The tensor of a list whose elements are single slices along dimension 0, as those that change are.
     fn rows(&self, parts: &Parts) -> Step<Name> {
+        self.not_sequence("such a change", parts)?;
         match (&parts.size, parts.lengths, parts.dim) {
             (None, None, 0) => Ok(parts.tensor.clone()),
             _ => unsupported(
@@ -239,7 +242,14 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// Gives the list other elements.
     pub(super) fn put(&mut self, list: Ref, parts: Parts) {
+        self.heap.changes(list);
+        self.represent(list, parts);
+    }
+
+    /// The elements of the list are these parts.
+    pub(super) fn represent(&mut self, list: Ref, parts: Parts) {
         if let Some(slot) = self.heap.get_mut(list.0) {
             *slot = Item::Parts(parts);
         }
@@ -300,14 +310,22 @@ impl Interp<'_> {
         if let Some(lengths) = parts.lengths {
             return self.on_ragged(name, (list, parts, lengths), args);
         }
+        if parts.sequence.is_some() {
+            return self.on_sequence(name, list, parts, args);
+        }
         let this = args.first().cloned().unwrap_or(Value::None);
         Ok(match (name, args) {
             ("len", [_]) => Value::Int(self.length(parts)?),
             ("__getitem__", [_, index]) => self.part(parts, index)?,
             ("list" | "copy", [_]) => Value::List(self.alloc(Item::Parts(parts.clone()))?),
             ("append", [_, item]) => {
-                let pieces = vec![self.rows(parts)?, self.row(parts, item)?];
-                self.join(list, parts, pieces.clone(), &pieces)?;
+                let pieces =
+                    self.rows(parts).and_then(|rows| Ok(vec![rows, self.row(parts, item)?]));
+                match pieces {
+                    Ok(pieces) => self.join(list, parts, pieces.clone(), &pieces)?,
+                    Err(Problem::Unsupported(_)) if self.sequences => self.grow(list, item)?,
+                    Err(problem) => return Err(problem),
+                }
                 this
             }
             ("add", [_, other]) => {
@@ -481,9 +499,9 @@ impl Interp<'_> {
             false => self.stacked(items, &element)?,
             true => self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?,
         };
-        let (size, lengths) = (None, None);
-        let parts = Parts { tensor: tensor.clone(), dim: 0, size, lengths, element };
-        self.put(list, parts);
+        let (size, lengths, sequence) = (None, None, None);
+        let parts = Parts { tensor: tensor.clone(), dim: 0, size, lengths, element, sequence };
+        self.represent(list, parts);
         Ok(tensor)
     }
 
@@ -502,6 +520,14 @@ impl Interp<'_> {
         let Some(parts) = self.parts_of(list) else {
             return expected("a list", &Value::None);
         };
+        self.parts_output(&parts)
+    }
+
+    /// The parts as one value.
+    pub(super) fn parts_output(&mut self, parts: &Parts) -> Step<Argument> {
+        if parts.sequence.is_some() {
+            return Ok(Argument::Tensor(self.readable(&parts.tensor)?));
+        }
         let mut args = vec![
             ("self", Argument::Tensor(self.readable(&parts.tensor)?)),
             ("dim", Argument::Int(parts.dim)),

@@ -39,9 +39,9 @@ impl Interp<'_> {
         self.listed(&tensor, &elements)?;
         let lengths = self.alloc(Item::List { items: lengths, element: Some(Type::Int) })?;
         let element = Type::Tensor;
-        let (size, lengths) = (None, Some(lengths));
-        let parts = Parts { tensor: tensor.clone(), dim: along, size, lengths, element };
-        self.put(list, parts);
+        let (size, lengths, sequence) = (None, Some(lengths), None);
+        let parts = Parts { tensor: tensor.clone(), dim: along, size, lengths, element, sequence };
+        self.represent(list, parts);
         Ok(tensor)
     }
 

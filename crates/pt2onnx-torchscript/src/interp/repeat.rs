@@ -167,6 +167,10 @@ impl Interp<'_> {
             }
             Change::List(list, sample) => {
                 let initial = match self.parts_of(list) {
+                    Some(parts) if parts.sequence.is_some() => {
+                        let text = "it changes a list of tensors of several sizes".to_owned();
+                        return Err(Problem::Loop(text));
+                    }
                     Some(parts)
                         if parts.lengths.is_some() || parts.size.is_none() && parts.dim == 0 =>
                     {
@@ -453,6 +457,7 @@ impl Interp<'_> {
                 env.extend(whole.map(|whole| (name.clone(), whole)));
             }
             (Slot::List(list), Value::Tensor(name)) => {
+                self.heap.changes(*list);
                 if let Some(Item::Parts(parts)) = self.heap.get_mut(list.0) {
                     parts.tensor = name;
                 }

@@ -4,10 +4,11 @@ use super::write;
 use crate::{
     Differences,
     drawing::{self, Drawing, DrawnNode},
+    edits::edits,
 };
 use pt2onnx_ir::Model;
 use serde_json::json;
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 use std::collections::HashMap;
 
 /// A page that shows two models side by side, and how they differ. Each comes with its name; nodes that only one has, and
@@ -46,7 +47,7 @@ fn signature(drawing: &Drawing, node: &DrawnNode) -> String {
 /// Marks what only one drawing has, and what changed under one name.
 fn mark(a: &mut Drawing, b: &mut Drawing) {
     let all = |d: &Drawing| d.nodes.iter().map(|n| signature(d, n)).collect::<Vec<_>>();
-    let ops = capture_diff_slices(Algorithm::Patience, &all(a), &all(b));
+    let ops = edits(&all(a), &all(b));
     for op in ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
         a.nodes[op.old_range()].iter_mut().for_each(|node| node.mark = "removed");
         b.nodes[op.new_range()].iter_mut().for_each(|node| node.mark = "added");

@@ -167,8 +167,8 @@ impl Interp<'_> {
             if rank > 1 {
                 return crate::interp::unsupported("tolist of rows whose number is not known");
             }
-            let parts =
-                Parts { tensor: tensor.clone(), dim: 0, size: None, lengths: None, element };
+            let (tensor, dim, size, lengths) = (tensor.clone(), 0, None, None);
+            let parts = Parts { tensor, dim, size, lengths, element, sequence: None };
             return self.alloc(crate::value::Item::Parts(parts)).map(Value::List);
         };
         self.room(count)?;
