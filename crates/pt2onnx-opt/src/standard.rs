@@ -5,8 +5,8 @@ use crate::{
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, hard_swish_fusions, instance_norm_fusions,
-        layer_norm_fusions, multi_head_fusions, pad_fusions, rms_norm_fusions, rotary_fusions,
-        scalar_fusions, split, square_fusions,
+        layer_norm_fusions, multi_head_fusions, pad_fusions, quotient_fusions, rms_norm_fusions,
+        rotary_fusions, scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -116,6 +116,9 @@ fn fusing() -> Vec<Pass> {
                 "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
                  are both above or both below 1.",
             ),
+        fusions("floor-division", quotient_fusions, 9)
+            .description("Replaces the formula of a floor division by Div.")
+            .precondition("The divisor is positive, and the operators before show that the dividend is not negative."),
         fusions("channels", channel_fusions, 9)
             .description(
                 "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm, MatMul or \
@@ -254,6 +257,7 @@ mod tests {
             layer_norm_fusions,
             multi_head_fusions,
             pad_fusions,
+            quotient_fusions,
             rms_norm_fusions,
             rotary_fusions,
             scalar_fusions,

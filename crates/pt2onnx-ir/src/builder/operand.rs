@@ -132,10 +132,19 @@ impl Builder<'_> {
     }
 
     /// `x` clamped to `min..=max`; `None` means no bound. With one bound, floats use `Min` or `Max`: where `Clip` has no
-    /// bound, ONNX Runtime replaces an infinity by the largest finite number.
+    /// bound, ONNX Runtime replaces an infinity by the largest finite number. With the bound 0, they use `Relu` and `Clip` from
+    /// -infinity, which keep -0 in ONNX Runtime; its `Min` and `Max` give either zero.
     pub fn clamp(&self, x: Value, min: Option<Scalar>, max: Option<Scalar>) -> Value {
         let dtype = self.dtype(x);
         let bound = |b: Option<Scalar>| b.map(|b| self.scalar(b, dtype));
+        let zero = |b: Option<Scalar>| dtype.is_float() && b.is_some_and(|b| b.to_f64() == 0.0);
+        let min = match (min, max) {
+            (Some(_), None) if zero(min) => {
+                return self.emit1("Relu", &[Some(x)], Default::default());
+            }
+            (None, Some(_)) if zero(max) => Some(Scalar::Float(f64::NEG_INFINITY)),
+            _ => min,
+        };
         match (bound(min), bound(max)) {
             (None, None) => x,
             (Some(min), None) if dtype.is_float() => self.maximum(x, min),

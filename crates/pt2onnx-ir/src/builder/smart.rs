@@ -177,6 +177,11 @@ impl Builder<'_> {
         if lead == 0 && target.iter().all(|d| d.as_int() == Some(1)) {
             return x;
         }
+        // ONNX Runtime's optimiser takes an `Expand` to sizes of 0 and 1 for one that changes nothing.
+        let empty = target.iter().position(|d| d.as_int() == Some(0)).filter(|_| lead == 0);
+        if let Some(axis) = empty {
+            return self.expand(self.slice(x, axis, &Expr::int(0), &Expr::int(0), 1), dims);
+        }
         let inputs = [Some(x), Some(self.sizes(&target))];
         let result = self.emit1("Expand", &inputs, Default::default());
         self.set_type(result, Type::tensor(self.dtype(x), dims));

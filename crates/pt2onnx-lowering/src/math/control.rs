@@ -50,10 +50,12 @@ pub fn scan(
     step: impl FnOnce(&[Value], &[Value]) -> Vec<Value>,
 ) -> Vec<Value> {
     let wanted = cx.shape(inputs[0]);
-    if wanted[axis].as_int() == Some(0) {
-        return inputs.iter().map(|&v| cx.expand(v, &wanted)).collect();
-    }
     let rank = wanted.len();
+    if wanted[axis].as_int() == Some(0) {
+        let vector = |v: Value| cx.rank(v) < rank;
+        let empty = |&v: &Value| if vector(v) { cx.full(&wanted, 0, cx.dtype(v)) } else { v };
+        return inputs.iter().map(empty).collect();
+    }
     let others: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
     if axis != 0 && may_be_empty_along(cx, inputs[0], &others) {
         // ONNX Runtime ends if slices are empty, unless they are along the first dimension.

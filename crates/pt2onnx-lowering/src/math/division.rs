@@ -4,6 +4,7 @@ use crate::math::elementary::trunc_of;
 use crate::math::precision::compute_type;
 use crate::{Cx, TensorOrScalar};
 use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 /// Both operands of a division of floats of type `dtype`. PyTorch's kernels round a divisor that is one number to the type that
@@ -100,4 +101,34 @@ fn by_remainder(cx: &Cx, a: Value, b: Value) -> Value {
     let plain = cx.div(a, b);
     let floor = cx.select(cx.cast(whole, DType::Bool), floor, cx.mul(plain, 0.0));
     cx.select(by_zero, plain, floor)
+}
+
+/// `floor(a / b)` of signed integers. No step wraps, whatever their size.
+pub fn floored_integers(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Value {
+    let divisors = match &b {
+        TensorOrScalar::Scalar(s) => vec![s.to_i64()],
+        // PyTorch refuses to divide by 0.
+        TensorOrScalar::SymInt(n) if cx.constraints().prove_ge(n, &Expr::int(0)) => vec![1],
+        TensorOrScalar::Tensor(v) => {
+            let small = cx.constant_of(*v).filter(|t| t.has_data() && t.numel() <= 4096);
+            small.and_then(|t| t.to_vec::<i64>()).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    let (a, b) = cx.promote(a, b);
+    let all = |holds: fn(&i64) -> bool| !divisors.is_empty() && divisors.iter().all(holds);
+    let one_where = |condition| cx.cast(condition, cx.dtype(a));
+    if all(|&b| b > 0) {
+        let one = one_where(cx.less(a, 0));
+        return cx.sub(cx.div(cx.add(a, one), b), one);
+    }
+    if all(|&b| b < 0) {
+        let one = one_where(cx.greater(a, 0));
+        return cx.sub(cx.div(cx.sub(a, one), b), one);
+    }
+    let cut = cx.div(a, b);
+    let rest = cx.sub(a, cx.mul(cut, b));
+    // `b` where the remainders that belong to `cut` and to the floor differ, else 0.
+    let missing = cx.sub(cx.mod_(a, b, attrs::Mod::default()), rest);
+    cx.sub(cut, cx.div(missing, b))
 }

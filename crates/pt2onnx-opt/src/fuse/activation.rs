@@ -85,12 +85,22 @@ pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
         let low = found.number(cx, "low")?.max(0.0);
         clip(cx, found, low, found.number(cx, "high")?)
     };
+    let above = |cx: &Builder<'_>, found: &Match<'_>| {
+        let low = found.number(cx, "low")?.max(found.number(cx, "least")?);
+        clip(cx, found, low, found.number(cx, "high")?)
+    };
+    let below = |cx: &Builder<'_>, found: &Match<'_>| {
+        let high = found.number(cx, "high")?.min(found.number(cx, "most")?);
+        clip(cx, found, found.number(cx, "low")?, high)
+    };
     Ok(vec![
         Fusion::new("{Min(Max(x, low), high) | Max(Min(x, high), low)}", |cx, found| {
             clip(cx, found, found.number(cx, "low")?, found.number(cx, "high")?)
         })?,
         Fusion::new("Clip(Relu(x), low, high)", positive)?,
         Fusion::new("Relu(Clip(x, low, high))", positive)?,
+        Fusion::new("{Clip(Max(x, least), low, high) | Max(Clip(x, low, high), least)}", above)?,
+        Fusion::new("{Clip(Min(x, most), low, high) | Min(Clip(x, low, high), most)}", below)?,
         Fusion::new("{Min(Relu(x), high) | Relu(Min(x, high))}", |cx, found| {
             clip(cx, found, 0.0, found.number(cx, "high")?)
         })?,

@@ -63,7 +63,7 @@ pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
 }
 
 /// Whether the last few nodes show that no element is negative.
-pub(super) fn nonnegative(model: &Model, value: Value) -> bool {
+pub(crate) fn nonnegative(model: &Model, value: Value) -> bool {
     is_nonnegative(model, value, DEPTH)
 }
 

@@ -124,9 +124,10 @@ fn selu(cx: &Cx, x: Value) -> Lowered {
     }
 }
 
-/// `max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
+/// `max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`, which is `Elu` if `alpha` is 1.
 fn celu(cx: &Cx, x: Value, alpha: Number) -> Lowered {
     let inverse = match alpha {
+        Number::Known(_) if alpha.is(1.0) => 1.into(),
         Number::Known(alpha) if cx.dtype(x) != DType::F64 => {
             return Ok(cx.celu(x, attrs::Celu { alpha: alpha.to_f64() as f32 }));
         }
@@ -368,6 +369,22 @@ mod tests {
           val_2 = Unsqueeze (val_1, val_0)
           val_3 = Softmax <axis: int = 0> (val_2)
           softmax = Squeeze (val_3, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn celu_of_one_is_elu() {
+        check!("aten.celu(x: f16[s0]) -> f16[s0]", @"
+        (float16[s0] x) => (float16[s0] celu)
+        {
+          celu = Elu (x)
+        }
+        ");
+        check!("aten.celu(x: f32[s0], 0.5) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] celu)
+        {
+          celu = Celu <alpha: float = 0.5> (x)
         }
         ");
     }

@@ -247,20 +247,20 @@ fn larger(cx: &Cx, a: Value, b: Value) -> Value {
     }
 }
 
-/// The larger operand. If one is NaN, the other one.
+/// The larger operand; `a`, if they are equal. If one is NaN, the other one.
 fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {
-        true => cx.select(cx.or(cx.greater(a, b), cx.is_nan(b)), a, b),
+        true => cx.select(cx.or(cx.less(a, b), cx.is_nan(a)), b, a),
         false => larger(cx, a, b),
     })
 }
 
-/// The smaller operand. If one is NaN, the other one.
+/// The smaller operand; `a`, if they are equal. If one is NaN, the other one.
 fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     Ok(match cx.dtype(a).is_float() {
-        true => cx.select(cx.or(cx.less(a, b), cx.is_nan(b)), a, b),
+        true => cx.select(cx.or(cx.greater(a, b), cx.is_nan(a)), b, a),
         false => smaller(cx, a, b),
     })
 }
@@ -320,6 +320,48 @@ mod tests {
         {
           val_0 = Cast <to: int = 11> (x)
           clamp = Min (val_0, y)
+        }
+        ");
+    }
+
+    #[test]
+    fn a_bound_of_zero_keeps_negative_zero() {
+        check!("aten.clamp(x: f32[s0], 0, None) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] clamp)
+        {
+          clamp = Relu (x)
+        }
+        ");
+        check!("aten.clamp(x: f32[s0], None, -0.0) -> f32[s0]", @"
+        (float[s0] x) => (float[s0] clamp)
+        <
+          float val_0 = {-inf},
+          float val_1 = {-0.0}
+        >
+        {
+          clamp = Clip (x, val_0, val_1)
+        }
+        ");
+        check!("aten.clamp(x: i32[s0], 0, None) -> i32[s0]", @"
+        (int32[s0] x) => (int32[s0] clamp)
+        <
+          int32 val_0 = {0}
+        >
+        {
+          clamp = Clip (x, val_0)
+        }
+        ");
+    }
+
+    #[test]
+    fn the_first_of_equal_operands_is_taken() {
+        check!("aten.fmax(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+        (float[s0] x, float[s0] y) => (float[s0] fmax)
+        {
+          val_0 = Less (x, y)
+          val_1 = IsNaN (x)
+          val_2 = Or (val_0, val_1)
+          fmax = Where (val_2, y, x)
         }
         ");
     }

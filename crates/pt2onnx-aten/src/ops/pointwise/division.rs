@@ -1,6 +1,6 @@
 //! Quotients and remainders, element by element, with PyTorch's type promotion.
 
-use crate::math::division::{floored, truncated};
+use crate::math::division::{floored, floored_integers, truncated};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op};
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::DType;
@@ -62,17 +62,11 @@ fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     if dtype.is_float() {
         return Ok(floored(cx, &a, &b, dtype));
     }
-    let (a, b) = cx.promote(a, b);
-    Ok(match dtype {
-        _ if dtype.is_unsigned() || dtype == DType::Bool => cx.div(a, b),
-        // Takes the remainder off first: near the least number of 64 bits that would wrap.
-        DType::I64 => cx.div(cx.sub(a, cx.mod_(a, b, attrs::Mod::default())), b),
-        _ => {
-            let truncated = cx.mod_(a, b, attrs::Mod { fmod: true });
-            let exact = cx.equal(truncated, cx.mod_(a, b, attrs::Mod::default()));
-            cx.sub(cx.div(a, b), cx.cast(cx.not(exact), dtype))
-        }
-    })
+    if dtype.is_unsigned() || dtype == DType::Bool {
+        let (a, b) = cx.promote(a, b);
+        return Ok(cx.div(a, b));
+    }
+    Ok(floored_integers(cx, a, b))
 }
 
 /// `a - b trunc(a / b)`, with the sign of `a`.
@@ -143,13 +137,13 @@ mod tests {
         (int32[s0] x, int64 y) => (int32[s0] floor_divide)
         {
           val_0 = Cast <to: int = 6> (y)
-          val_1 = Mod <fmod: int = 1> (x, val_0)
-          val_2 = Mod (x, val_0)
-          val_3 = Equal (val_1, val_2)
-          val_4 = Div (x, val_0)
-          val_5 = Not (val_3)
-          val_6 = Cast <to: int = 6> (val_5)
-          floor_divide = Sub (val_4, val_6)
+          val_1 = Div (x, val_0)
+          val_2 = Mul (val_1, val_0)
+          val_3 = Sub (x, val_2)
+          val_4 = Mod (x, val_0)
+          val_5 = Sub (val_4, val_3)
+          val_6 = Div (val_5, val_0)
+          floor_divide = Sub (val_1, val_6)
         }
         ");
     }

@@ -1,7 +1,7 @@
 //! Fourier transforms: `DFT`, one dimension after the other.
 
 use crate::math::{
-    fourier::{Signal, half},
+    fourier::{FEW, Signal, half},
     shape::has_no_elements,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::axis_of, op};
@@ -61,7 +61,8 @@ fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
     }
 }
 
-/// The transform along `axes`, each cut or padded to its length if it has one, scaled by `n^(-halves / 2)`.
+/// The transform along `axes`, each cut or padded to its length if it has one, scaled by `n^(-halves / 2)`. If a length is not known
+/// to be short or a power of two, all are computed in float64: ONNX Runtime's float32 `DFT` of 16000 elements has two right digits.
 fn transform(
     cx: &Cx,
     kind: Kind,
@@ -84,6 +85,16 @@ fn transform(
     let size = |(axis, length): &(usize, Option<Expr>)| {
         length.clone().unwrap_or_else(|| cx.dim(x.value, *axis as i64))
     };
+    let last_size = match (kind, last_length) {
+        (Kind::Irfft | Kind::Hfft, None) => (cx.dim(x.value, *last as i64) - 1) * 2,
+        _ => size(&(*last, last_length.clone())),
+    };
+    let sizes: Vec<Expr> = others.iter().map(size).chain([last_size.clone()]).collect();
+    let precise = |n: &Expr| n.as_int().is_some_and(|n| n <= FEW || n & (n - 1) == 0);
+    let dtype = cx.dtype(x.value);
+    let wide = if sizes.iter().all(precise) { dtype } else { DType::F64 };
+    let x = Signal { value: cx.cast(x.value, wide), ..x };
+    let n = Expr::product(sizes);
     let each = |x: Signal, inverse: bool| {
         { others.iter() }.fold(x, |x, (axis, n)| x.dft(cx, *axis, n.as_ref(), inverse))
     };
@@ -106,16 +117,11 @@ fn transform(
         // A forward transform is the inverse of conjugates.
         _ => {
             let x = if kind == Kind::Hfft { x.conj(cx) } else { x };
-            let whole = (cx.dim(x.value, *last as i64) - 1) * 2;
-            let length = last_length.clone().unwrap_or(whole);
-            let real = each(x, true).to_real(cx, *last, &length);
-            let n = Expr::product(others.iter().map(size).chain([length]));
-            return Ok(real.times_power(cx, &n, 2 - halves).output(cx));
+            (each(x, true).to_real(cx, *last, &last_size), true)
         }
     };
-    let n = Expr::product(axes.iter().map(size));
     let raised = if divided { 2 } else { 0 };
-    Ok(signal.times_power(cx, &n, raised - halves).output(cx))
+    Ok(cx.cast(signal.times_power(cx, &n, raised - halves).output(cx), dtype))
 }
 
 /// An empty tensor of the recorded shape and type.
@@ -294,6 +300,35 @@ mod tests {
           val_9 = Mul (val_8, val_7)
           val_10 = Where (val_3, val_9, val_4)
           fft_rfft = ReduceSum <keepdims: int = 0> (val_10, val_5)
+        }
+        ");
+    }
+
+    #[test]
+    fn other_lengths_than_powers_of_two_are_computed_in_float64() {
+        check!("aten.fft_fft(x: c64[s0]) -> c64[s0]", @r#"
+        (float[s0,2] x) => (float[s0,2] fft_fft)
+        <
+          int64 val_0 = {0}
+        >
+        {
+          val_1 = Cast <to: int = 11> (x)
+          val_2 = DFT (val_1, "", val_0)
+          fft_fft = Cast <to: int = 1> (val_2)
+        }
+        "#);
+        check!("aten.fft_irfft(x: c64[301]) -> f32[600]", @"
+        (float[301,2] x) => (float[600] fft_irfft)
+        <
+          int64 val_0 = {600},
+          int64 val_1 = {0},
+          int64[1] val_2 = {1}
+        >
+        {
+          val_3 = Cast <to: int = 11> (x)
+          val_4 = DFT <inverse: int = 1, onesided: int = 1> (val_3, val_0, val_1)
+          val_5 = Squeeze (val_4, val_2)
+          fft_irfft = Cast <to: int = 1> (val_5)
         }
         ");
     }
