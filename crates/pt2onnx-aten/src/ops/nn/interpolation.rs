@@ -108,13 +108,15 @@ fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
     if let Some(known) = known {
         let by_axis = known.iter().enumerate();
         let places: Vec<Option<Vec<i64>>> = by_axis
-            .map(|(i, &(from, to))| differing(exact, from, to, factors.get(i).copied().flatten()))
+            .map(|(i, &(from, to))| {
+                differing(exact, n, from, to, factors.get(i).copied().flatten())
+            })
             .collect();
         if places.iter().any(Option::is_some) {
             return Ok((0..n).fold(x, |x, i| {
                 let (from, to) = known[i];
                 let factor = factors.get(i).copied().flatten();
-                cx.gather(x, cx.ints(&source(exact, from, to, factor)), i + 2)
+                cx.gather(x, cx.ints(&source(exact, n, from, to, factor)), i + 2)
             }));
         }
     }
@@ -132,32 +134,34 @@ fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
 }
 
 /// Where PyTorch reads each element, as it computes in float32: `nearest_neighbor_compute_source_index` in
-/// ATen/native/UpSample.h.
-fn source(exact: bool, from: i64, to: i64, factor: Option<f64>) -> Vec<i64> {
+/// ATen/native/UpSample.h. The kernels of two dimensions take a size that stays or doubles as a factor of 1 or 2. Those of one and
+/// three do not, but for channels last and more than three channels.
+fn source(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> Vec<i64> {
     let scale = match factor {
         Some(f) if f > 0.0 => (1.0 / f) as f32,
         _ => from as f32 / to as f32,
     };
     let place = |i: i64| match exact {
         true => ((i as f32 + 0.5) * scale).floor() as i64,
-        false if from == to => i,
-        false if to == 2 * from => i / 2,
+        false if n == 2 && from == to => i,
+        false if n == 2 && to == 2 * from => i / 2,
         false => (i as f32 * scale).floor() as i64,
     };
     (0..to).map(|i| place(i).min(from - 1)).collect()
 }
 
 /// [`source`], if `Resize` reads other elements.
-fn differing(exact: bool, from: i64, to: i64, factor: Option<f64>) -> Option<Vec<i64>> {
+fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> Option<Vec<i64>> {
     let scale = factor.map_or(to as f32 / from as f32, |f| f as f32);
     let place = |i: i64| match exact {
         true => ((i as f32 + 0.5) / scale - 0.5 + 0.5).floor() as i64,
         false => (i as f32 / scale).floor() as i64,
     };
     let length = factor.map_or(to, |_| (from as f32 * scale).floor() as i64);
-    let wanted = source(exact, from, to, factor);
-    let same =
-        length == to && (0..to).map(|i| place(i).clamp(0, from - 1)).eq(wanted.iter().copied());
+    let wanted = source(exact, n, from, to, factor);
+    // ONNX Runtime copies a tensor whose sizes stay, whatever the factors.
+    let read = |i| if from == to { i } else { place(i).clamp(0, from - 1) };
+    let same = length == to && (0..to).map(read).eq(wanted.iter().copied());
     (!same).then_some(wanted)
 }
 
@@ -165,6 +169,11 @@ fn differing(exact: bool, from: i64, to: i64, factor: Option<f64>) -> Option<Vec
 /// factors if they are given, else from the ratio of the sizes.
 fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize) -> Lowered {
     let shape = cx.out_shape()?;
+    // PyTorch's linear kernels leave a dimension that keeps its size as it is, whatever its factor.
+    let kept = |i: usize| shape.get(i + 2).is_some_and(|to| *to == cx.dim(x, i as i64 + 2));
+    let linear = options.mode == "linear" && !options.antialias;
+    let factor = |(i, f): (usize, &Option<f64>)| f.map(|f| if linear && kept(i) { 1.0 } else { f });
+    let factors: Vec<Option<f64>> = factors.iter().enumerate().map(factor).collect();
     if shape == cx.shape(x) && factors.iter().flatten().all(|&f| f == 1.0) {
         return Ok(x);
     }
