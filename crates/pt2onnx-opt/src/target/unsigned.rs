@@ -1,7 +1,7 @@
 //! Weights of int8 as uint8, for ONNX Runtime: on x86 processors without VNNI, its products of uint8 and int8 saturate, and those of
 //! uint8 are exact. A number and the zero point move by 128, so that values stay what they are.
 
-use crate::{facts::dtype, rewrite::replacement};
+use crate::{eval::evaluate, facts::dtype, rewrite::replacement};
 use pt2onnx_ir::{Model, NodeId, Use, Value};
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -31,30 +31,25 @@ pub(super) fn run(model: &mut Model) {
             continue;
         };
         let zeros = match model[id].input(zero) {
-            Some(zeros) if is_constant(model, zeros) => Ok(zeros),
-            Some(_) => continue,
-            None => match sizes_of_zeros(model, id) {
-                Some(sizes) => Err(sizes),
-                None => continue,
-            },
+            Some(given) => known(model, given).map(|t| (Some(given), unsigned(&t))),
+            None => sizes_of_zeros(model, id).and_then(middles).map(|t| (None, t)),
         };
-        let mut moved_of = |model: &mut Model, value: Value| {
-            let tensor = model[value].constant().map(unsigned);
-            let of = Some(value);
-            tensor.map(|t| *moved.entry(value).or_insert_with(|| replacement(model, t, of)))
-        };
-        let codes = moved_of(model, codes);
-        let zeros = match zeros {
-            Ok(zeros) => moved_of(model, zeros),
-            Err(sizes) => middles(sizes).map(|t| model.add_constant(t)),
-        };
-        if codes.is_none() || zeros.is_none() {
+        let codes_of = model[codes].constant().map(|t| (Some(codes), unsigned(t)));
+        let (Some(codes), Some(zeros)) = (codes_of, zeros) else {
             continue;
-        }
+        };
+        let mut moved_of = |model: &mut Model, (of, tensor): (Option<Value>, Tensor)| match of {
+            Some(old) => *moved.entry(old).or_insert_with(|| replacement(model, tensor, of)),
+            None => model.add_constant(tensor),
+        };
+        let (codes, zeros) = (moved_of(model, codes), moved_of(model, zeros));
         let mut inputs = model[id].inputs().to_vec();
         inputs.resize(inputs.len().max(zero + 1), None);
-        (inputs[weight], inputs[zero]) = (codes, zeros);
+        (inputs[weight], inputs[zero]) = (Some(codes), Some(zeros));
+        let old = model[id].input(zero).and_then(|v| model.producer(v));
         model.set_inputs(id, &inputs);
+        // Nothing happens where others use it.
+        old.into_iter().for_each(|cast| _ = model.erase(cast));
     }
 }
 
@@ -95,13 +90,19 @@ fn is_restored(model: &Model, value: Value, depth: usize) -> bool {
     }
 }
 
-/// Whether a value is a constant of int8 whose elements are known.
-fn is_constant(model: &Model, value: Value) -> bool {
-    let known = |t: &Tensor| t.dtype() == DType::I8 && t.has_data();
-    model[value].constant().is_some_and(known)
+/// A value of int8, if its elements are known: a constant, or the cast of one that nobody folded.
+fn known(model: &Model, value: Value) -> Option<Tensor> {
+    let found = match model.producer(value).map(|id| &model[id]) {
+        Some(cast) if cast.is("Cast") => {
+            let number = model[cast.input(0)?].constant().filter(|t| t.has_data())?;
+            evaluate(cast, &[Some(number)], number.nbytes())?.into_iter().next()
+        }
+        _ => model[value].constant().cloned(),
+    };
+    found.filter(|t| t.dtype() == DType::I8 && t.has_data())
 }
 
-/// Whether a value is such a constant, and only a weight.
+/// Whether a value is a constant of int8 whose elements are known, and only a weight.
 fn is_weight(model: &Model, value: Value) -> bool {
     let only = |at| match at {
         Use::Input(node, index) => {
@@ -109,7 +110,8 @@ fn is_weight(model: &Model, value: Value) -> bool {
         }
         Use::Output(..) => false,
     };
-    is_constant(model, value) && model[value].uses().all(only)
+    let codes = model[value].constant().filter(|t| t.dtype() == DType::I8 && t.has_data());
+    codes.is_some() && model[value].uses().all(only)
 }
 
 /// The sizes of the zero points that a node does without: those of the scales.
