@@ -29,7 +29,7 @@ class Scaled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, by: float) -> torch.Tensor:
-        return x.clamp(min=0) * by
+        return torch.maximum(x, torch.zeros(())) * by
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
