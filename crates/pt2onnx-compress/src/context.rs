@@ -26,7 +26,7 @@ impl Cx<'_> {
     }
 
     /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute with codes, these have no sign: on x86
-    /// processors without VNNI, ONNX Runtime's products of uint8 and int8 saturate, and those of uint8 are exact.
+    /// processors without VNNI, ONNX Runtime's products of uint8 and int8 saturate, and those of uint8 do not.
     pub fn scheme(&self, dtype: DType) -> Scheme {
         let own = matches!(dtype, DType::F16 | DType::BF16) && self.edit.model.opset >= 19;
         Scheme {

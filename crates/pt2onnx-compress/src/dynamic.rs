@@ -7,10 +7,9 @@ use crate::{
     dequantize::{self, Stored, product, store, take_place, turned},
     edit::{NewNode, dtype, with_dtype},
     error::Error,
-    scheme::MIDDLE,
 };
 use pt2onnx_ir::{InsertPoint, NodeId, Type, Use, Value};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 
 /// Quantises a weight of products and tables; others are left alone.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
@@ -44,7 +43,6 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     for node in tables {
         dequantize::look_up(&mut cx.edit, node, stored, weight.dtype);
     }
-    let zero = cx.edit.model.add_constant(Tensor::scalar(MIDDLE));
     // Products take a matrix of columns.
     let mut columns = None;
     for (node, index) in uses(cx, &weight).0 {
@@ -54,9 +52,9 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         };
         match cx.edit.model[node].is("Transpose") {
             true => {
-                for_each_user(cx, node, |cx, user| multiply(cx, user, [codes, stored.scales, zero]))
+                for_each_user(cx, node, |cx, user| multiply(cx, user, Stored { codes, ..stored }))
             }
-            false if index == 1 => multiply(cx, node, [codes, stored.scales, zero]),
+            false if index == 1 => multiply(cx, node, Stored { codes, ..stored }),
             false => {}
         }
     }
@@ -120,8 +118,8 @@ fn transposed(cx: &mut Cx<'_>, weight: &Weight, stored: Stored) -> Value {
     cx.edit.add1(at, like, NewNode::of("Transpose", &[Some(stored.codes)]), ty)
 }
 
-/// Makes a product one of integers: codes of the weight, their scales, and the code that stands for 0.
-fn multiply(cx: &mut Cx<'_>, node: NodeId, [codes, scales, zero]: [Value; 3]) {
+/// Makes a product one of integers.
+fn multiply(cx: &mut Cx<'_>, node: NodeId, Stored { codes, scales, zeros }: Stored) {
     let Some((input, bias)) = product(cx.edit.model, node, 1) else {
         return;
     };
@@ -154,7 +152,7 @@ fn multiply(cx: &mut Cx<'_>, node: NodeId, [codes, scales, zero]: [Value; 3]) {
     let integers = edit.add1(
         at,
         like,
-        NewNode::of("MatMulInteger", &[Some(x), Some(codes), Some(x_zero), Some(zero)]),
+        NewNode::of("MatMulInteger", &[Some(x), Some(codes), Some(x_zero), zeros]),
         whole,
     );
     let floats = edit.cast(at, like, integers, DType::F32);

@@ -211,4 +211,26 @@ mod tests {
         }
         ");
     }
+
+    #[test]
+    fn rows_that_do_not_fit_their_schemas() {
+        static ROWS: &[AtenOp] = &[
+            op!("mylib::missing(Tensor self) -> Tensor", scale),
+            op!("mylib::mistyped(Tensor self, str factor) -> Tensor", scale),
+            op!("mylib::untaken(Tensor self, float factor, int n) -> Tensor", scale),
+            op!("mylib::given_twice(Tensor self, float factor) -> Tensor", scale, factor = 2.0),
+            op!("mylib::given_in_vain(Tensor self, float factor) -> Tensor", scale, n = 2),
+            op!("mylib::unreadable", scale),
+        ];
+        let errors: Vec<String> = ROWS.iter().filter_map(|row| row.check().err()).collect();
+        assert_eq!(errors.len(), ROWS.len());
+        insta::assert_snapshot!(errors.join("\n"), @"
+        mylib::missing: the function takes `factor`, which the schema does not have
+        mylib::mistyped: a parameter of type f64 cannot take `str factor`
+        mylib::untaken: the function does not take `n`, which has no default
+        mylib::given_twice: the row gives a value for `factor`, which is a parameter of the schema
+        mylib::given_in_vain: the function does not take `n`, which has no default
+        `mylib::unreadable` is not a schema
+        ");
+    }
 }

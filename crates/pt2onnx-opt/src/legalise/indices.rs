@@ -62,12 +62,17 @@ pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
     cx.select(cx.less(index, 0), cx.add(index, size), index)
 }
 
-/// Whether the last few nodes show that no element is negative.
+/// Whether the last few nodes show that no element is negative. Arithmetic on indices and sizes stays in the range of its type.
 pub(crate) fn nonnegative(model: &Model, value: Value) -> bool {
-    is_nonnegative(model, value, DEPTH)
+    is_nonnegative(model, value, DEPTH, false)
 }
 
-fn is_nonnegative(model: &Model, value: Value, depth: usize) -> bool {
+/// [`nonnegative`] of any integers: arithmetic may leave the range of its type, which makes large numbers negative.
+pub(crate) fn nonnegative_numbers(model: &Model, value: Value) -> bool {
+    is_nonnegative(model, value, DEPTH, true)
+}
+
+fn is_nonnegative(model: &Model, value: Value, depth: usize, may_wrap: bool) -> bool {
     if let Some(known) = constant_ints(model, value) {
         return known.iter().all(|&i| i >= 0);
     }
@@ -76,9 +81,10 @@ fn is_nonnegative(model: &Model, value: Value, depth: usize) -> bool {
         return unsigned;
     };
     let node = &model[*node];
-    let input = |i: usize| node.input(i).is_some_and(|v| is_nonnegative(model, v, depth));
+    let input = |i: usize| node.input(i).is_some_and(|v| is_nonnegative(model, v, depth, may_wrap));
     unsigned
         || match node.op() {
+            "Abs" | "Add" | "Cast" | "Mul" if may_wrap => false,
             "Abs" | "ArgMax" | "ArgMin" | "NonZero" | "Shape" | "Size" => true,
             "TopK" => {
                 dtype(model, value) == Some(DType::I64) && {
@@ -92,7 +98,7 @@ fn is_nonnegative(model: &Model, value: Value, depth: usize) -> bool {
             "Concat" => (0..node.inputs().len()).all(input),
             "Range" => input(0) && input(2),
             "Mod" => attrs::Mod::read(node).is_ok_and(|m| !m.fmod) && input(1),
-            "Where" => wraps(model, node) || (input(1) && input(2)),
+            "Where" => (!may_wrap && wraps(model, node)) || (input(1) && input(2)),
             "Clip" => input(1),
             _ => false,
         }

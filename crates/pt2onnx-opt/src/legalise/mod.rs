@@ -45,5 +45,5 @@ pub(crate) use ascent::ascend;
 pub(crate) use descent::legalise_from;
 pub use descent::{legalise, legalise_for};
 pub use error::{Failure, LegaliseError};
-pub(crate) use indices::nonnegative;
+pub(crate) use indices::nonnegative_numbers;
 pub use meaning::means_the_same;

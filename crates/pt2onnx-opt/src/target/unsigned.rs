@@ -1,7 +1,7 @@
 //! Weights of int8 as uint8, for ONNX Runtime: on x86 processors without VNNI, its products of uint8 and int8 saturate, and those of
-//! uint8 are exact. A number and the zero point move by 128, so that values stay what they are.
+//! uint8 do not. A number and the zero point move by 128, so that values stay what they are.
 
-use crate::{eval::evaluate, facts::dtype, rewrite::replacement};
+use crate::{eval::evaluate, facts::shape, rewrite::replacement};
 use pt2onnx_ir::{Model, NodeId, Use, Value};
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -31,10 +31,10 @@ pub(super) fn run(model: &mut Model) {
             continue;
         };
         let zeros = match model[id].input(zero) {
-            Some(given) => known(model, given).map(|t| (Some(given), unsigned(&t))),
+            Some(given) => known(model, given).and_then(|t| Some((Some(given), unsigned(&t)?))),
             None => sizes_of_zeros(model, id).and_then(middles).map(|t| (None, t)),
         };
-        let codes_of = model[codes].constant().map(|t| (Some(codes), unsigned(t)));
+        let codes_of = model[codes].constant().and_then(|t| Some((Some(codes), unsigned(t)?)));
         let (Some(codes), Some(zeros)) = (codes_of, zeros) else {
             continue;
         };
@@ -120,9 +120,7 @@ fn sizes_of_zeros(model: &Model, id: NodeId) -> Option<Vec<usize>> {
     if !node.is("DequantizeLinear") {
         return Some(Vec::new());
     }
-    let scales = node.input(1)?;
-    dtype(model, scales)?;
-    let sizes = crate::facts::shape(model, scales)?.iter();
+    let sizes = shape(model, node.input(1)?)?.iter();
     sizes.map(|size| size.as_int().and_then(|n| usize::try_from(n).ok())).collect()
 }
 
@@ -133,10 +131,8 @@ fn middles(sizes: Vec<usize>) -> Option<Tensor> {
 }
 
 /// Numbers of int8, moved by 128.
-fn unsigned(tensor: &Tensor) -> Tensor {
-    let compute = Arc::new(Moved(tensor.clone()));
-    let moved = Tensor::computed(DType::U8, tensor.shape(), compute);
-    moved.unwrap_or_else(|_| tensor.clone())
+fn unsigned(tensor: &Tensor) -> Option<Tensor> {
+    Tensor::computed(DType::U8, tensor.shape(), Arc::new(Moved(tensor.clone()))).ok()
 }
 
 /// What moves the numbers when they are needed.

@@ -46,7 +46,7 @@ impl Interp<'_> {
         let Value::Tensor(item) = item else {
             return expected("a tensor", item);
         };
-        let Some(before) = self.heap.get(list.0).cloned() else { return Ok(()) };
+        let before = self.heap.get(list.0).cloned().ok_or_else(lengths)?;
         let (before, dtype) = self.sequence_of(&before)?;
         self.has_dtype(item, dtype)?;
         let (whole, added) = (self.readable(&before)?, self.readable(item)?);

@@ -62,7 +62,7 @@ fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
 }
 
 /// The transform along `axes`, each cut or padded to its length if it has one, scaled by `n^(-halves / 2)`. If a length is not known
-/// to be short or a power of two, all are computed in float64: ONNX Runtime's float32 `DFT` of 16000 elements has two right digits.
+/// to be short or a power of two, all are computed in float64: ONNX Runtime's float32 `DFT` loses digits (docs/targets.md).
 fn transform(
     cx: &Cx,
     kind: Kind,
