@@ -344,6 +344,14 @@ impl Model {
         tag.is_some_and(|tag| ops.contains(tag))
     }
 
+    /// The operators of nodes.
+    pub fn ops_of(&self, nodes: &[NodeId]) -> OpSet {
+        let mut ops = OpSet::default();
+        let tags = nodes.iter().filter_map(|node| self.tags.get(node.index()).copied().flatten());
+        tags.for_each(|tag| ops.insert(tag));
+        ops
+    }
+
     /// Adds the origins of `from` to those of `to`, for a node `to` that replaces `from`.
     pub fn merge_origins(&mut self, to: NodeId, from: NodeId) {
         for origin in self[from].origins.clone() {

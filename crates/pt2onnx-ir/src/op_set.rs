@@ -23,14 +23,34 @@ impl<'a> FromIterator<&'a str> for OpSet {
     fn from_iter<I: IntoIterator<Item = &'a str>>(ops: I) -> Self {
         let mut set = Self::default();
         for op in ops {
-            let OpTag(tag) = OpTag::of(op);
-            set.0[usize::from(tag >> 7)] |= 1 << (tag & 0x7f);
+            set.insert(OpTag::of(op));
         }
         set
     }
 }
 
 impl OpSet {
+    /// The operators that both sets have.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self([0, 1].map(|i| self.0[i] & other.0[i]))
+    }
+
+    /// The operators that one of the sets has.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self([0, 1].map(|i| self.0[i] | other.0[i]))
+    }
+
+    /// Whether it has all operators of another set.
+    pub fn is_superset(self, other: Self) -> bool {
+        self.intersection(other) == other
+    }
+
+    pub(crate) fn insert(&mut self, OpTag(tag): OpTag) {
+        self.0[usize::from(tag >> 7)] |= 1 << (tag & 0x7f);
+    }
+
     pub(crate) fn contains(self, OpTag(tag): OpTag) -> bool {
         self.0[usize::from(tag >> 7)] >> (tag & 0x7f) & 1 == 1
     }

@@ -1,5 +1,6 @@
 //! Texts that share their start.
 
+use smallvec::SmallVec;
 use std::{
     fmt::{self, Debug, Display, Formatter},
     iter,
@@ -30,9 +31,11 @@ impl SharedText {
     }
 
     /// The parts in order.
-    fn parts(&self) -> impl Iterator<Item = &str> {
-        let texts: Vec<&Self> = iter::successors(Some(self), |t| t.start.as_deref()).collect();
-        texts.into_iter().rev().map(|text| &*text.end)
+    fn parts(&self) -> SmallVec<[&str; 16]> {
+        let texts = iter::successors(Some(self), |text| text.start.as_deref());
+        let mut parts: SmallVec<_> = texts.map(|text| &*text.end).collect();
+        parts.reverse();
+        parts
     }
 }
 
@@ -42,9 +45,16 @@ impl<T: Into<Arc<str>>> From<T> for SharedText {
     }
 }
 
+/// As [`Display`], at once.
+impl From<&SharedText> for String {
+    fn from(text: &SharedText) -> Self {
+        text.parts().concat()
+    }
+}
+
 impl Display for SharedText {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.parts().try_for_each(|part| f.write_str(part))
+        self.parts().iter().try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -56,7 +66,7 @@ impl Debug for SharedText {
 
 impl PartialEq for SharedText {
     fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
+        String::from(self) == String::from(other)
     }
 }
 

@@ -97,19 +97,27 @@ impl Pass {
 /// [`Options::opset`] are left out.
 pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
     let opset = options.opset.min(graph.opset);
-    let fusions: Vec<&Fusion> = fusions.iter().filter(|f| f.since <= opset).collect();
-    if fusions.is_empty() {
+    let nodes = graph.nodes();
+    let present = graph.model.ops_of(&nodes);
+    // With whether the graph has what the pattern needs, before anything else is emitted.
+    let fusions: Vec<(&Fusion, bool)> = fusions
+        .iter()
+        .filter(|f| f.since <= opset)
+        .map(|f| (f, present.is_superset(f.pattern.needed())))
+        .collect();
+    if !fusions.iter().any(|(_, possible)| *possible) {
         return false;
     }
-    let last: OpSet = fusions.iter().flat_map(|f| f.pattern.last_operators()).collect();
+    let last: OpSet = fusions.iter().flat_map(|(f, _)| f.pattern.last_operators()).collect();
     let mut changed = false;
-    for id in graph.nodes() {
+    for id in nodes {
         let model = &*graph.model;
         if !model.may_be(id, last) {
             continue;
         }
+        let tried = fusions.iter().filter(|(_, possible)| *possible || changed);
         let matches: Vec<_> =
-            fusions.iter().filter_map(|f| Some((f.pattern.find(model, id)?, *f))).collect();
+            tried.filter_map(|(f, _)| Some((f.pattern.find(model, id)?, *f))).collect();
         changed |= matches.into_iter().any(|(found, fusion)| apply(graph, &found, fusion));
     }
     changed

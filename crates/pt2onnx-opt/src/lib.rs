@@ -37,6 +37,7 @@ mod convert;
 mod cse;
 mod dead;
 mod dims;
+mod elementwise;
 pub mod eval;
 mod facts;
 mod fold;

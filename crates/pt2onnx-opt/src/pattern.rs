@@ -104,6 +104,11 @@ impl Pattern {
         self.0.ends()
     }
 
+    /// The operators without which it finds nothing.
+    pub(crate) fn needed(&self) -> OpSet {
+        self.0.needed()
+    }
+
     /// Finds the pattern whose last node is `last`. All nodes are in one region, and the outputs of all nodes but the last are used
     /// by nodes of the pattern only.
     pub fn find(&self, model: &Model, last: NodeId) -> Option<Match<'_>> {
@@ -149,6 +154,18 @@ impl Part {
                         && node.op() == op
                         && node.domain == domain.as_str()
                 })
+            }
+        }
+    }
+
+    fn needed(&self) -> OpSet {
+        match self {
+            Self::Any(_) | Self::Number(_) => OpSet::default(),
+            Self::Either(all) => {
+                all.iter().map(Self::needed).reduce(OpSet::intersection).unwrap_or_default()
+            }
+            Self::Node { ops, inputs, .. } => {
+                inputs.iter().map(Self::needed).fold(*ops, OpSet::union)
             }
         }
     }

@@ -1,31 +1,9 @@
 //! Sizes of slices with computed ends.
 
-use crate::{eval, facts, sizes::lowest};
+use crate::{elementwise::is_broadcasting, eval, facts, sizes::lowest};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, TensorType, Type, is_unknown_symbol};
 use pt2onnx_symbolic::{Expr, Symbol};
 use rustc_hash::FxHashMap;
-
-/// Operators whose operands broadcast.
-const BROADCASTS: &[&str] = &[
-    "Add",
-    "And",
-    "Div",
-    "Equal",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Max",
-    "Min",
-    "Mod",
-    "Mul",
-    "Or",
-    "Pow",
-    "Sub",
-    "Sum",
-    "Where",
-    "Xor",
-];
 
 /// For unknown sizes of slices from the start: where they end. Such a size is the smaller one of that and a number above 0.
 pub(crate) type Ends = FxHashMap<Symbol, Expr>;
@@ -96,7 +74,7 @@ pub(crate) fn broadcast(cx: &Builder, id: NodeId, ty: Type, ends: &Ends) -> Type
     let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = &ty else {
         return ty;
     };
-    if ends.is_empty() || !BROADCASTS.contains(&node.op()) {
+    if ends.is_empty() || !is_broadcasting(node.op()) {
         return ty;
     }
     let operands: Option<Vec<_>> =

@@ -3,11 +3,11 @@
 
 use crate::{
     error::Error,
-    proto::{Cx, Frame},
+    proto::{Cx, Frame, field, typed},
 };
 use prost::Message;
 use pt2onnx_ir::{Model, NodeId};
-use pt2onnx_proto::{GraphProto, ValueInfoProto};
+use pt2onnx_proto::GraphProto;
 use rayon::prelude::*;
 use std::{
     io::{self, Write},
@@ -15,7 +15,7 @@ use std::{
 };
 
 /// As many nodes are encoded by one thread at a time.
-const TOGETHER: usize = 4096;
+const TOGETHER: usize = 1024;
 
 /// So many bytes of a graph are kept. What comes after these is encoded again when it is written.
 pub(crate) const KEPT: usize = 32 << 20;
@@ -69,9 +69,8 @@ impl<'a> Encoded<'a> {
                 groups
             }
         };
-        let mut types = Vec::new();
-        frame.types.into_iter().for_each(|t| typed(t, &mut types));
-        Ok(Self { cx: cx.alike(), groups, frame: frame.graph.encode_to_vec(), types })
+        let Frame { graph, types } = frame;
+        Ok(Self { cx: cx.alike(), groups, frame: graph.encode_to_vec(), types })
     }
 
     /// The number of bytes.
@@ -107,11 +106,12 @@ impl Group {
 }
 
 impl Kept {
-    fn bytes(&self, bytes: Vec<u8>) -> Bytes {
-        match self.bytes.fetch_add(bytes.len(), Relaxed) < self.most {
-            true => Bytes::Kept(bytes),
-            false => Bytes::Dropped(bytes.len()),
+    fn bytes(&self, mut bytes: Vec<u8>) -> Bytes {
+        if self.bytes.fetch_add(bytes.len(), Relaxed) >= self.most {
+            return Bytes::Dropped(bytes.len());
         }
+        bytes.shrink_to_fit();
+        Bytes::Kept(bytes)
     }
 }
 
@@ -151,18 +151,6 @@ fn encode_types(cx: &Cx, ids: &[NodeId]) -> Result<Vec<u8>, Error> {
         typed(ty?, &mut bytes);
     }
     Ok(bytes)
-}
-
-/// Appends the fields of a graph.
-fn field(graph: GraphProto, to: &mut Vec<u8>) {
-    // Writing to a Vec cannot fail.
-    let _ = graph.encode(to);
-}
-
-/// Appends the type of a value.
-fn typed(value_info: ValueInfoProto, to: &mut Vec<u8>) {
-    let value_info = vec![value_info];
-    field(GraphProto { value_info, ..GraphProto::default() }, to);
 }
 
 #[cfg(test)]

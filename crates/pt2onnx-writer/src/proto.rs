@@ -3,10 +3,11 @@
 use crate::{
     error::Error,
     options::{SaveOptions, Weights},
-    texts::{entry, metadata, text},
+    texts::{entry, metadata, shared_metadata, text},
     types::{data_type, type_proto},
 };
 use bytes::Bytes;
+use prost::Message;
 use pt2onnx_ir::{
     Attribute, Function, Model, Node, NodeId, Output, Region, RegionId, Value, ValueData,
     schema::AttributeKind,
@@ -36,8 +37,20 @@ fn finished(region: &Region) -> Result<Vec<Value>, Error> {
 /// The main graph without nodes and initialisers.
 pub(crate) struct Frame {
     pub graph: GraphProto,
-    /// Types of initialisers.
-    pub types: Vec<ValueInfoProto>,
+    /// Types of initialisers, encoded: as messages they are several times as large.
+    pub types: Vec<u8>,
+}
+
+/// Appends the fields of a graph.
+pub(crate) fn field(graph: GraphProto, to: &mut Vec<u8>) {
+    // Writing to a Vec cannot fail.
+    let _ = graph.encode(to);
+}
+
+/// Appends the type of a value.
+pub(crate) fn typed(value_info: ValueInfoProto, to: &mut Vec<u8>) {
+    let value_info = vec![value_info];
+    field(GraphProto { value_info, ..GraphProto::default() }, to);
 }
 
 /// Converts parts of a model.
@@ -172,7 +185,7 @@ impl<'a> Cx<'a> {
             // onnx_ir, and so PyTorch, reads and writes metadata of initialisers here.
             let told = !data.metadata.is_empty() || data.doc_string.is_some() || left_out;
             if told && !is_input {
-                frame.types.push(self.value_info(value)?);
+                typed(self.value_info(value)?, &mut frame.types);
             }
             if are_inputs || is_input {
                 frame.graph.input.push(self.value_info(value)?);
@@ -304,9 +317,9 @@ impl<'a> Cx<'a> {
             return Vec::new();
         };
         if first.metadata.is_empty() || origins().nth(1).is_none() {
-            return metadata(&first.metadata);
+            return shared_metadata(&first.metadata);
         }
-        let mut entries = metadata(&first.metadata);
+        let mut entries = shared_metadata(&first.metadata);
         entries.retain(|e| e.key() != ORIGINS);
         let names = origins().map(|o| {
             let listed = o.metadata.iter().find(|(key, _)| key == ORIGINS);

@@ -1,8 +1,7 @@
 //! Texts and pairs of texts in protobuf messages.
 
-use pt2onnx_ir::Metadata;
+use pt2onnx_ir::{Metadata, SharedText};
 use pt2onnx_proto::StringStringEntryProto;
-use std::fmt::Display;
 
 /// The value of a text field; an empty text is not written.
 pub(crate) fn text(text: &str) -> Option<String> {
@@ -10,8 +9,13 @@ pub(crate) fn text(text: &str) -> Option<String> {
 }
 
 /// Metadata as a field.
-pub(crate) fn metadata<T: Display>(entries: &Metadata<T>) -> Vec<StringStringEntryProto> {
-    entries.iter().map(|(key, value)| entry(key, value.to_string())).collect()
+pub(crate) fn metadata(entries: &Metadata) -> Vec<StringStringEntryProto> {
+    entries.iter().map(|(key, value)| entry(key, String::from(&**value))).collect()
+}
+
+/// Metadata of texts that share their start, as a field.
+pub(crate) fn shared_metadata(entries: &Metadata<SharedText>) -> Vec<StringStringEntryProto> {
+    entries.iter().map(|(key, value)| entry(key, value.into())).collect()
 }
 
 /// A key with its value.

@@ -47,8 +47,13 @@ impl Records {
         if path.is_dir() {
             return Err(io(std::io::ErrorKind::IsADirectory.into()));
         }
+        // Pages of headers are many where tensors are small. Their mapping goes, the one of the tensors stays.
+        let headers = file.try_clone().and_then(|file| Storage::map(file, &*path)).map_err(io)?;
+        let place = Place::File(Arc::clone(&path));
+        let entries = entries(&place, headers.bytes())?;
+        drop(headers);
         let bytes = Storage::map(file, &*path).map_err(io)?;
-        Self::new(Place::File(path), bytes)
+        Ok(Self { place, bytes, entries })
     }
 
     /// Those of a zip in memory. Messages name it `<bytes>`.

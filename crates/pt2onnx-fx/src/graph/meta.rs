@@ -1,7 +1,7 @@
 //! Where a node came from: module path, function, source line.
 
 use super::name::Name;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// Where a node came from. Everything may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,8 +94,10 @@ fn frames(stack_trace: &str) -> impl Iterator<Item = SourceLine<'_>> {
             code = line;
             return None;
         };
-        let (file, rest) = frame.split_once("\", line ")?;
-        let (line, function) = rest.split_once(", in ").unwrap_or((rest, ""));
+        let (file, rest) = frame.split_once('"')?;
+        let rest = rest.strip_prefix(", line ")?;
+        let (line, rest) = rest.split_once(',').unwrap_or((rest, ""));
+        let function = rest.strip_prefix(" in ").unwrap_or_default();
         let (line, function) = (line.trim().parse().ok()?, function.trim());
         let code = std::mem::take(&mut code).trim();
         Some(SourceLine { file, line, function, code })
@@ -143,7 +145,10 @@ fn is_of_torch(file: &str) -> bool {
     if file.starts_with("<eval_with_key>") {
         return true;
     }
-    let file = file.replace('\\', "/");
+    let file = match file.contains('\\') {
+        true => Cow::Owned(file.replace('\\', "/")),
+        false => Cow::Borrowed(file),
+    };
     if file.contains("-packages/torch/") {
         return true;
     }

@@ -3,6 +3,7 @@
 mod broadcast;
 mod chain;
 mod guards;
+mod kept;
 mod noop;
 mod ones;
 mod parts;

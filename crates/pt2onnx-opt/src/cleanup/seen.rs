@@ -20,8 +20,6 @@ pub(super) enum Action {
     Unsqueeze(Value, Vec<i64>),
     /// Make it a `Slice` of a value, with these starts, ends, axes and steps.
     Slice(Value, [Vec<i64>; 4]),
-    /// Remove it: the values, of which the last one is a reduction's, get dimensions of size 1 at these places instead.
-    Keep(Vec<Value>, Vec<usize>),
     /// Make it a `Squeeze` of a value.
     Squeeze(Value, Vec<i64>),
     /// Make it a `Transpose` with these dimensions of its operand, which values lead to from a source without a transpose: the first

@@ -1,42 +1,8 @@
 //! Two transposes with nodes between them that compute element by element: the first one moves to the second one.
 
 use super::seen::{Action, Seen};
+use crate::elementwise::{is_broadcasting, is_unary};
 use pt2onnx_ir::{Value, attrs};
-
-/// Operators that compute each element of the result from one element of the only input.
-const UNARY: &[&str] = &[
-    "Abs",
-    "Cast",
-    "Ceil",
-    "Clip",
-    "Cos",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Floor",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "Log",
-    "Mish",
-    "Neg",
-    "Not",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Selu",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Tanh",
-];
-
-/// Operators that do so with a constant of one element.
-const BINARY: &[&str] = &["Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"];
 
 /// At most this many nodes are between the two.
 const FAR: usize = 16;
@@ -63,12 +29,12 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
 /// The operand of a node that computes element by element.
 fn operand(n: &Seen) -> Option<Value> {
     let op = n.node.op();
-    if UNARY.contains(&op) {
+    if is_unary(op) {
         return n.node.input(0);
     }
     let number = |v: Value| n.model[v].constant().is_some_and(|t| t.numel() == 1 && t.rank() == 0);
     let (a, b) = (n.node.input(0)?, n.node.input(1)?);
-    match BINARY.contains(&op) && n.node.inputs().len() == 2 {
+    match is_broadcasting(op) && n.node.inputs().len() == 2 {
         true if number(b) => Some(a),
         true if number(a) => Some(b),
         _ => None,

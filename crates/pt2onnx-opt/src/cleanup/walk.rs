@@ -1,7 +1,7 @@
 //! The walk of the clean-up.
 
 use super::{
-    broadcast, chain, guards, noop, ones, parts, picks,
+    broadcast, chain, guards, kept, noop, ones, parts, picks,
     seen::{Action, Seen},
     sequences, states, through,
 };
@@ -10,8 +10,7 @@ use crate::{
     pass::Options,
     rewrite,
 };
-use pt2onnx_ir::{Attributes, Model, NodeId, TensorType, Type, Value};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_ir::{Attributes, Model, NodeId, Type, Value};
 use pt2onnx_tensor::Tensor;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
@@ -39,6 +38,10 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             continue;
         }
         if model[id].outputs().len() != 1 {
+            continue;
+        }
+        if kept::run(model, id, options) {
+            changed = true;
             continue;
         }
         let seen = Seen { model, node: &model[id], weights: options.max_neutral_bytes };
@@ -94,7 +97,6 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
             rewrite::become_node(model, id, "Squeeze", &[Some(x), Some(axes)], Attributes::new());
         }
         Action::Meet(between, source, perm) => meet(model, id, &between, source, perm),
-        Action::Keep(values, axes) => return keep(model, id, &values, &axes),
         Action::Take(input, value) => return model.replace_input(id, input, Some(value)),
         Action::Reshape(x, sizes) => {
             join_origins(model, id, Some(x));
@@ -122,23 +124,6 @@ fn meet(model: &mut Model, id: NodeId, between: &[Value], source: Value, perm: V
         model.replace_input(first, at.unwrap_or(0), Some(source));
     }
     model[id].set_attribute("perm", perm);
-}
-
-/// Gives values dimensions of size 1, which the reduction that computes the last of them keeps, and removes the `Unsqueeze` of the
-/// first one.
-fn keep(model: &mut Model, id: NodeId, values: &[Value], axes: &[usize]) -> Changed {
-    let (Some(&first), Some(&last)) = (values.first(), values.last()) else {
-        return false;
-    };
-    if let Some(reduction) = model.producer(last) {
-        model[reduction].set_attribute("keepdims", 1);
-    }
-    for &value in values {
-        if let Some(Type::Tensor(TensorType { shape: Some(shape), .. })) = &mut model[value].ty {
-            axes.iter().for_each(|&axis| shape.insert(axis.min(shape.len()), Expr::int(1)));
-        }
-    }
-    rewrite::bypass(model, id, first)
 }
 
 /// If a node takes the input of the node before it, it does that node's work too, and gets its origins.

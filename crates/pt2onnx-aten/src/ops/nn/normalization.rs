@@ -95,7 +95,8 @@ struct BatchNorm {
 }
 
 /// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1): `BatchNormalization`. In training, mean and
-/// variance are those of the batch, else the running ones.
+/// variance are those of the batch, else the running ones. What float32, the type of ONNX's epsilon, does not have of `eps` is added to
+/// variances of float64.
 fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let (x, weight, bias) = (args.input, args.weight, args.bias);
     let (mean, variance) = match (args.training, args.running_mean, args.running_var) {
@@ -122,13 +123,17 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, dtype));
     let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, dtype));
     let epsilon = args.eps as f32;
+    let exact = match cx.dtype(variance) {
+        DType::F64 => cx.add(variance, args.eps - f64::from(epsilon)),
+        _ => variance,
+    };
     // A batch of one with its own statistics is an instance.
     let one = args.training && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
     let result = if one && dtype == cx.dtype(x) {
         instances(cx, x, Some([scale, shift]), args.eps)
     } else {
         let options = attrs::BatchNormalization { epsilon, ..Default::default() };
-        cx.batch_normalization(x, scale, shift, mean, variance, options)
+        cx.batch_normalization(x, scale, shift, mean, exact, options)
     };
     Ok(BatchNorm { result, mean, variance })
 }
@@ -263,21 +268,32 @@ fn instances(cx: &Cx, x: Value, channels: Option<[Value; 2]>, eps: f64) -> Value
     }
 }
 
-/// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse deviation.
+/// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse deviation. float64 has the first only.
 fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     let given = cx.dtype(args.input);
     // A weight of another type than `x` is float32, and `x` is float16 or bfloat16.
     let dtype = args.weight.or(args.bias).map_or(given, |w| cx.dtype(w));
     let x = cx.cast(args.input, dtype);
     let weight = args.weight.unwrap_or_else(|| cx.full(&args.normalized_shape, 1, dtype));
-    let options = attrs::LayerNormalization {
-        axis: -(args.normalized_shape.len() as i64),
-        epsilon: args.eps as f32,
-        ..Default::default()
+    let (x, epsilon) = match dtype {
+        DType::F64 => scaled_for_epsilon(cx, x, args.eps),
+        _ => (x, args.eps as f32),
     };
+    let axis = -(args.normalized_shape.len() as i64);
+    let options = attrs::LayerNormalization { axis, epsilon, ..Default::default() };
     let mut all = cx.layer_normalization_n(outputs, x, weight, args.bias, options);
     all[0] = cx.cast(all[0], given);
     all.to_vec()
+}
+
+/// `c * x` and the float32 `c * c * eps`: both are normalised as `x` with `eps`, which float32 may not have.
+fn scaled_for_epsilon(cx: &Cx, x: Value, eps: f64) -> (Value, f32) {
+    if eps > 0.0 {
+        let epsilon = (eps as f32).clamp(f32::MIN_POSITIVE, f32::MAX);
+        (cx.mul(x, (f64::from(epsilon) / eps).sqrt()), epsilon)
+    } else {
+        (x, eps as f32)
+    }
 }
 
 /// `(x - mean) / sqrt(variance + eps) * weight + bias` with mean and variance over the last dimensions; mean and inverse deviation
