@@ -58,7 +58,7 @@ fn simplifying() -> Vec<Pass> {
             .description(
                 "Removes nodes that do nothing: a zero that is added may have made 0.0 of -0.0. Merges chains of reshapes, \
                  transposes, slices and casts, packs of all parts of a tensor, operands that are broadcast anyway, dimensions \
-                 that are reduced and added again, initial states of zeros, and guards that change nothing. Takes items of \
+                 that are taken away and added again, initial states of zeros, and guards that change nothing. Takes items of \
                  sequences from where they were put in.",
             )
             .precondition("A size given in a type is the size at run time."),
