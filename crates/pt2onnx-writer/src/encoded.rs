@@ -18,7 +18,7 @@ use std::{
 const TOGETHER: usize = 1024;
 
 /// So many bytes of a graph are kept. What comes after these is encoded again when it is written.
-pub(crate) const KEPT: usize = 32 << 20;
+pub(crate) const KEPT: usize = 24 << 20;
 
 /// The main graph.
 pub(crate) struct Encoded<'a> {
