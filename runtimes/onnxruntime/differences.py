@@ -30,6 +30,7 @@ GRAPHS = [
     ("ReduceLogSumExp with NaN after infinity", "float[2] x", "float y", "y = ReduceLogSumExp<keepdims = 0>(x)", [np.array([INF, NAN], np.float32)], NAN),
     ("LogSoftmax of float64 with infinity", "double[1,2] x", "double[1,2] y", "y = LogSoftmax<axis = 1>(x)", [np.array([[1, INF]])], [NAN, NAN]),
     ("MatMul of scaled float64", "double[1,1] x, double[1,1] z", "double[1,1] y", "c = Constant<value = double {0.3}>() s = Mul(x, c) y = MatMul(s, z)", [np.array([[1.0]]), np.array([[1.0]])], 0.3),
+    ("Mul of float64 by a number near 1", "double[1] x", "double[1] y", "c = Constant<value = double {1.00000002}>() a = Neg(x) m = Mul(a, c) y = Neg(m)", [np.array([1e9])], 1000000020),
     ("DFT with infinity", "float[1,4,1] x, int64 a", "float[1,4,2] y", "y = DFT(x, , a)", [np.array([[[0], [INF], [0], [0]]], np.float32), np.array(1)], [INF, 0, 0, -INF, -INF, 0, 0, INF]),
     ("MatMulInteger of uint8 and int8, on x86 processors without VNNI", "uint8[1,2] x, int8[2,1] w", "int32[1,1] y", "y = MatMulInteger(x, w)", [np.array([[255, 255]], np.uint8), np.array([[127], [127]], np.int8)], 64770),
     ("DFT of 1000 float32", "float[1,1000,1] x, int64 a, int64[1] i", "float[1,1,2] y", "d = DFT(x, , a) y = Gather<axis = 1>(d, i)", [np.arange(1000, dtype=np.float32).reshape(1, 1000, 1), np.array(1), np.array([300])], [-500.0, 363.27126]),

@@ -286,10 +286,12 @@ fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     all.to_vec()
 }
 
-/// `c * x` and the float32 `c * c * eps`: both are normalised as `x` with `eps`, which float32 may not have.
+/// `c * x` and the float32 `c * c * eps`: both are normalised as `x` with `eps`, which float32 may not have. `c` is about 2, because
+/// ONNX Runtime leaves out factors that are nearly 1.
 fn scaled_for_epsilon(cx: &Cx, x: Value, eps: f64) -> (Value, f32) {
     if eps > 0.0 {
-        let epsilon = (eps as f32).clamp(f32::MIN_POSITIVE, f32::MAX);
+        let epsilon = (4.0 * eps) as f32;
+        let epsilon = epsilon.clamp(f32::MIN_POSITIVE, f32::MAX);
         (cx.mul(x, (f64::from(epsilon) / eps).sqrt()), epsilon)
     } else {
         (x, eps as f32)
