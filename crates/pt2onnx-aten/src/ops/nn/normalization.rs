@@ -123,15 +123,15 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let scale = weight.unwrap_or_else(|| cx.full(&channels, 1, dtype));
     let shift = bias.unwrap_or_else(|| cx.full(&channels, 0, dtype));
     let epsilon = args.eps as f32;
-    let exact = match cx.dtype(variance) {
-        DType::F64 => cx.add(variance, args.eps - f64::from(epsilon)),
-        _ => variance,
-    };
     // A batch of one with its own statistics is an instance.
     let one = args.training && cx.rank(x) > 2 && cx.dim(x, 0) == Expr::int(1);
     let result = if one && dtype == cx.dtype(x) {
         instances(cx, x, Some([scale, shift]), args.eps)
     } else {
+        let exact = match cx.dtype(variance) {
+            DType::F64 => cx.add(variance, args.eps - f64::from(epsilon)),
+            _ => variance,
+        };
         let options = attrs::BatchNormalization { epsilon, ..Default::default() };
         cx.batch_normalization(x, scale, shift, mean, exact, options)
     };
