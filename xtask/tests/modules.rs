@@ -53,7 +53,7 @@ fn a_family_never_imports_a_family() {
     assert!(wrong.edges.is_empty(), "families that import others:\n{wrong}");
 }
 
-/// A lowering has a test beside it: `check!` shows the nodes that it emits.
+/// A lowering has a test beside it: `checks!` shows the nodes that it emits.
 #[test]
 fn each_family_has_a_check() {
     let ops = workspace().join("crates/pt2onnx-aten/src/ops");
@@ -67,7 +67,7 @@ fn each_family_has_a_check() {
             } else if path.extension() == Some("rs".as_ref()) && !path.ends_with("mod.rs") {
                 families += 1;
                 let source = fs::read_to_string(&path).unwrap();
-                assert!(source.contains("check!("), "{} has no `check!`", path.display());
+                assert!(source.contains("checks! {"), "{} has no `checks!`", path.display());
             }
         }
     }

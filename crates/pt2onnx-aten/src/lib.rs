@@ -15,13 +15,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod checks;
 mod driver;
 pub mod infer;
 mod ops;
 mod registry;
-#[cfg(test)]
-mod testing;
 
+use checks::checks;
 pub use driver::{
     Detail, Lowering, OpUse, Operators, Options, Originals, State, emitted, lower, ops_used,
 };

@@ -63,7 +63,7 @@ pub fn lower<'a>(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Cx, Lowered, Registry, testing::translated_by};
+    use crate::{Cx, Lowered, Registry, checks::tests::translated_by};
     use pt2onnx_ir::Value;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Ops of libraries: the ONNX operators that PyTorch offers (`torch.onnx.ops`), and grouped matrix products.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Attribute, Attributes, TensorType, Type, Value, attrs, conforms, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -429,23 +429,18 @@ fn attention_of_pytorch(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
     Ok([result, key, value, inner].into())
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn rotary_embedding_is_an_operator() {
-        check!("onnx.RotaryEmbedding.opset23(x: f32[1, 2, s0, 4], c: f32[1, s0, 2], s: f32[1, s0, 2]) -> f32[1, 2, s0, 4]", @"
+checks! {
+    rotary_embedding_is_an_operator {
+        "onnx.RotaryEmbedding.opset23(x: f32[1, 2, s0, 4], c: f32[1, s0, 2], s: f32[1, s0, 2]) -> f32[1, 2, s0, 4]" => "
         (float[1,2,s0,4] x, float[1,s0,2] c, float[1,s0,2] s) => (float[1,2,s0,4] RotaryEmbedding)
         {
           RotaryEmbedding = RotaryEmbedding (x, c, s)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn what_may_be_none() {
-        check!("pt2onnx.optional(x: f32[2], c: b8[]) -> Token()", @"
+    what_may_be_none {
+        "pt2onnx.optional(x: f32[2], c: b8[]) -> Token()" => "
         (float[2] x, bool c) => (optional(float[2]) optional)
         {
           optional = If <then_branch: graph = then_branch () => (optional(float[2]) val_0)
@@ -456,28 +451,26 @@ mod tests {
             val_1 = Optional <type: type_proto = float[2]> ()
           }> (c)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn lists_of_tensors_of_any_sizes() {
-        check!("pt2onnx.list_of_tensors([x: f32[2], y: f32[s0, 3]], torch.float32) -> Token()", @"
+    lists_of_tensors_of_any_sizes {
+        "pt2onnx.list_of_tensors([x: f32[2], y: f32[s0, 3]], torch.float32) -> Token()" => "
         (float[2] x, float[s0,3] y) => (seq(float[]) list_of_tensors)
         {
           list_of_tensors = SequenceConstruct (x, y)
         }
-        ");
-        check!("pt2onnx.list_of_tensors([], torch.float16) -> Token()", @"
+        ";
+        "pt2onnx.list_of_tensors([], torch.float16) -> Token()" => "
         () => (seq(float16[]) list_of_tensors)
         {
           list_of_tensors = SequenceEmpty <dtype: int = 10> ()
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn groups_of_columns() {
-        check!("aten._grouped_mm(x: f32[2, 4, 3], w: f32[3, 8], o: i32[2]) -> f32[4, 8]", @r#"
+    groups_of_columns {
+        "aten._grouped_mm(x: f32[2, 4, 3], w: f32[3, 8], o: i32[2]) -> f32[4, 8]" => r#"
         (float[2,4,3] x, float[3,8] w, int32[2] o) => (float[4,8] _grouped_mm)
         <
           int64[1] val_0 = {1},
@@ -504,12 +497,11 @@ mod tests {
           val_22 = Concat <axis: int = 0> (val_4, val_21)
           _grouped_mm = Pad (val_20, val_22, "", val_0)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn a_mask_before_the_softcap() {
-        check!("onnx.Attention.opset23(q: f32[1, 2, 4, 8], k: f32[1, 2, 6, 8], v: f32[1, 2, 6, 8], m: f32[4, 6], softcap = 2.0) -> (f32[1, 2, 4, 8], f32[1, 2, 6, 8], f32[1, 2, 6, 8], f32[1, 2, 4, 6])", @"
+    a_mask_before_the_softcap {
+        "onnx.Attention.opset23(q: f32[1, 2, 4, 8], k: f32[1, 2, 6, 8], v: f32[1, 2, 6, 8], m: f32[4, 6], softcap = 2.0) -> (f32[1, 2, 4, 8], f32[1, 2, 6, 8], f32[1, 2, 6, 8], f32[1, 2, 4, 6])" => "
         (float[1,2,4,8] q, float[1,2,6,8] k, float[1,2,6,8] v, float[4,6] m) => (float[1,2,4,8] Attention_0, float[1,2,6,8] Attention_1, float[1,2,6,8] Attention_2, float[1,2,4,6] Attention_3)
         <
           int64[1] val_0 = {2},
@@ -535,6 +527,6 @@ mod tests {
           Attention_1 = Identity (k)
           Attention_2 = Identity (v)
         }
-        ");
+        ";
     }
 }

@@ -123,7 +123,7 @@ impl std::fmt::Debug for Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cx, Lowered, arguments, op, testing::translated_by};
+    use crate::{Cx, Lowered, arguments, checks::tests::translated_by, op};
     use pt2onnx_ir::Value;
     use std::collections::HashSet;
 

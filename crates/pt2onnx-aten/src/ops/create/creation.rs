@@ -4,8 +4,8 @@ use crate::math::control::fold;
 use crate::math::elementary::spaced;
 use crate::math::shape::counted;
 use crate::{
-    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode,
-    op,
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
+    cx::Mode, op,
 };
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -378,13 +378,9 @@ fn dim_arange(cx: &Cx, like: Value, dim: i64) -> Lowered {
     Ok(counted(cx, &Expr::int(0), &cx.dim(like, axis as i64), 1))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn ranges_of_floats_are_computed_from_integers() {
-        check!("aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]", @"
+checks! {
+    ranges_of_floats_are_computed_from_integers {
+        "aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]" => "
         () => (float[8] arange)
         <
           int64 val_0 = {0},
@@ -400,12 +396,11 @@ mod tests {
           val_8 = Add (val_3, val_7)
           arange = Cast <to: int = 1> (val_8)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn sizes_of_run_time() {
-        check!("aten.new_ones(x: f32[s0, 2], [n: Sym(s0), 3], dtype = torch.int32) -> i32[s0, 3]", @"
+    sizes_of_run_time {
+        "aten.new_ones(x: f32[s0, 2], [n: Sym(s0), 3], dtype = torch.int32) -> i32[s0, 3]" => "
         (float[s0,2] x, int64 n) => (int32[s0,3] new_ones)
         <
           int32 val_0 = {1},
@@ -416,8 +411,8 @@ mod tests {
           val_3 = Concat <axis: int = 0> (val_2, val_1)
           new_ones = Expand (val_0, val_3)
         }
-        ");
-        check!("aten.eye(n: Sym(s0)) -> f32[s0, s0]", @"
+        ";
+        "aten.eye(n: Sym(s0)) -> f32[s0, s0]" => "
         (int64 n) => (float[s0,s0] eye)
         <
           int64 val_0 = {0},
@@ -431,18 +426,17 @@ mod tests {
           val_6 = Equal (val_4, val_5)
           eye = Cast <to: int = 1> (val_6)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn numbers_along_a_dimension() {
-        check!("aten._dim_arange(x: f32[2, 3], -1) -> i64[3]", @"
+    numbers_along_a_dimension {
+        "aten._dim_arange(x: f32[2, 3], -1) -> i64[3]" => "
         (float[2,3] x) => (int64[3] _dim_arange)
         <
           int64[3] _dim_arange = {0, 1, 2}
         >
         {
         }
-        ");
+        ";
     }
 }

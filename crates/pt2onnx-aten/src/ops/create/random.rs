@@ -2,7 +2,7 @@
 
 use crate::math::reduce::running_sums;
 use crate::math::sort::{Order, numbers_first};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, cx::Mode, op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, checks, cx::Mode, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -311,13 +311,9 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     Ok(cx.reduce(Reduction::Sum, cx.cast(passed, DType::I64), &[rank], false))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn integers_from_uniform_doubles() {
-        check!("aten.randint.low(3, 10, [4]) -> i64[4]", @"
+checks! {
+    integers_from_uniform_doubles {
+        "aten.randint.low(3, 10, [4]) -> i64[4]" => "
         () => (int64[4] randint)
         <
           int64 val_0 = {7},
@@ -330,12 +326,11 @@ mod tests {
           val_5 = Cast <to: int = 7> (val_4)
           randint = Add (val_5, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn each_part_has_half_of_the_variance() {
-        check!("aten.randn_like(x: c64[s0]) -> c64[s0]", @"
+    each_part_has_half_of_the_variance {
+        "aten.randn_like(x: c64[s0]) -> c64[s0]" => "
         (float[s0,2] x) => (float[s0,2] randn_like)
         <
           int64 val_0 = {0},
@@ -358,6 +353,6 @@ mod tests {
           val_15 = Unsqueeze (val_13, val_4)
           randn_like = Concat <axis: int = 1> (val_14, val_15)
         }
-        ");
+        ";
     }
 }

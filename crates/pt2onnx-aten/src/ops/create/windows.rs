@@ -1,7 +1,7 @@
 //! Window functions: constants if their lengths are known at export, otherwise formulas.
 
 use crate::math::{bessel, precision::compute_type};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -141,36 +141,32 @@ fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn computed_at_export() {
-        check!("aten.hann_window(4) -> f32[4]", @"
+checks! {
+    computed_at_export {
+        "aten.hann_window(4) -> f32[4]" => "
         () => (float[4] hann_window)
         <
           float[4] hann_window = {0.0, 0.5, 1.0, 0.5}
         >
         {
         }
-        ");
+        ";
         // Steps are rounded: the second and the last element differ, as in PyTorch.
-        check!("aten.hann_window(5) -> f32[5]", @"
+        "aten.hann_window(5) -> f32[5]" => "
         () => (float[5] hann_window)
         <
           float[5] hann_window = {0.0, 0.34549153, 0.90450853, 0.9045085, 0.34549144}
         >
         {
         }
-        ");
-        check!("aten.hamming_window.periodic_alpha(4, False, 0.5, dtype = torch.float64) -> f64[4]", @"
+        ";
+        "aten.hamming_window.periodic_alpha(4, False, 0.5, dtype = torch.float64) -> f64[4]" => "
         () => (double[4] hamming_window)
         <
           double[4] hamming_window = {0.03999999999999998, 0.7299999999999999, 0.7300000000000002, 0.03999999999999998}
         >
         {
         }
-        ");
+        ";
     }
 }

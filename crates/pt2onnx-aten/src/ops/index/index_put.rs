@@ -2,7 +2,7 @@
 
 use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
 use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};
-use crate::{AtenOp, Cx, Lowered, args::Ignored, op};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -167,23 +167,18 @@ fn masked_index_put(
     index_put(cx, x, held, values, true)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn one_value_at_a_mask() {
-        check!("aten.index_put(x: f32[s0, 8], [m: b8[s0, 8]], v: f32[]) -> f32[s0, 8]", @"
+checks! {
+    one_value_at_a_mask {
+        "aten.index_put(x: f32[s0, 8], [m: b8[s0, 8]], v: f32[]) -> f32[s0, 8]" => "
         (float[s0,8] x, bool[s0,8] m, float v) => (float[s0,8] index_put)
         {
           index_put = Where (m, v, x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn accumulated_rows() {
-        check!("aten.index_put(x: f32[s0, 8], [i: i64[3]], v: f32[3, 8], True) -> f32[s0, 8]", @r#"
+    accumulated_rows {
+        "aten.index_put(x: f32[s0, 8], [i: i64[3]], v: f32[3, 8], True) -> f32[s0, 8]" => r#"
         (float[s0,8] x, int64[3] i, float[3,8] v) => (float[s0,8] index_put)
         <
           int64[1] val_0 = {1}
@@ -192,12 +187,11 @@ mod tests {
           val_1 = Unsqueeze (i, val_0)
           index_put = ScatterND <reduction: string = "add"> (x, val_1, v)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn several_masks_count_the_same() {
-        check!("aten.index_put(x: f32[3, 4], [a: b8[3], b: b8[4]], v: f32[]) -> f32[3, 4]", @"
+    several_masks_count_the_same {
+        "aten.index_put(x: f32[3, 4], [a: b8[3], b: b8[4]], v: f32[]) -> f32[3, 4]" => "
         (float[3,4] x, bool[3] a, bool[4] b, float v) => (float[3,4] index_put)
         <
           int64 val_0 = {0},
@@ -219,6 +213,6 @@ mod tests {
           val_14 = Expand (v, val_13)
           index_put = ScatterND (x, val_12, val_14)
         }
-        ");
+        ";
     }
 }

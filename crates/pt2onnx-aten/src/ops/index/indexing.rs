@@ -2,7 +2,7 @@
 
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -179,13 +179,9 @@ fn masked_index(
     set_recorded(cx, cx.select(mask, found, fill))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn separate_indices_are_gathers() {
-        check!("aten.index.Tensor(x: f32[s0, 8], [i: i64[4, 1], j: i64[3]]) -> f32[4, 3]", @"
+checks! {
+    separate_indices_are_gathers {
+        "aten.index.Tensor(x: f32[s0, 8], [i: i64[4, 1], j: i64[3]]) -> f32[4, 3]" => "
         (float[s0,8] x, int64[4,1] i, int64[3] j) => (float[4,3] index)
         <
           int64[1] val_0 = {4}
@@ -195,12 +191,11 @@ mod tests {
           val_2 = Reshape (i, val_0)
           index = Gather <axis: int = 0> (val_1, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn indices_that_are_apart_come_first() {
-        check!("aten.index.Tensor(x: f32[2, s0, 8], [i: i64[4], None, j: i64[4]]) -> f32[4, s0]", @"
+    indices_that_are_apart_come_first {
+        "aten.index.Tensor(x: f32[2, s0, 8], [i: i64[4], None, j: i64[4]]) -> f32[4, s0]" => "
         (float[2,s0,8] x, int64[4] i, int64[4] j) => (float[4,s0] index)
         <
           int64[1] val_0 = {1}
@@ -212,6 +207,6 @@ mod tests {
           val_4 = Transpose <perm: ints = [0, 2, 1]> (x)
           index = GatherND (val_4, val_3)
         }
-        ");
+        ";
     }
 }

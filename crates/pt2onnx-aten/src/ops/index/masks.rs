@@ -2,7 +2,7 @@
 
 use crate::math::index::{coordinates, non_zero};
 use crate::math::shape::{flat, set_recorded, together, vector};
-use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, cx::Outputs, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -85,13 +85,9 @@ fn columns_complex(cx: &Cx, x: Complex) -> Lowered<Outputs> {
     columns(cx, x.truth(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn selected_elements() {
-        check!("aten.masked_select(x: f32[s0, 2], m: b8[2]) -> f32[u0]", @"
+checks! {
+    selected_elements {
+        "aten.masked_select(x: f32[s0, 2], m: b8[2]) -> f32[u0]" => "
         (float[s0,2] x, bool[2] m) => (float[u0] masked_select)
         <
           int64[1] val_0 = {1},
@@ -104,6 +100,6 @@ mod tests {
           val_5 = Reshape (val_4, val_1)
           masked_select = Compress (x, val_5)
         }
-        ");
+        ";
     }
 }

@@ -3,7 +3,9 @@
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, op};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, checks, op,
+};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -409,13 +411,9 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
     set_recorded(cx, cx.reshape(result, &shape))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn mean_without_what_was_there() {
-        check!("aten.index_reduce(x: f32[4], 0, i: i64[3], v: f32[3], 'mean', include_self = False) -> f32[4]", @r#"
+checks! {
+    mean_without_what_was_there {
+        "aten.index_reduce(x: f32[4], 0, i: i64[3], v: f32[3], 'mean', include_self = False) -> f32[4]" => r#"
         (float[4] x, int64[3] i, float[3] v) => (float[4] index_reduce)
         <
           float val_0 = {0.0},
@@ -437,12 +435,11 @@ mod tests {
           val_14 = Max (val_13, val_4)
           index_reduce = Div (val_9, val_14)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn source_is_cropped() {
-        check!("aten.scatter_add(x: f32[4, 3], 0, i: i64[2, 3], v: f32[5, 3]) -> f32[4, 3]", @r#"
+    source_is_cropped {
+        "aten.scatter_add(x: f32[4, 3], 0, i: i64[2, 3], v: f32[5, 3]) -> f32[4, 3]" => r#"
         (float[4,3] x, int64[2,3] i, float[5,3] v) => (float[4,3] scatter_add)
         <
           int64[1] val_0 = {0},
@@ -452,12 +449,11 @@ mod tests {
           val_2 = Slice (v, val_0, val_1, val_0)
           scatter_add = ScatterElements <reduction: string = "add"> (x, i, val_2)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn nan_is_an_extreme() {
-        check!("aten.scatter_reduce.two(x: f32[4], 0, i: i64[4], y: f32[4], 'amax') -> f32[4]", @r#"
+    nan_is_an_extreme {
+        "aten.scatter_reduce.two(x: f32[4], 0, i: i64[4], y: f32[4], 'amax') -> f32[4]" => r#"
         (float[4] x, int64[4] i, float[4] y) => (float[4] scatter_reduce)
         <
           float val_0 = {-inf},
@@ -477,12 +473,11 @@ mod tests {
           val_12 = Cast <to: int = 9> (val_6)
           scatter_reduce = Where (val_12, val_1, val_11)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn complex_numbers_are_added_part_by_part() {
-        check!("aten.scatter.reduce(x: c64[4], 0, i: i64[4], y: c64[4], reduce = 'add') -> c64[4]", @r#"
+    complex_numbers_are_added_part_by_part {
+        "aten.scatter.reduce(x: c64[4], 0, i: i64[4], y: c64[4], reduce = 'add') -> c64[4]" => r#"
         (float[4,2] x, int64[4] i, float[4,2] y) => (float[4,2] scatter)
         <
           int64 val_0 = {0},
@@ -500,6 +495,6 @@ mod tests {
           val_10 = Unsqueeze (val_8, val_2)
           scatter = Concat <axis: int = 1> (val_9, val_10)
         }
-        "#);
+        "#;
     }
 }

@@ -1,7 +1,7 @@
 //! Tensors with a part replaced. Writes into views become these ops.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
-use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
+use crate::{AtenOp, Cx, Lowered, arguments, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -193,13 +193,9 @@ fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Exp
     Ok(result)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn pieces_around_a_range() {
-        check!("aten.slice_scatter(x: f32[s0, 8], y: f32[s0, 2], 1, 3, 5) -> f32[s0, 8]", @"
+checks! {
+    pieces_around_a_range {
+        "aten.slice_scatter(x: f32[s0, 8], y: f32[s0, 2], 1, 3, 5) -> f32[s0, 8]" => "
         (float[s0,8] x, float[s0,2] y) => (float[s0,8] slice_scatter)
         <
           int64[1] val_0 = {0},
@@ -213,12 +209,11 @@ mod tests {
           val_6 = Slice (x, val_3, val_4, val_2)
           slice_scatter = Concat <axis: int = 1> (val_5, y, val_6)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn one_column() {
-        check!("aten.select_scatter(x: f32[s0, 3], y: f32[s0], 1, -1) -> f32[s0, 3]", @"
+    one_column {
+        "aten.select_scatter(x: f32[s0, 3], y: f32[s0], 1, -1) -> f32[s0, 3]" => "
         (float[s0,3] x, float[s0] y) => (float[s0,3] select_scatter)
         <
           int64[1] val_0 = {1},
@@ -228,12 +223,11 @@ mod tests {
           val_2 = Unsqueeze (y, val_0)
           select_scatter = Where (val_1, val_2, x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn steps_begin_inside() {
-        check!("aten.slice_scatter(x: f32[2, 5], y: f32[2, 2], 1, -100, -1, 2) -> f32[2, 5]", @"
+    steps_begin_inside {
+        "aten.slice_scatter(x: f32[2, 5], y: f32[2, 2], 1, -100, -1, 2) -> f32[2, 5]" => "
         (float[2,5] x, float[2,2] y) => (float[2,5] slice_scatter)
         <
           int64[2] val_0 = {0, 2},
@@ -243,6 +237,6 @@ mod tests {
           val_2 = Expand (val_0, val_1)
           slice_scatter = ScatterElements <axis: int = 1> (x, val_2, y)
         }
-        ");
+        ";
     }
 }

@@ -1,6 +1,6 @@
 //! Products of three tensors.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value};
 
 pub(crate) static OPS: &[AtenOp] =
@@ -50,18 +50,14 @@ fn trilinear(cx: &Cx, args: TrilinearArgs) -> Lowered {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_bilinear_layer_is_an_einsum() {
-        check!("aten.bilinear(a: f32[s0, 3], b: f32[s0, 4], weight: f32[5, 3, 4], bias: f32[5]) -> f32[s0, 5]", @r#"
+checks! {
+    a_bilinear_layer_is_an_einsum {
+        "aten.bilinear(a: f32[s0, 3], b: f32[s0, 4], weight: f32[5, 3, 4], bias: f32[5]) -> f32[s0, 5]" => r#"
         (float[s0,3] a, float[s0,4] b, float[5,3,4] weight, float[5] bias) => (float[s0,5] bilinear)
         {
           val_0 = Einsum <equation: string = "ax,oxy,ay->ao"> (a, weight, b)
           bilinear = Add (val_0, bias)
         }
-        "#);
+        "#;
     }
 }

@@ -3,7 +3,7 @@
 use crate::math::matrix::cholesky::{factor_of, solve};
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::{identity, rows_of};
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -42,13 +42,9 @@ fn cholesky_inverse(cx: &Cx, factor: Complex, upper: bool) -> Lowered {
     Ok(solve(cx, factor, one.into(), upper).value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_factor_makes_two_triangular_systems() {
-        check!("aten.cholesky_solve(b: f32[2, 1], factor: f32[2, 2]) -> f32[2, 1]", @"
+checks! {
+    a_factor_makes_two_triangular_systems {
+        "aten.cholesky_solve(b: f32[2, 1], factor: f32[2, 2]) -> f32[2, 1]" => "
         (float[2,1] b, float[2,2] factor) => (float[2,1] cholesky_solve)
         <
           int64[2,1] val_0 = {0, 1},
@@ -92,12 +88,11 @@ mod tests {
             val_38 = Identity (val_3)
           }> (val_4, val_3, val_22)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn empty_matrices_keep_their_batch() {
-        check!("aten.linalg_cholesky(x: f32[s0, 0, 0]) -> f32[s0, 0, 0]", @"
+    empty_matrices_keep_their_batch {
+        "aten.linalg_cholesky(x: f32[s0, 0, 0]) -> f32[s0, 0, 0]" => "
         (float[s0,0,0] x) => (float[s0,0,0] linalg_cholesky)
         <
           bool val_0 = {0}
@@ -107,6 +102,6 @@ mod tests {
           val_2 = Expand (val_0, val_1)
           linalg_cholesky = Identity (x)
         }
-        ");
+        ";
     }
 }

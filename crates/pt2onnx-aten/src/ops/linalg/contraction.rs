@@ -1,6 +1,6 @@
 //! Contractions by labels: `Einsum`.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, cx::axis_of, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 
 pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
 
@@ -144,10 +144,39 @@ fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>
     Ok(equation.emit(cx, &[a, b])?.value(cx))
 }
 
+checks! {
+    an_ellipsis_gets_letters {
+        "aten.einsum('...ij, ...jk', [a: f32[s0, 2, 3], b: f32[3, 4]]) -> f32[s0, 2, 4]" => r#"
+        (float[s0,2,3] a, float[3,4] b) => (float[s0,2,4] einsum)
+        {
+          einsum = Einsum <equation: string = "aij,jk->aik"> (a, b)
+        }
+        "#;
+    }
+
+    dimensions_pair_up {
+        "aten.tensordot(a: f32[2, 3], b: f32[4, 2], [0], [1]) -> f32[3, 4]" => r#"
+        (float[2,3] a, float[4,2] b) => (float[3,4] tensordot)
+        {
+          tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
+        }
+        "#;
+    }
+
+    integers_are_summed_as_int64 {
+        "aten.einsum('i->', [a: i16[3]]) -> i64[]" => r#"
+        (int16[3] a) => (int64 einsum)
+        {
+          val_0 = Cast <to: int = 7> (a)
+          einsum = Einsum <equation: string = "i->"> (val_0)
+        }
+        "#;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::check;
 
     #[test]
     fn equations() {
@@ -169,36 +198,5 @@ mod tests {
         for (given, ranks) in [("ij->k", vec![2]), ("ij", vec![3]), ("i,j", vec![1])] {
             assert!(Equation::parse(given, &ranks).is_err(), "{given}");
         }
-    }
-
-    #[test]
-    fn an_ellipsis_gets_letters() {
-        check!("aten.einsum('...ij, ...jk', [a: f32[s0, 2, 3], b: f32[3, 4]]) -> f32[s0, 2, 4]", @r#"
-        (float[s0,2,3] a, float[3,4] b) => (float[s0,2,4] einsum)
-        {
-          einsum = Einsum <equation: string = "aij,jk->aik"> (a, b)
-        }
-        "#);
-    }
-
-    #[test]
-    fn dimensions_pair_up() {
-        check!("aten.tensordot(a: f32[2, 3], b: f32[4, 2], [0], [1]) -> f32[3, 4]", @r#"
-        (float[2,3] a, float[4,2] b) => (float[3,4] tensordot)
-        {
-          tensordot = Einsum <equation: string = "ab,ca->bc"> (a, b)
-        }
-        "#);
-    }
-
-    #[test]
-    fn integers_are_summed_as_int64() {
-        check!("aten.einsum('i->', [a: i16[3]]) -> i64[]", @r#"
-        (int16[3] a) => (int64 einsum)
-        {
-          val_0 = Cast <to: int = 7> (a)
-          einsum = Einsum <equation: string = "i->"> (val_0)
-        }
-        "#);
     }
 }

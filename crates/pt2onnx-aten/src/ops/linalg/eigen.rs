@@ -2,7 +2,7 @@
 
 use crate::math::matrix::empty_output;
 use crate::math::matrix::jacobi::{eigh, hermitian};
-use crate::{AtenOp, Complex, Cx, Lowered, cx::Outputs, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, cx::Outputs, op};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_eigh, linalg_eigh),
@@ -24,13 +24,9 @@ fn eigvalsh(cx: &Cx, a: Complex, uplo: String) -> Lowered {
     Ok(eigh(cx, a, false).0)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn empty_matrices_have_no_eigenvalues() {
-        check!("aten.linalg_eigh(x: f32[s0, 0, 0]) -> (f32[s0, 0], f32[s0, 0, 0])", @"
+checks! {
+    empty_matrices_have_no_eigenvalues {
+        "aten.linalg_eigh(x: f32[s0, 0, 0]) -> (f32[s0, 0], f32[s0, 0, 0])" => "
         (float[s0,0,0] x) => (float[s0,0] linalg_eigh_0, float[s0,0,0] linalg_eigh_1)
         <
           int64 val_0 = {-1},
@@ -49,6 +45,6 @@ mod tests {
           val_10 = Shape <start: int = 0, end: int = 2> (x)
           linalg_eigh_0 = Expand (val_3, val_10)
         }
-        ");
+        ";
     }
 }

@@ -5,7 +5,7 @@ use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, op};
 use pt2onnx_ir::Reduction;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -123,19 +123,15 @@ fn vander(cx: &Cx, x: Complex, n: Option<Expr>) -> Lowered {
     Ok(powers[0].value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_power_takes_as_many_products_as_its_bits() {
-        check!("aten.linalg_matrix_power(x: f32[s0, 2, 2], 5) -> f32[s0, 2, 2]", @"
+checks! {
+    a_power_takes_as_many_products_as_its_bits {
+        "aten.linalg_matrix_power(x: f32[s0, 2, 2], 5) -> f32[s0, 2, 2]" => "
         (float[s0,2,2] x) => (float[s0,2,2] linalg_matrix_power)
         {
           val_0 = MatMul (x, x)
           val_1 = MatMul (val_0, val_0)
           linalg_matrix_power = MatMul (x, val_1)
         }
-        ");
+        ";
     }
 }

@@ -3,7 +3,7 @@
 use crate::math::matrix::bunch_kaufman::factors;
 use crate::math::matrix::ldl::solve;
 use crate::math::matrix::pivots::first_of;
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -34,13 +34,9 @@ fn ldl_solve(cx: &Cx, factors: Complex, pivots: Value, b: Complex, hermitian: bo
     Ok(solve(cx, factors, pivots, b, hermitian).value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_system_without_columns_is_solved() {
-        check!("aten.linalg_ldl_solve(ld: f32[2, 2], pivots: i32[2], b: f32[2, 0]) -> f32[2, 0]", @"
+checks! {
+    a_system_without_columns_is_solved {
+        "aten.linalg_ldl_solve(ld: f32[2, 2], pivots: i32[2], b: f32[2, 0]) -> f32[2, 0]" => "
         (float[2,2] ld, int32[2] pivots, float[2,0] b) => (float[2,0] linalg_ldl_solve)
         <
           float val_0 = {0.0},
@@ -49,12 +45,11 @@ mod tests {
         {
           linalg_ldl_solve = Expand (val_0, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn factors_are_a_loop_over_columns() {
-        check!("aten.linalg_ldl_factor(x: f32[2, 2]) -> (f32[2, 2], i32[2])", @"
+    factors_are_a_loop_over_columns {
+        "aten.linalg_ldl_factor(x: f32[2, 2]) -> (f32[2, 2], i32[2])" => "
         (float[2,2] x) => (float[2,2] linalg_ldl_factor_0, int32[2] linalg_ldl_factor_1)
         <
           int64[2] val_0 = {0, 1},
@@ -193,6 +188,6 @@ mod tests {
             val_134 = Identity (val_14)
           }> (val_15, val_14, val_20, val_22, val_21)
         }
-        ");
+        ";
     }
 }

@@ -1,6 +1,6 @@
 //! Products of matrices and vectors.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -315,52 +315,45 @@ fn linear(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowere
     Ok(bias.map_or(product, |bias| product.add(cx, bias)).value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn beta_zero_forgets_what_is_added() {
-        check!("aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], beta = 0, alpha = 2) -> f32[s0, 3]", @"
+checks! {
+    beta_zero_forgets_what_is_added {
+        "aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], beta = 0, alpha = 2) -> f32[s0, 3]" => "
         (float[3] c, float[s0,2] a, float[2,3] b) => (float[s0,3] addmm)
         {
           addmm = Gemm <alpha: float = 2.0> (a, b)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_layer_of_matrices_is_a_gemm_others_are_products() {
-        check!("aten.linear(x: f32[s0, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 3]", @"
+    a_layer_of_matrices_is_a_gemm_others_are_products {
+        "aten.linear(x: f32[s0, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 3]" => "
         (float[s0,2] x, float[3,2] weight, float[3] bias) => (float[s0,3] linear)
         {
           linear = Gemm <transB: int = 1> (x, weight, bias)
         }
-        ");
-        check!("aten.linear(x: f32[s0, 4, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 4, 3]", @"
+        ";
+        "aten.linear(x: f32[s0, 4, 2], weight: f32[3, 2], bias: f32[3]) -> f32[s0, 4, 3]" => "
         (float[s0,4,2] x, float[3,2] weight, float[3] bias) => (float[s0,4,3] linear)
         {
           val_0 = Transpose <perm: ints = [1, 0]> (weight)
           val_1 = MatMul (x, val_0)
           linear = Add (val_1, bias)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_chain_of_products_takes_the_cheapest_order() {
-        check!("aten.linalg_multi_dot([a: f32[10, 1], b: f32[1, 10], c: f32[10, 1]]) -> f32[10, 1]", @"
+    a_chain_of_products_takes_the_cheapest_order {
+        "aten.linalg_multi_dot([a: f32[10, 1], b: f32[1, 10], c: f32[10, 1]]) -> f32[10, 1]" => "
         (float[10,1] a, float[1,10] b, float[10,1] c) => (float[10,1] linalg_multi_dot)
         {
           val_0 = MatMul (b, c)
           linalg_multi_dot = MatMul (a, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn factors_may_be_computed() {
-        check!("aten.baddbmm(c: f32[2, 3, 4], a: f32[2, 3, s0], b: f32[2, s0, 4], beta = n: Sym(s0)) -> f32[2, 3, 4]", @"
+    factors_may_be_computed {
+        "aten.baddbmm(c: f32[2, 3, 4], a: f32[2, 3, s0], b: f32[2, s0, 4], beta = n: Sym(s0)) -> f32[2, 3, 4]" => "
         (float[2,3,4] c, float[2,3,s0] a, float[2,s0,4] b, int64 n) => (float[2,3,4] baddbmm)
         <
           int64[0] val_0 = {},
@@ -376,12 +369,11 @@ mod tests {
           val_8 = Mul (val_6, val_7)
           baddbmm = Add (val_8, val_4)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_product_that_does_not_count() {
-        check!("aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], alpha = 0) -> f32[s0, 3]", @"
+    a_product_that_does_not_count {
+        "aten.addmm(c: f32[3], a: f32[s0, 2], b: f32[2, 3], alpha = 0) -> f32[s0, 3]" => "
         (float[3] c, float[s0,2] a, float[2,3] b) => (float[s0,3] addmm)
         <
           int64[1] val_0 = {1}
@@ -391,12 +383,12 @@ mod tests {
           val_2 = Concat <axis: int = 0> (val_1, val_0)
           addmm = Expand (c, val_2)
         }
-        ");
-        check!("aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]", @"
+        ";
+        "aten.mv(a: f32[s0, 2], b: f32[2]) -> f32[s0]" => "
         (float[s0,2] a, float[2] b) => (float[s0] mv)
         {
           mv = MatMul (a, b)
         }
-        ");
+        ";
     }
 }

@@ -4,7 +4,7 @@ use crate::math::matrix::lu::{self, determinant, factors, sign_and_log, unpack};
 use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutation_of};
 use crate::math::matrix::{diagonal, empty_output, rows_of};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, cx::Outputs, op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
@@ -135,23 +135,18 @@ fn logdet(cx: &Cx, a: Complex) -> Lowered {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn determinants_of_float32_are_an_operator() {
-        check!("aten.linalg_det(x: f32[s0, 3, 3]) -> f32[s0]", @"
+checks! {
+    determinants_of_float32_are_an_operator {
+        "aten.linalg_det(x: f32[s0, 3, 3]) -> f32[s0]" => "
         (float[s0,3,3] x) => (float[s0] linalg_det)
         {
           linalg_det = Det (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn no_pivots_no_permutation() {
-        check!("aten.linalg_lu(x: f32[1, 1], pivot = False) -> (f32[0], f32[1, 1], f32[1, 1])", @"
+    no_pivots_no_permutation {
+        "aten.linalg_lu(x: f32[1, 1], pivot = False) -> (f32[0], f32[1, 1], f32[1, 1])" => "
         (float[1,1] x) => (float[0] linalg_lu_0, float[1,1] linalg_lu_1, float[1,1] linalg_lu_2)
         <
           float val_0 = {0.0},
@@ -201,6 +196,6 @@ mod tests {
           linalg_lu_1 = Add (val_42, val_44)
           linalg_lu_0 = Expand (val_0, val_1)
         }
-        ");
+        ";
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::math::matrix::qr::{apply, orthogonal, reflect, unpack};
 use crate::math::matrix::{columns_of, count_rows, rows_of, smaller, triangle};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 
@@ -74,21 +74,16 @@ fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
     Ok([q.value(cx), r.value(cx)])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn unknown_modes_are_errors() {
-        check!("aten.linalg_qr(x: f32[2, 2], 'full') -> (f32[2, 2], f32[2, 2])", @"
+checks! {
+    unknown_modes_are_errors {
+        "aten.linalg_qr(x: f32[2, 2], 'full') -> (f32[2, 2], f32[2, 2])" => "
         parts of the program cannot be translated:
           aten.linalg_qr.default (node `linalg_qr`): there is no QR mode `full`
-        ");
+        ";
     }
 
-    #[test]
-    fn r_alone_needs_no_q() {
-        check!("aten.linalg_qr(x: f32[1, 2], 'r') -> (f32[0], f32[1, 2])", @"
+    r_alone_needs_no_q {
+        "aten.linalg_qr(x: f32[1, 2], 'r') -> (f32[0], f32[1, 2])" => "
         (float[1,2] x) => (float[0] linalg_qr_0, float[1,2] linalg_qr_1)
         <
           float val_0 = {0.0},
@@ -150,6 +145,6 @@ mod tests {
           linalg_qr_1 = Trilu (val_53)
           linalg_qr_0 = Expand (val_0, val_1)
         }
-        ");
+        ";
     }
 }

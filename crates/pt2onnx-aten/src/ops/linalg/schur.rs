@@ -3,7 +3,7 @@
 use crate::math::matrix::schur::{back_substitution, schur};
 use crate::math::matrix::{batch_of, columns_of, diagonal, shape_with};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -52,13 +52,9 @@ fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     Ok([values.value(cx), v.mul(cx, phase).value(cx)])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn empty_matrices_have_complex_eigenvalues() {
-        check!("aten.linalg_eigvals(x: f32[0, 0]) -> c64[0]", @"
+checks! {
+    empty_matrices_have_complex_eigenvalues {
+        "aten.linalg_eigvals(x: f32[0, 0]) -> c64[0]" => "
         (float[0,0] x) => (float[0,2] linalg_eigvals)
         <
           float val_0 = {0.0},
@@ -67,6 +63,6 @@ mod tests {
         {
           linalg_eigvals = Expand (val_0, val_1)
         }
-        ");
+        ";
     }
 }

@@ -5,7 +5,7 @@ use crate::math::matrix::inverse::{inverse, solve, solve_any};
 use crate::math::matrix::lu::factors;
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::triangular::{broadcast, triangular};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, checks, cx::Outputs, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use smallvec::smallvec;
@@ -136,13 +136,9 @@ fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lower
     Ok(x.map(|x| cx.reshape(x, &shape)).value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_triangular_system_is_a_loop_over_rows() {
-        check!("aten.linalg_solve_triangular(a: f32[2, 2], b: f32[2, 1], upper = False) -> f32[2, 1]", @"
+checks! {
+    a_triangular_system_is_a_loop_over_rows {
+        "aten.linalg_solve_triangular(a: f32[2, 2], b: f32[2, 1], upper = False) -> f32[2, 1]" => "
         (float[2,2] a, float[2,1] b) => (float[2,1] linalg_solve_triangular)
         <
           int64[2,1] val_0 = {0, 1},
@@ -168,6 +164,6 @@ mod tests {
             val_19 = Identity (val_3)
           }> (val_4, val_3, b)
         }
-        ");
+        ";
     }
 }

@@ -5,7 +5,7 @@ use crate::math::matrix::svd::{Cutoff, decompose, pseudo_inverse, rank_of, singu
 use crate::math::matrix::{batch_of, columns_of, empty_output, rows_of, shape_with};
 use crate::math::shape::has_no_elements;
 use crate::{
-    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments,
+    AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
     cx::Outputs, op,
 };
 use pt2onnx_ir::{Reduction, Value};
@@ -153,13 +153,9 @@ fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn empty_matrices_have_no_singular_values() {
-        check!("aten.linalg_svd(x: f32[2, 0], False) -> (f32[2, 0], f32[0], f32[0, 0])", @"
+checks! {
+    empty_matrices_have_no_singular_values {
+        "aten.linalg_svd(x: f32[2, 0], False) -> (f32[2, 0], f32[0], f32[0, 0])" => "
         (float[2,0] x) => (float[2,0] linalg_svd_0, float[0] linalg_svd_1, float[0,0] linalg_svd_2)
         <
           float val_0 = {0.0},
@@ -172,6 +168,6 @@ mod tests {
           linalg_svd_1 = Expand (val_0, val_2)
           linalg_svd_2 = Expand (val_0, val_3)
         }
-        ");
+        ";
     }
 }

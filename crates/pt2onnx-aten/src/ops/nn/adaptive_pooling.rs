@@ -3,7 +3,7 @@
 use crate::math::pool::{Windows, arg_of_window, largest, largest_of_windows, merge_last};
 use crate::math::reduce::{Extreme, extreme};
 use crate::math::window::{adaptive, adaptive_length, batched, product_along};
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::Outputs, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -160,13 +160,9 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
     Ok(largest(cx, x, &spatial, &positions, 0))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn windows_of_several_sizes() {
-        check!("aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]", @"
+checks! {
+    windows_of_several_sizes {
+        "aten.adaptive_avg_pool1d(x: f16[1, 2, 5], [3]) -> f16[1, 2, 3]" => "
         (float16[1,2,5] x) => (float16[1,2,3] adaptive_avg_pool1d)
         <
           int64[3,1] val_0 = {0, 1, 3},
@@ -192,12 +188,11 @@ mod tests {
           val_18 = Div (val_14, val_17)
           adaptive_avg_pool1d = Cast <to: int = 10> (val_18)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn nan_stays_in_its_windows() {
-        check!("aten.adaptive_avg_pool1d(x: f32[1, 2, 5], [3]) -> f32[1, 2, 3]", assume_finite, @"
+    nan_stays_in_its_windows {
+        "aten.adaptive_avg_pool1d(x: f32[1, 2, 5], [3]) -> f32[1, 2, 3]", assume_finite => "
         (float[1,2,5] x) => (float[1,2,3] adaptive_avg_pool1d)
         <
           double[5,3] val_0 = {0.5, 0.0, 0.0, 0.5, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.0, 0.0, 0.3333333333333333, 0.5, 0.0, 0.0, 0.5}
@@ -206,8 +201,8 @@ mod tests {
           val_1 = Cast <to: int = 1> (val_0)
           adaptive_avg_pool1d = MatMul (x, val_1)
         }
-        ");
-        check!("aten.adaptive_max_pool1d(x: f32[s0, 2, 4], [2]) -> (f32[s0, 2, 2], None)", @"
+        ";
+        "aten.adaptive_max_pool1d(x: f32[s0, 2, 4], [2]) -> (f32[s0, 2, 2], None)" => "
         (float[s0,2,4] x) => (float[s0,2,2] adaptive_max_pool1d_0)
         <
           int64[4] val_0 = {0, 2, 2, 2},
@@ -221,8 +216,8 @@ mod tests {
           val_6 = ReduceMax <keepdims: int = 0> (val_5, val_1)
           adaptive_max_pool1d_0 = Where (val_6, val_2, val_4)
         }
-        ");
-        check!("aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])", @"
+        ";
+        "aten.adaptive_max_pool1d(x: f32[1, 2, 4], [2]) -> (f32[1, 2, 2], i64[1, 2, 2])" => "
         (float[1,2,4] x) => (float[1,2,2] adaptive_max_pool1d_0, int64[1,2,2] adaptive_max_pool1d_1)
         <
           int64[2] val_0 = {2, 4},
@@ -259,6 +254,6 @@ mod tests {
           val_28 = GatherElements <axis: int = 3> (val_27, val_26)
           adaptive_max_pool1d_1 = Squeeze (val_28, val_5)
         }
-        ");
+        ";
     }
 }

@@ -1,6 +1,6 @@
 //! torchao's quantisation: one scale and zero point for each block of a tensor.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -217,13 +217,9 @@ fn choose_qparams(cx: &Cx, args: ChooseArgs) -> Lowered<[Value; 2]> {
     Ok([fit(0, scale), fit(1, zero_point)])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn parts_of_rows() {
-        check!("torchao.dequantize_affine(q: i8[4, 64], [1, 32], s: f32[4, 2], z: i8[4, 2], torch.int8, -8, 7) -> f32[4, 64]", @"
+checks! {
+    parts_of_rows {
+        "torchao.dequantize_affine(q: i8[4, 64], [1, 32], s: f32[4, 2], z: i8[4, 2], torch.int8, -8, 7) -> f32[4, 64]" => "
         (int8[4,64] q, float[4,2] s, int8[4,2] z) => (float[4,64] dequantize_affine)
         <
           int64[2] val_0 = {8, 32},
@@ -237,12 +233,11 @@ mod tests {
           val_6 = DequantizeLinear <axis: int = 0> (val_3, val_4, val_5)
           dequantize_affine = Reshape (val_6, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn rows() {
-        check!("torchao.dequantize_affine(q: i8[s0, 64], [1, 64], s: f32[s0, 1], None, torch.int8, -8, 7) -> f32[s0, 64]", @"
+    rows {
+        "torchao.dequantize_affine(q: i8[s0, 64], [1, 64], s: f32[s0, 1], None, torch.int8, -8, 7) -> f32[s0, 64]" => "
         (int8[s0,64] q, float[s0,1] s) => (float[s0,64] dequantize_affine)
         <
           int64[1] val_0 = {0}
@@ -251,12 +246,11 @@ mod tests {
           val_1 = Reshape (s, val_0)
           dequantize_affine = DequantizeLinear <axis: int = 0> (q, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn squares_by_the_formula() {
-        check!("torchao.quantize_affine(x: f32[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> i8[4, 6]", @"
+    squares_by_the_formula {
+        "torchao.quantize_affine(x: f32[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> i8[4, 6]" => "
         (float[4,6] x, float[2,2] s, int32[2,2] z) => (int8[4,6] quantize_affine)
         <
           int64[4] val_0 = {2, 2, 2, 3},
@@ -278,8 +272,8 @@ mod tests {
           val_14 = Reshape (val_13, val_4)
           quantize_affine = Cast <to: int = 3> (val_14)
         }
-        ");
-        check!("torchao.dequantize_affine(q: i8[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> f32[4, 6]", @"
+        ";
+        "torchao.dequantize_affine(q: i8[4, 6], [2, 3], s: f32[2, 2], z: i32[2, 2], torch.int8, -8, 7) -> f32[4, 6]" => "
         (int8[4,6] q, float[2,2] s, int32[2,2] z) => (float[4,6] dequantize_affine)
         <
           int64[4] val_0 = {2, 2, 2, 3},
@@ -296,6 +290,6 @@ mod tests {
           val_9 = Mul (val_7, val_8)
           dequantize_affine = Reshape (val_9, val_2)
         }
-        ");
+        ";
     }
 }

@@ -1,8 +1,8 @@
 //! Attention: scaled dot products, multi-head attention, encoder layers.
 
 use crate::{
-    AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, math::dropout::dropout,
-    op,
+    AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs,
+    math::dropout::dropout, op,
 };
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -348,13 +348,9 @@ fn encoder_layer(cx: &Cx, args: EncoderLayerArgs) -> Lowered {
     Ok(norm(cx.add(x, network(x)), args.norm_weight_2, args.norm_bias_2))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn causal_attention_of_grouped_heads() {
-        check!("aten.scaled_dot_product_attention(q: f32[1, 4, s0, 8], k: f32[1, 2, s0, 8], v: f32[1, 2, s0, 8], is_causal = True, enable_gqa = True) -> f32[1, 4, s0, 8]", @"
+checks! {
+    causal_attention_of_grouped_heads {
+        "aten.scaled_dot_product_attention(q: f32[1, 4, s0, 8], k: f32[1, 2, s0, 8], v: f32[1, 2, s0, 8], is_causal = True, enable_gqa = True) -> f32[1, 4, s0, 8]" => "
         (float[1,4,s0,8] q, float[1,2,s0,8] k, float[1,2,s0,8] v) => (float[1,4,s0,8] scaled_dot_product_attention)
         <
           int64[1] val_0 = {2},
@@ -387,12 +383,11 @@ mod tests {
           val_25 = Softmax (val_24)
           scaled_dot_product_attention = MatMul (val_25, val_14)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn few_keys_of_nan() {
-        check!("aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", @"
+    few_keys_of_nan {
+        "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]" => "
         (float[1,1,4,8] q, float[1,1,15,8] k, float[1,1,15,8] v) => (float[1,1,4,8] scaled_dot_product_attention)
         <
           float val_0 = {0.35355338},
@@ -410,8 +405,8 @@ mod tests {
           val_10 = Where (val_8, val_9, val_3)
           scaled_dot_product_attention = MatMul (val_10, v)
         }
-        ");
-        check!("aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", assume_finite, @"
+        ";
+        "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 15, 8], v: f32[1, 1, 15, 8]) -> f32[1, 1, 4, 8]", assume_finite => "
         (float[1,1,4,8] q, float[1,1,15,8] k, float[1,1,15,8] v) => (float[1,1,4,8] scaled_dot_product_attention)
         <
           float val_0 = {0.35355338}
@@ -423,12 +418,11 @@ mod tests {
           val_4 = Softmax (val_3)
           scaled_dot_product_attention = MatMul (val_4, v)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn masked_rows_are_zero() {
-        check!("aten.scaled_dot_product_attention(q: f16[1, 1, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], mask: b8[4, 4]) -> f16[1, 1, 4, 8]", @"
+    masked_rows_are_zero {
+        "aten.scaled_dot_product_attention(q: f16[1, 1, 4, 8], k: f16[1, 1, 4, 8], v: f16[1, 1, 4, 8], mask: b8[4, 4]) -> f16[1, 1, 4, 8]" => "
         (float16[1,1,4,8] q, float16[1,1,4,8] k, float16[1,1,4,8] v, bool[4,4] mask) => (float16[1,1,4,8] scaled_dot_product_attention)
         <
           float16 val_0 = {0.35351563},
@@ -448,12 +442,11 @@ mod tests {
           val_12 = Cast <to: int = 10> (val_11)
           scaled_dot_product_attention = MatMul (val_12, v)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_query_that_sees_no_key() {
-        check!("aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 4, 8], v: f32[1, 1, 4, 8], mask: f32[4, 4]) -> f32[1, 1, 4, 8]", @"
+    a_query_that_sees_no_key {
+        "aten.scaled_dot_product_attention(q: f32[1, 1, 4, 8], k: f32[1, 1, 4, 8], v: f32[1, 1, 4, 8], mask: f32[4, 4]) -> f32[1, 1, 4, 8]" => "
         (float[1,1,4,8] q, float[1,1,4,8] k, float[1,1,4,8] v, float[4,4] mask) => (float[1,1,4,8] scaled_dot_product_attention)
         <
           float val_0 = {0.35355338},
@@ -470,6 +463,6 @@ mod tests {
           val_9 = Where (val_7, val_2, val_8)
           scaled_dot_product_attention = MatMul (val_9, v)
         }
-        ");
+        ";
     }
 }

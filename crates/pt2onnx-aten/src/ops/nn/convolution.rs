@@ -1,7 +1,7 @@
 //! Convolutions and transposed convolutions.
 
 use crate::math::window::{batched, per_dim};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -360,13 +360,9 @@ fn conv_tbc(cx: &Cx, x: Value, weight: Value, bias: Value, pad: i64) -> Lowered 
     Ok(cx.transpose(result, &[2, 0, 1]))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn same_padding_of_a_kernel_of_unknown_size() {
-        check!("aten.conv1d.padding(x: f32[2, 3, 16], w: f32[4, 3, s0], None, [1], 'same') -> f32[2, 4, 16]", @"
+checks! {
+    same_padding_of_a_kernel_of_unknown_size {
+        "aten.conv1d.padding(x: f32[2, 3, 16], w: f32[4, 3, s0], None, [1], 'same') -> f32[2, 4, 16]" => "
         (float[2,3,16] x, float[4,3,s0] w) => (float[2,4,16] conv1d)
         <
           int64[1] val_0 = {1},
@@ -386,12 +382,11 @@ mod tests {
           val_12 = Pad (x, val_11)
           conv1d = Conv <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [1]> (val_12, w)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn output_padding_is_less_padding() {
-        check!("aten.conv_transpose1d(x: f32[3, 16], w: f32[3, 4, 3], None, [2], [1], [1]) -> f32[4, 32]", @"
+    output_padding_is_less_padding {
+        "aten.conv_transpose1d(x: f32[3, 16], w: f32[3, 4, 3], None, [2], [1], [1]) -> f32[4, 32]" => "
         (float[3,16] x, float[3,4,3] w) => (float[4,32] conv_transpose1d)
         <
           int64[1] val_0 = {0}
@@ -401,12 +396,11 @@ mod tests {
           val_2 = ConvTranspose <dilations: ints = [1], kernel_shape: ints = [3], pads: ints = [1, 0], strides: ints = [2]> (val_1, w)
           conv_transpose1d = Squeeze (val_2, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_transposed_convolution_of_groups_that_the_runtime_counts() {
-        check!("aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]", @r#"
+    a_transposed_convolution_of_groups_that_the_runtime_counts {
+        "aten.conv_transpose1d(x: f32[2, 2*s0, s1], w: f32[2*s0, 3, 4], None, [2], [1], [1], n: Sym(s0)) -> f32[2, 3*s0, 2*s1 + 1]" => r#"
         (float[2,"2*s0",s1] x, float["2*s0",3,4] w, int64 n) => (float[2,"3*s0","2*s1 + 1"] conv_transpose1d)
         <
           int64[3] val_0 = {-1, 2, 12},
@@ -432,12 +426,11 @@ mod tests {
           val_18 = Col2Im <dilations: ints = [1], strides: ints = [2]> (val_15, val_17, val_4)
           conv_transpose1d = Pad (val_18, val_5)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn as_many_groups_as_channels() {
-        check!("aten.conv1d(x: f32[2, s0, 16], w: f32[s0, 1, 2], None, [1], [0], [1], n: Sym(s0)) -> f32[2, s0, 15]", @"
+    as_many_groups_as_channels {
+        "aten.conv1d(x: f32[2, s0, 16], w: f32[s0, 1, 2], None, [1], [0], [1], n: Sym(s0)) -> f32[2, s0, 15]" => "
         (float[2,s0,16] x, float[s0,1,2] w, int64 n) => (float[2,s0,15] conv1d)
         <
           int64[1] val_0 = {0},
@@ -456,12 +449,11 @@ mod tests {
           val_11 = MatMul (w, val_10)
           conv1d = Reshape (val_11, val_5)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn output_padding_of_a_stride_is_zeros() {
-        check!("aten.conv_transpose1d(x: f32[1, 3, 6], w: f32[3, 4, 3], b: f32[4], [1], [0], [1], 1, [2]) -> f32[1, 4, 11]", @"
+    output_padding_of_a_stride_is_zeros {
+        "aten.conv_transpose1d(x: f32[1, 3, 6], w: f32[3, 4, 3], b: f32[4], [1], [0], [1], 1, [2]) -> f32[1, 4, 11]" => "
         (float[1,3,6] x, float[3,4,3] w, float[4] b) => (float[1,4,11] conv_transpose1d)
         <
           int64[6] val_0 = {0, 0, 0, 0, 0, 1},
@@ -473,6 +465,6 @@ mod tests {
           val_4 = Unsqueeze (b, val_1)
           conv_transpose1d = Add (val_3, val_4)
         }
-        ");
+        ";
     }
 }

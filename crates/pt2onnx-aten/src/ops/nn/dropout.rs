@@ -1,6 +1,6 @@
 //! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that an element is dropped.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, math, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, checks, math, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -95,13 +95,9 @@ fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn evaluation_keeps_the_input() {
-        check!("aten.native_dropout(x: f32[4], 0.5, False) -> (f32[4], b8[4])", @"
+checks! {
+    evaluation_keeps_the_input {
+        "aten.native_dropout(x: f32[4], 0.5, False) -> (f32[4], b8[4])" => "
         (float[4] x) => (float[4] native_dropout_0, bool[4] native_dropout_1)
         <
           bool val_0 = {1},
@@ -111,12 +107,11 @@ mod tests {
           native_dropout_1 = Expand (val_0, val_1)
           native_dropout_0 = Identity (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn one_choice_for_each_channel() {
-        check!("aten.feature_dropout(x: f32[s0, 3, 4], 0.25, True) -> f32[s0, 3, 4]", @"
+    one_choice_for_each_channel {
+        "aten.feature_dropout(x: f32[s0, 3, 4], 0.25, True) -> f32[s0, 3, 4]" => "
         (float[s0,3,4] x) => (float[s0,3,4] feature_dropout)
         <
           float val_0 = {0.0},
@@ -133,6 +128,6 @@ mod tests {
           val_9 = Mul (x, val_3)
           feature_dropout = Where (val_8, val_9, val_0)
         }
-        ");
+        ";
     }
 }

@@ -1,7 +1,7 @@
 //! Embedding bags: rows of a table, looked up and reduced bag by bag.
 
 use crate::math::precision::widened;
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::Outputs, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -143,13 +143,9 @@ fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type:
     Ok(cx.scatter_nd(x, flat, rows, attrs::ScatterND::default()))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn means_counted() {
-        check!("aten.embedding_bag.padding_idx(w: f32[10, 4], i: i64[6], o: i64[3], False, 1, False, None, True, -1) -> f32[2, 4]", @r#"
+checks! {
+    means_counted {
+        "aten.embedding_bag.padding_idx(w: f32[10, 4], i: i64[6], o: i64[3], False, 1, False, None, True, -1) -> f32[2, 4]" => r#"
         (float[10,4] w, int64[6] i, int64[3] o) => (float[2,4] embedding_bag)
         <
           int64[1] val_0 = {2},
@@ -190,6 +186,6 @@ mod tests {
           val_33 = Max (val_32, val_10)
           embedding_bag = Div (val_28, val_33)
         }
-        "#);
+        "#;
     }
 }

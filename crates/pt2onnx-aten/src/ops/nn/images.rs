@@ -1,7 +1,7 @@
 //! Images: sampling at grids, windows as columns, pixels moved between channels and space.
 
 use crate::math::window::{lattice, per_dim};
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -195,13 +195,9 @@ fn channel_shuffle(cx: &Cx, x: Value, groups: Expr) -> Lowered {
     Ok(cx.reshape(cx.transpose(split, &perm), &shape))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn pixels_of_images_without_a_batch() {
-        check!("aten.pixel_shuffle(x: f32[8, s0, 5], 2) -> f32[2, 2*s0, 10]", @r#"
+checks! {
+    pixels_of_images_without_a_batch {
+        "aten.pixel_shuffle(x: f32[8, s0, 5], 2) -> f32[2, 2*s0, 10]" => r#"
         (float[8,s0,5] x) => (float[2,"2*s0",10] pixel_shuffle)
         <
           int64[5] val_0 = {2, 2, 2, -1, 5},
@@ -212,12 +208,11 @@ mod tests {
           val_3 = Transpose <perm: ints = [0, 3, 1, 4, 2]> (val_2)
           pixel_shuffle = Reshape (val_3, val_1)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn places_that_are_no_numbers() {
-        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", @"
+    places_that_are_no_numbers {
+        "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]" => "
         (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
         <
           float val_0 = {-10000.0},
@@ -233,8 +228,8 @@ mod tests {
           val_8 = GridSample (x, val_4)
           grid_sampler = Add (val_8, val_7)
         }
-        ");
-        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]", @r#"
+        ";
+        "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 1, 0, False) -> f32[1, 2, 3, 3]" => r#"
         (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
         <
           float val_0 = {10000.0}
@@ -245,18 +240,17 @@ mod tests {
           val_3 = Where (val_2, g, val_0)
           grid_sampler = GridSample <mode: string = "nearest"> (x, val_3)
         }
-        "#);
-        check!("aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", assume_finite, @"
+        "#;
+        "aten.grid_sampler(x: f32[1, 2, 5, 4], g: f32[1, 3, 3, 2], 0, 0, False) -> f32[1, 2, 3, 3]", assume_finite => "
         (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
         {
           grid_sampler = GridSample (x, g)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn windows_as_columns() {
-        check!("aten.im2col(x: f32[1, 2, 4, 5], [2, 2], [1, 1], [1, 0], [2, 1]) -> f32[1, 8, 12]", @"
+    windows_as_columns {
+        "aten.im2col(x: f32[1, 2, 4, 5], [2, 2], [1, 1], [1, 0], [2, 1]) -> f32[1, 8, 12]" => "
         (float[1,2,4,5] x) => (float[1,8,12] im2col)
         <
           int64[8] val_0 = {0, 0, 1, 0, 0, 0, 1, 0},
@@ -271,6 +265,6 @@ mod tests {
           val_7 = Transpose <perm: ints = [0, 1, 2, 4, 3, 5]> (val_6)
           im2col = Reshape (val_7, val_3)
         }
-        ");
+        ";
     }
 }

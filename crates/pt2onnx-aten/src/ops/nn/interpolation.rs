@@ -1,7 +1,7 @@
 //! Resampling of images: nearest, linear, cubic, Lanczos.
 
 use crate::math::resampling::{Filter, Smooth};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 
@@ -210,13 +210,9 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
     Ok(result)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn factors_of_a_dynamic_size() {
-        check!("aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, False, [2.0, 2.0]) -> f32[1, 3, 2*s0, 16]", @r#"
+checks! {
+    factors_of_a_dynamic_size {
+        "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, False, [2.0, 2.0]) -> f32[1, 3, 2*s0, 16]" => r#"
         (float[1,3,s0,8] x) => (float[1,3,"2*s0",16] upsample_bilinear2d)
         <
           float[2] val_0 = {2.0, 2.0}
@@ -224,12 +220,11 @@ mod tests {
         {
           upsample_bilinear2d = Resize <axes: ints = [2, 3], mode: string = "linear"> (x, "", val_0)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn bytes_are_rounded_after_each_dimension() {
-        check!("aten.upsample_bilinear2d(x: u8[1, 1, 2, 3], [2, 2], False) -> u8[1, 1, 2, 2]", @"
+    bytes_are_rounded_after_each_dimension {
+        "aten.upsample_bilinear2d(x: u8[1, 1, 2, 3], [2, 2], False) -> u8[1, 1, 2, 2]" => "
         (uint8[1,1,2,3] x) => (uint8[1,1,2,2] upsample_bilinear2d)
         <
           double[3,2] val_0 = {0.75, 0.0, 0.25, 0.25, 0.0, 0.75},
@@ -265,12 +260,11 @@ mod tests {
           val_28 = Clip (val_27, val_4, val_8)
           upsample_bilinear2d = Cast <to: int = 2> (val_28)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn weights_of_dynamic_sizes_are_computed() {
-        check!("aten.upsample_linear1d(x: f64[1, 1, s0], [4], False) -> f64[1, 1, 4]", @"
+    weights_of_dynamic_sizes_are_computed {
+        "aten.upsample_linear1d(x: f64[1, 1, s0], [4], False) -> f64[1, 1, 4]" => "
         (double[1,1,s0] x) => (double[1,1,4] upsample_linear1d)
         <
           int64[0] val_0 = {},
@@ -307,6 +301,6 @@ mod tests {
           val_29 = Max (val_28, val_7)
           upsample_linear1d = MatMul (x, val_29)
         }
-        ");
+        ";
     }
 }

@@ -5,7 +5,7 @@ use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::elementary::{exact_sigmoid, log_of};
 use crate::math::reduce::reduced;
-use crate::{AtenOp, Complex, Cx, Lowered, arguments, op};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -252,13 +252,9 @@ fn triplet_margin_loss(cx: &Cx, args: TripletMarginArgs) -> Lowered {
     reduced(cx, hinge(cx, cx.sub(cx.add(near, args.margin), far)), args.reduction)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn types_are_promoted() {
-        check!("aten.mse_loss(x: f32[s0], y: i64[s0]) -> f32[]", @"
+checks! {
+    types_are_promoted {
+        "aten.mse_loss(x: f32[s0], y: i64[s0]) -> f32[]" => "
         (float[s0] x, int64[s0] y) => (float mse_loss)
         {
           val_0 = Cast <to: int = 1> (y)
@@ -266,12 +262,11 @@ mod tests {
           val_2 = Mul (val_1, val_1)
           mse_loss = ReduceMean <keepdims: int = 0> (val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn logarithms_are_bounded() {
-        check!("aten.binary_cross_entropy(x: f32[4], y: f32[4], None, 2) -> f32[]", @"
+    logarithms_are_bounded {
+        "aten.binary_cross_entropy(x: f32[4], y: f32[4], None, 2) -> f32[]" => "
         (float[4] x, float[4] y) => (float binary_cross_entropy)
         <
           float val_0 = {1.0},
@@ -289,12 +284,11 @@ mod tests {
           val_10 = Sub (val_6, val_9)
           binary_cross_entropy = ReduceSum <keepdims: int = 0> (val_10)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn weights_of_another_type() {
-        check!("aten.binary_cross_entropy_with_logits(x: f32[3], y: f32[3], w: f64[3], None, 0) -> f32[3]", @"
+    weights_of_another_type {
+        "aten.binary_cross_entropy_with_logits(x: f32[3], y: f32[3], w: f64[3], None, 0) -> f32[3]" => "
         (float[3] x, float[3] y, double[3] w) => (float[3] binary_cross_entropy_with_logits)
         <
           float val_0 = {1.0}
@@ -309,12 +303,11 @@ mod tests {
           val_7 = Mul (val_6, w)
           binary_cross_entropy_with_logits = Cast <to: int = 1> (val_7)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn targets_of_a_hinge_need_not_be_1() {
-        check!("aten.hinge_embedding_loss(x: f32[4], y: f32[4], 1.0, 0) -> f32[4]", @"
+    targets_of_a_hinge_need_not_be_1 {
+        "aten.hinge_embedding_loss(x: f32[4], y: f32[4], 1.0, 0) -> f32[4]" => "
         (float[4] x, float[4] y) => (float[4] hinge_embedding_loss)
         <
           float val_0 = {0.0},
@@ -330,6 +323,6 @@ mod tests {
           val_8 = Where (val_7, val_0, val_6)
           hinge_embedding_loss = Add (val_4, val_8)
         }
-        ");
+        ";
     }
 }

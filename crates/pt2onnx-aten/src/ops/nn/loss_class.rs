@@ -3,7 +3,7 @@
 use crate::math::precision::widened;
 use crate::math::reduce::{as_axis, reduce, reduced, total};
 use crate::math::sort::gather_elements;
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -303,13 +303,9 @@ fn linear_cross_entropy(cx: &Cx, args: LinearCrossEntropyArgs) -> Lowered<[Optio
     Ok([Some(cx.cast(loss, dtype)), empty(1), empty(2), empty(3)])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn unbatched_loss_is_a_scalar() {
-        check!("aten.nll_loss_nd(x: f32[5], y: i64[], None, 0, -100) -> f32[]", @r#"
+checks! {
+    unbatched_loss_is_a_scalar {
+        "aten.nll_loss_nd(x: f32[5], y: i64[], None, 0, -100) -> f32[]" => r#"
         (float[5] x, int64 y) => (float nll_loss_nd)
         <
           int64[1] val_0 = {0},
@@ -322,12 +318,11 @@ mod tests {
           val_5 = NegativeLogLikelihoodLoss <ignore_index: int = -100, reduction: string = "none"> (val_3, val_4)
           nll_loss_nd = Reshape (val_5, val_2)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn smoothing_mixes_in_all_classes() {
-        check!("aten.cross_entropy_loss(x: f32[s0, 5], y: i64[s0], None, 1, -100, 0.1) -> f32[]", @"
+    smoothing_mixes_in_all_classes {
+        "aten.cross_entropy_loss(x: f32[s0, 5], y: i64[s0], None, 1, -100, 0.1) -> f32[]" => "
         (float[s0,5] x, int64[s0] y) => (float cross_entropy_loss)
         <
           int64[1] val_0 = {1},
@@ -357,6 +352,6 @@ mod tests {
           val_22 = Mul (val_18, val_20)
           cross_entropy_loss = Add (val_21, val_22)
         }
-        ");
+        ";
     }
 }

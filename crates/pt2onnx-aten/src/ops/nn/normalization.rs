@@ -2,7 +2,9 @@
 
 use crate::math::precision::compute_type;
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op,
+};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -424,13 +426,9 @@ fn complex_rms_norm(
     Ok(weight.map_or(result, |w| result.mul(cx, w)).value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn sizes_of_groups_are_read_at_once() {
-        check!("aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]", @"
+checks! {
+    sizes_of_groups_are_read_at_once {
+        "aten.group_norm(x: f32[1, 4, s0, s1], 2) -> f32[1, 4, s0, s1]" => "
         (float[1,4,s0,s1] x) => (float[1,4,s0,s1] group_norm)
         <
           int64[3] val_0 = {1, 2, -1},
@@ -446,12 +444,11 @@ mod tests {
           val_8 = Shape <start: int = 0, end: int = 4> (x)
           group_norm = Reshape <allowzero: int = 1> (val_7, val_8)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn statistics_of_the_batch() {
-        check!("aten.native_layer_norm(x: f16[s0, 8], [8], None, None, 1e-05) -> (f16[s0, 8], f16[s0, 1], f16[s0, 1])", @"
+    statistics_of_the_batch {
+        "aten.native_layer_norm(x: f16[s0, 8], [8], None, None, 1e-05) -> (f16[s0, 8], f16[s0, 1], f16[s0, 1])" => "
         (float16[s0,8] x) => (float16[s0,8] native_layer_norm_0, float16[s0,1] native_layer_norm_1, float16[s0,1] native_layer_norm_2)
         <
           float16 val_0 = {1.0},
@@ -476,12 +473,11 @@ mod tests {
           val_15 = Unsqueeze (val_14, val_2)
           native_layer_norm_2 = Cast <to: int = 10> (val_15)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn running_statistics() {
-        check!("aten._native_batch_norm_legit_no_training(x: f32[s0, 3, 4], None, None, m: f32[3], v: f32[3], 0.1, 1e-05) -> (f32[s0, 3, 4], f32[0], f32[0])", @"
+    running_statistics {
+        "aten._native_batch_norm_legit_no_training(x: f32[s0, 3, 4], None, None, m: f32[3], v: f32[3], 0.1, 1e-05) -> (f32[s0, 3, 4], f32[0], f32[0])" => "
         (float[s0,3,4] x, float[3] m, float[3] v) => (float[s0,3,4] _native_batch_norm_legit_no_training_0, float[0] _native_batch_norm_legit_no_training_1, float[0] _native_batch_norm_legit_no_training_2)
         <
           float val_0 = {1.0},
@@ -496,12 +492,11 @@ mod tests {
           _native_batch_norm_legit_no_training_1 = Expand (val_2, val_3)
           _native_batch_norm_legit_no_training_2 = Expand (val_2, val_3)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn channels_have_scales_groups_do_not() {
-        check!("aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]", @"
+    channels_have_scales_groups_do_not {
+        "aten.group_norm(x: f32[2, 4, s0], 2, w: f32[4]) -> f32[2, 4, s0]" => "
         (float[2,4,s0] x, float[4] w) => (float[2,4,s0] group_norm)
         <
           int64[3] val_0 = {2, 2, -1},
@@ -520,6 +515,6 @@ mod tests {
           val_11 = Reshape (w, val_5)
           group_norm = Mul (val_10, val_11)
         }
-        ");
+        ";
     }
 }

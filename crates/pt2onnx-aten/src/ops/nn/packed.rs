@@ -4,7 +4,7 @@
 //! `batch_sizes` has, for each step, the number of sequences that have it. ONNX's networks take padded sequences and their lengths instead.
 
 use crate::{
-    AtenOp, Cx, Lowered, Number, arguments,
+    AtenOp, Cx, Lowered, Number, arguments, checks,
     cx::Outputs,
     math::{
         index::non_zero,
@@ -174,13 +174,9 @@ fn over_packed(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
     Ok(recorded(cx, outputs))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn packed_by_a_mask() {
-        check!("aten._pack_padded_sequence(x: f32[s0, s1, 3], lengths: i64[s1], False) -> (f32[u0, 3], i64[u1])", @"
+checks! {
+    packed_by_a_mask {
+        "aten._pack_padded_sequence(x: f32[s0, s1, 3], lengths: i64[s1], False) -> (f32[u0, 3], i64[u1])" => "
         (float[s0,s1,3] x, int64[s1] lengths) => (float[u0,3] _pack_padded_sequence_0, int64[u1] _pack_padded_sequence_1)
         <
           int64[1] val_0 = {0},
@@ -201,12 +197,11 @@ mod tests {
           val_12 = Transpose <perm: ints = [1, 0]> (val_11)
           _pack_padded_sequence_0 = GatherND (val_10, val_12)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn steps_of_a_network() {
-        check!("aten.rnn_tanh.data(x: f32[u0, 3], batch_sizes: i64[u1], h: f32[1, s0, 2], [wi: f32[2, 3], wh: f32[2, 2]], False, 1, 0.0, False, False) -> (f32[u0, 2], f32[1, s0, 2])", @r#"
+    steps_of_a_network {
+        "aten.rnn_tanh.data(x: f32[u0, 3], batch_sizes: i64[u1], h: f32[1, s0, 2], [wi: f32[2, 3], wh: f32[2, 2]], False, 1, 0.0, False, False) -> (f32[u0, 2], f32[1, s0, 2])" => r#"
         (float[u0,3] x, int64[u1] batch_sizes, float[1,s0,2] h, float[2,3] wi, float[2,2] wh) => (float[u0,2] rnn_tanh_0, float[1,s0,2] rnn_tanh_1)
         <
           int64 val_0 = {0},
@@ -236,6 +231,6 @@ mod tests {
           val_22 = Squeeze (val_21, val_2)
           rnn_tanh_0 = GatherND (val_22, val_15)
         }
-        "#);
+        "#;
     }
 }

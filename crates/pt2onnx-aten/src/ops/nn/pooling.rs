@@ -3,7 +3,7 @@
 use crate::math::pool::{Padding, Windows, largest, largest_of_windows, last_of, merge_last};
 use crate::math::precision::widened;
 use crate::math::window::{batched, per_dim};
-use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, cx::Outputs, op};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -223,13 +223,9 @@ fn fractional_max_pool(
     Ok(largest(cx, x, &spatial, &positions, lead))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn indices_count_through_a_channel() {
-        check!("aten.max_pool2d_with_indices(x: f32[3, s0, 8], [2]) -> (f32[3, s0//2, 4], i64[3, s0//2, 4])", @r#"
+checks! {
+    indices_count_through_a_channel {
+        "aten.max_pool2d_with_indices(x: f32[3, s0, 8], [2]) -> (f32[3, s0//2, 4], i64[3, s0//2, 4])" => r#"
         (float[3,s0,8] x) => (float[3,"(s0//2)",4] max_pool2d_with_indices_0, int64[3,"(s0//2)",4] max_pool2d_with_indices_1)
         <
           int64[1] val_0 = {0}
@@ -243,18 +239,17 @@ mod tests {
           max_pool2d_with_indices_0 = Squeeze (val_2, val_0)
           max_pool2d_with_indices_1 = Squeeze (val_6, val_0)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn windows_that_start_in_the_padding() {
-        check!("aten.avg_pool2d(x: f32[1, 2, 8, 8], [3, 2], [], [1, 0], True) -> f32[1, 2, 3, 4]", @"
+    windows_that_start_in_the_padding {
+        "aten.avg_pool2d(x: f32[1, 2, 8, 8], [3, 2], [], [1, 0], True) -> f32[1, 2, 3, 4]" => "
         (float[1,2,8,8] x) => (float[1,2,3,4] avg_pool2d)
         {
           avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], count_include_pad: int = 1, pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
         }
-        ");
-        check!("aten.avg_pool2d(x: f32[1, 2, 3, 3], [3, 2], [3, 3], [1, 0], True) -> f32[1, 2, 2, 1]", @"
+        ";
+        "aten.avg_pool2d(x: f32[1, 2, 3, 3], [3, 2], [3, 3], [1, 0], True) -> f32[1, 2, 2, 1]" => "
         (float[1,2,3,3] x) => (float[1,2,2,1] avg_pool2d)
         <
           int64[1] val_0 = {0},
@@ -265,24 +260,23 @@ mod tests {
           val_3 = Slice (x, val_0, val_1, val_2)
           avg_pool2d = AveragePool <kernel_shape: ints = [3, 2], ceil_mode: int = 1, count_include_pad: int = 1, pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_3)
         }
-        ");
-        check!("aten.max_pool2d(x: f32[1, 2, 4, 4], [3, 1], [2, 2], [0, 0], [1, 1], True) -> f32[1, 2, 2, 2]", @"
+        ";
+        "aten.max_pool2d(x: f32[1, 2, 4, 4], [3, 1], [2, 2], [0, 0], [1, 1], True) -> f32[1, 2, 2, 2]" => "
         (float[1,2,4,4] x) => (float[1,2,2,2] max_pool2d)
         {
           max_pool2d = MaxPool <kernel_shape: ints = [3, 1], dilations: ints = [1, 1], pads: ints = [0, 0, 1, 0], strides: ints = [2, 2]> (x)
         }
-        ");
-        check!("aten.max_pool2d(x: f32[1, 2, 8, 6], [3, 3], [3, 2], [1, 0], [1, 1], True) -> f32[1, 2, 3, 3]", @"
+        ";
+        "aten.max_pool2d(x: f32[1, 2, 8, 6], [3, 3], [3, 2], [1, 0], [1, 1], True) -> f32[1, 2, 3, 3]" => "
         (float[1,2,8,6] x) => (float[1,2,3,3] max_pool2d)
         {
           max_pool2d = MaxPool <kernel_shape: ints = [3, 3], ceil_mode: int = 1, dilations: ints = [1, 1], pads: ints = [1, 0, 0, 0], strides: ints = [3, 2]> (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_given_divisor() {
-        check!("aten.avg_pool2d(x: f32[1, 2, 4, 4], [2, 2], [], 0, False, True, 3) -> f32[1, 2, 2, 2]", @"
+    a_given_divisor {
+        "aten.avg_pool2d(x: f32[1, 2, 4, 4], [2, 2], [], 0, False, True, 3) -> f32[1, 2, 2, 2]" => "
         (float[1,2,4,4] x) => (float[1,2,2,2] avg_pool2d)
         <
           float val_0 = {1.0},
@@ -298,6 +292,6 @@ mod tests {
           val_8 = Div (val_7, val_3)
           avg_pool2d = Reshape (val_8, val_4)
         }
-        ");
+        ";
     }
 }

@@ -1,7 +1,7 @@
 //! Quantisation: floats to small integers and back.
 
 use crate::math::precision::compute_type;
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::Outputs, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -473,13 +473,9 @@ fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]>
     cast_to_recorded(cx, [scale, cx.round(held)])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn products_of_integers() {
-        check!("pt2onnx.matmul_integer(a: u8[s0, 3], b: i8[3, 2], z: i64[1], None) -> i32[s0, 2]", @"
+checks! {
+    products_of_integers {
+        "pt2onnx.matmul_integer(a: u8[s0, 3], b: i8[3, 2], z: i64[1], None) -> i32[s0, 2]" => "
         (uint8[s0,3] a, int8[3,2] b, int64[1] z) => (int32[s0,2] matmul_integer)
         <
           int64[0] val_0 = {}
@@ -489,12 +485,11 @@ mod tests {
           val_2 = Cast <to: int = 2> (val_1)
           matmul_integer = MatMulInteger (a, b, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_narrow_range_is_clamped() {
-        check!("quantized_decomposed.quantize_per_tensor(x: f32[s0], 0.5, 3, -127, 127, torch.int8) -> i8[s0]", @"
+    a_narrow_range_is_clamped {
+        "quantized_decomposed.quantize_per_tensor(x: f32[s0], 0.5, 3, -127, 127, torch.int8) -> i8[s0]" => "
         (float[s0] x) => (int8[s0] quantize_per_tensor)
         <
           float val_0 = {0.5},
@@ -506,12 +501,11 @@ mod tests {
           val_4 = QuantizeLinear (x, val_0, val_3)
           quantize_per_tensor = Clip (val_4, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn four_bits_by_the_formula() {
-        check!("aten.fake_quantize_per_channel_affine(x: f32[s0, 3], s: f32[3], z: i32[3], 1, -8, 7) -> f32[s0, 3]", @"
+    four_bits_by_the_formula {
+        "aten.fake_quantize_per_channel_affine(x: f32[s0, 3], s: f32[3], z: i32[3], 1, -8, 7) -> f32[s0, 3]" => "
         (float[s0,3] x, float[3] s, int32[3] z) => (float[s0,3] fake_quantize_per_channel_affine)
         <
           float val_0 = {-8.0},
@@ -528,6 +522,6 @@ mod tests {
           val_9 = Sub (val_7, val_8)
           fake_quantize_per_channel_affine = Mul (val_9, s)
         }
-        ");
+        ";
     }
 }

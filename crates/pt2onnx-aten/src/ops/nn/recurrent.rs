@@ -3,7 +3,7 @@
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
-    arguments,
+    arguments, checks,
     cx::Outputs,
     math::recurrent::{
         Kind, Layer, Network, States, biased, gates, linear, lstm_gates, network, one_layer,
@@ -194,13 +194,9 @@ fn fused_gru_cell(
     Ok([Some(gru_gates(cx, input, hidden, h)), None].into())
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn gates_in_the_order_of_onnx() {
-        check!("aten.gru.input(x: f32[5, 1, 3], h: f32[1, 1, 2], [wi: f32[6, 3], wh: f32[6, 2]], False, 1, 0.0, False, False, False) -> (f32[5, 1, 2], f32[1, 1, 2])", @r#"
+checks! {
+    gates_in_the_order_of_onnx {
+        "aten.gru.input(x: f32[5, 1, 3], h: f32[1, 1, 2], [wi: f32[6, 3], wh: f32[6, 2]], False, 1, 0.0, False, False, False) -> (f32[5, 1, 2], f32[1, 1, 2])" => r#"
         (float[5,1,3] x, float[1,1,2] h, float[6,3] wi, float[6,2] wh) => (float[5,1,2] gru_0, float[1,1,2] gru_1)
         <
           int64[6] val_0 = {2, 3, 0, 1, 4, 5},
@@ -215,12 +211,11 @@ mod tests {
           val_7, gru_1 = GRU <hidden_size: int = 2, linear_before_reset: int = 1> (x, val_4, val_6, "", "", h)
           gru_0 = Squeeze (val_7, val_2)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn one_step() {
-        check!("aten.lstm_cell(x: f32[s0, 3], [h: f32[s0, 2], c: f32[s0, 2]], wi: f32[8, 3], wh: f32[8, 2]) -> (f32[s0, 2], f32[s0, 2])", @"
+    one_step {
+        "aten.lstm_cell(x: f32[s0, 3], [h: f32[s0, 2], c: f32[s0, 2]], wi: f32[8, 3], wh: f32[8, 2]) -> (f32[s0, 2], f32[s0, 2])" => "
         (float[s0,3] x, float[s0,2] h, float[s0,2] c, float[8,3] wi, float[8,2] wh) => (float[s0,2] lstm_cell_0, float[s0,2] lstm_cell_1)
         <
           int64[4] val_0 = {2, 2, 2, 2}
@@ -240,12 +235,11 @@ mod tests {
           val_14 = Tanh (lstm_cell_1)
           lstm_cell_0 = Mul (val_10, val_14)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_state_with_a_wrong_record_has_its_own_shape() {
-        check!("aten.lstm.input(x: f32[3, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 2]], [wi: f32[8, 3], wh: f32[8, 2]], False, 1, 0.0, False, False, False) -> (f32[3, 1, 2], f32[1, 1, 1, 2], f32[1, 1, 1, 2])", @r#"
+    a_state_with_a_wrong_record_has_its_own_shape {
+        "aten.lstm.input(x: f32[3, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 2]], [wi: f32[8, 3], wh: f32[8, 2]], False, 1, 0.0, False, False, False) -> (f32[3, 1, 2], f32[1, 1, 1, 2], f32[1, 1, 1, 2])" => r#"
         (float[3,1,3] x, float[1,1,2] h, float[1,1,2] c, float[8,3] wi, float[8,2] wh) => (float[3,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,2] lstm_2)
         <
           int64[8] val_0 = {0, 1, 6, 7, 2, 3, 4, 5},
@@ -260,12 +254,11 @@ mod tests {
           val_7, lstm_1, lstm_2 = LSTM <hidden_size: int = 2> (x, val_4, val_6, "", "", h, c)
           lstm_0 = Squeeze (val_7, val_2)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn a_projected_state_is_a_scan() {
-        check!("aten.lstm.input(x: f32[s0, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 5]], [wi: f32[20, 3], wh: f32[20, 2], wr: f32[2, 5]], False, 1, 0.0, False, False, False) -> (f32[s0, 1, 2], f32[1, 1, 2], f32[1, 1, 5])", @"
+    a_projected_state_is_a_scan {
+        "aten.lstm.input(x: f32[s0, 1, 3], [h: f32[1, 1, 2], c: f32[1, 1, 5]], [wi: f32[20, 3], wh: f32[20, 2], wr: f32[2, 5]], False, 1, 0.0, False, False, False) -> (f32[s0, 1, 2], f32[1, 1, 2], f32[1, 1, 5])" => "
         (float[s0,1,3] x, float[1,1,2] h, float[1,1,5] c, float[20,3] wi, float[20,2] wh, float[2,5] wr) => (float[s0,1,2] lstm_0, float[1,1,2] lstm_1, float[1,1,5] lstm_2)
         <
           int64 val_0 = {0},
@@ -300,6 +293,6 @@ mod tests {
           val_31 = Unsqueeze (val_30, val_3)
           lstm_0 = Squeeze (val_31, val_3)
         }
-        ");
+        ";
     }
 }

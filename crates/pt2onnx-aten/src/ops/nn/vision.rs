@@ -1,6 +1,6 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, Number, arguments, cx::Outputs, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, Number, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -194,13 +194,9 @@ fn ps_roi_pool(
     Ok(mean.into())
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn regions_say_their_image() {
-        check!("torchvision.roi_align(x: f32[2, 3, 16, 16], r: f32[s0, 5], 0.5, 7, 7, -1, True) -> f32[s0, 3, 7, 7]", @"
+checks! {
+    regions_say_their_image {
+        "torchvision.roi_align(x: f32[2, 3, 16, 16], r: f32[s0, 5], 0.5, 7, 7, -1, True) -> f32[s0, 3, 7, 7]" => "
         (float[2,3,16,16] x, float[s0,5] r) => (float[s0,3,7,7] roi_align)
         <
           int64[1] val_0 = {1},
@@ -213,12 +209,11 @@ mod tests {
           val_5 = Cast <to: int = 7> (val_4)
           roi_align = RoiAlign <output_height: int = 7, output_width: int = 7, spatial_scale: float = 0.5> (x, val_3, val_5)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn boxes_by_score() {
-        check!("torchvision.nms(b: f32[s0, 4], s: f32[s0], 0.5) -> i64[u0]", @"
+    boxes_by_score {
+        "torchvision.nms(b: f32[s0, 4], s: f32[s0], 0.5) -> i64[u0]" => "
         (float[s0,4] b, float[s0] s) => (int64[u0] nms)
         <
           int64[1] val_0 = {0},
@@ -233,6 +228,6 @@ mod tests {
           val_7 = NonMaxSuppression (val_4, val_5, val_6, val_2)
           nms = Gather <axis: int = 1> (val_7, val_3)
         }
-        ");
+        ";
     }
 }

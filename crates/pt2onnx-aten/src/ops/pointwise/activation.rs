@@ -4,7 +4,7 @@ use crate::math::arcs::softplus_of;
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::PI;
@@ -329,13 +329,9 @@ fn at_least_1d(cx: &Cx, x: Value, op: impl Fn(Value) -> Value) -> Value {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn bounds_are_held_to_the_type() {
-        check!("aten.relu6(x: f32[s0]) -> f32[s0]", @"
+checks! {
+    bounds_are_held_to_the_type {
+        "aten.relu6(x: f32[s0]) -> f32[s0]" => "
         (float[s0] x) => (float[s0] relu6)
         <
           float val_0 = {0.0},
@@ -344,8 +340,8 @@ mod tests {
         {
           relu6 = Clip (x, val_0, val_1)
         }
-        ");
-        check!("aten.hardtanh(x: u8[s0], -3, 300) -> u8[s0]", @"
+        ";
+        "aten.hardtanh(x: u8[s0], -3, 300) -> u8[s0]" => "
         (uint8[s0] x) => (uint8[s0] hardtanh)
         <
           uint8 val_0 = {0},
@@ -354,12 +350,11 @@ mod tests {
         {
           hardtanh = Clip (x, val_0, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn softmax_of_a_number_is_that_of_a_vector_of_one() {
-        check!("aten.softmax.int(x: f16[], -1, torch.float32) -> f32[]", @"
+    softmax_of_a_number_is_that_of_a_vector_of_one {
+        "aten.softmax.int(x: f16[], -1, torch.float32) -> f32[]" => "
         (float16 x) => (float softmax)
         <
           int64[1] val_0 = {0}
@@ -370,28 +365,26 @@ mod tests {
           val_3 = Softmax <axis: int = 0> (val_2)
           softmax = Squeeze (val_3, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn celu_of_one_is_elu() {
-        check!("aten.celu(x: f16[s0]) -> f16[s0]", @"
+    celu_of_one_is_elu {
+        "aten.celu(x: f16[s0]) -> f16[s0]" => "
         (float16[s0] x) => (float16[s0] celu)
         {
           celu = Elu (x)
         }
-        ");
-        check!("aten.celu(x: f32[s0], 0.5) -> f32[s0]", @"
+        ";
+        "aten.celu(x: f32[s0], 0.5) -> f32[s0]" => "
         (float[s0] x) => (float[s0] celu)
         {
           celu = Celu <alpha: float = 0.5> (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_slope_may_be_computed() {
-        check!("aten.leaky_relu(x: f32[s0], n: Sym(s0)) -> f32[s0]", @"
+    a_slope_may_be_computed {
+        "aten.leaky_relu(x: f32[s0], n: Sym(s0)) -> f32[s0]" => "
         (float[s0] x, int64 n) => (float[s0] leaky_relu)
         <
           int64[0] val_0 = {},
@@ -405,12 +398,11 @@ mod tests {
           val_6 = Mul (x, val_5)
           leaky_relu = Where (val_4, x, val_6)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn softplus_of_float64_is_a_formula() {
-        check!("aten.log_sigmoid(x: f64[s0]) -> f64[s0]", @"
+    softplus_of_float64_is_a_formula {
+        "aten.log_sigmoid(x: f64[s0]) -> f64[s0]" => "
         (double[s0] x) => (double[s0] log_sigmoid)
         <
           double val_0 = {1.0},
@@ -434,6 +426,6 @@ mod tests {
           val_16 = Add (val_15, val_14)
           log_sigmoid = Neg (val_16)
         }
-        ");
+        ";
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::math::arcs::softplus_of;
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, Number, arguments, op};
+use crate::{AtenOp, Cx, Lowered, Number, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -235,13 +235,9 @@ fn sum_along(cx: &Cx, x: Value, dim: i64) -> Lowered {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn narrow_floats_are_computed_in_float32() {
-        check!("aten.tanh_backward(grad: f16[s0], y: f16[s0]) -> f16[s0]", @"
+checks! {
+    narrow_floats_are_computed_in_float32 {
+        "aten.tanh_backward(grad: f16[s0], y: f16[s0]) -> f16[s0]" => "
         (float16[s0] grad, float16[s0] y) => (float16[s0] tanh_backward)
         <
           float val_0 = {1.0}
@@ -254,12 +250,11 @@ mod tests {
           val_5 = Mul (val_1, val_4)
           tanh_backward = Cast <to: int = 10> (val_5)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn arguments_are_bound_by_name() {
-        check!("aten.elu_backward(grad: f32[s0], 0.5, 2.0, 3.0, True, y: f32[s0]) -> f32[s0]", @"
+    arguments_are_bound_by_name {
+        "aten.elu_backward(grad: f32[s0], 0.5, 2.0, 3.0, True, y: f32[s0]) -> f32[s0]" => "
         (float[s0] grad, float[s0] y) => (float[s0] elu_backward)
         <
           float val_0 = {1.0},
@@ -275,6 +270,6 @@ mod tests {
           val_8 = Mul (grad, val_3)
           elu_backward = Where (val_7, val_6, val_8)
         }
-        ");
+        ";
     }
 }

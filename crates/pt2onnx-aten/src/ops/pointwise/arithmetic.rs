@@ -3,7 +3,7 @@
 use crate::math::arcs::{self, log_add_exp};
 use crate::math::elementary::{self, between, pow, power};
 use crate::math::precision::wide2;
-use crate::{AtenOp, Complex, Cx, Lowered, Number, TensorOrScalar, op};
+use crate::{AtenOp, Complex, Cx, Lowered, Number, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::LN_2;
@@ -242,13 +242,9 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     Ok(cx.select(cx.cast(x, DType::Bool), step, cx.cast(values, dtype)))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn complex_numbers_take_zero_times_their_other_part() {
-        check!("aten.mul.Tensor(x: c64[3], y: f32[2, 3]) -> c64[2, 3]", @"
+checks! {
+    complex_numbers_take_zero_times_their_other_part {
+        "aten.mul.Tensor(x: c64[3], y: f32[2, 3]) -> c64[2, 3]" => "
         (float[3,2] x, float[2,3] y) => (float[2,3,2] mul)
         <
           int64 val_0 = {0},
@@ -266,12 +262,11 @@ mod tests {
           val_10 = Mul (val_9, val_4)
           mul = Add (val_8, val_10)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn large_weights_count_from_the_end() {
-        check!("aten.lerp.Tensor(x: i64[3], end: i64[3], weight: f16[]) -> f16[3]", @"
+    large_weights_count_from_the_end {
+        "aten.lerp.Tensor(x: i64[3], end: i64[3], weight: f16[]) -> f16[3]" => "
         (int64[3] x, int64[3] end, float16 weight) => (float16[3] lerp)
         <
           float16 val_0 = {0.5},
@@ -289,20 +284,19 @@ mod tests {
           val_10 = Mul (val_8, val_4)
           lerp = Add (val_9, val_10)
         }
-        ");
-        check!("aten.lerp.Tensor(x: f32[3], end: f32[3], weight: f32[3]) -> f32[3]", assume_finite, @"
+        ";
+        "aten.lerp.Tensor(x: f32[3], end: f32[3], weight: f32[3]) -> f32[3]", assume_finite => "
         (float[3] x, float[3] end, float[3] weight) => (float[3] lerp)
         {
           val_0 = Sub (end, x)
           val_1 = Mul (weight, val_0)
           lerp = Add (x, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn complex_sums_take_pairs_as_they_are() {
-        check!("aten.sub.Tensor(x: c64[s0], y: c64[s0], alpha = 2) -> c64[s0]", @"
+    complex_sums_take_pairs_as_they_are {
+        "aten.sub.Tensor(x: c64[s0], y: c64[s0], alpha = 2) -> c64[s0]" => "
         (float[s0,2] x, float[s0,2] y) => (float[s0,2] sub)
         <
           int64 val_0 = {0},
@@ -317,8 +311,8 @@ mod tests {
           val_7 = Mul (y, val_2)
           sub = Sub (x, val_7)
         }
-        ");
-        check!("aten.add.Tensor(x: f32[s0], y: c64[s0]) -> c64[s0]", @"
+        ";
+        "aten.add.Tensor(x: f32[s0], y: c64[s0]) -> c64[s0]" => "
         (float[s0] x, float[s0,2] y) => (float[s0,2] add)
         <
           int64 val_0 = {0},
@@ -333,12 +327,11 @@ mod tests {
           val_7 = Unsqueeze (val_4, val_2)
           add = Concat <axis: int = 1> (val_6, val_7)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn powers_of_a_known_even_integer_are_read_from_a_table() {
-        check!("aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]", @"
+    powers_of_a_known_even_integer_are_read_from_a_table {
+        "aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]" => "
         (int32[s0] x) => (int32[s0] pow)
         <
           int64[65] val_0 = {...},
@@ -352,24 +345,22 @@ mod tests {
           val_6 = Min (val_5, val_2)
           pow = Gather <axis: int = 0> (val_3, val_6)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn known_integer_powers_are_products() {
-        check!("aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]", @"
+    known_integer_powers_are_products {
+        "aten.pow.Tensor_Scalar(x: i64[s0], 5) -> i64[s0]" => "
         (int64[s0] x) => (int64[s0] pow)
         {
           val_0 = Mul (x, x)
           val_1 = Mul (val_0, val_0)
           pow = Mul (val_1, x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn lengths_of_infinities_are_infinite() {
-        check!("aten.hypot(x: f32[3], y: f32[3]) -> f32[3]", @"
+    lengths_of_infinities_are_infinite {
+        "aten.hypot(x: f32[3], y: f32[3]) -> f32[3]" => "
         (float[3] x, float[3] y) => (float[3] hypot)
         <
           float val_0 = {inf}
@@ -387,6 +378,6 @@ mod tests {
           val_10 = Or (val_8, val_9)
           hypot = Where (val_10, val_0, val_7)
         }
-        ");
+        ";
     }
 }

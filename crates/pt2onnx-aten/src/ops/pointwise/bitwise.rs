@@ -1,7 +1,7 @@
 //! Operations on the bits of integers, on truth values, and greatest common divisors.
 
 use crate::math::control::{any, repeat};
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 
@@ -180,13 +180,9 @@ fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.cast(cx.abs(cx.mul(cx.div(a, divisor), b)), dtype))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn shifts_by_a_known_number_divide() {
-        check!("aten.bitwise_right_shift.Tensor_Scalar(x: i32[s0], 3) -> i32[s0]", @"
+checks! {
+    shifts_by_a_known_number_divide {
+        "aten.bitwise_right_shift.Tensor_Scalar(x: i32[s0], 3) -> i32[s0]" => "
         (int32[s0] x) => (int32[s0] bitwise_right_shift)
         <
           int32 val_0 = {8}
@@ -196,12 +192,11 @@ mod tests {
           val_2 = Sub (x, val_1)
           bitwise_right_shift = Div (val_2, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_complex_number_is_true_if_a_part_is() {
-        check!("aten.logical_not(x: c64[s0]) -> b8[s0]", @"
+    a_complex_number_is_true_if_a_part_is {
+        "aten.logical_not(x: c64[s0]) -> b8[s0]" => "
         (float[s0,2] x) => (bool[s0] logical_not)
         <
           int64 val_0 = {0},
@@ -215,6 +210,6 @@ mod tests {
           val_6 = Or (val_4, val_5)
           logical_not = Not (val_6)
         }
-        ");
+        ";
     }
 }

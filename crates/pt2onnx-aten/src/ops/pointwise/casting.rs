@@ -1,6 +1,6 @@
 //! Changes of element type. ONNX has no devices, layouts and memory formats.
 
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, op};
+use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_cast_Byte, to),
@@ -33,13 +33,9 @@ fn to_given(cx: &Cx, x: Complex, _: Ignored) -> Lowered {
     to(cx, x)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn complex_to_real_keeps_the_real_parts() {
-        check!("aten.to.dtype(x: c64[s0], torch.float64) -> f64[s0]", @"
+checks! {
+    complex_to_real_keeps_the_real_parts {
+        "aten.to.dtype(x: c64[s0], torch.float64) -> f64[s0]" => "
         (float[s0,2] x) => (double[s0] to)
         <
           int64 val_0 = {0},
@@ -50,22 +46,20 @@ mod tests {
           val_3 = Gather <axis: int = 1> (x, val_1)
           to = Cast <to: int = 11> (val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn element_types_of_prims() {
-        check!("prims.convert_element_type(x: f16[s0], torch.float32) -> f32[s0]", @"
+    element_types_of_prims {
+        "prims.convert_element_type(x: f16[s0], torch.float32) -> f32[s0]" => "
         (float16[s0] x) => (float[s0] convert_element_type)
         {
           convert_element_type = Cast <to: int = 1> (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn real_to_complex_adds_zeros() {
-        check!("aten.type_as(x: i32[s0], y: c64[2]) -> c64[s0]", @"
+    real_to_complex_adds_zeros {
+        "aten.type_as(x: i32[s0], y: c64[2]) -> c64[s0]" => "
         (int32[s0] x, float[2,2] y) => (float[s0,2] type_as)
         <
           float val_0 = {0.0},
@@ -79,6 +73,6 @@ mod tests {
           val_6 = Unsqueeze (val_3, val_1)
           type_as = Pad (val_6, val_2)
         }
-        ");
+        ";
     }
 }

@@ -1,7 +1,7 @@
 //! Comparisons, choices by a condition, minima and maxima of two operands.
 
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -299,13 +299,9 @@ fn clamp(cx: &Cx, x: Value, min: Option<TensorOrScalar>, max: Option<TensorOrSca
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn bounds_take_part_in_promotion() {
-        check!("aten.clamp(x: i32[s0], 0.5, None) -> f32[s0]", @"
+checks! {
+    bounds_take_part_in_promotion {
+        "aten.clamp(x: i32[s0], 0.5, None) -> f32[s0]" => "
         (int32[s0] x) => (float[s0] clamp)
         <
           float val_0 = {0.5}
@@ -314,25 +310,24 @@ mod tests {
           val_1 = Cast <to: int = 1> (x)
           clamp = Max (val_1, val_0)
         }
-        ");
-        check!("aten.clamp.Tensor(x: f32[s0], None, y: f64[s0]) -> f64[s0]", @"
+        ";
+        "aten.clamp.Tensor(x: f32[s0], None, y: f64[s0]) -> f64[s0]" => "
         (float[s0] x, double[s0] y) => (double[s0] clamp)
         {
           val_0 = Cast <to: int = 11> (x)
           clamp = Min (val_0, y)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_bound_of_zero_keeps_negative_zero() {
-        check!("aten.clamp(x: f32[s0], 0, None) -> f32[s0]", @"
+    a_bound_of_zero_keeps_negative_zero {
+        "aten.clamp(x: f32[s0], 0, None) -> f32[s0]" => "
         (float[s0] x) => (float[s0] clamp)
         {
           clamp = Relu (x)
         }
-        ");
-        check!("aten.clamp(x: f32[s0], None, -0.0) -> f32[s0]", @"
+        ";
+        "aten.clamp(x: f32[s0], None, -0.0) -> f32[s0]" => "
         (float[s0] x) => (float[s0] clamp)
         <
           float val_0 = {-inf},
@@ -341,8 +336,8 @@ mod tests {
         {
           clamp = Clip (x, val_0, val_1)
         }
-        ");
-        check!("aten.clamp(x: i32[s0], 0, None) -> i32[s0]", @"
+        ";
+        "aten.clamp(x: i32[s0], 0, None) -> i32[s0]" => "
         (int32[s0] x) => (int32[s0] clamp)
         <
           int32 val_0 = {0}
@@ -350,12 +345,11 @@ mod tests {
         {
           clamp = Clip (x, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn the_first_of_equal_operands_is_taken() {
-        check!("aten.fmax(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+    the_first_of_equal_operands_is_taken {
+        "aten.fmax(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
         (float[s0] x, float[s0] y) => (float[s0] fmax)
         {
           val_0 = Less (x, y)
@@ -363,12 +357,11 @@ mod tests {
           val_2 = Or (val_0, val_1)
           fmax = Where (val_2, y, x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn integers_are_finite() {
-        check!("aten.isfinite(x: i64[s0]) -> b8[s0]", @"
+    integers_are_finite {
+        "aten.isfinite(x: i64[s0]) -> b8[s0]" => "
         (int64[s0] x) => (bool[s0] isfinite)
         <
           bool val_0 = {1}
@@ -377,8 +370,8 @@ mod tests {
           val_1 = Shape <start: int = 0, end: int = 1> (x)
           isfinite = Expand (val_0, val_1)
         }
-        ");
-        check!("aten.isnan(x: c64[s0]) -> b8[s0]", @"
+        ";
+        "aten.isnan(x: c64[s0]) -> b8[s0]" => "
         (float[s0,2] x) => (bool[s0] isnan)
         <
           int64 val_0 = {0},
@@ -391,6 +384,6 @@ mod tests {
           val_5 = IsNaN (val_3)
           isnan = Or (val_4, val_5)
         }
-        ");
+        ";
     }
 }

@@ -1,6 +1,6 @@
 //! Complex tensors: construction, parts, conjugates.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -52,13 +52,9 @@ fn conj(cx: &Cx, pairs: Value) -> Lowered {
     Ok(cx.mul(pairs, signs))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn conjugates_are_one_product() {
-        check!("aten._conj(x: c64[s0]) -> c64[s0]", @"
+checks! {
+    conjugates_are_one_product {
+        "aten._conj(x: c64[s0]) -> c64[s0]" => "
         (float[s0,2] x) => (float[s0,2] _conj)
         <
           float[2] val_0 = {1.0, -1.0}
@@ -66,12 +62,11 @@ mod tests {
         {
           _conj = Mul (x, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn parts_side_by_side() {
-        check!("aten.complex(x: f32[s0, 1], y: f32[8]) -> c64[s0, 8]", @"
+    parts_side_by_side {
+        "aten.complex(x: f32[s0, 1], y: f32[8]) -> c64[s0, 8]" => "
         (float[s0,1] x, float[8] y) => (float[s0,8,2] complex)
         <
           int64[2] val_0 = {1, 8},
@@ -85,6 +80,6 @@ mod tests {
           val_6 = Unsqueeze (val_4, val_1)
           complex = Concat <axis: int = 2> (val_5, val_6)
         }
-        ");
+        ";
     }
 }

@@ -1,7 +1,7 @@
 //! Quotients and remainders, element by element, with PyTorch's type promotion.
 
 use crate::math::division::{floored, floored_integers, truncated};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::DType;
 
@@ -95,25 +95,20 @@ fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.select(other_sign, cx.add(rest, b), rest))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn integers_become_floats_of_the_recorded_type() {
-        check!("aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]", @"
+checks! {
+    integers_become_floats_of_the_recorded_type {
+        "aten.div.Tensor(x: i64[3], y: i64[3]) -> f64[3]" => "
         (int64[3] x, int64[3] y) => (double[3] div)
         {
           val_0 = Cast <to: int = 11> (x)
           val_1 = Cast <to: int = 11> (y)
           div = Div (val_0, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn quotients_are_floored_exactly() {
-        check!("aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+    quotients_are_floored_exactly {
+        "aten.floor_divide(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
         (float[s0] x, float[s0] y) => (float[s0] floor_divide)
         <
           double val_0 = {-1e300},
@@ -132,8 +127,8 @@ mod tests {
           val_11 = And (val_9, val_10)
           floor_divide = Where (val_11, val_2, val_8)
         }
-        ");
-        check!("aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]", @"
+        ";
+        "aten.floor_divide(x: i32[s0], y: i64[]) -> i32[s0]" => "
         (int32[s0] x, int64 y) => (int32[s0] floor_divide)
         {
           val_0 = Cast <to: int = 6> (y)
@@ -145,12 +140,11 @@ mod tests {
           val_6 = Div (val_5, val_0)
           floor_divide = Sub (val_1, val_6)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_divisor_that_is_one_number_is_not_rounded_to_halves() {
-        check!("aten.floor_divide.Scalar(x: f16[s0], 0.1) -> f16[s0]", @"
+    a_divisor_that_is_one_number_is_not_rounded_to_halves {
+        "aten.floor_divide.Scalar(x: f16[s0], 0.1) -> f16[s0]" => "
         (float16[s0] x) => (float16[s0] floor_divide)
         <
           float val_0 = {0.1},
@@ -167,8 +161,8 @@ mod tests {
           val_9 = Where (val_8, val_1, val_7)
           floor_divide = Cast <to: int = 10> (val_9)
         }
-        ");
-        check!("aten.div.Scalar_mode(x: bf16[s0], 0.1, rounding_mode = 'trunc') -> bf16[s0]", @"
+        ";
+        "aten.div.Scalar_mode(x: bf16[s0], 0.1, rounding_mode = 'trunc') -> bf16[s0]" => "
         (bfloat16[s0] x) => (bfloat16[s0] div)
         <
           float val_0 = {0.1},
@@ -184,12 +178,11 @@ mod tests {
           val_8 = Mul (val_6, val_7)
           div = Cast <to: int = 16> (val_8)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn floats_are_divided_in_pytorchs_steps() {
-        check!("aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", @"
+    floats_are_divided_in_pytorchs_steps {
+        "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]" => "
         (double[s0] x, double[s0] y) => (double[s0] floor_divide)
         <
           double val_0 = {0.0},
@@ -216,8 +209,8 @@ mod tests {
           val_19 = Where (val_17, val_15, val_18)
           floor_divide = Where (val_9, val_16, val_19)
         }
-        ");
-        check!("aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", assume_finite, @"
+        ";
+        "aten.floor_divide(x: f64[s0], y: f64[s0]) -> f64[s0]", assume_finite => "
         (double[s0] x, double[s0] y) => (double[s0] floor_divide)
         <
           double val_0 = {0.0}
@@ -236,8 +229,8 @@ mod tests {
           val_11 = Sub (val_10, val_7)
           floor_divide = Where (val_8, val_9, val_11)
         }
-        ");
-        check!("aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", @"
+        ";
+        "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]" => "
         (float[s0] x) => (float[s0] floor_divide)
         <
           float val_0 = {2.0},
@@ -249,8 +242,8 @@ mod tests {
           val_4 = IsInf (x)
           floor_divide = Where (val_4, val_1, val_3)
         }
-        ");
-        check!("aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", assume_finite, @"
+        ";
+        "aten.floor_divide.Scalar(x: f32[s0], 2) -> f32[s0]", assume_finite => "
         (float[s0] x) => (float[s0] floor_divide)
         <
           float val_0 = {2.0}
@@ -259,6 +252,6 @@ mod tests {
           val_1 = Div (x, val_0)
           floor_divide = Floor (val_1)
         }
-        ");
+        ";
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::math::elementary::copysign_of;
 use crate::math::precision::{epsilon, largest, smallest};
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -110,13 +110,9 @@ fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     Ok([cx.cast(cx.select(regular, mantissa, wide), dtype), cx.select(regular, exponent, 0)])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn powers_of_two_do_not_overflow_before_the_product() {
-        check!("aten.ldexp.Tensor(x: f16[3], n: i64[3]) -> f16[3]", @"
+checks! {
+    powers_of_two_do_not_overflow_before_the_product {
+        "aten.ldexp.Tensor(x: f16[3], n: i64[3]) -> f16[3]" => "
         (float16[3] x, int64[3] n) => (float16[3] ldexp)
         <
           double val_0 = {-300.0},
@@ -132,12 +128,11 @@ mod tests {
           val_8 = Mul (val_3, val_7)
           ldexp = Cast <to: int = 10> (val_8)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_narrow_power_without_dimensions_has_the_recorded_type() {
-        check!("aten.ldexp.Tensor(x: i64[3], n: bf16[]) -> f32[3]", @"
+    a_narrow_power_without_dimensions_has_the_recorded_type {
+        "aten.ldexp.Tensor(x: i64[3], n: bf16[]) -> f32[3]" => "
         (int64[3] x, bfloat16 n) => (float[3] ldexp)
         <
           bfloat16 val_0 = {2.0}
@@ -148,19 +143,18 @@ mod tests {
           val_3 = Mul (val_2, val_1)
           ldexp = Cast <to: int = 1> (val_3)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn the_sign_of_zero_counts() {
-        check!("aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]", @"
+    the_sign_of_zero_counts {
+        "aten.copysign.Scalar(x: f32[s0], -0.0) -> f32[s0]" => "
         (float[s0] x) => (float[s0] copysign)
         {
           val_0 = Abs (x)
           copysign = Neg (val_0)
         }
-        ");
-        check!("aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]", @"
+        ";
+        "aten.copysign.Tensor(x: f32[s0], y: f32[s0]) -> f32[s0]" => "
         (float[s0] x, float[s0] y) => (float[s0] copysign)
         <
           float val_0 = {1.0},
@@ -176,6 +170,6 @@ mod tests {
           val_8 = Where (val_7, val_2, val_0)
           copysign = Mul (val_3, val_8)
         }
-        ");
+        ";
     }
 }

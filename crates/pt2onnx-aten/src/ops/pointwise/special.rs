@@ -3,7 +3,7 @@
 use crate::math::elementary::{log_of, log1p_of};
 use crate::math::erf::{bell, erfc_of, erfcx_positive, ndtr_of, quantile};
 use crate::math::precision::{double, wide, wide2};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::Value;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
@@ -104,13 +104,9 @@ fn spherical_bessel_j0(cx: &Cx, x: Value) -> Lowered {
     }))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn zero_times_infinity_is_zero() {
-        check!("aten.xlogy.Scalar_Other(x: f32[s0], 0.0) -> f32[s0]", @"
+checks! {
+    zero_times_infinity_is_zero {
+        "aten.xlogy.Scalar_Other(x: f32[s0], 0.0) -> f32[s0]" => "
         (float[s0] x) => (float[s0] xlogy)
         <
           float val_0 = {0.0}
@@ -123,6 +119,6 @@ mod tests {
           val_5 = Mul (x, val_1)
           xlogy = Where (val_4, val_0, val_5)
         }
-        ");
+        ";
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::math::bessel;
 use crate::math::precision::double;
-use crate::{AtenOp, Cx, Lowered, op};
+use crate::{AtenOp, Cx, Lowered, checks, op};
 use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -79,13 +79,9 @@ fn k1(cx: &Cx, x: Value, scaled: bool) -> Lowered {
     Ok(double(cx, x, |x| bessel::k1(cx, x, scaled)))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn computed_in_float64() {
-        check!("aten.special_bessel_j0(x: f32[s0]) -> f32[s0]", @"
+checks! {
+    computed_in_float64 {
+        "aten.special_bessel_j0(x: f32[s0]) -> f32[s0]" => "
         (float[s0] x) => (float[s0] special_bessel_j0)
         <
           double val_0 = {5.783185962946785},
@@ -231,6 +227,6 @@ mod tests {
           val_138 = Where (val_137, val_72, val_136)
           special_bessel_j0 = Cast <to: int = 1> (val_138)
         }
-        ");
+        ";
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::math::gamma;
 use crate::math::precision::{double, double2};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 use std::f64::consts::PI;
@@ -78,13 +78,9 @@ fn polygamma(cx: &Cx, n: i64, x: Value) -> Lowered {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn reflected_below_zero() {
-        check!("aten.lgamma(x: f32[s0]) -> f32[s0]", @"
+checks! {
+    reflected_below_zero {
+        "aten.lgamma(x: f32[s0]) -> f32[s0]" => "
         (float[s0] x) => (float[s0] lgamma)
         <
           double val_0 = {0.0},
@@ -165,6 +161,6 @@ mod tests {
           val_73 = Where (val_72, val_19, val_71)
           lgamma = Cast <to: int = 1> (val_73)
         }
-        ");
+        ";
     }
 }

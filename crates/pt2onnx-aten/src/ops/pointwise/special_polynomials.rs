@@ -2,7 +2,7 @@
 
 use crate::math::control::{any, repeat};
 use crate::math::precision::wide2;
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
@@ -205,13 +205,9 @@ fn of_degree(cx: &Cx, x: Value, n: Value, family: &Family) -> Value {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_loop_up_to_the_highest_degree() {
-        check!("aten.special_chebyshev_polynomial_u(x: f32[s0, 1], n: i64[3]) -> f32[s0, 3]", @r#"
+checks! {
+    a_loop_up_to_the_highest_degree {
+        "aten.special_chebyshev_polynomial_u(x: f32[s0, 1], n: i64[3]) -> f32[s0, 3]" => r#"
         (float[s0,1] x, int64[3] n) => (float[s0,3] special_chebyshev_polynomial_u)
         <
           float val_0 = {1.0},
@@ -252,6 +248,6 @@ mod tests {
           val_36 = Less (val_9, val_5)
           special_chebyshev_polynomial_u = Where (val_36, val_7, val_35)
         }
-        "#);
+        "#;
     }
 }

@@ -5,7 +5,7 @@ use crate::math::elementary::{
     cosh_of, expm1_of, log_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
 };
 use crate::math::precision::{largest, wide};
-use crate::{AtenOp, Complex, Cx, Lowered, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::{LN_2, PI};
@@ -363,13 +363,9 @@ fn nan_to_num(
     Ok(cx.select(cx.is_nan(x), nan.unwrap_or(0.0), held))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn decimals_are_rounded_in_float32() {
-        check!("aten.round.decimals(x: f16[s0], decimals = 2) -> f16[s0]", @"
+checks! {
+    decimals_are_rounded_in_float32 {
+        "aten.round.decimals(x: f16[s0], decimals = 2) -> f16[s0]" => "
         (float16[s0] x) => (float16[s0] round)
         <
           float val_0 = {100.0}
@@ -381,12 +377,11 @@ mod tests {
           val_4 = Div (val_3, val_0)
           round = Cast <to: int = 10> (val_4)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn complex_roots_do_not_overflow() {
-        check!("aten.sqrt(x: c64[s0]) -> c64[s0]", @"
+    complex_roots_do_not_overflow {
+        "aten.sqrt(x: c64[s0]) -> c64[s0]" => "
         (float[s0,2] x) => (float[s0,2] sqrt)
         <
           int64 val_0 = {0},
@@ -427,29 +422,27 @@ mod tests {
           val_33 = Unsqueeze (val_31, val_2)
           sqrt = Concat <axis: int = 1> (val_32, val_33)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn integers_become_floats_or_stay() {
-        check!("aten.exp(x: i32[s0]) -> f32[s0]", @"
+    integers_become_floats_or_stay {
+        "aten.exp(x: i32[s0]) -> f32[s0]" => "
         (int32[s0] x) => (float[s0] exp)
         {
           val_0 = Cast <to: int = 1> (x)
           exp = Exp (val_0)
         }
-        ");
-        check!("aten.ceil(x: i32[s0]) -> i32[s0]", @"
+        ";
+        "aten.ceil(x: i32[s0]) -> i32[s0]" => "
         (int32[s0] x) => (int32[s0] ceil)
         {
           ceil = Identity (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_step_of_newton_makes_float64_exact() {
-        check!("aten.atan(x: f64[s0]) -> f64[s0]", @"
+    a_step_of_newton_makes_float64_exact {
+        "aten.atan(x: f64[s0]) -> f64[s0]" => "
         (double[s0] x) => (double[s0] atan)
         <
           double val_0 = {-1e150},
@@ -469,12 +462,12 @@ mod tests {
           val_12 = Div (val_9, val_11)
           atan = Sub (val_5, val_12)
         }
-        ");
-        check!("aten.atan(x: f32[s0]) -> f32[s0]", @"
+        ";
+        "aten.atan(x: f32[s0]) -> f32[s0]" => "
         (float[s0] x) => (float[s0] atan)
         {
           atan = Atan (x)
         }
-        ");
+        ";
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::math::matrix::diagonal;
 use crate::math::reduce::reduce;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, arguments, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
@@ -81,13 +81,9 @@ fn corrcoef(cx: &Cx, x: Complex) -> Lowered {
         .value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn rows_are_variables() {
-        check!("aten.cov(x: f32[3, 5]) -> f32[3, 3]", @"
+checks! {
+    rows_are_variables {
+        "aten.cov(x: f32[3, 5]) -> f32[3, 3]" => "
         (float[3,5] x) => (float[3,3] cov)
         <
           int64 val_0 = {5},
@@ -106,12 +102,11 @@ mod tests {
           val_11 = MatMul (val_9, val_10)
           cov = Div (val_11, val_8)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn weights_count_observations() {
-        check!("aten.cov(x: f32[n], aweights = w: f32[n]) -> f32[]", @"
+    weights_count_observations {
+        "aten.cov(x: f32[n], aweights = w: f32[n]) -> f32[]" => "
         (float[n] x, float[n] w) => (float cov)
         <
           int64[1] val_0 = {0},
@@ -137,6 +132,6 @@ mod tests {
           val_18 = Div (val_17, val_13)
           cov = Reshape (val_18, val_3)
         }
-        ");
+        ";
     }
 }

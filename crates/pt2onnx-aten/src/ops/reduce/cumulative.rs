@@ -4,7 +4,8 @@ use crate::math::arcs::log_add_exp;
 use crate::math::control::scan;
 use crate::math::reduce::{Extreme, as_axis, highest, lowest, neighbours, reduce, running_sums};
 use crate::{
-    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, op,
+    AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, args::Ignored, arguments, checks,
+    op,
 };
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Type, Value};
@@ -400,13 +401,9 @@ fn gradient_along(cx: &Cx, x: Value, spacing: Spacing, axis: usize, edge_order: 
     Ok(cx.concat(&pieces, axis))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn bools_are_summed_as_int64() {
-        check!("aten.cumsum(x: b8[s0, 3], -1) -> i64[s0, 3]", @"
+checks! {
+    bools_are_summed_as_int64 {
+        "aten.cumsum(x: b8[s0, 3], -1) -> i64[s0, 3]" => "
         (bool[s0,3] x) => (int64[s0,3] cumsum)
         <
           int64 val_0 = {1}
@@ -415,12 +412,11 @@ mod tests {
           val_1 = Cast <to: int = 7> (x)
           cumsum = CumSum (val_1, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_gradient_is_one_sided_at_the_edges() {
-        check!("aten.gradient.scalarint(x: f32[5], spacing = 2.0) -> [f32[5]]", @"
+    a_gradient_is_one_sided_at_the_edges {
+        "aten.gradient.scalarint(x: f32[5], spacing = 2.0) -> [f32[5]]" => "
         (float[5] x) => (float[5] gradient_0)
         <
           int64[1] val_0 = {0},
@@ -448,12 +444,11 @@ mod tests {
           val_20 = Div (val_19, val_7)
           gradient_0 = Concat <axis: int = 0> (val_16, val_12, val_20)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn floats_are_added_up_in_float64() {
-        check!("aten.cumsum(x: f32[s0], 0) -> f32[s0]", @"
+    floats_are_added_up_in_float64 {
+        "aten.cumsum(x: f32[s0], 0) -> f32[s0]" => "
         (float[s0] x) => (float[s0] cumsum)
         <
           int64 val_0 = {0}
@@ -463,6 +458,6 @@ mod tests {
           val_2 = CumSum (val_1, val_0)
           cumsum = Cast <to: int = 1> (val_2)
         }
-        ");
+        ";
     }
 }

@@ -3,7 +3,7 @@
 use crate::math::elementary::spaced;
 use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
 use crate::math::shape::flat;
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, op};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, checks, op};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -247,13 +247,9 @@ fn counts(cx: &Cx, points: Value, edges: &[Value], weight: Option<Value>, densit
     widths.fold(share, |share, width| cx.div(share, width))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn there_are_as_many_counts_as_asked_for() {
-        check!("aten.bincount(x: i64[s0], None, 4) -> i64[u0]", @r#"
+checks! {
+    there_are_as_many_counts_as_asked_for {
+        "aten.bincount(x: i64[s0], None, 4) -> i64[u0]" => r#"
         (int64[s0] x) => (int64[u0] bincount)
         <
           int64[1] val_0 = {3},
@@ -270,12 +266,11 @@ mod tests {
           val_9 = Expand (val_3, val_8)
           bincount = ScatterElements <reduction: string = "add"> (val_9, x, val_7)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn elements_outside_of_the_range_do_not_count() {
-        check!("aten.histc(x: f32[s0], 4, 0, 1) -> f32[4]", @r#"
+    elements_outside_of_the_range_do_not_count {
+        "aten.histc(x: f32[s0], 4, 0, 1) -> f32[4]" => r#"
         (float[s0] x) => (float[4] histc)
         <
           float val_0 = {0.0},
@@ -300,6 +295,6 @@ mod tests {
           val_17 = Expand (val_0, val_4)
           histc = ScatterElements <reduction: string = "add"> (val_17, val_15, val_16)
         }
-        "#);
+        "#;
     }
 }

@@ -5,7 +5,7 @@ use crate::math::matrix::svd::singular_values;
 use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
 use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, Number, ParamType, args::Ignored, arguments,
-    cx::axis_of, op,
+    checks, cx::axis_of, op,
 };
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Value};
@@ -258,23 +258,18 @@ fn renorm(cx: &Cx, x: Complex, p: f64, dim: i64, most: Number) -> Lowered {
     Ok(x.times(cx, scale).value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn without_an_order_a_norm_is_that_of_all_elements() {
-        check!("aten.linalg_norm(x: f32[2, 3]) -> f32[]", @"
+checks! {
+    without_an_order_a_norm_is_that_of_all_elements {
+        "aten.linalg_norm(x: f32[2, 3]) -> f32[]" => "
         (float[2,3] x) => (float linalg_norm)
         {
           linalg_norm = ReduceL2 <keepdims: int = 0> (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn two_dimensions_and_an_order_make_a_matrix_norm() {
-        check!("aten.linalg_norm(x: f32[s0, 2, 3], 1, [-2, -1]) -> f32[s0]", @"
+    two_dimensions_and_an_order_make_a_matrix_norm {
+        "aten.linalg_norm(x: f32[s0, 2, 3], 1, [-2, -1]) -> f32[s0]" => "
         (float[s0,2,3] x) => (float[s0] linalg_norm)
         <
           int64[1] val_0 = {1},
@@ -290,12 +285,11 @@ mod tests {
           val_8 = Where (val_7, val_2, val_5)
           linalg_norm = Squeeze (val_8, val_3)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn euclidean_distances_are_cdist() {
-        check!("aten._euclidean_dist(a: f32[s0, 3], b: f32[2, 3]) -> f32[s0, 2]", @"
+    euclidean_distances_are_cdist {
+        "aten._euclidean_dist(a: f32[s0, 3], b: f32[2, 3]) -> f32[s0, 2]" => "
         (float[s0,3] a, float[2,3] b) => (float[s0,2] _euclidean_dist)
         <
           int64[1] val_0 = {1},
@@ -308,12 +302,11 @@ mod tests {
           val_5 = Sub (val_3, val_4)
           _euclidean_dist = ReduceL2 <keepdims: int = 0> (val_5, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn the_largest_of_no_sums_is_0() {
-        check!("aten.linalg_matrix_norm(x: f32[0, 0], inf) -> f32[]", @"
+    the_largest_of_no_sums_is_0 {
+        "aten.linalg_matrix_norm(x: f32[0, 0], inf) -> f32[]" => "
         (float[0,0] x) => (float linalg_matrix_norm)
         <
           int64[1] val_0 = {1},
@@ -325,6 +318,6 @@ mod tests {
           val_4 = ReduceSum <keepdims: int = 1> (val_3, val_1)
           linalg_matrix_norm = Squeeze (val_4, val_2)
         }
-        ");
+        ";
     }
 }

@@ -8,7 +8,7 @@ use crate::math::reduce::{
 };
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -382,13 +382,9 @@ fn trace(cx: &Cx, x: Value) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, diagonal, &[0], false))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn nan_in_one_part_of_a_mean_spreads_to_the_other() {
-        check!("aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", @"
+checks! {
+    nan_in_one_part_of_a_mean_spreads_to_the_other {
+        "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]" => "
         (float[3,4,2] x) => (float[3,2] mean)
         <
           int64 val_0 = {0},
@@ -405,8 +401,8 @@ mod tests {
           val_9 = Mul (val_8, val_4)
           mean = Add (val_7, val_9)
         }
-        ");
-        check!("aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", assume_finite, @"
+        ";
+        "aten.mean.dim(x: c64[3, 4], [1]) -> c64[3]", assume_finite => "
         (float[3,4,2] x) => (float[3,2] mean)
         <
           int64 val_0 = {0},
@@ -418,33 +414,30 @@ mod tests {
           val_4 = Gather <axis: int = 2> (x, val_1)
           mean = ReduceMean <keepdims: int = 0> (x, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn bools_are_summed_as_int64() {
-        check!("aten.sum(x: b8[s0, 3]) -> i64[]", @"
+    bools_are_summed_as_int64 {
+        "aten.sum(x: b8[s0, 3]) -> i64[]" => "
         (bool[s0,3] x) => (int64 sum)
         {
           val_0 = Cast <to: int = 7> (x)
           sum = ReduceSum <keepdims: int = 0> (val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn an_empty_list_of_dimensions_is_none_for_all() {
-        check!("aten.all.dims(x: f32[s0, 3], []) -> b8[s0, 3]", @"
+    an_empty_list_of_dimensions_is_none_for_all {
+        "aten.all.dims(x: f32[s0, 3], []) -> b8[s0, 3]" => "
         (float[s0,3] x) => (bool[s0,3] all)
         {
           all = Cast <to: int = 9> (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn extremes_keep_nan() {
-        check!("aten.amax(x: f32[s0, 3], [1]) -> f32[s0]", @"
+    extremes_keep_nan {
+        "aten.amax(x: f32[s0, 3], [1]) -> f32[s0]" => "
         (float[s0,3] x) => (float[s0] amax)
         <
           int64[1] val_0 = {1},
@@ -456,23 +449,21 @@ mod tests {
           val_4 = ReduceMax <keepdims: int = 0> (val_3, val_0)
           amax = Where (val_4, val_1, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn bools_are_ordered_as_bytes() {
-        check!("aten.argmin(x: b8[s0, 3], 1, True) -> i64[s0, 1]", @"
+    bools_are_ordered_as_bytes {
+        "aten.argmin(x: b8[s0, 3], 1, True) -> i64[s0, 1]" => "
         (bool[s0,3] x) => (int64[s0,1] argmin)
         {
           val_0 = Cast <to: int = 2> (x)
           argmin = ArgMin <axis: int = 1> (val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn nothing_may_be_left() {
-        check!("aten.mean(x: f32[u0]) -> f32[]", @"
+    nothing_may_be_left {
+        "aten.mean(x: f32[u0]) -> f32[]" => "
         (float[u0] x) => (float mean)
         <
           int64[0] val_0 = {}
@@ -484,8 +475,8 @@ mod tests {
           val_4 = Cast <to: int = 1> (val_3)
           mean = Div (val_1, val_4)
         }
-        ");
-        check!("aten.all(x: b8[u0]) -> b8[]", @"
+        ";
+        "aten.all(x: b8[u0]) -> b8[]" => "
         (bool[u0] x) => (bool all)
         <
           int64 val_0 = {0}
@@ -497,8 +488,8 @@ mod tests {
           val_4 = Greater (val_3, val_0)
           all = Not (val_4)
         }
-        ");
-        check!("aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]", @"
+        ";
+        "aten.prod.dim_int(x: i64[4, 3], 1) -> i64[4]" => "
         (int64[4,3] x) => (int64[4] prod)
         <
           int64[3] val_0 = {1, 1, 1},
@@ -510,6 +501,6 @@ mod tests {
           val_6 = Mul (val_5, val_4)
           prod = Squeeze (val_6, val_1)
         }
-        ");
+        ";
     }
 }

@@ -4,7 +4,7 @@ use crate::math::control::repeat;
 use crate::math::reduce::{any_true, neighbours, reduce, running_sums};
 use crate::math::shape::flat;
 use crate::math::sort::{gather_elements, sort};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, op};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -293,13 +293,9 @@ fn unique_consecutive(
     Ok([Some(cx.compress(x, first, along(axis))), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_search_of_isin_finds_what_stands_before_nan() {
-        check!("aten.searchsorted.Tensor(sorted: f32[3], x: f32[s0]) -> i64[s0]", from = "aten.isin.Tensor_Tensor", @"
+checks! {
+    a_search_of_isin_finds_what_stands_before_nan {
+        "aten.searchsorted.Tensor(sorted: f32[3], x: f32[s0]) -> i64[s0]", from = "aten.isin.Tensor_Tensor" => "
         (float[3] sorted, float[s0] x) => (int64[s0] searchsorted)
         <
           float val_0 = {inf},
@@ -314,12 +310,11 @@ mod tests {
           val_7 = Cast <to: int = 7> (val_6)
           searchsorted = ReduceSum <keepdims: int = 0> (val_7, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn few_boundaries_are_all_compared() {
-        check!("aten.bucketize.Tensor(x: f32[s0], boundaries: f32[3], out_int32 = True, right = True) -> i32[s0]", @"
+    few_boundaries_are_all_compared {
+        "aten.bucketize.Tensor(x: f32[s0], boundaries: f32[3], out_int32 = True, right = True) -> i32[s0]" => "
         (float[s0] x, float[3] boundaries) => (int32[s0] bucketize)
         <
           int64 val_0 = {3},
@@ -348,12 +343,11 @@ mod tests {
           }> (val_0, val_4, val_0, val_6, val_7)
           bucketize = Cast <to: int = 6> (val_25)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn many_boundaries_are_bisected() {
-        check!("aten.searchsorted.Scalar(sorted: f32[s0], 0.5, side = 'right') -> i64[]", @"
+    many_boundaries_are_bisected {
+        "aten.searchsorted.Scalar(sorted: f32[s0], 0.5, side = 'right') -> i64[]" => "
         (float[s0] sorted) => (int64 searchsorted)
         <
           float val_0 = {0.5},
@@ -384,12 +378,11 @@ mod tests {
             val_26 = Greater (val_24, val_3)
           }> (val_8, val_6, val_8, val_3, val_8)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn each_nan_is_unique() {
-        check!("aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", @"
+    each_nan_is_unique {
+        "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])" => "
         (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
         <
           double val_0 = {1e300},
@@ -422,8 +415,8 @@ mod tests {
           _unique2_1 = ScatterElements (val_24, val_12, val_23)
           _unique2_2 = Expand (val_5, val_6)
         }
-        ");
-        check!("aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", assume_finite, @"
+        ";
+        "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])", assume_finite => "
         (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
         <
           int64 val_0 = {0},
@@ -433,6 +426,6 @@ mod tests {
           _unique2_0, val_2, _unique2_1, val_3 = Unique (x)
           _unique2_2 = Expand (val_0, val_1)
         }
-        ");
+        ";
     }
 }

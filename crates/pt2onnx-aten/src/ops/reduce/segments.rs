@@ -1,7 +1,7 @@
 //! Reductions over consecutive segments, and tensors of one element read as numbers.
 
 use crate::math::reduce::{highest, lowest, neighbours, reduce, running_sums};
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
@@ -96,13 +96,9 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
     Ok(cx.cast(found, narrow))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn means_of_segments_by_lengths() {
-        check!("aten.segment_reduce(x: f32[s0], 'mean', lengths = n: i64[2]) -> f32[2]", @r#"
+checks! {
+    means_of_segments_by_lengths {
+        "aten.segment_reduce(x: f32[s0], 'mean', lengths = n: i64[2]) -> f32[2]" => r#"
         (float[s0] x, int64[2] n) => (float[2] segment_reduce)
         <
           int64 val_0 = {0},
@@ -130,6 +126,6 @@ mod tests {
           val_20 = Cast <to: int = 1> (n)
           segment_reduce = Div (val_19, val_20)
         }
-        "#);
+        "#;
     }
 }

@@ -6,7 +6,9 @@ use crate::math::shape::flat;
 use crate::math::sort::{
     self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, op};
+use crate::{
+    AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks, op,
+};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -288,13 +290,9 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn the_median_is_the_lower_one_in_the_middle() {
-        check!("aten.median.dim(x: i64[s0, 4], 1) -> (i64[s0], i64[s0])", @"
+checks! {
+    the_median_is_the_lower_one_in_the_middle {
+        "aten.median.dim(x: i64[s0, 4], 1) -> (i64[s0], i64[s0])" => "
         (int64[s0,4] x) => (int64[s0] median_0, int64[s0] median_1)
         <
           int64[1] val_0 = {2},
@@ -305,12 +303,11 @@ mod tests {
           median_0 = Gather <axis: int = 1> (val_2, val_1)
           median_1 = Gather <axis: int = 1> (val_3, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn quantiles_lie_between_neighbours() {
-        check!("aten.quantile.scalar(x: f32[5], 0.25) -> f32[]", @"
+    quantiles_lie_between_neighbours {
+        "aten.quantile.scalar(x: f32[5], 0.25) -> f32[]" => "
         (float[5] x) => (float quantile)
         <
           float val_0 = {inf},
@@ -348,12 +345,11 @@ mod tests {
           val_31 = Where (val_15, val_6, val_30)
           quantile = Squeeze (val_31, val_7)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn the_mode_among_nan() {
-        check!("aten.mode(x: f32[4], 0) -> (f32[], i64[])", @"
+    the_mode_among_nan {
+        "aten.mode(x: f32[4], 0) -> (f32[], i64[])" => "
         (float[4] x) => (float mode_0, int64 mode_1)
         <
           int64[4] val_0 = {0, 1, 2, 3},
@@ -413,8 +409,8 @@ mod tests {
           mode_0 = Squeeze (val_51, val_2)
           mode_1 = Squeeze (val_50, val_2)
         }
-        ");
-        check!("aten.mode(x: f32[4], 0) -> (f32[], i64[])", assume_finite, @"
+        ";
+        "aten.mode(x: f32[4], 0) -> (f32[], i64[])", assume_finite => "
         (float[4] x) => (float mode_0, int64 mode_1)
         <
           int64[1] val_0 = {4},
@@ -437,12 +433,11 @@ mod tests {
           mode_1 = ReduceMax <keepdims: int = 0> (val_15)
           mode_0 = Squeeze (val_13, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn nan_is_larger_than_all_numbers() {
-        check!("aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])", @"
+    nan_is_larger_than_all_numbers {
+        "aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])" => "
         (float[s0,8] x) => (float[s0,2] topk_0, int64[s0,2] topk_1)
         <
           double val_0 = {1e300},
@@ -457,8 +452,8 @@ mod tests {
           val_7, topk_1 = TopK <axis: int = 1> (val_6, val_2)
           topk_0 = GatherElements <axis: int = 1> (x, topk_1)
         }
-        ");
-        check!("aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])", assume_finite, @"
+        ";
+        "aten.topk(x: f32[s0, 8], 2, 1) -> (f32[s0, 2], i64[s0, 2])", assume_finite => "
         (float[s0,8] x) => (float[s0,2] topk_0, int64[s0,2] topk_1)
         <
           int64[1] val_0 = {2}
@@ -466,8 +461,8 @@ mod tests {
         {
           topk_0, topk_1 = TopK <axis: int = 1> (x, val_0)
         }
-        ");
-        check!("aten.sort(x: f64[4]) -> (f64[4], i64[4])", @"
+        ";
+        "aten.sort(x: f64[4]) -> (f64[4], i64[4])" => "
         (double[4] x) => (double[4] sort_0, int64[4] sort_1)
         <
           double val_0 = {inf},
@@ -483,12 +478,11 @@ mod tests {
           sort_1 = GatherElements (val_5, val_9)
           sort_0 = GatherElements (x, sort_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn the_first_nan_is_the_extreme() {
-        check!("aten.argmin(x: f32[s0, 8], 1) -> i64[s0]", @"
+    the_first_nan_is_the_extreme {
+        "aten.argmin(x: f32[s0, 8], 1) -> i64[s0]" => "
         (float[s0,8] x) => (int64[s0] argmin)
         <
           int64[1] val_0 = {1}
@@ -501,12 +495,12 @@ mod tests {
           val_5 = Where (val_3, val_4, x)
           argmin = ArgMin <axis: int = 1, keepdims: int = 0> (val_5)
         }
-        ");
-        check!("aten.argmin(x: f32[s0, 8], 1) -> i64[s0]", assume_finite, @"
+        ";
+        "aten.argmin(x: f32[s0, 8], 1) -> i64[s0]", assume_finite => "
         (float[s0,8] x) => (int64[s0] argmin)
         {
           argmin = ArgMin <axis: int = 1, keepdims: int = 0> (x)
         }
-        ");
+        ";
     }
 }

@@ -1,7 +1,7 @@
 //! Variances and standard deviations, with their means. The variance of complex numbers is the sum of both parts' variances.
 
 use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
-use crate::{AtenOp, Complex, Cx, Lowered, arguments, op};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -140,13 +140,9 @@ fn std_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
     Ok([cx.sqrt(var), mean])
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn the_correction_never_makes_the_divisor_negative() {
-        check!("aten.var.correction(x: f32[s0, 3], [0], correction = 2) -> f32[3]", @"
+checks! {
+    the_correction_never_makes_the_divisor_negative {
+        "aten.var.correction(x: f32[s0, 3], [0], correction = 2) -> f32[3]" => "
         (float[s0,3] x) => (float[3] var)
         <
           int64[1] val_0 = {0},
@@ -167,12 +163,11 @@ mod tests {
           val_13 = ReduceSumSquare <keepdims: int = 0> (val_12, val_0)
           var = Div (val_13, val_11)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn an_infinity_that_is_not_the_last_element_makes_the_mean_nan() {
-        check!("aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", @"
+    an_infinity_that_is_not_the_last_element_makes_the_mean_nan {
+        "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])" => "
         (float[s0,3] x) => (float[s0] var_mean_0, float[s0] var_mean_1)
         <
           int64[1] val_0 = {1},
@@ -194,12 +189,11 @@ mod tests {
           val_13 = Where (val_12, val_5, val_4)
           var_mean_1 = Squeeze (val_13, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_mean_that_is_assumed_finite() {
-        check!("aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", assume_finite, @"
+    a_mean_that_is_assumed_finite {
+        "aten.var_mean.correction(x: f32[s0, 3], [1]) -> (f32[s0], f32[s0])", assume_finite => "
         (float[s0,3] x) => (float[s0] var_mean_0, float[s0] var_mean_1)
         <
           int64[1] val_0 = {1},
@@ -212,12 +206,11 @@ mod tests {
           var_mean_0 = Div (val_4, val_1)
           var_mean_1 = Squeeze (val_2, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn without_correction_it_is_a_mean() {
-        check!("aten.std(x: f32[4], False) -> f32[]", @"
+    without_correction_it_is_a_mean {
+        "aten.std(x: f32[4], False) -> f32[]" => "
         (float[4] x) => (float std)
         {
           val_0 = ReduceMean <keepdims: int = 1> (x)
@@ -226,12 +219,11 @@ mod tests {
           val_3 = ReduceMean <keepdims: int = 0> (val_2)
           std = Sqrt (val_3)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn means_of_complex_numbers_of_dynamic_sizes() {
-        check!("aten.std_mean.correction(x: c64[s0 + 1], correction = 0, keepdim = True) -> (f32[1], c64[1])", @r#"
+    means_of_complex_numbers_of_dynamic_sizes {
+        "aten.std_mean.correction(x: c64[s0 + 1], correction = 0, keepdim = True) -> (f32[1], c64[1])" => r#"
         (float["s0 + 1",2] x) => (float[1] std_mean_0, float[1,2] std_mean_1)
         <
           int64 val_0 = {0},
@@ -280,6 +272,6 @@ mod tests {
           std_mean_1 = Concat <axis: int = 1> (val_39, val_40)
           std_mean_0 = Sqrt (val_24)
         }
-        "#);
+        "#;
     }
 }

@@ -3,7 +3,7 @@
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -136,13 +136,9 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     set_recorded(cx, cx.concat(&padded, 0))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn below_the_main_diagonal() {
-        check!("aten.diag_embed(x: f32[2, 3], -1) -> f32[2, 4, 4]", @"
+checks! {
+    below_the_main_diagonal {
+        "aten.diag_embed(x: f32[2, 3], -1) -> f32[2, 4, 4]" => "
         (float[2,3] x) => (float[2,4,4] diag_embed)
         <
           int64[1] val_0 = {1},
@@ -155,12 +151,11 @@ mod tests {
           val_5 = Unsqueeze (val_4, val_0)
           diag_embed = Where (val_2, val_3, val_5)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn triangle_of_a_dynamic_offset() {
-        check!("{s0: VR[2, 9]} aten.tril(x: f32[s0, s0], n: Sym(s0)) -> f32[s0, s0]", @"
+    triangle_of_a_dynamic_offset {
+        "{s0: VR[2, 9]} aten.tril(x: f32[s0, s0], n: Sym(s0)) -> f32[s0, s0]" => "
         (float[s0,s0] x, int64 n) => (float[s0,s0] tril)
         <
           int64[0] val_0 = {}
@@ -170,6 +165,6 @@ mod tests {
           val_2 = Reshape (val_1, val_0)
           tril = Trilu <upper: int = 0> (x, val_2)
         }
-        ");
+        ";
     }
 }

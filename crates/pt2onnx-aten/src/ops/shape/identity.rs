@@ -1,7 +1,7 @@
 //! Ops that return their input, because ONNX has no aliases, gradients, devices or memory formats.
 
 use crate::math::shape::{flat, pad_to, to_recorded};
-use crate::{AtenOp, Cx, Lowered, args::Ignored, op};
+use crate::{AtenOp, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
@@ -56,13 +56,9 @@ fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     to_recorded(cx, cx.slice(padded, 0, &Expr::int(0), &numel, 1))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn missing_elements_are_zero() {
-        check!("aten.resize(x: f32[2, 3], [3, 3]) -> f32[3, 3]", @"
+checks! {
+    missing_elements_are_zero {
+        "aten.resize(x: f32[2, 3], [3, 3]) -> f32[3, 3]" => "
         (float[2,3] x) => (float[3,3] resize)
         <
           int64[1] val_0 = {6},
@@ -74,16 +70,15 @@ mod tests {
           val_4 = Pad (val_3, val_1)
           resize = Reshape (val_4, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn strides_mean_nothing() {
-        check!("prims.copy_strided(x: f32[2, 3], [1, 2]) -> f32[2, 3]", @"
+    strides_mean_nothing {
+        "prims.copy_strided(x: f32[2, 3], [1, 2]) -> f32[2, 3]" => "
         (float[2,3] x) => (float[2,3] copy_strided)
         {
           copy_strided = Identity (x)
         }
-        ");
+        ";
     }
 }

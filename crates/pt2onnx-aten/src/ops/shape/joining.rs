@@ -1,7 +1,7 @@
 //! Tensors joined along a dimension.
 
 use crate::math::shape::{pad_to, set_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, cx::axis_of, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
@@ -117,24 +117,19 @@ fn chunk_cat(cx: &Cx, tensors: Vec<Value>, dim: i64, chunks: i64) -> Lowered {
     joined(cx, &rows, axis)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn empty_vectors_are_left_out() {
-        check!("aten.cat([x: f32[s0, 2], y: f32[0], z: i64[3, 2]]) -> f32[s0 + 3, 2]", @r#"
+checks! {
+    empty_vectors_are_left_out {
+        "aten.cat([x: f32[s0, 2], y: f32[0], z: i64[3, 2]]) -> f32[s0 + 3, 2]" => r#"
         (float[s0,2] x, float[0] y, int64[3,2] z) => (float["s0 + 3",2] cat)
         {
           val_0 = Cast <to: int = 1> (z)
           cat = Concat <axis: int = 0> (x, val_0)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn scalars_are_rows() {
-        check!("aten.vstack([x: f32[], y: f32[1]]) -> f32[2, 1]", @"
+    scalars_are_rows {
+        "aten.vstack([x: f32[], y: f32[1]]) -> f32[2, 1]" => "
         (float x, float[1] y) => (float[2,1] vstack)
         <
           int64[2] val_0 = {0, 1},
@@ -145,6 +140,6 @@ mod tests {
           val_3 = Unsqueeze (y, val_1)
           vstack = Concat <axis: int = 0> (val_2, val_3)
         }
-        ");
+        ";
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::math::reduce::may_be_empty_along;
 use crate::math::shape::{has_no_elements, pad_mode, set_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
@@ -222,13 +222,9 @@ fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     cx.slice_op(x, cx.ints(&starts), cx.ints(&stops), cx.ints(&axes), None)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn sequences_are_padded_to_the_longest() {
-        check!("aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]", @r#"
+checks! {
+    sequences_are_padded_to_the_longest {
+        "aten.pad_sequence([a: f32[s0, 2], b: f32[3, 2]], False, 1.5) -> f32[Max(3, s0), 2, 2]" => r#"
         (float[s0,2] a, float[3,2] b) => (float["Max(3, s0)",2,2] pad_sequence)
         <
           float val_0 = {1.5},
@@ -252,12 +248,11 @@ mod tests {
           val_16 = Unsqueeze (val_15, val_4)
           pad_sequence = Concat <axis: int = 1> (val_11, val_16)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn negative_pads_crop_after_mirroring() {
-        check!("aten.pad(x: f32[2, 5], [2, -1], 'reflect') -> f32[2, 6]", @r#"
+    negative_pads_crop_after_mirroring {
+        "aten.pad(x: f32[2, 5], [2, -1], 'reflect') -> f32[2, 6]" => r#"
         (float[2,5] x) => (float[2,6] pad)
         <
           int64[1] val_0 = {1},
@@ -269,12 +264,11 @@ mod tests {
           val_4 = Pad <mode: string = "reflect"> (x, val_1)
           pad = Slice (val_4, val_2, val_3, val_0)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn what_may_be_empty_wraps_by_slices() {
-        check!("aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]", @"
+    what_may_be_empty_wraps_by_slices {
+        "aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => "
         (float[s0,3] x) => (float[s0,6] _pad_circular)
         <
           int64[1] val_0 = {2},
@@ -287,8 +281,8 @@ mod tests {
           val_5 = Slice (x, val_3, val_0, val_2)
           _pad_circular = Concat <axis: int = 1> (val_4, x, val_5)
         }
-        ");
-        check!("{s0: VR[1, 9]} aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]", @r#"
+        ";
+        "{s0: VR[1, 9]} aten._pad_circular(x: f32[s0, 3], [1, 2]) -> f32[s0, 6]" => r#"
         (float[s0,3] x) => (float[s0,6] _pad_circular)
         <
           int64[4] val_0 = {0, 1, 0, 2}
@@ -296,12 +290,11 @@ mod tests {
         {
           _pad_circular = Pad <mode: string = "wrap"> (x, val_0)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn zero_needs_no_value() {
-        check!("aten.constant_pad_nd(x: f32[s0], [1, 2]) -> f32[s0 + 3]", @r#"
+    zero_needs_no_value {
+        "aten.constant_pad_nd(x: f32[s0], [1, 2]) -> f32[s0 + 3]" => r#"
         (float[s0] x) => (float["s0 + 3"] constant_pad_nd)
         <
           int64[2] val_0 = {1, 2}
@@ -309,6 +302,6 @@ mod tests {
         {
           constant_pad_nd = Pad (x, val_0)
         }
-        "#);
+        "#;
     }
 }

@@ -4,7 +4,7 @@ use crate::math::reduce::running_sums;
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, cx::Outputs, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -194,13 +194,9 @@ fn spelled_out_choices(size: i64, r: usize, with_replacement: bool) -> Option<Ve
     Some(rows)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn new_dimensions_broadcast() {
-        check!("aten.repeat(x: f32[1, s0], [2, 3, 1]) -> f32[2, 3, s0]", @"
+checks! {
+    new_dimensions_broadcast {
+        "aten.repeat(x: f32[1, s0], [2, 3, 1]) -> f32[2, 3, s0]" => "
         (float[1,s0] x) => (float[2,3,s0] repeat)
         <
           int64[1] val_0 = {0},
@@ -210,12 +206,11 @@ mod tests {
           val_2 = Unsqueeze (x, val_0)
           repeat = Expand (val_2, val_1)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_number_of_copies_for_each() {
-        check!("aten.repeat_interleave.self_Tensor(x: f32[3, 2], n: i64[3], 0) -> f32[u0, 2]", @r#"
+    a_number_of_copies_for_each {
+        "aten.repeat_interleave.self_Tensor(x: f32[3, 2], n: i64[3], 0) -> f32[u0, 2]" => r#"
         (float[3,2] x, int64[3] n) => (float[u0,2] repeat_interleave)
         <
           int64 val_0 = {0},
@@ -234,6 +229,6 @@ mod tests {
           val_11 = CumSum (val_10, val_0)
           repeat_interleave = Gather <axis: int = 0> (x, val_11)
         }
-        "#);
+        "#;
     }
 }

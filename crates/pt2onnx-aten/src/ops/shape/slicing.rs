@@ -3,7 +3,7 @@
 use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, checks, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -201,13 +201,9 @@ fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     set_recorded(cx, cx.transpose(parted, &order))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn bounds_may_be_open() {
-        check!("aten.slice.Tensor(x: f32[s0, 8], 1, None, 9223372036854775807, 2) -> f32[s0, 4]", @"
+checks! {
+    bounds_may_be_open {
+        "aten.slice.Tensor(x: f32[s0, 8], 1, None, 9223372036854775807, 2) -> f32[s0, 4]" => "
         (float[s0,8] x) => (float[s0,4] slice)
         <
           int64[1] val_0 = {0},
@@ -218,12 +214,11 @@ mod tests {
         {
           slice = Slice (x, val_0, val_1, val_3, val_2)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn rolled_dynamic_dimension() {
-        check!("{s0: VR[4, 9]} aten.roll(x: f32[s0], [2], [0]) -> f32[s0]", @"
+    rolled_dynamic_dimension {
+        "{s0: VR[4, 9]} aten.roll(x: f32[s0], [2], [0]) -> f32[s0]" => "
         (float[s0] x) => (float[s0] roll)
         <
           int64[1] val_0 = {-2},
@@ -235,6 +230,6 @@ mod tests {
           val_4 = Slice (x, val_2, val_0, val_2)
           roll = Concat <axis: int = 0> (val_3, val_4)
         }
-        ");
+        ";
     }
 }

@@ -3,6 +3,7 @@
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
+    checks,
     cx::{Outputs, axis_of},
     op,
 };
@@ -119,13 +120,9 @@ fn unflatten_dense_tensors(cx: &Cx, x: Value, like: Vec<Value>) -> Lowered<Vec<V
     Ok(pieces.map(|(piece, like)| cx.reshape(piece, &cx.shape(like))).collect())
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn pieces_of_the_recorded_sizes() {
-        check!("aten.split.Tensor(x: f32[7, s0], 3) -> [f32[3, s0], f32[3, s0], f32[1, s0]]", @"
+checks! {
+    pieces_of_the_recorded_sizes {
+        "aten.split.Tensor(x: f32[7, s0], 3) -> [f32[3, s0], f32[3, s0], f32[1, s0]]" => "
         (float[7,s0] x) => (float[3,s0] split_0, float[3,s0] split_1, float[1,s0] split_2)
         <
           int64[3] val_0 = {3, 3, 1}
@@ -133,12 +130,11 @@ mod tests {
         {
           split_0, split_1, split_2 = Split <axis: int = 0> (x, val_0)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn one_gather_for_each() {
-        check!("aten.unbind.int(x: f32[s0, 2], 1) -> [f32[s0], f32[s0]]", @"
+    one_gather_for_each {
+        "aten.unbind.int(x: f32[s0, 2], 1) -> [f32[s0], f32[s0]]" => "
         (float[s0,2] x) => (float[s0] unbind_0, float[s0] unbind_1)
         <
           int64 val_0 = {0},
@@ -148,6 +144,6 @@ mod tests {
           unbind_0 = Gather <axis: int = 1> (x, val_0)
           unbind_1 = Gather <axis: int = 1> (x, val_1)
         }
-        ");
+        ";
     }
 }

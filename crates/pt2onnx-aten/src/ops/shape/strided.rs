@@ -1,7 +1,7 @@
 //! Views by strides. ONNX has no storage, so places in the storage become indices into the tensor's own elements.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
-use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::wanted, op};
+use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::wanted, checks, op};
 use pt2onnx_fx::graph::{Argument, ValueMeta};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -173,13 +173,9 @@ fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
     sum
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn overlapping_windows() {
-        check!("aten.as_strided(x: f32[6], [2, 3], [2, 1], 1) -> f32[2, 3]", @"
+checks! {
+    overlapping_windows {
+        "aten.as_strided(x: f32[6], [2, 3], [2, 1], 1) -> f32[2, 3]" => "
         (float[6] x) => (float[2,3] as_strided)
         <
           int64[2,3] val_0 = {1, 2, 3, 3, 4, 5}
@@ -187,6 +183,6 @@ mod tests {
         {
           as_strided = Gather <axis: int = 0> (x, val_0)
         }
-        ");
+        ";
     }
 }

@@ -4,6 +4,7 @@ use crate::math::shape::{axes_of, to_recorded};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
     args::Ignored,
+    checks,
     cx::{Outputs, axis_of},
     op,
 };
@@ -214,13 +215,9 @@ fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     Ok(cx.reshape(x, &sizes))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn one_dimension_is_inferred() {
-        check!("aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]", @r#"
+checks! {
+    one_dimension_is_inferred {
+        "aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]" => r#"
         (float[s0,4] x) => (float["2*s0",2] view)
         <
           int64[2] val_0 = {-1, 2}
@@ -228,22 +225,20 @@ mod tests {
         {
           view = Reshape (x, val_0)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn bits_of_another_type() {
-        check!("aten.view.dtype(x: f32[2], torch.int32) -> i32[2]", @"
+    bits_of_another_type {
+        "aten.view.dtype(x: f32[2], torch.int32) -> i32[2]" => "
         (float[2] x) => (int32[2] view)
         {
           view = BitCast <to: int = 6> (x)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn a_size_that_may_be_1_may_be_left_out() {
-        check!("aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]", @"
+    a_size_that_may_be_1_may_be_left_out {
+        "aten.squeeze.dim(x: f32[u0, 3], 0) -> f32[u0, 3]" => "
         (float[u0,3] x) => (float[u0,3] squeeze)
         <
           int64[2] val_0 = {1, -1}
@@ -255,6 +250,6 @@ mod tests {
           val_4 = Compress (val_1, val_3)
           squeeze = Reshape <allowzero: int = 1> (x, val_4)
         }
-        ");
+        ";
     }
 }

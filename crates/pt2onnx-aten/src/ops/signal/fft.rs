@@ -4,7 +4,7 @@ use crate::math::{
     fourier::{FEW, Signal, half},
     shape::has_no_elements,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, cx::axis_of, op};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -266,13 +266,9 @@ fn frequencies(cx: &Cx, bins: Value, n: Expr, d: f64) -> Lowered {
     Ok(result)
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn of_a_real_signal_the_first_half() {
-        check!("aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", assume_finite, @r#"
+checks! {
+    of_a_real_signal_the_first_half {
+        "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", assume_finite => r#"
         (float[s0,8] x) => (float[s0,5,2] fft_rfft)
         <
           int64[1] val_0 = {2},
@@ -282,8 +278,8 @@ mod tests {
           val_2 = Unsqueeze (x, val_0)
           fft_rfft = DFT <onesided: int = 1> (val_2, "", val_1)
         }
-        "#);
-        check!("aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]", @"
+        "#;
+        "aten.fft_rfft(x: f32[s0, 8]) -> c64[s0, 5]" => "
         (float[s0,8] x) => (float[s0,5,2] fft_rfft)
         <
           int64[1] val_0 = {2},
@@ -301,12 +297,11 @@ mod tests {
           val_10 = Where (val_3, val_9, val_4)
           fft_rfft = ReduceSum <keepdims: int = 0> (val_10, val_5)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn other_lengths_than_powers_of_two_are_computed_in_float64() {
-        check!("aten.fft_fft(x: c64[s0]) -> c64[s0]", @r#"
+    other_lengths_than_powers_of_two_are_computed_in_float64 {
+        "aten.fft_fft(x: c64[s0]) -> c64[s0]" => r#"
         (float[s0,2] x) => (float[s0,2] fft_fft)
         <
           int64 val_0 = {0}
@@ -316,8 +311,8 @@ mod tests {
           val_2 = DFT (val_1, "", val_0)
           fft_fft = Cast <to: int = 1> (val_2)
         }
-        "#);
-        check!("aten.fft_irfft(x: c64[301]) -> f32[600]", @"
+        "#;
+        "aten.fft_irfft(x: c64[301]) -> f32[600]" => "
         (float[301,2] x) => (float[600] fft_irfft)
         <
           int64 val_0 = {600},
@@ -330,12 +325,11 @@ mod tests {
           val_5 = Squeeze (val_4, val_2)
           fft_irfft = Cast <to: int = 1> (val_5)
         }
-        ");
+        ";
     }
 
-    #[test]
-    fn the_inverse_divides_by_the_length_already() {
-        check!("aten.fft_ifft(x: c64[8], 16, norm = 'forward') -> c64[16]", @"
+    the_inverse_divides_by_the_length_already {
+        "aten.fft_ifft(x: c64[8], 16, norm = 'forward') -> c64[16]" => "
         (float[8,2] x) => (float[16,2] fft_ifft)
         <
           int64 val_0 = {16},
@@ -346,6 +340,6 @@ mod tests {
           val_3 = DFT <inverse: int = 1> (x, val_0, val_1)
           fft_ifft = Mul (val_3, val_2)
         }
-        ");
+        ";
     }
 }

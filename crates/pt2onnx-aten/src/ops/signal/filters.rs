@@ -1,6 +1,6 @@
 //! Recursive filters: each result depends on the results before it.
 
-use crate::{AtenOp, Cx, Lowered, op};
+use crate::{AtenOp, Cx, Lowered, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
@@ -41,13 +41,9 @@ fn lfilter_core_loop(cx: &Cx, x: Value, a: Value, y: Value) -> Lowered {
     Ok(cx.concat(&[start, found[1]], 2))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn a_scan_over_samples() {
-        check!("torchaudio._lfilter_core_loop(x: f32[2, 1, s0], a: f32[1, 3], y: f32[2, 1, s0 + 2]) -> f32[2, 1, s0 + 2]", @r#"
+checks! {
+    a_scan_over_samples {
+        "torchaudio._lfilter_core_loop(x: f32[2, 1, s0], a: f32[1, 3], y: f32[2, 1, s0 + 2]) -> f32[2, 1, s0 + 2]" => r#"
         (float[2,1,s0] x, float[1,3] a, float[2,1,"s0 + 2"] y) => (float[2,1,"s0 + 2"] _lfilter_core_loop)
         <
           int64[1] val_0 = {2},
@@ -74,6 +70,6 @@ mod tests {
           }, num_scan_inputs: int = 1, scan_input_axes: ints = [2], scan_output_axes: ints = [2]> (val_10, val_8)
           _lfilter_core_loop = Concat <axis: int = 2> (val_10, val_20)
         }
-        "#);
+        "#;
     }
 }

@@ -3,7 +3,7 @@
 use crate::math::fourier::{FEW, circle, of_short_frames};
 use crate::math::shape::pad_mode;
 use crate::math::window::lattice;
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -371,13 +371,9 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     Ok(both.value(cx))
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::check;
-
-    #[test]
-    fn large_kernels_are_gathered_from_a_table() {
-        check!("aten.stft(x: f32[s0], 130, 26, normalized = True, return_complex = True) -> c64[66, (s0 - 130) // 26 + 1]", @r#"
+checks! {
+    large_kernels_are_gathered_from_a_table {
+        "aten.stft(x: f32[s0], 130, 26, normalized = True, return_complex = True) -> c64[66, (s0 - 130) // 26 + 1]" => r#"
         (float[s0] x) => (float[66,"((s0//26)) - 4",2] stft)
         <
           float val_0 = {1.0},
@@ -407,12 +403,11 @@ mod tests {
           val_22 = Transpose <perm: ints = [0, 2, 3, 1]> (val_21)
           stft = Squeeze (val_22, val_3)
         }
-        "#);
+        "#;
     }
 
-    #[test]
-    fn frames_of_other_lengths_than_powers_of_two_are_convolutions() {
-        check!("aten.stft(x: f32[s0], 3, 1, return_complex = True) -> c64[2, s0 - 2]", @r#"
+    frames_of_other_lengths_than_powers_of_two_are_convolutions {
+        "aten.stft(x: f32[s0], 3, 1, return_complex = True) -> c64[2, s0 - 2]" => r#"
         (float[s0] x) => (float[2,"s0 - 2",2] stft)
         <
           float val_0 = {1.0},
@@ -449,8 +444,8 @@ mod tests {
           val_29 = Transpose <perm: ints = [0, 2, 1, 3]> (val_28)
           stft = Squeeze (val_29, val_2)
         }
-        "#);
-        check!("aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", assume_finite, @"
+        "#;
+        "aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", assume_finite => "
         (float[8] x) => (float[3,3,2] stft)
         <
           float val_0 = {1.0},
@@ -468,8 +463,8 @@ mod tests {
           val_10 = Transpose <perm: ints = [0, 2, 1, 3]> (val_9)
           stft = Squeeze (val_10, val_2)
         }
-        ");
-        check!("aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]", @"
+        ";
+        "aten.stft(x: f32[8], 4, 2, return_complex = True) -> c64[3, 3]" => "
         (float[8] x) => (float[3,3,2] stft)
         <
           float val_0 = {1.0},
@@ -496,6 +491,6 @@ mod tests {
           val_19 = Transpose <perm: ints = [0, 2, 1, 3]> (val_18)
           stft = Squeeze (val_19, val_2)
         }
-        ");
+        ";
     }
 }

@@ -1,0 +1,189 @@
+//! `checks!`: calls beside the lowerings, and the ONNX graphs that they become. One test reads them from the sources.
+
+/// Calls as PyTorch prints them, with types (`pt2onnx_fx::text`), and the ONNX graph or the error of each, before any pass over it.
+/// It expands to nothing, so checks cost no time to compile. `UPDATE_CASES=1 cargo test -p pt2onnx-aten --lib checks` writes what comes out.
+///
+/// ```ignore
+/// checks! {
+///     what_is_shown {
+///         "aten.relu(x: f32[s0, 8]) -> f32[s0, 8]" => "...";
+///         "aten.amax(x: f32[s0, 8]) -> f32[]", assume_finite => "...";
+///         "aten.sort(x: f32[8]) -> (f32[8], i64[8])", from = "aten.isin.Tensor_Tensor" => "...";
+///     }
+/// }
+/// ```
+macro_rules! checks {
+    ($($checks:tt)*) => {};
+}
+
+pub(crate) use checks;
+
+checks! {
+    a_graph_or_an_error {
+        "aten.add.Tensor(x: f32[s0, 8], y: i64[8], alpha = 2) -> f32[s0, 8]" => "
+        (float[s0,8] x, int64[8] y) => (float[s0,8] add)
+        <
+          float val_0 = {2.0}
+        >
+        {
+          val_1 = Cast <to: int = 1> (y)
+          val_2 = Mul (val_1, val_0)
+          add = Add (x, val_2)
+        }
+        ";
+        "aten.no_such_op(x: f32[2]) -> f32[2]" => "
+        parts of the program cannot be translated:
+          aten.no_such_op.default (node `no_such_op`): no translation is registered for aten.no_such_op.default
+        ";
+        "aten.add.Tensor(x: f32[2)" => "
+        expected `,` or `]`, found `)` (line 1, column 25)
+            aten.add.Tensor(x: f32[2)
+                                    ^
+        ";
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::{Detail, Options, Registry, lower};
+    use pt2onnx_fx::{passes, text};
+    use std::{env, fmt::Write, fs, sync::Arc};
+    use syn::{Ident, Item, LitStr, Token, braced, parse::ParseStream};
+
+    /// One call, the settings it is lowered with, and what should come out.
+    struct Check {
+        call: LitStr,
+        assume_finite: bool,
+        /// The operator whose decomposition has the call.
+        from: Option<String>,
+        expected: LitStr,
+    }
+
+    impl Check {
+        fn parse(input: ParseStream) -> syn::Result<Self> {
+            let call = input.parse()?;
+            let (mut assume_finite, mut from) = (false, None);
+            while input.parse::<Option<Token![,]>>()?.is_some() {
+                let setting: Ident = input.parse()?;
+                if setting == "assume_finite" {
+                    assume_finite = true;
+                } else if setting == "from" {
+                    input.parse::<Token![=]>()?;
+                    from = Some(input.parse::<LitStr>()?.value());
+                } else {
+                    return Err(syn::Error::new(setting.span(), "`assume_finite` or `from`"));
+                }
+            }
+            input.parse::<Token![=>]>()?;
+            let expected = input.parse()?;
+            input.parse::<Token![;]>()?;
+            Ok(Self { call, assume_finite, from, expected })
+        }
+
+        /// Several groups of checks: `name { .. }`.
+        fn parse_all(input: ParseStream) -> syn::Result<Vec<Self>> {
+            let mut checks = Vec::new();
+            while !input.is_empty() {
+                input.parse::<Ident>()?;
+                let group;
+                braced!(group in input);
+                while !group.is_empty() {
+                    checks.push(Self::parse(&group)?);
+                }
+            }
+            Ok(checks)
+        }
+
+        fn run(&self, registry: &Registry) -> String {
+            let options = Options {
+                assume_finite: self.assume_finite,
+                metadata: Detail::None,
+                ..Options::default()
+            };
+            translated_with(registry, options, &self.call.value(), self.from.as_deref())
+        }
+    }
+
+    /// The ONNX graph of a call, or the error.
+    pub(crate) fn translated_by(registry: &Registry, call: &str) -> String {
+        let options = Options { metadata: Detail::None, ..Options::default() };
+        translated_with(registry, options, call, None)
+    }
+
+    fn translated_with(
+        registry: &Registry,
+        options: Options,
+        call: &str,
+        from: Option<&str>,
+    ) -> String {
+        let mut program = match text::parse_call(call) {
+            Ok(program) => program,
+            Err(error) => return error.to_string(),
+        };
+        for node in &mut program.graph.nodes {
+            Arc::make_mut(&mut node.meta).from_node = from.map(Into::into);
+        }
+        if let Err(error) = passes::prepare(&mut program) {
+            return error.to_string();
+        }
+        match lower(&program, registry, options) {
+            Ok(mut lowering) => {
+                lowering.model.assign_names();
+                let text = lowering.model.to_string();
+                text.split_once("main_graph ").map(|(_, graph)| graph.to_owned()).unwrap_or(text)
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// A string literal that shows `text` as `checks!` has it.
+    fn literal(text: &str) -> String {
+        let hashes = if text.contains(['"', '\\']) { "#" } else { "" };
+        let raw = if hashes.is_empty() { "" } else { "r" };
+        let mut literal = format!("{raw}{hashes}\"\n");
+        for line in text.trim_end().lines() {
+            let indent = if line.is_empty() { "" } else { "        " };
+            writeln!(literal, "{indent}{line}").unwrap();
+        }
+        literal + "        \"" + hashes
+    }
+
+    #[test]
+    fn calls_become_what_is_shown() {
+        let registry = Registry::default();
+        let (mut count, mut failed) = (0, String::new());
+        for path in glob::glob(concat!(env!("CARGO_MANIFEST_DIR"), "/src/**/*.rs")).unwrap() {
+            let path = path.unwrap();
+            let source = fs::read_to_string(&path).unwrap();
+            let mut updated = source.clone();
+            let file = syn::parse_file(&source).unwrap();
+            let blocks = file.items.into_iter().rev().filter_map(|item| match item {
+                Item::Macro(item) if item.mac.path.is_ident("checks") => Some(item.mac),
+                _ => None,
+            });
+            for block in blocks {
+                let checks = block.parse_body_with(Check::parse_all).unwrap_or_else(|error| {
+                    panic!("{}:{}: {error}", path.display(), error.span().start().line)
+                });
+                count += checks.len();
+                // From the end, so that the places before stay what they are.
+                for check in checks.iter().rev() {
+                    let found = literal(&check.run(&registry));
+                    let place = check.expected.span();
+                    if found != source[place.byte_range()] {
+                        let (file, line) = (path.display(), place.start().line);
+                        writeln!(failed, "{file}:{line}: {} => {found}\n", check.call.value())
+                            .unwrap();
+                        updated.replace_range(place.byte_range(), &found);
+                    }
+                }
+            }
+            if updated != source && env::var_os("UPDATE_CASES").is_some() {
+                fs::write(path, updated).unwrap();
+                failed.clear();
+            }
+        }
+        assert!(count > 200, "the checks are not found");
+        assert!(failed.is_empty(), "other graphs than the sources show:\n\n{failed}");
+    }
+}
