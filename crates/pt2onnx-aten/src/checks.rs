@@ -46,9 +46,13 @@ checks! {
 #[cfg(test)]
 pub(crate) mod tests {
     use crate::{Detail, Options, Registry, lower};
+    use proc_macro2::{TokenStream, TokenTree};
     use pt2onnx_fx::{passes, text};
     use std::{env, fmt::Write, fs, sync::Arc};
-    use syn::{Ident, Item, LitStr, Token, braced, parse::ParseStream};
+    use syn::{
+        Ident, LitStr, Token, braced,
+        parse::{ParseStream, Parser},
+    };
 
     /// One call, the settings it is lowered with, and what should come out.
     struct Check {
@@ -156,13 +160,16 @@ pub(crate) mod tests {
             let path = path.unwrap();
             let source = fs::read_to_string(&path).unwrap();
             let mut updated = source.clone();
-            let file = syn::parse_file(&source).unwrap();
-            let blocks = file.items.into_iter().rev().filter_map(|item| match item {
-                Item::Macro(item) if item.mac.path.is_ident("checks") => Some(item.mac),
+            let tokens: Vec<TokenTree> =
+                source.parse::<TokenStream>().unwrap().into_iter().collect();
+            let blocks = tokens.windows(3).rev().filter_map(|tokens| match tokens {
+                [TokenTree::Ident(name), _, TokenTree::Group(block)] if name == "checks" => {
+                    Some(block)
+                }
                 _ => None,
             });
             for block in blocks {
-                let checks = block.parse_body_with(Check::parse_all).unwrap_or_else(|error| {
+                let checks = Check::parse_all.parse2(block.stream()).unwrap_or_else(|error| {
                     panic!("{}:{}: {error}", path.display(), error.span().start().line)
                 });
                 count += checks.len();

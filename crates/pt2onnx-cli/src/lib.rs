@@ -1,7 +1,7 @@
 //! The `pt2onnx` command: converts archives (`.pt2`, `.pt`) to ONNX files. It is a library so that Python's `python -m pt2onnx` is the same
 //! command.
 //!
-//! Layer 5, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
+//! Layer 6, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
 //! `passes`). Everything else goes to standard error.
 
 mod apply;

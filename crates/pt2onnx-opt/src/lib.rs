@@ -1,6 +1,6 @@
 //! Passes over ONNX graphs: constant folding, clean-up, common subexpressions, fusions; and older opsets.
 //!
-//! Layer 3: knows `pt2onnx-ir` and what is below it, does no IO. It works on any ONNX model, whatever made it:
+//! Layer 4: knows `pt2onnx-ir` and what is below it, does no IO. It works on any ONNX model, whatever made it:
 //!
 //! - [`optimize`] runs the [standard passes](Passes::standard) and your own until nothing changes.
 //! - [`legalise`] rewrites a model for an older opset, or reports every node that has no older form.

@@ -1,6 +1,6 @@
 //! Writes ONNX graphs as protobuf files with external data, and reads them.
 //!
-//! Layer 3, and the one crate that knows both the IR and protobuf. It works on any model in `pt2onnx-ir`; `examples/build.rs` builds,
+//! Layer 4, and the one crate that knows both the IR and protobuf. It works on any model in `pt2onnx-ir`; `examples/build.rs` builds,
 //! optimises and writes one.
 //!
 //! - [`save`] writes a model, completely or not at all. Large graphs are encoded in parts, weights are copied from where they are (mostly

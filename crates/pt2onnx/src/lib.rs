@@ -1,6 +1,6 @@
 //! Converts PyTorch's exported programs (`.pt2` archives) to ONNX models.
 //!
-//! Layer 4: combines the crates below it, and is the library to use. An archive is what Python's
+//! Layer 5: combines the crates below it, and is the library to use. An archive is what Python's
 //! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes. The conversion needs neither Python nor
 //! PyTorch.
 //!

@@ -1,11 +1,10 @@
 //! Types of the results of single nodes, for programs without PyTorch's records: TorchScript.
 //!
-//! [`Registry::infer`](crate::Registry::infer) tells what `torch.export` would have recorded. A rule of `rules/` tells it, or else the lowering: it
+//! [`Registry::infer`](crate::Registry::infer) tells what `torch.export` would have recorded. A rule of `pt2onnx-meta` tells it, or else the lowering: it
 //! runs in a scratch model, and the types of what it emits are the answer if it never asks for a record. Where neither knows, it is
 //! an error.
 
 mod node;
-mod rules;
 mod scratch;
 #[cfg(test)]
 mod tests;

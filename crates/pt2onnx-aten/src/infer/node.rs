@@ -2,7 +2,6 @@
 
 use super::{
     Facts, NewSymbol, Outcome, Typed,
-    rules::{is_fresh, rule},
     scratch::{self, Types},
 };
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
 };
 use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
 use pt2onnx_ir::{Model, Type};
+use pt2onnx_meta::{is_fresh, rule};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;

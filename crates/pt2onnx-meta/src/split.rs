@@ -1,11 +1,11 @@
 //! Ops that give lists of parts.
 
-use super::stand_ins::{sized, unknown, with_size};
-use crate::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
+use crate::stand_ins::{sized, unknown, with_size};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_symbolic::Expr;
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::chunk, chunk),
     op!(aten::dsplit_array, at_indices, dim = 2),
     op!(aten::dsplit_int, in_sections, dim = 2),
@@ -100,7 +100,7 @@ fn at_indices(cx: &Cx, args: Indices) -> Lowered<Vec<Value>> {
     let mut sizes = Vec::new();
     let mut start = Expr::ZERO;
     for end in args.indices.iter().chain([&total]) {
-        let end = super::view::bound(cx, end, &total)?;
+        let end = crate::view::bound(cx, end, &total)?;
         sizes.push(cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO)));
         start = end;
     }

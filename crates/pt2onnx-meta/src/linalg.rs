@@ -1,12 +1,12 @@
 //! Matrix ops.
 
-use super::stand_ins::{broadcast, sized, typed, unknown};
-use crate::{Args, AtenOp, Cx, Lowered, arguments, op};
+use crate::stand_ins::{broadcast, sized, typed, unknown};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{Args, AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::addmm, addmm),
     op!(aten::addmv, addmv),
     op!(aten::addr, addr),
@@ -120,7 +120,7 @@ fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
         }
         size.extend(broadcast(cx, &all));
     }
-    let dtype = super::view::promoted(cx, &tensors)?;
+    let dtype = crate::view::promoted(cx, &tensors)?;
     let summed = terms.chars().any(|l| l.is_alphabetic() && !result.contains(l));
     match &tensors[..] {
         // Sums of integers are int64, products of matrices are not.

@@ -1,12 +1,12 @@
 //! Ops that make tensors of given sizes.
 
-use super::stand_ins::{fresh, typed};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op};
+use crate::stand_ins::{fresh, typed};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::_shape_as_tensor, shape_as_tensor),
     op!(aten::arange, arange),
     op!(aten::arange_start, arange),
@@ -172,7 +172,7 @@ fn normal(cx: &Cx, args: Normal) -> Lowered {
     let tensors: Vec<Value> = tensors.collect();
     let first = tensors.first().ok_or_else(|| LowerError::unsupported("it has no tensor"))?;
     let shapes: Vec<_> = tensors.iter().map(|&v| cx.shape(v).into_iter().collect()).collect();
-    Ok(typed(cx, cx.dtype(*first), &super::stand_ins::broadcast(cx, &shapes)))
+    Ok(typed(cx, cx.dtype(*first), &crate::stand_ins::broadcast(cx, &shapes)))
 }
 
 /// A float for any number.

@@ -1,12 +1,12 @@
 //! Layers: pooling, convolution, resizing, normalisation.
 
-use super::stand_ins::{fresh, sized, typed, unknown};
-use crate::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
+use crate::stand_ins::{fresh, sized, typed, unknown};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::_batch_norm_with_update, batch_norm_reserve),
     op!(aten::_convolution, convolution),
     op!(aten::_convolution_deprecated, convolution),

@@ -1,45 +1,45 @@
 //! The values that rules return, and sizes.
 
-use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::{Model, Type, Value};
+use pt2onnx_lowering::{Cx, LowerError, Lowered};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// A tensor of that type.
-pub(super) fn typed(cx: &Cx, dtype: DType, sizes: &[Expr]) -> Value {
+pub(crate) fn typed(cx: &Cx, dtype: DType, sizes: &[Expr]) -> Value {
     cx.edit(|m| m.add_input(Model::MAIN, Some(Type::tensor(dtype, sizes))))
 }
 
 /// A tensor with the element type of `x`.
-pub(super) fn sized(cx: &Cx, x: Value, sizes: &[Expr]) -> Value {
+pub(crate) fn sized(cx: &Cx, x: Value, sizes: &[Expr]) -> Value {
     typed(cx, cx.dtype(x), sizes)
 }
 
 /// The sizes of `x`, with another one for dimension `axis`.
-pub(super) fn with_size(cx: &Cx, x: Value, axis: usize, size: Expr) -> Vec<Expr> {
+pub(crate) fn with_size(cx: &Cx, x: Value, axis: usize, size: Expr) -> Vec<Expr> {
     let mut sizes: Vec<Expr> = cx.shape(x).into_iter().collect();
     sizes.get_mut(axis).into_iter().for_each(|place| *place = size.clone());
     sizes
 }
 
 /// The sizes to which all of these broadcast.
-pub(super) fn broadcast(cx: &Cx, shapes: &[Vec<Expr>]) -> Vec<Expr> {
+pub(crate) fn broadcast(cx: &Cx, shapes: &[Vec<Expr>]) -> Vec<Expr> {
     let join = |a: Vec<Expr>, b: &Vec<Expr>| cx.broadcast_shapes(&a, b).into_iter().collect();
     shapes.iter().fold(Vec::new(), join)
 }
 
-pub(super) fn unknown<T>(why: &str) -> Lowered<T> {
+pub(crate) fn unknown<T>(why: &str) -> Lowered<T> {
     Err(LowerError::unsupported(why))
 }
 
 /// A new size, which depends on data.
-pub(super) fn fresh(cx: &Cx) -> Expr {
+pub(crate) fn fresh(cx: &Cx) -> Expr {
     Expr::symbol(&format!("{FRESH}{}", cx.unknown_dim()))
 }
 
 const FRESH: &str = "fresh ";
 
 /// Whether a symbol is one of [`fresh`].
-pub(in crate::infer) fn is_fresh(symbol: &str) -> bool {
+pub fn is_fresh(symbol: &str) -> bool {
     symbol.starts_with(FRESH)
 }

@@ -1,12 +1,12 @@
 //! Arithmetic and losses: the promoted type, and the sizes to which the operands broadcast.
 
-use super::stand_ins::{broadcast, typed, unknown};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, arguments, op};
+use crate::stand_ins::{broadcast, typed, unknown};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, Lowered, TensorOrScalar, arguments, op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, promote_types};
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::add_Scalar, promoted),
     op!(aten::add_Tensor, promoted),
     op!(aten::addcdiv, three),

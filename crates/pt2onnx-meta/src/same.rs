@@ -1,11 +1,11 @@
 //! Ops whose result has the sizes of an operand, or the sizes to which the operands broadcast.
 
-use super::stand_ins::{broadcast, sized, typed};
-use crate::{AtenOp, Cx, Lowered, arguments, op};
+use crate::stand_ins::{broadcast, sized, typed};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_tensor::DType;
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::_cast_Byte, like, dtype = DType::U8),
     op!(aten::_cast_Char, like, dtype = DType::I8),
     op!(aten::_cast_Double, like, dtype = DType::F64),
@@ -130,7 +130,7 @@ fn like(cx: &Cx, args: Like) -> Lowered {
 
 /// [`like`], and integers become int64.
 fn counted(cx: &Cx, args: Like) -> Lowered {
-    let dtype = args.dtype.unwrap_or(super::reduce::sum_type(cx, args.input));
+    let dtype = args.dtype.unwrap_or(crate::reduce::sum_type(cx, args.input));
     Ok(typed(cx, dtype, &cx.shape(args.input)))
 }
 

@@ -1,12 +1,12 @@
 //! Ops that reduce dimensions.
 
-use super::stand_ins::{sized, typed, with_size};
-use crate::{AtenOp, Cx, Lowered, arguments, op};
+use crate::stand_ins::{sized, typed, with_size};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::all, truth),
     op!(aten::all_dim, truth),
     op!(aten::all_dims, truth),
@@ -81,7 +81,7 @@ fn reduced(cx: &Cx, args: &Reduced) -> Lowered<Vec<Expr>> {
 }
 
 /// The type of sums: integers become int64.
-pub(super) fn sum_type(cx: &Cx, x: Value) -> DType {
+pub(crate) fn sum_type(cx: &Cx, x: Value) -> DType {
     let dtype = cx.dtype(x);
     if dtype.is_int() || dtype == DType::Bool { DType::I64 } else { dtype }
 }

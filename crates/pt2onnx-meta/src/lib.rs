@@ -1,7 +1,11 @@
-//! Rules of the results' types, for ops whose lowering needs PyTorch's record.
+//! Meta functions of ATen ops: the element types and the sizes of results, from those of the operands.
 //!
-//! A rule is a function as a lowering is, and its parameters are bound in the same way, but it need not take all of them. Its values
-//! have PyTorch's types: complex tensors are not real/imaginary pairs. It returns values that only have a type (`stand_ins`).
+//! Layer 3. PyTorch's meta kernels tell the same. Here are those of ops whose translation reads the record that `torch.export` has of
+//! each result: a TorchScript program has none. A rule is a function as a translation is, and its parameters are bound in the same way,
+//! but it need not take all of them. Its values have PyTorch's types: complex tensors are not real/imaginary pairs. It returns values
+//! that only have a type.
+//!
+#![doc = include_str!("../README.md")]
 
 mod create;
 mod index;
@@ -15,14 +19,14 @@ mod split;
 mod stand_ins;
 mod view;
 
-use crate::AtenOp;
+use pt2onnx_lowering::AtenOp;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-pub(super) use stand_ins::is_fresh;
+pub use stand_ins::is_fresh;
 
 /// The rule of an op, by the op's name.
-pub(super) fn rule(name: &str) -> Option<&'static AtenOp> {
+pub fn rule(name: &str) -> Option<&'static AtenOp> {
     static RULES: OnceLock<FxHashMap<&'static str, &'static AtenOp>> = OnceLock::new();
     let rules = || tables().into_iter().flatten().map(|op| (op.name(), op)).collect();
     RULES.get_or_init(rules).get(name).copied()

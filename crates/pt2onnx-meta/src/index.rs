@@ -1,12 +1,12 @@
 //! Ops that pick elements.
 
-use super::stand_ins::{broadcast, fresh, sized, typed, unknown, with_size};
-use crate::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
+use crate::stand_ins::{broadcast, fresh, sized, typed, unknown, with_size};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, Lowered, arguments, cx::Outputs, op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::_embedding_bag, embedding_bag),
     op!(aten::_embedding_bag_forward_only, embedding_bag),
     op!(aten::_unique2, unique),

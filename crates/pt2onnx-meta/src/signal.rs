@@ -1,12 +1,12 @@
 //! Fourier transforms and complex numbers.
 
-use super::stand_ins::{typed, unknown, with_size};
-use crate::{AtenOp, Cx, LowerError, Lowered, arguments, cx::axis_of, op};
+use crate::stand_ins::{typed, unknown, with_size};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{AtenOp, Cx, LowerError, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::_fft_c2r, to_real),
     op!(aten::_fft_r2c, to_complex),
     op!(aten::abs, real),
@@ -48,7 +48,7 @@ arguments! {
 }
 
 /// The complex type with parts of a float type.
-pub(super) fn complex_of(dtype: DType) -> Lowered<DType> {
+pub(crate) fn complex_of(dtype: DType) -> Lowered<DType> {
     match dtype {
         DType::F64 | DType::C128 => Ok(DType::C128),
         DType::F32 | DType::C64 => Ok(DType::C64),

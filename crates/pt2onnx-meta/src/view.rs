@@ -1,12 +1,12 @@
 //! Ops that change the sizes and keep the elements: views, copies, joins and padding.
 
-use super::stand_ins::{broadcast, fresh, sized, typed, unknown, with_size};
-use crate::{Args, AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
+use crate::stand_ins::{broadcast, fresh, sized, typed, unknown, with_size};
 use pt2onnx_ir::Value;
+use pt2onnx_lowering::{Args, AtenOp, Cx, Lowered, arguments, cx::axis_of, op};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, promote_types};
 
-pub(super) static RULES: &[AtenOp] = &[
+pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::_pad_circular, pad),
     op!(aten::_pad_enum, pad),
     op!(aten::_reshape_alias, view),
@@ -156,7 +156,7 @@ fn view_as_real(cx: &Cx, x: Value) -> Lowered {
 fn view_as_complex(cx: &Cx, x: Value) -> Lowered {
     let mut size = sizes(cx, x);
     size.pop();
-    let dtype = super::signal::complex_of(cx.dtype(x))?;
+    let dtype = crate::signal::complex_of(cx.dtype(x))?;
     Ok(typed(cx, dtype, &size))
 }
 
@@ -190,7 +190,7 @@ fn all_at_least(cx: &Cx, tensors: Vec<Value>, rank: i64) -> Lowered<Vec<Value>> 
 }
 
 /// The type to which the types of tensors of any rank are promoted.
-pub(super) fn promoted(cx: &Cx, tensors: &[Value]) -> Lowered<DType> {
+pub(crate) fn promoted(cx: &Cx, tensors: &[Value]) -> Lowered<DType> {
     let operands: Vec<_> = tensors.iter().map(|&v| v.into()).collect();
     match tensors {
         [] => unknown("it joins no tensors"),
@@ -369,7 +369,7 @@ fn narrow(cx: &Cx, x: Value, dim: i64, _start: Option<Expr>, length: Expr) -> Lo
 }
 
 /// A bound of a slice: counted from the end if it is negative, and within the size.
-pub(super) fn bound(cx: &Cx, at: &Expr, size: &Expr) -> Lowered<Expr> {
+pub(crate) fn bound(cx: &Cx, at: &Expr, size: &Expr) -> Lowered<Expr> {
     let known = cx.constraints();
     let from_start = match () {
         () if known.prove_ge(at, &Expr::ZERO) => at.clone(),
@@ -419,7 +419,7 @@ fn squeeze(cx: &Cx, x: Value) -> Lowered {
 
 fn squeeze_dims(cx: &Cx, args: Dims) -> Lowered {
     let mut size = Vec::new();
-    let axes = crate::math::shape::axes_of(cx.rank(args.input), &args.dim)?;
+    let axes = pt2onnx_lowering::math::shape::axes_of(cx.rank(args.input), &args.dim)?;
     for (i, d) in sizes(cx, args.input).into_iter().enumerate() {
         if !axes.contains(&i) || !is_one(cx, &d)? {
             size.push(d);
@@ -500,7 +500,7 @@ fn tile(cx: &Cx, x: Value, dims: Vec<Expr>) -> Lowered {
 }
 
 fn sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
-    Ok(typed(cx, super::reduce::sum_type(cx, x), &size))
+    Ok(typed(cx, crate::reduce::sum_type(cx, x), &size))
 }
 
 /// Windows of a dimension, in a new last one.
