@@ -25,6 +25,7 @@ use checks::checks;
 pub use driver::{
     Detail, Lowering, OpUse, Operators, Options, Originals, State, emitted, lower, ops_used,
 };
+pub use ops::tables;
 pub use pt2onnx_lowering::{
     ArgError, Args, Arguments, AtenOp, ByName, Complex, Cx, Emitted, Error, FromArg, Function,
     Given, GivenArg, LowerError, Lowered, NodeError, Number, Outputs, Param, ParamType, Parameters,

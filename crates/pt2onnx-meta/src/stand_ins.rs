@@ -39,7 +39,7 @@ pub(crate) fn fresh(cx: &Cx) -> Expr {
 
 const FRESH: &str = "fresh ";
 
-/// Whether a symbol is one of [`fresh`].
+/// Whether a symbol stands for a new size, which depends on data.
 pub fn is_fresh(symbol: &str) -> bool {
     symbol.starts_with(FRESH)
 }

@@ -60,33 +60,3 @@ pub fn lower<'a>(
     let emitted = emitted(&model);
     Err(Error { emitted, ..errors })
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::{Cx, Lowered, Registry, checks::tests::translated_by};
-    use pt2onnx_ir::Value;
-
-    #[test]
-    fn threads_share_a_registry() {
-        let mut registry = Registry::default();
-        let twice = |cx: &Cx, x: Value| -> Lowered { Ok(cx.mul(x, 2)) };
-        registry.register("mylib::twice(Tensor x) -> Tensor", twice).unwrap();
-        let calls = [
-            "mylib.twice(x: f32[2]) -> f32[2]",
-            "aten.relu(x: f32[s0]) -> f32[s0]",
-            "aten.add.Tensor(x: f32[s0, 8], y: i64[8], alpha = 2) -> f32[s0, 8]",
-            "mylib.once(x: f32[2]) -> f32[2]",
-        ];
-        let all = || calls.map(|call| translated_by(&registry, call));
-        let found = std::thread::scope(|scope| {
-            let threads = [(); 4].map(|()| scope.spawn(all));
-            threads.map(|thread| thread.join().unwrap())
-        });
-        // One thread with a registry of its own gives the same.
-        let mut alone = Registry::default();
-        alone.register("mylib::twice(Tensor x) -> Tensor", twice).unwrap();
-        let expected = calls.map(|call| translated_by(&alone, call));
-        assert!(found.iter().all(|texts| *texts == expected), "{found:#?}");
-        assert!(expected[0].contains("Mul (x") && expected[3].contains("no translation"));
-    }
-}

@@ -374,34 +374,3 @@ fn functional_signature(program: &ExportedProgram) -> Cow<'_, GraphSignature> {
     signature.outputs = writes.chain(program.signature.outputs.iter().cloned()).collect();
     Cow::Owned(signature)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn traces_without_folders() {
-        for (trace, stripped) in [
-            (
-                "File \"/a/b c/m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"C:\\d\\n.py\", line 4, in g\n    y",
-                "File \"m.py\", line 3, in f\n    x = open(\"/etc/x\")\n  File \"n.py\", line 4, in g\n    y",
-            ),
-            ("File \"m.py\", line 3, in f\n", "File \"m.py\", line 3, in f\n"),
-            ("File \"/a/m.py", "File \"/a/m.py"),
-            ("", ""),
-        ] {
-            assert_eq!(&*without_folders(trace), stripped);
-        }
-    }
-
-    #[test]
-    fn long_source_lines_are_cut() {
-        let file = format!("File \"/{}.py\", line 3, in f", "d".repeat(200));
-        let trace =
-            format!("{file}\n    {}\n  File \"m.py\", line 4, in g\n    y", "ä".repeat(160));
-        let cut =
-            format!("{file}\n    {}...\n  File \"m.py\", line 4, in g\n    y", "ä".repeat(156));
-        assert_eq!(&*with_short_lines(&trace), cut);
-        assert_eq!(&*with_short_lines(&cut[..file.len()]), file);
-    }
-}

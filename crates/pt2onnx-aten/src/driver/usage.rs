@@ -82,26 +82,3 @@ fn visit<'a>(graph: &'a Graph, f: &mut impl FnMut(&'a Node)) {
         node.bodies().for_each(|body| visit(body, f));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pt2onnx_fx::graph::{Argument, NodeMeta};
-
-    #[test]
-    fn names_of_one_schema_are_one_op() {
-        let node = |overload| Node {
-            name: "relu".into(),
-            target: OpName::new("aten", "relu", overload),
-            args: Vec::new(),
-            outputs: vec![Argument::None],
-            single_return: None,
-            meta: NodeMeta::default().into(),
-        };
-        let graph =
-            Graph { nodes: vec![node("default"), node(""), node("default")], ..Graph::default() };
-        let uses = ops_used(&graph, &Registry::default());
-        let found: Vec<_> = uses.iter().map(|u| (u.op.as_str(), u.count)).collect();
-        assert_eq!(found, [("aten::relu", 3)]);
-    }
-}

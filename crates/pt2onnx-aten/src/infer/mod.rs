@@ -6,8 +6,6 @@
 
 mod node;
 mod scratch;
-#[cfg(test)]
-mod tests;
 
 use pt2onnx_fx::graph::{Name, ValueMeta, Values};
 use pt2onnx_symbolic::{Constraints, Expr};

@@ -14,8 +14,8 @@ pub(crate) mod signal;
 
 use crate::AtenOp;
 
-/// The table of every family.
-pub(crate) fn tables() -> impl Iterator<Item = &'static [AtenOp]> {
+/// The table of each family, sorted by name.
+pub fn tables() -> impl Iterator<Item = &'static [AtenOp]> {
     let groups = [
         pointwise::FAMILIES,
         reduce::FAMILIES,

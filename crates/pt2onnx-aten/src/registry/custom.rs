@@ -111,32 +111,3 @@ impl Registry {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pt2onnx_ir::Value;
-
-    #[test]
-    fn lowerings_that_do_not_fit_their_schemas() {
-        let mut registry = Registry::default();
-        let schema = "mylib::power(Tensor x, int n) -> Tensor";
-        let mistyped = |cx: &Cx, x: Value, n: String| -> Lowered { Ok(cx.pow(x, n.len() as f64)) };
-        let too_few = |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) };
-        let too_many = |cx: &Cx, x: Value, n: i64, _: bool| -> Lowered { Ok(cx.mul(x, n)) };
-        let errors = [
-            registry.register(schema, mistyped),
-            registry.register(schema, too_few),
-            registry.register(schema, too_many),
-        ];
-        let errors = errors.map(|result| result.unwrap_err().to_string());
-        insta::assert_snapshot!(errors.join("\n"), @"
-        mylib::power: a parameter of type String cannot take `int n`
-        mylib::power: the function does not take `n`, which has no default
-        mylib::power: the function takes more parameters than the schema has
-        ");
-        assert!(!registry.is_registered("mylib::power"));
-        let fits = |cx: &Cx, x: Value, n: i64| -> Lowered { Ok(cx.mul(x, n)) };
-        assert_eq!(registry.register(schema, fits), Ok(()));
-    }
-}

@@ -40,16 +40,3 @@ fn edit_distance(a: &str, b: &str) -> usize {
     }
     row[b.len()]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nearest_names() {
-        let registry = Registry::default();
-        assert_eq!(registry.nearest("aten::relu.out"), Some("aten::relu"));
-        assert_eq!(registry.nearest("aten::reluu"), Some("aten::relu"));
-        assert_eq!(registry.nearest("mylib::whatever"), None);
-    }
-}

@@ -1,7 +1,5 @@
 //! What the lowerings of indices, ranges and writes emit, as text. Symbols are at least 2.
 
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
-
 use insta::assert_snapshot;
 use pt2onnx_aten::lower;
 use pt2onnx_fx::graph::{

@@ -1,5 +1,12 @@
-//! Tests over whole programs and archives. They are one binary, which is linked once.
+//! Tests of lowerings, of the driver over whole programs, and of types. They are one binary, which is linked once; the library has no
+//! unit tests, so that an edit of one op compiles it once.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail so")]
+
+mod checks;
 mod functional;
 mod indices;
 mod infer;
+mod infer_nodes;
+mod metadata;
+mod registry;

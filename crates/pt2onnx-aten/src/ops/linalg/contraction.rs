@@ -172,31 +172,64 @@ checks! {
         }
         "#;
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    labels_that_are_not_written {
+        "aten.einsum('i ->', [x: f32[3]]) -> f32[]" => r#"
+        (float[3] x) => (float einsum)
+        {
+          einsum = Einsum <equation: string = "i->"> (x)
+        }
+        "#;
+        "aten.einsum('ij,jk', [x: f32[2, 3], y: f32[3, 4]]) -> f32[2, 4]" => r#"
+        (float[2,3] x, float[3,4] y) => (float[2,4] einsum)
+        {
+          einsum = Einsum <equation: string = "ij,jk->ik"> (x, y)
+        }
+        "#;
+        "aten.einsum('ba', [x: f32[2, 3]]) -> f32[3, 2]" => r#"
+        (float[2,3] x) => (float[3,2] einsum)
+        {
+          einsum = Einsum <equation: string = "ba->ab"> (x)
+        }
+        "#;
+        "aten.einsum('ii', [x: f32[3, 3]]) -> f32[]" => r#"
+        (float[3,3] x) => (float einsum)
+        {
+          einsum = Einsum <equation: string = "ii->"> (x)
+        }
+        "#;
+        "aten.einsum('...ik, ...j -> ij', [x: f32[2, 3, 4], y: f32[5]]) -> f32[3, 5]" => r#"
+        (float[2,3,4] x, float[5] y) => (float[3,5] einsum)
+        {
+          einsum = Einsum <equation: string = "aik,j->ij"> (x, y)
+        }
+        "#;
+        "aten.einsum('...ij,...jk', [x: f32[2, 2, 3, 4], y: f32[2, 4, 5]]) -> f32[2, 2, 3, 5]" => r#"
+        (float[2,2,3,4] x, float[2,4,5] y) => (float[2,2,3,5] einsum)
+        {
+          einsum = Einsum <equation: string = "abij,bjk->abik"> (x, y)
+        }
+        "#;
+        "aten.einsum('...a->a...', [x: f32[2, 3, 4]]) -> f32[4, 2, 3]" => r#"
+        (float[2,3,4] x) => (float[4,2,3] einsum)
+        {
+          einsum = Einsum <equation: string = "bca->abc"> (x)
+        }
+        "#;
+    }
 
-    #[test]
-    fn equations() {
-        for (given, ranks, expected) in [
-            ("i ->", vec![1], "i->"),
-            ("ij,jk", vec![2, 2], "ij,jk->ik"),
-            ("ba", vec![2], "ba->ab"),
-            ("ii", vec![2], "ii->"),
-            ("...ik, ...j -> ij", vec![3, 1], "aik,j->ij"),
-            ("...ij,...jk", vec![4, 3], "abij,bjk->abik"),
-            ("...a->a...", vec![3], "bca->abc"),
-        ] {
-            let e = Equation::parse(given, &ranks).map(|e| {
-                let terms: Vec<&[char]> = e.terms.iter().map(Vec::as_slice).collect();
-                Equation::text(&terms, &e.output)
-            });
-            assert_eq!(e, Ok(expected.to_owned()), "{given}");
-        }
-        for (given, ranks) in [("ij->k", vec![2]), ("ij", vec![3]), ("i,j", vec![1])] {
-            assert!(Equation::parse(given, &ranks).is_err(), "{given}");
-        }
+    equations_that_do_not_fit {
+        "aten.einsum('ij->k', [x: f32[2, 3]]) -> f32[2]" => "
+        parts of the program cannot be translated:
+          aten.einsum.default (node `einsum`): einsum of `ij->k`: it is no equation
+        ";
+        "aten.einsum('ij', [x: f32[2, 3, 4]]) -> f32[2]" => "
+        parts of the program cannot be translated:
+          aten.einsum.default (node `einsum`): einsum of `ij`: a term has other dimensions than its operand
+        ";
+        "aten.einsum('i,j', [x: f32[2]]) -> f32[2]" => "
+        parts of the program cannot be translated:
+          aten.einsum.default (node `einsum`): einsum of `i,j`: it has another number of operands
+        ";
     }
 }

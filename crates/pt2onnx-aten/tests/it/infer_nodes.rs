@@ -1,7 +1,9 @@
 //! Types and elements of results, asked for one after the other as an interpreter does.
 
-use super::{Contents, Facts, Outcome};
-use crate::Registry;
+use pt2onnx_aten::{
+    Registry,
+    infer::{Contents, Facts, Outcome},
+};
 use pt2onnx_fx::{
     graph::{Argument, ValueMeta, Values},
     text,
