@@ -193,18 +193,7 @@ fn obstacles(
         }
     }
     if let Some(program) = program {
-        let lowering = pt2onnx_aten::Options {
-            state: options.state,
-            operators: options.operators,
-            aten_nodes: options.aten_nodes,
-            default_dtype: options.default_dtype.dtype(),
-            assume_finite: options.assume_finite,
-            metadata: Detail::None,
-            strip_paths: options.strip_paths,
-            originals: None,
-            modules: false,
-        };
-        let emitted = match pt2onnx_aten::lower(&program, registry, lowering) {
+        let emitted = match pt2onnx_aten::lower(&program, registry, lowering_options(options)) {
             Ok(lowering) => emitted(&lowering.model),
             Err(mut error) => {
                 let emitted = std::mem::take(&mut error.emitted);
@@ -217,6 +206,21 @@ fn obstacles(
     Error::Program(failures)
 }
 
+/// How nodes are translated, for a model without metadata.
+fn lowering_options(options: &Options) -> pt2onnx_aten::Options<'static> {
+    pt2onnx_aten::Options {
+        state: options.state,
+        operators: options.operators,
+        aten_nodes: options.aten_nodes,
+        default_dtype: options.default_dtype.dtype(),
+        assume_finite: options.assume_finite,
+        metadata: Detail::None,
+        strip_paths: options.strip_paths,
+        originals: None,
+        modules: false,
+    }
+}
+
 /// Translates the nodes of the program, and reports its ops.
 fn lower(
     program: &ExportedProgram,
@@ -226,15 +230,10 @@ fn lower(
     report: &mut Report,
 ) -> Result<Lowering, Error> {
     let lowering = pt2onnx_aten::Options {
-        state: options.state,
-        operators: options.operators,
-        aten_nodes: options.aten_nodes,
-        default_dtype: options.default_dtype.dtype(),
-        assume_finite: options.assume_finite,
         metadata: options.metadata,
-        strip_paths: options.strip_paths,
         originals: Some(originals),
         modules: !options.functions_of.is_empty(),
+        ..lowering_options(options)
     };
     let lowered = report.stage("lower", || pt2onnx_aten::lower(program, registry, lowering));
     lowered
