@@ -4,7 +4,7 @@ use crate::{
     choose,
     edit::Edit,
     error::Error,
-    numbers::{at_once, error, floats, unit},
+    numbers::{STAND_IN, at_once, error, floats, unit},
     options::{Options, WeightType},
     summary::{Compressed, CompressedWeight, Losses, Sums},
 };
@@ -88,6 +88,16 @@ fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
         .collect()
 }
 
+/// Elements of a constant that are looked at for numbers that stand for infinity. A mask has them in its first rows.
+const LOOKED_AT: usize = 1 << 18;
+
+/// Whether a constant is a mask, which float16 cannot hold.
+fn is_mask(constant: &Tensor) -> bool {
+    // What cannot be read is an error when it is written.
+    let first = floats(constant, 0, constant.numel().min(LOOKED_AT)).unwrap_or_default();
+    first.iter().any(|x| x.is_finite() && x.abs() >= STAND_IN)
+}
+
 /// Stores weights in a smaller type.
 pub(crate) fn cast_weights(
     model: &mut Model,
@@ -110,6 +120,9 @@ pub(crate) fn cast_weights(
             continue;
         }
         weight.has_values()?;
+        if to == WeightType::Float16 && is_mask(&weight.tensor) {
+            continue;
+        }
         let (losses, to) = (Arc::<Losses>::default(), to.dtype());
         let casting = Casting {
             name: weight.name.clone(),

@@ -4,7 +4,7 @@ use crate::{
     cast::Casting,
     edit::{Edit, dtype, with_dtype},
     error::Error,
-    numbers::floats,
+    numbers::{STAND_IN, floats},
     options::Options,
 };
 use pt2onnx_ir::{
@@ -52,9 +52,6 @@ const FULL: &[&str] = &[
     "SoftmaxCrossEntropyLoss",
     "Upsample",
 ];
-
-/// Numbers of at least this magnitude stand for infinity, as in masks: they become the largest of float16.
-pub(crate) const STAND_IN: f32 = 1e30;
 
 /// The largest number of float16.
 const LARGEST: f32 = 65504.0;

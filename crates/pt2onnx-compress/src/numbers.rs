@@ -4,6 +4,9 @@ use half::{bf16, f16, slice::HalfFloatSliceExt};
 use pt2onnx_tensor::{DType, Tensor};
 use std::io;
 
+/// Numbers of at least this magnitude stand for infinity, as in masks.
+pub(crate) const STAND_IN: f32 = 1e30;
+
 /// Whether elements of this type can be read.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)

@@ -340,6 +340,12 @@ fn special_numbers() {
         let error = program.to_bytes().unwrap_err().to_string();
         assert!(error.contains(said), "{json}: {error}");
     }
+    // A mask stays what it is.
+    let mask = text("0, -3e38, 1, 2");
+    let cast = r#"{"cast-weights": "float16", "compress-min": 1}"#;
+    let program = compressed(&mask, cast).unwrap();
+    assert_eq!(constants(program.model()), constants(&mask));
+    assert!(program.compressed().is_empty() && program.to_bytes().is_ok());
     for json in [
         r#"{"quantize": "int8"}"#,
         r#"{"quantize": "int8", "asymmetric": true}"#,
