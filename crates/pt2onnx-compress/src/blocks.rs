@@ -128,7 +128,7 @@ impl Quantised {
     fn chunk(&self, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
         let size = at_once(&self.source);
         let start = chunk * size;
-        let numbers = floats(&self.source, start, size.min(self.source.numel() - start))?;
+        let numbers = floats(&self.name, &self.source, start, size.min(self.source.numel() - start))?;
         self.runs(start, numbers.len(), |at, length, channel| {
             let part = numbers.get(at..at + length).unwrap_or_default();
             match self.inner {
@@ -174,7 +174,7 @@ impl Quantised {
         for group in (first..first + count).step_by(together) {
             let end = (group + together).min(first + count);
             let (start, (last, length)) = (place(group).0, place(end - 1));
-            let numbers = floats(&self.source, start, last + length - start)?;
+            let numbers = floats(&self.name, &self.source, start, last + length - start)?;
             for block in group..end {
                 let (at, length) = place(block);
                 each(block, numbers.get(at - start..at - start + length).unwrap_or_default())?;
@@ -230,7 +230,7 @@ impl Quantised {
         let params = self.channels()?;
         let (mut at, mut back, mut sums) = (start, Vec::new(), Sums::default());
         for codes in codes.chunks_mut(at_once(&self.source)) {
-            let numbers = floats(&self.source, at, codes.len())?;
+            let numbers = floats(&self.name, &self.source, at, codes.len())?;
             back.resize(numbers.len(), 0.0);
             self.runs(at, numbers.len(), |from, length, channel| {
                 let (Some(x), Some(code), Some(y)) = (

@@ -13,8 +13,8 @@ use pt2onnx_ir::Model;
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use std::{io, sync::Arc};
 
-/// The least number that becomes infinite in float16.
-const OVERFLOW: f32 = 65520.0;
+/// The least number that becomes infinite in bfloat16.
+const INFINITE_BF16: f32 = 3.3961775e38;
 
 /// Elements of a weight in another float.
 #[derive(Debug)]
@@ -39,30 +39,36 @@ impl Compute for Casting {
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         let (mut at, mut sums) = (start / 2, Sums::default());
         for part in out.chunks_mut(2 * at_once(&self.source)) {
-            let mut numbers = floats(&self.source, at, part.len() / 2)?;
+            let mut numbers = floats(&self.name, &self.source, at, part.len() / 2)?;
             if self.clamp {
                 let finite = numbers.iter_mut().filter(|x| x.is_finite());
                 finite.for_each(|x| *x = x.clamp(-65504.0, 65504.0));
             }
             let back = match self.to {
-                DType::F16 => {
-                    if numbers.iter().any(|x| x.abs() >= OVERFLOW && x.is_finite()) {
-                        let what = "has numbers above 65504, which are infinite in float16";
-                        let help = format!(
-                            "leave it out with `--compress-exclude {}`, or use bfloat16",
-                            self.name
-                        );
-                        return Err(error(&self.name, what, &help));
-                    }
-                    to_f16(&numbers, part)
-                }
+                DType::F16 => to_f16(&numbers, part),
                 _ => to_bf16(&numbers, part),
             };
+            if numbers.iter().zip(&back).any(|(x, half)| x.is_finite() && half.is_infinite()) {
+                return Err(self.overflow());
+            }
             sums.add(&numbers, &back);
             at += numbers.len();
         }
         self.losses.note(start, sums);
         Ok(())
+    }
+}
+
+impl Casting {
+    /// The error of a number that the type does not have.
+    fn overflow(&self) -> io::Error {
+        let (largest, or) = match self.to {
+            DType::F16 => ("65504", ", or use bfloat16"),
+            _ => ("3.39e38", ""),
+        };
+        let what = format!("has numbers above {largest}, which are infinite in {}", self.to);
+        let help = format!("leave it out with `--compress-exclude {}`{or}", self.name);
+        error(&self.name, &what, &help)
     }
 }
 
@@ -91,11 +97,15 @@ fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
 /// Elements of a constant that are looked at for numbers that stand for infinity. A mask has them in its first rows.
 const LOOKED_AT: usize = 1 << 18;
 
-/// Whether a constant is a mask, which float16 cannot hold.
-fn is_mask(constant: &Tensor) -> bool {
-    // What cannot be read is an error when it is written.
-    let first = floats(constant, 0, constant.numel().min(LOOKED_AT)).unwrap_or_default();
-    first.iter().any(|x| x.is_finite() && x.abs() >= STAND_IN)
+/// Whether a constant is a mask, with numbers that stand for infinity and that the type does not have.
+fn is_mask(name: &str, constant: &Tensor, to: WeightType) -> bool {
+    let least = match to {
+        WeightType::Float16 => STAND_IN,
+        WeightType::Bfloat16 => INFINITE_BF16,
+    };
+    let first = floats(name, constant, 0, constant.numel().min(LOOKED_AT));
+    // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an error when it is written.
+    first.map_or(true, |first| first.iter().any(|x| x.is_finite() && x.abs() >= least))
 }
 
 /// Stores weights in a smaller type.
@@ -120,7 +130,7 @@ pub(crate) fn cast_weights(
             continue;
         }
         weight.has_values()?;
-        if to == WeightType::Float16 && is_mask(&weight.tensor) {
+        if is_mask(&weight.name, &weight.tensor, to) {
             continue;
         }
         let (losses, to) = (Arc::<Losses>::default(), to.dtype());

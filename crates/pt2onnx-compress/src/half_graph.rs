@@ -103,17 +103,17 @@ fn constants(model: &Model) -> Result<FxHashMap<Value, Known>, Error> {
         (data.uses().len() > 0).then(|| (value, tensor.clone()))
     };
     let all: Vec<(Value, Tensor)> = model.values().filter_map(used).collect();
+    let name = |value: Value| model[value].name.as_deref().unwrap_or_default();
     if let Some((value, _)) = all.iter().find(|(_, t)| !t.has_data() && t.numel() > 0) {
-        let name = model[*value].name.as_deref().unwrap_or_default();
-        return Err(Error::NoValues(name.to_owned()));
+        return Err(Error::NoValues(name(*value).to_owned()));
     }
-    Ok(all.into_iter().map(|(value, tensor)| (value, known(&tensor))).collect())
+    Ok(all.into_iter().map(|(value, tensor)| (value, known(name(value), &tensor))).collect())
 }
 
-fn known(tensor: &Tensor) -> Known {
+fn known(name: &str, tensor: &Tensor) -> Known {
     let count = tensor.numel();
     let chunk = |i: usize| {
-        let numbers = floats(tensor, i * READ, READ.min(count - i * READ));
+        let numbers = floats(name, tensor, i * READ, READ.min(count - i * READ));
         let finite = |x: &f32| if x.is_finite() { x.abs() } else { 0.0 };
         // What cannot be read is an error when it is written.
         let all = numbers.unwrap_or_default();

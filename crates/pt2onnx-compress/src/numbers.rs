@@ -28,14 +28,27 @@ pub(crate) fn unit(tensor: &Tensor) -> usize {
     }
 }
 
-/// Elements `start..start + count` of a weight as float32. Those of float64 are rounded; the infinite ones among the results are
-/// refused by the caller.
-pub(crate) fn floats(tensor: &Tensor, start: usize, count: usize) -> io::Result<Vec<f32>> {
+/// Elements `start..start + count` of a weight as float32. Those of float64 are rounded; it is an error if one becomes infinite.
+pub(crate) fn floats(
+    name: &str,
+    tensor: &Tensor,
+    start: usize,
+    count: usize,
+) -> io::Result<Vec<f32>> {
     let width = tensor.dtype().bits() / 8;
     let mut raw = vec![0; count * width];
     tensor.read(start * width, &mut raw)?;
     Ok(match tensor.dtype() {
-        DType::F64 => raw.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect(),
+        DType::F64 => {
+            let narrowed = |b: &[u8; 8]| {
+                let (x, rounded) = (f64::from_le_bytes(*b), f64::from_le_bytes(*b) as f32);
+                (x.is_infinite() == rounded.is_infinite()).then_some(rounded)
+            };
+            raw.as_chunks().0.iter().map(narrowed).collect::<Option<_>>().ok_or_else(|| {
+                let what = "has numbers above 3.4e38, which are infinite in float32";
+                error(name, what, &format!("leave it out with `--compress-exclude {name}`"))
+            })?
+        }
         DType::F32 => raw.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
         DType::F16 => {
             let halves: Vec<f16> =

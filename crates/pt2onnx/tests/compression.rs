@@ -318,13 +318,14 @@ fn errors() {
 /// Numbers that a format does not have are errors when they are written, and zeros stay zeros.
 #[test]
 fn special_numbers() {
-    let text = |numbers: &str| {
+    let of = |ty: &str, numbers: &str| {
         let text = format!(
-            "<ir_version: 10, opset_import: [\"\" : 21]> g (float[1, 2] x) => (float[1, 2] y)
-             <float[2, 2] w = {{{numbers}}}> {{ y = MatMul (x, w) }}"
+            "<ir_version: 10, opset_import: [\"\" : 21]> g ({ty}[1, 2] x) => ({ty}[1, 2] y)
+             <{ty}[2, 2] w = {{{numbers}}}> {{ y = MatMul (x, w) }}"
         );
         text.parse::<Model>().unwrap()
     };
+    let (text, double) = (|numbers| of("float", numbers), |numbers| of("double", numbers));
     for (numbers, json, said) in [
         ("1, 2, inf, 3", r#"{"quantize": "int8"}"#, "the weight `w` has NaN or infinite values"),
         ("1, 2, nan, 3", r#"{"quantize": "int4", "block": 32}"#, "the weight `w` has NaN"),
@@ -340,12 +341,21 @@ fn special_numbers() {
         let error = program.to_bytes().unwrap_err().to_string();
         assert!(error.contains(said), "{json}: {error}");
     }
+    let json = r#"{"quantize": "int8", "compress-min": 1}"#;
+    let error = compressed(&double("1, 2, 3, 1e39"), json).unwrap().to_bytes().unwrap_err();
+    assert!(error.to_string().contains("the weight `w` has numbers above 3.4e38"), "{error}");
     // A mask stays what it is.
-    let mask = text("0, -3e38, 1, 2");
-    let cast = r#"{"cast-weights": "float16", "compress-min": 1}"#;
-    let program = compressed(&mask, cast).unwrap();
-    assert_eq!(constants(program.model()), constants(&mask));
-    assert!(program.compressed().is_empty() && program.to_bytes().is_ok());
+    for (mask, to) in [
+        (text("0, -3e38, 1, 2"), "float16"),
+        (text("0, -3.4028235e38, 1, 2"), "bfloat16"),
+        (double("0, -1.7e308, 1, 2"), "float16"),
+        (double("0, -1.7e308, 1, 2"), "bfloat16"),
+    ] {
+        let cast = format!(r#"{{"cast-weights": "{to}", "compress-min": 1}}"#);
+        let program = compressed(&mask, &cast).unwrap();
+        assert_eq!(constants(program.model()), constants(&mask));
+        assert!(program.compressed().is_empty() && program.to_bytes().is_ok());
+    }
     for json in [
         r#"{"quantize": "int8"}"#,
         r#"{"quantize": "int8", "asymmetric": true}"#,

@@ -1,7 +1,7 @@
 //! Reductions over axes: sums and extremes, including those of empty tensors and of NaN.
 
 use crate::{Cx, LowerError, Lowered};
-use pt2onnx_ir::{Reduction, Type, Value};
+use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -80,6 +80,17 @@ pub fn nan_spread(cx: &Cx, of: Reduction, x: Value, axes: &[usize], keepdim: boo
         return found;
     }
     cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)
+}
+
+/// `LogSoftmax` along `axis`. ONNX Runtime gives numbers in float64 where a NaN or infinity must make all of them NaN: what is added
+/// is 0 elsewhere.
+pub fn log_softmax_of(cx: &Cx, x: Value, axis: usize) -> Value {
+    let axis = axis as i64;
+    let logs = cx.log_softmax(x, attrs::LogSoftmax { axis });
+    if cx.dtype(x) != DType::F64 || !cx.minds_nan(x) {
+        return logs;
+    }
+    cx.add(logs, cx.mul(cx.softmax(x, attrs::Softmax { axis }), 0.0))
 }
 
 /// Whether an element of bools along `axes` is true, also where there are none.

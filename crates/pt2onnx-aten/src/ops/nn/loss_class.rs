@@ -1,7 +1,7 @@
 //! Losses over classes: negative log likelihoods, cross entropies, multi-class and multi-label margins.
 
 use crate::math::precision::widened;
-use crate::math::reduce::{as_axis, reduce, reduced, total};
+use crate::math::reduce::{as_axis, log_softmax_of, reduce, reduced, total};
 use crate::math::sort::gather_elements;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
@@ -149,7 +149,7 @@ fn nll_loss_forward(
 /// `log_softmax` over the classes, and which dimension they are.
 fn log_probabilities(cx: &Cx, x: Value) -> (Value, usize) {
     let axis = usize::from(cx.rank(x) > 1);
-    (cx.log_softmax(x, attrs::LogSoftmax { axis: axis as i64 }), axis)
+    (log_softmax_of(cx, x, axis), axis)
 }
 
 /// The cross entropy of classes `target` (or of their probabilities) under `softmax(input)`. With label smoothing `s`, the target is

@@ -4,6 +4,7 @@ use crate::math::arcs::softplus_of;
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
+use crate::math::reduce::log_softmax_of;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -259,9 +260,8 @@ fn softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
 
 fn log_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
-    let axis = cx.axis(x, dim)? as i64;
-    let over = |x| cx.log_softmax(x, attrs::LogSoftmax { axis });
-    Ok(at_least_1d(cx, x, over))
+    let axis = cx.axis(x, dim)?;
+    Ok(at_least_1d(cx, x, |x| log_softmax_of(cx, x, axis)))
 }
 
 fn softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
@@ -364,6 +364,21 @@ checks! {
           val_2 = Unsqueeze (val_1, val_0)
           val_3 = Softmax <axis: int = 0> (val_2)
           softmax = Squeeze (val_3, val_0)
+        }
+        ";
+    }
+
+    nan_spreads_in_float64 {
+        "aten.log_softmax.int(x: f64[s0, 3], 1) -> f64[s0, 3]" => "
+        (double[s0,3] x) => (double[s0,3] log_softmax)
+        <
+          double val_0 = {0.0}
+        >
+        {
+          val_1 = LogSoftmax <axis: int = 1> (x)
+          val_2 = Softmax <axis: int = 1> (x)
+          val_3 = Mul (val_2, val_0)
+          log_softmax = Add (val_1, val_3)
         }
         ";
     }
