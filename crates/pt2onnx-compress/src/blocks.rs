@@ -128,7 +128,8 @@ impl Quantised {
     fn chunk(&self, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
         let size = at_once(&self.source);
         let start = chunk * size;
-        let numbers = floats(&self.name, &self.source, start, size.min(self.source.numel() - start))?;
+        let numbers =
+            floats(&self.name, &self.source, start, size.min(self.source.numel() - start))?;
         self.runs(start, numbers.len(), |at, length, channel| {
             let part = numbers.get(at..at + length).unwrap_or_default();
             match self.inner {

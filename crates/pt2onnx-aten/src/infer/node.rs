@@ -16,6 +16,7 @@ use pt2onnx_meta::{is_fresh, rule};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 impl Registry {
     /// The results of a node, in the order of its schema's returns. `node` has its arguments by the names of the schema, and no
@@ -179,6 +180,7 @@ impl Registry {
             self.by_lowering(op, schema, node, &Facts { values: &values, ..*facts })?;
         for outcome in &mut outcomes {
             if let Outcome::One(Typed { meta: ValueMeta::Tensor(meta), .. }) = outcome {
+                let meta = Arc::make_mut(meta);
                 meta.dtype = to_complex(meta.dtype).ok_or_else(unknown)?;
             }
         }

@@ -145,6 +145,9 @@ fn is_of_torch(file: &str) -> bool {
     if file.starts_with("<eval_with_key>") {
         return true;
     }
+    if !file.contains("torch") {
+        return false;
+    }
     let file = match file.contains('\\') {
         true => Cow::Owned(file.replace('\\', "/")),
         false => Cow::Borrowed(file),

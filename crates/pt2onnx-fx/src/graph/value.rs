@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxBuildHasher;
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// The types of the values of a graph, by name.
 pub type Values = IndexMap<Name, ValueMeta, FxBuildHasher>;
@@ -18,8 +18,8 @@ pub type Values = IndexMap<Name, ValueMeta, FxBuildHasher>;
 /// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueMeta {
-    /// A tensor.
-    Tensor(Box<TensorMeta>),
+    /// A tensor. Many tensors are alike: the type is shared.
+    Tensor(Arc<TensorMeta>),
     /// An integer that may be symbolic.
     SymInt {
         /// Its value.
@@ -66,7 +66,7 @@ impl fmt::Display for ValueMeta {
 
 impl From<TensorMeta> for ValueMeta {
     fn from(meta: TensorMeta) -> Self {
-        Self::Tensor(Box::new(meta))
+        Self::Tensor(Arc::new(meta))
     }
 }
 

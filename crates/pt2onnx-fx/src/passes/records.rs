@@ -43,6 +43,7 @@ fn mend_runs(node: &Node, values: &mut Arc<Values>) {
         return;
     }
     if let Some(ValueMeta::Tensor(meta)) = Arc::make_mut(values).get_mut(&result) {
+        let meta = Arc::make_mut(meta);
         meta.sizes.truncate(rank);
         meta.strides = contiguous(&meta.sizes);
     }

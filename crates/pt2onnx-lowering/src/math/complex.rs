@@ -6,6 +6,7 @@
 
 use crate::math::arcs::{asinh_of, atan_of, atan2};
 use crate::math::elementary::{copysign_of, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
+use crate::math::reduce::may_be_empty_along;
 use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -240,8 +241,8 @@ impl Complex {
     /// The matrix product.
     pub fn matmul(self, cx: &Cx, b: Complex) -> Self {
         self.bilinear(cx, b, |x, y| match (cx.rank(x), cx.rank(y)) {
-            // ONNX Runtime forgets a transpose of `x` before a product with a vector.
-            (2.., 1) if may_be_transposed(&cx.model(), x) => {
+            // ONNX Runtime forgets a transpose of `x` before a product with a vector, and leaves the memory of empty sums as it was.
+            (2.., 1) if may_be_transposed(&cx.model(), x) || may_be_empty_along(cx, y, &[0]) => {
                 let product = cx.matmul(x, cx.unsqueeze(y, &[1]));
                 cx.squeeze(product, &[cx.rank(product) - 1])
             }

@@ -24,9 +24,9 @@ pub struct Windows {
 
 impl Windows {
     /// What ONNX's operators need for windows over dimensions of the sizes `from` that give the sizes `to`. PyTorch leaves out a last
-    /// window that starts in the padding, which some opsets of ONNX count: where sizes are all known, such a dimension gets less padding
-    /// at the end. If elements lie behind its last window, the other dimensions get more instead of `ceil_mode`; if the padding is
-    /// `counted`, these elements are left out.
+    /// window that starts in the padding, which some opsets of ONNX count: where its size is known, such a dimension gets less padding
+    /// at the end. If elements lie behind its last window, the other dimensions get more instead of `ceil_mode`. If the padding is
+    /// `counted`, or the size of another dimension is not known, these elements are left out.
     pub fn padding(&self, from: &[Expr], to: &[Expr], counted: bool) -> Padding {
         let mut end = self.padding.clone();
         let mut unread = vec![0; end.len()];
@@ -38,10 +38,11 @@ impl Windows {
             return made(&end, false, unread);
         }
         let mut needed = end.clone();
-        let mut ceil_mode = false;
+        let (mut ceil_mode, mut known) = (false, true);
         for (i, (from, to)) in from.iter().zip(to).enumerate() {
             let (Some(from), Some(to)) = (from.as_int(), to.as_int()) else {
-                return made(&self.padding, true, vec![0; end.len()]);
+                (ceil_mode, known) = (true, false);
+                continue;
             };
             let reach = (to - 1) * self.stride[i] + self.dilation[i] * (self.kernel[i] - 1) + 1;
             let rest = reach - from - self.padding[i];
@@ -53,7 +54,7 @@ impl Windows {
             needed[i] = end[i].max(rest);
             ceil_mode |= rest > end[i];
         }
-        if !(ceil_mode && counted) {
+        if known && !(ceil_mode && counted) {
             if ceil_mode && unread.iter().any(|&n| n > 0) {
                 (end, ceil_mode) = (needed, false);
             }
@@ -82,8 +83,10 @@ pub fn last_of(shape: &[Expr], n: usize) -> &[Expr] {
 pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let n = windows.kernel.len();
     let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
-    let Padding { mut pads, ceil_mode, .. } =
+    let Padding { mut pads, ceil_mode, unread } =
         windows.padding(last_of(&cx.shape(x), n), last_of(&to, n), false);
+    let whole = cx.shape(x);
+    let x = without_unread(cx, x, &unread);
     let wide = pads.iter().zip(windows.kernel.iter().cycle()).any(|(pad, kernel)| pad >= kernel);
     // ONNX Runtime refuses padding as wide as the kernel, which windows with gaps may need. Indices would count the padding added here.
     let x = match wide && !cx.is_used(1) {
@@ -103,6 +106,11 @@ pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let unbatched = cx.rank(x) == n + 1;
     let x = if unbatched { cx.unsqueeze(x, &[0]) } else { x };
     let found = cx.max_pool_n(2, x, &windows.kernel, options);
+    let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
+    if unread.iter().skip(1).any(|&n| n > 0) {
+        let indices = renumbered(cx, found[1], &cx.shape(x)[2..], last_of(&whole, n));
+        return [unbatch(found[0]), unbatch(indices)].into();
+    }
     let area = Expr::product(cx.shape(x)[2..].to_vec());
     let area = match area.as_int() {
         Some(_) => cx.size(&area),
@@ -112,8 +120,29 @@ pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
         }
     };
     let indices = cx.mod_(found[1], area, attrs::Mod::default());
-    let unbatch = |v| if unbatched { cx.squeeze(v, &[0]) } else { v };
     [unbatch(found[0]), unbatch(indices)].into()
+}
+
+/// Indices in dimensions of the sizes `from`, and in more before these, as indices in dimensions of the sizes `to`.
+fn renumbered(cx: &Cx, indices: Value, from: &[Expr], to: &[Expr]) -> Value {
+    let (mut rest, mut sum, mut stride) = (indices, None, Expr::int(1));
+    for (from, to) in from.iter().zip(to).rev() {
+        let size = cx.size(from);
+        let part = cx.mul(cx.mod_(rest, size, attrs::Mod::default()), cx.size(&stride));
+        sum = Some(sum.map_or(part, |sum| cx.add(sum, part)));
+        rest = cx.div(rest, size);
+        stride = &stride * to;
+    }
+    sum.unwrap_or(indices)
+}
+
+/// `x` without the last elements of dimensions that must be left out: [`Padding::unread`].
+pub fn without_unread(cx: &Cx, x: Value, unread: &[i64]) -> Value {
+    let shape = cx.shape(x);
+    let first = shape.len().saturating_sub(unread.len());
+    let all = shape.iter().skip(first).zip(unread).enumerate();
+    all.filter(|(_, (_, n))| **n > 0)
+        .fold(x, |x, (i, (size, n))| cx.slice(x, first + i, &Expr::int(0), &(size - *n), 1))
 }
 
 /// `x` with the smallest number around its last `n` dimensions.

@@ -148,7 +148,7 @@ impl Interp<'_> {
         if let ValueMeta::Tensor(meta) = &mut typed.meta
             && meta.strides.len() != meta.sizes.len()
         {
-            meta.strides = self.strides_of(node, meta, whole);
+            Arc::make_mut(meta).strides = self.strides_of(node, meta, whole);
         }
     }
 

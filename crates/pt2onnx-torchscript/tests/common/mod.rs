@@ -7,7 +7,10 @@ use pt2onnx_torchscript::{
     Archive, Error,
     types::{Facts, Outcome, Types},
 };
-use std::io::{Cursor, Write};
+use std::{
+    io::{Cursor, Write},
+    sync::Arc,
+};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 /// Types of operators that keep that of their first tensor, and of some others.
@@ -32,7 +35,7 @@ impl Types for Few {
             ) => meta,
             ("gt", Some(mut meta)) => {
                 if let ValueMeta::Tensor(meta) = &mut meta {
-                    meta.dtype = DType::Bool;
+                    Arc::make_mut(meta).dtype = DType::Bool;
                 }
                 meta
             }
@@ -40,7 +43,7 @@ impl Types for Few {
             _ => return Err("not among the few".to_owned()),
         };
         if let ValueMeta::Tensor(meta) = &mut meta {
-            meta.requires_grad = false;
+            Arc::make_mut(meta).requires_grad = false;
         }
         Ok(vec![Outcome::One(meta.into())])
     }

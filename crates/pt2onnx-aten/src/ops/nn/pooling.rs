@@ -1,6 +1,8 @@
 //! Pooling: means and largest elements of spatial windows.
 
-use crate::math::pool::{Padding, Windows, largest, largest_of_windows, last_of, merge_last};
+use crate::math::pool::{
+    Padding, Windows, largest, largest_of_windows, last_of, merge_last, without_unread,
+};
 use crate::math::precision::widened;
 use crate::math::window::{batched, per_dim};
 use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
@@ -138,8 +140,7 @@ fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
     let counted = padded && count_include_pad;
     let from = cx.shape(x);
     let Padding { pads, ceil_mode, unread } = windows.padding(last_of(&from, N), sizes, counted);
-    let read: Vec<_> = last_of(&from, N).iter().zip(unread).map(|(size, n)| size - n).collect();
-    let x = cropped(cx, x, &read);
+    let x = without_unread(cx, x, &unread);
     let options = attrs::AveragePool {
         strides: Some(windows.stride.clone()),
         pads: Some(pads),
@@ -224,6 +225,50 @@ fn fractional_max_pool(
 }
 
 checks! {
+    a_last_window_in_the_padding_beside_a_dynamic_dimension {
+        "aten.max_pool2d_with_indices(x: f32[1, s0, 2], [2, 1], [3, 3], [1, 0], [1, 2], True) -> (f32[1, (s0 + 2)//3 + 1, 1], i64[1, (s0 + 2)//3 + 1, 1])" => r#"
+        (float[1,s0,2] x) => (float[1,"(((s0 + 2)//3)) + 1",1] max_pool2d_with_indices_0, int64[1,"(((s0 + 2)//3)) + 1",1] max_pool2d_with_indices_1)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {1},
+          int64[1] val_2 = {2},
+          int64 val_3 = {1},
+          int64[0] val_4 = {},
+          int64 val_5 = {2}
+        >
+        {
+          val_6 = Slice (x, val_0, val_1, val_2)
+          val_7 = Unsqueeze (val_6, val_0)
+          val_8, val_9 = MaxPool <kernel_shape: ints = [2, 1], ceil_mode: int = 1, dilations: ints = [1, 2], pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_7)
+          val_10 = Mod (val_9, val_3)
+          val_11 = Mul (val_10, val_3)
+          val_12 = Div (val_9, val_3)
+          val_13 = Shape <start: int = 1, end: int = 2> (x)
+          val_14 = Reshape (val_13, val_4)
+          val_15 = Mod (val_12, val_14)
+          val_16 = Mul (val_15, val_5)
+          val_17 = Add (val_11, val_16)
+          val_18 = Div (val_12, val_14)
+          max_pool2d_with_indices_0 = Squeeze (val_8, val_0)
+          max_pool2d_with_indices_1 = Squeeze (val_17, val_0)
+        }
+        "#;
+        "aten.max_pool2d(x: f32[1, s0, 2], [2, 1], [3, 3], [1, 0], [1, 2], True) -> f32[1, (s0 + 2)//3 + 1, 1]" => r#"
+        (float[1,s0,2] x) => (float[1,"(((s0 + 2)//3)) + 1",1] max_pool2d)
+        <
+          int64[1] val_0 = {0},
+          int64[1] val_1 = {1},
+          int64[1] val_2 = {2}
+        >
+        {
+          val_3 = Slice (x, val_0, val_1, val_2)
+          val_4 = Unsqueeze (val_3, val_0)
+          val_5 = MaxPool <kernel_shape: ints = [2, 1], ceil_mode: int = 1, dilations: ints = [1, 2], pads: ints = [1, 0, 1, 0], strides: ints = [3, 3]> (val_4)
+          max_pool2d = Squeeze (val_5, val_0)
+        }
+        "#;
+    }
+
     indices_count_through_a_channel {
         "aten.max_pool2d_with_indices(x: f32[3, s0, 8], [2]) -> (f32[3, s0//2, 4], i64[3, s0//2, 4])" => r#"
         (float[3,s0,8] x) => (float[3,"(s0//2)",4] max_pool2d_with_indices_0, int64[3,"(s0//2)",4] max_pool2d_with_indices_1)

@@ -1,15 +1,16 @@
 //! Reads the JSON of a program, of any version of the schema.
 
 use super::{
-    builder::{Builder, Built},
+    builder::Builder,
     stream::{self, Sink},
     values::Begun,
 };
 use crate::{
     error::{Error, Invalid, Place, Result},
-    graph::ExportedProgram,
+    graph::{ExportedProgram, ValueMeta},
     schema::{self as s, upgrade},
 };
+use rustc_hash::FxHashMap;
 use serde_json::{Deserializer, de};
 use std::borrow::Cow;
 
@@ -84,7 +85,7 @@ fn from_json(json: &[u8]) -> serde_json::Result<Read<'_>> {
 /// A program that was read. Most of its graph was built meanwhile.
 struct Read<'a> {
     program: s::ExportedProgram<'a>,
-    graph: GraphBuilder,
+    graph: GraphBuilder<'a>,
 }
 
 impl<'a> Read<'a> {
@@ -96,7 +97,7 @@ impl<'a> Read<'a> {
     }
 
     fn build(self, constants: Vec<(String, String)>, place: &Place) -> Result<Parsed> {
-        let Self { program, graph: GraphBuilder { mut builder, begun, wrong } } = self;
+        let Self { program, graph: GraphBuilder { mut builder, begun, wrong, .. } } = self;
         let built = wrong.map_or(Ok(()), Err).and_then(|()| builder.program(&program, begun));
         let invalid = |problem| Error::Invalid { place: place.clone(), invalid: Box::new(problem) };
         Ok(Parsed { program: built.map_err(invalid)?, constants })
@@ -105,35 +106,38 @@ impl<'a> Read<'a> {
 
 /// Builds the graph of a program, node by node.
 #[derive(Default)]
-struct GraphBuilder {
+struct GraphBuilder<'a> {
     builder: Builder,
     begun: Begun,
+    /// Types of tensors by their JSON.
+    metas: FxHashMap<&'a str, ValueMeta>,
     /// The first thing that is wrong. What comes after it is not built.
     wrong: Option<Invalid>,
 }
 
-impl GraphBuilder {
-    fn add(&mut self, build: impl FnOnce(&mut Builder, &mut Begun) -> Built<()>) {
+impl<'de> Sink<'de> for GraphBuilder<'de> {
+    fn node(&mut self, node: s::Node<'de>) {
         if self.wrong.is_none() {
-            self.wrong = build(&mut self.builder, &mut self.begun).err();
+            match self.builder.node(&node) {
+                Ok(node) => self.begun.nodes.push(node),
+                Err(wrong) => self.wrong = Some(wrong),
+            }
         }
     }
-}
 
-impl<'de> Sink<'de> for GraphBuilder {
-    fn node(&mut self, node: s::Node<'de>) {
-        self.add(|builder, begun| {
-            begun.nodes.push(builder.node(&node)?);
-            Ok(())
-        });
-    }
-
-    fn tensor(&mut self, name: s::Text<'de>, meta: s::TensorMeta<'de>) {
-        self.add(|builder, begun| {
-            let meta = builder.tensor_meta(&name, &meta)?;
-            begun.values.insert(builder.name(&name), meta.into());
-            Ok(())
-        });
+    fn tensor(&mut self, name: s::Text<'de>, json: &'de str) -> serde_json::Result<()> {
+        let known = match self.metas.get(json) {
+            Some(known) => known.clone(),
+            None => match self.builder.tensor_meta(&name, &serde_json::from_str(json)?) {
+                Ok(meta) => self.metas.entry(json).or_insert(meta.into()).clone(),
+                Err(wrong) => {
+                    self.wrong.get_or_insert(wrong);
+                    return Ok(());
+                }
+            },
+        };
+        self.begun.values.insert(self.builder.name(&name), known);
+        Ok(())
     }
 }
 

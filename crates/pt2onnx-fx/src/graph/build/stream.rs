@@ -5,17 +5,19 @@ use crate::schema as s;
 use serde::{
     Deserialize, Deserializer,
     de::{
-        DeserializeSeed, MapAccess, SeqAccess, Visitor,
+        DeserializeSeed, Error, MapAccess, SeqAccess, Visitor,
         value::{CowStrDeserializer, MapDeserializer, SeqDeserializer},
     },
     forward_to_deserialize_any,
 };
+use serde_json::value::RawValue;
 use std::{fmt, iter};
 
 /// Takes what the program's graph holds. Bodies of higher-order ops are parts of nodes.
 pub(super) trait Sink<'de> {
     fn node(&mut self, node: s::Node<'de>);
-    fn tensor(&mut self, name: s::Text<'de>, meta: s::TensorMeta<'de>);
+    /// The type is JSON that is not read yet: most programs repeat a few types.
+    fn tensor(&mut self, name: s::Text<'de>, json: &'de str) -> serde_json::Result<()>;
 }
 
 /// Reads a program. Its graph has no nodes and no types of tensors then: the sink has them, in their order.
@@ -100,11 +102,17 @@ impl<'de, V: Visitor<'de>, S: Sink<'de>> Visitor<'de> for At<'_, V, S> {
             let Self { inner, place, sink } = self;
             return inner.visit_map(Fields { map, of: place, field: None, sink });
         };
-        while let Some((name, meta)) = map.next_entry()? {
-            self.sink.tensor(name, meta);
+        while let Some((name, meta)) = map.next_entry::<_, &RawValue>()? {
+            self.sink.tensor(name, meta.get()).map_err(without_place)?;
         }
         self.inner.visit_map(MapDeserializer::new(iter::empty::<((), ())>()))
     }
+}
+
+/// The error without line and column, which count from the start of the part.
+fn without_place<E: Error>(of_part: serde_json::Error) -> E {
+    let text = of_part.to_string();
+    E::custom(text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what))
 }
 
 /// The fields of the object at a place.
