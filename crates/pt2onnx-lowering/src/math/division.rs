@@ -103,6 +103,12 @@ fn by_remainder(cx: &Cx, a: Value, b: Value) -> Value {
     cx.select(by_zero, plain, floor)
 }
 
+/// `a / b` of signed integers, rounded down, where `b` is positive. Nothing overflows.
+pub fn floored_by_positive(cx: &Cx, a: Value, b: Value) -> Value {
+    let one = cx.cast(cx.less(a, 0), cx.dtype(a));
+    cx.sub(cx.div(cx.add(a, one), b), one)
+}
+
 /// `floor(a / b)` of signed integers. No step wraps, whatever their size.
 pub fn floored_integers(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Value {
     let divisors = match &b {
@@ -119,8 +125,7 @@ pub fn floored_integers(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Value 
     let all = |holds: fn(&i64) -> bool| !divisors.is_empty() && divisors.iter().all(holds);
     let one_where = |condition| cx.cast(condition, cx.dtype(a));
     if all(|&b| b > 0) {
-        let one = one_where(cx.less(a, 0));
-        return cx.sub(cx.div(cx.add(a, one), b), one);
+        return floored_by_positive(cx, a, b);
     }
     if all(|&b| b < 0) {
         let one = one_where(cx.greater(a, 0));

@@ -1,5 +1,6 @@
 //! Writes and reductions at indices along one dimension.
 
+use crate::math::division::floored_by_positive;
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
@@ -206,10 +207,10 @@ fn count_updates(cx: &Cx, places: &Places, shape: &[Expr]) -> Vec<Expr> {
 
 /// `a / b`, rounded down for integers. `b` is positive.
 fn divided(cx: &Cx, a: Value, b: Value) -> Value {
-    if cx.dtype(a).is_float() || cx.dtype(a).is_unsigned() {
-        return cx.div(a, b);
+    match cx.dtype(a) {
+        dtype if dtype.is_float() || dtype.is_unsigned() => cx.div(a, b),
+        _ => floored_by_positive(cx, a, b),
     }
-    cx.div(cx.sub(a, cx.mod_(a, b, Default::default())), b)
 }
 
 /// `index`, and `source` cropped to its sizes, 0-d tensors as vectors; none if `index` is empty.

@@ -1,5 +1,6 @@
 //! Contractions by labels: `Einsum`.
 
+use super::linear::sum_of_nothing;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 
 pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
@@ -117,6 +118,9 @@ fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i
     // PyTorch sums a single operand of integers in int64.
     let dtype = cx.out_dtype()?;
     let operands: Vec<Complex> = operands.iter().map(|o| o.cast(cx, dtype)).collect();
+    if let Some(zeros) = sum_of_nothing(cx, &operands)? {
+        return Ok(zeros);
+    }
     Ok(equation.emit(cx, &operands)?.value(cx))
 }
 
@@ -141,6 +145,9 @@ fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>
     };
     let output = [only(&first, &second), only(&second, &first)].concat();
     let equation = Equation { terms: vec![first, second], output };
+    if let Some(zeros) = sum_of_nothing(cx, &[a, b])? {
+        return Ok(zeros);
+    }
     Ok(equation.emit(cx, &[a, b])?.value(cx))
 }
 
@@ -152,6 +159,29 @@ checks! {
           einsum = Einsum <equation: string = "aij,jk->aik"> (a, b)
         }
         "#;
+    }
+
+    operands_without_elements {
+        "aten.einsum('ij, kj->ik', [a: f32[2, 0], b: f32[3, 0]]) -> f32[2, 3]" => "
+        (float[2,0] a, float[3,0] b) => (float[2,3] einsum)
+        <
+          float val_0 = {0.0},
+          int64[2] val_1 = {2, 3}
+        >
+        {
+          einsum = Expand (val_0, val_1)
+        }
+        ";
+        "aten.mv(a: f64[2, 0], b: f64[0]) -> f64[2]" => "
+        (double[2,0] a, double[0] b) => (double[2] mv)
+        <
+          double val_0 = {0.0},
+          int64[1] val_1 = {2}
+        >
+        {
+          mv = Expand (val_0, val_1)
+        }
+        ";
     }
 
     dimensions_pair_up {

@@ -34,7 +34,22 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 fn matmul(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    Ok(a.matmul(cx, b).value(cx))
+    Ok(match sum_of_nothing(cx, &[a, b])? {
+        Some(zeros) => zeros,
+        None => a.matmul(cx, b).value(cx),
+    })
+}
+
+/// The zeros that a product is if an operand is known to have no elements. ONNX Runtime's kernels fail then, or leave memory as it was.
+pub(super) fn sum_of_nothing(cx: &Cx, operands: &[Complex]) -> Lowered<Option<Value>> {
+    let empty = |x: &&Complex| cx.shape(x.re).iter().any(|size| size.as_int() == Some(0));
+    let Some(x) = operands.iter().find(empty) else {
+        return Ok(None);
+    };
+    let shape = cx.out_shape()?;
+    let zeros = |part: &Complex| part.map(|x| cx.full(&shape, 0, cx.dtype(x)));
+    let is_complex = operands.iter().find(|x| x.im.is_some());
+    Ok(Some(zeros(is_complex.unwrap_or(x)).value(cx)))
 }
 
 /// The product of matrices of a narrow type, computed in a wide one.
