@@ -1,7 +1,9 @@
 //! Contractions by labels: `Einsum`.
 
 use super::linear::sum_of_nothing;
+use crate::math::reduce::may_be_empty_along;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
+use pt2onnx_ir::Value;
 
 pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
 
@@ -79,7 +81,7 @@ impl Equation {
         if operands.iter().all(|o| o.im.is_none()) {
             let terms: Vec<&[char]> = self.terms.iter().map(Vec::as_slice).collect();
             let values: Vec<_> = operands.iter().map(|o| o.re).collect();
-            return Ok(cx.einsum(&values, &Self::text(&terms, &self.output)).into());
+            return Ok(contracted(cx, &values, &terms, &self.output).into());
         }
         let mut terms = self.terms.iter().zip(operands);
         let (first, &x) = terms
@@ -100,8 +102,8 @@ impl Equation {
             if i + 2 == self.terms.len() {
                 kept.clone_from(&self.output);
             }
-            let equation = Self::text(&[&labels, term], &kept);
-            result = result.bilinear(cx, x, |a, b| cx.einsum(&[a, b], &equation));
+            result =
+                result.bilinear(cx, x, |a, b| contracted(cx, &[a, b], &[&labels, term], &kept));
             labels = kept;
         }
         if self.terms.len() == 1 {
@@ -122,6 +124,56 @@ fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i
         return Ok(zeros);
     }
     Ok(equation.emit(cx, &operands)?.value(cx))
+}
+
+/// `Einsum`, or [`matrix_product`].
+fn contracted(cx: &Cx, operands: &[Value], terms: &[&[char]], output: &[char]) -> Value {
+    let product = match (operands, terms) {
+        (&[a, b], &[of_a, of_b]) => matrix_product(cx, [a, b], [of_a, of_b], output),
+        _ => None,
+    };
+    product.unwrap_or_else(|| cx.einsum(operands, &Equation::text(terms, output)))
+}
+
+/// A product of matrices by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's process then. None for other equations, and
+/// for batches whose sums may be empty, which `MatMul` gets wrong.
+fn matrix_product(
+    cx: &Cx,
+    [a, b]: [Value; 2],
+    [of_a, of_b]: [&[char]; 2],
+    output: &[char],
+) -> Option<Value> {
+    let may_be_empty = |x: Value| may_be_empty_along(cx, x, &Vec::from_iter(0..cx.rank(x)));
+    if !may_be_empty(a) && !may_be_empty(b) {
+        return None;
+    }
+    let pick = |of: &[char], other: &[char], is_output: bool| -> Vec<char> {
+        let labels = of.iter().copied().filter(|c| output.contains(c) == is_output);
+        labels.filter(|c| other.contains(c)).collect()
+    };
+    let rest = |of: &[char], other: &[char]| -> Vec<char> {
+        of.iter().copied().filter(|c| !other.contains(c)).collect()
+    };
+    let (batch, inner) = (pick(of_a, of_b, true), pick(of_a, of_b, false));
+    let (left, right) = (rest(of_a, of_b), rest(of_b, of_a));
+    let one_each = [&inner, &left, &right].iter().all(|labels| labels.len() == 1);
+    let distinct = |of: &[char]| of.iter().enumerate().all(|(i, c)| !of[..i].contains(c));
+    if !one_each || output.len() != batch.len() + 2 || !distinct(of_a) || !distinct(of_b) {
+        return None;
+    }
+    let place = |of: &[char], label: &char| of.iter().position(|c| c == label);
+    let (in_a, in_b) = (place(of_a, &inner[0])?, place(of_b, &inner[0])?);
+    let is_same = cx.dim(a, in_a as i64) == cx.dim(b, in_b as i64);
+    if !is_same || !batch.is_empty() && may_be_empty_along(cx, a, &[in_a]) {
+        return None;
+    }
+    let arranged = |x, of: &[char], order: &[char]| {
+        let perm: Vec<usize> = order.iter().filter_map(|label| place(of, label)).collect();
+        cx.transpose(x, &perm)
+    };
+    let a = arranged(a, of_a, &[&batch[..], &left, &inner].concat());
+    let b = arranged(b, of_b, &[&batch[..], &inner, &right].concat());
+    Some(arranged(cx.matmul(a, b), &[batch, left, right].concat(), output))
 }
 
 /// Sums over pairs of dimensions. The other dimensions of `a` come before those of `b`.
@@ -159,6 +211,29 @@ checks! {
           einsum = Einsum <equation: string = "aij,jk->aik"> (a, b)
         }
         "#;
+    }
+
+    operands_that_may_have_no_elements {
+        "aten.einsum('bhid, bhjd->bhij', [a: f32[u0, 2, 3, 4], b: f32[u0, 2, 5, 4]]) -> f32[u0, 2, 3, 5]" => "
+        (float[u0,2,3,4] a, float[u0,2,5,4] b) => (float[u0,2,3,5] einsum)
+        {
+          val_0 = Transpose <perm: ints = [0, 1, 3, 2]> (b)
+          einsum = MatMul (a, val_0)
+        }
+        ";
+        "aten.einsum('bid, bjd->bij', [a: f32[2, 3, u0], b: f32[2, 5, u0]]) -> f32[2, 3, 5]" => r#"
+        (float[2,3,u0] a, float[2,5,u0] b) => (float[2,3,5] einsum)
+        {
+          einsum = Einsum <equation: string = "bid,bjd->bij"> (a, b)
+        }
+        "#;
+        "aten.einsum('ik, kj->ji', [a: f32[2, u0], b: f32[u0, 3]]) -> f32[3, 2]" => "
+        (float[2,u0] a, float[u0,3] b) => (float[3,2] einsum)
+        {
+          val_0 = MatMul (a, b)
+          einsum = Transpose <perm: ints = [1, 0]> (val_0)
+        }
+        ";
     }
 
     operands_without_elements {

@@ -130,6 +130,15 @@ impl<'a> Emitter<'a> {
                 let to = ("size", sizes(&meta.sizes));
                 self.op(("expand", "default"), [x, to], meta, from)
             }
+            View::Grid { dim } => {
+                let mut line = meta.clone();
+                let across = line.sizes.iter_mut().enumerate().filter(|(i, _)| i != dim);
+                across.for_each(|(_, size)| *size = Expr::ONE);
+                line.strides = super::strides::contiguous(&line.sizes);
+                let line = self.reshape(base, line, from);
+                let args = [("self", tensor(&line)), ("size", sizes(&meta.sizes))];
+                self.op(("expand", "default"), args, meta, from)
+            }
             View::AsStrided { .. } => {
                 self.op(("as_strided", "default"), with([x], view), meta, from)
             }
@@ -182,6 +191,14 @@ impl<'a> Emitter<'a> {
             View::Unfold { .. } => return Err(overlap(like)),
             View::Expand => {
                 if views::repeats(&meta, &self.meta(like)?, self.known) {
+                    return Err(overlap(like));
+                }
+                self.reshape(new, meta, from)
+            }
+            View::Grid { dim } => {
+                let shown = self.meta(like)?.sizes;
+                let mut across = shown.iter().enumerate().filter(|(i, _)| i != dim);
+                if !across.all(|(_, size)| self.known.prove_eq(size, &Expr::ONE) == Some(true)) {
                     return Err(overlap(like));
                 }
                 self.reshape(new, meta, from)

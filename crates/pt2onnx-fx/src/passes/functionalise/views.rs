@@ -27,6 +27,8 @@ pub(super) enum View {
     Unfold { dim: i64, size: i64, step: i64 },
     /// Dimensions of one element repeated.
     Expand,
+    /// The elements along this dimension, repeated along the others: a result of `meshgrid`.
+    Grid { dim: usize },
     /// Elements of the whole storage, by strides. The base must be the whole storage.
     AsStrided { size: Vec<Expr>, stride: Vec<Expr>, offset: Expr },
     /// The real parts.
@@ -61,16 +63,22 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
     let results = node.output_names();
     match node.args.first().map(|a| &a.value) {
         Some(Argument::Tensors(sources)) => {
-            let view = match name {
-                "broadcast_tensors" => View::Expand,
-                "atleast_1d" | "atleast_2d" | "atleast_3d" => View::Shape,
-                "meshgrid" => View::Unknown,
-                "einsum" if sources.len() == 1 => View::Unknown,
-                _ => return Vec::new(),
+            let exchanged = matches!(node.arg("indexing"), Some(Argument::String(s)) if s == "xy");
+            let view = |i: usize| match name {
+                "broadcast_tensors" => Some(View::Expand),
+                "atleast_1d" | "atleast_2d" | "atleast_3d" => Some(View::Shape),
+                "meshgrid" if exchanged && sources.len() > 1 && i < 2 => {
+                    Some(View::Grid { dim: 1 - i })
+                }
+                "meshgrid" => Some(View::Grid { dim: i }),
+                "einsum" if sources.len() == 1 => Some(View::Unknown),
+                _ => None,
             };
-            let pairs = results.into_iter().zip(sources);
+            let pairs = results.into_iter().zip(sources).enumerate();
             pairs
-                .map(|(result, of)| Shared { result, of: of.clone(), view: view.clone() })
+                .filter_map(|(i, (result, of))| {
+                    Some(Shared { result, of: of.clone(), view: view(i)? })
+                })
                 .collect()
         }
         // `einsum` takes the equation first.
