@@ -30,6 +30,7 @@ GRAPHS = [
     ("ReduceLogSumExp with NaN after infinity", "float[2] x", "float y", "y = ReduceLogSumExp<keepdims = 0>(x)", [np.array([INF, NAN], np.float32)], NAN),
     ("LogSoftmax of float64 with infinity", "double[1,2] x", "double[1,2] y", "y = LogSoftmax<axis = 1>(x)", [np.array([[1, INF]])], [NAN, NAN]),
     ("MatMul of scaled float64", "double[1,1] x, double[1,1] z", "double[1,1] y", "c = Constant<value = double {0.3}>() s = Mul(x, c) y = MatMul(s, z)", [np.array([[1.0]]), np.array([[1.0]])], 0.3),
+    ("Attention of float64", "double[1,1,1,1] q, double[1,1,2,1] k", "double[1,1,1,1] y", "y = Attention<scale = 2.0>(q, k, k)", [np.array([[[[1.0]]]]), np.array([[[[1.0], [0.0]]]])], 0.8807970779778823),
     ("Mul of float64 by a number near 1", "double[1] x", "double[1] y", "c = Constant<value = double {1.00000002}>() a = Neg(x) m = Mul(a, c) y = Neg(m)", [np.array([1e9])], 1000000020),
     ("DFT with infinity", "float[1,4,1] x, int64 a", "float[1,4,2] y", "y = DFT(x, , a)", [np.array([[[0], [INF], [0], [0]]], np.float32), np.array(1)], [INF, 0, 0, -INF, -INF, 0, 0, INF]),
     ("MatMulInteger of uint8 and int8, on x86 processors without VNNI", "uint8[1,2] x, int8[2,1] w", "int32[1,1] y", "y = MatMulInteger(x, w)", [np.array([[255, 255]], np.uint8), np.array([[127], [127]], np.int8)], 64770),

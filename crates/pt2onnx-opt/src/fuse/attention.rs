@@ -93,11 +93,13 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     })
 }
 
-/// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64 operands, float32 must hold it. (Without
-/// the attribute, runtimes compute the scale in float32.)
+/// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64 operands, float32 must hold it and its
+/// root, by which ONNX's formula multiplies queries and keys. (Without the attribute, runtimes compute the scale in float32.)
 fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
     let kept = scale as f32;
-    let exact = cx.dtype(q) != DType::F64 || f64::from(kept) == scale;
+    let root = kept.sqrt();
+    let exact = cx.dtype(q) != DType::F64
+        || f64::from(kept) == scale && f64::from(root) * f64::from(root) == scale;
     (exact && kept.is_normal() && kept > 0.0).then_some(kept)
 }
 
