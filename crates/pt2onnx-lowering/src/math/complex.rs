@@ -6,7 +6,7 @@
 
 use crate::math::arcs::{asinh_of, atan_of, atan2};
 use crate::math::elementary::{copysign_of, cosh_of, expm1_of, length, log1p_of, sinh_of, tan_of};
-use crate::math::reduce::may_be_empty_along;
+use crate::math::reduce::{may_be_empty_along, sum_of_products};
 use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -240,13 +240,18 @@ impl Complex {
 
     /// The matrix product.
     pub fn matmul(self, cx: &Cx, b: Complex) -> Self {
-        self.bilinear(cx, b, |x, y| match (cx.rank(x), cx.rank(y)) {
-            // ONNX Runtime forgets a transpose of `x` before a product with a vector, and leaves the memory of empty sums as it was.
-            (2.., 1) if may_be_transposed(&cx.model(), x) || may_be_empty_along(cx, y, &[0]) => {
-                let product = cx.matmul(x, cx.unsqueeze(y, &[1]));
-                cx.squeeze(product, &[cx.rank(product) - 1])
-            }
-            _ => cx.matmul(x, y),
+        self.bilinear(cx, b, |x, y| {
+            let product = || match (cx.rank(x), cx.rank(y)) {
+                // ONNX Runtime forgets a transpose of `x` before a product with a vector, and leaves the memory of empty sums as it was.
+                (2.., 1)
+                    if may_be_transposed(&cx.model(), x) || may_be_empty_along(cx, y, &[0]) =>
+                {
+                    let product = cx.matmul(x, cx.unsqueeze(y, &[1]));
+                    cx.squeeze(product, &[cx.rank(product) - 1])
+                }
+                _ => cx.matmul(x, y),
+            };
+            sum_of_products(cx, &[x, y], || shape_of_product(cx, x, y), product)
         })
     }
 
@@ -558,6 +563,17 @@ pub fn crossed(cx: &Cx, pairs: Value, result: Value) -> Value {
     let other = cx.gather(pairs, cx.ints(&[1, 0]), cx.rank(pairs).saturating_sub(1));
     let zeros = cx.cast(cx.vector(&[-0f32, 0.0]), cx.dtype(pairs));
     cx.add(result, cx.mul(other, zeros))
+}
+
+/// The shape of the matrix product of `x` and `y`.
+fn shape_of_product(cx: &Cx, x: Value, y: Value) -> Vec<Expr> {
+    let [a, b] = [x, y].map(|v| cx.shape(v));
+    let [batch_a, batch_b] = [&a, &b].map(|dims| &dims[..dims.len().saturating_sub(2)]);
+    let mut dims = cx.broadcast_shapes(batch_a, batch_b);
+    // Vectors have no rows, and no columns.
+    dims.extend(a.iter().rev().nth(1).cloned());
+    dims.extend(b.last().filter(|_| b.len() > 1).cloned());
+    dims
 }
 
 /// Whether ONNX Runtime may compute `x` as the transpose of another value: it moves transposes behind most operators.

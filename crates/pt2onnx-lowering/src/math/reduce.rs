@@ -40,6 +40,20 @@ pub fn may_be_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
     axes.iter().any(|&a| !cx.constraints().prove_ge(&cx.dim(x, a as i64), &one))
 }
 
+/// A sum of products of `factors`: `product`, or zeros of `shape` if a factor is known to have no elements. ONNX Runtime's kernels fail
+/// then, or leave memory as it was.
+pub fn sum_of_products(
+    cx: &Cx,
+    factors: &[Value],
+    shape: impl FnOnce() -> Vec<Expr>,
+    product: impl FnOnce() -> Value,
+) -> Value {
+    match factors.iter().find(|&&x| is_empty_along(cx, x, &Vec::from_iter(0..cx.rank(x)))) {
+        Some(&x) => cx.full(&shape(), 0, cx.dtype(x)),
+        None => product(),
+    }
+}
+
 /// The mean over `axes`, NaN of no elements: `ReduceMean`, which runtimes do not define there, if the sizes are known not to be 0.
 pub fn mean_of(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
     if !may_be_empty_along(cx, x, axes) {

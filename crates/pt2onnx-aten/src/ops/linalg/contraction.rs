@@ -1,7 +1,6 @@
 //! Contractions by labels: `Einsum`.
 
-use super::linear::sum_of_nothing;
-use crate::math::reduce::may_be_empty_along;
+use crate::math::reduce::{may_be_empty_along, sum_of_products};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::Value;
 
@@ -107,8 +106,7 @@ impl Equation {
             labels = kept;
         }
         if self.terms.len() == 1 {
-            let equation = Self::text(&[&labels], &self.output);
-            result = result.map(|x| cx.einsum(&[x], &equation));
+            result = result.map(|x| contracted(cx, &[x], &[&labels], &self.output));
         }
         Ok(result)
     }
@@ -120,19 +118,26 @@ fn einsum(cx: &Cx, equation: String, operands: Vec<Complex>, _path: Option<Vec<i
     // PyTorch sums a single operand of integers in int64.
     let dtype = cx.out_dtype()?;
     let operands: Vec<Complex> = operands.iter().map(|o| o.cast(cx, dtype)).collect();
-    if let Some(zeros) = sum_of_nothing(cx, &operands)? {
-        return Ok(zeros);
-    }
     Ok(equation.emit(cx, &operands)?.value(cx))
 }
 
 /// `Einsum`, or [`matrix_product`].
 fn contracted(cx: &Cx, operands: &[Value], terms: &[&[char]], output: &[char]) -> Value {
-    let product = match (operands, terms) {
-        (&[a, b], &[of_a, of_b]) => matrix_product(cx, [a, b], [of_a, of_b], output),
-        _ => None,
+    let product = || {
+        let product = match (operands, terms) {
+            (&[a, b], &[of_a, of_b]) => matrix_product(cx, [a, b], [of_a, of_b], output),
+            _ => None,
+        };
+        product.unwrap_or_else(|| cx.einsum(operands, &Equation::text(terms, output)))
     };
-    product.unwrap_or_else(|| cx.einsum(operands, &Equation::text(terms, output)))
+    let size = |label: &char| {
+        let sizes = operands.iter().zip(terms).flat_map(|(&x, term)| {
+            let named = term.iter().zip(cx.shape(x)).filter(|(other, _)| *other == label);
+            named.map(|(_, size)| size).collect::<Vec<_>>()
+        });
+        sizes.fold(Vec::new(), |all, size| cx.broadcast_shapes(&all, &[size]))
+    };
+    sum_of_products(cx, operands, || output.iter().flat_map(size).collect(), product)
 }
 
 /// A product of matrices by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's process then. None for other equations, and
@@ -197,9 +202,6 @@ fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>
     };
     let output = [only(&first, &second), only(&second, &first)].concat();
     let equation = Equation { terms: vec![first, second], output };
-    if let Some(zeros) = sum_of_nothing(cx, &[a, b])? {
-        return Ok(zeros);
-    }
     Ok(equation.emit(cx, &[a, b])?.value(cx))
 }
 

@@ -34,22 +34,7 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 fn matmul(cx: &Cx, a: Complex, b: Complex) -> Lowered {
-    Ok(match sum_of_nothing(cx, &[a, b])? {
-        Some(zeros) => zeros,
-        None => a.matmul(cx, b).value(cx),
-    })
-}
-
-/// The zeros that a product is if an operand is known to have no elements. ONNX Runtime's kernels fail then, or leave memory as it was.
-pub(super) fn sum_of_nothing(cx: &Cx, operands: &[Complex]) -> Lowered<Option<Value>> {
-    let empty = |x: &&Complex| cx.shape(x.re).iter().any(|size| size.as_int() == Some(0));
-    let Some(x) = operands.iter().find(empty) else {
-        return Ok(None);
-    };
-    let shape = cx.out_shape()?;
-    let zeros = |part: &Complex| part.map(|x| cx.full(&shape, 0, cx.dtype(x)));
-    let is_complex = operands.iter().find(|x| x.im.is_some());
-    Ok(Some(zeros(is_complex.unwrap_or(x)).value(cx)))
+    Ok(a.matmul(cx, b).value(cx))
 }
 
 /// The product of matrices of a narrow type, computed in a wide one.
@@ -383,6 +368,32 @@ checks! {
           val_7 = Cast <to: int = 1> (val_3)
           val_8 = Mul (val_6, val_7)
           baddbmm = Add (val_8, val_4)
+        }
+        ";
+    }
+
+    sums_of_nothing {
+        "aten.baddbmm(c: f32[4], a: f32[s0, 3, 0], b: f32[s0, 0, 4]) -> f32[s0, 3, 4]" => "
+        (float[4] c, float[s0,3,0] a, float[s0,0,4] b) => (float[s0,3,4] baddbmm)
+        <
+          float val_0 = {0.0},
+          int64[2] val_1 = {3, 4}
+        >
+        {
+          val_2 = Shape <start: int = 0, end: int = 1> (a)
+          val_3 = Concat <axis: int = 0> (val_2, val_1)
+          val_4 = Expand (val_0, val_3)
+          baddbmm = Add (c, val_4)
+        }
+        ";
+        "aten.mv(a: f32[s0, 0], b: f32[0]) -> f32[s0]" => "
+        (float[s0,0] a, float[0] b) => (float[s0] mv)
+        <
+          float val_0 = {0.0}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (a)
+          mv = Expand (val_0, val_1)
         }
         ";
     }
