@@ -204,6 +204,28 @@ class Written(nn.Module):
 
 
 script("written_in_place", Written(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
+class Toeplitz(nn.Module):
+    """A strided view of joined slices, and a constant made in the call."""
+
+    def forward(self, x):
+        few = x[:, :4] * torch.tensor([1.0, -1.0, 0.5, 2.0])
+        both = torch.cat([few.flip(1), few[:, 1:]], 1)
+        flipped = few[:, :3].flip(1)
+        return both.as_strided((x.shape[0], 4, 4), (7, 1, 1)).flip(2), flipped.as_strided((x.shape[0], 2, 2), (3, 1, 1))
+
+
+trace("traced_toeplitz", Toeplitz(), {"x": "float32[n,6]"}, (torch.randn(5, 6),), (torch.randn(8, 6),))
+class ComplexNumbers(nn.Module):
+    """Complex constants without dimensions count as numbers for the type of the result."""
+
+    def forward(self, x):
+        z, n, positive = torch.complex(x, x * 2), x.long(), x > 0
+        filled = torch.zeros(2, dtype=torch.complex64).fill_(0.5 - 1.5j)
+        made = x * 1j, z + (1 - 2j), n * 1j, n / (3 - 1j), positive + 2j, (1 + 1j) - x.double(), filled * n[:2, :2]
+        return [torch.view_as_real(m) for m in made]
+
+
+trace("traced_complex_numbers", ComplexNumbers(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
 trace("traced_in_place", Written(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
 
 

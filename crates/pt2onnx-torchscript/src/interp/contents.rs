@@ -3,7 +3,7 @@
 use super::{Interp, compare};
 use crate::{
     types::{Contents, MAX_CONTENTS},
-    value::Value,
+    value::{Value, known},
 };
 use pt2onnx_fx::{Argument, Name, Node, SymArg, ValueMeta};
 use pt2onnx_symbolic::{Expr, Func, View};
@@ -33,6 +33,19 @@ pub(super) fn elements(tensor: &Tensor) -> Option<Vec<Expr>> {
     }
 }
 
+/// The complex number in a tensor.
+pub(super) fn complex_number(contents: &Contents) -> Option<Value> {
+    match contents {
+        Contents::Exact(tensor) if tensor.dtype().is_complex() => {
+            match elements(&tensor.view_as_real())?.as_slice() {
+                [re, im] => Some(Value::Complex(known(re)?, known(im)?)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 impl Interp<'_> {
     /// The contents of a result that is computed from known contents, as expressions.
     pub(super) fn sizes_of(&self, node: &Node, meta: &ValueMeta) -> Option<Contents> {
@@ -55,9 +68,7 @@ impl Interp<'_> {
             && (!integer || elements.iter().all(|e| e.is_integer() || e.is_boolean()));
         // Floats of fewer bits than 64 would have to be rounded.
         let exact = |e: &Expr| {
-            integer
-                || meta.dtype == DType::F64
-                || crate::value::known(e).is_none_or(|f| f64::from(f as f32) == f)
+            integer || meta.dtype == DType::F64 || known(e).is_none_or(|f| f64::from(f as f32) == f)
         };
         let wide = !matches!(meta.dtype, DType::I8 | DType::U8 | DType::I16);
         (fits && wide && elements.iter().all(exact)).then_some(Contents::Exprs(elements))
@@ -155,7 +166,7 @@ impl Interp<'_> {
                 Some(vec![least])
             }
             "reciprocal" => {
-                let inverse = |e: Expr| crate::value::known(&e).map(|f| Expr::float(1.0 / f));
+                let inverse = |e: Expr| known(&e).map(|f| Expr::float(1.0 / f));
                 operand("self")?.into_iter().map(inverse).collect()
             }
             _ => None,
@@ -215,7 +226,7 @@ const ROUNDED: &[&str] =
 
 /// A number, rounded to float32.
 fn single(e: &Expr) -> Expr {
-    match crate::value::known(e) {
+    match known(e) {
         Some(f) if f64::from(f as f32) != f => Expr::float(f64::from(f as f32)),
         None if !is_single(e) => Expr::call(Func::ToSingle, vec![e.clone()]),
         _ => e.clone(),
@@ -251,7 +262,7 @@ fn converted(items: Vec<Expr>, dtype: DType) -> Vec<Expr> {
         if dtype.is_float() {
             compare::to_float(&e)
         } else if dtype == DType::Bool {
-            match crate::value::known(&e) {
+            match known(&e) {
                 Some(f) => Expr::bool(f != 0.0),
                 None if e.is_boolean() => e,
                 None => Expr::call(Func::Ne, vec![e, Expr::ZERO]),

@@ -28,7 +28,7 @@ impl Interp<'_> {
             ExprKind::Bool(value) => Value::bool(*value),
             ExprKind::Int(value) => Value::int(*value),
             ExprKind::Float(value) => Value::float(*value),
-            ExprKind::Imaginary(value) => Value::Complex(0.0, *value),
+            ExprKind::Complex(re, im) => Value::Complex(*re, *im),
             ExprKind::Str(text) => Value::Str(text.clone()),
             ExprKind::Neg(inner) => match self.eval(inner, env)? {
                 Value::Int(e) => Value::Int(-e),

@@ -1,6 +1,6 @@
 //! Which overload a call means: whether values fit the types of its parameters, and how they are converted.
 
-use super::{Interp, Step, call::Kwargs, unsupported};
+use super::{Interp, Step, call::Kwargs};
 use crate::{
     error::Problem,
     schema::{self, Param, Schema, Type},
@@ -158,11 +158,8 @@ impl Interp<'_> {
                 let items = tuple.items.iter().map(|v| self.convert(v.clone(), inner, None));
                 Value::tuple(items.collect::<Step<_>>()?)
             }
-            (Type::Int | Type::Float | Type::Number, Value::Tensor(_)) => {
+            (Type::Int | Type::Float | Type::Complex | Type::Number, Value::Tensor(_)) => {
                 self.scalar_of(&value, ty.given())?
-            }
-            (Type::Complex, Value::Tensor(_)) => {
-                return unsupported("a complex number of a tensor");
             }
             (Type::Float, Value::Int(e)) => Value::Float(super::compare::to_float(e)),
             _ => value,

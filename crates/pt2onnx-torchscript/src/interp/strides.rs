@@ -5,7 +5,7 @@ use super::{Interp, graph::contiguous};
 use pt2onnx_fx::{Argument, MemoryFormat, Name, Node, SymArg, TensorMeta};
 use pt2onnx_symbolic::Expr;
 
-/// Operators whose results are contiguous if all of their arguments are. Sorted.
+/// Operators whose results are contiguous if the dimensions of all of their arguments are stored in their order. Sorted.
 const CONTIGUOUS: &[&str] = &[
     "__and__",
     "__lshift__",
@@ -88,6 +88,7 @@ const CONTIGUOUS: &[&str] = &[
     "exp2",
     "expm1",
     "eye",
+    "flip",
     "float_power",
     "floor",
     "floor_divide",
@@ -259,6 +260,19 @@ impl Interp<'_> {
         all
     }
 
+    /// Whether the dimensions of a tensor are stored in their order, with or without gaps, as those of a slice of a contiguous tensor.
+    fn is_in_order(&self, meta: &TensorMeta) -> bool {
+        let mut next = Expr::ONE;
+        let long =
+            meta.sizes.iter().zip(&meta.strides).rev().filter(|(n, _)| n.as_int() != Some(1));
+        meta.strides.len() == meta.sizes.len()
+            && long.into_iter().all(|(size, stride)| {
+                let fits = self.constraints().prove_ge(stride, &next);
+                next = stride * size;
+                fits
+            })
+    }
+
     /// The strides of a result of a node; none if they are not known. `whole` is the tensor that the node writes into, if the result is it.
     pub(super) fn strides_of(
         &self,
@@ -294,11 +308,10 @@ impl Interp<'_> {
                     | Argument::MemoryFormat(MemoryFormat::Contiguous | MemoryFormat::Preserve)
             )
         );
-        let plain = |name: Name| match tensor(&name) {
-            Some(meta) => self.is_contiguous(meta) == Some(true),
-            None => true,
-        };
-        match known && ordered && node.input_names().into_iter().all(plain) {
+        let plain = |name: Name| tensor(&name).is_none_or(|meta| self.is_in_order(meta));
+        // Only tensors of images and volumes have other memory formats.
+        let joined = matches!(name, "cat" | "concat") && !matches!(result.sizes.len(), 4 | 5);
+        match joined || known && ordered && node.input_names().into_iter().all(plain) {
             true => contiguous(&result.sizes),
             false => Vec::new(),
         }

@@ -95,8 +95,8 @@ pub enum ExprKind {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// `2.5j`.
-    Imaginary(f64),
+    /// `1.-2.5j`.
+    Complex(f64, f64),
     Str(Arc<str>),
     Neg(Box<Expr>),
     Attr(Box<Expr>, Name),

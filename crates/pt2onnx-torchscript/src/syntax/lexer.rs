@@ -139,7 +139,7 @@ impl<'a> Lexer<'a> {
                 self.push(Token::Sign('>'), at);
                 return Ok(());
             }
-            b',' | b':' | b'=' | b'.' | b'-' | b'*' | b';' | b'@' => {}
+            b',' | b':' | b'=' | b'.' | b'+' | b'-' | b'*' | b';' | b'@' => {}
             _ => {
                 self.at = at;
                 return self.error("a character that is not known here");

@@ -306,13 +306,36 @@ impl Parser<'_> {
     fn expression(&mut self) -> Parse<Expr> {
         self.deeper(|parser| {
             let at = parser.at();
-            if parser.accept('-') {
+            let negative = parser.accept('-');
+            if let Some(kind) = parser.complex(negative) {
+                return Ok(Expr { at, kind });
+            }
+            if negative {
                 let value = parser.expression()?;
                 return Ok(Expr { at, kind: ExprKind::Neg(Box::new(value)) });
             }
             let atom = parser.atom()?;
             parser.suffixes(atom)
         })
+    }
+
+    /// A complex number, which is written as a sum or a difference: `1.-2.5j`. The language has no others.
+    fn complex(&mut self, negative: bool) -> Option<ExprKind> {
+        let token = |i: usize| self.tokens.get(self.next + i).map(|(token, _)| token);
+        let re = match token(0)? {
+            Token::Float(value) => *value,
+            Token::Int(value) => *value as f64,
+            _ => return None,
+        };
+        let (Token::Sign(sign @ ('+' | '-')), Token::Imaginary(im)) = (token(1)?, token(2)?) else {
+            return None;
+        };
+        let kind = ExprKind::Complex(
+            if negative { -re } else { re },
+            if *sign == '-' { -im } else { *im },
+        );
+        self.next += 3;
+        Some(kind)
     }
 
     fn atom(&mut self) -> Parse<Expr> {
@@ -326,7 +349,7 @@ impl Parser<'_> {
             },
             Token::Int(value) => ExprKind::Int(value),
             Token::Float(value) => ExprKind::Float(value),
-            Token::Imaginary(value) => ExprKind::Imaginary(value),
+            Token::Imaginary(value) => ExprKind::Complex(0.0, value),
             Token::Str(mut text) => {
                 while let Token::Str(more) = self.peek() {
                     text = format!("{text}{more}").into();
@@ -463,11 +486,25 @@ mod tests {
     }
 
     #[test]
+    fn complex_numbers() {
+        for (text, re, im) in [
+            ("2.5j", 0.0, 2.5),
+            ("0.-1.5j", 0.0, -1.5),
+            ("-1.+2.j", -1.0, 2.0),
+            ("-3-1e-5j", -3.0, -1e-5),
+        ] {
+            let file = parse(&format!("def f():\n  return {text}\n")).unwrap();
+            let StmtKind::Return(Some(value)) = &file.functions[0].body[0].kind else { panic!() };
+            assert_eq!(value.kind, ExprKind::Complex(re, im), "{text}");
+        }
+    }
+
+    #[test]
     fn errors_name_the_line() {
         for (text, expected) in [
             ("class M(:\n", (1, "expected a name".to_owned())),
             ("def f():\n  x = \n", (2, "expected an expression".to_owned())),
-            ("def f():\n  x = 1 + 2\n", (2, "a character that is not known here".to_owned())),
+            ("def f():\n  x = 1 / 2\n", (2, "a character that is not known here".to_owned())),
             ("def f():\n  x = 'a\n", (3, "a string without end".to_owned())),
             (
                 "def f():\n    x = 1\n  y = 2\n",

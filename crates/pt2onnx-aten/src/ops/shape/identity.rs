@@ -16,6 +16,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::detach, identity, complex = identity),
     op!(aten::detach_copy, identity, complex = identity),
     op!(aten::lift, identity, complex = identity),
+    op!(aten::lift_fresh, identity, complex = identity),
     op!(aten::lift_fresh_copy, identity, complex = identity),
     op!(aten::resize, resize, parts),
     op!(aten::resize_as, resize, parts),

@@ -163,7 +163,6 @@ impl Interp<'_> {
             && let [Value::Tensor(_), other @ Value::Tensor(_)] = args
             && let Value::Tensor(constant) = other
             && self.pool_numbers.contains(constant)
-            && !self.meta(constant)?.dtype.is_complex()
             && kwargs.iter().all(|(name, _)| name == "alpha")
         {
             *other = self.scalar_of(&other.clone(), &Type::Number)?;

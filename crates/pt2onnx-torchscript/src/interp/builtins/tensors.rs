@@ -5,7 +5,7 @@ use crate::{
     interp::{
         Interp, Step,
         call::Kwargs,
-        compare,
+        compare, contents,
         emit::{dtype_number, dtype_of},
         expected, unsupported,
     },
@@ -226,6 +226,11 @@ impl Interp<'_> {
             return Ok(value.clone());
         };
         let name = &self.readable(name)?;
+        if let Some(number) = self.facts.contents.get(name).and_then(contents::complex_number)
+            && matches!(ty, Type::Number | Type::Complex)
+        {
+            return Ok(number);
+        }
         let dtype = self.meta(name)?.dtype;
         let found = match self.elements_of(name).as_deref() {
             Some([only]) => only.clone(),
