@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import linecache
 import random
 import re
 
@@ -122,10 +123,11 @@ class Program:
         values = {self.parameters[n]: (inputs or self.inputs)[n].clone() for n in self.inputs}
         return (values,) if self.feed else tuple(values.values())
 
-    def eager(self, inputs, noise=None):
-        """PyTorch's results; with `noise`, as other roundings could give them."""
+    def eager(self, inputs, noise=None, module=None):
+        """PyTorch's results, of the program or of what was made of it; with `noise`, as other roundings could give them."""
+        module = copy.deepcopy(module) if module else self.module(traced=False)
         with Noise(noise) if noise is not None else contextlib.nullcontext(), torch.no_grad():
-            return [torch.as_tensor(r) for r in self.module(traced=False)(*self.arguments(inputs)) if r is not None]
+            return [torch.as_tensor(r) for r in module(*self.arguments(inputs)) if r is not None]
 
     def shapes(self, named):
         """What `torch.export.export` takes as dynamic shapes, with names for the dimensions or without."""
@@ -149,6 +151,32 @@ class Program:
                     break
         raise last
 
+    def trace(self):
+        """The program as `torch.jit.trace` sees it: control flow and whole numbers are those of the inputs."""
+        if self.feed:
+            raise ValueError("traces take no dicts")
+        return torch.jit.trace(self.module(traced=False), self.arguments(), check_trace=False, strict=False)
+
+    def script(self):
+        """The program as `torch.jit.script` compiles it."""
+        if self.feed:
+            raise ValueError("scripts take tensors")
+        text = re.sub(r"self\.odd\.get_buffer\(.*\)", lambda m: "self." + next(n for n in self.weights if m[0] == f"self.odd.get_buffer({self.paths[n]!r})"), self.source())
+        file, scope = f"random{self.seed}.py", names_of(traced=False)
+        # TorchScript reads the source of functions.
+        linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+        exec(compile(text, file, "exec"), scope)
+        module = type("Random", (torch.nn.Module,), {"forward": scope["forward"]})()
+        for name, value in self.weights.items():
+            module.register_buffer(name, value.clone())
+        return torch.jit.script(module.eval())
+
+    def declared(self):
+        """The options that tell the command what a trace or script takes."""
+        kinds = {n: str(t.dtype).removeprefix("torch.") for n, t in self.inputs.items()}
+        sizes = {n: ",".join(f"{self.axes[n][a]}>=0" if a in self.axes[n] else str(size) for a, size in enumerate(t.shape)) for n, t in self.inputs.items()}
+        return [text for i, n in enumerate(self.inputs) for text in ("--input", f"{i}={kinds[n]}[{sizes[n]}]")]
+
     def resized(self, sizes):
         """Inputs whose symbols have other sizes."""
         r = random.Random(f"{self.seed} {sorted(sizes.items())}")
@@ -158,25 +186,24 @@ class Program:
             made[name] = values(r, shape, value.dtype)
         return made
 
-    def others(self, exported):
-        """Inputs of sizes 1, 0 and more that the exported program takes and treats as the program itself does."""
+    def others(self, runner, accepts=lambda inputs: True):
+        """Inputs of sizes 1, 0 and more that the exported or traced program takes and treats as the program itself does."""
         symbols = sorted({s for axes in self.axes.values() for s in axes.values()})
         if not symbols:
             return
-        runner = exported.module()
         for size in (1, 0, 7):
             for sizes in ({s: size + (i if size > 1 else 0) for i, s in enumerate(symbols)}, *({s: size} for s in symbols[:1] if len(symbols) > 1)):
                 inputs = self.resized(sizes)
-                if not accepted(exported, list(inputs.values())):
-                    continue
-                try:
-                    wanted = self.eager(inputs)
-                    got = list(make.leaves(copy.deepcopy(runner)(*self.arguments(inputs))))
-                    wanted_leaves = list(make.leaves(wanted))
-                except Exception:
-                    continue
-                if [(t.shape, t.dtype) for t in got] == [(t.shape, t.dtype) for t in wanted_leaves]:
+                if accepts(list(inputs.values())) and self.is_same(runner, inputs):
                     yield inputs
+
+    def is_same(self, runner, inputs):
+        """Whether the results have the types and sizes of the program's own."""
+        try:
+            wanted, got = self.eager(inputs), self.eager(inputs, module=runner)
+        except Exception:
+            return False
+        return [(t.shape, t.dtype) for t in got] == [(t.shape, t.dtype) for t in wanted]
 
 
 def accepted(exported, inputs):
@@ -190,6 +217,11 @@ def accepted(exported, inputs):
             if bounds is None and str(size) != str(n) or bounds is not None and not bounds.lower <= n <= bounds.upper:
                 return False
     return True
+
+
+def others_of(program, exported):
+    """Inputs of other sizes for an exported program."""
+    return program.others(exported.module(), lambda inputs: accepted(exported, inputs))
 
 
 class Noise(TorchDispatchMode):

@@ -29,7 +29,7 @@ import warnings
 import make
 import torch
 from random_ops import GROUPS
-from random_program import Author, words
+from random_program import Author, others_of, words
 
 LIMIT = 24  # seconds a conversion may take, far more than it needs
 
@@ -109,66 +109,80 @@ def given_back(value):
     return torch.from_numpy(value.numpy().copy()).reshape(value.shape())
 
 
-def examine(program, command, ways):
+def saved(program, door, folder):
+    """The file of the program, the options that it needs, inputs that it takes, and what PyTorch runs."""
+    if door != "export":
+        file, made = pathlib.Path(folder, "p.pt"), program.trace() if door == "trace" else program.script()
+        made.save(file)
+        loaded = torch.jit.load(file)
+        if not program.is_same(loaded, program.inputs):
+            raise ValueError("TorchScript differs from the program")
+        return file, program.declared(), [program.inputs, *program.others(loaded)], loaded
+    file, (exported, _) = pathlib.Path(folder, "p.pt2"), program.export()
+    torch.export.save(exported, file)
+    return file, [], [program.inputs, *others_of(program, exported)], None
+
+
+def examine(program, command, ways, door):
     """Raises `Wrong` at the first thing that fails. Returns how many outputs were compared."""
+    with tempfile.TemporaryDirectory() as folder:
+        return examine_in(folder, program, command, ways, door)
+
+
+def examine_in(folder, program, command, ways, door):
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
     try:
-        exported, _ = program.export()
-        samples = [program.inputs, *program.others(exported)]
+        file, declared, samples, module = saved(program, door, folder)
     except Exception as error:
         raise Wrong("unexported", f"{type(error).__name__}: {str(error)[:200]}") from None
     references = []
     for inputs in samples:
-        wanted = list(make.leaves(program.eager(inputs)))
+        wanted = list(make.leaves(program.eager(inputs, module=module)))
         try:
-            noisy = [list(make.leaves(program.eager(inputs, seed))) for seed in range(4)]
+            noisy = [list(make.leaves(program.eager(inputs, seed, module))) for seed in range(4)]
         except Exception:
             # An index that depends on rounding may not exist after another one.
             continue
         references.append((inputs, wanted, noisy))
     compared = 0
-    with tempfile.TemporaryDirectory() as folder:
-        archive, model = pathlib.Path(folder, "p.pt2"), pathlib.Path(folder, "p.onnx")
+    model = pathlib.Path(folder, "p.onnx")
+    for given in ways:
+        model.unlink(missing_ok=True)
         try:
-            torch.export.save(exported, archive)
+            done = subprocess.run([command, file, "-o", model, *declared, *given], capture_output=True, text=True, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            raise Wrong("error", f"no end after {LIMIT} s", given) from None
+        # Operators of a newer opset: the message says so.
+        if done.returncode == 4 and "needs operators that opset" in done.stderr:
+            continue
+        if done.returncode:
+            raise Wrong("error", f"exit {done.returncode}: {done.stderr[:1500]}", given)
+        try:
+            session = onnxruntime.InferenceSession(model, quiet(), providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise Wrong("unexported", f"save: {str(error)[:200]}") from None
-        for given in ways:
-            model.unlink(missing_ok=True)
-            try:
-                done = subprocess.run([command, archive, "-o", model, *given], capture_output=True, text=True, timeout=LIMIT)
-            except subprocess.TimeoutExpired:
-                raise Wrong("error", f"no end after {LIMIT} s", given) from None
-            # Operators of a newer opset: the message says so.
-            if done.returncode == 4 and "needs operators that opset" in done.stderr:
+            # The conversion says which kernels ONNX Runtime lacks.
+            if "no CPU kernel" in done.stderr:
                 continue
-            if done.returncode:
-                raise Wrong("error", f"exit {done.returncode}: {done.stderr[:1500]}", given)
+            raise Wrong("refused", f"load: {str(error)[:600]}", given) from None
+        # What the command takes for granted of sizes, it says.
+        for inputs, wanted, noisy in references[:1] if " taken " in done.stderr else references:
+            sizes = {n: list(t.shape) for n, t in inputs.items()}
+            names = [i.name for i in session.get_inputs()]
+            if len(names) != len(inputs):
+                raise Wrong("wrong", f"inputs {names}", given)
             try:
-                session = onnxruntime.InferenceSession(model, quiet(), providers=["CPUExecutionProvider"])
+                values = dict(zip(names, map(fed, make.leaves(program.arguments(inputs)))))
+                got = session.run_with_ort_values([o.name for o in session.get_outputs()], values)
             except Exception as error:
-                # The conversion says which kernels ONNX Runtime lacks.
-                if "no CPU kernel" in done.stderr:
-                    continue
-                raise Wrong("refused", f"load: {str(error)[:600]}", given) from None
-            for inputs, wanted, noisy in references:
-                sizes = {n: list(t.shape) for n, t in inputs.items()}
-                names = [i.name for i in session.get_inputs()]
-                if len(names) != len(inputs):
-                    raise Wrong("wrong", f"inputs {names}", given)
-                try:
-                    values = dict(zip(names, map(fed, make.leaves(program.arguments(inputs)))))
-                    got = session.run_with_ort_values([o.name for o in session.get_outputs()], values)
-                except Exception as error:
-                    raise Wrong("refused", f"run, {sizes}: {str(error)[:600]}", given) from None
-                if len(got) != len(wanted):
-                    raise Wrong("wrong", f"{len(got)} outputs of {len(wanted)}", given)
-                for i, (value, w, *n) in enumerate(zip(got, wanted, *noisy)):
-                    compared += 1
-                    if what := difference(given_back(value), w, n, "float32" in done.stderr):
-                        raise Wrong("wrong", f"output {i}, {sizes}: {what}", given)
+                raise Wrong("refused", f"run, {sizes}: {str(error)[:600]}", given) from None
+            if len(got) != len(wanted):
+                raise Wrong("wrong", f"{len(got)} outputs of {len(wanted)}", given)
+            for i, (value, w, *n) in enumerate(zip(got, wanted, *noisy)):
+                compared += 1
+                if what := difference(given_back(value), w, n, "float32" in done.stderr):
+                    raise Wrong("wrong", f"output {i}, {sizes}: {what}", given)
     return compared
 
 
@@ -206,10 +220,10 @@ def apart(function, *args, seconds=150):
         process.join()
 
 
-def outcome(program, command, ways):
+def outcome(program, command, ways, door):
     """(kind, text, options of the conversion)."""
     try:
-        return "passed", f"{examine(program, command, ways)} outputs", []
+        return "passed", f"{examine(program, command, ways, door)} outputs", []
     except Wrong as wrong:
         return wrong.kind, str(wrong), wrong.given
 
@@ -219,8 +233,8 @@ def short(seed):
     return random.Random(seed).choice([2, 3, 4, 5, 6])
 
 
-def judged(seed, groups, command, frozen=False):
-    return outcome(Author(seed, groups, short(seed) if frozen else None).write(), command, options(seed)[: 1 if frozen else 2])
+def judged(seed, groups, command, door="export", frozen=False):
+    return outcome(Author(seed, groups, short(seed) if frozen else None).write(), command, options(seed)[: 1 if frozen else 2], door)
 
 
 def prepare():
@@ -238,7 +252,7 @@ def run(given):
     prepare()
     counts, started = {}, time.time()
     for seed in range(given.seed, given.seed + given.count):
-        kind, text, ways = apart(judged, seed, given.groups, given.pt2onnx)
+        kind, text, ways = apart(judged, seed, given.groups, given.pt2onnx, given.door)
         counts[kind] = counts.get(kind, 0) + 1
         if kind not in ("passed", "unexported") or given.verbose:
             print(f"seed {seed}: {kind} {' '.join(ways)}: {text}", flush=True)
@@ -309,7 +323,7 @@ def minimise(given):
     prepare()
     for seed in given.seeds:
         program = Author(seed, given.groups).write()
-        kind, text, ways = apart(outcome, program, given.pt2onnx, options(seed))
+        kind, text, ways = apart(outcome, program, given.pt2onnx, options(seed), given.door)
         if kind in ("passed", "unexported"):
             print(f"seed {seed}: {kind}")
             continue
@@ -319,7 +333,7 @@ def minimise(given):
             for less in smaller(program):
                 if not less.outputs or less == program:
                     continue
-                again = apart(outcome, less, given.pt2onnx, [ways] if ways else options(seed))
+                again = apart(outcome, less, given.pt2onnx, [ways] if ways else options(seed), given.door)
                 if again[0] == kind:
                     program, text, found = less, again[1], True
                     break
@@ -342,7 +356,7 @@ def freeze_one(seed, given):
     program = Author(seed, length=short(seed)).write()
     try:
         exported, shapes = program.export()
-        others = list(program.others(exported))
+        others = list(others_of(program, exported))
     except Exception:
         return False
     other = random.Random(f"size {seed}").choice(others) if others else None
@@ -366,7 +380,7 @@ def freeze(given):
     prepare()
     done, seed = 0, given.seed
     while done < given.count:
-        kind, text, _ = apart(judged, seed, None, given.pt2onnx, True)
+        kind, text, _ = apart(judged, seed, None, given.pt2onnx, "export", True)
         if kind == "passed":
             done += apart(freeze_one, seed, given) is True
         elif kind != "unexported":
@@ -389,6 +403,8 @@ def main():
         command.set_defaults(function=function)
     for command in commands.choices.values():
         command.add_argument("--groups", nargs="+", choices=list(GROUPS), help="draw calls of these groups only")
+    for command in (runs, commands.choices["minimise"]):
+        command.add_argument("--door", choices=["export", "trace", "script"], default="export", help="how the program is saved: by torch.export, torch.jit.trace or torch.jit.script")
     frozen = commands.add_parser("freeze", help="save programs as cases")
     frozen.add_argument("folder")
     frozen.add_argument("--seed", type=int, default=0)

@@ -5,6 +5,7 @@ from typing import Dict, List, Optional
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 # Name: (how, module, options, inputs, other inputs or None).
 CASES = {}
@@ -249,3 +250,40 @@ class Vocoder(nn.Module):
 
 
 script("vocoder", Vocoder(), {"x": "float32[b,n]"}, (torch.randn(1, 64),), (torch.randn(2, 96),))
+
+
+class Choices(nn.Module):
+    """Sizes and types of results that follow from sizes: of choices, of pooled ends, of sums of integers."""
+
+    def forward(self, x: Tensor):
+        n = x.long()
+        pooled = F.max_pool1d(x.t(), 2, 2, 1, ceil_mode=True), F.max_pool1d(x.t(), 3, 5, 1, ceil_mode=True)
+        chosen = torch.combinations(x[:, 0]), torch.combinations(x[:, 1], 3, with_replacement=True)
+        return pooled, chosen, torch.einsum("ij,kj->ik", n, n)
+
+
+of_sizes("choices", Choices(), ROWS, *rows(5, 4, 7, 2))
+
+
+class OfNothing(nn.Module):
+    def forward(self, x: Tensor):
+        return x.nanmedian(), x.median(), x.long().median(), F.mse_loss(x, x + 1), torch.combinations(x[:, 0], 0)
+
+
+script("of_nothing", OfNothing(), {"x": "float32[n>=0,3]"}, *rows(4, 0))
+
+
+class OtherNames(nn.Module):
+    """Conversions that have nothing to do return the tensor itself, whose sizes change under all names."""
+
+    def forward(self, x: Tensor):
+        a, b, c = x.clone(), x.t().contiguous(), x.clone()
+        wide, whole, kept = a.float(), b.contiguous(), c.type_as(x)
+        wide.unsqueeze_(0)
+        whole.unsqueeze_(1)
+        kept.t_()
+        copied = c.to(torch.float32, copy=True).unsqueeze_(0)
+        return a, b, c, wide, whole, copied
+
+
+script("other_names", OtherNames(), ROWS, *rows(4, 7))

@@ -125,7 +125,9 @@ fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
     match &tensors[..] {
         // Sums of integers are int64, products of matrices are not.
         [_] if integers && summed => Ok(typed(cx, DType::I64, &size)),
-        [_, _, ..] if integers && summed => unknown("sums of products of integers"),
+        [_, _, ..] if integers && summed && dtype != DType::I64 => {
+            unknown("sums of products of narrow integers")
+        }
         _ => Ok(typed(cx, dtype, &size)),
     }
 }

@@ -123,11 +123,9 @@ fn windows(
         return Ok(room.floor_div(&Expr::int(stride)) + 1);
     }
     let count = (room + (stride - 1)).floor_div(&Expr::int(stride)) + 1;
-    match (count.as_int(), size.as_int()) {
-        (Some(n), Some(size)) => Ok(Expr::int(n - i64::from((n - 1) * stride >= size + padding))),
-        _ if stride + padding <= reach => Ok(count),
-        _ => unknown("it is not known whether a last window starts in the padding"),
-    }
+    // As many as start in front of the last padding.
+    let starts = (size + (padding - 1)).floor_div(&Expr::int(stride)) + 1;
+    Ok(if stride + padding <= reach { count } else { Expr::min(&count, &starts) })
 }
 
 fn pool(cx: &Cx, args: Pool) -> Lowered {

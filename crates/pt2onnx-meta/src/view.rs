@@ -527,13 +527,21 @@ fn cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
 
 /// A row for each choice of `r` elements.
 fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
-    let Some(n) = cx.numel(x).as_int() else {
-        return unknown("the number of elements is not known");
+    if r == 0 {
+        return Ok(sized(cx, x, &[Expr::int(0)]));
+    }
+    let n = cx.numel(x) + if with_replacement { r - 1 } else { 0 };
+    let rows = match n.as_int() {
+        Some(n) => {
+            let choose =
+                (0..r).fold(1_i128, |c, i| c * i128::from((n - i).max(0)) / i128::from(i + 1));
+            Expr::int(i64::try_from(choose).unwrap_or(i64::MAX))
+        }
+        // More than 16 are not supported; the factorial of 16 is a number of 45 bits.
+        None => Expr::product((0..r.min(16)).map(|i| &n - i))
+            .floor_div(&Expr::int((1..=r.min(16)).product())),
     };
-    let n = if with_replacement { (n + r - 1).max(0) } else { n };
-    let choose = (0..r).fold(1_i128, |c, i| c * i128::from((n - i).max(0)) / i128::from(i + 1));
-    let rows = i64::try_from(choose).unwrap_or(i64::MAX);
-    Ok(sized(cx, x, &[Expr::int(rows), Expr::int(r)]))
+    Ok(sized(cx, x, &[rows, Expr::int(r)]))
 }
 
 fn flattened_all(cx: &Cx, tensors: Vec<Value>) -> Lowered {

@@ -45,6 +45,16 @@ fn sizes_stay_symbolic() {
 }
 
 #[test]
+fn sizes_that_squeeze_keeps_are_told() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.squeeze(x)\n";
+    let told = |size| {
+        flat(body, &[("x", size)]).unwrap().contains("`squeeze` keeps `n`, taken not to be 1")
+    };
+    assert!(told("float32[n,4]"));
+    assert!(!told("float32[n>=2,4]"));
+}
+
+#[test]
 fn branches_on_data_become_cond() {
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    \
         if bool(torch.gt(torch.sum(x), 0)):\n      y = torch.relu(x)\n    else:\n      y = torch.neg(x)\n    return y\n";

@@ -366,6 +366,8 @@ mod tests {
         for default in ["[default: 20]", "[default: 2]", "[default: standard]", "[default: 1024]"] {
             assert!(help.contains(default), "{default}: {help}");
         }
+        let twice = help.lines().find(|line| line.matches("[default").count() > 1);
+        assert_eq!(twice, None);
     }
 
     #[test]

@@ -14,10 +14,10 @@ pub struct Script {
     /// `images.0=none`; can be given several times [default: those of the trace]
     #[arg(long, value_name = "NAME=TYPE", value_parser = values::key_value, help_heading = "Input and output")]
     input: Vec<(String, String)>,
-    /// TorchScript: the method to convert [default: forward]
+    /// TorchScript: the method to convert
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
     method: Option<String>,
-    /// TorchScript: the type of floats that have no other: `torch.get_default_dtype()` [default: float32]
+    /// TorchScript: the type of floats that have no other: `torch.get_default_dtype()`
     #[arg(long, value_enum, value_name = "TYPE", help_heading = "Input and output")]
     default_dtype: Option<DefaultDtype>,
     /// The program to convert, of an archive that has several [default: the only one, or `model`]

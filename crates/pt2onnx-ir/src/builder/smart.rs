@@ -360,9 +360,16 @@ impl Builder<'_> {
 
     /// The two halves of `x` along `axis`, whose size must be even.
     pub fn halves(&self, x: Value, axis: usize) -> [Value; 2] {
+        let size = self.dim(x, axis as i64);
+        let half = size.floor_div(&Expr::int(2));
+        // ONNX Runtime refuses to split nothing into a number of parts.
+        if !self.constraints().prove_ge(&size, &Expr::int(1)) {
+            let pieces = self.split(x, axis, &[half.clone(), half]);
+            return [pieces[0], pieces[1]];
+        }
         let mut dims = self.shape(x);
         if let Some(dim) = dims.get_mut(axis) {
-            *dim = dim.floor_div(&Expr::int(2));
+            *dim = half;
         }
         let given = attributes([("axis", (axis as i64).into()), ("num_outputs", 2i64.into())]);
         let pieces = self.emit("Split", &[Some(x)], given, 2);

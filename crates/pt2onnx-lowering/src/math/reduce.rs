@@ -180,19 +180,11 @@ pub fn highest(dtype: DType) -> Scalar {
 
 /// PyTorch's `reduction` argument of losses: 0 none, 1 mean, 2 sum.
 pub fn reduced(cx: &Cx, loss: Value, reduction: i64) -> Lowered {
-    let op = match reduction {
-        0 => return Ok(loss),
-        1 => Reduction::Mean,
-        2 => Reduction::Sum,
-        _ => {
-            return Err(LowerError::unsupported(
-                "the reduction must be 0 (none), 1 (mean) or 2 (sum)",
-            ));
-        }
-    };
     let axes = all_axes(cx, loss);
-    if reduction == 1 && is_empty_along(cx, loss, &axes) {
-        return Ok(cx.scalar(f64::NAN, cx.dtype(loss)));
+    match reduction {
+        0 => Ok(loss),
+        1 => Ok(mean_of(cx, loss, &axes, false)),
+        2 => Ok(reduce(cx, Reduction::Sum, loss, &axes, false)),
+        _ => Err(LowerError::unsupported("the reduction must be 0 (none), 1 (mean) or 2 (sum)")),
     }
-    Ok(reduce(cx, op, loss, &axes, false))
 }

@@ -44,6 +44,7 @@ impl Interp<'_> {
                 None => return Err(Problem::Type { op: node.target.to_string(), why }),
             },
         };
+        self.note_squeezed(&node)?;
         let single = outcomes.len() == 1;
         let mut results = Vec::with_capacity(outcomes.len());
         for (at, outcome) in outcomes.into_iter().enumerate() {
@@ -107,6 +108,34 @@ impl Interp<'_> {
                 self.tuple(results, None)
             }
         }
+    }
+
+    /// Tells of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions would be for that size only.
+    fn note_squeezed(&mut self, node: &Node) -> Step<()> {
+        let (true, Some(Argument::Tensor(tensor))) =
+            (matches!(&*node.target.name, "squeeze" | "squeeze_"), node.arg("self"))
+        else {
+            return Ok(());
+        };
+        let dims = match node.arg("dim") {
+            Some(Argument::Int(dim)) => vec![*dim],
+            Some(Argument::Ints(dims)) => dims.clone(),
+            _ => (0..self.meta(tensor)?.sizes.len() as i64).collect(),
+        };
+        let mut kept = Vec::new();
+        for dim in dims {
+            if let Some(size) = self.size_along(tensor, dim)?
+                && self.constraints().prove_eq(&size, &Expr::ONE).is_none()
+            {
+                kept.push(format!("`{size}`"));
+            }
+        }
+        kept.sort();
+        kept.dedup();
+        if !kept.is_empty() {
+            self.note(format!("`squeeze` keeps {}, taken not to be 1", kept.join(", ")));
+        }
+        Ok(())
     }
 
     /// The result of an op of ours: a sequence or an optional tensor, of which nothing but the program's results may be made.

@@ -157,7 +157,7 @@ impl Interp<'_> {
         Ok(None)
     }
 
-    fn size_along(&self, name: &Name, dim: i64) -> Step<Option<Sym>> {
+    pub(super) fn size_along(&self, name: &Name, dim: i64) -> Step<Option<Sym>> {
         let sizes = &self.meta(name)?.sizes;
         let rank = i64::try_from(sizes.len()).unwrap_or(0);
         let axis = usize::try_from(if dim < 0 { dim.saturating_add(rank) } else { dim });

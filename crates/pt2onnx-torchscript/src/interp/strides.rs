@@ -351,11 +351,8 @@ impl Interp<'_> {
                     None | Some(Argument::MemoryFormat(MemoryFormat::Contiguous))
                 ) =>
             {
-                match plain {
-                    Some(true) => Some(strides),
-                    Some(false) => Some(contiguous(&result.sizes)),
-                    None => unknown,
-                }
+                // The stride of a dimension of one element says nothing.
+                Some(contiguous(&result.sizes))
             }
             "to" | "type_as" if order.is_none() => match plain {
                 _ if base.dtype == result.dtype => Some(strides),

@@ -30,7 +30,7 @@ impl Types for Few {
             ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
             (
                 "relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy" | "clone"
-                | "copy_" | "view",
+                | "squeeze" | "copy_" | "view",
                 Some(meta),
             ) => meta,
             ("gt", Some(mut meta)) => {

@@ -256,11 +256,18 @@ checks! {
     types_are_promoted {
         "aten.mse_loss(x: f32[s0], y: i64[s0]) -> f32[]" => "
         (float[s0] x, int64[s0] y) => (float mse_loss)
+        <
+          int64[0] val_0 = {}
+        >
         {
-          val_0 = Cast <to: int = 1> (y)
-          val_1 = Sub (x, val_0)
-          val_2 = Mul (val_1, val_1)
-          mse_loss = ReduceMean <keepdims: int = 0> (val_2)
+          val_1 = Cast <to: int = 1> (y)
+          val_2 = Sub (x, val_1)
+          val_3 = Mul (val_2, val_2)
+          val_4 = ReduceSum <keepdims: int = 0> (val_3)
+          val_5 = Shape <start: int = 0, end: int = 1> (x)
+          val_6 = Reshape (val_5, val_0)
+          val_7 = Cast <to: int = 1> (val_6)
+          mse_loss = Div (val_4, val_7)
         }
         ";
     }

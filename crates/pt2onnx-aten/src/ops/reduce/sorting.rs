@@ -1,7 +1,9 @@
 //! Order along a dimension: sorting, the k-th smallest, medians, quantiles, the most frequent element.
 
 use crate::math::elementary::between;
-use crate::math::reduce::{Extreme, any_nan, as_axis, lowest, reduce, running_sums};
+use crate::math::reduce::{
+    Extreme, any_nan, as_axis, lowest, may_be_empty_along, reduce, running_sums,
+};
 use crate::math::shape::flat;
 use crate::math::sort::{
     self, Order, arg_extreme, first, gather_elements, numbers_first, sorted_values,
@@ -9,7 +11,7 @@ use crate::math::sort::{
 use crate::{
     AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks, op,
 };
-use pt2onnx_ir::{Reduction, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -93,7 +95,23 @@ fn last_of(cx: &Cx, x: Value, k: &Expr, axis: usize, keepdim: bool) -> Value {
 
 /// [`median`] of all elements.
 fn median_of_all(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
-    median(cx, flat(cx, x), 0, false)
+    median(cx, at_least_one(cx, x), 0, false)
+}
+
+/// The elements, or what the median of none is: NaN, which a cast makes the lowest of int32 and int64, and 0 for narrower types.
+fn at_least_one(cx: &Cx, x: Value) -> Value {
+    let (elements, dtype) = (flat(cx, x), cx.dtype(x));
+    if !may_be_empty_along(cx, elements, &[0]) {
+        return elements;
+    }
+    let nothing = match dtype {
+        DType::I32 | DType::I64 => lowest(dtype),
+        _ => f64::NAN.into(),
+    };
+    let missing = Expr::max(&(1 - cx.dim(elements, 0)), &Expr::int(0));
+    let joined = cx.concat(&[elements, cx.full(&[missing], nothing, dtype)], 0);
+    cx.set_type(joined, Type::tensor(dtype, [Expr::max(&cx.dim(elements, 0), &Expr::int(1))]));
+    joined
 }
 
 /// The median along `dim` (of two in the middle, the lower one) and its index; the first NaN if there is one.
@@ -103,15 +121,6 @@ fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
         return Ok([x, cx.scalar(0, DType::I64)]);
     }
     let n = cx.dim(x, axis as i64);
-    if n.as_int() == Some(0) {
-        // NaN: a cast makes it the lowest of these integers, and 0 for narrower types.
-        let nothing = match cx.dtype(x) {
-            dtype @ (DType::I32 | DType::I64) => lowest(dtype),
-            _ => f64::NAN.into(),
-        };
-        let nothing = cx.full(&[], nothing, cx.dtype(x));
-        return Ok([nothing, cx.scalar(0, DType::I64)]);
-    }
     let k = (n + 1).floor_div(&Expr::int(2));
     let smallest = numbers_first(cx, x, &k, Order { axis, largest: false, sorted: true });
     let [value, index] = smallest.map(|found| last_of(cx, found, &k, axis, keepdim));
@@ -125,14 +134,14 @@ fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
 
 /// [`nanmedian`] of all elements.
 fn nanmedian_of_all(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
-    nanmedian(cx, flat(cx, x), 0, false)
+    nanmedian(cx, at_least_one(cx, x), 0, false)
 }
 
 /// The median along `dim` of all elements that are not NaN, and its index. In ascending order NaN come last, so it is at
 /// index `(n - 1) / 2`, where n is the number of the other elements.
 fn nanmedian(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
-    if !cx.dtype(x).is_float() || cx.rank(x) == 0 || cx.dim(x, axis as i64).as_int() == Some(0) {
+    if !cx.dtype(x).is_float() || cx.rank(x) == 0 {
         return median(cx, x, dim, keepdim);
     }
     let known = cx.cast(cx.not(cx.is_nan(x)), DType::I64);
