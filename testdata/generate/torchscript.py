@@ -226,6 +226,15 @@ class ComplexNumbers(nn.Module):
 
 
 trace("traced_complex_numbers", ComplexNumbers(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
+class LastOfTwo(nn.Module):
+    """The last of two parts, as the trace counts them."""
+
+    def forward(self, x):
+        _, last = x.split(2, -1)
+        return last
+
+
+trace("traced_parts", LastOfTwo(), {"x": "float32[n,m]"}, (torch.randn(5, 4),), (torch.randn(2, 3),))
 trace("traced_in_place", Written(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
 
 

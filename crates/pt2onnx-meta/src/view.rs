@@ -530,16 +530,19 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     if r == 0 {
         return Ok(sized(cx, x, &[Expr::int(0)]));
     }
-    let n = cx.numel(x) + if with_replacement { r - 1 } else { 0 };
+    let n = cx.numel(x);
     let rows = match n.as_int() {
         Some(n) => {
+            let n = if with_replacement { n + r - 1 } else { n };
             let choose =
                 (0..r).fold(1_i128, |c, i| c * i128::from((n - i).max(0)) / i128::from(i + 1));
             Expr::int(i64::try_from(choose).unwrap_or(i64::MAX))
         }
-        // More than 16 are not supported; the factorial of 16 is a number of 45 bits.
-        None => Expr::product((0..r.min(16)).map(|i| &n - i))
-            .floor_div(&Expr::int((1..=r.min(16)).product())),
+        // In the order in which PyTorch multiplies. More than 16 elements are not supported.
+        None => (0..r.min(16)).fold(Expr::ONE, |rows, i| {
+            let factor = if with_replacement { &n + i } else { &n - i };
+            (rows * factor).floor_div(&Expr::int(i + 1))
+        }),
     };
     Ok(sized(cx, x, &[rows, Expr::int(r)]))
 }

@@ -125,6 +125,8 @@ fn types_need_no_records() {
         steps: i64[] = aten.arange.start_step(0, Sym(s0), 2)
         doubled: i64[] = aten.add_.Tensor(i, 1.5)
         squeezed: i64[] = aten.upsample_linear1d.vec(y, None, False, [1.3])
+        chosen: i64[] = aten.combinations.default(steps)
+        pooled: i64[] = aten.max_pool1d.default(y, [2], [3], [1], [1], True)
         return (relu,)
     }";
     insta::assert_snapshot!(told(program), @"
@@ -144,22 +146,22 @@ fn types_need_no_records() {
     steps: int64[((s0 + 1)//2)]
     doubled: int64[3]
     squeezed: float32[1, 2, TruncToInt(1.3*ToFloat(s0))]
+    chosen: int64[(((((s0 + 1)//2))**2 - (((s0 + 1)//2)))//2), 2]
+    pooled: float32[1, 2, ((s0//3)) + 1]
     ");
 }
 
 #[test]
 fn what_is_not_known_is_an_error() {
-    let program = "graph(x: f32[s0, 8], z: f32[0], n: f32[s1]) {
+    let program = "graph(x: f32[s0, 8], z: f32[0]) {
         parts: [a: f32[], b: f32[]] = aten.split.Tensor(x, 2)
         out: f32[] = aten.add.out(x, x, out = z)
-        combined: f32[] = aten.combinations.default(n)
         missing: f32[] = mylib.missing.default(x)
         return (x,)
     }";
     insta::assert_snapshot!(told(program), @"
     parts: error: the number of its parts is not known
     out: error: its output becomes larger
-    combined: error: the number of elements is not known
     missing: error: no translation is registered for mylib.missing.default
     ");
 }

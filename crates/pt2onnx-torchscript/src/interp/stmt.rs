@@ -205,8 +205,14 @@ impl Interp<'_> {
                 Ok(())
             }
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
-                let Some(items) = self.sequence(&value) else {
-                    return expected("a tuple or list", &value);
+                let items = match (self.sequence(&value), &value) {
+                    (Some(items), _) => items,
+                    // A list of unknown length: PyTorch raises if it has more or fewer than there are names.
+                    (None, Value::List(_)) => {
+                        let at = (0..targets.len()).map(|i| Value::int(i as i64));
+                        at.map(|at| self.get_item(&value, &at)).collect::<Step<_>>()?
+                    }
+                    _ => return expected("a tuple or list", &value),
                 };
                 if items.len() != targets.len() {
                     let text = format!("ValueError: {} values for {}", items.len(), targets.len());

@@ -189,7 +189,7 @@ fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
     let off = cx.sub(cx.unsqueeze(a, &[from]), cx.unsqueeze(b, &[to]));
     let last = cx.rank(off) - 1;
     if cx.dim(off, last as i64).as_int() == Some(0) {
-        return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(off)));
+        return Ok(cx.full(&cx.shape(off)[..last], 0, cx.dtype(off)));
     }
     if p == 0.0 && cx.minds_nan(off) {
         let differ = cx.minimum(cx.ceil(cx.abs(off)), 1.0);
