@@ -3,7 +3,6 @@
 use crate::math::reduce::{may_be_empty_along, sum_of_products};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::Value;
-use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
 
@@ -162,38 +161,27 @@ fn matrix_product(
     };
     let (batch, inner) = (pick(of_a, of_b, true), pick(of_a, of_b, false));
     let (left, right) = (rest(of_a, of_b), rest(of_b, of_a));
+    // Without a batch, `MatMul` takes several dimensions of rows for one.
+    let fit = inner.len() == 1 && right.len() == 1 && (left.len() == 1 || batch.is_empty());
     let distinct = |of: &[char]| of.iter().enumerate().all(|(i, c)| !of[..i].contains(c));
     let kept = batch.len() + left.len() + right.len();
-    if inner.is_empty() || output.len() != kept || !distinct(of_a) || !distinct(of_b) {
+    if !fit || output.len() != kept || !distinct(of_a) || !distinct(of_b) {
         return None;
     }
     let place = |of: &[char], label: &char| of.iter().position(|c| c == label);
+    let (in_a, in_b) = (place(of_a, &inner[0])?, place(of_b, &inner[0])?);
+    let is_same = cx.dim(a, in_a as i64) == cx.dim(b, in_b as i64);
+    let matrices = batch.is_empty() && left.len() == 1;
+    if !is_same || !matrices && may_be_empty_along(cx, a, &[in_a]) {
+        return None;
+    }
     let arranged = |x, of: &[char], order: &[char]| {
         let perm: Vec<usize> = order.iter().filter_map(|label| place(of, label)).collect();
         cx.transpose(x, &perm)
     };
-    let sizes = |x, of: &[char], labels: &[char]| -> Vec<Expr> {
-        let axes = labels.iter().filter_map(|label| place(of, label));
-        axes.map(|axis| cx.dim(x, axis as i64)).collect()
-    };
-    let (rows, columns) = (sizes(a, of_a, &left), sizes(b, of_b, &right));
-    let summed = sizes(a, of_a, &inner);
-    let may_sum_nothing = !cx.constraints().prove_ge(&Expr::product(summed.clone()), &Expr::int(1));
-    if summed != sizes(b, of_b, &inner) || !batch.is_empty() && may_sum_nothing {
-        return None;
-    }
-    // Each group of labels becomes one dimension behind those of the batch. Rows may stay several: they are a batch for `MatMul`.
-    let joined = |all: &[Expr]| vec![Expr::product(all.to_vec())];
-    let matrix = |x, of: &[char], groups: [&[char]; 2], sizes: [Vec<Expr>; 2]| {
-        let x = arranged(x, of, &[&batch, groups[0], groups[1]].concat());
-        cx.reshape(x, &[&cx.shape(x)[..batch.len()], &sizes[0], &sizes[1]].concat())
-    };
-    let front = if batch.is_empty() && left.len() > 1 { rows.clone() } else { joined(&rows) };
-    let a = matrix(a, of_a, [&left, &inner], [front, joined(&summed)]);
-    let b = matrix(b, of_b, [&inner, &right], [joined(&summed), joined(&columns)]);
-    let product = cx.matmul(a, b);
-    let whole = [&cx.shape(product)[..batch.len()], &rows, &columns].concat();
-    Some(arranged(cx.reshape(product, &whole), &[batch, left, right].concat(), output))
+    let a = arranged(a, of_a, &[&batch[..], &left, &inner].concat());
+    let b = arranged(b, of_b, &[&batch[..], &inner, &right].concat());
+    Some(arranged(cx.matmul(a, b), &[batch, left, right].concat(), output))
 }
 
 /// Sums over pairs of dimensions. The other dimensions of `a` come before those of `b`.
