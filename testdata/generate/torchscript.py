@@ -204,6 +204,8 @@ class Written(nn.Module):
 
 
 script("written_in_place", Written(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
+
+
 class Toeplitz(nn.Module):
     """A strided view of joined slices, and a constant made in the call."""
 
@@ -215,6 +217,8 @@ class Toeplitz(nn.Module):
 
 
 trace("traced_toeplitz", Toeplitz(), {"x": "float32[n,6]"}, (torch.randn(5, 6),), (torch.randn(8, 6),))
+
+
 class ComplexNumbers(nn.Module):
     """Complex constants without dimensions count as numbers for the type of the result."""
 
@@ -226,6 +230,8 @@ class ComplexNumbers(nn.Module):
 
 
 trace("traced_complex_numbers", ComplexNumbers(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
+
+
 class LastOfTwo(nn.Module):
     """The last of two parts, as the trace counts them."""
 
@@ -235,6 +241,7 @@ class LastOfTwo(nn.Module):
 
 
 trace("traced_parts", LastOfTwo(), {"x": "float32[n,m]"}, (torch.randn(5, 4),), (torch.randn(2, 3),))
+
 trace("traced_in_place", Written(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(8, 3),))
 
 

@@ -259,7 +259,7 @@ class Choices(nn.Module):
         n = x.long()
         pooled = F.max_pool1d(x.t(), 2, 2, 1, ceil_mode=True), F.max_pool1d(x.t(), 3, 5, 1, ceil_mode=True)
         chosen = torch.combinations(x[:, 0]), torch.combinations(x[:, 1], 3, with_replacement=True)
-        return pooled, chosen, torch.einsum("ij,kj->ik", n, n)
+        return pooled, chosen, torch.einsum("ij,kj->ik", n, n), torch.kron(x[0].half(), x.double().sum())
 
 
 of_sizes("choices", Choices(), ROWS, *rows(5, 4, 7, 2))

@@ -4,7 +4,7 @@ use crate::stand_ins::{broadcast, sized, typed, unknown};
 use pt2onnx_ir::Value;
 use pt2onnx_lowering::{Args, AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, promote_types};
 
 pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::addmm, addmm),
@@ -65,8 +65,9 @@ fn bilinear(cx: &Cx, args: Bilinear) -> Lowered {
     Ok(sized(cx, args.input1, &size))
 }
 
+/// Tensors without dimensions get some first, so they count as others for the type.
 fn kron(cx: &Cx, a: Value, b: Value) -> Lowered {
-    let dtype = cx.result_type(&[a.into(), b.into()]);
+    let dtype = promote_types(cx.dtype(a), cx.dtype(b));
     let rank = cx.rank(a).max(cx.rank(b));
     let wide = |v: Value| std::iter::repeat_n(Expr::int(1), rank - cx.rank(v)).chain(sizes(cx, v));
     let size: Vec<Expr> = wide(a).zip(wide(b)).map(|(a, b)| a * b).collect();

@@ -530,16 +530,17 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     if r == 0 {
         return Ok(sized(cx, x, &[Expr::int(0)]));
     }
-    let n = cx.numel(x);
+    // More than 16 elements are not supported.
+    let (n, steps) = (cx.numel(x), 0..r.min(16));
     let rows = match n.as_int() {
         Some(n) => {
-            let n = if with_replacement { n + r - 1 } else { n };
-            let choose =
-                (0..r).fold(1_i128, |c, i| c * i128::from((n - i).max(0)) / i128::from(i + 1));
+            let n = if with_replacement { n.saturating_add(r).saturating_sub(1) } else { n };
+            let choose = steps
+                .fold(1_i128, |c, i| c.saturating_mul((n - i).max(0).into()) / i128::from(i + 1));
             Expr::int(i64::try_from(choose).unwrap_or(i64::MAX))
         }
-        // In the order in which PyTorch multiplies. More than 16 elements are not supported.
-        None => (0..r.min(16)).fold(Expr::ONE, |rows, i| {
+        // In the order in which PyTorch multiplies.
+        None => steps.fold(Expr::ONE, |rows, i| {
             let factor = if with_replacement { &n + i } else { &n - i };
             (rows * factor).floor_div(&Expr::int(i + 1))
         }),

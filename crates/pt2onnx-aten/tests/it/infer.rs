@@ -156,16 +156,23 @@ struct Match<'a> {
     constraints: &'a Constraints,
     new: FxHashMap<String, Expr>,
     contents: Vec<(Name, Contents)>,
-    pool: bool,
+    /// Whether the node pools with `ceil_mode`.
+    rounds_up: bool,
 }
 
 impl<'a> Match<'a> {
     fn new(graph: &'a Graph, constraints: &'a Constraints) -> Self {
-        Self { graph, constraints, new: FxHashMap::default(), contents: Vec::new(), pool: false }
+        Self {
+            graph,
+            constraints,
+            new: FxHashMap::default(),
+            contents: Vec::new(),
+            rounds_up: false,
+        }
     }
 
     fn all(mut self, node: &Node, outcome: &[Outcome]) -> Result<Vec<(Name, Contents)>, String> {
-        self.pool = node.target.name.contains("_pool");
+        self.rounds_up = matches!(node.arg("ceil_mode"), Some(Argument::Bool(true)));
         for (i, output) in node.outputs.iter().enumerate() {
             match (output, outcome.get(i)) {
                 (Argument::Tensors(names), Some(Outcome::List(list))) => {
@@ -233,7 +240,7 @@ impl<'a> Match<'a> {
         // With `ceil_mode` PyTorch records one window less, or not, as the example's size has it.
         let at = |e: &Expr, n| e.substitute(&|_| Some(Expr::int(n))).as_int();
         let mut counts = (2..40).map(|n| (at(&renamed, n), at(recorded, n)));
-        let nearly = self.pool
+        let nearly = self.rounds_up
             && counts.all(|pair| matches!(pair, (Some(a), Some(b)) if (0..=1).contains(&(a - b))));
         let same = one_of
             || nearly

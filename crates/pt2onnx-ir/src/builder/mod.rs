@@ -263,6 +263,12 @@ impl<'m> Builder<'m> {
         infer::broadcast(a, b, &self.constraints(), || self.unknown_dim(), misfit)
     }
 
+    /// The shape of the matrix product of two tensors. Reports a diagnostic if their batches do not broadcast.
+    pub fn product_shape(&self, a: Value, b: Value) -> Shape {
+        let broadcast = |a: &[Expr], b: &[Expr]| self.broadcast_shapes(a, b);
+        infer::product(&self.shape(a), &self.shape(b), broadcast).unwrap_or_default()
+    }
+
     /// The tensor of a constant; `None` for other values.
     pub fn constant_of(&self, value: Value) -> Option<Tensor> {
         self.state.borrow().model[value].constant().cloned()

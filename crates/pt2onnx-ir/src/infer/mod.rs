@@ -11,7 +11,7 @@ mod rules;
 mod shape;
 
 pub use facts::{Contents, Facts, InferError};
-pub(crate) use shape::broadcast;
+pub(crate) use shape::{broadcast, product};
 
 use crate::{
     ids::NodeId,

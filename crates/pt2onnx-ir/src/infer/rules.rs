@@ -4,7 +4,7 @@ use super::{
     images,
     moves::*,
     node::{Node, normalize},
-    shape::without,
+    shape::{product, without},
 };
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
@@ -160,24 +160,7 @@ fn broadcast_inputs(n: &Node) -> Option<Shape> {
 
 /// A product of the first input and the input `right`.
 fn matmul(n: &Node, right: usize) -> Option<Shape> {
-    let (mut a, mut b) = (n.shape(0)?, n.shape(right)?);
-    let (vector_a, vector_b) = (a.len() == 1, b.len() == 1);
-    if vector_a {
-        a.insert(0, Expr::int(1));
-    }
-    if vector_b {
-        b.push(Expr::int(1));
-    }
-    let (cols, _) = (b.pop()?, b.pop()?);
-    let (_, rows) = (a.pop()?, a.pop()?);
-    let mut result = n.broadcast(&a, &b);
-    if !vector_a {
-        result.push(rows);
-    }
-    if !vector_b {
-        result.push(cols);
-    }
-    Some(result)
+    product(&n.shape(0)?, &n.shape(right)?, |a, b| n.broadcast(a, b))
 }
 
 fn gemm(n: &Node) -> Option<Shape> {

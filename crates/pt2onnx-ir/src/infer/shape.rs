@@ -38,6 +38,22 @@ pub(crate) fn broadcast(
     dims.collect()
 }
 
+/// The shape of the matrix product of `a` and `b`; `None` for tensors without dimensions. `broadcast` joins the dimensions of batches.
+pub(crate) fn product(
+    a: &[Expr],
+    b: &[Expr],
+    broadcast: impl FnOnce(&[Expr], &[Expr]) -> Shape,
+) -> Option<Shape> {
+    let batch = |dims: &[Expr]| dims[..dims.len().saturating_sub(2)].to_vec();
+    let (_, rows) = a.split_last()?;
+    let (columns, front) = b.split_last()?;
+    let mut result = broadcast(&batch(a), &batch(b));
+    // Vectors have no rows, and no columns.
+    result.extend(rows.last().cloned());
+    result.extend((!front.is_empty()).then(|| columns.clone()));
+    Some(result)
+}
+
 impl Node<'_> {
     /// [`broadcast`], which notes sizes that cannot broadcast as the error of the node.
     pub(super) fn broadcast(&self, a: &[Expr], b: &[Expr]) -> Shape {

@@ -251,7 +251,7 @@ impl Complex {
                 }
                 _ => cx.matmul(x, y),
             };
-            sum_of_products(cx, &[x, y], || shape_of_product(cx, x, y), product)
+            sum_of_products(cx, &[x, y], || cx.product_shape(x, y), product)
         })
     }
 
@@ -563,17 +563,6 @@ pub fn crossed(cx: &Cx, pairs: Value, result: Value) -> Value {
     let other = cx.gather(pairs, cx.ints(&[1, 0]), cx.rank(pairs).saturating_sub(1));
     let zeros = cx.cast(cx.vector(&[-0f32, 0.0]), cx.dtype(pairs));
     cx.add(result, cx.mul(other, zeros))
-}
-
-/// The shape of the matrix product of `x` and `y`.
-fn shape_of_product(cx: &Cx, x: Value, y: Value) -> Vec<Expr> {
-    let [a, b] = [x, y].map(|v| cx.shape(v));
-    let [batch_a, batch_b] = [&a, &b].map(|dims| &dims[..dims.len().saturating_sub(2)]);
-    let mut dims = cx.broadcast_shapes(batch_a, batch_b);
-    // Vectors have no rows, and no columns.
-    dims.extend(a.iter().rev().nth(1).cloned());
-    dims.extend(b.last().filter(|_| b.len() > 1).cloned());
-    dims
 }
 
 /// Whether ONNX Runtime may compute `x` as the transpose of another value: it moves transposes behind most operators.
