@@ -287,3 +287,29 @@ class OtherNames(nn.Module):
 
 
 script("other_names", OtherNames(), ROWS, *rows(4, 7))
+
+
+class OtherNamesToo(nn.Module):
+    """So do other operators that have nothing to do; a write into what they return is one into the tensor."""
+
+    def forward(self, x: Tensor):
+        a, b, c, d, e, f, g, h = (x.clone(), x.clone(), x.clone(), x.clone(), x.clone(), x.clone(), x.clone(), x.clone())
+        plus = torch.positive(a)
+        real = torch.conj_physical(b)
+        active = F.dropout(c, 0.5, False)
+        matrix = torch.atleast_2d(d)
+        flat = e.flatten(1, 1)
+        sums = f.sum_to_size(x.size())
+        same, wider = torch.broadcast_tensors(g, h[0])
+        low, high = torch.atleast_2d([h, h[:, 0]])
+        for changed in [plus, active, matrix, flat, sums, same, wider, low, high]:
+            changed.unsqueeze_(0)
+        real.mul_(2)
+        row = x[0].clone()
+        product = torch.cartesian_prod(row)
+        product.add_(1)
+        changed = (plus, real, active, matrix, flat, sums, same, wider, low, high, product)
+        return (a, b, c, d, e, f, g, h, row), changed
+
+
+script("other_names_too", OtherNamesToo(), ROWS, *rows(4, 7))

@@ -20,6 +20,7 @@ mod graph;
 mod heap;
 mod in_place;
 mod inputs;
+mod itself;
 mod live;
 mod load;
 mod merge;

@@ -72,6 +72,7 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
                 }
                 "meshgrid" => Some(View::Grid { dim: i }),
                 "einsum" if sources.len() == 1 => Some(View::Unknown),
+                "cartesian_prod" if sources.len() == 1 => Some(View::Same),
                 _ => None,
             };
             let pairs = results.into_iter().zip(sources).enumerate();
@@ -316,7 +317,8 @@ fn views(call: &Call) -> Option<Vec<View>> {
         "view_as_real" => View::AsReal,
         "view_as_complex" => View::AsComplex,
         "conj" | "_conj" if complex => View::Conj,
-        "conj" | "_conj" => View::Same,
+        "conj_physical" if complex => return None,
+        "conj" | "_conj" | "conj_physical" => View::Same,
         "_neg_view" => View::Neg,
         "slice_inverse" | "values" | "indices" | "crow_indices" | "col_indices"
         | "ccol_indices" | "row_indices" => View::Unknown,

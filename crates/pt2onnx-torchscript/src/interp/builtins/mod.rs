@@ -9,7 +9,7 @@ mod strings;
 mod tensors;
 mod unknown;
 
-use super::{Interp, Step, call::Kwargs, emit::dtype_of, fits::Bound};
+use super::{Interp, Step, call::Kwargs, fits::Bound};
 use crate::{
     error::Problem,
     schema::{Schema, Type},
@@ -56,39 +56,12 @@ impl Interp<'_> {
                 .position(|(v, p)| p.name == "out" && v.is_some())
             {
                 Some(at) => self.in_place_of(&full, &schema, bound, at),
-                None => match self.unconverted(&schema, &bound)? {
+                None => match self.itself(&schema, &bound)? {
                     Some(itself) => Ok(itself),
                     None => self.emit(&schema, bound),
                 },
             },
         }
-    }
-
-    /// The tensor itself, which PyTorch returns where a conversion has nothing to do: what changes the result in place changes the tensor.
-    fn unconverted(&self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
-        let given = |name: &str| {
-            let at = schema.params.iter().position(|param| param.name == name)?;
-            bound.get(at)?.as_ref().filter(|value| !matches!(value, Value::None))
-        };
-        let Some(Value::Tensor(tensor)) = given("self") else { return Ok(None) };
-        // A constant counts as a number only where nothing was made of it.
-        if &*schema.namespace != "aten" || self.pool_numbers.contains(tensor) {
-            return Ok(None);
-        }
-        let meta = self.meta(tensor)?;
-        let same = match (&*schema.name, given("dtype"), given("other")) {
-            ("contiguous", ..) => self.is_contiguous(meta) == Some(true),
-            ("to", Some(dtype), None) => dtype_of(dtype)? == meta.dtype,
-            ("to" | "type_as", None, Some(Value::Tensor(other))) => {
-                self.meta(other)?.dtype == meta.dtype
-            }
-            _ => false,
-        };
-        // 0 is the contiguous order, 1 that of the tensor.
-        let usual = i64::from(&*schema.name != "contiguous");
-        let order = given("memory_format").is_none_or(|order| order.as_int() == Some(usual));
-        let copies = given("copy").is_some_and(|copy| copy.as_bool() != Some(false));
-        Ok((same && order && !copies).then(|| Value::Tensor(tensor.clone())))
     }
 
     /// The result of an operator that makes no node; `None` if it is to be matched with the schemas.

@@ -47,7 +47,12 @@ impl Interp<'_> {
                 args.extend(rest.iter().cloned().chain([Value::int(-1)]));
                 return self.operator(namespace, name, args, kwargs.clone()).map(Some);
             }
-            ("broadcast_tensors", [list]) => return self.broadcast_tensors(list).map(Some),
+            (
+                "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d",
+                [list @ Value::List(_)],
+            ) => {
+                return self.like_items(name, list).map(Some);
+            }
             ("__interpolate", _) => return self.interpolate(args, kwargs).map(Some),
             ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
                 return unsupported(format!("aten::{name} of old archives"));
@@ -446,9 +451,12 @@ impl Interp<'_> {
         self.operator("aten", "lift_fresh_copy", vec![Value::Tensor(name)], Kwargs::new())
     }
 
-    fn broadcast_tensors(&mut self, list: &Value) -> Step<Value> {
-        let (schema, bound) =
-            self.overload("aten::broadcast_tensors", std::slice::from_ref(list), &Kwargs::new())?;
-        self.emit(&schema, bound)
+    /// The list of results of the tensors of a list. Those that need no change are the tensors themselves.
+    fn like_items(&mut self, name: &str, list: &Value) -> Step<Value> {
+        let name = format!("aten::{name}");
+        let (schema, bound) = self.overload(&name, std::slice::from_ref(list), &Kwargs::new())?;
+        let made = self.emit(&schema, bound)?;
+        self.keep_items(list, &made)?;
+        Ok(made)
     }
 }
