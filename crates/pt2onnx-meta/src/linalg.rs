@@ -17,9 +17,18 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::ger, outer),
     op!(aten::kron, kron),
     op!(aten::linalg_det, det),
+    op!(aten::linalg_matrix_rank, matrix_rank),
+    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank),
+    op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank),
+    op!(aten::linalg_matrix_rank_tol_tensor, matrix_rank),
+    op!(aten::linalg_pinv, pinv),
+    op!(aten::linalg_pinv_atol_rtol_float, pinv),
+    op!(aten::linalg_pinv_atol_rtol_tensor, pinv),
+    op!(aten::linalg_pinv_rcond_tensor, pinv),
     op!(aten::linalg_vander, vander),
     op!(aten::lu_unpack, lu_unpack),
     op!(aten::outer, outer),
+    op!(aten::pinverse, pinv),
     op!(aten::vander, vander),
 ];
 
@@ -27,12 +36,20 @@ arguments! {
     struct Bilinear { input1: Value, weight: Value }
     struct Product { mat1: Value, mat2: Value }
     struct MatVec { mat: Value }
+    struct Matrix { input: Value }
     struct Rank1 { input: Value, vec1: Value, vec2: Value }
     struct Batched { batch1: Value, batch2: Value }
 }
 
 fn sizes(cx: &Cx, x: Value) -> Vec<Expr> {
     cx.shape(x).into_iter().collect()
+}
+
+/// The sizes before those of the matrices.
+fn batch(cx: &Cx, x: Value) -> Vec<Expr> {
+    let mut size = sizes(cx, x);
+    size.truncate(size.len().saturating_sub(2));
+    size
 }
 
 fn addmm(cx: &Cx, args: Product) -> Lowered {
@@ -87,9 +104,21 @@ fn vander(cx: &Cx, args: &mut Args) -> Lowered {
 /// A number for each matrix.
 fn det(cx: &Cx, args: &mut Args) -> Lowered {
     let x = args.named(cx, "input").or_else(|_| args.get(cx, "A"))?;
-    let mut size = sizes(cx, x);
-    size.truncate(size.len().saturating_sub(2));
-    Ok(sized(cx, x, &size))
+    Ok(sized(cx, x, &batch(cx, x)))
+}
+
+fn matrix_rank(cx: &Cx, args: Matrix) -> Lowered {
+    Ok(typed(cx, DType::I64, &batch(cx, args.input)))
+}
+
+/// Rows and columns change places.
+fn pinv(cx: &Cx, args: Matrix) -> Lowered {
+    let mut size = sizes(cx, args.input);
+    let rank = size.len();
+    if rank >= 2 {
+        size.swap(rank - 2, rank - 1);
+    }
+    Ok(sized(cx, args.input, &size))
 }
 
 /// The letters of the result: those given, else those that occur once, in alphabetical order.

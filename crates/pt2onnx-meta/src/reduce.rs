@@ -29,6 +29,7 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::linalg_norm, norm),
     op!(aten::linalg_norm_ord_str, norm),
     op!(aten::linalg_vector_norm, norm),
+    op!(aten::logsumexp, logsumexp),
     op!(aten::mean, mean),
     op!(aten::mean_dim, mean),
     op!(aten::nanmean, mean),
@@ -41,6 +42,7 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::nuclear_norm_dim, norm),
     op!(aten::prod, sum),
     op!(aten::prod_dim_int, sum),
+    op!(aten::special_logsumexp, logsumexp),
     op!(aten::std, norm),
     op!(aten::std_correction, norm),
     op!(aten::std_dim, norm),
@@ -92,6 +94,10 @@ fn sum(cx: &Cx, args: Reduced) -> Lowered {
 
 fn mean(cx: &Cx, args: Reduced) -> Lowered {
     Ok(typed(cx, args.dtype.unwrap_or(cx.dtype(args.input)), &reduced(cx, &args)?))
+}
+
+fn logsumexp(cx: &Cx, args: Reduced) -> Lowered {
+    Ok(typed(cx, cx.float_type(cx.dtype(args.input)), &reduced(cx, &args)?))
 }
 
 /// The real type of norms and deviations.

@@ -335,11 +335,8 @@ impl Interp<'_> {
             Some(Argument::Int(i) | Argument::SymInt(SymArg::Value(i))) => Some(*i),
             _ => None,
         };
-        let axis = |name: &str, default: i64, rank: usize| {
-            let dim = number(name, default)?;
-            let dim = if dim < 0 { dim + i64::try_from(rank).ok()? } else { dim };
-            usize::try_from(dim).ok().filter(|&dim| dim < rank)
-        };
+        let axis = |name: &str, default: i64, rank: usize| counted(number(name, default)?, rank);
+        let place = |dim: i64| counted(dim, rank);
         let order = node.arg("memory_format");
         let mut strides = base.strides.clone();
         if strides.len() != rank {
@@ -380,22 +377,40 @@ impl Interp<'_> {
                 Some(strides)
             }
             "t" | "numpy_T" => Some(strides.into_iter().rev().collect()),
+            "mT" | "mH" | "adjoint" | "matrix_H" => {
+                strides.swap(rank.checked_sub(2)?, rank.checked_sub(1)?);
+                Some(strides)
+            }
             "transpose" | "swapaxes" | "swapdims" => {
-                match (axis("dim0", 0, rank), axis("dim1", 0, rank)) {
-                    (Some(a), Some(b)) if &*node.target.name == "transpose" => {
-                        strides.swap(a, b);
-                        Some(strides)
-                    }
-                    _ => unknown,
-                }
+                let given = |at: usize| match node.args.get(at).map(|arg| &arg.value) {
+                    Some(&Argument::Int(dim)) => place(dim),
+                    _ => None,
+                };
+                let (Some(a), Some(b)) = (given(1), given(2)) else { return unknown };
+                strides.swap(a, b);
+                Some(strides)
+            }
+            "movedim" | "moveaxis" => {
+                let given = |name: &str| match node.arg(name) {
+                    Some(&Argument::Int(dim)) => Some(vec![place(dim)?]),
+                    Some(Argument::Ints(dims)) => dims.iter().map(|&dim| place(dim)).collect(),
+                    _ => None,
+                };
+                let (Some(from), Some(to)) = (given("source"), given("destination")) else {
+                    return unknown;
+                };
+                let mut others = (0..rank).filter(|dim| !from.contains(dim));
+                let source = |dim| match to.iter().position(|&t| t == dim) {
+                    Some(at) => from.get(at).copied(),
+                    None => others.next(),
+                };
+                let order: Option<Vec<usize>> = (0..rank).map(source).collect();
+                Some(order?.into_iter().filter_map(|dim| strides.get(dim).cloned()).collect())
             }
             "permute" => {
                 let Some(Argument::Ints(dims)) = node.arg("dims") else { return unknown };
-                let place = |&dim: &i64| {
-                    let dim = if dim < 0 { dim + i64::try_from(rank).ok()? } else { dim };
-                    strides.get(usize::try_from(dim).ok()?).cloned()
-                };
-                dims.iter().map(place).collect::<Option<_>>().or(unknown)
+                let stride = |&dim: &i64| strides.get(place(dim)?).cloned();
+                dims.iter().map(stride).collect::<Option<_>>().or(unknown)
             }
             "select" => {
                 strides.remove(axis("dim", 0, rank)?);
@@ -430,6 +445,12 @@ impl Interp<'_> {
             name => VIEWS.binary_search(&name).is_ok().then(Vec::new),
         }
     }
+}
+
+/// The number of a dimension, of which a negative one counts from the last.
+fn counted(dim: i64, rank: usize) -> Option<usize> {
+    let dim = if dim < 0 { dim + i64::try_from(rank).ok()? } else { dim };
+    usize::try_from(dim).ok().filter(|&dim| dim < rank)
 }
 
 /// Other operators whose results may be views. Sorted.

@@ -75,15 +75,15 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
         }
     };
     // One more segment collects the elements after the last one.
-    let shape = cx.out_shape()?;
-    let mut all = shape.clone();
-    all[axis] = &all[axis] + 1;
+    let segments = cx.dim(ends, axis as i64);
+    let mut all = cx.shape(data);
+    all[axis] = &segments + 1;
     let start = cx.full(&all, initial.unwrap_or(identity), dtype);
     let lead: Vec<usize> = (axis + 1..rank).collect();
     let indices = cx.expand(cx.unsqueeze(segment, &lead), &cx.shape(data));
     let options = attrs::ScatterElements { axis: axis as i64, reduction };
     let found = cx.scatter_elements(start, indices, data, options);
-    let found = cx.slice(found, axis, &Expr::int(0), &shape[axis], 1);
+    let found = cx.slice(found, axis, &Expr::int(0), &segments, 1);
     let lengths = cx.unsqueeze(lengths, &lead);
     let found = match (how.as_str(), initial) {
         ("mean", initial) => {
