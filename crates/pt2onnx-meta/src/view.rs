@@ -402,26 +402,17 @@ fn select(cx: &Cx, x: Value, dim: i64) -> Lowered {
     Ok(sized(cx, x, &size))
 }
 
-/// Whether a size is 1; an error if that depends on the inputs.
-fn is_one(cx: &Cx, size: &Expr) -> Lowered<bool> {
-    let one = Expr::int(1);
-    match cx.constraints().prove_eq(size, &one) {
-        Some(known) => Ok(known),
-        // PyTorch's symbols are never 1 where that would matter.
-        None if size.as_symbol().is_some() => Ok(false),
-        None => unknown("it is not known whether a size is 1"),
-    }
-}
-
 fn squeeze(cx: &Cx, x: Value) -> Lowered {
     squeeze_dims(cx, Dims { input: x, dim: (0..cx.rank(x) as i64).collect() })
 }
 
+/// A size that may be 1 counts as another one: PyTorch's symbols are never 1 where that would matter.
 fn squeeze_dims(cx: &Cx, args: Dims) -> Lowered {
+    let one = Expr::int(1);
     let mut size = Vec::new();
     let axes = pt2onnx_lowering::math::shape::axes_of(cx.rank(args.input), &args.dim)?;
     for (i, d) in sizes(cx, args.input).into_iter().enumerate() {
-        if !axes.contains(&i) || !is_one(cx, &d)? {
+        if !axes.contains(&i) || cx.constraints().prove_eq(&d, &one) != Some(true) {
             size.push(d);
         }
     }

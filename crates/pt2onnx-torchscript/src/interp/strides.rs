@@ -4,241 +4,261 @@
 use super::{Interp, graph::contiguous};
 use pt2onnx_fx::{Argument, MemoryFormat, Name, Node, SymArg, TensorMeta};
 use pt2onnx_symbolic::Expr;
+use std::cmp::Ordering;
 
-/// Operators whose results are contiguous if the dimensions of all of their arguments are stored in their order. Sorted.
-const CONTIGUOUS: &[&str] = &[
-    "__and__",
-    "__lshift__",
-    "__or__",
-    "__rshift__",
-    "__xor__",
-    "_adaptive_avg_pool2d",
-    "_convolution",
-    "_softmax",
-    "_to_copy",
-    "abs",
-    "acos",
-    "acosh",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "add",
-    "addbmm",
-    "addcdiv",
-    "addcmul",
-    "addmm",
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "baddbmm",
-    "batch_norm",
-    "bernoulli",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "bmm",
-    "cat",
-    "ceil",
-    "celu",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "clip",
-    "clone",
-    "concat",
-    "constant_pad_nd",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "convolution",
-    "copysign",
-    "cos",
-    "cosh",
-    "cumprod",
-    "cumsum",
-    "deg2rad",
-    "diagonal_scatter",
-    "div",
-    "divide",
-    "dropout",
-    "elu",
-    "embedding",
-    "empty",
-    "empty_like",
-    "eq",
-    "erf",
-    "erfc",
-    "exp",
-    "exp2",
-    "expm1",
-    "eye",
-    "flip",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "frac",
-    "full",
-    "full_like",
-    "gather",
-    "ge",
-    "gelu",
-    "greater",
-    "greater_equal",
-    "group_norm",
-    "gt",
-    "hann_window",
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "hypot",
-    "index_add",
-    "index_copy",
-    "index_fill",
-    "index_select",
-    "instance_norm",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "layer_norm",
-    "le",
-    "leaky_relu",
-    "lerp",
-    "less",
-    "less_equal",
-    "lift_fresh_copy",
-    "linear",
-    "linspace",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "log_sigmoid",
-    "log_softmax",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logit",
-    "logsumexp",
-    "lt",
-    "masked_fill",
-    "masked_scatter",
-    "masked_select",
-    "max",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool2d_with_indices",
-    "max_pool3d",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "mish",
-    "mm",
-    "mul",
-    "multiply",
-    "mv",
-    "nan_to_num",
-    "ne",
-    "neg",
-    "negative",
-    "new_empty",
-    "new_full",
-    "new_ones",
-    "new_zeros",
-    "norm",
-    "not_equal",
-    "one_hot",
-    "ones",
-    "ones_like",
-    "outer",
-    "pad",
-    "pixel_shuffle",
-    "pow",
-    "prelu",
-    "prod",
-    "rad2deg",
-    "rand",
-    "rand_like",
-    "randint",
-    "randn",
-    "randn_like",
-    "reciprocal",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "relu",
-    "relu6",
-    "remainder",
-    "repeat",
-    "replication_pad1d",
-    "replication_pad2d",
-    "rms_norm",
-    "round",
-    "rsqrt",
-    "rsub",
-    "scalar_tensor",
-    "scatter",
-    "scatter_add",
-    "select_scatter",
-    "selu",
-    "sigmoid",
-    "sign",
-    "silu",
-    "sin",
-    "sinh",
-    "slice_scatter",
-    "softmax",
-    "softplus",
-    "softshrink",
-    "sort",
-    "sqrt",
-    "square",
-    "stack",
-    "std",
-    "sub",
-    "subtract",
-    "sum",
-    "tan",
-    "tanh",
-    "threshold",
-    "topk",
-    "tril",
-    "triu",
-    "true_divide",
-    "trunc",
-    "upsample_bicubic2d",
-    "upsample_bilinear2d",
-    "upsample_linear1d",
-    "upsample_nearest1d",
-    "upsample_nearest2d",
-    "var",
-    "where",
-    "xlogy",
-    "zeros",
-    "zeros_like",
+/// The order in memory of the dimensions of a new tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Contiguous.
+    Own,
+    /// Contiguous; images and volumes may be in the order of the operands'.
+    Images,
+    /// Contiguous if the dimensions of all operands are stored in their order.
+    Ordered,
+    /// That of the operands', as for operators on elements.
+    Operands,
+}
+
+use Order::{Images, Operands, Ordered, Own};
+
+/// Sorted by operator.
+const ORDERS: &[(&str, Order)] = &[
+    ("__and__", Operands),
+    ("__lshift__", Operands),
+    ("__or__", Operands),
+    ("__rshift__", Operands),
+    ("__xor__", Operands),
+    ("_adaptive_avg_pool2d", Ordered),
+    ("_convolution", Ordered),
+    ("_softmax", Own),
+    ("_to_copy", Operands),
+    ("abs", Operands),
+    ("acos", Operands),
+    ("acosh", Operands),
+    ("adaptive_avg_pool1d", Own),
+    ("adaptive_avg_pool2d", Ordered),
+    ("adaptive_avg_pool3d", Ordered),
+    ("add", Operands),
+    ("addbmm", Own),
+    ("addcdiv", Operands),
+    ("addcmul", Operands),
+    ("addmm", Own),
+    ("all", Own),
+    ("amax", Own),
+    ("amin", Own),
+    ("any", Own),
+    ("arange", Own),
+    ("argmax", Own),
+    ("argmin", Own),
+    ("argsort", Ordered),
+    ("asin", Operands),
+    ("asinh", Operands),
+    ("atan", Operands),
+    ("atan2", Operands),
+    ("atanh", Operands),
+    ("avg_pool1d", Ordered),
+    ("avg_pool2d", Ordered),
+    ("avg_pool3d", Ordered),
+    ("baddbmm", Own),
+    ("batch_norm", Images),
+    ("bernoulli", Own),
+    ("bitwise_and", Operands),
+    ("bitwise_not", Operands),
+    ("bitwise_or", Operands),
+    ("bitwise_xor", Operands),
+    ("bmm", Own),
+    ("cat", Images),
+    ("ceil", Operands),
+    ("celu", Operands),
+    ("clamp", Operands),
+    ("clamp_max", Operands),
+    ("clamp_min", Operands),
+    ("clip", Operands),
+    ("clone", Operands),
+    ("concat", Images),
+    ("constant_pad_nd", Images),
+    ("conv1d", Own),
+    ("conv2d", Ordered),
+    ("conv3d", Ordered),
+    ("conv_transpose1d", Ordered),
+    ("conv_transpose2d", Ordered),
+    ("conv_transpose3d", Ordered),
+    ("convolution", Ordered),
+    ("copysign", Operands),
+    ("cos", Operands),
+    ("cosh", Operands),
+    ("cumprod", Own),
+    ("cumsum", Own),
+    ("deg2rad", Operands),
+    ("diagonal_scatter", Ordered),
+    ("div", Operands),
+    ("divide", Operands),
+    ("dropout", Operands),
+    ("elu", Operands),
+    ("embedding", Own),
+    ("empty", Own),
+    ("empty_like", Operands),
+    ("eq", Operands),
+    ("erf", Operands),
+    ("erfc", Operands),
+    ("exp", Operands),
+    ("exp2", Operands),
+    ("expm1", Operands),
+    ("eye", Own),
+    ("flip", Ordered),
+    ("float_power", Operands),
+    ("floor", Operands),
+    ("floor_divide", Operands),
+    ("fmax", Operands),
+    ("fmin", Operands),
+    ("fmod", Operands),
+    ("frac", Operands),
+    ("full", Own),
+    ("full_like", Operands),
+    ("gather", Own),
+    ("ge", Operands),
+    ("gelu", Operands),
+    ("greater", Operands),
+    ("greater_equal", Operands),
+    ("group_norm", Images),
+    ("gt", Operands),
+    ("hann_window", Own),
+    ("hardshrink", Operands),
+    ("hardsigmoid", Operands),
+    ("hardswish", Operands),
+    ("hardtanh", Operands),
+    ("hypot", Operands),
+    ("index_add", Own),
+    ("index_copy", Own),
+    ("index_fill", Ordered),
+    ("index_select", Own),
+    ("instance_norm", Own),
+    ("isclose", Ordered),
+    ("isfinite", Operands),
+    ("isinf", Operands),
+    ("isnan", Operands),
+    ("layer_norm", Own),
+    ("le", Operands),
+    ("leaky_relu", Operands),
+    ("lerp", Operands),
+    ("less", Operands),
+    ("less_equal", Operands),
+    ("lift_fresh_copy", Ordered),
+    ("linear", Own),
+    ("linspace", Own),
+    ("log", Operands),
+    ("log10", Operands),
+    ("log1p", Operands),
+    ("log2", Operands),
+    ("log_sigmoid", Own),
+    ("log_softmax", Own),
+    ("logaddexp", Operands),
+    ("logical_and", Operands),
+    ("logical_not", Operands),
+    ("logical_or", Operands),
+    ("logical_xor", Operands),
+    ("logit", Ordered),
+    ("logsumexp", Own),
+    ("lt", Operands),
+    ("masked_fill", Own),
+    ("masked_scatter", Ordered),
+    ("masked_select", Own),
+    ("max", Ordered),
+    ("max_pool1d", Own),
+    ("max_pool2d", Ordered),
+    ("max_pool2d_with_indices", Ordered),
+    ("max_pool3d", Ordered),
+    ("maximum", Operands),
+    ("mean", Own),
+    ("min", Ordered),
+    ("minimum", Operands),
+    ("mish", Operands),
+    ("mm", Own),
+    ("mul", Operands),
+    ("multiply", Operands),
+    ("mv", Own),
+    ("nan_to_num", Operands),
+    ("ne", Operands),
+    ("neg", Operands),
+    ("negative", Operands),
+    ("new_empty", Own),
+    ("new_full", Own),
+    ("new_ones", Own),
+    ("new_zeros", Own),
+    ("norm", Own),
+    ("not_equal", Operands),
+    ("one_hot", Own),
+    ("ones", Own),
+    ("ones_like", Operands),
+    ("outer", Own),
+    ("pad", Images),
+    ("pixel_shuffle", Ordered),
+    ("pow", Operands),
+    ("prelu", Operands),
+    ("prod", Own),
+    ("rad2deg", Operands),
+    ("rand", Own),
+    ("rand_like", Operands),
+    ("randint", Own),
+    ("randn", Own),
+    ("randn_like", Operands),
+    ("reciprocal", Operands),
+    ("reflection_pad1d", Ordered),
+    ("reflection_pad2d", Ordered),
+    ("relu", Operands),
+    ("relu6", Operands),
+    ("remainder", Operands),
+    ("repeat", Own),
+    ("replication_pad1d", Ordered),
+    ("replication_pad2d", Ordered),
+    ("rms_norm", Images),
+    ("round", Operands),
+    ("rsqrt", Operands),
+    ("rsub", Operands),
+    ("scalar_tensor", Own),
+    ("scatter", Own),
+    ("scatter_add", Own),
+    ("select_scatter", Ordered),
+    ("selu", Operands),
+    ("sigmoid", Operands),
+    ("sign", Operands),
+    ("silu", Operands),
+    ("sin", Operands),
+    ("sinh", Operands),
+    ("slice_scatter", Ordered),
+    ("softmax", Own),
+    ("softplus", Operands),
+    ("softshrink", Operands),
+    ("sort", Ordered),
+    ("sqrt", Operands),
+    ("square", Operands),
+    ("stack", Images),
+    ("std", Own),
+    ("sub", Operands),
+    ("subtract", Operands),
+    ("sum", Own),
+    ("tan", Operands),
+    ("tanh", Operands),
+    ("threshold", Operands),
+    ("to", Operands),
+    ("topk", Own),
+    ("tril", Own),
+    ("tril_indices", Own),
+    ("triu", Own),
+    ("triu_indices", Own),
+    ("true_divide", Operands),
+    ("trunc", Operands),
+    ("type_as", Operands),
+    ("upsample_bicubic2d", Images),
+    ("upsample_bilinear2d", Images),
+    ("upsample_linear1d", Images),
+    ("upsample_nearest1d", Images),
+    ("upsample_nearest2d", Images),
+    ("var", Own),
+    ("where", Operands),
+    ("xlogy", Operands),
+    ("zeros", Own),
+    ("zeros_like", Operands),
 ];
 
 impl Interp<'_> {
@@ -300,23 +320,102 @@ impl Interp<'_> {
             return strides;
         }
         let name = &*node.target.name;
-        let known = CONTIGUOUS.binary_search(&name).is_ok()
-            || name == "matmul" && matmul_is_contiguous(node, tensor)
-            || name == "index" && from_the_front(node);
-        let order = node.arg("memory_format");
-        let ordered = matches!(
-            order,
-            None | Some(
-                Argument::None
-                    | Argument::MemoryFormat(MemoryFormat::Contiguous | MemoryFormat::Preserve)
-            )
-        );
-        let plain = |name: Name| tensor(&name).is_none_or(|meta| self.is_in_order(meta));
-        // Only tensors of images and volumes have other memory formats.
-        let joined = matches!(name, "cat" | "concat") && !matches!(result.sizes.len(), 4 | 5);
-        match joined || known && ordered && node.input_names().into_iter().all(plain) {
-            true => contiguous(&result.sizes),
-            false => Vec::new(),
+        let order = match ORDERS.binary_search_by_key(&name, |(op, _)| op) {
+            Ok(at) => ORDERS[at].1,
+            _ if name == "matmul" && matmul_is_contiguous(node, tensor) => Own,
+            _ if name == "index" && from_the_front(node) => Ordered,
+            _ => return Vec::new(),
+        };
+        let order = match node.arg("memory_format") {
+            None | Some(Argument::None | Argument::MemoryFormat(MemoryFormat::Preserve)) => order,
+            Some(Argument::MemoryFormat(MemoryFormat::Contiguous)) => Own,
+            _ => return Vec::new(),
+        };
+        let named = node.input_names();
+        let operands: Vec<&TensorMeta> = named.iter().filter_map(tensor).collect();
+        let in_order = || operands.iter().all(|meta| self.is_in_order(meta));
+        match order {
+            Own => contiguous(&result.sizes),
+            Images if !matches!(result.sizes.len(), 4 | 5) => contiguous(&result.sizes),
+            _ if in_order() => contiguous(&result.sizes),
+            Operands => self.pointwise_strides(&operands, &result.sizes).unwrap_or_default(),
+            Images | Ordered => Vec::new(),
+        }
+    }
+
+    /// The strides of a new tensor of `sizes` whose dimensions are in the order of the operands', as PyTorch's `TensorIterator` finds
+    /// it; `None` if that is not known.
+    fn pointwise_strides(&self, operands: &[&TensorMeta], sizes: &[Expr]) -> Option<Vec<Expr>> {
+        let broadcast = |operand: &&TensorMeta| {
+            let lead = sizes.len().checked_sub(operand.sizes.len())?;
+            let mut strides = vec![Expr::ZERO; lead];
+            for ((size, stride), wide) in
+                operand.sizes.iter().zip(&operand.strides).zip(&sizes[lead..])
+            {
+                let repeated = size.as_int() == Some(1) && wide.as_int() != Some(1);
+                strides.push(if repeated { Expr::ZERO } else { stride.clone() });
+            }
+            (strides.len() == sizes.len()).then_some(strides)
+        };
+        let operands: Vec<Vec<Expr>> = operands.iter().map(broadcast).collect::<Option<_>>()?;
+        // From the dimension with the smallest steps on.
+        let mut order: Vec<usize> = (0..sizes.len()).rev().collect();
+        for next in 1..order.len() {
+            let mut moved = next;
+            for at in (0..next).rev() {
+                match self.by_steps(&operands, sizes, order[at], order[moved])? {
+                    Ordering::Greater => {
+                        order.swap(at, moved);
+                        moved = at;
+                    }
+                    Ordering::Less => break,
+                    Ordering::Equal => {}
+                }
+            }
+        }
+        let mut strides = sizes.to_vec();
+        let mut step = Expr::ONE;
+        for dim in order {
+            strides[dim] = step.clone();
+            step = step * &sizes[dim];
+        }
+        Some(strides)
+    }
+
+    /// Which of two dimensions has the smaller steps in the first operand that tells; `None` if that is not known.
+    fn by_steps(
+        &self,
+        operands: &[Vec<Expr>],
+        sizes: &[Expr],
+        a: usize,
+        b: usize,
+    ) -> Option<Ordering> {
+        for strides in operands {
+            let (x, y) = (&strides[a], &strides[b]);
+            if x == &Expr::ZERO || y == &Expr::ZERO {
+                continue;
+            }
+            match self.ordering(x, y)? {
+                Ordering::Equal if self.ordering(&sizes[a], &sizes[b])? == Ordering::Greater => {
+                    return Some(Ordering::Greater);
+                }
+                Ordering::Equal => {}
+                unequal => return Some(unequal),
+            }
+        }
+        Some(Ordering::Equal)
+    }
+
+    /// Which number is larger; `None` if that is not known. Those that may be equal differ: the dimension between them has one element then,
+    /// so that its place does not matter.
+    fn ordering(&self, a: &Expr, b: &Expr) -> Option<Ordering> {
+        let known = self.constraints();
+        if known.prove_eq(a, b) == Some(true) {
+            Some(Ordering::Equal)
+        } else if known.prove_ge(a, b) {
+            Some(Ordering::Greater)
+        } else {
+            known.prove_ge(b, a).then_some(Ordering::Less)
         }
     }
 
@@ -357,7 +456,7 @@ impl Interp<'_> {
             "to" | "type_as" if order.is_none() => match plain {
                 _ if base.dtype == result.dtype => Some(strides),
                 Some(true) => Some(strides),
-                _ => unknown,
+                _ => None,
             },
             "contiguous" | "to" | "type_as" => unknown,
             "view" if &*node.target.overload == "dtype" => unknown,
@@ -411,6 +510,42 @@ impl Interp<'_> {
                 let Some(Argument::Ints(dims)) = node.arg("dims") else { return unknown };
                 let stride = |&dim: &i64| strides.get(place(dim)?).cloned();
                 dims.iter().map(stride).collect::<Option<_>>().or(unknown)
+            }
+            "squeeze" => {
+                let among = match node.arg("dim") {
+                    None | Some(Argument::None) => (0..rank).collect(),
+                    Some(&Argument::Int(dim)) => vec![place(dim)?],
+                    Some(Argument::Ints(dims)) => {
+                        dims.iter().map(|&dim| place(dim)).collect::<Option<_>>()?
+                    }
+                    _ => return unknown,
+                };
+                let left = |dim: &usize| !among.contains(dim) || base.sizes[*dim] != Expr::ONE;
+                Some((0..rank).filter(left).map(|dim| strides[dim].clone()).collect())
+            }
+            "unflatten" => {
+                let dim = axis("dim", 0, rank)?;
+                let parts =
+                    result.sizes.get(dim..(result.sizes.len() + dim + 1).checked_sub(rank)?)?;
+                let stride = strides.remove(dim);
+                let parts = contiguous(parts).into_iter().map(|step| step * &stride);
+                strides.splice(dim..dim, parts);
+                Some(strides)
+            }
+            "diagonal" => {
+                let (a, b) = (axis("dim1", 0, rank)?, axis("dim2", 1, rank)?);
+                let both = &strides[a] + &strides[b];
+                strides.remove(a.max(b));
+                strides.remove(a.min(b));
+                strides.push(both);
+                Some(strides)
+            }
+            "unfold" => {
+                let (dim, step) = (axis("dimension", 0, rank)?, number("step", 1)?);
+                let stride = strides.get(dim)?.clone();
+                strides[dim] = &stride * step;
+                strides.push(stride);
+                Some(strides)
             }
             "select" => {
                 strides.remove(axis("dim", 0, rank)?);
@@ -534,10 +669,10 @@ fn from_the_front(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CONTIGUOUS, VIEWS};
+    use super::{ORDERS, VIEWS};
 
     #[test]
     fn the_lists_are_sorted() {
-        assert!(CONTIGUOUS.is_sorted() && VIEWS.is_sorted());
+        assert!(ORDERS.is_sorted_by_key(|(op, _)| op) && VIEWS.is_sorted());
     }
 }
