@@ -84,12 +84,7 @@ impl Extreme {
 
 /// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX does not promise.
 pub fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
-    nan_spread(cx, of.reduction(), x, axes, keepdim)
-}
-
-/// A reduction that is NaN wherever there is one.
-pub fn nan_spread(cx: &Cx, of: Reduction, x: Value, axes: &[usize], keepdim: bool) -> Value {
-    let found = reduce(cx, of, x, axes, keepdim);
+    let found = reduce(cx, of.reduction(), x, axes, keepdim);
     if axes.is_empty() || !cx.minds_nan(x) {
         return found;
     }

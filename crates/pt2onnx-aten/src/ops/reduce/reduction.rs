@@ -3,8 +3,7 @@
 use crate::math::complex::crossed;
 use crate::math::control::fold;
 use crate::math::reduce::{
-    Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, nan_spread,
-    reduce,
+    Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
 };
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
@@ -339,7 +338,11 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     if is_empty_along(cx, x, &axes) {
         return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
     }
-    Ok(nan_spread(cx, Reduction::LogSumExp, x, &axes, keepdim))
+    let found = reduce(cx, Reduction::LogSumExp, x, &axes, keepdim);
+    if axes.is_empty() || !cx.minds_nan(x) {
+        return Ok(found);
+    }
+    Ok(cx.select(any_true(cx, cx.is_nan(x), &axes, keepdim), f64::NAN, found))
 }
 
 /// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part, or 0 if that is infinite.
