@@ -20,24 +20,14 @@ pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
         chain("Sub(r:Sub(x, c), d)", How::Sum, "Sub", "Add")?,
         chain("Mul(r:Mul(x, c), d)", How::Product, "Mul", "Mul")?,
         chain("Div(r:Div(x, c), d)", How::Quotient, "Div", "Mul")?,
-        chain("Mul(r:Div(x, c), d)", How::QuotientTimes, "Div", "Div")?,
-        chain("Div(r:Mul(x, c), d)", How::ProductOver, "Mul", "Div")?,
     ])
 }
 
-/// What a chain with `c` and `d` computes of `x`.
 #[derive(Clone, Copy, PartialEq)]
 enum How {
-    /// `x + c + d`, `x - c - d`.
     Sum,
-    /// `x * c * d`.
     Product,
-    /// `x / c / d`.
     Quotient,
-    /// `x / c * d`.
-    QuotientTimes,
-    /// `x * c / d`.
-    ProductOver,
 }
 
 /// `op(x, joined(c, d))`.
@@ -55,7 +45,7 @@ fn merged(
     let read = |v: Value| cx.constant_of(v).filter(|t| t.has_data() && t.nbytes() <= READ);
     let (a, b) = (read(c)?, read(d)?);
     let fits = a.shape() == b.shape() || a.rank() == 0 || b.rank() == 0;
-    let exact = a.dtype().is_int() && matches!(how, How::Sum | How::Product);
+    let exact = a.dtype().is_int() && how != How::Quotient;
     if !fits || !(exact || harmless(&a, &b, how)?) {
         return None;
     }
@@ -83,8 +73,6 @@ fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
         // The first step must not overflow where both together do not.
         How::Product => small(&a) || large(&b),
         How::Quotient => large(&a) || small(&b),
-        How::QuotientTimes => large(&a) || large(&b),
-        How::ProductOver => small(&a) || small(&b),
     })
 }
 
