@@ -406,3 +406,29 @@ class ReturnsNothing(nn.Module):
 
 
 script(ReturnsNothing, ROWS, X, refused="a method that returns no tensor is not supported")
+
+
+class OrdersInMemory(nn.Module):
+    """Whether `reshape` and `contiguous` are copies follows from how each operator stores its result."""
+
+    def forward(self, x: Tensor):
+        turned = x.transpose(1, 2) + 1
+        a = turned.reshape(-1).mul_(2)
+        moved = x.movedim(0, -1) * x[0, 0, 0]
+        b = moved.contiguous().add_(1)
+        shares = x.mT.softmax(-1)
+        c = shares.reshape(-1).zero_()
+        column = (x.transpose(1, 2)[:, :1].squeeze(1) + 0).cos()
+        d = column.contiguous().neg_()
+        diagonal = (x + 0).diagonal(0, 1, 2)
+        e = diagonal.contiguous().exp_()
+        windows = (x + 0).mT.unfold(1, 2, 2)
+        f = windows.contiguous().sub_(3)
+        parts = (x + 0).swapdims(1, 2).unflatten(1, (2, 2))
+        g = parts.reshape(-1).fill_(7)
+        halves = x.mT.to(torch.float64)
+        h = halves.flatten(1).mul_(0)
+        return (turned, moved, shares, column, diagonal, windows, parts, halves), (a, b, c, d, e, f, g, h)
+
+
+script(OrdersInMemory, {"x": "float32[n,3,4]"}, (torch.randn(2, 3, 4),), (torch.randn(5, 3, 4),))
