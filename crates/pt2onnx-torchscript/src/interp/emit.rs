@@ -68,7 +68,7 @@ impl Interp<'_> {
                         }
                         _ => None,
                     };
-                    self.lay_out(&mut typed, &node, same.as_ref());
+                    self.lay_out(&mut typed, &node, at, same.as_ref());
                     if let Some(whole) = same {
                         self.wholes.insert(name.clone(), whole);
                     }
@@ -81,7 +81,7 @@ impl Interp<'_> {
                     let mut values = Vec::with_capacity(items.len());
                     self.steps(items.len())?;
                     for (i, mut typed) in items.into_iter().enumerate() {
-                        self.lay_out(&mut typed, &node, None);
+                        self.lay_out(&mut typed, &node, i, None);
                         let name = self.fresh(&format!("{}_{i}", node.name));
                         let (_, value) = self.result(name.clone(), typed, root.as_ref(), &node)?;
                         names.push(name);
@@ -172,12 +172,12 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Adds the strides of a result, if they are known.
-    fn lay_out(&self, typed: &mut Typed, node: &Node, whole: Option<&Name>) {
+    /// Adds the strides of the result with the number `at`, if they are known.
+    fn lay_out(&self, typed: &mut Typed, node: &Node, at: usize, whole: Option<&Name>) {
         if let ValueMeta::Tensor(meta) = &mut typed.meta
             && meta.strides.len() != meta.sizes.len()
         {
-            Arc::make_mut(meta).strides = self.strides_of(node, meta, whole);
+            Arc::make_mut(meta).strides = self.strides_of(node, at, meta, whole);
         }
     }
 

@@ -45,10 +45,11 @@ impl Interp<'_> {
             })
     }
 
-    /// The strides of a result of a node; none if they are not known. `whole` is the tensor that the node writes into, if the result is it.
+    /// The strides of the result of a node with the number `at`; none if they are not known. `whole` is the tensor that the node writes into, if the result is it.
     pub(super) fn strides_of(
         &self,
         node: &Node,
+        at: usize,
         result: &TensorMeta,
         whole: Option<&Name>,
     ) -> Vec<Expr> {
@@ -59,13 +60,17 @@ impl Interp<'_> {
         if &*node.target.namespace != "aten" {
             return Vec::new();
         }
-        let base = match node.args.first().map(|arg| &arg.value) {
-            Some(Argument::Tensor(name)) => tensor(name),
+        let viewed = match node.args.first().map(|arg| &arg.value) {
+            Some(Argument::Tensor(name)) => {
+                tensor(name).and_then(|base| self.view_strides(node, base, result))
+            }
+            Some(Argument::Tensors(names)) => {
+                let base = names.get(at).and_then(tensor);
+                base.and_then(|base| self.view_strides_of_list(node, at, base, result))
+            }
             _ => None,
         };
-        if let Some(base) = base
-            && let Some(strides) = self.view_strides(node, base, result)
-        {
+        if let Some(strides) = viewed {
             return strides;
         }
         let name = &*node.target.name;

@@ -153,21 +153,48 @@ impl Interp<'_> {
                 }
                 _ => unknown,
             },
-            "expand" | "expand_as" | "broadcast_to" => {
-                let new = result.sizes.len().checked_sub(rank)?;
-                let kept = result.sizes.iter().skip(new).zip(base.sizes.iter().zip(&strides));
-                let mut found = vec![Expr::ZERO; new];
-                for (size, (old, stride)) in kept {
-                    found.push(match self.constraints().prove_eq(size, old) {
-                        Some(true) => stride.clone(),
-                        _ if old.as_int() == Some(1) => Expr::ZERO,
-                        _ => return unknown,
-                    });
-                }
-                Some(found)
-            }
+            "expand" | "expand_as" | "broadcast_to" => self.expanded(base, result).or(unknown),
             name => VIEWS.binary_search(&name).is_ok().then(Vec::new),
         }
+    }
+
+    /// The strides of the result with the number `at` of an operator on a list, which views the tensor `base` with that number.
+    pub(super) fn view_strides_of_list(
+        &self,
+        node: &Node,
+        at: usize,
+        base: &TensorMeta,
+        result: &TensorMeta,
+    ) -> Option<Vec<Expr>> {
+        match &*node.target.name {
+            "broadcast_tensors" => self.expanded(base, result),
+            "meshgrid" => {
+                let turned = matches!(node.arg("indexing"), Some(Argument::String(s)) if s == "xy");
+                let dim = if turned && at < 2 && result.sizes.len() > 1 { 1 - at } else { at };
+                let mut strides = vec![Expr::ZERO; result.sizes.len()];
+                *strides.get_mut(dim)? = match (base.sizes.len(), base.strides.first()) {
+                    (0, _) => Expr::ONE,
+                    (_, stride) => stride?.clone(),
+                };
+                Some(strides)
+            }
+            _ => None,
+        }
+    }
+
+    /// The strides of `base` as large as `result`; `None` if it is not known which dimensions are repeated.
+    fn expanded(&self, base: &TensorMeta, result: &TensorMeta) -> Option<Vec<Expr>> {
+        let new = result.sizes.len().checked_sub(base.sizes.len())?;
+        let kept = result.sizes.iter().skip(new).zip(base.sizes.iter().zip(&base.strides));
+        let mut strides = vec![Expr::ZERO; new];
+        for (size, (old, stride)) in kept {
+            strides.push(match self.constraints().prove_eq(size, old) {
+                Some(true) => stride.clone(),
+                _ if old.as_int() == Some(1) => Expr::ZERO,
+                _ => return None,
+            });
+        }
+        Some(strides)
     }
 }
 
