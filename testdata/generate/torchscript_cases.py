@@ -313,3 +313,14 @@ class OtherNamesToo(nn.Module):
 
 
 script("other_names_too", OtherNamesToo(), ROWS, *rows(4, 7))
+
+
+class SqueezedSizes(nn.Module):
+    """Computed sizes are taken not to be 1."""
+
+    def forward(self, x: Tensor):
+        rows = x.flatten(0, 1).squeeze()
+        return rows, rows.sum(-1), x[::2].squeeze(0), torch.linspace(0, 1, x.size(0) + 1).squeeze(0)
+
+
+script("squeezed_sizes", SqueezedSizes(), {"x": "float32[n,m,3]"}, (torch.randn(4, 2, 3),), (torch.randn(3, 5, 3),))

@@ -3,6 +3,7 @@
 
 use super::{Interp, Step, emit::dtype_of, fits::Bound};
 use crate::{schema::Schema, value::Value};
+use pt2onnx_symbolic::Expr;
 
 impl Interp<'_> {
     /// The tensor `self` where PyTorch returns it, `None` where the operator makes another one.
@@ -46,12 +47,9 @@ impl Interp<'_> {
             }
             ("sum_to_size", ..) => match given("size") {
                 Some(Value::List(size)) => {
-                    let size: Vec<_> = self.items(*size).iter().filter_map(Value::number).collect();
-                    size.len() == rank
-                        && size
-                            .iter()
-                            .zip(&meta.sizes)
-                            .all(|(a, b)| self.constraints().prove_eq(a, b) == Some(true))
+                    let size: Vec<Expr> =
+                        self.items(*size).iter().filter_map(Value::number).cloned().collect();
+                    self.are_equal(&size, &meta.sizes)
                 }
                 _ => false,
             },
@@ -74,15 +72,18 @@ impl Interp<'_> {
             else {
                 continue;
             };
-            let (old, new) = (&self.meta(old)?.sizes, &self.meta(new)?.sizes);
-            let same = |(a, b)| self.constraints().prove_eq(a, b) == Some(true);
-            if old.len() == new.len()
-                && old.iter().zip(new).all(same)
+            if self.are_equal(&self.meta(old)?.sizes, &self.meta(new)?.sizes)
                 && let Some(place) = self.items_mut(*made)?.get_mut(at)
             {
                 *place = item;
             }
         }
         Ok(())
+    }
+
+    /// Whether sizes are known to be the same.
+    fn are_equal(&self, a: &[Expr], b: &[Expr]) -> bool {
+        let same = |(a, b)| self.constraints().prove_eq(a, b) == Some(true);
+        a.len() == b.len() && a.iter().zip(b).all(same)
     }
 }
