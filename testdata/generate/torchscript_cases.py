@@ -324,3 +324,22 @@ class SqueezedSizes(nn.Module):
 
 
 script("squeezed_sizes", SqueezedSizes(), {"x": "float32[n,m,3]"}, (torch.randn(4, 2, 3),), (torch.randn(3, 5, 3),))
+
+
+class OfNothingToo(nn.Module):
+    """Types of what has no elements, and of segments."""
+
+    def forward(self, x: Tensor):
+        empty = x[:, :0]
+        sums = empty.logsumexp(1), x.logsumexp(0), empty.logsumexp([0, 1])
+        return sums, torch.linalg.pinv(empty), torch.linalg.matrix_rank(empty)
+
+
+class Segments(nn.Module):
+    def forward(self, x: Tensor):
+        lengths = torch.tensor([1, 2])
+        return torch.segment_reduce(x[:3], "mean", lengths=lengths), torch.segment_reduce(x[:3, 0], "max", lengths=lengths)
+
+
+script("of_nothing_too", OfNothingToo(), {"x": "float32[n>=0,3]"}, *rows(4, 0))
+script("segments", Segments(), ROWS, *rows(4, 7))

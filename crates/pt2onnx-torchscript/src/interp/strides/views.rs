@@ -39,11 +39,8 @@ impl Interp<'_> {
                 // The stride of a dimension of one element says nothing.
                 Some(contiguous(&result.sizes))
             }
-            "to" | "type_as" if order.is_none() => match plain {
-                _ if base.dtype == result.dtype => Some(strides),
-                Some(true) => Some(strides),
-                _ => None,
-            },
+            // Another type is a copy, in the order of the operand.
+            "to" | "type_as" if order.is_none() => (base.dtype == result.dtype).then_some(strides),
             "contiguous" | "to" | "type_as" => unknown,
             "view" if &*node.target.overload == "dtype" => unknown,
             "view" | "reshape" | "flatten" | "unflatten" | "squeeze" | "view_as" | "reshape_as"
@@ -106,7 +103,10 @@ impl Interp<'_> {
                     }
                     _ => return unknown,
                 };
-                let left = |dim: &usize| !among.contains(dim) || base.sizes[*dim] != Expr::ONE;
+                let is_one = |dim: usize| {
+                    self.constraints().prove_eq(&base.sizes[dim], &Expr::ONE) == Some(true)
+                };
+                let left = |dim: &usize| !among.contains(dim) || !is_one(*dim);
                 Some((0..rank).filter(left).map(|dim| strides[dim].clone()).collect())
             }
             "unflatten" => {
@@ -136,11 +136,7 @@ impl Interp<'_> {
                 strides.push(stride);
                 Some(strides)
             }
-            "select" => {
-                strides.remove(axis("dim", 0, rank)?);
-                Some(strides)
-            }
-            "unbind" => {
+            "select" | "unbind" => {
                 strides.remove(axis("dim", 0, rank)?);
                 Some(strides)
             }
