@@ -432,3 +432,22 @@ class OrdersInMemory(nn.Module):
 
 
 script(OrdersInMemory, {"x": "float32[n,3,4]"}, (torch.randn(2, 3, 4),), (torch.randn(5, 3, 4),))
+
+
+class OrdersOfViews(nn.Module):
+    """`view` of what is not in order, and the parts of complex numbers, have strides too."""
+
+    def forward(self, x: Tensor):
+        split = (x + 0).transpose(0, 1).view(3, -1, 2, 2)
+        a = split.reshape(-1).add_(1)
+        joined = (x + 0).permute(2, 0, 1).flatten(1)
+        b = joined.contiguous().mul_(2)
+        numbers = torch.view_as_complex((x + 0).view(-1, 3, 2, 2)).transpose(0, 1)
+        c = torch.real(numbers).contiguous().zero_()
+        d = torch.view_as_real(numbers).flatten(2).mul_(3)
+        as_itself = torch.real(x + 0)
+        as_itself.unsqueeze_(0)
+        return (split, joined, torch.view_as_real(numbers), as_itself), (a, b, c, d)
+
+
+script(OrdersOfViews, {"x": "float32[n,3,4]"}, (torch.randn(2, 3, 4),), (torch.randn(5, 3, 4),))

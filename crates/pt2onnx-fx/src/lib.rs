@@ -27,7 +27,9 @@ pub mod printer;
 mod python;
 mod readable;
 pub mod schema;
+pub mod strides;
 pub mod text;
+pub mod views;
 
 pub use error::{
     Error, Invalid, NotAnArchive, PassProblem, PickleProblem, Place, RecordProblem, Result,

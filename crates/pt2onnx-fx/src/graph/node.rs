@@ -6,7 +6,7 @@ use super::{
     meta::NodeMeta,
     name::Name,
     op_name::OpName,
-    value::{TensorMeta, ValueMeta, Values},
+    value::{TensorMeta, Values},
 };
 use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
@@ -92,10 +92,7 @@ impl Graph {
 
     /// The type of the tensor of this name; `None` if there is no such tensor.
     pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
-        match self.values.get(name) {
-            Some(ValueMeta::Tensor(meta)) => Some(meta),
-            _ => None,
-        }
+        self.values.get(name)?.tensor()
     }
 }
 
@@ -247,6 +244,26 @@ impl From<&str> for Argument {
 }
 
 impl Argument {
+    /// A size.
+    pub fn size(size: &Expr) -> Self {
+        match size.as_int() {
+            Some(i) => Self::Int(i),
+            None => Self::SymInt(SymArg::Expr(size.clone())),
+        }
+    }
+
+    /// Sizes.
+    pub fn sizes(sizes: &[Expr]) -> Self {
+        let sym = |size: &Expr| match size.as_int() {
+            Some(i) => SymArg::Value(i),
+            None => SymArg::Expr(size.clone()),
+        };
+        match sizes.iter().map(Expr::as_int).collect() {
+            Some(known) => Self::Ints(known),
+            None => Self::SymInts(sizes.iter().map(sym).collect()),
+        }
+    }
+
     /// The name of the tensor, symbol or object that this is, if it is one.
     pub fn name(&self) -> Option<&Name> {
         match self {

@@ -48,6 +48,16 @@ pub enum ValueMeta {
     },
 }
 
+impl ValueMeta {
+    /// The type of a tensor; `None` if it is another kind of value.
+    pub fn tensor(&self) -> Option<&TensorMeta> {
+        match self {
+            Self::Tensor(meta) => Some(meta),
+            _ => None,
+        }
+    }
+}
+
 /// `float32[s0, 3]`, `int s0 + 1`, `object of CLASS`.
 impl fmt::Display for ValueMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

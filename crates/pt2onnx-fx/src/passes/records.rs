@@ -1,7 +1,7 @@
 //! Mends types that PyTorch records wrongly.
 
-use super::functionalise::contiguous;
 use crate::graph::{Argument, ExportedProgram, Graph, Node, SymArg, ValueMeta, Values};
+use crate::strides::contiguous;
 use std::sync::Arc;
 
 /// Mends the recorded sizes of `unique_consecutive` along dimension -1. Its rule for fake tensors joins the sizes before the dimension,

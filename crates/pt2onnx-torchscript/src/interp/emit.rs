@@ -9,7 +9,7 @@ use crate::{
 };
 use pt2onnx_fx::{
     ArgKind, Argument, Device, Layout, MemoryFormat, Name, NamedArg, Node, OpName, SymArg,
-    TensorMeta, ValueMeta,
+    TensorMeta, ValueMeta, views,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
@@ -55,7 +55,7 @@ impl Interp<'_> {
                     node.outputs.push(Argument::None);
                     Value::None
                 }
-                Outcome::One(mut typed) => {
+                Outcome::One(typed) => {
                     let wish =
                         if single { node.name.to_string() } else { format!("{}_{at}", node.name) };
                     let name = if single { node.name.clone() } else { self.fresh(&wish) };
@@ -68,7 +68,6 @@ impl Interp<'_> {
                         }
                         _ => None,
                     };
-                    self.lay_out(&mut typed, &node, at, same.as_ref());
                     if let Some(whole) = same {
                         self.wholes.insert(name.clone(), whole);
                     }
@@ -80,8 +79,7 @@ impl Interp<'_> {
                     let mut names = Vec::with_capacity(items.len());
                     let mut values = Vec::with_capacity(items.len());
                     self.steps(items.len())?;
-                    for (i, mut typed) in items.into_iter().enumerate() {
-                        self.lay_out(&mut typed, &node, i, None);
+                    for (i, typed) in items.into_iter().enumerate() {
                         let name = self.fresh(&format!("{}_{i}", node.name));
                         let (_, value) = self.result(name.clone(), typed, root.as_ref(), &node)?;
                         names.push(name);
@@ -92,6 +90,11 @@ impl Interp<'_> {
                 }
             };
             results.push(value);
+        }
+        let shared = views::shared(&node, &self.facts.values, self.constraints());
+        self.lay_out(&node, &shared);
+        if let Some(itself) = self.return_itself(&shared, &results)? {
+            return Ok(itself);
         }
         let is_view = |name: &Name| self.roots.get(name).is_some_and(|root| root != name);
         let views: Vec<Name> = node.output_names().into_iter().filter(is_view).collect();
@@ -170,15 +173,6 @@ impl Interp<'_> {
         }
         self.nodes.push(node);
         Ok(())
-    }
-
-    /// Adds the strides of the result with the number `at`, if they are known.
-    fn lay_out(&self, typed: &mut Typed, node: &Node, at: usize, whole: Option<&Name>) {
-        if let ValueMeta::Tensor(meta) = &mut typed.meta
-            && meta.strides.len() != meta.sizes.len()
-        {
-            Arc::make_mut(meta).strides = self.strides_of(node, at, meta, whole);
-        }
     }
 
     /// Names a result, and remembers its type, contents and memory.

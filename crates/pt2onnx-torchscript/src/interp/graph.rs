@@ -17,18 +17,6 @@ pub(super) struct Body {
     pub(super) outputs: Vec<Name>,
 }
 
-/// The strides of a contiguous tensor.
-pub(super) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
-    let mut stride = Expr::ONE;
-    let mut strides: Vec<Expr> = Vec::with_capacity(sizes.len());
-    for size in sizes.iter().rev() {
-        strides.push(stride.clone());
-        stride = stride * size;
-    }
-    strides.reverse();
-    strides
-}
-
 /// The names of all that nodes and their bodies make.
 pub(super) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
     let mut made = FxHashSet::default();

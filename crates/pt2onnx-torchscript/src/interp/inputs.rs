@@ -1,6 +1,6 @@
 //! The inputs of the program: what the user says of each parameter.
 
-use super::{Env, Interp, Step, graph::contiguous, unsupported};
+use super::{Env, Interp, Step, unsupported};
 use crate::{
     archive::Archive,
     error::{Error, Problem, Result},
@@ -10,7 +10,7 @@ use crate::{
     types::Symbols,
     value::Value,
 };
-use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta};
+use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta, strides};
 use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
 use std::{fmt, sync::Arc};
@@ -428,7 +428,7 @@ impl Interp<'_> {
         let name = self.fresh(wish);
         let meta = TensorMeta {
             dtype,
-            strides: contiguous(&sizes),
+            strides: strides::contiguous(&sizes),
             sizes,
             storage_offset: Expr::ZERO,
             requires_grad: false,

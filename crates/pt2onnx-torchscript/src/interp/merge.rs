@@ -7,7 +7,7 @@ use crate::{
     types::of_data,
     value::{Item, Maybe, Parts, Ref, Value},
 };
-use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta};
+use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta, strides};
 use pt2onnx_symbolic::{Expr, Func};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -449,7 +449,7 @@ impl Interp<'_> {
             }
         }
         meta.strides = match plain {
-            true => super::graph::contiguous(&meta.sizes),
+            true => strides::contiguous(&meta.sizes),
             false => Vec::new(),
         };
         meta.requires_grad = false;

@@ -4,7 +4,7 @@ use super::{
     Env, Flow, Interp, Step,
     carried::{Carried, Slot, assigned, at_path, leaves, with_path},
     expected,
-    graph::{Body, contiguous},
+    graph::Body,
     sample::Sample,
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     types::Symbols,
     value::{Item, Ref, Value},
 };
-use pt2onnx_fx::{Argument, Name, Node, TensorMeta, ValueMeta};
+use pt2onnx_fx::{Argument, Name, Node, TensorMeta, ValueMeta, strides};
 use pt2onnx_symbolic::{Expr as Sym, Func};
 use rustc_hash::FxHashSet;
 
@@ -103,7 +103,7 @@ impl Interp<'_> {
                 }
                 stable &= plain || meta.strides.is_empty();
                 meta.strides = match plain {
-                    true => contiguous(&meta.sizes),
+                    true => strides::contiguous(&meta.sizes),
                     false => Vec::new(),
                 };
             }
@@ -541,7 +541,7 @@ impl Interp<'_> {
                 }
             }
             if !meta.strides.is_empty() {
-                meta.strides = contiguous(&meta.sizes);
+                meta.strides = strides::contiguous(&meta.sizes);
             }
             let name = self.fresh("while_loop");
             self.facts.values.insert(name.clone(), ValueMeta::from(meta));

@@ -1,10 +1,11 @@
 //! Makes nodes that repeat a view of a changed base, and nodes that put the new value of a view back into its base.
 
-use super::views::{self, View, size, sizes};
 use crate::{
     error::PassProblem,
     graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta},
     passes::names::Taken,
+    strides,
+    views::{View, repeats},
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
@@ -93,7 +94,7 @@ impl<'a> Emitter<'a> {
 
     /// A tensor of type `meta` with the elements of `x` in the same order.
     fn reshape(&mut self, x: &Name, meta: TensorMeta, from: &Arc<NodeMeta>) -> Name {
-        let args = [("self", tensor(x)), ("shape", sizes(&meta.sizes))];
+        let args = [("self", tensor(x)), ("shape", Argument::sizes(&meta.sizes))];
         self.op(("reshape", "default"), args, meta, from)
     }
 
@@ -114,7 +115,7 @@ impl<'a> Emitter<'a> {
         let meta = self.meta(like)?;
         let x = ("self", tensor(base));
         let name = match view {
-            View::Same => base.clone(),
+            View::Itself | View::Same => base.clone(),
             View::Shape => self.reshape(base, meta, from),
             View::DType => self.view_as(base, meta, from),
             View::Permute(dims) => {
@@ -127,16 +128,16 @@ impl<'a> Emitter<'a> {
             View::Diagonal { .. } => self.op(("diagonal", "default"), with([x], view), meta, from),
             View::Unfold { .. } => self.op(("unfold", "default"), with([x], view), meta, from),
             View::Expand => {
-                let to = ("size", sizes(&meta.sizes));
+                let to = ("size", Argument::sizes(&meta.sizes));
                 self.op(("expand", "default"), [x, to], meta, from)
             }
             View::Grid { dim } => {
                 let mut line = meta.clone();
                 let across = line.sizes.iter_mut().enumerate().filter(|(i, _)| i != dim);
                 across.for_each(|(_, size)| *size = Expr::ONE);
-                line.strides = super::strides::contiguous(&line.sizes);
+                line.strides = strides::contiguous(&line.sizes);
                 let line = self.reshape(base, line, from);
-                let args = [("self", tensor(&line)), ("size", sizes(&meta.sizes))];
+                let args = [("self", tensor(&line)), ("size", Argument::sizes(&meta.sizes))];
                 self.op(("expand", "default"), args, meta, from)
             }
             View::AsStrided { .. } => {
@@ -168,7 +169,7 @@ impl<'a> Emitter<'a> {
         let only = ("self", tensor(new));
         let overlap = |view: &Name| PassProblem::Overlap { view: view.clone() };
         let name = match view {
-            View::Same => new.clone(),
+            View::Itself | View::Same => new.clone(),
             View::Shape => self.reshape(new, meta, from),
             View::DType => self.view_as(new, meta, from),
             View::Permute(dims) => {
@@ -190,7 +191,7 @@ impl<'a> Emitter<'a> {
             }
             View::Unfold { .. } => return Err(overlap(like)),
             View::Expand => {
-                if views::repeats(&meta, &self.meta(like)?, self.known) {
+                if repeats(&meta, &self.meta(like)?, self.known) {
                     return Err(overlap(like));
                 }
                 self.reshape(new, meta, from)
@@ -204,7 +205,7 @@ impl<'a> Emitter<'a> {
                 self.reshape(new, meta, from)
             }
             View::AsStrided { size, stride, .. } => {
-                if !super::strides::no_overlap(size, stride) {
+                if !strides::no_overlap(size, stride) {
                     return Err(overlap(like));
                 }
                 self.op(("as_strided_scatter", "default"), with([x, src], view), meta, from)
@@ -241,7 +242,7 @@ impl<'a> Emitter<'a> {
         let (meta, shown) = (self.meta(base)?, self.meta(like)?);
         let of = |sizes: &[Expr], dtype: DType| TensorMeta {
             dtype,
-            strides: super::strides::contiguous(sizes),
+            strides: strides::contiguous(sizes),
             sizes: sizes.to_vec(),
             storage_offset: Expr::ZERO,
             ..meta.clone()
@@ -249,7 +250,7 @@ impl<'a> Emitter<'a> {
         let total = [Expr::product(meta.sizes.iter().cloned())];
         let seen = [Expr::product(shown.sizes.iter().cloned())];
         let flat = || ("shape", Argument::Ints(vec![-1]));
-        let args = [("end", size(&total[0])), ("*dtype", Argument::DType(DType::I64))];
+        let args = [("end", Argument::size(&total[0])), ("*dtype", Argument::DType(DType::I64))];
         let numbers = self.op(("arange", "default"), args, of(&total, DType::I64), from);
         let numbers = self.reshape(&numbers, of(&meta.sizes, DType::I64), from);
         let places = self.replay(view, &numbers, like, from)?;
@@ -329,7 +330,11 @@ fn with<const N: usize>(
             vec![("dimension", int(dim)), ("size", int(size)), ("step", int(step))]
         }
         View::AsStrided { size: of, stride, offset } => {
-            vec![("size", sizes(of)), ("stride", sizes(stride)), ("storage_offset", size(offset))]
+            vec![
+                ("size", Argument::sizes(of)),
+                ("stride", Argument::sizes(stride)),
+                ("storage_offset", Argument::size(offset)),
+            ]
         }
         _ => Vec::new(),
     };

@@ -7,12 +7,12 @@ use super::{
     rules,
     tied::Tied,
     variants::{self, Write},
-    views::{self, Shared, View},
 };
 use crate::{
     error::{PassProblem, Result},
     graph::{Argument, Graph, Name, Node, OpName},
     passes::problem::problem,
+    views::{self, Shared, View},
 };
 use pt2onnx_symbolic::Constraints;
 
@@ -142,14 +142,14 @@ impl Pass<'_> {
 
     /// Records which results of a node share memory with its argument.
     fn views(&mut self, node: &mut Node) -> Result<()> {
-        for mut shared in views::shared(node, self.emit.graph, self.emit.known) {
+        for mut shared in views::shared(node, &self.emit.graph.values, self.emit.known) {
             let base = self.memory.tensor(&shared.of);
             match shared.view {
                 View::AsStrided { .. } => {
                     rules::of_storage(node, &mut shared, base, &mut self.memory, &mut self.emit)?
                 }
                 // A conjugate is conjugated for good by `resolve_conj`: that is a copy.
-                View::Same
+                View::Itself
                     if node.target.name.starts_with("resolve_")
                         && matches!(
                             self.memory.view(base),

@@ -1,12 +1,10 @@
 //! Which tensors share memory, and the newest value of each.
 
-use super::{
-    emit::Emitter,
-    views::{Shared, View},
-};
+use super::emit::Emitter;
 use crate::{
     error::{Error, PassProblem, Result},
     graph::{Name, Node, NodeMeta, Site},
+    views::{Shared, View},
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -113,7 +111,7 @@ impl Memory {
     /// Records a view.
     pub(super) fn share(&mut self, shared: Shared) -> Id {
         let base = self.tensor(&shared.of);
-        if shared.view == View::Same {
+        if matches!(shared.view, View::Itself | View::Same) {
             self.call(&shared.result, base);
             return base;
         }

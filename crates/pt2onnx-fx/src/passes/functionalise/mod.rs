@@ -1,6 +1,6 @@
 //! Removes writes from the graph: `add_(x, 1)` becomes `add(x, 1)`, and later uses of `x` become uses of the result.
 //!
-//! `views` says which operators share memory, `variants` what an operator writes and which functional variant it has. `graph` walks the
+//! [`views`](crate::views) says which operators share memory, `variants` what an operator writes and which functional variant it has. `graph` walks the
 //! nodes, `memory` tracks the newest value of each tensor, and `emit` makes the nodes that carry a write to other tensors of the same
 //! memory. `rules` and `statistics` treat writes for which a functional variant is not enough, `result_type` says where a result has to
 //! be converted.
@@ -12,17 +12,14 @@ mod pass;
 mod result_type;
 mod rules;
 mod statistics;
-mod strides;
 mod tied;
 mod variants;
-mod views;
 
 use crate::{
     error::Result,
     graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, OutputSpec},
 };
 use graph::Final;
-pub(super) use strides::contiguous;
 use tied::Tied;
 
 /// Replaces operators that write into an argument by functional ones, in bodies too.

@@ -4,13 +4,13 @@ use super::{
     emit::Emitter,
     memory::{Id, Memory, Writer},
     pass::Pass,
-    strides,
-    views::{Shared, View, size, sizes},
 };
 use crate::{
     error::{PassProblem, Result},
     graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta},
     passes::problem::problem,
+    strides,
+    views::{Shared, View},
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -77,7 +77,7 @@ pub(super) fn of_storage(
             node.args.push(NamedArg {
                 name: "storage_offset".into(),
                 kind: ArgKind::Positional,
-                value: size(offset),
+                value: Argument::size(offset),
             });
         }
     }
@@ -162,7 +162,7 @@ impl Pass<'_> {
         node.args.push(NamedArg {
             name: "shape".into(),
             kind: ArgKind::Positional,
-            value: sizes(&after.sizes),
+            value: Argument::sizes(&after.sizes),
         });
         let shared = Shared { result, of: x, view: View::Shape };
         let id = self.memory.share(shared);
@@ -187,8 +187,10 @@ impl Pass<'_> {
         let mut share = |result: &Name, of: &Name, view| {
             self.memory.share(Shared { result: result.clone(), of: of.clone(), view })
         };
-        let args =
-            [("self", Argument::Tensor(x.clone())), ("shape", sizes(std::slice::from_ref(had)))];
+        let args = [
+            ("self", Argument::Tensor(x.clone())),
+            ("shape", Argument::sizes(std::slice::from_ref(had))),
+        ];
         let all = self.emit.op(("reshape", "default"), args, flat(had), from);
         share(&all, x, View::Shape);
         let (dim, start, step) = (0, Argument::Int(0), Argument::Int(1));
@@ -196,10 +198,10 @@ impl Pass<'_> {
             ("self", Argument::Tensor(all.clone())),
             ("dim", Argument::Int(dim)),
             ("start", start.clone()),
-            ("end", size(has)),
+            ("end", Argument::size(has)),
         ];
         let first = self.emit.op(("slice", "Tensor"), args, flat(has), from);
-        share(&first, &all, View::Slice { dim, start, end: size(has), step });
+        share(&first, &all, View::Slice { dim, start, end: Argument::size(has), step });
         first
     }
 
@@ -271,8 +273,11 @@ impl Pass<'_> {
                 let args =
                     [("self", Argument::Tensor(x.clone())), ("shape", Argument::Ints(vec![-1]))];
                 let all = self.emit.op(("reshape", "default"), args, flat.clone(), &from);
-                let args =
-                    [("start", Argument::Int(0)), ("end", size(&total)), ("step", size(&step))];
+                let args = [
+                    ("start", Argument::Int(0)),
+                    ("end", Argument::size(&total)),
+                    ("step", Argument::size(&step)),
+                ];
                 let index = self.emit.op(("arange", "start_step"), args, places, &from);
                 let args = [
                     ("self", Argument::Tensor(all)),
@@ -285,7 +290,7 @@ impl Pass<'_> {
                 let shape = NamedArg {
                     name: "shape".into(),
                     kind: ArgKind::Positional,
-                    value: sizes(&meta.sizes),
+                    value: Argument::sizes(&meta.sizes),
                 };
                 node.args = vec![tensor("self", &filled), shape];
             }

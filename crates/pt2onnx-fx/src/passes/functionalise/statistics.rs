@@ -1,10 +1,11 @@
 //! Normalisation in training mode, which updates running statistics that its schema does not mark as written.
 
-use super::{memory::Writer, pass::Pass, strides, variants::Statistics};
+use super::{memory::Writer, pass::Pass, variants::Statistics};
 use crate::{
     error::{PassProblem, Result},
     graph::{Argument, Name, Node, OpName, TensorMeta},
     passes::problem::problem,
+    strides,
 };
 use pt2onnx_symbolic::Expr;
 

@@ -1,7 +1,9 @@
 //! Inputs of a program that share memory, as tied weights do.
 
-use super::views::{Shared, View};
-use crate::graph::{ExportedProgram, Name};
+use crate::{
+    graph::{ExportedProgram, Name},
+    views::{Shared, View},
+};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;

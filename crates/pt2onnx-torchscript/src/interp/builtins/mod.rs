@@ -56,10 +56,7 @@ impl Interp<'_> {
                 .position(|(v, p)| p.name == "out" && v.is_some())
             {
                 Some(at) => self.in_place_of(&full, &schema, bound, at),
-                None => match self.itself(&schema, &bound)? {
-                    Some(itself) => Ok(itself),
-                    None => self.emit(&schema, bound),
-                },
+                None => self.emit(&schema, bound),
             },
         }
     }

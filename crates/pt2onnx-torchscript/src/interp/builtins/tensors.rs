@@ -51,7 +51,10 @@ impl Interp<'_> {
                 "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d",
                 [list @ Value::List(_)],
             ) => {
-                return self.like_items(name, list).map(Some);
+                let full = format!("aten::{name}");
+                let list = std::slice::from_ref(list);
+                let (schema, bound) = self.overload(&full, list, &Kwargs::new())?;
+                return self.emit(&schema, bound).map(Some);
             }
             ("__interpolate", _) => return self.interpolate(args, kwargs).map(Some),
             ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
@@ -449,14 +452,5 @@ impl Interp<'_> {
         self.facts.contents.insert(name.clone(), Contents::Exact(tensor));
         // PyTorch's FX copies constants, so that writes do not change them.
         self.operator("aten", "lift_fresh_copy", vec![Value::Tensor(name)], Kwargs::new())
-    }
-
-    /// The list of results of the tensors of a list. Those that need no change are the tensors themselves.
-    fn like_items(&mut self, name: &str, list: &Value) -> Step<Value> {
-        let name = format!("aten::{name}");
-        let (schema, bound) = self.overload(&name, std::slice::from_ref(list), &Kwargs::new())?;
-        let made = self.emit(&schema, bound)?;
-        self.keep_items(list, &made)?;
-        Ok(made)
     }
 }

@@ -238,7 +238,7 @@ impl Interp<'_> {
     /// A new value of the element type of another one.
     fn like(&mut self, other: &Name, wish: &str, sizes: Vec<pt2onnx_symbolic::Expr>) -> Step<Name> {
         let mut meta = self.meta(other)?.clone();
-        meta.strides = crate::interp::graph::contiguous(&sizes);
+        meta.strides = pt2onnx_fx::strides::contiguous(&sizes);
         meta.sizes = sizes;
         let name = self.fresh(wish);
         self.facts.values.insert(name.clone(), meta.into());

@@ -3,33 +3,38 @@
 
 mod orders;
 mod pointwise;
-mod views;
 
-use super::{Interp, graph::contiguous};
+use super::Interp;
 use orders::{ORDERS, Order};
-use pt2onnx_fx::{Argument, MemoryFormat, Name, Node, TensorMeta};
+use pt2onnx_fx::{
+    Argument, MemoryFormat, Name, Node, TensorMeta, ValueMeta,
+    strides::{self, contiguous},
+    views::Shared,
+};
 use pt2onnx_symbolic::Expr;
+use std::sync::Arc;
 
 impl Interp<'_> {
     /// Whether all elements of a tensor follow each other in order; `None` if that is not known.
     pub(super) fn is_contiguous(&self, meta: &TensorMeta) -> Option<bool> {
-        if meta.strides.len() != meta.sizes.len() {
-            return None;
-        }
-        let (mut next, mut all) = (Expr::ONE, Some(true));
-        for (size, stride) in meta.sizes.iter().zip(&meta.strides).rev() {
-            // The stride of a dimension of one element says nothing.
-            if size.as_int() == Some(1) {
+        strides::is_contiguous(meta, self.constraints())
+    }
+
+    /// Adds the strides of the results of a node, as far as they are known. `shared` says which of them are views.
+    pub(super) fn lay_out(&mut self, node: &Node, shared: &[Shared]) {
+        // In the order of the results.
+        let mut shared = shared.iter().peekable();
+        for name in node.output_names() {
+            let view = shared.next_if(|shared| shared.result == name);
+            let Ok(meta) = self.meta(&name) else { continue };
+            if strides::has_strides(meta) {
                 continue;
             }
-            match self.constraints().prove_eq(stride, &next) {
-                Some(true) => {}
-                Some(false) if self.constraints().prove_gt(size, &Expr::ONE) => return Some(false),
-                _ => all = None,
+            let strides = self.strides_of(node, &name, meta, view);
+            if let Some(ValueMeta::Tensor(meta)) = self.facts.values.get_mut(&name) {
+                Arc::make_mut(meta).strides = strides;
             }
-            next = next * size;
         }
-        all
     }
 
     /// Whether the dimensions of a tensor are stored in their order, with or without gaps, as those of a slice of a contiguous tensor.
@@ -45,35 +50,27 @@ impl Interp<'_> {
             })
     }
 
-    /// The strides of the result of a node with the number `at`; none if they are not known. `whole` is the tensor that the node writes into, if the result is it.
-    pub(super) fn strides_of(
+    /// The strides of a result of a node; none if they are not known.
+    fn strides_of(
         &self,
         node: &Node,
-        at: usize,
-        result: &TensorMeta,
-        whole: Option<&Name>,
+        result: &Name,
+        meta: &TensorMeta,
+        view: Option<&Shared>,
     ) -> Vec<Expr> {
         let tensor = |name: &Name| self.meta(name).ok();
-        if let Some(written) = whole.and_then(tensor) {
+        if let Some(written) = self.wholes.get(result).and_then(tensor) {
             return written.strides.clone();
         }
         if &*node.target.namespace != "aten" {
             return Vec::new();
         }
-        let viewed = match node.args.first().map(|arg| &arg.value) {
-            Some(Argument::Tensor(name)) => {
-                tensor(name).and_then(|base| self.view_strides(node, base, result))
-            }
-            Some(Argument::Tensors(names)) => {
-                let base = names.get(at).and_then(tensor);
-                base.and_then(|base| self.view_strides_of_list(node, at, base, result))
-            }
-            _ => None,
-        };
-        if let Some(strides) = viewed {
-            return strides;
-        }
         let name = &*node.target.name;
+        // What `contiguous` makes is in order, be it a view or not.
+        if let Some(shared) = view.filter(|_| name != "contiguous") {
+            let strides = |base| shared.view.strides(base, meta, self.constraints());
+            return tensor(&shared.of).and_then(strides).unwrap_or_default();
+        }
         let order = match ORDERS.binary_search_by_key(&name, |(op, _)| op) {
             Ok(at) => ORDERS[at].1,
             _ if name == "matmul" && matmul_is_contiguous(node, tensor) => Order::Own,
@@ -87,12 +84,12 @@ impl Interp<'_> {
         };
         let named = node.input_names();
         let operands: Vec<&TensorMeta> = named.iter().filter_map(tensor).collect();
-        let in_order = || operands.iter().all(|meta| self.is_in_order(meta));
+        let in_order = || operands.iter().all(|operand| self.is_in_order(operand));
         match order {
-            Order::Own => contiguous(&result.sizes),
-            Order::Images if !matches!(result.sizes.len(), 4 | 5) => contiguous(&result.sizes),
-            _ if in_order() => contiguous(&result.sizes),
-            Order::Operands => self.pointwise_strides(&operands, &result.sizes).unwrap_or_default(),
+            Order::Own => contiguous(&meta.sizes),
+            Order::Images if !matches!(meta.sizes.len(), 4 | 5) => contiguous(&meta.sizes),
+            _ if in_order() => contiguous(&meta.sizes),
+            Order::Operands => self.pointwise_strides(&operands, &meta.sizes).unwrap_or_default(),
             Order::Images | Order::Ordered => Vec::new(),
         }
     }
@@ -121,10 +118,10 @@ fn from_the_front(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ORDERS, views::VIEWS};
+    use super::ORDERS;
 
     #[test]
-    fn the_lists_are_sorted() {
-        assert!(ORDERS.is_sorted_by_key(|(op, _)| op) && VIEWS.is_sorted());
+    fn the_table_is_sorted() {
+        assert!(ORDERS.is_sorted_by_key(|(op, _)| op));
     }
 }

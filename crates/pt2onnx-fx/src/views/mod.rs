@@ -1,13 +1,20 @@
-//! ATen's operators whose result may be a view of an argument.
+//! ATen's operators whose results share memory with an argument: which part of it they show, and with which strides.
 
-use super::strides;
-use crate::graph::{Argument, Graph, MemoryFormat, Name, Node, SymArg, TensorMeta, ValueMeta};
+mod layout;
+
+use crate::{
+    graph::{Argument, MemoryFormat, Name, Node, SymArg, TensorMeta, ValueMeta, Values},
+    strides::{self, Reshape},
+};
+pub(crate) use layout::repeats;
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// How a tensor views its base.
+/// How a tensor views its base. Dimensions are counted from the first one, from 0 on.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum View {
-    /// The whole base, unchanged.
+pub enum View {
+    /// It is the base: the operator returns its argument. What changes the shape of one in place changes that of the other.
+    Itself,
+    /// Another tensor with all elements of the base, unchanged.
     Same,
     /// The same elements in the same order, under other sizes.
     Shape,
@@ -18,19 +25,57 @@ pub(super) enum View {
     /// The last two dimensions exchanged, conjugated.
     Adjoint,
     /// One index of a dimension, which is removed.
-    Select { dim: i64, index: Argument },
+    Select {
+        /// The dimension.
+        dim: i64,
+        /// The index.
+        index: Argument,
+    },
     /// A range of a dimension, bounds as `aten::slice` has them.
-    Slice { dim: i64, start: Argument, end: Argument, step: Argument },
+    Slice {
+        /// The dimension.
+        dim: i64,
+        /// The first index.
+        start: Argument,
+        /// The index after the last one.
+        end: Argument,
+        /// The steps between indices.
+        step: Argument,
+    },
     /// A diagonal of two dimensions, as the last one.
-    Diagonal { offset: i64, dim1: i64, dim2: i64 },
+    Diagonal {
+        /// Which diagonal: 0 is the main one, and those above it are positive.
+        offset: i64,
+        /// The dimension of rows.
+        dim1: i64,
+        /// The dimension of columns.
+        dim2: i64,
+    },
     /// Windows along a dimension.
-    Unfold { dim: i64, size: i64, step: i64 },
+    Unfold {
+        /// The dimension.
+        dim: i64,
+        /// The size of each window.
+        size: i64,
+        /// The distance between the first elements of two windows.
+        step: i64,
+    },
     /// Dimensions of one element repeated.
     Expand,
     /// The elements along this dimension, repeated along the others: a result of `meshgrid`.
-    Grid { dim: usize },
+    Grid {
+        /// The dimension.
+        dim: usize,
+    },
     /// Elements of the whole storage, by strides. The base must be the whole storage.
-    AsStrided { size: Vec<Expr>, stride: Vec<Expr>, offset: Expr },
+    AsStrided {
+        /// The sizes.
+        size: Vec<Expr>,
+        /// The strides, in elements.
+        stride: Vec<Expr>,
+        /// The index of the first element in the storage.
+        offset: Expr,
+    },
     /// The real parts.
     Real,
     /// The imaginary parts.
@@ -48,14 +93,20 @@ pub(super) enum View {
 }
 
 /// A result that shares memory with an argument.
-pub(super) struct Shared {
-    pub(super) result: Name,
-    pub(super) of: Name,
-    pub(super) view: View,
+pub struct Shared {
+    /// The result.
+    pub result: Name,
+    /// The argument, its base.
+    pub of: Name,
+    /// How the result views the base.
+    pub view: View,
 }
 
 /// The results of a node that share memory with an argument, or may share it.
-pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Shared> {
+///
+/// `values` has the types of its arguments and results. Strides may be missing there; they tell whether `reshape` and `contiguous` are
+/// copies.
+pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> {
     if &*node.target.namespace != "aten" {
         return Vec::new();
     }
@@ -64,7 +115,13 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
     match node.args.first().map(|a| &a.value) {
         Some(Argument::Tensors(sources)) => {
             let exchanged = matches!(node.arg("indexing"), Some(Argument::String(s)) if s == "xy");
-            let view = |i: usize| match name {
+            let sizes = |name: &Name| tensor(values, name).map(|meta| meta.sizes.as_slice());
+            let view = |i: usize, result: &Name, of: &Name| match name {
+                "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d"
+                    if strides::same(sizes(result)?, sizes(of)?, known) =>
+                {
+                    Some(View::Itself)
+                }
                 "broadcast_tensors" => Some(View::Expand),
                 "atleast_1d" | "atleast_2d" | "atleast_3d" => Some(View::Shape),
                 "meshgrid" if exchanged && sources.len() > 1 && i < 2 => {
@@ -78,7 +135,8 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
             let pairs = results.into_iter().zip(sources).enumerate();
             pairs
                 .filter_map(|(i, (result, of))| {
-                    Some(Shared { result, of: of.clone(), view: view(i)? })
+                    let view = view(i, &result, of)?;
+                    Some(Shared { result, of: of.clone(), view })
                 })
                 .collect()
         }
@@ -99,9 +157,9 @@ pub(super) fn shared(node: &Node, graph: &Graph, known: &Constraints) -> Vec<Sha
             let Some(of) = first.name() else {
                 return Vec::new();
             };
-            let views = graph.tensor(of).and_then(|base| {
+            let views = tensor(values, of).and_then(|base| {
                 let rank = i64::try_from(base.sizes.len()).ok()?;
-                views(&Call { node, base, rank, results: &results, graph, known })
+                views(&Call { node, base, rank, results: &results, values, known })
             });
             let views = views.unwrap_or_default();
             let pairs = results.into_iter().zip(views);
@@ -117,14 +175,14 @@ struct Call<'a> {
     base: &'a TensorMeta,
     rank: i64,
     results: &'a [Name],
-    graph: &'a Graph,
+    values: &'a Values,
     known: &'a Constraints,
 }
 
 impl Call<'_> {
     /// The type of the first result.
     fn out(&self) -> Option<&TensorMeta> {
-        self.graph.tensor(self.results.first()?)
+        tensor(self.values, self.results.first()?)
     }
 
     /// An integer argument; `None` if it is not known.
@@ -155,23 +213,45 @@ impl Call<'_> {
             return None;
         }
         if strides::has_strides(self.base) && strides::has_strides(out) {
-            return strides::same_layout(self.base, out, self.known).then_some(View::Same);
+            return strides::same_layout(self.base, out, self.known).then_some(View::Itself);
         }
-        // What TorchScript does not tell: whether the elements are in the order that is asked for.
-        let order = self.node.arg("memory_format");
-        let keeps = matches!(
-            order,
-            None | Some(Argument::None | Argument::MemoryFormat(MemoryFormat::Preserve))
-        );
-        let any_order = keeps && &*self.node.target.name != "contiguous";
-        Some(if any_order { View::Same } else { View::Unknown })
+        // The result's strides are not told: the order that is asked for tells whether it is a copy.
+        let order = match self.node.arg("memory_format") {
+            Some(&Argument::MemoryFormat(order)) => order,
+            _ if &*self.node.target.name == "contiguous" => MemoryFormat::Contiguous,
+            _ => MemoryFormat::Preserve,
+        };
+        let ordered = match order {
+            MemoryFormat::Preserve => Some(true),
+            MemoryFormat::Contiguous => strides::is_contiguous(self.base, self.known),
+            _ => None,
+        };
+        ordered.map_or(Some(View::Unknown), |ordered| ordered.then_some(View::Itself))
+    }
+
+    /// `sum_to_size`, which adds nothing up where the sizes are those of its argument.
+    fn summed(&self) -> Option<View> {
+        strides::same(&self.base.sizes, &self.out()?.sizes, self.known).then_some(View::Itself)
+    }
+
+    /// An operator that returns its argument if that has as many dimensions as the result.
+    fn ranked(&self) -> Option<View> {
+        let same = self.base.sizes.len() == self.out()?.sizes.len();
+        Some(if same { View::Itself } else { View::Shape })
+    }
+
+    /// `flatten`: the argument where it joins one dimension with itself, `reshape` where it joins more.
+    fn flattened(&self) -> Option<View> {
+        let ends = self.dim("start_dim", 0).zip(self.dim("end_dim", -1));
+        let one = self.rank > 0 && ends.is_some_and(|(start, end)| start == end);
+        if one { Some(View::Itself) } else { self.reshaped() }
     }
 
     fn reshaped(&self) -> Option<View> {
-        match strides::reshapes_in_place(self.base, &self.out()?.sizes, self.known) {
-            Some(true) => Some(View::Shape),
-            Some(false) => None,
-            None => Some(View::Unknown),
+        match strides::reshape(self.base, &self.out()?.sizes, self.known) {
+            Reshape::View(_) => Some(View::Shape),
+            Reshape::Copy => None,
+            Reshape::Unknown => Some(View::Unknown),
         }
     }
 
@@ -221,7 +301,7 @@ impl Call<'_> {
         let dim = self.dim("dim", 0)?;
         let size = self.base.sizes.get(usize::try_from(dim).ok()?)?;
         let (start, length) = (self.node.arg("start")?, self.node.arg("length")?);
-        let (Some(start), Some(length)) = (expr(start, self.graph), expr(length, self.graph))
+        let (Some(start), Some(length)) = (expr(start, self.values), expr(length, self.values))
         else {
             return Some(View::Unknown);
         };
@@ -251,10 +331,10 @@ impl Call<'_> {
     }
 
     fn strided(&self) -> View {
-        let list = |name: &str| exprs(self.node.arg(name)?, self.graph);
+        let list = |name: &str| exprs(self.node.arg(name)?, self.values);
         let offset = match self.node.arg("storage_offset") {
             None | Some(Argument::None) => Some(self.base.storage_offset.clone()),
-            Some(arg) => expr(arg, self.graph),
+            Some(arg) => expr(arg, self.values),
         };
         match (list("size"), list("stride"), offset) {
             (Some(size), Some(stride), Some(offset)) => View::AsStrided { size, stride, offset },
@@ -265,22 +345,24 @@ impl Call<'_> {
 
 /// How each result views the first argument; `None` if they are copies.
 fn views(call: &Call) -> Option<Vec<View>> {
-    let (node, rank, results, graph) = (call.node, call.rank, call.results, call.graph);
+    let (node, rank, results, values) = (call.node, call.rank, call.results, call.values);
     let complex = call.base.dtype.is_complex();
     let view = match &*node.target.name {
-        "alias" | "detach" | "lift" | "lift_fresh" | "positive" => View::Same,
-        "contiguous" | "to" | "type_as" | "cpu" | "cuda" | "pin_memory" | "sum_to_size" => {
-            call.itself()?
-        }
+        "alias" | "detach" => View::Same,
+        "lift" | "lift_fresh" | "positive" => View::Itself,
+        "contiguous" | "to" | "type_as" | "cpu" | "cuda" | "pin_memory" => call.itself()?,
+        "sum_to_size" => call.summed()?,
         "dropout" | "feature_dropout" | "alpha_dropout" | "feature_alpha_dropout" => {
             let off = node.arg("train") == Some(&Argument::Bool(false))
                 || matches!(node.arg("p"), Some(Argument::Float(0.0) | Argument::Int(0)));
-            off.then_some(View::Same)?
+            off.then_some(View::Itself)?
         }
-        "reshape" | "reshape_as" | "flatten" | "ravel" => call.reshaped()?,
+        "reshape" | "reshape_as" | "ravel" => call.reshaped()?,
+        "flatten" => call.flattened()?,
         "view" if &*node.target.overload == "dtype" => View::DType,
         "view" | "view_as" | "unflatten" | "_unsafe_view" | "_reshape_alias" | "squeeze"
-        | "unsqueeze" | "atleast_1d" | "atleast_2d" | "atleast_3d" => View::Shape,
+        | "unsqueeze" => View::Shape,
+        "atleast_1d" | "atleast_2d" | "atleast_3d" => call.ranked()?,
         "t" | "numpy_T" | "T" => View::Permute((0..rank).rev().collect()),
         "transpose" | "swapaxes" | "swapdims" => call.transposed(),
         "mT" => swapped(rank, rank - 2, rank - 1),
@@ -297,10 +379,10 @@ fn views(call: &Call) -> Option<Vec<View>> {
         | "tensor_split"
         | "unsafe_split"
         | "unsafe_split_with_sizes"
-        | "unsafe_chunk" => return pieces(call.dim("dim", 0)?, results, graph),
-        "hsplit" => return pieces(i64::from(rank > 1), results, graph),
-        "vsplit" => return pieces(0, results, graph),
-        "dsplit" => return pieces(2, results, graph),
+        | "unsafe_chunk" => return pieces(call.dim("dim", 0)?, results, values),
+        "hsplit" => return pieces(i64::from(rank > 1), results, values),
+        "vsplit" => return pieces(0, results, values),
+        "dsplit" => return pieces(2, results, values),
         "unbind" => return call.unbound(),
         "diagonal" => call.diagonal(0, 1)?,
         "linalg_diagonal" => call.diagonal(-2, -1)?,
@@ -312,19 +394,23 @@ fn views(call: &Call) -> Option<Vec<View>> {
         "expand" | "expand_as" | "broadcast_to" => View::Expand,
         "as_strided" => call.strided(),
         "real" if complex => View::Real,
-        "real" | "resolve_conj" | "resolve_neg" => View::Same,
+        "real" | "resolve_conj" | "resolve_neg" => View::Itself,
         "imag" => View::Imag,
         "view_as_real" => View::AsReal,
         "view_as_complex" => View::AsComplex,
         "conj" | "_conj" if complex => View::Conj,
         "conj_physical" if complex => return None,
-        "conj" | "_conj" | "conj_physical" => View::Same,
+        "conj" | "_conj" | "conj_physical" => View::Itself,
         "_neg_view" => View::Neg,
         "slice_inverse" | "values" | "indices" | "crow_indices" | "col_indices"
         | "ccol_indices" | "row_indices" => View::Unknown,
         _ => return None,
     };
     Some(vec![view])
+}
+
+fn tensor<'v>(values: &'v Values, name: &Name) -> Option<&'v TensorMeta> {
+    values.get(name)?.tensor()
 }
 
 fn swapped(rank: i64, a: i64, b: i64) -> View {
@@ -347,10 +433,10 @@ fn moved(rank: i64, from: &[i64], to: &[i64]) -> Option<View> {
 }
 
 /// The results one after the other along `dim`, by their recorded sizes.
-fn pieces(dim: i64, results: &[Name], graph: &Graph) -> Option<Vec<View>> {
+fn pieces(dim: i64, results: &[Name], values: &Values) -> Option<Vec<View>> {
     let mut start = Expr::ZERO;
     let piece = |result: &Name| {
-        let size = graph.tensor(result)?.sizes.get(usize::try_from(dim).ok()?)?;
+        let size = tensor(values, result)?.sizes.get(usize::try_from(dim).ok()?)?;
         let end = &start + size;
         let view = range(dim, &start, &end);
         start = end;
@@ -360,65 +446,38 @@ fn pieces(dim: i64, results: &[Name], graph: &Graph) -> Option<Vec<View>> {
 }
 
 fn range(dim: i64, start: &Expr, end: &Expr) -> View {
-    View::Slice { dim, start: size(start), end: size(end), step: Argument::Int(1) }
-}
-
-/// A size as an argument.
-pub(super) fn size(size: &Expr) -> Argument {
-    match size.as_int() {
-        Some(i) => Argument::Int(i),
-        None => Argument::SymInt(SymArg::Expr(size.clone())),
+    View::Slice {
+        dim,
+        start: Argument::size(start),
+        end: Argument::size(end),
+        step: Argument::Int(1),
     }
 }
 
-/// Sizes as an argument.
-pub(super) fn sizes(sizes: &[Expr]) -> Argument {
-    match sizes.iter().map(Expr::as_int).collect::<Option<_>>() {
-        Some(known) => Argument::Ints(known),
-        None => Argument::SymInts(
-            sizes
-                .iter()
-                .map(|s| match s.as_int() {
-                    Some(i) => SymArg::Value(i),
-                    None => SymArg::Expr(s.clone()),
-                })
-                .collect(),
-        ),
-    }
-}
-
-fn sym(arg: &SymArg<i64>, graph: &Graph) -> Option<Expr> {
+fn sym(arg: &SymArg<i64>, values: &Values) -> Option<Expr> {
     match arg {
         SymArg::Value(i) => Some(Expr::int(*i)),
         SymArg::Expr(e) => Some(e.clone()),
-        SymArg::Name(name) => match graph.values.get(name)? {
+        SymArg::Name(name) => match values.get(name)? {
             ValueMeta::SymInt { expr, .. } => Some(expr.clone()),
             _ => None,
         },
     }
 }
 
-fn expr(arg: &Argument, graph: &Graph) -> Option<Expr> {
+fn expr(arg: &Argument, values: &Values) -> Option<Expr> {
     match arg {
         Argument::Int(i) => Some(Expr::int(*i)),
-        Argument::SymInt(arg) => sym(arg, graph),
+        Argument::SymInt(arg) => sym(arg, values),
         _ => None,
     }
 }
 
-fn exprs(arg: &Argument, graph: &Graph) -> Option<Vec<Expr>> {
+fn exprs(arg: &Argument, values: &Values) -> Option<Vec<Expr>> {
     match arg {
         Argument::Ints(v) => Some(v.iter().map(|&i| Expr::int(i)).collect()),
-        Argument::SymInts(v) => v.iter().map(|a| sym(a, graph)).collect(),
+        Argument::SymInts(v) => v.iter().map(|a| sym(a, values)).collect(),
         Argument::Tensors(v) if v.is_empty() => Some(Vec::new()),
         _ => None,
     }
-}
-
-/// Whether an expanded tensor shows an element of its base more than once.
-pub(super) fn repeats(base: &TensorMeta, out: &TensorMeta, known: &Constraints) -> bool {
-    let new = out.sizes.len().saturating_sub(base.sizes.len());
-    let (added, kept) = out.sizes.split_at(new.min(out.sizes.len()));
-    let one = |size: &Expr| known.prove_eq(size, &Expr::ONE) == Some(true);
-    !added.iter().all(one) || !strides::same(kept, &base.sizes, known)
 }

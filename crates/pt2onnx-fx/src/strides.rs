@@ -1,31 +1,31 @@
-//! What recorded sizes and strides tell: whether a tensor is contiguous, whether `reshape` is a view, whether elements overlap.
+//! What sizes and strides tell: whether a tensor is contiguous, whether `reshape` is a view, whether elements overlap.
 
 use crate::graph::TensorMeta;
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// Strides of a contiguous tensor of these sizes, as PyTorch computes them.
-pub(in crate::passes) fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
+/// Strides of a contiguous tensor of these sizes, as PyTorch computes them. Symbolic sizes are taken not to be 0: the strides of a tensor
+/// without elements say nothing.
+pub fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     let mut next = Expr::ONE;
-    let mut strides: Vec<_> = sizes
-        .iter()
-        .rev()
-        .map(|size| {
-            let stride = next.clone();
-            next = &next * &size.max(&Expr::ONE);
-            stride
-        })
-        .collect();
+    let stride = |size: &Expr| {
+        let stride = next.clone();
+        if size.as_int() != Some(0) {
+            next = &next * size;
+        }
+        stride
+    };
+    let mut strides: Vec<_> = sizes.iter().rev().map(stride).collect();
     strides.reverse();
     strides
 }
 
-/// Whether the strides are recorded. Programs that were no `ExportedProgram` may have none.
-pub(super) fn has_strides(meta: &TensorMeta) -> bool {
+/// Whether the strides are known. Programs that were no `ExportedProgram` may lack some.
+pub fn has_strides(meta: &TensorMeta) -> bool {
     meta.strides.len() == meta.sizes.len()
 }
 
 /// Whether all elements follow each other in order; `None` if unknown.
-pub(super) fn is_contiguous(meta: &TensorMeta, known: &Constraints) -> Option<bool> {
+pub fn is_contiguous(meta: &TensorMeta, known: &Constraints) -> Option<bool> {
     if meta.sizes.iter().any(|s| s.as_int() == Some(0)) {
         return Some(true);
     }
@@ -50,29 +50,44 @@ pub(super) fn is_contiguous(meta: &TensorMeta, known: &Constraints) -> Option<bo
 }
 
 /// Whether two tensors have the same sizes and strides.
-pub(super) fn same_layout(a: &TensorMeta, b: &TensorMeta, known: &Constraints) -> bool {
+pub fn same_layout(a: &TensorMeta, b: &TensorMeta, known: &Constraints) -> bool {
     has_strides(a) && same(&a.sizes, &b.sizes, known) && same(&a.strides, &b.strides, known)
 }
 
 /// Whether the lists are equal.
-pub(super) fn same(a: &[Expr], b: &[Expr], known: &Constraints) -> bool {
+pub fn same(a: &[Expr], b: &[Expr], known: &Constraints) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| known.prove_eq(a, b) == Some(true))
 }
 
-/// Whether `reshape` of a tensor to `sizes` is a view of it, as `computeStride` of PyTorch decides; `None` if
-/// unknown.
-pub(super) fn reshapes_in_place(
-    from: &TensorMeta,
-    sizes: &[Expr],
-    known: &Constraints,
-) -> Option<bool> {
-    if is_contiguous(from, known) == Some(true) || same(&from.sizes, sizes, known) {
-        return Some(true);
+/// What `reshape` makes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reshape {
+    /// A view with these strides; without any if they are not known.
+    View(Vec<Expr>),
+    /// A copy.
+    Copy,
+    /// Not known.
+    Unknown,
+}
+
+/// What `reshape` of a tensor to `sizes` makes, as `computeStride` of PyTorch decides.
+pub fn reshape(from: &TensorMeta, sizes: &[Expr], known: &Constraints) -> Reshape {
+    if is_contiguous(from, known) == Some(true) {
+        return Reshape::View(contiguous(sizes));
     }
+    if same(&from.sizes, sizes, known) {
+        return Reshape::View(from.strides.clone());
+    }
+    regrouped(from, sizes, known).unwrap_or(Reshape::Unknown)
+}
+
+/// [`reshape`] of what is not in order: each group of dimensions that follow each other in memory becomes dimensions of its own.
+fn regrouped(from: &TensorMeta, sizes: &[Expr], known: &Constraints) -> Option<Reshape> {
     // Where it may be that a dimension has one element, it is taken to have more: that changes no answer that is certain.
     let mut certain = true;
     let equal = |a: &Expr, b: &Expr| known.prove_eq(a, b);
     let mut new = sizes.iter().rev().peekable();
+    let mut strides = Vec::with_capacity(sizes.len());
     let (mut chunk, mut viewed) = (Expr::ONE, Expr::ONE);
     let dims: Vec<_> = from.sizes.iter().zip(&from.strides).rev().collect();
     let mut base = dims.first().map(|(_, stride)| (*stride).clone())?;
@@ -93,25 +108,27 @@ pub(super) fn reshapes_in_place(
                 break;
             }
             certain &= full.is_some();
+            strides.push(&viewed * &base);
             viewed = &viewed * *size;
             new.next();
         }
         if !equal(&viewed, &chunk)? {
-            return certain.then_some(false);
+            return certain.then_some(Reshape::Copy);
         }
         if let Some((_, stride)) = outer {
             base = (*stride).clone();
             (chunk, viewed) = (Expr::ONE, Expr::ONE);
         }
     }
-    match new.peek() {
-        None => Some(true),
-        Some(_) => certain.then_some(false),
+    if new.peek().is_some() {
+        return certain.then_some(Reshape::Copy);
     }
+    strides.reverse();
+    Some(Reshape::View(strides))
 }
 
 /// Whether no two elements of such a tensor share memory; `false` if unknown.
-pub(super) fn no_overlap(sizes: &[Expr], strides: &[Expr]) -> bool {
+pub fn no_overlap(sizes: &[Expr], strides: &[Expr]) -> bool {
     if sizes.len() != strides.len() {
         return false;
     }
@@ -161,25 +178,25 @@ mod tests {
     fn reshapes() {
         let known = Constraints::new();
         // As torch.empty_strided(sizes, strides).view(to) has it.
+        let view = |strides| Reshape::View(exprs(strides));
         for (sizes, strides, to, expected) in [
-            ("2 3", "3 1", "6", Some(true)),
-            ("3 2", "1 3", "6", Some(false)),
-            ("3 2", "1 3", "3 2 1", Some(true)),
-            ("4 6", "12 2", "4 2 3", Some(true)),
-            ("4 6", "12 2", "24", Some(true)),
-            ("4 5", "12 2", "20", Some(false)),
-            ("2 3 4", "4 8 1", "2 12", Some(false)),
-            ("2 3 4", "4 8 1", "2 3 2 2", Some(true)),
-            ("1 3 4", "99 4 1", "12", Some(true)),
-            ("s0 3", "3 1", "3*s0", Some(true)),
-            ("3 s0", "1 3", "3*s0", None),
+            ("2 3", "3 1", "6", view("1")),
+            ("3 2", "1 3", "6", Reshape::Copy),
+            ("3 2", "1 3", "3 2 1", view("1 3 3")),
+            ("3 2", "1 3", "3 1 2", view("1 6 3")),
+            ("4 6", "12 2", "4 2 3", view("12 6 2")),
+            ("4 6", "12 2", "24", view("2")),
+            ("4 5", "12 2", "20", Reshape::Copy),
+            ("2 3 4", "4 8 1", "2 12", Reshape::Copy),
+            ("2 3 4", "4 8 1", "2 3 2 2", view("4 8 2 1")),
+            ("1 3 4", "99 4 1", "12", view("1")),
+            ("s0 3", "3 1", "3*s0", view("1")),
+            ("s0 3 4", "1 4*s0 s0", "s0 12", Reshape::View(exprs("1 s0"))),
+            ("3 s0", "1 3", "3*s0", Reshape::Unknown),
         ] {
             let meta = meta(sizes, strides);
-            assert_eq!(
-                reshapes_in_place(&meta, &exprs(to), &known),
-                expected,
-                "{sizes} / {strides} to {to}"
-            );
+            let found = reshape(&meta, &exprs(to), &known);
+            assert_eq!(found, expected, "{sizes} / {strides} to {to}");
         }
     }
 
