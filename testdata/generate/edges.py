@@ -7,6 +7,7 @@
 A line below is one program: a name, the element types, and expressions in x (and y, i), one output each. Random programs
 found most of them.
 """
+import itertools
 import sys
 
 import make
@@ -18,6 +19,8 @@ FLOATS = "f32 f64 f16 bf16"
 TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64, "i16": torch.int16, "u8": torch.uint8}
 ROWS = [[2.0, N, -I, 1.0, N, 2.0, I, 0.0], [N, N, N, N, N, N, N, N], [I, N, I, -0.0, 0.0, 2.0, -I, -I], [3.0, 1.0, 2.0, 2.0, I, -1.0, 0.5, 3.0], [5.0, -I, N, 5.0, 0.0, N, 5.0, 1.0]]
 PAIRS = [-I, -7.5, -3.0, -0.3, -0.0, 0.0, 0.1, 0.7, 2.0, 3.0, 17.0, I, N]
+LIMITS = [-I, -2.5, -0.0, 0.0, 1.0, I]
+Z = torch.complex
 PROGRAMS = [
     ("sort", FLOATS, ROWS, "x.sort(dim=1,stable=True) x.sort(dim=0,descending=True,stable=True) x.msort() x.argsort(dim=1,descending=True,stable=True)"),
     ("topk", FLOATS, ROWS, "x.topk(3,1).values x.topk(5,1,largest=False).values x.topk(2,0).values x.kthvalue(2,1).values x.kthvalue(7,1).values"),
@@ -88,13 +91,18 @@ PROGRAMS = [
     ("eight_bits", FLOATS, [I, -I, N, 448.0, 470.0, -500.0, 1e6, -0.0, 1e-9, 240.0, 249.0, 57344.0], "x.to(torch.float8_e4m3fn).float() x.to(torch.float8_e4m3fnuz).float() x.to(torch.float8_e5m2).float() x.to(torch.float8_e5m2fnuz).float() x.to(torch.float8_e5m2).to(torch.float8_e4m3fnuz).float()"),
     ("zeros_of_halves", "f16 bf16", [-0.0, 0.0, -0.3, 0.3, -1.0, 2.0, 1.0], "1/x.trunc() 1/x.frac() 1/x.copysign(x.flip(0)) 1/x.div(-3,rounding_mode='trunc') 1/x.clamp(min=0) 1/x.clamp(max=0) 1/F.celu(x)"),
     ("powers_of_integers", "i64", [1, -2, 3, 40], "torch.ldexp(x*0,torch.tensor([140,1,-140,2**31-1],dtype=torch.int32)) torch.ldexp(x>1,torch.tensor(140)) torch.ldexp(x,x)"),
+    ("complex_limits", REAL, tuple(zip(*itertools.product(LIMITS, LIMITS))), "Z(x,y).sqrt() Z(x,y).rsqrt() Z(x,y).reciprocal() (1-2j)/Z(x,y) Z(y,x)/Z(x,y+1) Z(x,y).tanh() Z(x,y).asin() Z(x,y).acos() Z(x,y).atan() Z(x,y).asinh() Z(x,y).acosh() Z(x,y).atanh() Z(x,y).sigmoid()"),
+    ("complex_powers", REAL, tuple(zip(*itertools.product(LIMITS, [-3.0, -0.0, 0.0, 1.0, 2.5]))), "Z(x,y).exp() Z(x,y).exp2() Z(x,y).sinh() Z(x,y).cosh() Z(y,x).sin() Z(y,x).cos() Z(-I*y.sign().abs(),x).exp()"),
+    ("beside_complex", "i64 u8 f64", [1, 2, 3, 0, 6], "torch.where(x>1,x,Z(x.float(),x.float()+1)) torch.where(x>1,Z(x.float(),x.float()+1),x) Z(x.float(),x.float()+1).copy_(x) Z(x.float(),x.float()+1).slice_scatter(x[:2],0,0,2) Z(x.float(),x.float()+1).select_scatter(x[0],0,1) Z(x.float(),x.float()+1).masked_fill(x>2,x[1]) torch.fill(Z(x.float(),x.float()+1),x[0]) Z(x.float(),x.float()+1).index_fill(0,torch.tensor([0]),x[1]) torch.cat([x,Z(x.float(),x.float()+1)]) torch.diff(x,append=Z(x.float(),x.float()+1)) x.cumsum(0,dtype=torch.complex64) x.sum(0,dtype=torch.complex64) torch.gradient(Z(x.float(),x.float()+1),spacing=(torch.arange(x.shape[0])*2.,))[0]"),
+    ("areas_of_bytes", "u8 i16", ([4, 200, 7, 130, 255], [1, 9, 200, 3, 250]), "torch.trapezoid(x,y) torch.cumulative_trapezoid(x,y) torch.trapezoid(torch.stack([x,y]),y) torch.diff(x,n=0,prepend=y)"),
+    ("factors_for_many", REAL, [[[4.0, 1.0, 2.0], [1.0, -3.0, 0.5], [2.0, 0.5, 3.0]], [[1.0, 5.0, 0.0], [5.0, 2.0, 1.0], [0.0, 1.0, 3.0]]], "torch.linalg.ldl_solve(*torch.linalg.ldl_factor(x),x[0]) torch.linalg.ldl_solve(*torch.linalg.ldl_factor(x[1]),x)"),
 ]
 # Programs that need their sizes.
-FIXED = ("means_of_slices", "nearest", "kept_sizes", "orders_of_infinity", "products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers", "long_transforms", "floors_of_integers", "floors_of_shorts")
+FIXED = ("means_of_slices", "nearest", "kept_sizes", "orders_of_infinity", "products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers", "long_transforms", "floors_of_integers", "complex_limits", "complex_powers", "beside_complex", "factors_for_many", "floors_of_shorts")
 
 
 def program(expressions, names):
-    functions = [eval(f"lambda {','.join(names)}: {e}", {"torch": torch, "F": F, "I": I}) for e in expressions]
+    functions = [eval(f"lambda {','.join(names)}: {e}", {"torch": torch, "F": F, "I": I, "Z": Z}) for e in expressions]
 
     class Edges(torch.nn.Module):
         def forward(self, *args):
@@ -114,7 +122,7 @@ def cases():
                     given = numbers if isinstance(numbers, tuple) else (numbers,)
                     args = [torch.tensor(n, dtype=None if kind[0] in "iu" else torch.float64).to(TYPES[kind]) for n in given]
                 if name in FIXED:
-                    return program(expressions, "x"), tuple(args), None, None
+                    return program(expressions, "xyz"[: len(args)]), tuple(args), None, None
                 # Sizes of windows with `ceil_mode` depend on the remainder.
                 ceilings = name == "dynamic_ceilings"
                 size = torch.export.Dim.AUTO if ceilings else torch.export.Dim("n", min=4)

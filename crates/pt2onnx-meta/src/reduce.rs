@@ -141,6 +141,10 @@ fn cumulative_trapezoid(cx: &Cx, args: Trapezoid) -> Lowered {
 /// Differences of neighbours, `n` times.
 fn diff(cx: &Cx, args: Diff) -> Lowered {
     let axis = cx.axis(args.input, args.dim)?;
+    // PyTorch joins nothing then.
+    if args.n == 0 {
+        return Ok(args.input);
+    }
     let parts: Vec<Value> =
         [args.prepend, Some(args.input), args.append].into_iter().flatten().collect();
     let total = Expr::sum(parts.iter().map(|&v| cx.dim(v, axis as i64)));

@@ -1,7 +1,7 @@
 //! Binds a node's arguments to the parameters of its op's schema.
 
 use super::{FromArg, from_arg::brief};
-use crate::{ArgError, Cx, Lowered, Schema};
+use crate::{ArgError, Cx, Lowered, Schema, cx::Mode};
 use pt2onnx_fx::graph::{Argument, NamedArg};
 
 /// Parameters for where and how PyTorch computes. ONNX has nothing like them.
@@ -20,6 +20,10 @@ const MEANINGLESS: &[&str] = &[
     "sparse",
     "sparse_grad",
 ];
+
+/// Tensors that say where, not what: beside complex tensors, they have no imaginary parts.
+const PLACES: &[&str] =
+    &["condition", "index", "indices", "mask", "repeats", "spacing", "tensor_indices_or_sections"];
 
 /// Whether a parameter of PyTorch's own ops has no meaning in ONNX.
 pub(super) fn is_meaningless(schema: &Schema, param: &str) -> bool {
@@ -42,6 +46,18 @@ struct Bound<'a> {
     value: Argument,
     /// Whether a lowering need not take it: it is at its default, or was taken.
     settled: bool,
+}
+
+impl Bound<'_> {
+    fn convert<T: FromArg>(&self, cx: &Cx) -> Result<T, ArgError> {
+        let found = match cx.mode() {
+            Mode::Part(_) if PLACES.contains(&self.name) => {
+                T::from_arg(&cx.in_mode(Mode::Real), &self.value)
+            }
+            _ => T::from_arg(cx, &self.value),
+        };
+        found.map_err(|what| error(self.name, what))
+    }
 }
 
 fn error(name: &str, what: impl Into<String>) -> ArgError {
@@ -91,7 +107,7 @@ impl<'a> Args<'a> {
             return Err(error(&format!("#{}", self.next), what).into());
         };
         self.next += 1;
-        T::from_arg(cx, &bound.value).map_err(|what| error(bound.name, what).into())
+        Ok(bound.convert(cx)?)
     }
 
     /// Takes the argument of the parameter `name` as a `T`.
@@ -102,7 +118,7 @@ impl<'a> Args<'a> {
         let found = self.bound.iter_mut().find(|b| b.name == name);
         let bound = found.ok_or_else(|| error(name, "the schema has no such parameter"))?;
         bound.settled = true;
-        Ok(T::from_arg(cx, &bound.value).map_err(|what| error(name, what))?)
+        Ok(bound.convert(cx)?)
     }
 
     /// Takes the argument for the field `field` of a struct of [`arguments!`](crate::arguments!).

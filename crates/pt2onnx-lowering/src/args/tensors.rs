@@ -2,7 +2,7 @@
 
 use super::{FromArg, from_arg::wanted, operand::number};
 use crate::{Cx, ParamType, cx::Mode};
-use pt2onnx_fx::graph::{Argument, Name, SymArg, ValueMeta};
+use pt2onnx_fx::graph::{Argument, SymArg, ValueMeta};
 use pt2onnx_ir::Value;
 
 /// A number that is given for a tensor becomes a 0-d constant of PyTorch's default type for it.
@@ -25,9 +25,7 @@ impl FromArg for Value {
                 )),
                 (true, Mode::Part(part)) => Ok(cx.part(value, part)),
                 // The imaginary parts of a real tensor.
-                (false, Mode::Part(1)) if cx.dtype(value).is_float() => {
-                    Ok(cx.full(&cx.shape(value), 0, cx.dtype(value)))
-                }
+                (false, Mode::Part(1)) => Ok(cx.full(&cx.shape(value), 0, cx.dtype(value))),
                 _ => Ok(value),
             };
         }
@@ -54,13 +52,7 @@ impl FromArg for Vec<Value> {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::Tensors(v) => {
-                let one = |n: &Name| {
-                    let value = Value::from_arg(cx, &Argument::Tensor(n.clone()))?;
-                    // Beside complex tensors, real ones of any type have imaginary parts.
-                    let zero = cx.mode() == Mode::Part(1) && !cx.is_complex(n);
-                    Ok(if zero { cx.full(&cx.shape(value), 0, cx.dtype(value)) } else { value })
-                };
-                v.iter().map(one).collect()
+                v.iter().map(|n| Value::from_arg(cx, &Argument::Tensor(n.clone()))).collect()
             }
             _ => Err(wanted("a list of tensors", arg)),
         }

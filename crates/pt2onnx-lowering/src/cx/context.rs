@@ -78,6 +78,11 @@ impl<'c, 'a> Cx<'c, 'a> {
         self.call.mode
     }
 
+    /// The same context, where complex arguments come in another way.
+    pub(crate) fn in_mode(&self, mode: Mode) -> Self {
+        Self { call: Call { mode, ..self.call }, ..*self }
+    }
+
     /// The parts of which real/imaginary pairs were made.
     pub fn known_parts(&self) -> &'c Parts {
         self.parts

@@ -11,7 +11,7 @@ use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
-use std::convert::Infallible;
+use std::{convert::Infallible, f64::consts::FRAC_PI_2};
 
 /// A real tensor, or the two parts of a complex one.
 ///
@@ -265,19 +265,23 @@ impl Complex {
         }
     }
 
-    /// `a / b`, computed as `a * conj(c) / |c|^2 / s` with `s = max(|re b|, |im b|)` and `c = b / s`. Where `b` is 0, the parts of
-    /// `a` are divided by 0.
+    /// `a / b`, as R. L. Smith's algorithm computes it: with `r = q / p`, where `p` is the larger part of `b` and `q` the other one,
+    /// by `p + q r`. Where `b` is 0, the parts of `a` are divided by 0.
     pub fn div(self, cx: &Cx, b: Complex) -> Self {
         let Some(im) = b.im else {
             return self.over(cx, b.re);
         };
-        let largest = cx.maximum(cx.abs(b.re), cx.abs(im));
-        let zero = cx.equal(largest, 0.0);
-        let scale = cx.select(zero, 1.0, largest);
-        let scaled = b.over(cx, scale);
-        let square = scaled.abs2(cx);
-        let divisor = Complex::new(cx.select(zero, 1.0, scaled.re), scaled.im);
-        self.mul(cx, divisor.conj(cx)).over(cx, square).over(cx, scale)
+        let turned = cx.less(cx.abs(b.re), cx.abs(im));
+        let ordered = |re, im| [cx.select(turned, im, re), cx.select(turned, re, im)];
+        let [p, q] = ordered(b.re, im);
+        let [m, n] = ordered(self.re, self.imag(cx));
+        let zero = cx.equal(p, 0.0);
+        let ratio = cx.div(q, cx.select(zero, 1.0, p));
+        let divisor = cx.select(zero, 0.0, cx.add(p, cx.mul(q, ratio)));
+        let re = cx.add(m, cx.mul(n, ratio));
+        let im = cx.sub(n, cx.mul(m, ratio));
+        let im = cx.select(turned, cx.neg(im), im);
+        Complex::new(cx.div(re, divisor), cx.div(im, divisor))
     }
 
     /// `1 / a`.
@@ -353,9 +357,26 @@ impl Complex {
         Complex::new(self.imag(cx), cx.neg(self.re))
     }
 
+    /// `limit` where a part of `self` is infinite, else `finite`.
+    fn at_infinity(self, cx: &Cx, finite: Self, limit: impl Fn() -> Self) -> Self {
+        if !cx.minds_nan(self.re) {
+            return finite;
+        }
+        let infinite = cx.or(is_infinite(cx, self.re), is_infinite(cx, self.imag(cx)));
+        limit().select(cx, infinite, finite)
+    }
+
     /// `e^a = e^re (cos im + i sin im)`.
     pub fn exp(self, cx: &Cx) -> Self {
-        Complex::polar(cx, cx.exp(self.re), self.imag(cx))
+        let (size, im) = (cx.exp(self.re), self.imag(cx));
+        let power = Complex::polar(cx, size, im);
+        if !cx.minds_nan(size) || cx.constant_of(self.re).is_some() {
+            return power;
+        }
+        // The angle of `e^-inf` may be infinite, and an infinite number may be real.
+        let zero = cx.equal(self.re, f64::NEG_INFINITY);
+        let power = power.map(|part| cx.select(zero, 0.0, part));
+        Complex::new(power.re, power.im.map(|part| kept_zero(cx, im, part)))
     }
 
     /// `e^a - 1 = expm1(re) cos im - 2 sin(im / 2)^2 + i e^re sin im`.
@@ -392,6 +413,10 @@ impl Complex {
         let large = cx.cast(cx.sqrt(cx.mul(sum, 0.5)), dtype);
         let small = cx.div(cx.abs(im), cx.mul(large, 2));
         let small = cx.select(cx.equal(large, 0.0), 0.0, small);
+        let small = match cx.minds_nan(im) {
+            true => cx.select(is_infinite(cx, im), f64::INFINITY, small),
+            false => small,
+        };
         let right = cx.greater_or_equal(self.re, 0.0);
         let side = cx.select(right, small, large);
         Complex::new(cx.select(right, large, small), copysign_of(cx, side, im))
@@ -408,27 +433,31 @@ impl Complex {
     /// `sinh re cos im + i cosh re sin im`.
     pub fn sinh(self, cx: &Cx) -> Self {
         let im = self.imag(cx);
-        Complex::new(
-            cx.mul(sinh_of(cx, self.re), cx.cos(im)),
-            cx.mul(cosh_of(cx, self.re), cx.sin(im)),
-        )
+        let turned = cx.mul(cosh_of(cx, self.re), cx.sin(im));
+        Complex::new(cx.mul(sinh_of(cx, self.re), cx.cos(im)), kept_zero(cx, im, turned))
     }
 
     /// `cosh re cos im + i sinh re sin im`.
     pub fn cosh(self, cx: &Cx) -> Self {
         let im = self.imag(cx);
-        Complex::new(
-            cx.mul(cosh_of(cx, self.re), cx.cos(im)),
-            cx.mul(sinh_of(cx, self.re), cx.sin(im)),
-        )
+        let turned = cx.mul(sinh_of(cx, self.re), cx.sin(im));
+        Complex::new(cx.mul(cosh_of(cx, self.re), cx.cos(im)), kept_zero(cx, im, turned))
     }
 
     /// With `t = tanh re`, `u = tan im`: `(t (1 + u^2) + i u (1 - t^2)) / (1 + t^2 u^2)`.
     pub fn tanh(self, cx: &Cx) -> Self {
-        let (t, u) = (cx.tanh(self.re), tan_of(cx, self.imag(cx)));
+        let im = self.imag(cx);
+        let (t, u) = (cx.tanh(self.re), tan_of(cx, im));
         let (t2, u2) = (cx.mul(t, t), cx.mul(u, u));
         let norm = cx.add(cx.mul(t2, u2), 1);
-        Complex::new(cx.div(cx.mul(t, cx.add(u2, 1)), norm), cx.div(cx.mul(u, cx.sub(1, t2)), norm))
+        let re = cx.div(cx.mul(t, cx.add(u2, 1)), norm);
+        let turned = cx.div(cx.mul(u, cx.sub(1, t2)), norm);
+        if !cx.minds_nan(t) {
+            return Complex::new(re, turned);
+        }
+        let limit = Complex::new(t, cx.scalar(0, cx.dtype(t)));
+        let finite = Complex::new(kept_zero(cx, self.re, re), kept_zero(cx, im, turned));
+        limit.select(cx, is_infinite(cx, self.re), finite)
     }
 
     /// `-i sinh(i a)`.
@@ -454,19 +483,29 @@ impl Complex {
     /// `atan(re a / re(r s)) + i asinh(im(conj(r) s))` with `r = sqrt(1 - a)`, `s = sqrt(1 + a)`.
     pub fn asin(self, cx: &Cx) -> Self {
         let [minus, plus] = self.roots(cx);
-        Complex::new(
+        let im = self.imag(cx);
+        let finite = Complex::new(
             atan_of(cx, cx.div(self.re, minus.mul(cx, plus).re)),
             asinh_of(cx, minus.conj(cx).mul(cx, plus).imag(cx)),
-        )
+        );
+        self.at_infinity(cx, finite, || {
+            let infinity = cx.scalar(f64::INFINITY, cx.dtype(im));
+            Complex::new(atan2(cx, self.re, cx.abs(im)), copysign_of(cx, infinity, im))
+        })
     }
 
     /// `2 atan(re r / re s) + i asinh(im(conj(s) r))` with `r = sqrt(1 - a)`, `s = sqrt(1 + a)`.
     pub fn acos(self, cx: &Cx) -> Self {
         let [minus, plus] = self.roots(cx);
-        Complex::new(
+        let im = self.imag(cx);
+        let finite = Complex::new(
             cx.mul(atan_of(cx, cx.div(minus.re, plus.re)), 2),
             asinh_of(cx, plus.conj(cx).mul(cx, minus).imag(cx)),
-        )
+        );
+        self.at_infinity(cx, finite, || {
+            let infinity = cx.scalar(f64::INFINITY, cx.dtype(im));
+            Complex::new(atan2(cx, cx.abs(im), self.re), cx.neg(copysign_of(cx, infinity, im)))
+        })
     }
 
     /// `-i asin(i a)`.
@@ -477,10 +516,13 @@ impl Complex {
     /// `asinh(re(conj(r) s)) + 2i atan(im r / re s)` with `r = sqrt(a - 1)`, `s = sqrt(a + 1)`.
     pub fn acosh(self, cx: &Cx) -> Self {
         let [minus, plus] = [-1, 1].map(|b| self.shift(cx, b).sqrt(cx));
-        Complex::new(
+        let finite = Complex::new(
             asinh_of(cx, minus.conj(cx).mul(cx, plus).re),
             cx.mul(atan_of(cx, cx.div(minus.imag(cx), plus.re)), 2),
-        )
+        );
+        self.at_infinity(cx, finite, || {
+            Complex::new(cx.scalar(f64::INFINITY, cx.dtype(self.re)), self.angle(cx))
+        })
     }
 
     /// With `x = |re|`: `sign(re) log1p(4 x / ((1 - x)^2 + im^2)) / 4`, and half the angle of
@@ -493,7 +535,11 @@ impl Complex {
         let re = cx.mul(cx.mul(log1p_of(cx, ratio), 0.25), cx.sign(self.re));
         let product = cx.mul(cx.add(self.re, 1), cx.sub(1, self.re));
         let angle = atan2(cx, cx.mul(im, 2), cx.sub(product, y2));
-        Complex::new(re, cx.mul(angle, 0.5))
+        self.at_infinity(cx, Complex::new(re, cx.mul(angle, 0.5)), || {
+            let limit = |size: f64, sign| copysign_of(cx, cx.scalar(size, cx.dtype(sign)), sign);
+            let angle = cx.select(cx.is_nan(im), im, limit(FRAC_PI_2, im));
+            Complex::new(limit(0.0, self.re), angle)
+        })
     }
 
     /// `-i atanh(i a)`.
@@ -504,6 +550,18 @@ impl Complex {
     /// `1 / (1 + e^-a)`.
     pub fn sigmoid(self, cx: &Cx) -> Self {
         self.neg(cx).exp(cx).shift(cx, 1).reciprocal(cx)
+    }
+}
+
+fn is_infinite(cx: &Cx, x: Value) -> Value {
+    cx.equal(cx.abs(x), f64::INFINITY)
+}
+
+/// `result`, or `x` where that is 0: a part that is 0 stays 0, even if the factor that `result` has beside it is not finite.
+fn kept_zero(cx: &Cx, x: Value, result: Value) -> Value {
+    match cx.minds_nan(result) {
+        true => cx.select(cx.equal(x, 0.0), x, result),
+        false => result,
     }
 }
 

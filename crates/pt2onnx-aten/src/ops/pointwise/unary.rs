@@ -390,37 +390,41 @@ checks! {
           double val_3 = {0.5},
           float val_4 = {2.0},
           float val_5 = {0.0},
-          float val_6 = {1.0},
-          float val_7 = {-1.0}
+          float val_6 = {inf},
+          float val_7 = {1.0},
+          float val_8 = {-1.0}
         >
         {
-          val_8 = Gather <axis: int = 1> (x, val_0)
-          val_9 = Gather <axis: int = 1> (x, val_1)
-          val_10 = Cast <to: int = 11> (x)
-          val_11 = ReduceL2 <keepdims: int = 0> (val_10, val_2)
-          val_12 = Abs (val_8)
-          val_13 = Cast <to: int = 11> (val_12)
-          val_14 = Add (val_11, val_13)
-          val_15 = Mul (val_14, val_3)
-          val_16 = Sqrt (val_15)
-          val_17 = Cast <to: int = 1> (val_16)
-          val_18 = Abs (val_9)
-          val_19 = Mul (val_17, val_4)
-          val_20 = Div (val_18, val_19)
-          val_21 = Equal (val_17, val_5)
-          val_22 = Where (val_21, val_5, val_20)
-          val_23 = GreaterOrEqual (val_8, val_5)
-          val_24 = Where (val_23, val_22, val_17)
-          val_25 = Where (val_23, val_17, val_22)
-          val_26 = Equal (val_9, val_5)
-          val_27 = Reciprocal (val_9)
-          val_28 = Where (val_26, val_27, val_9)
-          val_29 = Less (val_28, val_5)
-          val_30 = Where (val_29, val_7, val_6)
-          val_31 = Mul (val_24, val_30)
-          val_32 = Unsqueeze (val_25, val_2)
-          val_33 = Unsqueeze (val_31, val_2)
-          sqrt = Concat <axis: int = 1> (val_32, val_33)
+          val_9 = Gather <axis: int = 1> (x, val_0)
+          val_10 = Gather <axis: int = 1> (x, val_1)
+          val_11 = Cast <to: int = 11> (x)
+          val_12 = ReduceL2 <keepdims: int = 0> (val_11, val_2)
+          val_13 = Abs (val_9)
+          val_14 = Cast <to: int = 11> (val_13)
+          val_15 = Add (val_12, val_14)
+          val_16 = Mul (val_15, val_3)
+          val_17 = Sqrt (val_16)
+          val_18 = Cast <to: int = 1> (val_17)
+          val_19 = Abs (val_10)
+          val_20 = Mul (val_18, val_4)
+          val_21 = Div (val_19, val_20)
+          val_22 = Equal (val_18, val_5)
+          val_23 = Where (val_22, val_5, val_21)
+          val_24 = Abs (val_10)
+          val_25 = Equal (val_24, val_6)
+          val_26 = Where (val_25, val_6, val_23)
+          val_27 = GreaterOrEqual (val_9, val_5)
+          val_28 = Where (val_27, val_26, val_18)
+          val_29 = Where (val_27, val_18, val_26)
+          val_30 = Equal (val_10, val_5)
+          val_31 = Reciprocal (val_10)
+          val_32 = Where (val_30, val_31, val_10)
+          val_33 = Less (val_32, val_5)
+          val_34 = Where (val_33, val_8, val_7)
+          val_35 = Mul (val_28, val_34)
+          val_36 = Unsqueeze (val_29, val_2)
+          val_37 = Unsqueeze (val_35, val_2)
+          sqrt = Concat <axis: int = 1> (val_36, val_37)
         }
         ";
     }

@@ -26,8 +26,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::gradient_scalarint, gradient, parts),
     op!(aten::gradient_scalarrayarray, gradient, parts),
     op!(aten::gradient_scalarrayint, gradient, parts),
-    op!(aten::gradient_tensorarray, gradient),
-    op!(aten::gradient_tensorarrayint, gradient),
+    op!(aten::gradient_tensorarray, gradient, parts),
+    op!(aten::gradient_tensorarrayint, gradient, parts),
     op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
     op!(aten::trapezoid_dx, trapezoid, parts),
     op!(aten::trapezoid_x, trapezoid, complex = trapezoid_complex),
@@ -160,8 +160,13 @@ fn diff(
     append: Option<Value>,
 ) -> Lowered {
     let axis = cx.axis(x, dim)?;
-    let dtype = cx.dtype(x);
-    let parts: Vec<Value> = [prepend, Some(x), append].into_iter().flatten().collect();
+    // PyTorch joins nothing then.
+    if n == 0 {
+        return Ok(x);
+    }
+    let dtype = cx.out_dtype()?;
+    let parts = [prepend, Some(x), append].into_iter().flatten();
+    let parts: Vec<Value> = parts.map(|part| cx.cast(part, dtype)).collect();
     let mut result = cx.concat(&parts, axis);
     // More differences than elements leave nothing.
     let size = cx.dim(result, axis as i64);
@@ -225,18 +230,23 @@ impl FromArg for Spacings {
     }
 }
 
-/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, in the recorded type, and their axis.
-fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize)> {
+/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, added up by `total` along the axis that it is
+/// given, in the recorded type. As in PyTorch, integers wrap, and are halved after they are added up.
+fn areas(
+    cx: &Cx,
+    y: Value,
+    spacing: Spacing,
+    dim: i64,
+    total: impl Fn(Value, usize) -> Value,
+) -> Lowered {
     let axis = cx.axis(y, dim)?;
     let dtype = cx.out_dtype()?;
     let rank = cx.rank(y);
     let [left, right] = neighbours(cx, y, axis, 1);
-    // Integers wrap.
-    let sums = cx.cast(cx.add(left, right), dtype);
+    let sums = cx.add(left, right);
     match spacing {
-        Spacing::Number(dx) => Ok((cx.mul(sums, dx / 2.0), axis)),
+        Spacing::Number(dx) => Ok(total(cx.mul(cx.cast(sums, dtype), dx / 2.0), axis)),
         Spacing::Points(x) => {
-            let x = cx.cast(x, dtype);
             let own = cx.rank(x);
             // A vector of points lies along `dim`; other shapes broadcast.
             let (widths, axis) = if own == 1 {
@@ -247,7 +257,10 @@ fn areas(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered<(Value, usize
                 let [a, b] = neighbours(cx, x, own_axis, 1);
                 (cx.sub(b, a), axis + own.saturating_sub(rank))
             };
-            Ok((cx.mul(cx.mul(sums, widths), 0.5), axis))
+            let (sums, widths) = cx.promote(sums, widths);
+            let doubled = cx.mul(sums, widths);
+            let exact = if cx.dtype(doubled).is_float() { dtype } else { DType::I64 };
+            Ok(cx.mul(cx.cast(total(cx.cast(doubled, exact), axis), dtype), 0.5))
         }
     }
 }
@@ -262,8 +275,7 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     {
         return trapezoid_of_sum(cx, y, dx, dim);
     }
-    let (areas, axis) = areas(cx, y, spacing, dim)?;
-    Ok(reduce(cx, Reduction::Sum, areas, &[axis], false))
+    areas(cx, y, spacing, dim, |areas, axis| reduce(cx, Reduction::Sum, areas, &[axis], false))
 }
 
 /// [`trapezoid`] as PyTorch computes it: `(sum(y) - (first + last) / 2) * dx`. It is NaN if an end is infinite. The sum of the
@@ -291,8 +303,7 @@ fn trapezoid_complex(cx: &Cx, y: Complex, x: Complex, dim: i64) -> Lowered {
 
 /// The integral of `y` from its first sample to each later one.
 fn cumulative_trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
-    let (areas, axis) = areas(cx, y, spacing, dim)?;
-    Ok(running_sums(cx, areas, axis))
+    areas(cx, y, spacing, dim, |areas, axis| running_sums(cx, areas, axis))
 }
 
 /// [`cumulative_trapezoid`] of complex numbers at complex points: it is bilinear in both.

@@ -3,7 +3,7 @@
 use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, checks, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -16,7 +16,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::flipud, flipud, parts),
     op!(aten::linalg_diagonal, diagonal, parts),
     op!(aten::narrow, narrow, parts),
-    op!(aten::narrow_Tensor, narrow_at, parts),
+    op!(aten::narrow_Tensor, narrow_at),
     op!(aten::narrow_copy, narrow, parts),
     op!(aten::roll, roll, parts),
     op!(aten::rot90, rot90, parts),
@@ -69,13 +69,15 @@ fn narrow(cx: &Cx, x: Value, dim: i64, start: Expr, length: Expr) -> Lowered {
 }
 
 /// `length` elements from `start` on, a 0-d tensor.
-fn narrow_at(cx: &Cx, x: Value, dim: i64, start: Value, length: Expr) -> Lowered {
-    let axis = cx.axis(x, dim)?;
+fn narrow_at(cx: &Cx, x: Complex, dim: i64, start: Value, length: Expr) -> Lowered {
+    let axis = cx.axis(x.re, dim)?;
     let start = cx.reshape(cx.cast(start, DType::I64), &[Expr::int(1)]);
-    let from_end = cx.add(start, cx.sizes(&[cx.dim(x, axis as i64)]));
+    let from_end = cx.add(start, cx.sizes(&[cx.dim(x.re, axis as i64)]));
     let start = cx.select(cx.less(start, 0), from_end, start);
     let end = cx.add(start, cx.sizes(&[length]));
-    set_recorded(cx, cx.slice_op(x, start, end, cx.ints(&[axis as i64]), None))
+    let axes = cx.ints(&[axis as i64]);
+    let narrowed = x.try_map(|x| set_recorded(cx, cx.slice_op(x, start, end, axes, None)));
+    Ok(narrowed?.value(cx))
 }
 
 /// The elements in reverse order along the second dimension.
