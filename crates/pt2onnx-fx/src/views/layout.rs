@@ -84,6 +84,53 @@ impl View {
     }
 }
 
+impl View {
+    /// Whether the view `shown` of `base` may show an element more than once.
+    pub(crate) fn overlaps(
+        &self,
+        base: &TensorMeta,
+        shown: &TensorMeta,
+        known: &Constraints,
+    ) -> bool {
+        match self {
+            Self::Unfold { size, step, .. } => step < size,
+            Self::Expand => repeats(base, shown, known),
+            Self::Grid { dim } => {
+                let mut across = shown.sizes.iter().enumerate().filter(|(i, _)| i != dim);
+                !across.all(|(_, size)| known.prove_eq(size, &Expr::ONE) == Some(true))
+            }
+            Self::AsStrided { size, stride, .. } => !strides::no_overlap(size, stride),
+            _ => false,
+        }
+    }
+
+    /// Whether the view shows whole elements of its base, so that it can be taken of their indices.
+    pub(crate) fn is_of_elements(&self) -> bool {
+        match self {
+            Self::Itself
+            | Self::Same
+            | Self::Shape
+            | Self::Permute(_)
+            | Self::Select { .. }
+            | Self::Slice { .. }
+            | Self::Diagonal { .. }
+            | Self::Unfold { .. }
+            | Self::Expand
+            | Self::Grid { .. }
+            | Self::AsStrided { .. } => true,
+            Self::DType
+            | Self::Adjoint
+            | Self::Real
+            | Self::Imag
+            | Self::AsReal
+            | Self::AsComplex
+            | Self::Conj
+            | Self::Neg
+            | Self::Unknown => false,
+        }
+    }
+}
+
 /// The strides of `base` as large as `shown`; `None` if it is not known which dimensions are repeated.
 fn expanded(base: &TensorMeta, shown: &TensorMeta, known: &Constraints) -> Option<Vec<Expr>> {
     let new = shown.sizes.len().checked_sub(base.sizes.len())?;
@@ -99,7 +146,7 @@ fn expanded(base: &TensorMeta, shown: &TensorMeta, known: &Constraints) -> Optio
 }
 
 /// Whether an expanded tensor shows an element of its base more than once.
-pub(crate) fn repeats(base: &TensorMeta, out: &TensorMeta, known: &Constraints) -> bool {
+fn repeats(base: &TensorMeta, out: &TensorMeta, known: &Constraints) -> bool {
     let new = out.sizes.len().saturating_sub(base.sizes.len());
     let (added, kept) = out.sizes.split_at(new.min(out.sizes.len()));
     let one = |size: &Expr| known.prove_eq(size, &Expr::ONE) == Some(true);

@@ -6,7 +6,6 @@ use crate::{
     graph::{Argument, MemoryFormat, Name, Node, SymArg, TensorMeta, ValueMeta, Values},
     strides::{self, Reshape},
 };
-pub(crate) use layout::repeats;
 use pt2onnx_symbolic::{Constraints, Expr};
 
 /// How a tensor views its base. Dimensions are counted from the first one, from 0 on.

@@ -5,7 +5,7 @@ use crate::{
     graph::{ArgKind, Argument, Graph, Name, NamedArg, Node, NodeMeta, OpName, TensorMeta},
     passes::names::Taken,
     strides,
-    views::{View, repeats},
+    views::View,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
@@ -112,7 +112,11 @@ impl<'a> Emitter<'a> {
         like: &Name,
         from: &Arc<NodeMeta>,
     ) -> Result<Name, PassProblem> {
-        let meta = self.meta(like)?;
+        let mut meta = self.meta(like)?;
+        // The base may be the indices of its elements.
+        if view.is_of_elements() {
+            meta.dtype = self.meta(base)?.dtype;
+        }
         let x = ("self", tensor(base));
         let name = match view {
             View::Itself | View::Same => base.clone(),
@@ -167,7 +171,9 @@ impl<'a> Emitter<'a> {
         let meta = self.meta(base)?;
         let (x, src) = (("self", tensor(base)), ("src", tensor(new)));
         let only = ("self", tensor(new));
-        let overlap = |view: &Name| PassProblem::Overlap { view: view.clone() };
+        if view.overlaps(&meta, &self.meta(like)?, self.known) {
+            return Err(PassProblem::Overlap { view: like.clone() });
+        }
         let name = match view {
             View::Itself | View::Same => new.clone(),
             View::Shape => self.reshape(new, meta, from),
@@ -186,28 +192,9 @@ impl<'a> Emitter<'a> {
             View::Diagonal { .. } => {
                 self.op(("diagonal_scatter", "default"), with([x, src], view), meta, from)
             }
-            View::Unfold { size, step, .. } if step >= size => {
-                self.put_by_index(view, base, new, like, from)?
-            }
-            View::Unfold { .. } => return Err(overlap(like)),
-            View::Expand => {
-                if repeats(&meta, &self.meta(like)?, self.known) {
-                    return Err(overlap(like));
-                }
-                self.reshape(new, meta, from)
-            }
-            View::Grid { dim } => {
-                let shown = self.meta(like)?.sizes;
-                let mut across = shown.iter().enumerate().filter(|(i, _)| i != dim);
-                if !across.all(|(_, size)| self.known.prove_eq(size, &Expr::ONE) == Some(true)) {
-                    return Err(overlap(like));
-                }
-                self.reshape(new, meta, from)
-            }
-            View::AsStrided { size, stride, .. } => {
-                if !strides::no_overlap(size, stride) {
-                    return Err(overlap(like));
-                }
+            View::Unfold { .. } => self.put_by_index(&[(view, like)], base, new, from)?,
+            View::Expand | View::Grid { .. } => self.reshape(new, meta, from),
+            View::AsStrided { .. } => {
                 self.op(("as_strided_scatter", "default"), with([x, src], view), meta, from)
             }
             View::Real => {
@@ -229,17 +216,16 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// As [`Emitter::put_back`], for any view: the same view of the indices of the base's elements tells where each element of the view
-    /// lies in the base.
+    /// As [`Emitter::put_back`], for a view of a view and so on, beginning with that of `base`: the same views of the indices of the
+    /// base's elements tell where each element of the last one lies in the base.
     fn put_by_index(
         &mut self,
-        view: &View,
+        views: &[(&View, &Name)],
         base: &Name,
         new: &Name,
-        like: &Name,
         from: &Arc<NodeMeta>,
     ) -> Result<Name, PassProblem> {
-        let (meta, shown) = (self.meta(base)?, self.meta(like)?);
+        let (meta, shown) = (self.meta(base)?, self.meta(new)?);
         let of = |sizes: &[Expr], dtype: DType| TensorMeta {
             dtype,
             strides: strides::contiguous(sizes),
@@ -253,9 +239,10 @@ impl<'a> Emitter<'a> {
         let args = [("end", Argument::size(&total[0])), ("*dtype", Argument::DType(DType::I64))];
         let numbers = self.op(("arange", "default"), args, of(&total, DType::I64), from);
         let numbers = self.reshape(&numbers, of(&meta.sizes, DType::I64), from);
-        let places = self.replay(view, &numbers, like, from)?;
-        let places_meta = of(&shown.sizes, DType::I64);
-        self.graph.values_mut().insert(places.clone(), places_meta.into());
+        let mut places = numbers;
+        for (view, like) in views {
+            places = self.replay(view, &places, like, from)?;
+        }
         let mut flatten = |x: &Name, sizes: &[Expr], dtype| {
             let args = [("self", tensor(x)), flat()];
             self.op(("reshape", "default"), args, of(sizes, dtype), from)
@@ -269,6 +256,31 @@ impl<'a> Emitter<'a> {
         ];
         let result = self.op(("index_put", "default"), args, of(&total, meta.dtype), from);
         Ok(self.reshape(&result, meta, from))
+    }
+
+    /// As [`Emitter::put_back`], where a view between `base` and the last of `views` shows elements more than once, and the last one
+    /// does not.
+    pub(super) fn put_back_through(
+        &mut self,
+        views: &[(&View, &Name)],
+        base: &Name,
+        new: &Name,
+        from: &Arc<NodeMeta>,
+    ) -> Result<Name, PassProblem> {
+        if let Some((_, like)) = views.last() {
+            let shown = self.meta(like)?;
+            let apart = strides::no_overlap(&shown.sizes, &shown.strides);
+            if !apart || !views.iter().all(|(view, _)| view.is_of_elements()) {
+                return Err(PassProblem::Overlap { view: (*like).clone() });
+            }
+        }
+        self.put_by_index(views, base, new, from)
+    }
+
+    /// Whether a view may show an element of its base more than once. Both are given by their first values.
+    pub(super) fn overlaps(&self, view: &View, base: &Name, shown: &Name) -> bool {
+        let metas = self.graph.tensor(base).zip(self.graph.tensor(shown));
+        metas.is_some_and(|(base, shown)| view.overlaps(base, shown, self.known))
     }
 
     /// The type, sizes and layout of a tensor.

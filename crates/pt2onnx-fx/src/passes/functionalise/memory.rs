@@ -52,11 +52,14 @@ struct Storage {
 pub(super) struct Writer {
     pub(super) site: Site,
     meta: Arc<NodeMeta>,
+    /// Whether it writes the same number into all elements.
+    fills: bool,
 }
 
 impl Writer {
     pub(super) fn by(node: &Node) -> Self {
-        Self { site: Site::of(node), meta: node.meta.clone() }
+        let fills = matches!(&*node.target.name, "fill_" | "zero_");
+        Self { site: Site::of(node), meta: node.meta.clone(), fills }
     }
 }
 
@@ -209,15 +212,38 @@ impl Memory {
         Ok(value)
     }
 
-    /// Gives a tensor a new value, and puts it back into its bases.
-    pub(super) fn write(&mut self, id: Id, new: &Name, write: Writer, emit: &mut Emitter<'_>) {
-        // The bases as they are before.
-        let mut bases = Vec::new();
+    /// The tensor and its bases, up to the root.
+    fn chain(&self, id: Id) -> Vec<Id> {
+        let mut chain = vec![id];
         let mut at = id;
         while let Some((base, _)) = self.tensors.get(at).and_then(|t| t.base.as_ref()) {
             at = *base;
-            bases.push((at, self.value(at, emit)));
+            chain.push(at);
         }
+        chain
+    }
+
+    /// Gives a tensor a new value, and puts it back into its bases. Where one of these shows elements more than once, a write changes
+    /// others of its elements, too: the value is put into the base above it, and those between are taken again when they are read.
+    pub(super) fn write(&mut self, id: Id, new: &Name, write: Writer, emit: &mut Emitter<'_>) {
+        let chain = self.chain(id);
+        // The bases as they are before.
+        let befores: Vec<Result<Name>> =
+            chain.iter().skip(1).map(|&base| self.value(base, emit)).collect();
+        let view = |id: Id| {
+            let tensor = self.tensors.get(id)?;
+            Some((tensor.base.as_ref()?.1.clone(), tensor.first.clone()))
+        };
+        // How each of the chain but the root views the next one.
+        let views: Vec<(View, Name)> = chain.iter().map_while(|&id| view(id)).collect();
+        let overlaps = |at: &usize| {
+            let base = chain.get(at + 1).map(|&base| self.first(base));
+            let shown = views.get(*at).zip(base);
+            shown.is_some_and(|((view, shown), base)| emit.overlaps(view, &base, shown))
+        };
+        // What is written into one element only would be in others, too.
+        let partly = overlaps(&0) && !write.fills;
+        let above = (1..views.len()).rev().find(overlaps).map_or(1, |at| at + 1);
         let Some(tensor) = self.tensors.get_mut(id) else {
             return;
         };
@@ -227,15 +253,18 @@ impl Memory {
         storage.version = storage.version.saturating_add(1);
         let version = storage.version;
         storage.last = Some(write.clone());
-        tensor.newest = new.clone();
-        tensor.version = version;
+        if !partly {
+            tensor.newest = new.clone();
+            tensor.version = version;
+        }
         self.of.insert(new.clone(), id);
-        let (mut at, mut new) = (id, new.clone());
-        for (base, before) in bases {
-            let Some(tensor) = self.tensors.get_mut(at) else {
+        let mut new = new.clone();
+        let mut from = 0;
+        for (at, before) in befores.into_iter().enumerate().skip(above - 1) {
+            let (Some(&base), Some(shown)) = (chain.get(at + 1), views.get(from..=at)) else {
                 return;
             };
-            let Some((_, view)) = &tensor.base else {
+            let Some(tensor) = chain.get(from).and_then(|&id| self.tensors.get_mut(id)) else {
                 return;
             };
             let put = before.and_then(|mut before| {
@@ -245,7 +274,13 @@ impl Memory {
                 {
                     before = older.clone();
                 }
-                let put = emit.put_back(view, &before, &new, &tensor.first, &write.meta);
+                let put = match shown {
+                    [(view, like)] => emit.put_back(view, &before, &new, like, &write.meta),
+                    _ => {
+                        let down: Vec<_> = shown.iter().rev().map(|(v, like)| (v, like)).collect();
+                        emit.put_back_through(&down, &before, &new, &write.meta)
+                    }
+                };
                 let put = put.map_err(|problem| Error::Pass {
                     site: Box::new(write.site.clone()),
                     problem,
@@ -260,7 +295,7 @@ impl Memory {
                         tensor.version = version;
                     }
                     self.of.insert(after.clone(), base);
-                    (at, new) = (base, after);
+                    (from, new) = (at + 1, after);
                 }
                 // It matters only if someone reads the rest later.
                 Err(Error::Pass { site, problem }) => {
