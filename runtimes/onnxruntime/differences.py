@@ -37,6 +37,7 @@ GRAPHS = [
     ("MatMulInteger of uint8 and int8, on x86 processors without VNNI", "uint8[1,2] x, int8[2,1] w", "int32[1,1] y", "y = MatMulInteger(x, w)", [np.array([[255, 255]], np.uint8), np.array([[127], [127]], np.int8)], 64770),
     ("DFT of 1000 float32", "float[1,1000,1] x, int64 a, int64[1] i", "float[1,1,2] y", "d = DFT(x, , a) y = Gather<axis = 1>(d, i)", [np.arange(1000, dtype=np.float32).reshape(1, 1000, 1), np.array(1), np.array([300])], [-500.0, 363.27126]),
     ("Inverse DFT of 3 float64", "double[1,3,2] x, int64 a", "double[1,3,2] y", "y = DFT<inverse = 1>(x, , a)", [np.array([[[3e9, 0], [0, 0], [0, 0]]]), np.array(1)], [1e9, 0, 1e9, 0, 1e9, 0]),
+    ("GridSample of a volume, cubic", "float[1,1,1,1,1] x, float[1,1,1,1,3] g", "float[1,1,1,1,1] y", "y = GridSample<mode = \"cubic\", align_corners = 1>(x, g)", [np.ones((1, 1, 1, 1, 1), np.float32), np.zeros((1, 1, 1, 1, 3), np.float32)], 1),
     ("GridSample with infinity", "float[1,1,1,2] x, float[1,1,1,2] g", "float[1,1,1,1] y", "y = GridSample<align_corners = 1, padding_mode = \"border\">(x, g)", [np.array([[[[1, INF]]]], np.float32), np.array([[[[1, 0]]]], np.float32)], INF),
     ("GridSample of a NaN coordinate", "float[1,1,2,2] x, float[1,1,1,2] g", "float[1,1,1,1] y", "y = GridSample<align_corners = 1>(x, g)", [np.ones((1, 1, 2, 2), np.float32), np.array([[[[NAN, 0]]]], np.float32)], NAN),
     ("float16 rounded between two nodes", "float16[1] x, float16[1] d", "float16[1] y", "q = Div(x, d) y = Floor(q)", [np.array([30], np.float16), np.array([0.3948], np.float16)], 76.0),
