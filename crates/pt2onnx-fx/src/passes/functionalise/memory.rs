@@ -258,38 +258,18 @@ impl Memory {
             tensor.version = version;
         }
         self.of.insert(new.clone(), id);
-        let mut new = new.clone();
-        let mut from = 0;
+        let (mut new, mut from) = (new.clone(), 0);
         for (at, before) in befores.into_iter().enumerate().skip(above - 1) {
-            let (Some(&base), Some(shown)) = (chain.get(at + 1), views.get(from..=at)) else {
+            let (Some(&shown), Some(&base)) = (chain.get(from), chain.get(at + 1)) else {
                 return;
             };
-            let Some(tensor) = chain.get(from).and_then(|&id| self.tensors.get_mut(id)) else {
-                return;
-            };
-            let put = before.and_then(|mut before| {
-                // What this tensor put there last is overwritten now.
-                if let Some((after, older)) = &tensor.put
-                    && *after == before
-                {
-                    before = older.clone();
-                }
-                let put = match shown {
-                    [(view, like)] => emit.put_back(view, &before, &new, like, &write.meta),
-                    _ => {
-                        let down: Vec<_> = shown.iter().rev().map(|(v, like)| (v, like)).collect();
-                        emit.put_back_through(&down, &before, &new, &write.meta)
-                    }
-                };
-                let put = put.map_err(|problem| Error::Pass {
-                    site: Box::new(write.site.clone()),
-                    problem,
-                })?;
-                Ok((put, before))
+            let between = views.get(from..=at).unwrap_or_default();
+            let put = before.and_then(|before| {
+                let put = self.put((shown, between), before, &new, &write, emit);
+                put.map_err(|problem| Error::Pass { site: Box::new(write.site.clone()), problem })
             });
             match put {
-                Ok((after, before)) => {
-                    tensor.put = Some((after.clone(), before));
+                Ok(after) => {
                     if let Some(tensor) = self.tensors.get_mut(base) {
                         tensor.newest = after.clone();
                         tensor.version = version;
@@ -308,5 +288,35 @@ impl Memory {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Puts the new value of `shown` into a base, whose value is `before`. `views` say how `shown` views the next base, that one the
+    /// next, and so on.
+    fn put(
+        &mut self,
+        (shown, views): (Id, &[(View, Name)]),
+        mut before: Name,
+        new: &Name,
+        write: &Writer,
+        emit: &mut Emitter<'_>,
+    ) -> Result<Name, PassProblem> {
+        let last = self.tensors.get_mut(shown).map(|tensor| &mut tensor.put);
+        // What this tensor put there last is overwritten now.
+        if let Some(Some((after, older))) = &last
+            && *after == before
+        {
+            before = older.clone();
+        }
+        let after = match views {
+            [(view, like)] => emit.put_back(view, &before, new, like, &write.meta)?,
+            _ => {
+                let down: Vec<_> = views.iter().rev().map(|(view, like)| (view, like)).collect();
+                emit.put_back_through(&down, &before, new, &write.meta)?
+            }
+        };
+        if let Some(last) = last {
+            *last = Some((after.clone(), before));
+        }
+        Ok(after)
     }
 }
