@@ -80,7 +80,6 @@ static NO_VARIANT: &[&str] = &[
     "_sobol_engine_initialize_state_",
     "_sobol_engine_scramble_",
     "copy_sparse_to_sparse_",
-    "polygamma_",
     "resize_as_sparse_",
     "rrelu_with_noise_",
     "sparse_resize_",
