@@ -1,9 +1,9 @@
 //! Removes writes from the graph: `add_(x, 1)` becomes `add(x, 1)`, and later uses of `x` become uses of the result.
 //!
-//! [`views`](crate::views) says which operators share memory, `variants` what an operator writes and which functional variant it has. `graph` walks the
-//! nodes, `memory` tracks the newest value of each tensor, and `emit` makes the nodes that carry a write to other tensors of the same
-//! memory. `rules` and `statistics` treat writes for which a functional variant is not enough, `result_type` says where a result has to
-//! be converted.
+//! [`views`](crate::views) says which operators share memory, `variants` what an operator writes and which functional variant it has.
+//! `graph` walks the nodes, `memory` tracks the newest value of each tensor, and `emit` makes the nodes that carry a write to other
+//! tensors of the same memory. `rules` and `statistics` treat writes for which a functional variant is not enough, `result_type` says
+//! where a result has to be converted.
 
 mod emit;
 mod graph;

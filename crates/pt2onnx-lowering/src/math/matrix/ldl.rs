@@ -47,8 +47,8 @@ pub fn solve(cx: &Cx, factors: Complex, pivots: Value, b: Complex, hermitian: bo
     if has_no_elements(&whole) {
         return b.expand(cx, &whole);
     }
-    // For each matrix, whether the row belongs to a block that was solved already.
     let b = b.expand(cx, &whole);
+    // For each matrix, whether the row belongs to a block that was solved already.
     let one = Expr::int(1);
     let none = cx.full(&shape_with(&batch_of(cx, factors), &[&one, &one]), false, DType::Bool);
     let (state, _) = iterate(cx, &n, &[b, none.into()], |k, state| {
