@@ -4,7 +4,6 @@ pub mod arcs;
 pub mod bessel;
 pub mod coefficients;
 pub mod complex;
-mod complex_args;
 pub mod control;
 pub mod distance;
 pub mod division;

@@ -1,6 +1,6 @@
 //! Parameters that are real or complex tensors.
 
-use super::complex::Complex;
+use super::Complex;
 use crate::{
     Cx, FromArg, ParamType, TensorOrScalar,
     args::{number, wanted},
