@@ -4,7 +4,8 @@ use crate::checks::translated_by;
 use pt2onnx_aten::{AtenOp, Cx, Lowered, Registry, Schema, arguments, op, ops_used, tables};
 use pt2onnx_fx::graph::{Argument, Graph, Node, NodeMeta, OpName};
 use pt2onnx_ir::Value;
-use std::collections::HashSet;
+use pt2onnx_lowering::table::Complexity;
+use std::collections::{BTreeSet, HashSet};
 
 #[test]
 fn tables_are_sorted_and_unique() {
@@ -36,6 +37,23 @@ fn schemas_are_those_of_the_list() {
 fn parameters_fit_the_schemas() {
     let wrong: Vec<String> = tables().flatten().filter_map(|op| op.check().err()).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What the tensors of ops that run on each part of complex numbers are called. Beside a complex tensor, a real one has an imaginary
+/// part of 0, but not one that says where: a new name here belongs to `PLACES` (pt2onnx-lowering, `args/bind.rs`) if it does.
+#[test]
+fn tensors_of_ops_by_parts() {
+    let by_parts = tables().flatten().filter(|op| matches!(op.complexity, Complexity::ByParts));
+    let schemas = by_parts.filter_map(|op| Schema::parse(op.schema));
+    let tensors = schemas.flat_map(|schema| {
+        schema.params.into_iter().filter(|p| p.ty.base == "Tensor").map(|p| p.name)
+    });
+    let names: BTreeSet<String> = tensors.collect();
+    let names = Vec::from_iter(names).join(" ");
+    insta::assert_snapshot!(names, @"
+    A a append condition end flat index indices mask other prepend repeats self sequences source spacing src start \
+    tensor_indices_or_sections tensors the_template value values weight y
+    ");
 }
 
 arguments! {
