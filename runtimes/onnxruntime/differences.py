@@ -22,6 +22,8 @@ GRAPHS = [
     ("ReduceMax of int64 with equal upper halves", "int64[1,40] x, int64[1] a", "int64[1,1] y", "y = ReduceMax(x, a)", [np.array([[2**31] + [1] * 39]), np.array([1])], 2**31),
     ("MatMul of a transpose with a vector", "float[2,2] x, float[2] v", "float[2] y", "t = Transpose<perm = [1, 0]>(x) y = MatMul(t, v)", [np.array([[1, 2], [3, 4]], np.float32), np.array([1, 0], np.float32)], [1, 2]),
     ("MaxPool with NaN", "float[1,1,2] x", "float[1,1,1] y", "y = MaxPool<kernel_shape = [2]>(x)", [np.array([[[NAN, 1]]], np.float32)], NAN),
+    ("MaxPool of padding with zeros", "float[1,1,1] x", "float[1,1,2] y", "s = Constant<value = int64[6] {0, 0, 1, 0, 0, 1}>() p = Pad(x, s) y = MaxPool<kernel_shape = [2]>(p)", [np.array([[[-1]]], np.float32)], [0, 0]),
+    ("GRU of float64", "double[1,1,1] x, double[1,3,1] w", "double[1,1,1,1] y", "y = GRU<hidden_size = 1>(x, w, w)", [np.ones((1, 1, 1)), np.zeros((1, 3, 1))], 0),
     ("Sigmoid of float32 below -10", "float[2] x", "float[2] y", "y = Sigmoid(x)", [np.array([-15, -20], np.float32)], [3.06e-07, 2.06e-09]),
     ("Cast of 62000 to float8_e5m2", "float[1] x", "float[1] y", "c = Cast<to = 19, saturate = 0>(x) y = Cast<to = 1>(c)", [np.array([62000], np.float32)], INF),
     ("Where of a negative zero", "bool[1] c, float[1] x, float[1] z", "float[1] y", "w = Where(c, x, z) y = Reciprocal(w)", [np.array([True]), np.array([-0.0], np.float32), np.array([1], np.float32)], -INF),

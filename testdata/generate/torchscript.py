@@ -507,6 +507,9 @@ def save(folder, name):
         tensors |= {f"{prefix}output.{i}": t for i, t in enumerate(leaves(torchscript_quantized.parts(outputs, True)))}
     write(folder, name, options, made, tensors)
 
+trace("packed_gru_doubles", Packed(nn.GRU(4, 3, 2, bidirectional=True).double(), sort=False), {"x": "float64[time,batch,4]", "lengths": "int64[batch]"},
+      (torch.randn(5, 3, 4).double(), lengths(2, 5, 1)), (torch.randn(7, 2, 4).double(), lengths(1, 6)))
+
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or [*CASES, *torchscript_quantized.CALLS]:

@@ -3,12 +3,13 @@
 For every operator of the default domain, at every version that an opset which pt2onnx writes uses, and for each of its type
 variables: one model of one node for each element type, loaded without optimisation. Prints JSON rows
 {name, since, variable, lacking: [type, ...]} where ONNX Runtime refuses what the standard allows: all types if it has no kernel
-for the operator at all. The variable `*` stands for all variables that allow a type at once: its types are those that lack a
+for the operator at all. Kernels in RUN are also run once, as they refuse types only then. The variable `*` stands for all variables that allow a type at once: its types are those that lack a
 kernel only beside other types.
 """
 
 import json
 
+import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, defs, helper
@@ -34,6 +35,10 @@ ATTRIBUTES = {
 
 # Optional inputs without which a session does not accept the node.
 NEEDED = {("Resize", "scales")}
+
+NUMPY = {"tensor(double)": np.float64, "tensor(float)": np.float32, "tensor(float16)": np.float16}
+# Operators whose kernels are run, and the shapes of their first inputs.
+RUN = {"GRU": [(1, 1, 1), (1, 3, 1), (1, 3, 1)], "LSTM": [(1, 1, 1), (1, 4, 1), (1, 4, 1)]}
 
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
@@ -70,7 +75,9 @@ def model(schema, opset, types, rank):
         inputs.pop()
     results = []
     for i, formal in enumerate(schema.outputs):
-        if formal.option == defs.OpSchema.FormalParameterOption.Optional and formal.type_str != types.get("*"):
+        optional = formal.option == defs.OpSchema.FormalParameterOption.Optional
+        # One result at least.
+        if optional and formal.type_str != types.get("*") and (i > 0 or schema.min_output > 0):
             continue
         if of(formal) is None:
             return None
@@ -78,7 +85,8 @@ def model(schema, opset, types, rank):
         results.append(helper.make_tensor_value_info(f"y{i}", of(formal), None))
     attributes = {}
     for name, attribute in schema.attributes.items():
-        if attribute.required:
+        # ONNX Runtime needs the hidden size, too.
+        if attribute.required or name == "hidden_size":
             if name not in ATTRIBUTES:
                 return None
             attributes[name] = ATTRIBUTES[name]
@@ -96,16 +104,22 @@ def model(schema, opset, types, rank):
 
 
 def loads(schema, opset, types):
-    """Whether ONNX Runtime loads the node, whatever the inputs' rank; None where that cannot be said."""
+    """Whether ONNX Runtime loads the node, whatever the inputs' rank, and runs it; None where that cannot be said."""
+    shapes = RUN.get(schema.name)
     for rank in (None, 4, 3, 2, 1, 0, 5):
-        proto = model(schema, opset, types, rank)
+        proto = model(schema, opset, types if shapes is None else types | {"*": None}, rank)
         if proto is None:
             return None
         try:
-            onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(
+                proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+            if shapes is not None:
+                given = zip(session.get_inputs(), shapes, strict=True)
+                session.run(None, {value.name: np.ones(shape, NUMPY[value.type]) for value, shape in given})
             return True
         except Exception as error:  # noqa: BLE001: whatever it is, the node was refused
-            if "NOT_IMPLEMENTED" in str(error) or "is invalid" in str(error):
+            if any(reason in str(error) for reason in ("NOT_IMPLEMENTED", "is invalid", "does not support")):
                 return False
     return None
 

@@ -7,7 +7,8 @@ use crate::{
 };
 use pt2onnx_ir::{Builder, Value, attrs};
 
-/// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a maximum.
+/// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a maximum. For a maximum of elements
+/// that are not negative, 0 is the same.
 pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new("w:Conv(p:Pad(x))", |cx, found| padded(cx, found, "Conv", 0.0))?,
@@ -25,10 +26,12 @@ fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Va
         Some(value) => number_of(&cx.model(), value)?.1,
         None => 0.0,
     };
-    if attrs::Pad::read(&pad).ok()?.mode != "constant" || filled != with {
+    let x = found.value("x")?;
+    let fits = filled == with || (op == "MaxPool" && filled == 0.0 && is_nonnegative(cx, x));
+    if attrs::Pad::read(&pad).ok()?.mode != "constant" || !fits {
         return None;
     }
-    let rank = cx.known_shape(found.value("x")?)?.len();
+    let rank = cx.known_shape(x)?.len();
     let given = constant(1)?;
     let axes = match pad.input(3) {
         Some(_) => constant(3)?,
@@ -81,4 +84,11 @@ fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Va
     let mut inputs = window.inputs().to_vec();
     inputs[0] = pad.input(0);
     Some(cx.emit1(op, &inputs, window.attributes))
+}
+
+/// Whether an activation gives no negative numbers.
+fn is_nonnegative(cx: &Builder, x: Value) -> bool {
+    let model = cx.model();
+    let producer = model.producer(x).map(|id| &model[id]);
+    producer.is_some_and(|node| ["HardSigmoid", "Relu", "Sigmoid"].iter().any(|op| node.is(op)))
 }

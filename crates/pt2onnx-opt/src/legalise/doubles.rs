@@ -1,9 +1,10 @@
-//! Operators that ONNX Runtime has for float32 only, in float64: convolutions, average pools and instance normalization become
-//! others with the same sums. In float32, sums whose terms cancel would lose most of their digits.
+//! Operators that ONNX Runtime has for float32 only, in float64: convolutions, average pools, instance normalization and recurrent
+//! networks become others with the same sums. In float32, sums whose terms cancel would lose most of their digits.
 
 use super::{
     error::Reason,
     forms::input,
+    recurrent::Network,
     replace::{Done, replace},
 };
 use crate::{
@@ -21,16 +22,20 @@ pub(super) fn exact(model: &mut Model, id: NodeId, target: Target) -> Option<Don
     if !matches!(target, Target::Ort | Target::OrtCpu) {
         return None;
     }
+    if dtype(model, model[id].input(0)?) != Some(DType::F64) {
+        return None;
+    }
     let emit: Emit = match model[id].op() {
+        "GRU" | "LSTM" | "RNN" => {
+            let network = Network::of(model, &model[id])?;
+            return replace(model, id, |cx, node| network.emit(cx, node)).ok();
+        }
         "AveragePool" => average_pool,
         "Conv" => conv,
         "ConvTranspose" => conv_transpose,
         "InstanceNormalization" => instance_normalization,
         _ => return None,
     };
-    if dtype(model, model[id].input(0)?) != Some(DType::F64) {
-        return None;
-    }
     let windows = Windows::of(model, &model[id])?;
     replace(model, id, |cx, node| emit(cx, node, &windows)).ok()
 }

@@ -27,6 +27,7 @@ mod padding;
 mod quantization;
 mod raise;
 mod random;
+mod recurrent;
 mod replace;
 mod resample;
 mod rotary;

@@ -1,7 +1,7 @@
 //! Fits a model to a runtime.
 
 use super::{
-    error::TargetError, kernels, name::Target, runtime::Runtime, tensorrt, tract, unsigned,
+    error::TargetError, kernels, name::Target, padding, runtime::Runtime, tensorrt, tract, unsigned,
 };
 use crate::opsets::OPSETS;
 use pt2onnx_ir::{Model, NodeId};
@@ -54,7 +54,9 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
             false => Err(TargetError::Nodes { target, failures }),
         };
     }
+    padding::keep_zeros(model);
     if target == Target::Standard {
+        kernels::bridge_clips(model);
         return Ok(kernels::warnings(model));
     }
     unsigned::run(model);

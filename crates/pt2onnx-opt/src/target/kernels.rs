@@ -4,6 +4,7 @@
 use super::{error::Unrunnable, runtime::types};
 use crate::{
     casts::{bound, cast_around},
+    facts::dtype,
     generated::ort_cpu,
 };
 use pt2onnx_ir::{
@@ -49,6 +50,19 @@ pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunn
     let list = Vec::from_iter(narrower).join(", ");
     Ok((!list.is_empty())
         .then(|| format!("ONNX Runtime has no CPU kernel for {list}: the results are less exact")))
+}
+
+/// Inserts casts around each `Clip` of bfloat16 below opset 16. ONNX Runtime makes it a `Where`, which does not take that type there.
+pub(super) fn bridge_clips(model: &mut Model) {
+    let Some(schema) = schema::lookup("Clip", model.opset).filter(|_| model.opset < 16) else {
+        return;
+    };
+    for id in model.nodes_in(&[Model::MAIN]) {
+        let first = model[id].input(0).and_then(|x| dtype(model, x));
+        if model[id].is("Clip") && first == Some(DType::BF16) {
+            cast_around(model, id, schema, "T", DType::BF16, DType::F32);
+        }
+    }
 }
 
 /// Whether type `to` does not hold all values of type `from`.

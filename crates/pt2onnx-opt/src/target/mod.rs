@@ -1,13 +1,14 @@
 //! Runtimes: the parts of ONNX that they do not support, and operators of their own.
 //!
 //! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel ([`kernels`]), and quantised weights lose their
-//! sign ([`unsigned`]). For runtimes that support
+//! sign ([`unsigned`]); zeros stay that it would take for the padding of a pool ([`padding`]). For runtimes that support
 //! less of ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.
 
 mod error;
 mod fit;
 mod kernels;
 mod name;
+mod padding;
 mod runtime;
 mod tensorrt;
 mod tract;

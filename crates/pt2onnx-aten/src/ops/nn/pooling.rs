@@ -196,10 +196,10 @@ fn fractional_max_pool(
     let lead = shape.len().saturating_sub(n);
     let spatial = shape[lead..].to_vec();
     let kernel = per_dim(&kernel, n);
-    // (batch, channels, dimensions), the batch left out where `x` has none.
+    // (batch, channels, dimensions), the batch left out where `x` has none. There may be more than are needed.
     let samples = match lead {
-        1 => cx.squeeze(samples, &[0]),
-        _ => samples,
+        1 => cx.take(samples, 0, &Expr::int(0)),
+        _ => cx.slice(samples, 0, &Expr::int(0), &shape[0], 1),
     };
     let wide = cx.dtype(samples);
     let mut positions = Vec::new();
