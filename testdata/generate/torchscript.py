@@ -511,6 +511,54 @@ trace("packed_gru_doubles", Packed(nn.GRU(4, 3, 2, bidirectional=True).double(),
       (torch.randn(5, 3, 4).double(), lengths(2, 5, 1)), (torch.randn(7, 2, 4).double(), lengths(1, 6)))
 
 
+class Grouped(nn.Module):
+    """Products whose types follow from their operands."""
+
+    def forward(self, x: Tensor, weights: Tensor, ends: Tensor):
+        rows = nn.functional.grouped_mm(x, weights, offs=ends)
+        columns = nn.functional.grouped_mm(weights.transpose(1, 2), x.t(), offs=ends)
+        sums = nn.functional.grouped_mm(x.t(), x, offs=ends)
+        solved = torch.linalg.tensorsolve((x[:4, :4] + 9 * torch.eye(4)).reshape(2, 2, 2, 2), x[:2, :2])
+        nothing = nn.functional.linear(x[:, None, :0], weights[0, :, :0], weights[0, :, 0])
+        return rows, columns, sums, torch._chunk_cat([x, x[:, :2]], 0, 2), solved, nothing
+
+
+trace("grouped_products", Grouped(), {"x": "float32[rows,8]", "weights": "float32[2,8,4]", "ends": "int32[2]"},
+      (torch.randn(5, 8), torch.randn(2, 8, 4), torch.tensor([2, 5], dtype=torch.int32)), (torch.randn(8, 8), torch.randn(2, 8, 4), torch.tensor([1, 8], dtype=torch.int32)))
+
+
+class Alignments(nn.Module):
+    """Losses of sequences: rows of labels and labels in one row, lengths as tensors and as lists, one sequence alone."""
+
+    def forward(self, x: Tensor, labels: Tensor, times: Tensor, lengths: Tensor):
+        logs = x.log_softmax(2)
+        rows = nn.functional.ctc_loss(logs, labels, times, lengths, reduction="none")
+        mean = nn.functional.ctc_loss(logs, labels, times, lengths, blank=2, zero_infinity=True)
+        one_row = nn.functional.ctc_loss(logs, labels.flatten()[:5], times, torch.tensor([2, 0, 3]), reduction="sum")
+        lists = torch.ctc_loss(logs.double(), labels.flatten()[:5], [4, 3, 4], [1, 2, 2], 0, 0, False)
+        alone = nn.functional.ctc_loss(logs[:, 0], labels[0, :3], times[0], lengths[0], reduction="none")
+        return rows, mean, one_row, lists, alone
+
+
+trace("alignments", Alignments(), {"x": "float32[time,3,5]", "labels": "int64[3,4]", "times": "int64[3]", "lengths": "int64[3]"},
+      (torch.randn(6, 3, 5), torch.tensor([[1, 1, 3, 4], [2, 4, 1, 1], [3, 3, 3, 3]]), torch.tensor([6, 5, 4]), torch.tensor([3, 2, 4])),
+      (torch.randn(9, 3, 5), torch.tensor([[1, 2, 3, 4], [4, 4, 4, -1], [3, 1, 3, 1]]), torch.tensor([9, 7, 8]), torch.tensor([3, 3, 0])))
+
+
+class LeastSquares(nn.Module):
+    """All of LAPACK's drivers, of matrices without full rank, vectors and batches."""
+
+    def forward(self, x: Tensor, b: Tensor):
+        low = x[:, :1] @ x[:1]
+        return (torch.linalg.lstsq(x, b), torch.linalg.lstsq(x, b[:, 0], driver="gels")[0], torch.linalg.lstsq(x, b, driver="gels"),
+                torch.linalg.lstsq(x.t(), b[:2], driver="gelsd"), torch.linalg.lstsq(low, b, rcond=1e-4), torch.linalg.lstsq(low, b, driver="gelss"), torch.linalg.lstsq(x, b, driver="gelsd"),
+                torch.linalg.lstsq(torch.stack([x, x.flip(0)]), torch.stack([b, b]), driver="gels"), torch.linalg.lstsq(x[:0], b[:0]),
+                torch.linalg.lstsq(torch.complex(x, x.flip(0)), torch.complex(b, b * 2))[0], torch.mul(x > 0, torch.tensor(True)))
+
+
+trace("least_squares", LeastSquares(), {"x": "float32[4,2]", "b": "float32[4,3]"}, (torch.randn(4, 2), torch.randn(4, 3)), (torch.randn(4, 2), torch.randn(4, 3)))
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:] or [*CASES, *torchscript_quantized.CALLS]:
         save(sys.argv[1], name)

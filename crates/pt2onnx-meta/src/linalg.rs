@@ -1,6 +1,6 @@
 //! Matrix ops.
 
-use crate::stand_ins::{broadcast, sized, typed, unknown};
+use crate::stand_ins::{broadcast, fresh, sized, typed, unknown};
 use pt2onnx_ir::Value;
 use pt2onnx_lowering::{Args, AtenOp, Cx, Lowered, arguments, op};
 use pt2onnx_symbolic::Expr;
@@ -17,6 +17,7 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::ger, outer),
     op!(aten::kron, kron),
     op!(aten::linalg_det, det),
+    op!(aten::linalg_lstsq, lstsq),
     op!(aten::linalg_matrix_rank, matrix_rank),
     op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank),
     op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank),
@@ -35,6 +36,7 @@ pub(crate) static RULES: &[AtenOp] = &[
 arguments! {
     struct Bilinear { input1: Value, weight: Value }
     struct Product { mat1: Value, mat2: Value }
+    struct LeastSquares { input: Value, b: Value, driver: Option<String> }
     struct MatVec { mat: Value }
     struct Matrix { input: Value }
     struct Rank1 { input: Value, vec1: Value, vec2: Value }
@@ -109,6 +111,35 @@ fn det(cx: &Cx, args: &mut Args) -> Lowered {
 
 fn matrix_rank(cx: &Cx, args: Matrix) -> Lowered {
     Ok(typed(cx, DType::I64, &batch(cx, args.input)))
+}
+
+/// Squared residuals of one matrix are none if its rank is not full; of many matrices the translation does not give them.
+fn lstsq(cx: &Cx, args: LeastSquares) -> Lowered<[Value; 4]> {
+    let LeastSquares { input: a, b, driver } = args;
+    let driver = driver.as_deref().unwrap_or("gelsy");
+    let (batch, sizes, none) = (batch(cx, a), sizes(cx, a), [Expr::int(0)]);
+    let [m, n] = [sizes.len() - 2, sizes.len() - 1].map(|i| sizes[i].clone());
+    let columns = (cx.rank(b) == sizes.len()).then(|| cx.dim(b, -1));
+    let of_each = |last: Option<Expr>| batch.iter().cloned().chain(last).collect::<Vec<_>>();
+    let solution = [of_each(Some(n.clone())), Vec::from_iter(columns.clone())].concat();
+    let taller = matches!((m.as_int(), n.as_int()), (Some(m), Some(n)) if m > n);
+    let real = cx.dtype(a).to_real();
+    let residuals = match driver {
+        "gelsd" | "gelss" if taller && batch.is_empty() => vec![fresh(cx)],
+        "gels" | "gelsd" | "gelss" if taller => of_each(Some(columns.unwrap_or(Expr::int(1)))),
+        _ => none.to_vec(),
+    };
+    let rank = if driver == "gels" { none.to_vec() } else { batch.clone() };
+    let values = match driver {
+        "gelsd" | "gelss" => of_each(Some(Expr::min(&m, &n))),
+        _ => none.to_vec(),
+    };
+    Ok([
+        sized(cx, a, &solution),
+        typed(cx, real, &residuals),
+        typed(cx, DType::I64, &rank),
+        typed(cx, real, &values),
+    ])
 }
 
 /// Rows and columns change places.

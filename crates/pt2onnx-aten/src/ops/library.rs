@@ -98,21 +98,21 @@ fn optional(cx: &Cx, x: Value, present: Value) -> Lowered {
     Ok(of(cx.if_op(1, present, given, none)[0]))
 }
 
-/// [`grouped_mm`] plus `bias`, in the recorded type; without offsets, the batched product `x @ weights`.
+/// [`grouped_mm`] plus `bias`, as `out_dtype`, by default that of `x`; without offsets, the batched product `x @ weights`.
 fn biased_grouped_mm(
     cx: &Cx,
     x: Value,
     weights: Value,
     offsets: Option<Value>,
     bias: Option<Value>,
-    _out_dtype: Ignored,
+    out_dtype: Option<DType>,
 ) -> Lowered {
     let result = match offsets {
         Some(offsets) => grouped_mm(cx, x, weights, offsets)?,
         None => cx.matmul(x, weights),
     };
     let result = bias.map_or(result, |b| cx.add(result, b));
-    Ok(cx.cast(result, cx.out_dtype()?))
+    Ok(cx.cast(result, out_dtype.unwrap_or(cx.dtype(x))))
 }
 
 /// The dimension that the groups of a grouped product divide.

@@ -302,8 +302,10 @@ fn linear(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowere
     }
     if cx.dim(weight.re, -1).as_int() == Some(0) {
         // ONNX Runtime's fusions fail on products over nothing.
-        let (shape, dtype) = (cx.out_shape()?, cx.out_dtype()?);
-        let nothing = x.map(|_| cx.full(&shape, 0, dtype));
+        let mut shape = cx.shape(x.re);
+        shape.pop();
+        shape.extend((weight_rank == 2).then(|| cx.dim(weight.re, 0)));
+        let nothing = x.map(|part| cx.full(&shape, 0, cx.dtype(part)));
         let sum = bias.map_or(nothing, |b| b.expand(cx, &shape));
         return Ok(sum.value(cx));
     }

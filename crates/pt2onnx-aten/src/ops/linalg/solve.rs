@@ -131,7 +131,7 @@ fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lower
     let n = cx.numel(b.re);
     let square = a.map(|x| cx.reshape(x, &[n.clone(), n.clone()]));
     let column = b.map(|x| cx.reshape(x, &[n.clone(), Expr::int(1)]));
-    let shape = cx.out_shape()?;
+    let shape: Vec<Expr> = cx.shape(a.re).iter().skip(cx.rank(b.re)).cloned().collect();
     let x = solve(cx, square, column).0;
     Ok(x.map(|x| cx.reshape(x, &shape)).value(cx))
 }

@@ -2,18 +2,22 @@
 
 use crate::math::matrix::inverse::inverse;
 use crate::math::matrix::svd::{Cutoff, decompose, pseudo_inverse, rank_of, singular_values};
-use crate::math::matrix::{batch_of, columns_of, empty_output, rows_of, shape_with};
+use crate::math::matrix::{
+    as_column, as_vector, batch_of, columns_of, empty_output, rows_of, shape_with,
+};
 use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
     cx::Outputs, op,
 };
-use pt2onnx_ir::{Reduction, Value};
+use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_svd, linalg_svd_uv),
     op!(aten::linalg_cond, cond),
+    op!(aten::linalg_lstsq, lstsq),
     op!(aten::linalg_matrix_rank, matrix_rank, rtol = 0.0),
     op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank),
     op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank),
@@ -107,13 +111,68 @@ impl CutoffArgs {
 /// The pseudo-inverse: `V S^+ U^H`.
 fn pinv(cx: &Cx, args: CutoffArgs) -> Lowered {
     let (a, is_hermitian) = (args.input, args.hermitian);
-    pseudo_inverse(cx, a, &args.cutoff(cx), is_hermitian)
+    Ok(pseudo_inverse(cx, a, &args.cutoff(cx), is_hermitian).value(cx))
 }
 
 /// How many singular values are not zero.
 fn matrix_rank(cx: &Cx, args: CutoffArgs) -> Lowered {
     let (a, is_hermitian) = (args.input, args.hermitian);
-    rank_of(cx, a, &args.cutoff(cx), is_hermitian)
+    Ok(rank_of(cx, a, &args.cutoff(cx), is_hermitian))
+}
+
+/// The `X` of least norm for which `|A X - B|` is least; the squares of these distances; the rank of `A` and its singular values. The last
+/// three are empty where LAPACK's driver does not compute them.
+fn lstsq(
+    cx: &Cx,
+    a: Complex,
+    b: Complex,
+    rcond: Option<f64>,
+    driver: Option<String>,
+) -> Lowered<Outputs> {
+    let driver = driver.as_deref().unwrap_or("gelsy");
+    let (real, empty) = (cx.dtype(a.re), [Expr::int(0)]);
+    let is_vector = cx.rank(b.re) < cx.rank(a.re);
+    let columns = if is_vector { as_column(cx, b) } else { b };
+    let rtol = rcond.map(|number| cx.scalar(number, real));
+    let cutoff = Cutoff { atol: None, rtol };
+    let solution = pseudo_inverse(cx, a, &cutoff, false).matmul(cx, columns);
+    let (m, n) = (rows_of(cx, a), columns_of(cx, a));
+    let taller = matches!((m.as_int(), n.as_int()), (Some(m), Some(n)) if m > n);
+    let squares = || {
+        let rest = a.matmul(cx, solution).sub(cx, columns).abs2(cx);
+        cx.reduce(Reduction::Sum, rest, &[cx.rank(rest) - 2], false)
+    };
+    let residuals = match driver {
+        _ if !cx.is_used(1) => None,
+        "gels" if taller => Some(squares()),
+        "gelsd" | "gelss" if taller && cx.rank(a.re) == 2 => {
+            // None if the rank is not full.
+            let full = cx.equal(rank_of(cx, a, &cutoff, false), cx.size(&n));
+            let count = cx.mul(cx.cast(full, DType::I64), cx.size(&cx.dim(columns.re, -1)));
+            let count = cx.unsqueeze(count, &[0]);
+            let zero = cx.ints(&[0]);
+            let squares = cx.slice_op(squares(), zero, count, Some(zero), None);
+            cx.set_type(squares, Type::tensor(real, [cx.unknown_dim()]));
+            Some(squares)
+        }
+        "gelsd" | "gelss" if taller => {
+            let why = "PyTorch computes the residuals only if all matrices have full rank, which is not known at export; give driver=\"gels\"";
+            return Err(LowerError::unsupported(why));
+        }
+        _ => Some(cx.full(&empty, 0, real)),
+    };
+    let rank = match driver {
+        _ if !cx.is_used(2) => None,
+        "gels" => Some(cx.full(&empty, 0, DType::I64)),
+        _ => Some(rank_of(cx, a, &cutoff, false)),
+    };
+    let values = match driver {
+        _ if !cx.is_used(3) => None,
+        "gelsd" | "gelss" => Some(singular_values(cx, a)),
+        _ => Some(cx.full(&empty, 0, real)),
+    };
+    let solution = if is_vector { as_vector(cx, solution) } else { solution };
+    Ok([Some(solution.value(cx)), residuals, rank, values].into())
 }
 
 /// The condition number: of order 2 the ratio of the largest to the smallest singular value, of order -2 its inverse, of

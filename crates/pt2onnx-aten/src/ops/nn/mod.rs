@@ -4,6 +4,7 @@ pub(crate) mod adaptive_pooling;
 pub(crate) mod affine;
 pub(crate) mod attention;
 pub(crate) mod convolution;
+pub(crate) mod ctc;
 pub(crate) mod dropout;
 pub(crate) mod embedding_bag;
 pub(crate) mod images;
@@ -24,6 +25,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     affine::OPS,
     attention::OPS,
     convolution::OPS,
+    ctc::OPS,
     dropout::OPS,
     embedding_bag::OPS,
     images::OPS,

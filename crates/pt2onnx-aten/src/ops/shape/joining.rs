@@ -113,8 +113,11 @@ fn chunk_cat(cx: &Cx, tensors: Vec<Value>, dim: i64, chunks: i64) -> Lowered {
         Ok(cx.reshape(padded, &shape))
     };
     let rows: Vec<Value> = tensors.iter().map(rows).collect::<Lowered<_>>()?;
-    let axis = cx.out_shape()?.len().saturating_sub(1);
-    joined(cx, &rows, axis)
+    match rows[..] {
+        [] => Err(LowerError::unsupported("the list of tensors to join is empty")),
+        [only] => Ok(only),
+        [first, ..] => Ok(cx.concat(&rows, cx.rank(first).saturating_sub(1))),
+    }
 }
 
 checks! {

@@ -8,7 +8,7 @@ use crate::math::matrix::{
 };
 use crate::math::precision::epsilon;
 use crate::math::shape::has_no_elements;
-use crate::{Complex, Cx, Lowered};
+use crate::{Complex, Cx};
 use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -184,11 +184,11 @@ impl Cutoff {
 }
 
 /// The pseudo-inverse `V S^+ U^H`. Only the lower triangle of a Hermitian matrix is read.
-pub fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
+pub fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Complex {
     if has_no_elements(&cx.shape(a.re)) {
-        let shape = cx.out_shape()?;
+        let shape = shape_with(&batch_of(cx, a), &[&columns_of(cx, a), &rows_of(cx, a)]);
         let zeros = Complex::from(cx.full(&shape, 0, cx.dtype(a.re)));
-        return Ok(a.im.map_or(zeros, |_| zeros.complex(cx)).value(cx));
+        return zeros.like(cx, a);
     }
     let a = if is_hermitian { hermitian(cx, a, false) } else { a };
     // pinv(A) = pinv(A^H)^H
@@ -203,17 +203,16 @@ pub fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) 
     // The columns are U S.
     let u = rotated.columns.times(cx, inverse);
     let v = v.times(cx, inverse);
-    let result = match wide {
+    match wide {
         true => u.matmul(cx, v.adjoint(cx)),
         false => v.matmul(cx, u.adjoint(cx)),
-    };
-    Ok(result.value(cx))
+    }
 }
 
 /// The number of singular values that are not 0.
-pub fn rank_of(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowered {
+pub fn rank_of(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Value {
     if has_no_elements(&cx.shape(a.re)) {
-        return Ok(cx.full(&cx.out_shape()?, 0, DType::I64));
+        return cx.full(&batch_of(cx, a), 0, DType::I64);
     }
     let a = if is_hermitian { hermitian(cx, a, false) } else { a };
     let values = singular_values(cx, a);
@@ -221,5 +220,5 @@ pub fn rank_of(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) -> Lowe
     let largest = cx.reduce(Reduction::Max, values, &[last], true);
     let counts = cx.greater(values, cutoff.bound(cx, a, largest));
     let counts = cx.cast(counts, DType::I64);
-    Ok(cx.reduce(Reduction::Sum, counts, &[cx.rank(counts) - 1], false))
+    cx.reduce(Reduction::Sum, counts, &[cx.rank(counts) - 1], false)
 }

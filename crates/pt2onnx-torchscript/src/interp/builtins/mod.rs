@@ -15,6 +15,7 @@ use crate::{
     schema::{Schema, Type},
     value::Value,
 };
+use pt2onnx_tensor::DType;
 use std::cell::Cell;
 
 /// How deeply the text of a value shows its parts.
@@ -163,6 +164,7 @@ impl Interp<'_> {
             && let [Value::Tensor(_), other @ Value::Tensor(_)] = args
             && let Value::Tensor(constant) = other
             && self.pool_numbers.contains(constant)
+            && self.meta(constant).is_ok_and(|meta| meta.dtype != DType::Bool)
             && kwargs.iter().all(|(name, _)| name == "alpha")
         {
             *other = self.scalar_of(&other.clone(), &Type::Number)?;
@@ -188,7 +190,7 @@ impl Interp<'_> {
             Value::Int(_) | Value::Bool(_) => true,
             Value::Tensor(name) => {
                 let dtype = self.meta(name).map(|meta| meta.dtype);
-                dtype.is_ok_and(|dtype| dtype.is_int() || dtype == pt2onnx_tensor::DType::Bool)
+                dtype.is_ok_and(|dtype| dtype.is_int() || dtype == DType::Bool)
             }
             _ => false,
         }

@@ -1,0 +1,256 @@
+//! The loss of connectionist temporal classification: how improbable a sequence of labels is, over all ways to place it in time.
+//!
+//! The algorithm is that of A. Graves et al., Connectionist Temporal Classification, 2006: a blank stands before, between and after the
+//! labels, and each step of time keeps the place, goes on by one, or goes on by two between labels that differ.
+
+use crate::math::reduce::reduced;
+use crate::math::sort::gather_elements;
+use crate::{AtenOp, Cx, FromArg, Lowered, ParamType, arguments, checks, op};
+use pt2onnx_fx::graph::Argument;
+use pt2onnx_ir::{Type, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+pub(crate) static OPS: &[AtenOp] =
+    &[op!(aten::ctc_loss_IntList, ctc_loss), op!(aten::ctc_loss_Tensor, ctc_loss)];
+
+const NEVER: f64 = f64::NEG_INFINITY;
+
+/// The lengths of the sequences of a batch.
+#[derive(Debug, Clone)]
+struct Lengths {
+    /// int64, `(batch)`.
+    all: Value,
+    /// The largest, if it is known.
+    most: Option<i64>,
+}
+
+impl FromArg for Lengths {
+    fn accepts(ty: &ParamType) -> bool {
+        Value::accepts(ty) || Vec::<Expr>::accepts(ty)
+    }
+
+    fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
+        if let Ok(list) = Vec::<Expr>::from_arg(cx, arg) {
+            let known: Option<Vec<i64>> = list.iter().map(Expr::as_int).collect();
+            return Ok(Self {
+                all: cx.sizes(&list),
+                most: known.and_then(|n| n.into_iter().max()),
+            });
+        }
+        let given = cx.cast(Value::from_arg(cx, arg)?, DType::I64);
+        let all = if cx.rank(given) == 0 { cx.unsqueeze(given, &[0]) } else { given };
+        Ok(Self { all, most: None })
+    }
+}
+
+arguments! {
+    /// Arguments of [`ctc_loss`].
+    struct CtcArgs {
+        log_probs: Value,
+        targets: Value,
+        input_lengths: Lengths,
+        target_lengths: Lengths,
+        blank: i64,
+        reduction: i64,
+        zero_infinity: bool,
+    }
+}
+
+/// `-log` of the probability of the labels. `log_probs` is `(time, batch, classes)` or `(time, classes)`; the labels are rows, or one after
+/// the other. The mean is over the losses of the labels.
+fn ctc_loss(cx: &Cx, args: CtcArgs) -> Lowered {
+    let batched = cx.rank(args.log_probs) == 3;
+    let logs = if batched { args.log_probs } else { cx.unsqueeze(args.log_probs, &[1]) };
+    let (steps, lengths) = (args.input_lengths.all, args.target_lengths.all);
+    let labels = labels(cx, cx.cast(args.targets, DType::I64), &args.target_lengths, batched);
+    let alphas = alphas(cx, logs, places(cx, labels, lengths, args.blank), steps);
+    // The sequence ends with the last label or the blank after it.
+    let end = cx.unsqueeze(cx.mul(lengths, 2), &[1]);
+    let last = gather_elements(cx, alphas, end, 1);
+    let label = gather_elements(cx, alphas, cx.maximum(cx.sub(end, 1), 0), 1);
+    let label = cx.select(cx.greater(end, 0), label, NEVER);
+    let loss = cx.neg(cx.squeeze(log_sum(cx, &[last, label]), &[1]));
+    let loss = match args.zero_infinity {
+        true => cx.select(cx.equal(loss, f64::INFINITY), 0.0, loss),
+        false => loss,
+    };
+    match args.reduction {
+        0 if !batched => Ok(cx.squeeze(loss, &[0])),
+        1 => {
+            let number = cx.cast(cx.maximum(lengths, 1), cx.dtype(loss));
+            reduced(cx, cx.div(loss, number), 1)
+        }
+        other => reduced(cx, loss, other),
+    }
+}
+
+/// The labels of each sequence as a row, with any labels behind them: int64, `(batch, labels)`.
+fn labels(cx: &Cx, targets: Value, lengths: &Lengths, batched: bool) -> Value {
+    match (cx.rank(targets), batched) {
+        (1, false) => cx.unsqueeze(targets, &[0]),
+        (1, true) => {
+            let total = cx.dim(targets, 0);
+            let most = lengths.most.map_or(total.clone(), Expr::int);
+            let ends = cx.cum_sum(lengths.all, cx.scalar(0, DType::I64), Default::default());
+            let starts = cx.unsqueeze(cx.sub(ends, lengths.all), &[1]);
+            let last = cx.size(&(total - 1));
+            cx.gather(targets, cx.minimum(cx.add(starts, cx.iota(&most)), last), 0)
+        }
+        _ => targets,
+    }
+}
+
+/// The labels with blanks before, between and behind them: int64, `(batch, 2 labels + 1)`.
+fn places(cx: &Cx, labels: Value, lengths: Value, blank: i64) -> Value {
+    let (batch, most) = (cx.dim(labels, 0), cx.dim(labels, 1));
+    let blanks = |n: &Expr| cx.full(&[batch.clone(), n.clone()], blank, DType::I64);
+    let one = Expr::int(1);
+    let (labels, most) = match most.as_int() {
+        Some(0) => (blanks(&one), one.clone()),
+        _ => {
+            let real = cx.less(cx.iota(&most), cx.unsqueeze(lengths, &[1]));
+            (cx.select(real, labels, blank), most)
+        }
+    };
+    let pairs = [blanks(&most), labels].map(|column| cx.unsqueeze(column, &[2]));
+    let pairs = cx.reshape(cx.concat(&pairs, 2), &[batch.clone(), most * 2]);
+    cx.concat(&[pairs, blanks(&one)], 1)
+}
+
+/// The logarithms of the probabilities to be at each place after the last step, `(batch, places)`: a `Scan` over the steps.
+fn alphas(cx: &Cx, logs: Value, places: Value, steps: Value) -> Value {
+    let (dtype, time) = (cx.dtype(logs), cx.dim(logs, 0));
+    let (batch, width) = (cx.dim(places, 0), cx.dim(places, 1));
+    let never = |n: Expr| cx.full(&[batch.clone(), n], NEVER, dtype);
+    let index = cx.unsqueeze(places, &[0]);
+    let index = cx.expand(index, &[time.clone(), batch.clone(), width.clone()]);
+    let scores = gather_elements(cx, logs, index, 2);
+    // What it costs to go on by two. Blanks do not differ.
+    let before = cx.slice(places, 1, &Expr::int(0), &(&width - 2), 1);
+    let label = cx.slice(places, 1, &Expr::int(2), &width, 1);
+    let price = cx.select(cx.equal(label, before), cx.scalar(NEVER, dtype), cx.scalar(0, dtype));
+    let price = cx.concat(&[never(Expr::int(2)), price], 1);
+    let start =
+        cx.concat(&[cx.full(&[batch.clone(), Expr::int(1)], 0, dtype), never(&width - 1)], 1);
+    let time = cx.unsqueeze(cx.iota(&time), &[1]);
+    let goes_on = cx.unsqueeze(cx.less(time, cx.unsqueeze(steps, &[0])), &[2]);
+    let state = Type::tensor(dtype, [batch.clone(), width.clone()]);
+    let going = Type::tensor(DType::Bool, [batch.clone(), Expr::int(1)]);
+    let [one, two] = [1, 2].map(|n| (n, never(Expr::int(n))));
+    let behind = |x, (n, gap): (i64, Value)| {
+        cx.concat(&[gap, cx.slice(x, 1, &Expr::int(0), &(&width - n), 1)], 1)
+    };
+    let body = cx.region(&[state.clone(), state.clone(), going], |v| {
+        let next = log_sum(cx, &[v[0], behind(v[0], one), cx.add(behind(v[0], two), price)]);
+        vec![cx.select(v[2], cx.add(next, v[1]), v[0])]
+    });
+    let last = cx.scan_op(1, &[start, scores, goes_on], body, 2, attrs::Scan::default())[0];
+    cx.set_type(last, state);
+    last
+}
+
+/// The logarithm of the sum of exponentials.
+fn log_sum(cx: &Cx, terms: &[Value]) -> Value {
+    let most = terms.iter().copied().reduce(|a, b| cx.maximum(a, b));
+    let most = most.map(|most| cx.select(cx.equal(most, NEVER), 0.0, most));
+    let Some(most) = most else {
+        return cx.scalar(NEVER, DType::F32);
+    };
+    let powers = terms.iter().map(|&term| cx.exp(cx.sub(term, most)));
+    let sum = powers.reduce(|a, b| cx.add(a, b));
+    sum.map_or(most, |sum| cx.add(cx.log(sum), most))
+}
+
+checks! {
+    no_labels_are_blanks {
+        "aten.ctc_loss.IntList(x: f32[1, 1, 2], t: i64[1, 0], [1], [0], 0, 2) -> f32[]" => "
+        (float[1,1,2] x, int64[1,0] t) => (float ctc_loss)
+        <
+          int64[1] val_0 = {1},
+          int64[1] val_1 = {0},
+          int64 val_2 = {0},
+          int64[2] val_3 = {1, 1},
+          int64[1] val_4 = {2},
+          int64[2] val_5 = {1, 2},
+          int64[1] val_6 = {3},
+          float val_7 = {-inf},
+          float val_8 = {0.0},
+          int64[1,1] val_9 = {0},
+          int64[1,1] val_10 = {1},
+          int64 val_11 = {2},
+          int64 val_12 = {1}
+        >
+        {
+          val_13 = Expand (val_2, val_3)
+          val_14 = Expand (val_2, val_3)
+          val_15 = Unsqueeze (val_14, val_4)
+          val_16 = Unsqueeze (val_13, val_4)
+          val_17 = Concat <axis: int = 2> (val_15, val_16)
+          val_18 = Reshape (val_17, val_5)
+          val_19 = Expand (val_2, val_3)
+          val_20 = Concat <axis: int = 1> (val_18, val_19)
+          val_21 = Unsqueeze (val_20, val_1)
+          val_22 = GatherElements <axis: int = 2> (x, val_21)
+          val_23 = Slice (val_20, val_1, val_0, val_0)
+          val_24 = Slice (val_20, val_4, val_6, val_0)
+          val_25 = Equal (val_24, val_23)
+          val_26 = Where (val_25, val_7, val_8)
+          val_27 = Expand (val_7, val_5)
+          val_28 = Concat <axis: int = 1> (val_27, val_26)
+          val_29 = Expand (val_8, val_3)
+          val_30 = Expand (val_7, val_5)
+          val_31 = Concat <axis: int = 1> (val_29, val_30)
+          val_32 = Less (val_9, val_10)
+          val_33 = Unsqueeze (val_32, val_4)
+          val_34 = Expand (val_7, val_3)
+          val_35 = Expand (val_7, val_5)
+          val_60 = Scan <body: graph = body (float[1,3] val_36, float[1,3] val_37, bool[1,1] val_38) => (float[1,3] val_59)
+          {
+            val_39 = Slice (val_36, val_1, val_4, val_0)
+            val_40 = Concat <axis: int = 1> (val_34, val_39)
+            val_41 = Slice (val_36, val_1, val_0, val_0)
+            val_42 = Concat <axis: int = 1> (val_35, val_41)
+            val_43 = Add (val_42, val_28)
+            val_44 = Max (val_36, val_40)
+            val_45 = Max (val_44, val_43)
+            val_46 = Equal (val_45, val_7)
+            val_47 = Where (val_46, val_8, val_45)
+            val_48 = Sub (val_36, val_47)
+            val_49 = Exp (val_48)
+            val_50 = Sub (val_40, val_47)
+            val_51 = Exp (val_50)
+            val_52 = Add (val_49, val_51)
+            val_53 = Sub (val_43, val_47)
+            val_54 = Exp (val_53)
+            val_55 = Add (val_52, val_54)
+            val_56 = Log (val_55)
+            val_57 = Add (val_56, val_47)
+            val_58 = Add (val_57, val_37)
+            val_59 = Where (val_38, val_58, val_36)
+          }, num_scan_inputs: int = 2> (val_31, val_22, val_33)
+          val_61 = Mul (val_1, val_11)
+          val_62 = Unsqueeze (val_61, val_0)
+          val_63 = GatherElements <axis: int = 1> (val_60, val_62)
+          val_64 = Sub (val_62, val_12)
+          val_65 = Max (val_64, val_2)
+          val_66 = GatherElements <axis: int = 1> (val_60, val_65)
+          val_67 = Greater (val_62, val_2)
+          val_68 = Where (val_67, val_66, val_7)
+          val_69 = Max (val_63, val_68)
+          val_70 = Equal (val_69, val_7)
+          val_71 = Where (val_70, val_8, val_69)
+          val_72 = Sub (val_63, val_71)
+          val_73 = Exp (val_72)
+          val_74 = Sub (val_68, val_71)
+          val_75 = Exp (val_74)
+          val_76 = Add (val_73, val_75)
+          val_77 = Log (val_76)
+          val_78 = Add (val_77, val_71)
+          val_79 = Squeeze (val_78, val_0)
+          val_80 = Neg (val_79)
+          ctc_loss = ReduceSum <keepdims: int = 0> (val_80)
+        }
+        ";
+    }
+}
