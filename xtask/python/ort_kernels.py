@@ -3,8 +3,8 @@
 For every operator of the default domain, at every version that an opset which pt2onnx writes uses, and for each of its type
 variables: one model of one node for each element type, loaded without optimisation. Prints JSON rows
 {name, since, variable, lacking: [type, ...]} where ONNX Runtime refuses what the standard allows: all types if it has no kernel
-for the operator at all. Kernels in RUN are also run once, as they refuse types only then. The variable `*` stands for all variables that allow a type at once: its types are those that lack a
-kernel only beside other types.
+for the operator at all. Kernels in RUN are also run once, as they refuse types only then. The variable `*` stands for all
+variables that allow a type at once: its types are those that lack a kernel only beside other types.
 """
 
 import json

@@ -118,7 +118,9 @@ fn lstsq(cx: &Cx, args: LeastSquares) -> Lowered<[Value; 4]> {
     let LeastSquares { input: a, b, driver } = args;
     let driver = driver.as_deref().unwrap_or("gelsy");
     let (batch, sizes, none) = (batch(cx, a), sizes(cx, a), [Expr::int(0)]);
-    let [m, n] = [sizes.len() - 2, sizes.len() - 1].map(|i| sizes[i].clone());
+    let [.., m, n] = sizes.as_slice() else {
+        return unknown("its first operand is not a matrix");
+    };
     let columns = (cx.rank(b) == sizes.len()).then(|| cx.dim(b, -1));
     let of_each = |last: Option<Expr>| batch.iter().cloned().chain(last).collect::<Vec<_>>();
     let solution = [of_each(Some(n.clone())), Vec::from_iter(columns.clone())].concat();
@@ -131,7 +133,7 @@ fn lstsq(cx: &Cx, args: LeastSquares) -> Lowered<[Value; 4]> {
     };
     let rank = if driver == "gels" { none.to_vec() } else { batch.clone() };
     let values = match driver {
-        "gelsd" | "gelss" => of_each(Some(Expr::min(&m, &n))),
+        "gelsd" | "gelss" => of_each(Some(Expr::min(m, n))),
         _ => none.to_vec(),
     };
     Ok([

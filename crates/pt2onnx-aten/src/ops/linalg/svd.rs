@@ -136,30 +136,9 @@ fn lstsq(
     let rtol = rcond.map(|number| cx.scalar(number, real));
     let cutoff = Cutoff { atol: None, rtol };
     let solution = pseudo_inverse(cx, a, &cutoff, false).matmul(cx, columns);
-    let (m, n) = (rows_of(cx, a), columns_of(cx, a));
-    let taller = matches!((m.as_int(), n.as_int()), (Some(m), Some(n)) if m > n);
-    let squares = || {
-        let rest = a.matmul(cx, solution).sub(cx, columns).abs2(cx);
-        cx.reduce(Reduction::Sum, rest, &[cx.rank(rest) - 2], false)
-    };
-    let residuals = match driver {
-        _ if !cx.is_used(1) => None,
-        "gels" if taller => Some(squares()),
-        "gelsd" | "gelss" if taller && cx.rank(a.re) == 2 => {
-            // None if the rank is not full.
-            let full = cx.equal(rank_of(cx, a, &cutoff, false), cx.size(&n));
-            let count = cx.mul(cx.cast(full, DType::I64), cx.size(&cx.dim(columns.re, -1)));
-            let count = cx.unsqueeze(count, &[0]);
-            let zero = cx.ints(&[0]);
-            let squares = cx.slice_op(squares(), zero, count, Some(zero), None);
-            cx.set_type(squares, Type::tensor(real, [cx.unknown_dim()]));
-            Some(squares)
-        }
-        "gelsd" | "gelss" if taller => {
-            let why = "PyTorch computes the residuals only if all matrices have full rank, which is not known at export; give driver=\"gels\"";
-            return Err(LowerError::unsupported(why));
-        }
-        _ => Some(cx.full(&empty, 0, real)),
+    let residuals = match cx.is_used(1) {
+        true => Some(squared_residuals(cx, a, solution, columns, &cutoff, driver)?),
+        false => None,
     };
     let rank = match driver {
         _ if !cx.is_used(2) => None,
@@ -173,6 +152,42 @@ fn lstsq(
     };
     let solution = if is_vector { as_vector(cx, solution) } else { solution };
     Ok([Some(solution.value(cx)), residuals, rank, values].into())
+}
+
+/// The column sums of `|A X - B|^2`, if `A` has more rows than columns and full rank, and the driver computes them. Else no elements.
+fn squared_residuals(
+    cx: &Cx,
+    a: Complex,
+    x: Complex,
+    b: Complex,
+    cutoff: &Cutoff,
+    driver: &str,
+) -> Lowered {
+    let real = cx.dtype(a.re);
+    let n = columns_of(cx, a);
+    let taller = rows_of(cx, a).as_int().zip(n.as_int()).map(|(m, n)| m > n);
+    if driver == "gelsy" || taller == Some(false) {
+        return Ok(cx.full(&[Expr::int(0)], 0, real));
+    }
+    if taller.is_none() {
+        let why = "PyTorch computes the residuals only of matrices with more rows than columns: both numbers must be known";
+        return Err(LowerError::unsupported(why));
+    }
+    let squares = a.matmul(cx, x).sub(cx, b).abs2(cx);
+    let sums = cx.reduce(Reduction::Sum, squares, &[cx.rank(squares).saturating_sub(2)], false);
+    if driver == "gels" {
+        return Ok(sums);
+    }
+    if cx.rank(a.re) > 2 {
+        let why = "PyTorch computes the residuals only if all matrices have full rank, which is not known at export; give driver=\"gels\"";
+        return Err(LowerError::unsupported(why));
+    }
+    let full = cx.equal(rank_of(cx, a, cutoff, false), cx.size(&n));
+    let count = cx.mul(cx.cast(full, DType::I64), cx.size(&cx.dim(b.re, -1)));
+    let zero = cx.ints(&[0]);
+    let sums = cx.slice_op(sums, zero, cx.unsqueeze(count, &[0]), Some(zero), None);
+    cx.set_type(sums, Type::tensor(real, [cx.unknown_dim()]));
+    Ok(sums)
 }
 
 /// The condition number: of order 2 the ratio of the largest to the smallest singular value, of order -2 its inverse, of
