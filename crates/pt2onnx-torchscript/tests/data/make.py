@@ -55,7 +55,7 @@ class Odd(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.relu(x)
-        return torch.linalg.lstsq(y, x).solution
+        return y.to_sparse().to_dense() + x
 
 
 def main() -> None:
