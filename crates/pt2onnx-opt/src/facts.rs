@@ -51,6 +51,11 @@ pub(crate) fn number_of(model: &Model, value: Value) -> Option<(DType, f64)> {
     Some((t.dtype(), element?))
 }
 
+/// Whether all bytes of a tensor are 0; the elements are then 0, and none is -0.
+pub(crate) fn is_zero(t: &Tensor) -> bool {
+    t.has_data() && t.to_bytes().iter().all(|&b| b == 0)
+}
+
 /// A number as an element of a float type.
 pub(crate) fn rounded(dtype: DType, number: f64) -> f64 {
     match dtype {

@@ -1,6 +1,6 @@
 //! First states of recurrent networks that are zeros, as they are if they are not given.
 
-use crate::graph::Changed;
+use crate::{facts, graph::Changed};
 use pt2onnx_ir::{Model, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
@@ -60,8 +60,5 @@ fn zeros(model: &Model, value: Value, left: usize) -> bool {
 }
 
 fn is_zero(t: &Tensor) -> bool {
-    t.has_data()
-        && t.nbytes() <= READ
-        && t.dtype().is_float()
-        && t.to_bytes().iter().all(|&b| b == 0)
+    t.nbytes() <= READ && t.dtype().is_float() && facts::is_zero(t)
 }

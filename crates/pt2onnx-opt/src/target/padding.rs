@@ -1,7 +1,7 @@
 //! Zeros that a `Pad` adds before a `MaxPool`. ONNX Runtime's optimiser merges the two, although what a pool itself adds is less than
 //! all numbers. It does not merge a `Pad` with axes, or one that adds -0.
 
-use crate::facts::dtype;
+use crate::facts::{dtype, is_zero};
 use pt2onnx_ir::{Model, NodeId, Use, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
@@ -29,10 +29,6 @@ fn merges(model: &Model, id: NodeId) -> bool {
     let constant = || attrs::Pad::read(node).is_ok_and(|pad| pad.mode == "constant");
     let plain = node.is("Pad") && node.input(3).is_none() && zeros && constant();
     plain && node.outputs().first().is_some_and(|&padded| is_pooled(model, padded))
-}
-
-fn is_zero(t: &Tensor) -> bool {
-    t.has_data() && t.to_bytes().iter().all(|&b| b == 0)
 }
 
 /// Whether a `MaxPool` takes a value, if nodes that ONNX Runtime leaves out are not counted.

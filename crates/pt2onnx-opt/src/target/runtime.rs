@@ -134,8 +134,7 @@ impl Seen<'_> {
 
     /// Whether an input is left out or a constant of zeros.
     pub fn zero(&self, input: usize) -> bool {
-        let zeros = |t: &Tensor| t.has_data() && t.to_bytes().iter().all(|&b| b == 0);
-        self.node.input(input).is_none() || self.constant(input).is_some_and(zeros)
+        self.node.input(input).is_none() || self.constant(input).is_some_and(facts::is_zero)
     }
 
     /// Whether an output is used.

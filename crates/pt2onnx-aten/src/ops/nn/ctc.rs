@@ -3,6 +3,7 @@
 //! The algorithm is that of A. Graves et al., Connectionist Temporal Classification, 2006: a blank stands before, between and after the
 //! labels, and each step of time keeps the place, goes on by one, or goes on by two between labels that differ.
 
+use crate::math::arcs::log_add_exp;
 use crate::math::reduce::reduced;
 use crate::math::sort::gather_elements;
 use crate::{AtenOp, Cx, FromArg, Lowered, ParamType, arguments, checks, op};
@@ -70,7 +71,7 @@ fn ctc_loss(cx: &Cx, args: CtcArgs) -> Lowered {
     let last = gather_elements(cx, alphas, end, 1);
     let label = gather_elements(cx, alphas, cx.maximum(cx.sub(end, 1), 0), 1);
     let label = cx.select(cx.greater(end, 0), label, NEVER);
-    let loss = cx.neg(cx.squeeze(log_sum(cx, &[last, label]), &[1]));
+    let loss = cx.neg(cx.squeeze(log_add_exp(cx, last, label), &[1]));
     let loss = match args.zero_infinity {
         true => cx.select(cx.equal(loss, f64::INFINITY), 0.0, loss),
         false => loss,
@@ -142,24 +143,13 @@ fn alphas(cx: &Cx, logs: Value, places: Value, steps: Value) -> Value {
         cx.concat(&[gap, cx.slice(x, 1, &Expr::int(0), &(&width - n), 1)], 1)
     };
     let body = cx.region(&[state.clone(), state.clone(), going], |v| {
-        let next = log_sum(cx, &[v[0], behind(v[0], one), cx.add(behind(v[0], two), price)]);
+        let by_one = log_add_exp(cx, v[0], behind(v[0], one));
+        let next = log_add_exp(cx, by_one, cx.add(behind(v[0], two), price));
         vec![cx.select(v[2], cx.add(next, v[1]), v[0])]
     });
     let last = cx.scan_op(1, &[start, scores, goes_on], body, 2, attrs::Scan::default())[0];
     cx.set_type(last, state);
     last
-}
-
-/// The logarithm of the sum of exponentials.
-fn log_sum(cx: &Cx, terms: &[Value]) -> Value {
-    let most = terms.iter().copied().reduce(|a, b| cx.maximum(a, b));
-    let most = most.map(|most| cx.select(cx.equal(most, NEVER), 0.0, most));
-    let Some(most) = most else {
-        return cx.scalar(NEVER, DType::F32);
-    };
-    let powers = terms.iter().map(|&term| cx.exp(cx.sub(term, most)));
-    let sum = powers.reduce(|a, b| cx.add(a, b));
-    sum.map_or(most, |sum| cx.add(cx.log(sum), most))
 }
 
 checks! {
@@ -205,48 +195,48 @@ checks! {
           val_33 = Unsqueeze (val_32, val_4)
           val_34 = Expand (val_7, val_3)
           val_35 = Expand (val_7, val_5)
-          val_60 = Scan <body: graph = body (float[1,3] val_36, float[1,3] val_37, bool[1,1] val_38) => (float[1,3] val_59)
+          val_62 = Scan <body: graph = body (float[1,3] val_36, float[1,3] val_37, bool[1,1] val_38) => (float[1,3] val_61)
           {
             val_39 = Slice (val_36, val_1, val_4, val_0)
             val_40 = Concat <axis: int = 1> (val_34, val_39)
-            val_41 = Slice (val_36, val_1, val_0, val_0)
-            val_42 = Concat <axis: int = 1> (val_35, val_41)
-            val_43 = Add (val_42, val_28)
-            val_44 = Max (val_36, val_40)
-            val_45 = Max (val_44, val_43)
-            val_46 = Equal (val_45, val_7)
-            val_47 = Where (val_46, val_8, val_45)
-            val_48 = Sub (val_36, val_47)
-            val_49 = Exp (val_48)
-            val_50 = Sub (val_40, val_47)
-            val_51 = Exp (val_50)
-            val_52 = Add (val_49, val_51)
-            val_53 = Sub (val_43, val_47)
-            val_54 = Exp (val_53)
-            val_55 = Add (val_52, val_54)
-            val_56 = Log (val_55)
-            val_57 = Add (val_56, val_47)
-            val_58 = Add (val_57, val_37)
-            val_59 = Where (val_38, val_58, val_36)
+            val_41 = Equal (val_36, val_40)
+            val_42 = Sub (val_36, val_40)
+            val_43 = Abs (val_42)
+            val_44 = Where (val_41, val_8, val_43)
+            val_45 = Max (val_36, val_40)
+            val_46 = Neg (val_44)
+            val_47 = Softplus (val_46)
+            val_48 = Add (val_45, val_47)
+            val_49 = Slice (val_36, val_1, val_0, val_0)
+            val_50 = Concat <axis: int = 1> (val_35, val_49)
+            val_51 = Add (val_50, val_28)
+            val_52 = Equal (val_48, val_51)
+            val_53 = Sub (val_48, val_51)
+            val_54 = Abs (val_53)
+            val_55 = Where (val_52, val_8, val_54)
+            val_56 = Max (val_48, val_51)
+            val_57 = Neg (val_55)
+            val_58 = Softplus (val_57)
+            val_59 = Add (val_56, val_58)
+            val_60 = Add (val_59, val_37)
+            val_61 = Where (val_38, val_60, val_36)
           }, num_scan_inputs: int = 2> (val_31, val_22, val_33)
-          val_61 = Mul (val_1, val_11)
-          val_62 = Unsqueeze (val_61, val_0)
-          val_63 = GatherElements <axis: int = 1> (val_60, val_62)
-          val_64 = Sub (val_62, val_12)
-          val_65 = Max (val_64, val_2)
-          val_66 = GatherElements <axis: int = 1> (val_60, val_65)
-          val_67 = Greater (val_62, val_2)
-          val_68 = Where (val_67, val_66, val_7)
-          val_69 = Max (val_63, val_68)
-          val_70 = Equal (val_69, val_7)
-          val_71 = Where (val_70, val_8, val_69)
-          val_72 = Sub (val_63, val_71)
-          val_73 = Exp (val_72)
-          val_74 = Sub (val_68, val_71)
-          val_75 = Exp (val_74)
-          val_76 = Add (val_73, val_75)
-          val_77 = Log (val_76)
-          val_78 = Add (val_77, val_71)
+          val_63 = Mul (val_1, val_11)
+          val_64 = Unsqueeze (val_63, val_0)
+          val_65 = GatherElements <axis: int = 1> (val_62, val_64)
+          val_66 = Sub (val_64, val_12)
+          val_67 = Max (val_66, val_2)
+          val_68 = GatherElements <axis: int = 1> (val_62, val_67)
+          val_69 = Greater (val_64, val_2)
+          val_70 = Where (val_69, val_68, val_7)
+          val_71 = Equal (val_65, val_70)
+          val_72 = Sub (val_65, val_70)
+          val_73 = Abs (val_72)
+          val_74 = Where (val_71, val_8, val_73)
+          val_75 = Max (val_65, val_70)
+          val_76 = Neg (val_74)
+          val_77 = Softplus (val_76)
+          val_78 = Add (val_75, val_77)
           val_79 = Squeeze (val_78, val_0)
           val_80 = Neg (val_79)
           ctc_loss = ReduceSum <keepdims: int = 0> (val_80)
