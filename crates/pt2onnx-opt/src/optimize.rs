@@ -98,8 +98,8 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
     }
 }
 
-/// How many times types are inferred at most: passes make more of them known.
-const MAX_INFERRED: usize = 8;
+/// How many times types are inferred at most. Passes make more of them known, of each part of a model after the part before it.
+const MAX_INFERRED: usize = 128;
 
 /// See [`Options::max_neutral_bytes`].
 const FOREIGN_NEUTRAL_BYTES: usize = 64 << 10;

@@ -5,8 +5,8 @@ use crate::{
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, hard_swish_fusions, instance_norm_fusions,
-        layer_norm_fusions, multi_head_fusions, pad_fusions, quotient_fusions, rms_norm_fusions,
-        rotary_fusions, scalar_fusions, split, square_fusions,
+        layer_norm_fusions, multi_head_fusions, pad_fusions, projections, quotient_fusions,
+        rms_norm_fusions, rotary_fusions, scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -185,6 +185,15 @@ fn fusing() -> Vec<Pass> {
             )
             .precondition(
                 "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight or the product.",
+            ),
+        Pass::new("projections", projections)
+            .late()
+            .description(
+                "Replaces MatMul and Add of more than two dimensions whose results are only reshaped by Gemm, after one Reshape of the tensor that \
+                 they share.",
+            )
+            .precondition(
+                "The tensor is the result of a Transpose or Reshape, as feature maps are before attention. The nodes become fewer.",
             ),
         Pass::new("split", split)
             .late()

@@ -127,7 +127,10 @@ pub fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> L
     };
     let number = exponent.to_f64();
     if dtype.is_float() {
+        // Of float16, PyTorch computes the power itself, which differs from the root for -inf and -0.
+        let plain = dtype == DType::F16 && cx.minds_nan(base);
         return Ok(match number {
+            0.5 | -0.5 if plain => cx.pow(base, *exponent),
             1.0 => base,
             2.0 => cx.mul(base, base),
             0.5 => cx.sqrt(base),

@@ -1,12 +1,50 @@
-//! Nodes that take a part of size 1 and remove its dimension: one `Gather` with a scalar index does both.
+//! Nodes that pick elements at known places, and what comes before or after them: one `Gather` does it.
 
 use super::seen::{Action, Seen};
 use crate::eval;
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::Tensor;
 
-/// `Gather(x, i)` instead of `Squeeze(Slice(x, i, i + 1))` and of `Squeeze(Gather(x, [i]))`.
+/// At most this many elements are picked by a `Gather` that replaces an operator which says it without a constant.
+const MANY: usize = 64;
+
 pub(super) fn rule(n: &Seen) -> Option<Action> {
+    part_of_one(n).or_else(|| one_hot(n)).or_else(|| reshaped(n))
+}
+
+/// `Gather(values, ..)` instead of a `OneHot` whose places are known.
+fn one_hot(n: &Seen) -> Option<Action> {
+    let values = n.node.input(2).filter(|_| n.node.is("OneHot"))?;
+    let [depth] = n.ints(1)?[..] else {
+        return None;
+    };
+    let indices = n.ints(0)?;
+    let mut sizes = n.model[n.node.input(0)?].constant()?.shape().to_vec();
+    let axis = eval::axis(attrs::OneHot::read(n.node).ok()?.axis, sizes.len() + 1)?;
+    let classes =
+        usize::try_from(depth).ok().filter(|d| d.saturating_mul(indices.len()) <= MANY)?;
+    let inner: usize = sizes.get(axis..)?.iter().product();
+    let hot = |class: i64| move |&i: &i64| i64::from(i == class || i == class - depth);
+    let row = |row: &[i64]| (0..depth).flat_map(|c| row.iter().map(hot(c))).collect::<Vec<_>>();
+    let picked: Vec<i64> = indices.chunks(inner.max(1)).flat_map(row).collect();
+    sizes.insert(axis, classes);
+    Some(Action::Gather(values, Tensor::vector(&picked).reshaped(sizes)?, 0))
+}
+
+/// A `Gather` from a vector that gives another shape, instead of one that is reshaped.
+fn reshaped(n: &Seen) -> Option<Action> {
+    let forms = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"].contains(&n.node.op());
+    let picked = n.node.input(0).filter(|&v| forms && n.is_used_once(v))?;
+    let gather = n.producer(picked).filter(|gather| gather.node.is("Gather"))?;
+    let source = gather.node.input(0).filter(|&v| n.shape(v).is_some_and(|s| s.len() == 1))?;
+    let indices = n.model[gather.node.input(1)?].constant()?;
+    let sizes = n.shape(n.output())?.iter().map(|d| usize::try_from(d.as_int()?).ok());
+    let indices = indices.reshaped(sizes.collect::<Option<Vec<_>>>()?)?;
+    (!n.checks_sizes()).then_some(Action::Gather(source, indices, 0))
+}
+
+/// `Gather(x, i)` instead of `Squeeze(Slice(x, i, i + 1))` and of `Squeeze(Gather(x, [i]))`.
+fn part_of_one(n: &Seen) -> Option<Action> {
     let part = n.node.input(0).filter(|&v| n.node.is("Squeeze") && n.is_used_once(v))?;
     let [removed] = n.ints(1)?[..] else {
         return None;

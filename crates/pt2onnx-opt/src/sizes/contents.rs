@@ -238,12 +238,12 @@ fn elements(t: &Tensor) -> Option<Vec<i64>> {
     }
 }
 
-/// `a / b`, rounded towards zero; both must not be negative if they are not numbers.
+/// `a / b`, rounded towards zero; both must not be negative if they are not numbers. ONNX does not define what a division by 0 is.
 fn quotient(a: &Expr, b: &Expr) -> Option<Expr> {
     if let (Some(a), Some(b)) = (a.as_int(), b.as_int()) {
         return a.checked_div(b).map(Expr::int);
     }
-    (lowest(a)? >= 0 && lowest(b)? > 0).then(|| a.floor_div(b))
+    (lowest(a)? >= 0 && lowest(b)? >= 0).then(|| a.floor_div(b))
 }
 
 fn remainder(a: &Expr, b: &Expr) -> Option<Expr> {

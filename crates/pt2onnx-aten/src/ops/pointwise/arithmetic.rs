@@ -330,6 +330,24 @@ checks! {
         ";
     }
 
+    a_root_of_float16_is_a_power_as_in_pytorch_for_infinities {
+        "aten.pow.Tensor_Scalar(x: f16[s0], 0.5) -> f16[s0]" => "
+        (float16[s0] x) => (float16[s0] pow)
+        <
+          float16 val_0 = {0.5}
+        >
+        {
+          pow = Pow (x, val_0)
+        }
+        ";
+        "aten.pow.Tensor_Scalar(x: f32[s0], 0.5) -> f32[s0]" => "
+        (float[s0] x) => (float[s0] pow)
+        {
+          pow = Sqrt (x)
+        }
+        ";
+    }
+
     powers_of_a_known_even_integer_are_read_from_a_table {
         "aten.pow.Scalar(2, x: i32[s0]) -> i32[s0]" => "
         (int32[s0] x) => (int32[s0] pow)

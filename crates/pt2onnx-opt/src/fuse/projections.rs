@@ -1,0 +1,122 @@
+//! Products of several dimensions whose results are only reshaped: one `Reshape` before them makes each a `Gemm`, with its bias.
+
+use crate::{
+    facts,
+    graph::{Changed, GraphMut},
+    pass::Options,
+};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Use, Value};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+
+/// `Reshape(Add(MatMul(x, weight), bias))`.
+struct Projection {
+    product: NodeId,
+    sum: NodeId,
+    reshape: NodeId,
+    inputs: [Value; 2],
+    /// The sizes after the `Reshape`, of which at most one is -1.
+    sizes: Vec<i64>,
+}
+
+/// `x` must be transposed or reshaped itself, as feature maps are for attention: after a layer normalization, ONNX Runtime looks for
+/// `MatMul` and `Add` to fuse the whole attention.
+pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+    let nodes = graph.nodes();
+    let model = &mut *graph.model;
+    let mut groups: FxHashMap<(Value, RegionId), Vec<Projection>> = FxHashMap::default();
+    let mut order = Vec::new();
+    for id in nodes {
+        let Some((x, projection)) = projection(model, id) else {
+            continue;
+        };
+        let key = (x, model[id].region());
+        let group = groups.entry(key).or_default();
+        if group.is_empty() {
+            order.push(key);
+        }
+        group.push(projection);
+    }
+    let mut changed = false;
+    for key in order {
+        let group = groups.remove(&key).unwrap_or_default();
+        changed |= flatten(model, key.0, &group).is_some();
+    }
+    changed
+}
+
+/// The projection that begins with a node, and its `x`.
+fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
+    let product = &model[id];
+    let [x, weight] = [product.input(0)?, product.input(1)?];
+    let (dtype, shape) = facts::tensor_type(model, x).filter(|_| product.is("MatMul"))?;
+    let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
+    let width = facts::shape(model, weight).filter(|w| w.len() == 2)?.get(1)?.as_int()?;
+    if !float || shape.len() < 3 || shape.last()?.as_int()? == 0 {
+        return None;
+    }
+    let (result, sum) = only_user(model, id, "Add")?;
+    let bias = *model[sum].inputs().iter().flatten().find(|&&v| v != result)?;
+    let fits = matches!(facts::shape(model, bias)?.as_slice(), [n] if n.as_int() == Some(width));
+    let (_, reshape) = only_user(model, sum, "Reshape")?;
+    let after = facts::shape(model, *model[reshape].outputs().first()?)?;
+    let sizes: Vec<i64> = after.iter().map(|d| d.as_int().unwrap_or(-1)).collect();
+    let constant = model[model[reshape].input(1)?].constant().is_some();
+    let free = sizes.iter().filter(|&&s| s == -1).count();
+    (fits && constant && free <= 1 && !sizes.contains(&0))
+        .then_some((x, Projection { product: id, sum, reshape, inputs: [weight, bias], sizes }))
+}
+
+/// The result of a node, and the only node that uses it, if it is such an operator and has it as data.
+fn only_user(model: &Model, id: NodeId, op: &str) -> Option<(Value, NodeId)> {
+    let [result] = *model[id].outputs() else {
+        return None;
+    };
+    let [Use::Input(user, at)] = model[result].uses().collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let same = model[user].region() == model[id].region() && model[user].domain.is_empty();
+    (same && model[user].is(op) && (at == 0 || op == "Add")).then_some((result, user))
+}
+
+/// Makes the products of a group matrix products, if that is fewer nodes.
+fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
+    let first = group.first()?.product;
+    // A Reshape of which nothing else is left goes into the new one.
+    let free = match model[model.producer(x)?].op() {
+        "Reshape" => model[x].uses().len() == group.len(),
+        "Transpose" => false,
+        _ => return None,
+    };
+    if group.len() < 2 && !free {
+        return None;
+    }
+    let (dtype, shape) = facts::tensor_type(model, x)?;
+    let depth = shape.last()?.as_int()?;
+    let rows = Expr::product(shape.get(..shape.len() - 1)?.to_vec());
+    let matrix = |width: i64| {
+        let shape = Some(vec![rows.clone(), Expr::int(width)]);
+        Some(Type::Tensor(TensorType { dtype, shape }))
+    };
+    let sizes = model.add_constant(Tensor::vector(&[-1, depth]));
+    let add = |model: &mut Model, before: NodeId, op, inputs: &[Value], width: i64| {
+        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
+        let at = InsertPoint::Before(before);
+        let node = model.add_node(at, op, &inputs, Attributes::new(), 1);
+        model[node].origins = model[before].origins.clone();
+        let output = model[node].outputs()[0];
+        model[output].ty = matrix(width);
+        (node, output)
+    };
+    let (_, rows) = add(model, first, "Reshape", &[x, sizes], depth);
+    for projection in group {
+        let [weight, bias] = projection.inputs;
+        let width = facts::shape(model, weight)?.last()?.as_int()?;
+        let (gemm, result) = add(model, projection.sum, "Gemm", &[rows, weight, bias], width);
+        model.merge_origins(gemm, projection.product);
+        let sizes = model.add_constant(Tensor::vector(&projection.sizes));
+        model.set_inputs(projection.reshape, &[Some(result), Some(sizes)]);
+    }
+    Some(())
+}
