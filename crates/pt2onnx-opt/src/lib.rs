@@ -32,6 +32,7 @@
 mod assume;
 mod casts;
 mod cleanup;
+mod contrib;
 mod control;
 mod convert;
 mod cse;

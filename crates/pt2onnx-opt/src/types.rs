@@ -2,7 +2,7 @@
 
 use crate::{
     assume::{self, Taken},
-    eval, facts,
+    contrib, eval, facts,
     graph::GraphMut,
     ml,
     opaque::{self, Raising},
@@ -54,6 +54,9 @@ impl Walk<'_, '_> {
             bodies.into_iter().for_each(|body| self.region(body, own));
             match () {
                 () if *cx.model()[id].domain == *ml::DOMAIN => self.set(id, ml::types(cx, id)),
+                () if *cx.model()[id].domain == *contrib::DOMAIN => {
+                    self.set(id, contrib::types(cx, id))
+                }
                 () if cx.model()[id].is("Scan") => {
                     self.set(id, scanned(cx, id).unwrap_or_default())
                 }
