@@ -10,7 +10,7 @@ use crate::{
     slices::{self, Ends},
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, attrs};
-use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_symbolic::{Constraints, Expr, Range};
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
 /// the model's types are kept.
@@ -24,10 +24,21 @@ pub fn infer_types(model: &mut Model) {
 /// nodes of the canonical form where that is possible.
 pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &Taken) -> Computed {
     let at = InsertPoint::End(graph.region);
-    let cx = Builder::new(&mut *graph.model, at, Constraints::default());
+    let constraints = not_negative(graph.model, graph.region);
+    let cx = Builder::new(&mut *graph.model, at, constraints);
     let mut walk = Walk { cx: &cx, taken, found: Computed::default(), ends: Ends::default() };
     walk.region(graph.region, raised);
     walk.found
+}
+
+/// No size of an input is negative.
+fn not_negative(model: &Model, region: RegionId) -> Constraints {
+    let mut constraints = Constraints::default();
+    let shapes = model[region].inputs().iter().filter_map(|&input| facts::shape(model, input));
+    for size in shapes.flatten() {
+        constraints.constrain(size, Range::at_least(0));
+    }
+    constraints
 }
 
 struct Walk<'a, 'm> {

@@ -39,6 +39,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         // The sign of a zero may change: -0.0 + 0.0 is 0.0. Sums of Python begin with a 0.
         "Add" => return either_neutral(n, |t| every(t, |e| e == 0.0)),
         "Where" => return chosen(n),
+        "ScatterND" => return writes_all(n),
         "And" => return either_neutral(n, |t| is(t, 1.0)),
         "Or" | "Xor" => return either_neutral(n, |t| is(t, 0.0)),
         "Div" | "Pow" => neutral(n, 1, 0, |t| is(t, 1.0)),
@@ -79,6 +80,21 @@ fn chosen(n: &Seen) -> Option<Value> {
     let first = *condition.first()?;
     let taken = n.node.input(if first { 1 } else { 2 })?;
     (condition.iter().all(|&c| c == first) && n.same_shape(taken, n.output())).then_some(taken)
+}
+
+/// The updates of a `ScatterND` that writes each row once, in order.
+fn writes_all(n: &Seen) -> Option<Value> {
+    let (x, rows, updates) = (n.node.input(0)?, n.node.input(1)?, n.node.input(2)?);
+    let column =
+        |v: Value| n.producer(v).filter(|u| matches!(u.node.op(), "Unsqueeze" | "Reshape"));
+    let range = n.producer(column(rows)?.node.input(0)?).filter(|r| r.node.is("Range"))?;
+    let counts = range.ints(0)? == [0] && range.ints(2)? == [1];
+    let ([length, one], [all]) = (&n.shape(rows)?[..], &n.shape(range.output())?[..]) else {
+        return None;
+    };
+    let each = one.as_int() == Some(1) && length == n.shape(x)?.first()? && length == all;
+    let plain = attrs::ScatterND::read(n.node).ok()?.reduction == "none";
+    (plain && counts && each && n.same_shape(x, updates)).then_some(updates)
 }
 
 /// Whether all elements of the second input are 1.
