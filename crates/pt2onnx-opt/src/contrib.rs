@@ -66,7 +66,7 @@ fn first(cx: &Builder, id: NodeId) -> Option<Type> {
             let sizes =
                 node.read::<&[i64]>("qkv_hidden_sizes").ok()?.map(|all| all.get(2).copied());
             let packed = || Some(cx.known_shape(node.input(1)?)?.last()?.as_int()? / 3);
-            let last = sizes.map_or_else(packed, |given| given)?;
+            let last = sizes.unwrap_or_else(packed)?;
             wide(cx, node.input(0)?, Expr::int(last))
         }
         "MultiHeadAttention" => {

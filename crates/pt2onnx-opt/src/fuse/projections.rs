@@ -63,8 +63,8 @@ fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
     let after = facts::shape(model, *model[reshape].outputs().first()?)?;
     let sizes: Vec<i64> = after.iter().map(|d| d.as_int().unwrap_or(-1)).collect();
     let constant = model[model[reshape].input(1)?].constant().is_some();
-    let free = sizes.iter().filter(|&&s| s == -1).count();
-    (fits && constant && free <= 1 && !sizes.contains(&0))
+    let unknown = sizes.iter().filter(|&&s| s == -1).count();
+    (fits && constant && unknown <= 1 && !sizes.contains(&0))
         .then_some((x, Projection { product: id, sum, reshape, inputs: [weight, bias], sizes }))
 }
 
@@ -84,12 +84,12 @@ fn only_user(model: &Model, id: NodeId, op: &str) -> Option<(Value, NodeId)> {
 fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
     let first = group.first()?.product;
     // A Reshape of which nothing else is left goes into the new one.
-    let free = match model[model.producer(x)?].op() {
+    let absorbed = match model[model.producer(x)?].op() {
         "Reshape" => model[x].uses().len() == group.len(),
         "Transpose" => false,
         _ => return None,
     };
-    if group.len() < 2 && !free {
+    if group.len() < 2 && !absorbed {
         return None;
     }
     let (dtype, shape) = facts::tensor_type(model, x)?;
