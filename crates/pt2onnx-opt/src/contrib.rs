@@ -50,7 +50,9 @@ pub(crate) fn types(cx: &Builder, id: NodeId) -> Vec<Option<Type>> {
 
 fn first(cx: &Builder, id: NodeId) -> Option<Type> {
     let node = cx.model()[id].clone();
-    if node.read::<i64>("channels_last").ok()?.is_some_and(|last| last != 0) {
+    // Sizes in another order, and windows that versions count differently.
+    let set = |name| node.read::<i64>(name).is_ok_and(|value| value.is_some_and(|v| v != 0));
+    if set("channels_last") || set("ceil_mode") {
         return None;
     }
     match node.op() {
