@@ -5,7 +5,7 @@ use crate::eval;
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::Tensor;
 
-/// At most this many elements are picked by a `Gather` that replaces an operator which says it without a constant.
+/// Rules that add a constant of indices, instead of replacing one, add at most this many.
 const MANY: usize = 64;
 
 pub(super) fn rule(n: &Seen) -> Option<Action> {
@@ -37,7 +37,11 @@ fn reshaped(n: &Seen) -> Option<Action> {
     let picked = n.node.input(0).filter(|&v| forms && n.is_used_once(v))?;
     let gather = n.producer(picked).filter(|gather| gather.node.is("Gather"))?;
     let source = gather.node.input(0).filter(|&v| n.shape(v).is_some_and(|s| s.len() == 1))?;
-    let indices = n.model[gather.node.input(1)?].constant()?;
+    let places = gather.node.input(1)?;
+    let indices = n.model[places].constant()?;
+    if !n.is_used_once(places) && indices.numel() > MANY {
+        return None;
+    }
     let sizes = n.shape(n.output())?.iter().map(|d| usize::try_from(d.as_int()?).ok());
     let indices = indices.reshaped(sizes.collect::<Option<Vec<_>>>()?)?;
     (!n.checks_sizes()).then_some(Action::Gather(source, indices, 0))
