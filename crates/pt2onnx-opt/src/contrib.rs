@@ -10,10 +10,13 @@ pub(crate) const DOMAIN: &str = "com.microsoft";
 /// The element type of a result.
 #[derive(Clone, Copy)]
 enum Element {
+    /// That of an input.
     Of(usize),
+    /// That of an input which is a zero point; without one, the result is not quantised.
+    OfZeroPoint(usize),
     Is(DType),
 }
-use Element::{Is, Of};
+use Element::{Is, Of, OfZeroPoint};
 
 /// An operator, ONNX's operator that gives the same sizes of some of its inputs, and the element type.
 type Row = (&'static str, &'static str, &'static [usize], Element);
@@ -27,7 +30,7 @@ const ALIKE: &[Row] = &[
     ("FusedGemm", "Gemm", &[0, 1], Of(0)),
     ("Gelu", "Identity", &[0], Of(0)),
     ("MatMulIntegerToFloat", "MatMul", &[0, 1], Is(DType::F32)),
-    ("QGemm", "Gemm", &[0, 3], Of(8)),
+    ("QGemm", "Gemm", &[0, 3], OfZeroPoint(8)),
     ("QLinearAdd", "Add", &[0, 3], Of(0)),
     ("QLinearAveragePool", "AveragePool", &[0], Of(0)),
     ("QLinearGlobalAveragePool", "GlobalAveragePool", &[0], Of(0)),
@@ -87,9 +90,8 @@ fn first(cx: &Builder, id: NodeId) -> Option<Type> {
             let taken = inputs.iter().map(|&i| node.input(i)).collect::<Option<Vec<_>>>()?;
             let dtype = match *element {
                 Is(dtype) => dtype,
-                // Without a zero point, the result is not quantised.
-                Of(8) if node.input(8).is_none() => DType::F32,
-                Of(i) => cx.known_dtype(node.input(i)?)?,
+                OfZeroPoint(i) if node.input(i).is_none() => DType::F32,
+                Of(i) | OfZeroPoint(i) => cx.known_dtype(node.input(i)?)?,
             };
             Some(Type::tensor(dtype, sizes(cx, id, alike, &taken)?))
         }

@@ -5,12 +5,16 @@ use crate::{
     legalise::{LegaliseError, legalise_from},
     opaque::{self, Raising},
     opsets::{OPSETS, OPTIMISED_OPSETS},
+    optimize::optimize_foreign,
+    pass::Level,
     types,
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
 /// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. For an older opset, the
 /// version of the file format is the oldest that will do. The opset of the model must be one of [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
+///
+/// If a node needs sizes that do not follow at once, the model is simplified first ([`Level::Simplify`]).
 ///
 /// ```
 /// use pt2onnx_ir::Model;
@@ -42,16 +46,10 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     }
     let before = model.clone();
     let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
-    let mut done = Ok(());
-    opaque::each_graph(model, |graph| {
-        (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
-        crate::fold::constants(graph);
-        types::infer(graph, Some(Raising { written, alike: false }), &Taken::default());
-        let failures = opaque::failures(graph, written);
-        done = match failures.is_empty() {
-            true => legalise_from(graph.model, written, opset),
-            false => Err(LegaliseError::Newer { from: written, failures }),
-        };
+    let done = in_opset(model, opset).or_else(|_| {
+        *model = before.clone();
+        optimize_foreign(model, &Level::Simplify.into());
+        in_opset(model, opset)
     });
     if done.is_err() {
         *model = before;
@@ -64,4 +62,21 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     let stated = model.ir_version.take();
     model.ir_version = stated.filter(|&v| opset > written && v >= model.ir_version());
     Ok(())
+}
+
+/// Infers types, and rewrites the nodes for the opset.
+fn in_opset(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
+    let written = model.opset;
+    let mut done = Ok(());
+    opaque::each_graph(model, |graph| {
+        (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
+        crate::fold::constants(graph);
+        types::infer(graph, Some(Raising { written, alike: false }), &Taken::default());
+        let failures = opaque::failures(graph, written);
+        done = match failures.is_empty() {
+            true => legalise_from(graph.model, written, opset),
+            false => Err(LegaliseError::Newer { from: written, failures }),
+        };
+    });
+    done
 }

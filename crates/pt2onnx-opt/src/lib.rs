@@ -46,6 +46,7 @@ mod fuse;
 mod fusion;
 mod generated;
 mod graph;
+mod grouped;
 mod journal;
 mod legalise;
 mod masks;

@@ -46,11 +46,7 @@ impl OnnxProgram {
         if options.inline {
             self.inline()?;
         }
-        // Passes find out sizes that the conversion of a node may need.
-        if let Some(opset) = opset
-            && self.convert_opset(opset).is_err()
-        {
-            self.optimize(passes.clone());
+        if let Some(opset) = opset {
             self.convert_opset(opset)?;
         }
         self.set_interface(options)?;
@@ -68,30 +64,5 @@ impl OnnxProgram {
             compression.ranges = ranges::of_samples(self.model(), &compression, options)?;
         }
         self.compress(&compression)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{OnnxProgram, Options, ir::Model, writer};
-
-    /// That `rows` has two dimensions follows only once what it is reshaped to is folded.
-    #[test]
-    fn sizes_that_passes_find_out_serve_the_conversion() {
-        let text = r#"<ir_version: 8, opset_import: ["" : 17]>
-            g (float[2, 6] x, float[6] scale) => (float[m, n] y) <int64[1] zero = {0}> {
-                shape = Shape (x)
-                float_ = Cast <to = 1> (shape)
-                int_ = Cast <to = 7> (float_)
-                two = Gather (int_, zero)
-                sizes = Slice (int_, zero, two)
-                rows = Reshape (x, sizes)
-                y = LayerNormalization <axis = -1> (rows, scale)
-            }"#;
-        let model: Model = text.parse().unwrap();
-        let mut program = OnnxProgram::from_bytes(writer::to_bytes(&model).unwrap(), []).unwrap();
-        assert!(program.convert_opset(13).is_err());
-        program.rewrite(&Options::default(), Some(13), None).unwrap();
-        assert_eq!(program.model().opset, 13);
     }
 }

@@ -3,12 +3,12 @@
 use crate::{
     facts,
     graph::{Changed, GraphMut},
+    grouped::grouped,
     pass::Options,
 };
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Use, Value};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
 
 /// `Reshape(Add(MatMul(x, weight), bias))`.
 struct Projection {
@@ -25,23 +25,13 @@ struct Projection {
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    let mut groups: FxHashMap<(Value, RegionId), Vec<Projection>> = FxHashMap::default();
-    let mut order = Vec::new();
-    for id in nodes {
-        let Some((x, projection)) = projection(model, id) else {
-            continue;
-        };
-        let key = (x, model[id].region());
-        let group = groups.entry(key).or_default();
-        if group.is_empty() {
-            order.push(key);
-        }
-        group.push(projection);
-    }
+    let projections = nodes.into_iter().filter_map(|id| {
+        let (x, projection) = projection(model, id)?;
+        Some(((x, model[id].region()), projection))
+    });
     let mut changed = false;
-    for key in order {
-        let group = groups.remove(&key).unwrap_or_default();
-        changed |= flatten(model, key.0, &group).is_some();
+    for ((x, _), group) in grouped(projections) {
+        changed |= flatten(model, x, &group).is_some();
     }
     changed
 }

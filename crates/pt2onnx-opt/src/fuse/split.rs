@@ -3,12 +3,12 @@
 use crate::{
     eval, facts,
     graph::{Changed, GraphMut},
+    grouped::grouped,
     pass::Options,
 };
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Value};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
 
 /// A slice with constant bounds along one dimension.
 struct Part {
@@ -20,23 +20,13 @@ struct Part {
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    let mut groups: FxHashMap<(Value, RegionId, usize), Vec<Part>> = FxHashMap::default();
-    let mut order = Vec::new();
-    for id in nodes {
-        let Some((x, axis, part)) = part(model, id) else {
-            continue;
-        };
-        let key = (x, model[id].region(), axis);
-        let group = groups.entry(key).or_default();
-        if group.is_empty() {
-            order.push(key);
-        }
-        group.push(part);
-    }
+    let parts = nodes.into_iter().filter_map(|id| {
+        let (x, axis, part) = part(model, id)?;
+        Some(((x, model[id].region(), axis), part))
+    });
     let mut changed = false;
-    for key in order {
-        let parts = groups.remove(&key).unwrap_or_default();
-        changed |= split(model, key.2, parts).is_some();
+    for ((_, _, axis), parts) in grouped(parts) {
+        changed |= split(model, axis, parts).is_some();
     }
     changed
 }

@@ -4,13 +4,11 @@ use super::{
     names::{Names, below, of_class},
     skeleton::{Skeleton, Slot},
 };
-use crate::cse::same_attribute;
-use indexmap::IndexMap;
+use crate::{cse::same_attribute, grouped::grouped};
 use pt2onnx_ir::{
     Attribute, Function, InsertPoint, Model, ModuleId, Name, NodeId, Outlined, RegionId, Type, Use,
     Value, schema,
 };
-use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An attribute is compared with at most this many of the same name, so that the time is linear.
@@ -41,13 +39,12 @@ struct Parameter {
 
 /// Makes functions of the bodies.
 pub(super) fn share(model: &mut Model, bodies: Vec<Body>, names: &mut Names) {
-    let mut all: IndexMap<_, Vec<Alike>, FxBuildHasher> = IndexMap::default();
-    for body in bodies {
+    let alike = bodies.into_iter().map(|body| {
         let class = of_class(&model[body.module].class);
         let Skeleton { key, slots, typed, .. } = Skeleton::of(model, body.made.body);
-        all.entry((class, key)).or_default().push(Alike { body, slots, typed });
-    }
-    for (((domain, name), _), alike) in all {
+        ((class, key), Alike { body, slots, typed })
+    });
+    for (((domain, name), _), alike) in grouped(alike) {
         let name = names.take(&domain, &name);
         let parameters = parameters(model, &alike);
         generalise(model, &alike);
