@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import _options
+from . import _errors, _options
 from ._errors import OnnxExporterError, made
 from ._program import ONNXProgram, _raised
 from ._pt2onnx import Program, open_model, open_parts
@@ -67,8 +67,8 @@ def _start(path: str) -> bytes:
 def optimize(model: Any, destination: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
     """Folds, simplifies and fuses an ONNX model: a path, bytes, ``onnx.ModelProto``, ``onnx_ir.Model`` or ``ONNXProgram``. Writes the
     result if there is a destination. The options are those of the command ``pt2onnx optimize``: ``opset=17``, ``fix={"batch": 1}``,
-    ``quantize="int8"``, ``target="ort"``, ``weights="external"``, ... Raises TypeError for others, and for those
-    of saving without a destination."""
+    ``quantize="int8"``, ``target="ort"``, ``weights="external"``, ... Warns of what the target runs less exactly. Raises TypeError for
+    others, and for those of saving without a destination."""
     saving = {key: options.pop(key) for key in list(options) if key in _options.SAVING}
     if saving and destination is None:
         raise TypeError(f"the option {min(saving)!r} says how a model is written: give a destination")
@@ -77,7 +77,11 @@ def optimize(model: Any, destination: str | os.PathLike[str] | None = None, **op
     with _raised():
         # The model that is given stays as it is.
         program = ONNXProgram(native.copy() if isinstance(model, ONNXProgram) else native)
+        known = native.warnings(grouped=True)
         program._native.optimize(text)
+    for warning in program._native.warnings(grouped=True):
+        if warning not in known:
+            _errors.warn(warning[1])
     if destination is not None:
         program.save(destination, **saving)
     return program

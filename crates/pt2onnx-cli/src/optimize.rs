@@ -39,10 +39,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     let mut warnings = program.warnings().to_vec();
     let left = left_alone(program.model()).filter(|_| args.opset.is_none());
     warnings.extend(left.map(|text| Warning::new(WarningKind::Unoptimised, text)));
-    if args.warnings_as_errors && !warnings.is_empty() {
-        return Err(Error::Warnings(warnings).into());
-    }
-    log::warn(&warnings);
+    warn(&warnings, args.warnings_as_errors)?;
     let before = program.model().all_nodes().len();
     if args.inline {
         program.inline()?;
@@ -51,7 +48,9 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         program.extract(inputs, outputs)?;
     }
     let journal = Journal::default();
+    let known = program.warnings().len();
     program.rewrite(&options, args.opset, args.explain.then(|| journal.clone()))?;
+    warn(&program.warnings()[known..], args.warnings_as_errors)?;
     for effect in journal.effects() {
         say(&format!("{effect}\n"));
     }
@@ -68,6 +67,15 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     tracing::info!("{before} nodes became {after}");
     tell(&args.output, &saved);
     tell_losses(&program);
+    Ok(())
+}
+
+/// Shows warnings, or makes them an error.
+fn warn(warnings: &[Warning], as_errors: bool) -> Result<(), Error> {
+    if as_errors && !warnings.is_empty() {
+        return Err(Error::Warnings(warnings.to_vec()));
+    }
+    log::warn(warnings);
     Ok(())
 }
 

@@ -211,6 +211,67 @@ fn optimize_warns_of_what_it_leaves_alone() {
     assert!(output.exists());
 }
 
+/// ONNX Runtime has no kernel for `RoiAlign` of opset 22, and none for `Conv` of float64.
+#[test]
+fn optimize_fits_the_model_to_a_runtime() {
+    let folder = tempdir().unwrap();
+    let old: Model = r#"<ir_version: 8, opset_import: ["" : 16]>
+        g (float[1,3,8,8] x, float[2,4] rois, int64[2] batch, double[1,3,8,8] d, double[3,3,2,2] w)
+            => (float[2,3,1,1] y, double[1,3,7,7] z) {
+            y = RoiAlign (x, rois, batch)
+            z = Conv (d, w)
+        }"#
+    .parse()
+    .unwrap();
+    let model = save(&folder, "m.onnx", &old, Weights::Auto);
+    let output = folder.path().join("n.onnx");
+    let run = |more: &[&str]| {
+        let args = ["optimize", model.to_str().unwrap(), "-o", output.to_str().unwrap()];
+        pt2onnx([&args[..], more].concat())
+    };
+    let operators = || {
+        let made = writer::read(&output).unwrap();
+        made.nodes(Model::MAIN).map(|id| made[id].op().to_owned()).collect::<Vec<_>>()
+    };
+
+    let plain = run(&[]);
+    assert_eq!((plain.code, &*plain.stderr), (0, ""));
+    assert_eq!(operators(), ["RoiAlign", "Conv"]);
+    let converted = run(&["--opset", "22"]);
+    assert_eq!(converted.code, 0);
+    let lacks = |what: &str| format!("warning: ONNX Runtime has no CPU kernel for {what}\n");
+    let (casts, newer) = (
+        lacks("Conv of float64; the target `ort-cpu` inserts casts"),
+        lacks("RoiAlign of opset 22; give an older opset"),
+    );
+    assert_eq!(converted.stderr, casts + &newer);
+
+    let fitted = run(&["--target", "ort-cpu"]);
+    assert_eq!(fitted.code, 0);
+    let narrower = lacks("Conv of float64 (computed in float32): the results are less exact");
+    assert_eq!(fitted.stderr, narrower);
+    assert_eq!(operators(), ["RoiAlign", "Cast", "Cast", "Conv", "Cast"]);
+
+    fs::remove_file(&output).unwrap();
+    for (more, code, error) in [
+        (
+            &["--target", "ort-cpu", "--opset", "22"][..],
+            4,
+            "no CPU kernel for RoiAlign of opset 22",
+        ),
+        (&["--target", "tensorrt"], 4, "Conv of float64 is not supported"),
+        (
+            &["--target", "ort-cpu", "--warnings-as-errors"],
+            4,
+            "Conv of float64 (computed in float32)",
+        ),
+    ] {
+        let refused = run(more);
+        assert!(refused.code == code && refused.stderr.contains(error), "{refused:?}");
+        assert!(!output.exists());
+    }
+}
+
 /// What the types of inner values would show, which files need not tell.
 #[test]
 fn optimize_refuses_what_contradicts_itself() {

@@ -7,7 +7,7 @@ use crate::{
     opsets::{OPSETS, OPTIMISED_OPSETS},
     optimize::optimize_foreign,
     pass::Level,
-    types,
+    types::{self, keeping_outputs},
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
@@ -45,18 +45,16 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
         return Err(LegaliseError::Functions);
     }
     let before = model.clone();
-    let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
-    let done = in_opset(model, opset).or_else(|_| {
-        *model = before.clone();
-        optimize_foreign(model, &Level::Simplify.into());
-        in_opset(model, opset)
+    let done = keeping_outputs(model, |model| {
+        in_opset(model, opset).or_else(|_| {
+            *model = before.clone();
+            optimize_foreign(model, &Level::Simplify.into());
+            in_opset(model, opset)
+        })
     });
     if done.is_err() {
         *model = before;
         return done;
-    }
-    for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
-        model[value].ty = claim;
     }
     // A file of an older version of the format cannot have newer opsets, and older runtimes do not read newer versions.
     let stated = model.ir_version.take();

@@ -77,7 +77,7 @@ pub use pass::{Level, Options, Pass, Passes, UnknownPass};
 pub use pattern::{Match, Pattern, PatternError};
 pub use rewrite::{become_node, bypass, substitute};
 pub use rules::Rules;
-pub use target::{Target, TargetError, Unrunnable, fit};
+pub use target::{Target, TargetError, Unrunnable, fit, fit_foreign};
 pub use types::infer_types;
 
 /// The examples of the README are tests.

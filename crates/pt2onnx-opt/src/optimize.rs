@@ -9,7 +9,8 @@ use crate::{
     opaque::{self, Raising},
     opsets::OPSETS,
     pass::{Options, Pass},
-    sizes, types,
+    sizes,
+    types::{self, keeping_outputs},
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
@@ -66,8 +67,15 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
 /// Nodes of the main graph that mean something else at [`CANONICAL_OPSET`] take its form while the passes run, where legalisation
 /// can make them the older one again.
 pub fn optimize_foreign(model: &mut Model, options: &Options) {
-    let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
-    let named = dims::name(model);
+    keeping_outputs(model, |model| {
+        let named = dims::name(model);
+        all_foreign(model, options);
+        named.undo(model);
+    });
+}
+
+/// Optimises all graphs, with the types that follow from the inputs.
+fn all_foreign(model: &mut Model, options: &Options) {
     let written = model.opset;
     let older = OPSETS.contains(&written) && written < CANONICAL_OPSET;
     let alone = model.functions.is_empty();
@@ -91,10 +99,6 @@ pub fn optimize_foreign(model: &mut Model, options: &Options) {
             }
         }
         None => opaque::each_graph(model, |graph| foreign(graph, options, None)),
-    }
-    named.undo(model);
-    for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
-        model[value].ty = claim;
     }
 }
 

@@ -20,6 +20,16 @@ pub fn infer_types(model: &mut Model) {
     });
 }
 
+/// Calls `work`, and gives the graph's outputs the types back that they had before.
+pub(crate) fn keeping_outputs<T>(model: &mut Model, work: impl FnOnce(&mut Model) -> T) -> T {
+    let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
+    let done = work(model);
+    for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
+        model[value].ty = claim;
+    }
+    done
+}
+
 /// [`infer_types`] for one graph; returns the sizes that it computes. With `raised`, opaque nodes become
 /// nodes of the canonical form where that is possible.
 pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &Taken) -> Computed {

@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use pt2onnx_compress::{Compressed, CompressedWeight};
 use pt2onnx_fx::ExportedProgram;
 use pt2onnx_ir::{Model, Value, ValueData, VerifyError, verify};
+use pt2onnx_opt::Target;
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
 use pt2onnx_writer::{Batch, InParts, Inputs, Output, Reading};
@@ -239,6 +240,22 @@ impl OnnxProgram {
         stage("convert", || pt2onnx_opt::convert(&mut self.model, opset)).0?;
         self.model.assign_names();
         self.changed();
+        Ok(())
+    }
+
+    /// Changes the model so that a runtime can run it; warnings are added to [`warnings`](Self::warnings). Models of opsets other
+    /// than [`OPSETS`](pt2onnx_opt::OPSETS) are not changed, which is a warning.
+    ///
+    /// # Errors
+    /// [`Error::Target`]: the runtime does not read the opset, or does not support some nodes. The model is then unchanged.
+    pub fn fit(&mut self, target: Target) -> Result<(), Error> {
+        let mut model = self.model.clone();
+        let fit = if self.foreign { pt2onnx_opt::fit_foreign } else { pt2onnx_opt::fit };
+        let found = stage("target", || fit(&mut model, target)).0?;
+        model.assign_names();
+        self.changed();
+        self.model = model;
+        self.report.warnings.extend(Warning::all(WarningKind::Target, found));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Rewriting a finished model: all that `pt2onnx optimize` does with options.
 
 use crate::{Error, NameError, OnnxProgram, OptionError, Options, ranges};
-use pt2onnx_opt::Journal;
+use pt2onnx_opt::{Journal, Target};
 
 impl Options {
     /// Checks what [`OnnxProgram::rewrite`] needs of options.
@@ -16,7 +16,7 @@ impl Options {
 
 impl OnnxProgram {
     /// Rewrites the model as options ask: puts the bodies of functions in the places of their calls, writes it for another opset if one is
-    /// given, names values and fixes sizes, optimises, and compresses. The options of saving and those of an export are not used.
+    /// given, names values and fixes sizes, optimises, compresses, and fits it to the target. The options of saving and those of an export are not used.
     /// `journal` takes notes of what passes do.
     ///
     /// ```
@@ -31,7 +31,7 @@ impl OnnxProgram {
     ///
     /// # Errors
     /// Those of [`Options::check_rewrite`], and an opset that the target does not read, before anything is changed; then those of the single steps: [`inline`](Self::inline),
-    /// [`convert_opset`](Self::convert_opset), [`set_interface`](Self::set_interface), [`compress`](Self::compress).
+    /// [`convert_opset`](Self::convert_opset), [`set_interface`](Self::set_interface), [`compress`](Self::compress), [`fit`](Self::fit).
     pub fn rewrite(
         &mut self,
         options: &Options,
@@ -56,13 +56,17 @@ impl OnnxProgram {
             return Err(NameError::Unknown(old.clone()).into());
         }
         let mut compression = options.compression();
-        if compression.is_off() {
-            return Ok(());
+        if !compression.is_off() {
+            if !options.calibrate.is_empty() {
+                self.verified()?;
+                compression.ranges = ranges::of_samples(self.model(), &compression, options)?;
+            }
+            self.compress(&compression)?;
         }
-        if !options.calibrate.is_empty() {
-            self.verified()?;
-            compression.ranges = ranges::of_samples(self.model(), &compression, options)?;
+        // A model of another producer that stays at its opset is for any runtime as much as it was.
+        if opset.is_some() || options.target != Target::Standard {
+            self.fit(options.target)?;
         }
-        self.compress(&compression)
+        Ok(())
     }
 }

@@ -238,7 +238,7 @@ pub struct Optimize {
     pub names: Names,
     #[command(flatten)]
     pub compress: Compress,
-    /// The runtime to write for: whether its own operators may be used
+    /// The runtime to write for: its own operators may be used, and what it cannot run is rewritten or is an error
     #[arg(long, value_enum, help_heading = "Optimisation")]
     pub target: Option<Target>,
     /// Where to write weights

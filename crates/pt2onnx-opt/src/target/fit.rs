@@ -3,7 +3,10 @@
 use super::{
     error::TargetError, kernels, name::Target, padding, runtime::Runtime, tensorrt, tract, unsigned,
 };
-use crate::opsets::OPSETS;
+use crate::{
+    opsets::OPSETS,
+    types::{infer_types, keeping_outputs},
+};
 use pt2onnx_ir::{Model, NodeId};
 use std::ops::RangeInclusive;
 
@@ -62,4 +65,22 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
     unsigned::run(model);
     let warning = kernels::bridge_all(model);
     Ok(warning.map_err(|failures| TargetError::Nodes { target, failures })?.into_iter().collect())
+}
+
+/// As [`fit`], for models of other producers: types follow from the inputs ([`infer_types`]), and outputs keep the file's types.
+/// Models of opsets other than [`OPSETS`] are not changed, which is a warning.
+///
+/// # Errors
+/// Those of [`fit`].
+pub fn fit_foreign(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError> {
+    if !OPSETS.contains(&model.opset) {
+        let (opset, first, last) = (model.opset, OPSETS.start(), OPSETS.end());
+        return Ok(vec![format!(
+            "the model is of opset {opset}, and only models of opsets {first} to {last} are fitted to the runtime `{target}`"
+        )]);
+    }
+    keeping_outputs(model, |model| {
+        infer_types(model);
+        fit(model, target)
+    })
 }
