@@ -71,9 +71,20 @@ impl Cx<'_, '_> {
         a: impl Into<TensorOrScalar>,
         b: impl Into<TensorOrScalar>,
     ) -> (Value, Value) {
-        let (a, b) = (a.into(), b.into());
-        let operands = [a, b];
+        let operands = [a.into(), b.into()];
         let dtype = self.result_type(&operands);
+        (self.as_tensor(&operands[0], dtype), self.as_tensor(&operands[1], dtype))
+    }
+
+    /// Both operands in the [`float_type`](Self::float_type) of the one in which PyTorch computes. Integers become floats at once: -3 is
+    /// -3 beside uint8, too.
+    pub fn promote_to_float(
+        &self,
+        a: impl Into<TensorOrScalar>,
+        b: impl Into<TensorOrScalar>,
+    ) -> (Value, Value) {
+        let operands = [a.into(), b.into()];
+        let dtype = self.float_type(self.result_type(&operands));
         (self.as_tensor(&operands[0], dtype), self.as_tensor(&operands[1], dtype))
     }
 

@@ -35,9 +35,8 @@ fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
 
 /// `a / b`. Integers become floats first.
 fn div(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
-    // The scalar becomes a float, not an integer of the other type: uint8 has no -3.
-    let dtype = cx.float_type(cx.result_type(&[a.clone(), b.clone()]));
-    Ok(cx.div(cx.as_tensor(&a, dtype), cx.as_tensor(&b, dtype)))
+    let (a, b) = cx.promote_to_float(a, b);
+    Ok(cx.div(a, b))
 }
 
 fn div_mode(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar, mode: Option<String>) -> Lowered {

@@ -21,8 +21,8 @@ fn copysign(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
         TensorOrScalar::Scalar(s) => Some(s.to_f64().is_sign_negative()),
         _ => None,
     };
-    let (a, b) = cx.promote(a, b);
-    let length = cx.abs(cx.to_float(a));
+    let (a, b) = cx.promote_to_float(a, b);
+    let length = cx.abs(a);
     Ok(match negative {
         Some(false) => length,
         Some(true) => cx.neg(length),
