@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -131,11 +132,46 @@ def _traced(
             # The tracer keeps the tensors, and what is written into them.
             examples = tuple(leaf.value.detach().clone() for leaf in leaves)
             made: Any = torch.jit.trace(module, examples, check_trace=False, strict=False)  # type: ignore[no-untyped-call]
+        _inline_functions(made)
     finally:
         del module.__dict__["forward"]
         if old is not None:
             module.__dict__["forward"] = old
     return made, leaves, said
+
+
+def _inline_functions(made: Any) -> None:
+    """Replaces calls of autograd functions in a trace by what their ``forward`` did: a trace that calls Python cannot be saved. A symbolic
+    function says what the model has instead, so that such a call stays."""
+    for module in made.modules():
+        for name in module._c._method_names():
+            graph = module._c._get_method(name).graph
+            calls = lambda: (node for node in graph.findAllNodes("prim::PythonOp") if node.hasAttribute("Subgraph"))  # noqa: E731
+            while call := next((node for node in calls() if not hasattr(node.pyobj(), "symbolic")), None):
+                _inline(graph, call)
+
+
+def _inline(graph: Any, call: Any) -> None:
+    for node in reversed(_left_behind(graph, call)):
+        if node.hasUses():
+            raise RuntimeError(f"the autograd function {call.pyname()} writes into a tensor that it does not return")
+        node.destroy()
+    with graph.insert_point_guard(call):
+        results = graph.insertGraph(call.g("Subgraph"), list(call.inputs()))
+        if len(results) > 1:
+            results = [graph.insertNode(graph.create("prim::TupleConstruct", results, 1)).output()]
+    results[0].setType(call.output().type())
+    call.output().replaceAllUsesWith(results[0])
+    call.destroy()
+
+
+def _left_behind(graph: Any, call: Any) -> list[Any]:
+    """The nodes behind a call that are those of its ``forward`` a second time: the tracer leaves writes there, and what they need."""
+    inner = iter([(node.kind(), node.sourceRange()) for node in call.g("Subgraph").nodes()])
+    behind = [node for node in graph.nodes() if node.isAfter(call)]
+    if behind and behind[0].kind() == "prim::TupleUnpack":
+        behind = behind[1:]
+    return list(itertools.takewhile(lambda node: (node.kind(), node.sourceRange()) in inner, behind))
 
 
 class Traced(_script.Script):

@@ -559,6 +559,39 @@ class LeastSquares(nn.Module):
 trace("least_squares", LeastSquares(), {"x": "float32[4,2]", "b": "float32[4,3]"}, (torch.randn(4, 2), torch.randn(4, 3)), (torch.randn(4, 2), torch.randn(4, 3)))
 
 
+class IntegersOfConstants(nn.Module):
+    """Tensors that hold no data, whose elements are dimensions, sizes and counts."""
+
+    def forward(self, x: Tensor):
+        last, first, *_ = torch.arange(x.dim()).flip(0).unbind()
+        order = torch.cat((torch.tensor([1, 0]), torch.arange(2, x.dim())))
+        turned = x.permute(*order).permute(*torch.argsort(order))
+        mean = x.mean(dim=torch.arange(1, x.dim()).tolist())
+        rows = torch.tensor([[1, 2], [2, 3]])
+        heights, widths = rows.unbind(1)
+        areas = heights * widths
+        starts = torch.cat((rows.new_zeros(1), areas.cumsum(0)))[:-1]
+        parts = [x.narrow(2, start, 1).expand(-1, -1, area, -1) for start, area in zip(starts, areas)]
+        large = torch.topk(areas, 1)[0]
+        return turned, mean, parts, x.sum(last).sum(first - 1), x.reshape(-1, large[0] // 2, 8, 5)
+
+
+trace("integers_of_constants", IntegersOfConstants(), {"x": "float32[batch,3,8,5]"}, (torch.randn(2, 3, 8, 5),), (torch.randn(4, 3, 8, 5),))
+
+
+class SizesTakenApart(nn.Module):
+    """Vectors of sizes that are split."""
+
+    def forward(self, x: Tensor):
+        rows, columns = torch.tensor([x.size(0), x.size(1)]).unbind()
+        some = torch.tensor([1, x.size(1), x.size(0), x.size(1) * 2]).split([1, 3])
+        first, _ = torch.tensor([x.size(1) - 1, x.size(0)]).chunk(2)
+        return x.reshape(int(columns), int(rows)), x.reshape(int(some[0]), -1), x.new_ones(int(some[1][2]), int(some[1][0])), x[:, int(first) :]
+
+
+script("sizes_taken_apart", SizesTakenApart(), {"x": "float32[rows,columns]"}, (torch.randn(3, 4),), (torch.randn(5, 2),))
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:] or [*CASES, *torchscript_quantized.CALLS]:
         save(sys.argv[1], name)

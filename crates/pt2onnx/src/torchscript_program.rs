@@ -7,6 +7,8 @@ use crate::{
 use indexmap::IndexMap;
 use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
+use pt2onnx_opt::Level;
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_torchscript::{
     Archive,
@@ -169,6 +171,16 @@ impl Types for Lowerings<'_> {
         let mut symbol = |float: bool| facts.symbols.next(float);
         let outcomes = self.0.infer(node, &known, &mut symbol);
         let outcomes = outcomes.map_err(|error| error.to_string())?;
+        let mut computed = self.computed(node, &known, &outcomes).unwrap_or_default().into_iter();
+        let mut typed = |typed: infer::Typed| Typed {
+            meta: typed.meta,
+            contents: typed.contents.map(Contents::Exprs).or(computed.next().map(Contents::Exact)),
+        };
+        let outcome = |outcome| match outcome {
+            infer::Outcome::One(one) => Outcome::One(typed(one)),
+            infer::Outcome::List(all) => Outcome::List(all.into_iter().map(&mut typed).collect()),
+            infer::Outcome::None => Outcome::None,
+        };
         Ok(outcomes.into_iter().map(outcome).collect())
     }
 
@@ -177,14 +189,36 @@ impl Types for Lowerings<'_> {
     }
 }
 
-fn outcome(outcome: infer::Outcome) -> Outcome {
-    match outcome {
-        infer::Outcome::One(one) => Outcome::One(typed(one)),
-        infer::Outcome::List(items) => Outcome::List(items.into_iter().map(typed).collect()),
-        infer::Outcome::None => Outcome::None,
+impl Lowerings<'_> {
+    /// The elements of a node's results, if they are few integers and those of all operands are known: they may be dimensions or sizes, as
+    /// in `x.mean(dim=torch.arange(1, x.dim()).tolist())`.
+    fn computed(
+        &self,
+        node: &Node,
+        facts: &infer::Facts,
+        results: &[infer::Outcome],
+    ) -> Option<Vec<Tensor>> {
+        let few = |typed: &infer::Typed| {
+            let meta = typed.meta.tensor()?;
+            let numel = Expr::product(&meta.sizes).as_int()?;
+            let few = meta.dtype.is_int() && (0..=MAX_COMPUTED).contains(&numel);
+            few.then_some(meta.dtype)
+        };
+        let typed = results.iter().flat_map(infer::Outcome::typed);
+        let dtypes: Vec<DType> = typed.map(few).collect::<Option<_>>()?;
+        let known = node.input_names().iter().all(|name| facts.contents.contains_key(name));
+        if !known || node.target.name.ends_with('_') {
+            return None;
+        }
+        let mut model = self.0.computation(node, facts, results).ok()?;
+        pt2onnx_opt::optimize(&mut model, &Level::Simplify.into());
+        let elements = model.output_values().zip(dtypes).map(|(value, dtype)| {
+            let elements = model[value].constant()?;
+            (elements.dtype() == dtype && elements.has_data()).then(|| elements.clone())
+        });
+        elements.collect()
     }
 }
 
-fn typed(typed: infer::Typed) -> Typed {
-    Typed { meta: typed.meta, contents: typed.contents.map(Contents::Exprs) }
-}
+/// The most elements of a result that is computed when its type is.
+const MAX_COMPUTED: i64 = 256;

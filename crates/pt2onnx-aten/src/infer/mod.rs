@@ -45,6 +45,17 @@ pub enum Outcome {
     None,
 }
 
+impl Outcome {
+    /// The tensors or numbers of the result.
+    pub fn typed(&self) -> &[Typed] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::List(all) => all,
+            Self::None => &[],
+        }
+    }
+}
+
 /// The type of a result, and its elements where they are known.
 #[derive(Clone, Debug)]
 pub struct Typed {

@@ -54,6 +54,41 @@ impl Registry {
         }
     }
 
+    /// A model whose outputs are the tensors of a node's results, in order, which have the given types. Operands of known elements are
+    /// constants, all others inputs.
+    ///
+    /// # Errors
+    /// Those of the lowering.
+    pub fn computation(&self, node: &Node, facts: &Facts, results: &[Outcome]) -> Lowered<Model> {
+        let (mut outputs, mut known) = (Vec::new(), Vec::new());
+        for result in results {
+            let from = known.len();
+            known.extend(result.typed().iter().map(|typed| match &typed.meta {
+                ValueMeta::Tensor(meta) => Some(TensorMeta::clone(meta)),
+                _ => None,
+            }));
+            outputs.push(match result {
+                Outcome::One(_) => Argument::Tensor(scratch::result(from)),
+                Outcome::List(_) => {
+                    Argument::Tensors((from..known.len()).map(scratch::result).collect())
+                }
+                Outcome::None => Argument::None,
+            });
+        }
+        let graph = scratch::graph(node, outputs, facts, &known);
+        let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
+        let mut driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
+        driver.lower_node(&graph.nodes[0])?;
+        if let Some(problem) = driver.builder.take_diagnostics().into_iter().next() {
+            return Err(problem.into());
+        }
+        let values = (0..known.len()).map(|i| driver.scope.value(&scratch::result(i)));
+        let values = values.collect::<Option<Vec<_>>>().ok_or_else(unknown)?;
+        drop(driver);
+        model.set_outputs(Model::MAIN, &values);
+        Ok(model)
+    }
+
     /// Runs a rule.
     fn by_rule(
         &self,

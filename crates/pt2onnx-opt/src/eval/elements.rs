@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use pt2onnx_tensor::{DType, Element, Narrow, Tensor};
-use std::borrow::Cow;
+use std::{borrow::Cow, cmp::Ordering};
 
 /// An element between two types; every type fits into one of these.
 #[derive(Clone, Copy)]
@@ -17,6 +17,14 @@ impl Numeric {
         match self {
             Self::Int(i) => i as f64,
             Self::Float(f) => f,
+        }
+    }
+
+    /// The order of two elements of one type, neither of which is NaN.
+    pub fn compare(self, other: Self) -> Ordering {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => a.cmp(&b),
+            (a, b) => a.double().partial_cmp(&b.double()).unwrap_or(Ordering::Equal),
         }
     }
 

@@ -1,11 +1,11 @@
-//! Operators whose indices are data: `OneHot`, `NonZero`, `GatherND`, `EyeLike`.
+//! Operators whose indices are data: `OneHot`, `NonZero`, `GatherND`, `EyeLike`, `TopK`.
 
 use super::{
     array::{array, by_width, tensor},
     call::{Call, Eval, Row, axis, dim},
     elements::{Elements, Numeric, Power, Rounding, tensor_of},
 };
-use ndarray::{ArrayD, Dimension, IxDyn};
+use ndarray::{ArrayD, Axis, Dimension, IxDyn};
 use pt2onnx_ir::{attrs, schema};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -14,6 +14,7 @@ pub(super) static OPS: &[Row] = &[
     ("NonZero", Eval::One(non_zero)),
     ("GatherND", Eval::One(gather_nd)),
     ("EyeLike", Eval::One(eye_like)),
+    ("TopK", Eval::Many(top_k)),
 ];
 
 /// An index that is not in `-depth..depth` has no place: all its elements are the first value.
@@ -69,7 +70,7 @@ fn gather_nd(call: &Call) -> Option<Tensor> {
         for row in rows.chunks_exact(depth) {
             let mut view = x.view();
             for (&i, &size) in row.iter().zip(x.shape()) {
-                view.index_axis_inplace(ndarray::Axis(0), axis(i, size)?);
+                view.index_axis_inplace(Axis(0), axis(i, size)?);
             }
             all.extend(view.iter());
         }
@@ -87,4 +88,40 @@ fn eye_like(call: &Call) -> Option<Tensor> {
     let one = |(r, c): (i64, i64)| Numeric::Int((r.checked_add(given.k) == Some(c)).into());
     let rounding = Rounding { saturate: true, power: Power::Nearest };
     tensor_of(dtype, x.shape(), places.map(one).map(Some), rounding)
+}
+
+/// The largest or smallest elements, and where they are. Of equal ones, the first comes first. The order of NaN is not defined.
+fn top_k(call: &Call) -> Option<Vec<Tensor>> {
+    let x = call.input(0)?;
+    let options = attrs::TopK::read(call.node).ok().filter(|options| options.sorted)?;
+    let along = axis(options.axis, x.rank())?;
+    let count = usize::try_from(call.scalar(1)?).ok().filter(|&k| k <= x.shape()[along])?;
+    let mut sizes = x.shape().to_vec();
+    sizes[along] = count;
+    call.room(DType::I64, &sizes)?;
+    let numbers: Vec<Numeric> = Elements::of(x)?.iter().collect();
+    let defined = numbers.iter().all(|n| !n.double().is_nan());
+    let numbers = ArrayD::from_shape_vec(dim(x.shape()), numbers).ok().filter(|_| defined)?;
+    let mut places = ArrayD::<i64>::zeros(dim(&sizes));
+    let lanes = numbers.lanes(Axis(along)).into_iter();
+    for (lane, mut found) in lanes.zip(places.lanes_mut(Axis(along))) {
+        let mut order: Vec<usize> = (0..lane.len()).collect();
+        order.sort_by(|&a, &b| match options.largest {
+            true => lane[b].compare(lane[a]),
+            false => lane[a].compare(lane[b]),
+        });
+        found.iter_mut().zip(order).for_each(|(place, at)| *place = at as i64);
+    }
+    let values = by_width!(x.dtype(), T => {
+        let x_ = array::<T>(x)?;
+        let mut values = ArrayD::<T>::zeros(dim(&sizes));
+        let all = x_.lanes(Axis(along)).into_iter();
+        for ((lane, places), mut found) in
+            all.zip(places.lanes(Axis(along))).zip(values.lanes_mut(Axis(along)))
+        {
+            found.iter_mut().zip(places).for_each(|(value, &at)| *value = lane[at as usize]);
+        }
+        tensor(x.dtype(), &values)
+    })?;
+    Some(vec![values, tensor(DType::I64, &places)?])
 }

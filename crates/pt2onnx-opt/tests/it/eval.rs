@@ -86,7 +86,9 @@ fn one(line: &str) -> Result<(), String> {
     }
     let results = expected.iter().enumerate();
     constants.extend(results.map(|(i, item)| named(item, &format!("e{i}"))));
-    let outputs: Vec<_> = (0..expected.len().max(1)).map(|i| format!("o{i}")).collect();
+    let formal = schema::lookup(op, schema::CANONICAL_OPSET).unwrap();
+    let count = expected.len().max(formal.min_outputs as usize);
+    let outputs: Vec<_> = (0..count).map(|i| format!("o{i}")).collect();
     let text = format!(
         "g () => () <{}> {{ {} = {head} ({}) }}",
         constants.join(", "),
@@ -103,7 +105,6 @@ fn one(line: &str) -> Result<(), String> {
     let inputs: Vec<Option<Tensor>> =
         { inputs.into_iter() }.map(|name| (name != "\"\"").then(|| tensor(name))).collect();
     let expected: Vec<Tensor> = (0..expected.len()).map(|i| tensor(format!("e{i}"))).collect();
-    let formal = schema::lookup(op, schema::CANONICAL_OPSET).unwrap();
     conforms(&model, &model[node], formal)?;
     let borrowed: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
     let actual = evaluate(&model[node], &borrowed, 1 << 16).unwrap_or_default();

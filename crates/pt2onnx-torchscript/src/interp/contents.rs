@@ -2,7 +2,7 @@
 
 use super::{Interp, compare};
 use crate::{
-    types::{Contents, MAX_CONTENTS},
+    types::{Contents, MAX_CONTENTS, Typed},
     value::{Value, known},
 };
 use pt2onnx_fx::{Argument, Name, Node, SymArg, ValueMeta};
@@ -72,6 +72,28 @@ impl Interp<'_> {
         };
         let wide = !matches!(meta.dtype, DType::I8 | DType::U8 | DType::I16);
         (fits && wide && elements.iter().all(exact)).then_some(Contents::Exprs(elements))
+    }
+
+    /// Parts of a tensor with the contents that they take from it, where it is a vector of known contents.
+    pub(super) fn with_contents(&self, node: &Node, mut parts: Vec<Typed>) -> Vec<Typed> {
+        let split = SPLITS.contains(&node.target.name.trim_start_matches("unsafe_"));
+        let Some(Argument::Tensor(whole)) = node.arg("self").filter(|_| split) else {
+            return parts;
+        };
+        let vector = self.meta(whole).is_ok_and(|meta| meta.sizes.len() == 1);
+        let Some(mut left) = self.elements_of(whole).filter(|_| vector) else {
+            return parts;
+        };
+        for part in &mut parts {
+            let ValueMeta::Tensor(meta) = &part.meta else { return parts };
+            let length = meta.sizes.first().map_or(Some(1), Expr::as_int);
+            let Some(length) = length.and_then(|n| usize::try_from(n).ok()) else { return parts };
+            if meta.sizes.len() > 1 || length > left.len() {
+                return parts;
+            }
+            part.contents = Some(Contents::Exprs(left.drain(..length).collect()));
+        }
+        parts
     }
 
     fn computed(&self, node: &Node, dtype: DType, rank: usize, length: usize) -> Option<Vec<Expr>> {
@@ -219,6 +241,9 @@ impl Interp<'_> {
         Some(if dtype.is_float() { compare::to_float(e) } else { e.clone() })
     }
 }
+
+/// Operators whose results are what they take their operand apart into, in order.
+const SPLITS: &[&str] = &["chunk", "split", "split_with_sizes", "unbind"];
 
 /// Operators whose results in float32 are those in float64, rounded.
 const ROUNDED: &[&str] =

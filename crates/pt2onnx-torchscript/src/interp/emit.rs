@@ -79,6 +79,7 @@ impl Interp<'_> {
                     let mut names = Vec::with_capacity(items.len());
                     let mut values = Vec::with_capacity(items.len());
                     self.steps(items.len())?;
+                    let items = self.with_contents(&node, items);
                     for (i, typed) in items.into_iter().enumerate() {
                         let name = self.fresh(&format!("{}_{i}", node.name));
                         let (_, value) = self.result(name.clone(), typed, root.as_ref(), &node)?;

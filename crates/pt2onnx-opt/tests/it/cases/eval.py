@@ -374,6 +374,11 @@ def networks():
     case("EyeLike", m)
     case("EyeLike", m, k=1, dtype=7)
     case("EyeLike", np.zeros((3, 2), np.int32), k=-1)
+    case("TopK", array([3.0, 1.0, 3.0, -0.5, 2.0], "float32"), i64(3), outputs=2)
+    case("TopK", np.array([[5, -1, 5], [2, 2, 9]]), i64(3), outputs=2, axis=-1, largest=0)
+    case("TopK", np.array([[5, 1, 4], [2, 2, 9]], np.int32), i64(1), outputs=2, axis=0)
+    case("TopK", array([1.0, np.nan], "float32"), i64(1), outputs=2, none=True)
+    case("TopK", array([1.0, 2.0], "float32"), i64(2), outputs=2, none=True, sorted=0)
     case("ConvTranspose", np.ones((1, 1, 3), np.float32), np.arange(1, 5, dtype=np.float32).reshape(1, 1, 4), strides=[2])
     case(
         "ConvTranspose", np.arange(8, dtype=np.float32).reshape(1, 2, 4), np.arange(12, dtype=np.float32).reshape(2, 2, 3),
