@@ -242,6 +242,76 @@ def test_errors_of_the_module() -> None:
     check(torch.nn.DataParallel(torch.nn.Linear(2, 2)), (torch.randn(2, 2),))
 
 
+class Affine(torch.autograd.Function):
+    """Two results, and arguments that are no tensors."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, by: float, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        assert not any(ctx.needs_input_grad)
+        ctx.save_for_backward(x)
+        return x * by + y, x.sum()
+
+
+class Raised(torch.autograd.Function):
+    """Has its context in a method of its own, and a default."""
+
+    @staticmethod
+    def forward(x: torch.Tensor, by: int = 2) -> torch.Tensor:
+        return x.abs() ** by
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.by = inputs[1]
+
+
+class Written(torch.autograd.Function):
+    """Writes into its argument and into what it made, and calls another function."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        ctx.mark_dirty(x)
+        made = x.add_(1).sin()
+        return x, Affine.apply(made.mul_(2), 3.0, x.exp())[0]
+
+
+class Hidden(torch.autograd.Function):
+    """Writes into its argument, and does not say so."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.mul_(3).exp()
+
+
+class Calls(torch.nn.Module):
+    """What torch.export does not capture."""
+
+    apply_to = Written.apply
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        count = int((x.sum() * 0).item()) + 1
+        y = x * 2
+        first, second = self.apply_to(y)
+        again, _ = Written.apply(first)
+        scaled, total = Affine.apply(x, 0.5, second)
+        return [scaled + again * total + y, Raised.apply(x, 3), Raised.apply(x)] * count
+
+
+def test_autograd_functions_in_traces() -> None:
+    x = torch.randn(2, 3)
+    program = pt2onnx.export(Calls(), (x,), dynamo=False)
+    for values in (x, torch.randn(2, 3)):
+        same(program(values), Calls()(values))
+
+
+def test_autograd_functions_that_write_without_a_word() -> None:
+    def hidden(x: torch.Tensor) -> list[torch.Tensor]:
+        y = x * 2
+        return [Hidden.apply(y) + y] * (int((x.sum() * 0).item()) + 1)
+
+    with pytest.raises(pt2onnx.OnnxExporterError, match="the autograd function Hidden writes into a tensor that it does not return"):
+        pt2onnx.export(Call(hidden), (torch.randn(2, 3),), dynamo=False)
+
+
 def test_keys_that_are_tensors() -> None:
     """They are inputs, before the values under them."""
 
