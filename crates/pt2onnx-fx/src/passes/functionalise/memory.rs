@@ -193,7 +193,7 @@ impl Memory {
             }
         };
         while let Some(id) = stale.pop() {
-            let Some(tensor) = self.tensors.get_mut(id) else {
+            let Some(tensor) = self.tensors.get(id) else {
                 continue;
             };
             let Some(storage) = self.storages.get(tensor.storage) else {
@@ -205,9 +205,7 @@ impl Memory {
             let shown = emit.replay(view, &value, &tensor.first, &last.meta);
             value = shown
                 .map_err(|problem| Error::Pass { site: Box::new(last.site.clone()), problem })?;
-            tensor.newest = value.clone();
-            tensor.version = storage.version;
-            self.of.insert(value.clone(), id);
+            self.set(id, &value, storage.version);
         }
         Ok(value)
     }
@@ -230,12 +228,7 @@ impl Memory {
         // The bases as they are before.
         let befores: Vec<Result<Name>> =
             chain.iter().skip(1).map(|&base| self.value(base, emit)).collect();
-        let view = |id: Id| {
-            let tensor = self.tensors.get(id)?;
-            Some((tensor.base.as_ref()?.1.clone(), tensor.first.clone()))
-        };
-        // How each of the chain but the root views the next one.
-        let views: Vec<(View, Name)> = chain.iter().map_while(|&id| view(id)).collect();
+        let views = self.views(&chain);
         let overlaps = |at: &usize| {
             let base = chain.get(at + 1).map(|&base| self.first(base));
             let shown = views.get(*at).zip(base);
@@ -244,20 +237,13 @@ impl Memory {
         // What is written into one element only would be in others, too.
         let partly = overlaps(&0) && !write.fills;
         let above = (1..views.len()).rev().find(overlaps).map_or(1, |at| at + 1);
-        let Some(tensor) = self.tensors.get_mut(id) else {
+        let Some(version) = self.next_version(id, &write) else {
             return;
         };
-        let Some(storage) = self.storages.get_mut(tensor.storage) else {
-            return;
-        };
-        storage.version = storage.version.saturating_add(1);
-        let version = storage.version;
-        storage.last = Some(write.clone());
-        if !partly {
-            tensor.newest = new.clone();
-            tensor.version = version;
+        match partly {
+            true => self.call(new, id),
+            false => self.set(id, new, version),
         }
-        self.of.insert(new.clone(), id);
         let (mut new, mut from) = (new.clone(), 0);
         for (at, before) in befores.into_iter().enumerate().skip(above - 1) {
             let (Some(&shown), Some(&base)) = (chain.get(from), chain.get(at + 1)) else {
@@ -270,23 +256,47 @@ impl Memory {
             });
             match put {
                 Ok(after) => {
-                    if let Some(tensor) = self.tensors.get_mut(base) {
-                        tensor.newest = after.clone();
-                        tensor.version = version;
-                    }
-                    self.of.insert(after.clone(), base);
+                    self.set(base, &after, version);
                     (from, new) = (at + 1, after);
                 }
-                // It matters only if someone reads the rest later.
-                Err(Error::Pass { site, problem }) => {
-                    let storage = self.tensors.get(base).map(|t| t.storage);
-                    if let Some(storage) = storage.and_then(|s| self.storages.get_mut(s)) {
-                        storage.lost = Some((*site, problem));
-                    }
-                    return;
-                }
-                Err(_) => return,
+                Err(error) => return self.lose(base, error),
             }
+        }
+    }
+
+    /// How each tensor of a chain but the root views the next one, and its first value.
+    fn views(&self, chain: &[Id]) -> Vec<(View, Name)> {
+        let view = |&id: &Id| {
+            let tensor = self.tensors.get(id)?;
+            Some((tensor.base.as_ref()?.1.clone(), tensor.first.clone()))
+        };
+        chain.iter().map_while(view).collect()
+    }
+
+    /// Counts a write to the storage of a tensor.
+    fn next_version(&mut self, id: Id, write: &Writer) -> Option<u32> {
+        let storage = self.storages.get_mut(self.tensors.get(id)?.storage)?;
+        storage.version = storage.version.saturating_add(1);
+        storage.last = Some(write.clone());
+        Some(storage.version)
+    }
+
+    /// Sets the newest value of a tensor.
+    fn set(&mut self, id: Id, newest: &Name, version: u32) {
+        if let Some(tensor) = self.tensors.get_mut(id) {
+            tensor.newest = newest.clone();
+            tensor.version = version;
+        }
+        self.call(newest, id);
+    }
+
+    /// Notes why a write did not reach a base. It matters only if someone reads the rest later.
+    fn lose(&mut self, base: Id, error: Error) {
+        let storage = self.tensors.get(base).map(|t| t.storage);
+        if let (Error::Pass { site, problem }, Some(storage)) =
+            (error, storage.and_then(|s| self.storages.get_mut(s)))
+        {
+            storage.lost = Some((*site, problem));
         }
     }
 
