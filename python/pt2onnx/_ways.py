@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _capture, _errors, _script, _shapes, _symbolic, _trace
 from ._program import ONNXProgram
 from ._sources import Axes, OfProgram, OfScript, Source
+
+if TYPE_CHECKING:
+    import torch
 
 #: Translates a source.
 Translate = Callable[[Source], ONNXProgram]
@@ -105,7 +108,10 @@ class Ways:
         of TorchScript. Raises the error of the program if there is none."""
         assert captured.program is not None
         try:
-            return translate(OfProgram(captured.program, self.shapes, self._hf, self._symbolic)), captured
+            made = translate(OfProgram(captured.program, self.shapes, self._hf, self._symbolic))
+            if _has_lost_constants(captured.program) and any(kind == "weights" for kind, _ in made._native.warnings(grouped=True)):
+                raise _errors.made(_errors.OnnxExporterError, "torch.export kept no values of constants that the model needs")
+            return made, captured
         except Exception as error:
             # A trace has no calls of autograd functions.
             if isinstance(error, _errors.OnnxExporterError) and (self._symbolic or not lenient):
@@ -153,6 +159,15 @@ class Ways:
                     _errors.warn(f"The model may be wrong for other arguments: {note}")
             return made, _capture.Captured(None, strategy, failures)
         raise _capture.failed(failures) from error.__cause__
+
+
+def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
+    """Whether torch.export kept no values of constants, although the weights have values: ``x.data = x.data.to(device)`` leaves such a
+    constant, which the program may not need."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    weights, constants = program.state_dict.values(), program.constants.values()
+    return any(isinstance(one, FakeTensor) for one in constants) and not any(isinstance(one, FakeTensor) for one in weights)
 
 
 def _from_axes(model: Any, args: Any, kwargs: Any, axes: Axes, *, lenient: bool) -> tuple[Any, Any]:

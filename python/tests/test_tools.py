@@ -102,6 +102,16 @@ class Optimize(support.Test):
         self.raised(ValueError, lambda: pt2onnx.optimize(made, rename={"nothing": "x"}))
         self.raised(TypeError, lambda: pt2onnx.optimize(made, state="outputs"))
 
+    def test_runtimes(self) -> None:
+        """ONNX Runtime has no kernel for ``Conv`` of float64, TensorRT no such type."""
+        text = '''<ir_version: 8, opset_import: ["" : 16]>
+            g (double[1,1,4,4] x) => (double[1,1,3,3] y) <double[1,1,2,2] w = {1, 2, 3, 4}> { y = Conv (x, w) }'''
+        model = onnx.parser.parse_model(text)
+        with self.assertWarnsRegex(pt2onnx.OnnxExporterWarning, "no CPU kernel for Conv of float64"):
+            made = pt2onnx.optimize(model, target="ort-cpu")
+        self.assertEqual([node.op_type for node in made.model_proto.graph.node], ["Cast", "Cast", "Conv", "Cast"])
+        self.raised(RuntimeError, lambda: pt2onnx.optimize(model, target="tensorrt"))
+
     def test_compressed(self) -> None:
         made = pt2onnx.convert(support.MLP)
         small = pt2onnx.optimize(made, quantize="int8", compress_min=1)

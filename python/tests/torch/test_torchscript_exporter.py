@@ -312,6 +312,23 @@ def test_autograd_functions_that_write_without_a_word() -> None:
         pt2onnx.export(Call(hidden), (torch.randn(2, 3),), dynamo=False)
 
 
+def test_constants_that_are_lost() -> None:
+    """A program of torch.export may have a constant without values where the module moves a weight."""
+
+    class Moved(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                self.weight.data = self.weight.data.to(x.device)
+            return x * self.weight
+
+    module, x = Moved().eval(), torch.randn(2, 3)
+    same(pt2onnx.export(module, (x,), dynamo=False)(x), x * module.weight)
+
+
 def test_keys_that_are_tensors() -> None:
     """They are inputs, before the values under them."""
 
