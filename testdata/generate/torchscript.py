@@ -592,6 +592,19 @@ class SizesTakenApart(nn.Module):
 script("sizes_taken_apart", SizesTakenApart(), {"x": "float32[rows,columns]"}, (torch.randn(3, 4),), (torch.randn(5, 2),))
 
 
+class NoColumns(nn.Module):
+    """What is over a dimension that may be 0."""
+
+    def forward(self, x: Tensor, weight: Tensor):
+        plain = nn.functional.layer_norm(x, (x.shape[1],))
+        scaled = nn.functional.layer_norm(x.half(), (x.shape[1],), weight.half(), weight.half(), 0.1)
+        saved = torch.native_layer_norm(x.double(), (x.shape[1],), weight.double(), None, 1e-5)
+        return plain, scaled, saved[0], torch.cdist(x, x.flip(0), p=float("inf")), torch.cdist(x, x + 1, p=0.0)
+
+
+trace("no_columns", NoColumns(), {"x": "float32[rows,columns>=0]", "weight": "float32[columns>=0]"}, (torch.randn(2, 4), torch.randn(4)), (torch.randn(3, 0), torch.randn(0)))
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:] or [*CASES, *torchscript_quantized.CALLS]:
         save(sys.argv[1], name)

@@ -1,6 +1,7 @@
 //! Normalisations: batch, instance, layer, group, root mean square, and of weights.
 
 use crate::math::precision::compute_type;
+use crate::math::reduce::may_be_empty_along;
 use crate::math::shape::has_no_elements;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op,
@@ -270,9 +271,22 @@ fn instances(cx: &Cx, x: Value, channels: Option<[Value; 2]>, eps: f64) -> Value
     }
 }
 
+impl LayerNormArgs {
+    /// The dimensions that are normalised: the last ones.
+    fn axes(&self, cx: &Cx) -> Vec<usize> {
+        let rank = cx.rank(self.input);
+        (rank.saturating_sub(self.normalized_shape.len())..rank).collect()
+    }
+}
+
 /// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse deviation. float64 has the first only.
 fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     let given = cx.dtype(args.input);
+    let axes = args.axes(cx);
+    // ONNX Runtime refuses to normalise nothing.
+    if outputs == 1 && may_be_empty_along(cx, args.input, &axes) {
+        return vec![layer_norm_by_formula(cx, args, &axes)];
+    }
     // A weight of another type than `x` is float32, and `x` is float16 or bfloat16.
     let dtype = args.weight.or(args.bias).map_or(given, |w| cx.dtype(w));
     let x = cx.cast(args.input, dtype);
@@ -286,6 +300,20 @@ fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     let mut all = cx.layer_normalization_n(outputs, x, weight, args.bias, options);
     all[0] = cx.cast(all[0], given);
     all.to_vec()
+}
+
+/// [`layer_norm`] without the operator of that name.
+fn layer_norm_by_formula(cx: &Cx, args: LayerNormArgs, axes: &[usize]) -> Value {
+    let given = cx.dtype(args.input);
+    let x = cx.cast(args.input, compute_type(cx, given));
+    let (mean, variance) = moments(cx, x, axes);
+    let centred = cx.sub(x, cx.unsqueeze(mean, axes));
+    let scale = cx.unsqueeze(inverse_deviation(cx, variance, args.eps), axes);
+    let wide = |v: Value| cx.cast(v, cx.dtype(x));
+    let scaled = cx.mul(centred, scale);
+    let scaled = args.weight.map_or(scaled, |weight| cx.mul(scaled, wide(weight)));
+    let moved = args.bias.map_or(scaled, |bias| cx.add(scaled, wide(bias)));
+    cx.cast(moved, given)
 }
 
 /// `c * x` and the float32 `c * c * eps`: both are normalised as `x` with `eps`, which float32 may not have. `c` is about 2, because
@@ -306,12 +334,11 @@ fn native_layer_norm(cx: &Cx, args: LayerNormArgs) -> Lowered<Outputs> {
     if !cx.is_used(1) && !cx.is_used(2) {
         return Ok(layer_norm(cx, args, 1).into());
     }
-    if cx.dtype(args.input) == DType::F32 {
+    let (x, axes, eps) = (args.input, args.axes(cx), args.eps);
+    if cx.dtype(x) == DType::F32 && !may_be_empty_along(cx, x, &axes) {
         return Ok(layer_norm(cx, args, 3).into());
     }
-    let (x, n, eps) = (args.input, args.normalized_shape.len(), args.eps);
     let result = layer_norm(cx, args, 1)[0];
-    let axes: Vec<usize> = (cx.rank(x).saturating_sub(n)..cx.rank(x)).collect();
     let (mean, variance) = moments(cx, x, &axes);
     let statistic = |i: usize, v: Value| {
         let meta = cx.recorded(i)?;

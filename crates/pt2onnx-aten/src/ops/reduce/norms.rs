@@ -2,7 +2,7 @@
 
 use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_distance_complex};
 use crate::math::matrix::svd::singular_values;
-use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, reduce};
+use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, may_be_empty_along, reduce};
 use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, Number, ParamType, args::Ignored, arguments,
     checks, cx::axis_of, op,
@@ -195,10 +195,13 @@ fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
         let differ = cx.minimum(cx.ceil(cx.abs(off)), 1.0);
         return Ok(reduce(cx, Reduction::Sum, differ, &[last], false));
     }
-    if p == f64::INFINITY && cx.minds_nan(off) {
+    if p == f64::INFINITY {
+        let far = cx.abs(off);
         // PyTorch's kernel leaves NaN out.
-        let known = cx.select(cx.is_nan(off), 0.0, cx.abs(off));
-        return Ok(reduce(cx, Reduction::Max, known, &[last], false));
+        let known = if cx.minds_nan(off) { cx.select(cx.is_nan(off), 0.0, far) } else { far };
+        let largest = reduce(cx, Reduction::Max, known, &[last], false);
+        let empty = may_be_empty_along(cx, off, &[last]);
+        return Ok(if empty { cx.maximum(largest, 0.0) } else { largest });
     }
     Ok(norm(cx, off, p, &[last], false))
 }

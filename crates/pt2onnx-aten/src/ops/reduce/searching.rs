@@ -234,6 +234,23 @@ fn unique(
     ])
 }
 
+/// [`unique_along`] of floats. A slice with NaN is another one than all others: its place is one more element of it.
+fn unique_slices_of_floats(cx: &Cx, x: Value, axis: usize) -> [Value; 3] {
+    let mut sizes = cx.shape(x);
+    let n = sizes.remove(axis);
+    let others = (0..cx.rank(x)).filter(|&a| a != axis);
+    let slices = cx.transpose(x, &[axis].into_iter().chain(others).collect::<Vec<_>>());
+    let slices = cx.reshape(slices, &[n.clone(), Expr::product(&sizes)]);
+    let nan = cx.is_nan(slices);
+    let places = cx.cast(cx.add(cx.iota(&n), 1), DType::F64);
+    let place = cx.select(any_true(cx, nan, &[1], false), places, 0.0);
+    let numbers = cx.cast(cx.select(nan, 0.0, slices), DType::F64);
+    let keys = cx.concat(&[numbers, cx.unsqueeze(place, &[1])], 1);
+    let options = attrs::Unique { axis: Some(0), ..Default::default() };
+    let found = cx.unique_n(4, keys, options);
+    [cx.gather(x, found[1], axis), found[2], found[3]]
+}
+
 /// The unique slices along `dim`.
 fn unique_dim(
     cx: &Cx,
@@ -244,7 +261,10 @@ fn unique_dim(
     _counts: Ignored,
 ) -> UniqueOutputs {
     let axis = cx.axis(x, dim)?;
-    let [values, inverse, counts] = unique_along(cx, x, Some(axis));
+    let [values, inverse, counts] = match cx.minds_nan(x) {
+        true => unique_slices_of_floats(cx, x, axis),
+        false => unique_along(cx, x, Some(axis)),
+    };
     Ok([Some(values), if_read(cx, 1, || inverse), if_read(cx, 2, || counts)])
 }
 
