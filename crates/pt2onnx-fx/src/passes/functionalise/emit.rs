@@ -158,21 +158,24 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the view, and gives its type. Returns the new
-    /// base.
+    /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the view, and gives its type. A view may show
+    /// elements more than once if the write `fills` all with the same number. Returns the new base.
     pub(super) fn put_back(
         &mut self,
-        view: &View,
+        (view, like): (&View, &Name),
         base: &Name,
         new: &Name,
-        like: &Name,
         from: &Arc<NodeMeta>,
+        fills: bool,
     ) -> Result<Name, PassProblem> {
         let meta = self.meta(base)?;
         let (x, src) = (("self", tensor(base)), ("src", tensor(new)));
         let only = ("self", tensor(new));
         if view.overlaps(&meta, &self.meta(like)?, self.known) {
-            return Err(PassProblem::Overlap { view: like.clone() });
+            return match fills && view.is_of_elements() {
+                true => self.put_by_index(&[(view, like)], base, new, from),
+                false => Err(PassProblem::Overlap { view: like.clone() }),
+            };
         }
         let name = match view {
             View::Itself | View::Same => new.clone(),
@@ -258,18 +261,18 @@ impl<'a> Emitter<'a> {
         Ok(self.reshape(&result, meta, from))
     }
 
-    /// As [`Emitter::put_back`], where a view between `base` and the last of `views` shows elements more than once, and the last one
-    /// does not.
+    /// As [`Emitter::put_back`], where a view between `base` and the last of `views` shows elements more than once.
     pub(super) fn put_back_through(
         &mut self,
         views: &[(&View, &Name)],
         base: &Name,
         new: &Name,
         from: &Arc<NodeMeta>,
+        fills: bool,
     ) -> Result<Name, PassProblem> {
         if let Some((_, like)) = views.last() {
             let shown = self.meta(like)?;
-            let apart = strides::no_overlap(&shown.sizes, &shown.strides);
+            let apart = fills || strides::no_overlap(&shown.sizes, &shown.strides);
             if !apart || !views.iter().all(|(view, _)| view.is_of_elements()) {
                 return Err(PassProblem::Overlap { view: (*like).clone() });
             }

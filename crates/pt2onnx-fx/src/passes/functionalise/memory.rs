@@ -318,10 +318,12 @@ impl Memory {
             before = older.clone();
         }
         let after = match views {
-            [(view, like)] => emit.put_back(view, &before, new, like, &write.meta)?,
+            [(view, like)] => {
+                emit.put_back((view, like), &before, new, &write.meta, write.fills)?
+            }
             _ => {
                 let down: Vec<_> = views.iter().rev().map(|(view, like)| (view, like)).collect();
-                emit.put_back_through(&down, &before, new, &write.meta)?
+                emit.put_back_through(&down, &before, new, &write.meta, write.fills)?
             }
         };
         if let Some(last) = last {
