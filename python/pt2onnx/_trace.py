@@ -141,17 +141,22 @@ def _traced(
 
 
 def _inline_functions(made: Any) -> None:
-    """Replaces calls of autograd functions in a trace by what their ``forward`` did: a trace that calls Python cannot be saved. A symbolic
-    function says what the model has instead, so that such a call stays."""
+    """Replaces calls of autograd functions in a trace by what their ``forward`` did: a trace that calls Python cannot be saved."""
     for module in made.modules():
         for name in module._c._method_names():
             graph = module._c._get_method(name).graph
-            calls = lambda: (node for node in graph.findAllNodes("prim::PythonOp") if node.hasAttribute("Subgraph"))  # noqa: E731
-            while call := next((node for node in calls() if not hasattr(node.pyobj(), "symbolic")), None):
+            while call := _function_call(graph):
                 _inline(graph, call)
 
 
+def _function_call(graph: Any) -> Any:
+    """A call of an autograd function, if there is one. With a symbolic function, which says what the model has instead, it stays."""
+    calls = graph.findAllNodes("prim::PythonOp")
+    return next((node for node in calls if node.hasAttribute("Subgraph") and not hasattr(node.pyobj(), "symbolic")), None)
+
+
 def _inline(graph: Any, call: Any) -> None:
+    """Puts what ``forward`` did in the place of a call."""
     for node in reversed(_left_behind(graph, call)):
         if node.hasUses():
             raise RuntimeError(f"the autograd function {call.pyname()} writes into a tensor that it does not return")
@@ -166,12 +171,17 @@ def _inline(graph: Any, call: Any) -> None:
 
 
 def _left_behind(graph: Any, call: Any) -> list[Any]:
-    """The nodes behind a call that are those of its ``forward`` a second time: the tracer leaves writes there, and what they need."""
+    """The nodes behind a call that are those of its ``forward`` a second time: the tracer leaves writes and calls there, and what they
+    need."""
     inner = iter([(node.kind(), node.sourceRange()) for node in call.g("Subgraph").nodes()])
     behind = [node for node in graph.nodes() if node.isAfter(call)]
     if behind and behind[0].kind() == "prim::TupleUnpack":
         behind = behind[1:]
-    return list(itertools.takewhile(lambda node: (node.kind(), node.sourceRange()) in inner, behind))
+    alike = list(itertools.takewhile(lambda node: (node.kind(), node.sourceRange()) in inner, behind))
+    # Constants have no place in the code, so that the next ones may look alike.
+    while alike and not ("!)" in alike[-1].schema() or alike[-1].kind() == "prim::PythonOp"):
+        alike.pop()
+    return alike
 
 
 class Traced(_script.Script):

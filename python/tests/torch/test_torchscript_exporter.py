@@ -293,6 +293,8 @@ class Calls(torch.nn.Module):
         first, second = self.apply_to(y)
         again, _ = Written.apply(first)
         scaled, total = Affine.apply(x, 0.5, second)
+        # The next node is a constant like one of the function.
+        total = total + x.sum()
         return [scaled + again * total + y, Raised.apply(x, 3), Raised.apply(x)] * count
 
 

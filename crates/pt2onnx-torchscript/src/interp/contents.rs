@@ -91,7 +91,8 @@ impl Interp<'_> {
             if meta.sizes.len() > 1 || length > left.len() {
                 return parts;
             }
-            part.contents = Some(Contents::Exprs(left.drain(..length).collect()));
+            let elements = left.drain(..length).collect();
+            part.contents.get_or_insert(Contents::Exprs(elements));
         }
         parts
     }

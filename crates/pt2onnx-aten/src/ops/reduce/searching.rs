@@ -401,6 +401,35 @@ checks! {
         ";
     }
 
+    each_slice_with_nan_is_unique {
+        "aten.unique_dim(x: f32[4, 2], 0, True, True, False) -> (f32[u0, 2], i64[4], i64[0])" => "
+        (float[4,2] x) => (float[u0,2] unique_dim_0, int64[4] unique_dim_1, int64[0] unique_dim_2)
+        <
+          int64[4] val_0 = {0, 1, 2, 3},
+          int64 val_1 = {1},
+          int64[1] val_2 = {1},
+          double val_3 = {0.0},
+          float val_4 = {0.0},
+          int64 val_5 = {0},
+          int64[1] val_6 = {0}
+        >
+        {
+          val_7 = IsNaN (x)
+          val_8 = Add (val_0, val_1)
+          val_9 = Cast <to: int = 11> (val_8)
+          val_10 = ReduceMax <keepdims: int = 0> (val_7, val_2)
+          val_11 = Where (val_10, val_9, val_3)
+          val_12 = Where (val_7, val_4, x)
+          val_13 = Cast <to: int = 11> (val_12)
+          val_14 = Unsqueeze (val_11, val_2)
+          val_15 = Concat <axis: int = 1> (val_13, val_14)
+          val_16, val_17, unique_dim_1, val_18 = Unique <axis: int = 0> (val_15)
+          unique_dim_0 = Gather <axis: int = 0> (x, val_17)
+          unique_dim_2 = Expand (val_5, val_6)
+        }
+        ";
+    }
+
     each_nan_is_unique {
         "aten._unique2(x: f32[6], True, True) -> (f32[u0], i64[6], i64[0])" => "
         (float[6] x) => (float[u0] _unique2_0, int64[6] _unique2_1, int64[0] _unique2_2)
