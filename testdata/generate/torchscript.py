@@ -599,7 +599,10 @@ class NoColumns(nn.Module):
         plain = nn.functional.layer_norm(x, (x.shape[1],))
         scaled = nn.functional.layer_norm(x.half(), (x.shape[1],), weight.half(), weight.half(), 0.1)
         saved = torch.native_layer_norm(x.double(), (x.shape[1],), weight.double(), None, 1e-5)
-        return plain, scaled, saved[0], torch.cdist(x, x.flip(0), p=float("inf")), torch.cdist(x, x + 1, p=0.0)
+        y = torch.stack([x, x + 1])
+        products = (torch.einsum("bid,bjd->bij", y, y * 2), y @ y.mT, torch.baddbmm(x.new_ones(1), y, y.mT, beta=2), torch.tensordot(y, y, dims=([-1], [-1])),
+                    torch.einsum("bid,cjd->bcij", y, y), torch.einsum("bid,bid->b", y, y), y @ weight, torch.einsum("bid,d->bi", y, weight))
+        return plain, scaled, saved[0], torch.cdist(x, x.flip(0), p=float("inf")), torch.cdist(x, x + 1, p=0.0), products
 
 
 trace("no_columns", NoColumns(), {"x": "float32[rows,columns>=0]", "weight": "float32[columns>=0]"}, (torch.randn(2, 4), torch.randn(4)), (torch.randn(3, 0), torch.randn(0)))

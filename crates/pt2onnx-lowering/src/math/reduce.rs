@@ -1,5 +1,6 @@
 //! Reductions over axes: sums and extremes, including those of empty tensors and of NaN.
 
+use crate::math::shape::pad_to;
 use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -52,6 +53,20 @@ pub fn sum_of_products(
         Some(&x) => cx.full(&shape(), 0, cx.dtype(x)),
         None => product(),
     }
+}
+
+/// The matrix product, also where sums may be empty: ONNX Runtime leaves the memory of those in batches as it was. There, each has one
+/// more product, of zeros.
+pub fn matmul_of(cx: &Cx, a: Value, b: Value) -> Value {
+    let (rank_a, rank_b) = (cx.rank(a), cx.rank(b));
+    let inner = rank_a.saturating_sub(1);
+    if rank_a.max(rank_b) < 3 || !may_be_empty_along(cx, a, &[inner]) {
+        return cx.matmul(a, b);
+    }
+    let longer = cx.dim(a, -1) + Expr::int(1);
+    let [a, b] = [(a, inner), (b, rank_b.saturating_sub(2))]
+        .map(|(factor, axis)| pad_to(cx, factor, axis, &longer));
+    cx.matmul(a, b)
 }
 
 /// The mean over `axes`, NaN of no elements: `ReduceMean`, which runtimes do not define there, if the sizes are known not to be 0.

@@ -1,8 +1,9 @@
 //! Contractions by labels: `Einsum`.
 
-use crate::math::reduce::{may_be_empty_along, sum_of_products};
+use crate::math::reduce::{matmul_of, may_be_empty_along, sum_of_products};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
 
@@ -140,8 +141,8 @@ fn contracted(cx: &Cx, operands: &[Value], terms: &[&[char]], output: &[char]) -
     sum_of_products(cx, operands, || output.iter().flat_map(size).collect(), product)
 }
 
-/// A sum of products by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's process then. None for other equations, and
-/// for batches whose sums may be empty, which `MatMul` gets wrong.
+/// A sum of products by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's process then. None for an equation with a
+/// label twice in one operand, or one that only one operand has and the output does not.
 fn matrix_product(
     cx: &Cx,
     [a, b]: [Value; 2],
@@ -161,27 +162,37 @@ fn matrix_product(
     };
     let (batch, inner) = (pick(of_a, of_b, true), pick(of_a, of_b, false));
     let (left, right) = (rest(of_a, of_b), rest(of_b, of_a));
-    // Without a batch, `MatMul` takes several dimensions of rows for one.
-    let fit = inner.len() == 1 && right.len() == 1 && (left.len() == 1 || batch.is_empty());
     let distinct = |of: &[char]| of.iter().enumerate().all(|(i, c)| !of[..i].contains(c));
-    let kept = batch.len() + left.len() + right.len();
-    if !fit || output.len() != kept || !distinct(of_a) || !distinct(of_b) {
-        return None;
-    }
-    let place = |of: &[char], label: &char| of.iter().position(|c| c == label);
-    let (in_a, in_b) = (place(of_a, &inner[0])?, place(of_b, &inner[0])?);
-    let is_same = cx.dim(a, in_a as i64) == cx.dim(b, in_b as i64);
-    let matrices = batch.is_empty() && left.len() == 1;
-    if !is_same || !matrices && may_be_empty_along(cx, a, &[in_a]) {
+    let made = [&batch[..], &left, &right].concat();
+    if output.len() != made.len() || !distinct(of_a) || !distinct(of_b) {
         return None;
     }
     let arranged = |x, of: &[char], order: &[char]| {
-        let perm: Vec<usize> = order.iter().filter_map(|label| place(of, label)).collect();
+        let place = |label: &char| of.iter().position(|c| c == label);
+        let perm: Vec<usize> = order.iter().filter_map(place).collect();
         cx.transpose(x, &perm)
     };
     let a = arranged(a, of_a, &[&batch[..], &left, &inner].concat());
     let b = arranged(b, of_b, &[&batch[..], &inner, &right].concat());
-    Some(arranged(cx.matmul(a, b), &[batch, left, right].concat(), output))
+    let (sizes_a, sizes_b) = (cx.shape(a), cx.shape(b));
+    let (batch_a, own_a) = sizes_a.split_at(batch.len());
+    let (batch_b, own_b) = sizes_b.split_at(batch.len());
+    let ((rows, depth), (depth_b, columns)) =
+        (own_a.split_at(left.len()), own_b.split_at(inner.len()));
+    if depth != depth_b {
+        return None;
+    }
+    // Without a batch, `MatMul` takes several dimensions of rows for one.
+    if (left.len() == 1 || batch.is_empty()) && inner.len() == 1 && right.len() == 1 {
+        return Some(arranged(matmul_of(cx, a, b), &made, output));
+    }
+    let matrix = |x, batch: &[Expr], rows: &[Expr], columns: &[Expr]| {
+        let ends = [Expr::product(rows), Expr::product(columns)];
+        cx.reshape(x, &[batch, &ends].concat())
+    };
+    let (a, b) = (matrix(a, batch_a, rows, depth), matrix(b, batch_b, depth, columns));
+    let all = [&cx.broadcast_shapes(batch_a, batch_b)[..], rows, columns].concat();
+    Some(arranged(cx.reshape(matmul_of(cx, a, b), &all), &made, output))
 }
 
 /// Sums over pairs of dimensions. The other dimensions of `a` come before those of `b`.
@@ -226,12 +237,19 @@ checks! {
           einsum = MatMul (a, val_0)
         }
         ";
-        "aten.einsum('bid, bjd->bij', [a: f32[2, 3, u0], b: f32[2, 5, u0]]) -> f32[2, 3, 5]" => r#"
+        "aten.einsum('bid, bjd->bij', [a: f32[2, 3, u0], b: f32[2, 5, u0]]) -> f32[2, 3, 5]" => "
         (float[2,3,u0] a, float[2,5,u0] b) => (float[2,3,5] einsum)
+        <
+          int64[6] val_0 = {0, 0, 0, 0, 0, 1},
+          int64[6] val_1 = {0, 0, 0, 0, 1, 0}
+        >
         {
-          einsum = Einsum <equation: string = "bid,bjd->bij"> (a, b)
+          val_2 = Transpose <perm: ints = [0, 2, 1]> (b)
+          val_3 = Pad (a, val_0)
+          val_4 = Pad (val_2, val_1)
+          einsum = MatMul (val_3, val_4)
         }
-        "#;
+        ";
         "aten.einsum('ik, kj->ji', [a: f32[2, u0], b: f32[u0, 3]]) -> f32[3, 2]" => "
         (float[2,u0] a, float[u0,3] b) => (float[3,2] einsum)
         {

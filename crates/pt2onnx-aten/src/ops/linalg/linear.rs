@@ -359,17 +359,21 @@ checks! {
         (float[2,3,4] c, float[2,3,s0] a, float[2,s0,4] b, int64 n) => (float[2,3,4] baddbmm)
         <
           int64[0] val_0 = {},
-          float val_1 = {0.0}
+          int64[6] val_1 = {0, 0, 0, 0, 0, 1},
+          int64[6] val_2 = {0, 0, 0, 0, 1, 0},
+          float val_3 = {0.0}
         >
         {
-          val_2 = Shape <start: int = 2, end: int = 3> (a)
-          val_3 = Reshape (val_2, val_0)
-          val_4 = MatMul (a, b)
-          val_5 = Cast <to: int = 9> (val_3)
-          val_6 = Where (val_5, c, val_1)
-          val_7 = Cast <to: int = 1> (val_3)
-          val_8 = Mul (val_6, val_7)
-          baddbmm = Add (val_8, val_4)
+          val_4 = Shape <start: int = 2, end: int = 3> (a)
+          val_5 = Reshape (val_4, val_0)
+          val_6 = Pad (a, val_1)
+          val_7 = Pad (b, val_2)
+          val_8 = MatMul (val_6, val_7)
+          val_9 = Cast <to: int = 9> (val_5)
+          val_10 = Where (val_9, c, val_3)
+          val_11 = Cast <to: int = 1> (val_5)
+          val_12 = Mul (val_10, val_11)
+          baddbmm = Add (val_12, val_8)
         }
         ";
     }

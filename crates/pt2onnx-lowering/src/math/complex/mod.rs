@@ -8,7 +8,7 @@ mod pairs;
 
 use crate::math::arcs::atan2;
 use crate::math::elementary::length;
-use crate::math::reduce::{may_be_empty_along, sum_of_products};
+use crate::math::reduce::{matmul_of, may_be_empty_along, sum_of_products};
 use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -251,7 +251,7 @@ impl Complex {
                     let product = cx.matmul(x, cx.unsqueeze(y, &[1]));
                     cx.squeeze(product, &[cx.rank(product) - 1])
                 }
-                _ => cx.matmul(x, y),
+                _ => matmul_of(cx, x, y),
             };
             sum_of_products(cx, &[x, y], || cx.product_shape(x, y), product)
         })
