@@ -601,7 +601,8 @@ class NoColumns(nn.Module):
         saved = torch.native_layer_norm(x.double(), (x.shape[1],), weight.double(), None, 1e-5)
         y = torch.stack([x, x + 1])
         products = (torch.einsum("bid,bjd->bij", y, y * 2), y @ y.mT, torch.baddbmm(x.new_ones(1), y, y.mT, beta=2), torch.tensordot(y, y, dims=([-1], [-1])),
-                    torch.einsum("bid,cjd->bcij", y, y), torch.einsum("bid,bid->b", y, y), y @ weight, torch.einsum("bid,d->bi", y, weight))
+                    torch.einsum("bid,cjd->bcij", y, y), torch.einsum("bid,bid->b", y, y), y @ weight, torch.einsum("bid,d->bi", y, weight),
+                    weight @ x.t(), weight @ y.mT, weight @ weight, torch.einsum("d,jd->j", weight, x), torch.mv(x, weight))
         return plain, scaled, saved[0], torch.cdist(x, x.flip(0), p=float("inf")), torch.cdist(x, x + 1, p=0.0), products
 
 

@@ -72,8 +72,7 @@ impl Cx<'_, '_> {
         b: impl Into<TensorOrScalar>,
     ) -> (Value, Value) {
         let operands = [a.into(), b.into()];
-        let dtype = self.result_type(&operands);
-        (self.as_tensor(&operands[0], dtype), self.as_tensor(&operands[1], dtype))
+        self.both_as_tensors(&operands, self.result_type(&operands))
     }
 
     /// Both operands in the [`float_type`](Self::float_type) of the one in which PyTorch computes. Integers become floats at once: -3 is
@@ -84,8 +83,11 @@ impl Cx<'_, '_> {
         b: impl Into<TensorOrScalar>,
     ) -> (Value, Value) {
         let operands = [a.into(), b.into()];
-        let dtype = self.float_type(self.result_type(&operands));
-        (self.as_tensor(&operands[0], dtype), self.as_tensor(&operands[1], dtype))
+        self.both_as_tensors(&operands, self.float_type(self.result_type(&operands)))
+    }
+
+    fn both_as_tensors(&self, [a, b]: &[TensorOrScalar; 2], dtype: DType) -> (Value, Value) {
+        (self.as_tensor(a, dtype), self.as_tensor(b, dtype))
     }
 
     /// The float type that integers become: PyTorch's default type when the program was made, which the recorded output shows.

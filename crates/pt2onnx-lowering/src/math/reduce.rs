@@ -55,12 +55,12 @@ pub fn sum_of_products(
     }
 }
 
-/// The matrix product, also where sums may be empty: ONNX Runtime leaves the memory of those in batches as it was. There, each has one
-/// more product, of zeros.
+/// The matrix product, also where sums may be empty: ONNX Runtime leaves the memory of those as it was, but for two matrices. There, each
+/// has one more product, of zeros.
 pub fn matmul_of(cx: &Cx, a: Value, b: Value) -> Value {
     let (rank_a, rank_b) = (cx.rank(a), cx.rank(b));
     let inner = rank_a.saturating_sub(1);
-    if rank_a.max(rank_b) < 3 || !may_be_empty_along(cx, a, &[inner]) {
+    if (rank_a, rank_b) == (2, 2) || !may_be_empty_along(cx, a, &[inner]) {
         return cx.matmul(a, b);
     }
     let longer = cx.dim(a, -1) + Expr::int(1);

@@ -142,7 +142,7 @@ fn contracted(cx: &Cx, operands: &[Value], terms: &[&[char]], output: &[char]) -
 }
 
 /// A sum of products by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's process then. None for an equation with a
-/// label twice in one operand, or one that only one operand has and the output does not.
+/// label twice in one operand, or one that only one operand has and the output does not, and where sizes of a sum may differ.
 fn matrix_product(
     cx: &Cx,
     [a, b]: [Value; 2],

@@ -261,14 +261,19 @@ fn instances(cx: &Cx, x: Value, channels: Option<[Value; 2]>, eps: f64) -> Value
         return cx.instance_normalization(x, scale, shift, options);
     }
     let axes: Vec<usize> = (2..cx.rank(x)).collect();
-    let mean = |x: Value| cx.reduce(Reduction::Mean, x, &axes, true);
-    let centred = cx.sub(x, mean(x));
-    let deviation = cx.sqrt(cx.add(mean(cx.mul(centred, centred)), eps));
-    let normal = cx.div(centred, deviation);
+    let normal = normalised(cx, x, &axes, eps);
     match channels.map(|all| all.map(|v| cx.unsqueeze(v, &(1..=axes.len()).collect::<Vec<_>>()))) {
         Some([scale, shift]) => cx.add(cx.mul(normal, scale), shift),
         None => normal,
     }
+}
+
+/// `(x - mean) / sqrt(variance + eps)`
+fn normalised(cx: &Cx, x: Value, axes: &[usize], eps: f64) -> Value {
+    let mean = |x: Value| cx.reduce(Reduction::Mean, x, axes, true);
+    let centred = cx.sub(x, mean(x));
+    let deviation = cx.sqrt(cx.add(mean(cx.mul(centred, centred)), eps));
+    cx.div(centred, deviation)
 }
 
 impl LayerNormArgs {
@@ -306,12 +311,9 @@ fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
 fn layer_norm_by_formula(cx: &Cx, args: LayerNormArgs, axes: &[usize]) -> Value {
     let given = cx.dtype(args.input);
     let x = cx.cast(args.input, compute_type(cx, given));
-    let (mean, variance) = moments(cx, x, axes);
-    let centred = cx.sub(x, cx.unsqueeze(mean, axes));
-    let scale = cx.unsqueeze(inverse_deviation(cx, variance, args.eps), axes);
     let wide = |v: Value| cx.cast(v, cx.dtype(x));
-    let scaled = cx.mul(centred, scale);
-    let scaled = args.weight.map_or(scaled, |weight| cx.mul(scaled, wide(weight)));
+    let normal = normalised(cx, x, axes, args.eps);
+    let scaled = args.weight.map_or(normal, |weight| cx.mul(normal, wide(weight)));
     let moved = args.bias.map_or(scaled, |bias| cx.add(scaled, wide(bias)));
     cx.cast(moved, given)
 }

@@ -8,7 +8,7 @@ mod pairs;
 
 use crate::math::arcs::atan2;
 use crate::math::elementary::length;
-use crate::math::reduce::{matmul_of, may_be_empty_along, sum_of_products};
+use crate::math::reduce::{matmul_of, sum_of_products};
 use crate::{Cx, Lowered, Number};
 use pt2onnx_ir::{Model, Operand, Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -244,11 +244,9 @@ impl Complex {
     pub fn matmul(self, cx: &Cx, b: Complex) -> Self {
         self.bilinear(cx, b, |x, y| {
             let product = || match (cx.rank(x), cx.rank(y)) {
-                // ONNX Runtime forgets a transpose of `x` before a product with a vector, and leaves the memory of empty sums as it was.
-                (2.., 1)
-                    if may_be_transposed(&cx.model(), x) || may_be_empty_along(cx, y, &[0]) =>
-                {
-                    let product = cx.matmul(x, cx.unsqueeze(y, &[1]));
+                // ONNX Runtime forgets a transpose of `x` before a product with a vector.
+                (2.., 1) if may_be_transposed(&cx.model(), x) => {
+                    let product = matmul_of(cx, x, cx.unsqueeze(y, &[1]));
                     cx.squeeze(product, &[cx.rank(product) - 1])
                 }
                 _ => matmul_of(cx, x, y),
