@@ -11,6 +11,7 @@ mod aten;
 mod backend;
 mod bench;
 mod book;
+mod cases;
 mod circles;
 mod generate;
 mod kernels;
@@ -63,6 +64,8 @@ enum Task {
         #[arg(long, value_name = "OPSETS")]
         opsets: Option<String>,
     },
+    /// Runs the graphs of the text cases of pt2onnx-opt in ONNX Runtime, before and after. Fails if the outputs differ.
+    Cases,
     /// Builds the pages of docs/ as a book in target/book. Installs mdBook below target/ first.
     Book,
     /// Prints files of a crate that use each other's items in a circle, with the lines that do. Fails if there are any.
@@ -114,6 +117,7 @@ fn main() -> Result<()> {
         Task::Bench(options) => bench::bench(&options),
         Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
         Task::Backend { opsets } => backend::backend(opsets.as_deref()),
+        Task::Cases => cases::cases(),
         Task::Book => book::book(),
         Task::Circles { package } => circles::circles(package.as_deref()),
         Task::Compare { old, new, folder, sample, args } => {

@@ -90,7 +90,8 @@ fn open(path: &Path) -> Result<OnnxProgram, CommandError> {
 fn left_alone(model: &Model) -> Option<String> {
     let (first, last) = (OPTIMISED_OPSETS.start(), OPTIMISED_OPSETS.end());
     let opset = Some(model.opset).filter(|o| *o > 0 && !OPTIMISED_OPSETS.contains(o))?;
+    let help = if opset < *first { ": `--opset` rewrites it for one of them" } else { "" };
     Some(format!(
-        "the model is of opset {opset}, and only graphs of opsets {first} to {last} are optimised"
+        "the model is of opset {opset}, and only graphs of opsets {first} to {last} are optimised{help}"
     ))
 }

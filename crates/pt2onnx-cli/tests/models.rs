@@ -204,11 +204,14 @@ fn optimize_warns_of_what_it_leaves_alone() {
     let args = [&args[..], &[output.to_str().unwrap()]].concat();
     let strict = pt2onnx([&args[..], &["--warnings-as-errors"]].concat());
     assert!(strict.code == 4 && !output.exists(), "{strict:?}");
-    let run = pt2onnx(args);
-    let warning =
-        "warning: the model is of opset 6, and only graphs of opsets 7 to 28 are optimised\n";
+    let run = pt2onnx(&args);
+    let warning = "warning: the model is of opset 6, and only graphs of opsets 7 to 28 are \
+                   optimised: `--opset` rewrites it for one of them\n";
     assert_eq!((run.code, &*run.stderr), (0, warning));
     assert!(output.exists());
+    let converted = pt2onnx([&args[..], &["--opset", "7"]].concat());
+    assert_eq!((converted.code, &*converted.stderr), (0, ""));
+    assert_eq!(writer::read(&output).unwrap().opset, 7);
 }
 
 /// ONNX Runtime has no kernel for `RoiAlign` of opset 22, and none for `Conv` of float64.

@@ -4,7 +4,7 @@ use crate::{
     assume::Taken,
     legalise::{LegaliseError, legalise_from},
     opaque::{self, Raising},
-    opsets::{OPSETS, OPTIMISED_OPSETS},
+    opsets::{CONVERTED_OPSETS, OPSETS, OPTIMISED_OPSETS},
     optimize::optimize_foreign,
     pass::Level,
     types::{self, keeping_outputs},
@@ -12,7 +12,7 @@ use crate::{
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
 /// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. For an older opset, the
-/// version of the file format is the oldest that will do. The opset of the model must be one of [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
+/// version of the file format is the oldest that will do. The opset of the model must be one of [`CONVERTED_OPSETS`](crate::CONVERTED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
 ///
 /// If a node needs sizes that do not follow at once, the model is simplified first ([`Level::Simplify`]).
 ///
@@ -38,7 +38,7 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
         return Ok(());
     }
     let written = model.opset;
-    if !OPTIMISED_OPSETS.contains(&written) {
+    if !CONVERTED_OPSETS.contains(&written) {
         return Err(LegaliseError::Direction { from: written, to: opset });
     }
     if !model.functions.is_empty() {
@@ -48,6 +48,9 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     let done = keeping_outputs(model, |model| {
         in_opset(model, opset).or_else(|_| {
             *model = before.clone();
+            if !OPTIMISED_OPSETS.contains(&written) {
+                in_opset(model, CANONICAL_OPSET)?;
+            }
             optimize_foreign(model, &Level::Simplify.into());
             in_opset(model, opset)
         })
@@ -66,7 +69,7 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
 fn in_opset(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     let written = model.opset;
     let mut done = Ok(());
-    opaque::each_graph(model, |graph| {
+    opaque::each_graph_of(&CONVERTED_OPSETS, model, |graph| {
         (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
         crate::fold::constants(graph);
         types::infer(graph, Some(Raising { written, alike: false }), &Taken::default());

@@ -70,7 +70,7 @@ pub use fusion::{Fusion, fuse};
 pub use graph::{Changed, GraphMut};
 pub use journal::{Effect, Journal};
 pub use legalise::{Failure, LegaliseError, legalise, legalise_for, means_the_same};
-pub use opsets::{OPSETS, OPTIMISED_OPSETS};
+pub use opsets::{CONVERTED_OPSETS, OPSETS, OPTIMISED_OPSETS};
 pub use optimize::{optimize, optimize_foreign};
 pub use outline::outline;
 pub use pass::{Level, Options, Pass, Passes, UnknownPass};

@@ -13,21 +13,30 @@ use pt2onnx_ir::{
     schema::{self, CANONICAL_OPSET},
 };
 use rustc_hash::FxHashSet;
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::RangeInclusive};
 
 /// The domain of opaque nodes.
 const DOMAIN: &str = "pt2onnx.opaque";
 
 /// Calls `work` with the main graph and then with each function's body. Graphs of other than the [`OPTIMISED_OPSETS`] are left
 /// out.
-pub(crate) fn each_graph(model: &mut Model, mut work: impl FnMut(&mut GraphMut<'_>)) {
+pub(crate) fn each_graph(model: &mut Model, work: impl FnMut(&mut GraphMut<'_>)) {
+    each_graph_of(&OPTIMISED_OPSETS, model, work);
+}
+
+/// As [`each_graph`], for graphs of these opsets.
+pub(crate) fn each_graph_of(
+    opsets: &RangeInclusive<u32>,
+    model: &mut Model,
+    mut work: impl FnMut(&mut GraphMut<'_>),
+) {
     let mut graphs = vec![(Model::MAIN, model.opset)];
     graphs.extend(model.functions.iter().map(|f| {
         let own = f.imports.get("").copied();
         let opset = own.unwrap_or(if f.imports.is_empty() { model.opset } else { 0 });
         (f.body, opset)
     }));
-    graphs.retain(|(_, opset)| OPTIMISED_OPSETS.contains(opset));
+    graphs.retain(|(_, opset)| opsets.contains(opset));
     let mut hidden = false;
     for &(region, opset) in &graphs {
         hidden |= hide(model, region, opset);

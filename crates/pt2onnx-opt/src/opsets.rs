@@ -6,5 +6,8 @@ use std::ops::RangeInclusive;
 /// The opsets that [`legalise`](crate::legalise) can write.
 pub const OPSETS: RangeInclusive<u32> = 7..=CANONICAL_OPSET;
 
-/// The opsets that the optimiser supports. Before 7, operators broadcast in another way; newer ones are not known yet.
+/// The opsets that the optimiser supports. Before 7, operators broadcast in another way.
 pub const OPTIMISED_OPSETS: RangeInclusive<u32> = 7..=NEWEST_OPSET;
+
+/// The opsets that [`convert`](crate::convert) can read: all of them.
+pub const CONVERTED_OPSETS: RangeInclusive<u32> = 1..=NEWEST_OPSET;

@@ -446,7 +446,7 @@ pub const CASES: &[Case] = &[
     case(
         || {
             onnx(
-                r#"<ir_version: 4, opset_import: ["" : 6]>
+                r#"<ir_version: 13, opset_import: ["" : 99]>
                 g (float[2] x) => (float[2] y) { y = Relu (x) }"#,
             )
         },

@@ -1,6 +1,7 @@
 //! Rewrites models of older opsets for the canonical one.
 
-use super::{error::Reason, meaning::means_the_same, raise::raise, replace::Done};
+use super::{error::Reason, meaning::means_the_same, oldest, raise::raise, replace::Done};
+use crate::opsets::OPSETS;
 use pt2onnx_ir::{
     Model, NodeId, conforms,
     schema::{self, CANONICAL_OPSET},
@@ -17,11 +18,8 @@ pub(crate) fn ascend(
     written: u32,
     alike: bool,
 ) -> Result<(), String> {
-    if means_the_same(model, id, written, CANONICAL_OPSET) {
-        return Ok(());
-    }
     let before = model[id].clone();
-    let done = raise(model, id, written, alike);
+    let done = canonical(model, id, written, alike);
     let conforming = match &done {
         Ok(Done::Replaced) => return Ok(()),
         Ok(_) => fits(model, id),
@@ -33,6 +31,20 @@ pub(crate) fn ascend(
         model[id].attributes = before.attributes;
     }
     conforming
+}
+
+/// One version after the other.
+fn canonical(model: &mut Model, id: NodeId, written: u32, alike: bool) -> Result<Done, Reason> {
+    if written < *OPSETS.start()
+        && let Done::Replaced = oldest::raise(model, id, written)?
+    {
+        return Ok(Done::Replaced);
+    }
+    let written = written.max(*OPSETS.start());
+    match means_the_same(model, id, written, CANONICAL_OPSET) {
+        true => Ok(Done::Kept),
+        false => raise(model, id, written, alike),
+    }
 }
 
 fn fits(model: &Model, id: NodeId) -> Result<(), String> {

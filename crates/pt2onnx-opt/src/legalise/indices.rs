@@ -4,11 +4,11 @@ use super::{
     axes::axis,
     error::Reason,
     forms::{constant_ints, input},
-    replace::Done,
+    replace::{Done, before},
 };
 use crate::facts::{dtype, rank};
-use pt2onnx_ir::{Builder, Def, InsertPoint, Model, NodeId, Value, attrs};
-use pt2onnx_symbolic::{Constraints, Expr};
+use pt2onnx_ir::{Builder, Def, Model, NodeId, Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// Nodes that are looked at, one behind the other.
@@ -28,15 +28,7 @@ pub(super) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if rank(model, data).is_none() {
         return Err("the rank of its input is not known".into());
     }
-    let origins = model[id].origins.clone();
-    let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
-    cx.set_origins(&origins);
-    cx.bind_dims(data);
-    let counted = from_front(&cx, index, &cx.dim(data, axis as i64));
-    if let Some(diagnostic) = cx.take_diagnostics().first() {
-        return Err(diagnostic.to_string().into());
-    }
-    drop(cx);
+    let counted = before(model, id, |cx, _| Ok(from_front(cx, index, &cx.dim(data, axis as i64))))?;
     model.replace_input(id, 1, Some(counted));
     Ok(Done::Fed)
 }

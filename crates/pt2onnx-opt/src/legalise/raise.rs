@@ -4,6 +4,7 @@ use super::{
     error::Reason,
     forms::{attributes, input, keep_inputs, rank_of, set},
     replace::{Done, replace},
+    retired,
 };
 use crate::{eval, facts};
 use pt2onnx_ir::{Model, NodeId, Value, schema};
@@ -50,6 +51,7 @@ pub(super) fn raise(
         "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id),
         "GroupNormalization" if since < 21 && !alike => group_norm(model, id),
         "BatchNormalization" if since < 14 => batch_norm(model, id),
+        _ if since == 0 && !alike => retired::raise(model, id, written),
         op if since > schema::CANONICAL_OPSET => {
             Err(format!("what {op} of opset {since} has in older opsets is not known").into())
         }
@@ -58,7 +60,7 @@ pub(super) fn raise(
 }
 
 /// Integers of an attribute become an input, if they are given.
-fn ints_as_input(
+pub(super) fn ints_as_input(
     model: &mut Model,
     id: NodeId,
     name: &'static str,
@@ -74,7 +76,7 @@ fn ints_as_input(
 }
 
 /// Sets an input, which may be one that the node does not have yet.
-fn put(model: &mut Model, id: NodeId, index: usize, value: Value) {
+pub(super) fn put(model: &mut Model, id: NodeId, index: usize, value: Value) {
     let mut inputs = model[id].inputs().to_vec();
     inputs.resize(inputs.len().max(index + 1), None);
     inputs[index] = Some(value);
@@ -172,7 +174,7 @@ fn clip(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let read = |name| Ok::<_, Reason>(model[id].read::<f32>(name)?);
     let bounds = [read("min")?.unwrap_or(f32::MIN), read("max")?.unwrap_or(f32::MAX)];
     let half = facts::dtype(model, input(&model[id], 0)?) == Some(DType::F16);
-    if half && bounds.iter().any(|b| b.abs() > 65504.0) {
+    if half && bounds.iter().any(|b| b.is_finite() && b.abs() > 65504.0) {
         return Err("its bounds do not fit into float16".into());
     }
     for (i, bound) in bounds.into_iter().enumerate() {

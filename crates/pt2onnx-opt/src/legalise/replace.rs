@@ -15,12 +15,12 @@ pub(super) enum Done {
     Replaced,
 }
 
-/// Replaces a node by what `emit` emits before it, in the canonical form: one value for each output.
-pub(super) fn replace(
+/// Emits nodes before a node, in the canonical form, with its origins.
+pub(super) fn before<T>(
     model: &mut Model,
     id: NodeId,
-    emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, Reason>,
-) -> Result<Done, Reason> {
+    emit: impl FnOnce(&Builder, &Node) -> Result<T, Reason>,
+) -> Result<T, Reason> {
     let node = model[id].clone();
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
     cx.set_origins(&node.origins);
@@ -28,11 +28,21 @@ pub(super) fn replace(
         cx.bind_dims(*value);
     }
     let made = emit(&cx, &node)?;
-    if let Some(diagnostic) = cx.take_diagnostics().first() {
-        return Err(diagnostic.to_string().into());
+    match cx.take_diagnostics().first() {
+        Some(diagnostic) => Err(diagnostic.to_string().into()),
+        None => Ok(made),
     }
-    drop(cx);
-    for (&old, new) in node.outputs().iter().zip(made) {
+}
+
+/// Replaces a node by what `emit` emits before it, in the canonical form: one value for each output.
+pub(super) fn replace(
+    model: &mut Model,
+    id: NodeId,
+    emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, Reason>,
+) -> Result<Done, Reason> {
+    let made = before(model, id, emit)?;
+    let outputs = model[id].outputs().to_vec();
+    for (old, new) in outputs.into_iter().zip(made) {
         rewrite::substitute(model, old, new);
     }
     match model.erase(id) {

@@ -127,14 +127,14 @@ fn taps(options: &attrs::Resize<'_>, axis: &Axis) -> Result<Taps, Reason> {
         })
     };
     let newer = || format!("a Resize of mode `{mode}` with `{coordinates}` needs a newer opset");
-    let (smooth, a) = (options.antialias, options.cubic_coeff_a);
+    let (smooth, a, inside) = (options.antialias, options.cubic_coeff_a, options.exclude_outside);
     let each = (0..to).map(|i| {
         let place = place(i).ok_or_else(newer)?;
         Ok(match mode {
             "nearest" => vec![(nearest(options.nearest_mode, place).clamp(0, from - 1), 1.0)],
-            "linear" if smooth => filtered(place, axis, 1.0, |d| (1.0 - d.abs()).max(0.0)),
+            "linear" if smooth => filtered(place, axis, inside, 1.0, |d| (1.0 - d.abs()).max(0.0)),
             "linear" => linear(place, from),
-            "cubic" if smooth => filtered(place, axis, 2.0, |d| cubic_weight(a, d)),
+            "cubic" if smooth => filtered(place, axis, inside, 2.0, |d| cubic_weight(a, d)),
             "cubic" => cubic(options, place, from),
             _ => return Err(newer().into()),
         })
@@ -183,14 +183,23 @@ fn cubic(options: &attrs::Resize<'_>, place: f32, size: i64) -> Vec<(i64, f32)> 
     near.map(weigh).map(held).collect()
 }
 
-/// All elements that the filter covers. If the image becomes smaller, the filter is stretched.
-fn filtered(place: f32, axis: &Axis, support: f32, weight: impl Fn(f32) -> f32) -> Vec<(i64, f32)> {
+/// All elements that the filter covers; `inside` the image, or with its first and last element in place of those outside. If the
+/// image becomes smaller, the filter is stretched.
+fn filtered(
+    place: f32,
+    axis: &Axis,
+    inside: bool,
+    support: f32,
+    weight: impl Fn(f32) -> f32,
+) -> Vec<(i64, f32)> {
     let stretch = axis.scale.min(1.0);
     let (centre, reach) = (place + 0.5, support / stretch);
-    let first = ((centre - reach + 0.5).floor() as i64).max(0);
-    let last = ((centre + reach + 0.5).floor() as i64).min(axis.from);
+    let end = |at: f32| (at + 0.5).floor() as i64;
+    let all = end(centre - reach)..end(centre + reach);
     let weigh = |i: i64| (i, weight((i as f32 - centre + 0.5) * stretch));
-    normalised((first..last).map(weigh).collect())
+    let covered = all.filter(|i| !inside || (0..axis.from).contains(i));
+    let held = |(i, w): (i64, f32)| (i.clamp(0, axis.from - 1), w);
+    normalised(covered.map(weigh).collect()).into_iter().map(held).collect()
 }
 
 fn normalised(taps: Vec<(i64, f32)>) -> Vec<(i64, f32)> {

@@ -6,7 +6,7 @@ use super::{
     forms::{input, set, without},
     indexing::{axis_of, flat_tuples},
     indices::from_front,
-    replace::{Done, replace},
+    replace::{Done, before, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -137,19 +137,11 @@ pub(super) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// `Scatter`, the older name of `ScatterElements`, with indices counted from the front.
 pub(super) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     axes::axis(model, id)?;
-    let origins = model[id].origins.clone();
-    let node = model[id].clone();
-    let at = pt2onnx_ir::InsertPoint::Before(id);
-    let cx = Builder::new(model, at, pt2onnx_symbolic::Constraints::default());
-    cx.set_origins(&origins);
-    let (data, indices) = (input(&node, 0)?, input(&node, 1)?);
-    cx.bind_dims(data);
-    let axis = axis_of(&cx, &node)?;
-    let index = from_front(&cx, indices, &cx.dim(data, axis as i64));
-    if let Some(diagnostic) = cx.take_diagnostics().first() {
-        return Err(diagnostic.to_string().into());
-    }
-    drop(cx);
+    let (index, axis) = before(model, id, |cx, node| {
+        let axis = axis_of(cx, node)?;
+        let size = cx.dim(input(node, 0)?, axis as i64);
+        Ok((from_front(cx, input(node, 1)?, &size), axis))
+    })?;
     model.replace_input(id, 1, Some(index));
     set(model, id, "axis", axis as i64);
     model.set_op(id, "Scatter");
