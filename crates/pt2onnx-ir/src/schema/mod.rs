@@ -23,6 +23,25 @@ pub fn lookup(name: &str, opset: u32) -> Option<&'static OpSchema> {
     versions(name).iter().rfind(|s| s.since <= opset)
 }
 
+/// Operators that opsets 1 to 9 had as experiments, without schemas. Runtimes still know most of them.
+const EXPERIMENTS: [&str; 10] = [
+    "Affine",
+    "ConstantFill",
+    "Crop",
+    "DynamicSlice",
+    "ImageScaler",
+    "MeanVarianceNormalization",
+    "ParametricSoftplus",
+    "Scale",
+    "ScaledTanh",
+    "ThresholdedRelu",
+];
+
+/// Whether an opset had the operator only as an experiment: there is no schema for it, but models have it.
+pub fn is_experiment(name: &str, opset: u32) -> bool {
+    opset < 10 && lookup(name, opset).is_none() && EXPERIMENTS.contains(&name)
+}
+
 /// All versions of all operators, sorted by name and opset.
 pub fn all() -> &'static [OpSchema] {
     crate::generated::schema::SCHEMAS

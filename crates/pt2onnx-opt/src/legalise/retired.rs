@@ -1,5 +1,4 @@
-//! Rewrites nodes of operators that were experiments until opset 9, which ONNX has lost since, but ONNX Runtime and the converters
-//! of Core ML and PyTorch 0.4 have not.
+//! Rewrites nodes of operators that were experiments until opset 9, which ONNX has lost since; runtimes still know most of them.
 
 use super::{
     error::Reason,
@@ -9,20 +8,19 @@ use super::{
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
-/// The newest opset that had them.
-const LAST: u32 = 9;
-
 /// Replaces a node of such an operator.
 ///
 /// # Errors
 /// Any other operator, or too little is known of the node.
 pub(super) fn raise(model: &mut Model, id: NodeId, written: u32) -> Result<Done, Reason> {
     let emit = match model[id].op() {
-        _ if written > LAST => None,
+        op if !schema::is_experiment(op, written) => None,
         "Affine" => Some(affine as Emit),
         "ConstantFill" => Some(filled as Emit),
         "Crop" => Some(crop as Emit),
+        "DynamicSlice" => Some(slice as Emit),
         "ImageScaler" => Some(image_scaler as Emit),
+        "MeanVarianceNormalization" => Some(normalised as Emit),
         "ParametricSoftplus" => Some(softplus as Emit),
         "Scale" => Some(scale as Emit),
         "ScaledTanh" => Some(tanh as Emit),
@@ -90,6 +88,26 @@ fn crop(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let parts = [[top, left], ends.map(end), [2, 3]].map(|ints| Some(cx.ints(&ints)));
     let inputs: Vec<_> = std::iter::once(node.input(0)).chain(parts).collect();
     Ok(cx.emit1("Slice", &inputs, attributes([])))
+}
+
+/// The standard has it since opset 10.
+fn slice(cx: &Builder, node: &Node) -> Result<Value, Reason> {
+    Ok(cx.emit1("Slice", node.inputs(), attributes([])))
+}
+
+/// Without the mean of each channel, or of all of them, and divided by the deviation if it is asked for. The standard has it since
+/// opset 9.
+fn normalised(cx: &Builder, node: &Node) -> Result<Value, Reason> {
+    let x = input(node, 0)?;
+    let all = node.read::<i64>("across_channels")?.unwrap_or(0) != 0;
+    let axes: Vec<i64> = (0..cx.rank(x) as i64).filter(|&axis| all || axis != 1).collect();
+    if node.read::<i64>("normalize_variance")?.unwrap_or(1) == 0 {
+        let axes = cx.ints(&axes);
+        let mean = cx.emit1("ReduceMean", &[Some(x), Some(axes)], attributes([]));
+        return Ok(cx.sub(x, mean));
+    }
+    let axes = attributes([("axes", axes.into())]);
+    Ok(cx.emit1("MeanVarianceNormalization", &[Some(x)], axes))
 }
 
 /// Sizes that an attribute or the input gives, by its own sizes or its elements, filled with a number.

@@ -97,6 +97,7 @@ fn converted() {
     run("convert", include_str!("cases/convert.txt"), |text, opset| {
         let mut model = parse::model(text);
         model.assign_names();
+        valid(&model);
         match convert(&mut model, opset.parse().unwrap()) {
             Ok(()) => {
                 valid(&model);
