@@ -49,7 +49,6 @@ mod program;
 mod random;
 mod ranges;
 mod report;
-mod rewriting;
 #[cfg(feature = "ort")]
 mod runtime;
 mod texts;

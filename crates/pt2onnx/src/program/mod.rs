@@ -1,0 +1,244 @@
+//! A model, ready to be written.
+
+mod rewriting;
+mod saving;
+
+use crate::{Error, SaveOptions, Warning, WarningKind, Weights, naming, report::Report};
+use bytes::Bytes;
+use pt2onnx_compress::{Compressed, CompressedWeight};
+use pt2onnx_fx::ExportedProgram;
+use pt2onnx_ir::{Model, Value, VerifyError, verify};
+use pt2onnx_writer::{Inputs, Reading};
+use rustc_hash::FxHashSet;
+use std::{fmt, path::Path};
+
+/// An ONNX model, the program that it was made from, and the report about it.
+pub struct OnnxProgram {
+    model: Model,
+    source: Option<ExportedProgram>,
+    /// Whether the program has its graph.
+    has_graph: bool,
+    report: Report,
+    save: SaveOptions,
+    /// The files that it was read from.
+    inputs: Inputs,
+    /// Weights from which nothing was computed.
+    replaceable: FxHashSet<Value>,
+    /// Whether the model may have changed since it was verified.
+    edited: bool,
+    /// Whether it was read from a file.
+    foreign: bool,
+    compressed: Compressed,
+    /// The model in ONNX Runtime, if it was run.
+    #[cfg(feature = "ort")]
+    pub(crate) session: Option<crate::Session>,
+}
+
+impl fmt::Debug for OnnxProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnnxProgram").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+impl OnnxProgram {
+    pub(crate) fn new(
+        model: Model,
+        report: Report,
+        mut save: SaveOptions,
+        replaceable: FxHashSet<Value>,
+    ) -> Self {
+        // Weights were left out before anything was computed from them. Those that are given later are written.
+        if save.weights == Weights::None {
+            save.weights = Weights::Auto;
+        }
+        Self {
+            model,
+            source: None,
+            has_graph: false,
+            report,
+            save,
+            inputs: Inputs::new(),
+            replaceable,
+            edited: false,
+            foreign: false,
+            compressed: Compressed::default(),
+            #[cfg(feature = "ort")]
+            session: None,
+        }
+    }
+
+    pub(crate) fn of(self, source: ExportedProgram, has_graph: bool, inputs: Inputs) -> Self {
+        Self { source: Some(source), has_graph, inputs, ..self }
+    }
+
+    pub(crate) fn having(self, compressed: Compressed) -> Self {
+        Self { compressed, ..self }
+    }
+
+    /// Reads an ONNX model of any producer and any known opset, with bodies, functions, nodes of other domains and
+    /// weights in other files. Files with weights are mapped, and must not change while the result lives. A warning
+    /// tells what the file has that is not kept.
+    ///
+    /// ```no_run
+    /// use pt2onnx::{OnnxProgram, opt};
+    ///
+    /// let mut program = OnnxProgram::open("model.onnx")?;
+    /// program.optimize(opt::Options::default());
+    /// program.save("optimised.onnx")?;
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Read`]; [`Error::Invalid`] if it is not valid ONNX.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let mut report = Report::new(None);
+        report.read(path.as_ref());
+        let mapped = pt2onnx_writer::ExternalData::Mapped;
+        let reading = report.stage("read", || pt2onnx_writer::read_with(path, mapped))?;
+        Self::of_reading(reading, report)
+    }
+
+    /// Does the same as [`open`](Self::open) with a model in memory. Its external data are `data`, by location
+    /// ([`InParts::weights`]). Nothing of these is copied.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn from_bytes(
+        bytes: impl Into<Bytes>,
+        data: impl IntoIterator<Item = (String, Bytes)>,
+    ) -> Result<Self, Error> {
+        let mut report = Report::new(None);
+        let reading = report.stage("read", || pt2onnx_writer::read_parts(bytes, data))?;
+        Self::of_reading(reading, report)
+    }
+
+    fn of_reading(reading: Reading, mut report: Report) -> Result<Self, Error> {
+        let mut model = reading.model;
+        // Names of nodes may clash in files, and those of values in bodies that do not see each other.
+        model.assign_names();
+        let checked = report.stage("verify", || {
+            verify(&model)?;
+            // Files need not tell the types of what nodes make.
+            let mut typed = model.clone();
+            pt2onnx_opt::infer_types(&mut typed);
+            verify(&typed)?;
+            let ends = model.output_values().zip(typed.output_values());
+            let wrong = ends.filter_map(|(claimed, made)| mismatch(&model, claimed, &typed, made));
+            match wrong.collect::<Vec<_>>() {
+                wrong if wrong.is_empty() => Ok(()),
+                wrong => Err(wrong),
+            }
+        });
+        checked.map_err(Error::Invalid)?;
+        let lost = reading.lost.iter();
+        let lost = lost.map(|lost| format!("the model has {lost}, which are not kept"));
+        let warnings: Vec<Warning> = Warning::all(WarningKind::NotKept, lost).collect();
+        report.done(&model, &warnings);
+        let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
+        let mut program = Self::new(model, report, save, replaceable);
+        (program.foreign, program.inputs) = (true, reading.inputs);
+        Ok(program)
+    }
+
+    /// The model. Its weights are views of the archive's file.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The names of the inputs, in their order.
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
+    /// let program = pt2onnx::Exporter::new().export(archive)?;
+    /// assert_eq!(program.input_names().next(), Some("tensor_x"));
+    /// assert_eq!(program.output_names().collect::<Vec<_>>(), ["linear_4"]);
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    pub fn input_names(&self) -> impl Iterator<Item = &str> {
+        self.model.inputs().iter().map(|input| self.model[*input].name.as_deref().unwrap_or(""))
+    }
+
+    /// The names of the outputs, in their order.
+    pub fn output_names(&self) -> impl Iterator<Item = &str> {
+        self.model.output_values().map(|output| self.model[output].name.as_deref().unwrap_or(""))
+    }
+
+    /// The program that it was made from, as the archive has it; `None` for a model that was read from a file, and after
+    /// [`Exporter::forget_graph`](crate::Exporter::forget_graph).
+    ///
+    /// ```
+    /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/archives/torch-2.15.pt2");
+    /// let program = pt2onnx::Exporter::new().export(archive)?;
+    /// let source = program.exported_program().map(|p| p.graph.nodes.len());
+    /// assert!(source.is_some_and(|nodes| nodes > 0));
+    /// # Ok::<(), pt2onnx::Error>(())
+    /// ```
+    pub fn exported_program(&self) -> Option<&ExportedProgram> {
+        self.source.as_ref().filter(|_| self.has_graph)
+    }
+
+    /// The model, to be changed. It is verified again before it is written. New values need names: call
+    /// [`Model::assign_names`].
+    pub fn model_mut(&mut self) -> &mut Model {
+        self.changed();
+        &mut self.model
+    }
+
+    /// Finds a value by its name, or an input or output by its name in the program; values in functions come last.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        naming::find(&self.model, name)
+    }
+
+    /// The weights that were compressed. Those that were written tell how much they lost.
+    pub fn compressed(&self) -> Vec<CompressedWeight> {
+        self.compressed.weights()
+    }
+
+    /// The warnings, for example about outputs that were left out.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.report.warnings
+    }
+
+    /// The report of the export. It does not list the files that [`save`](Self::save) wrote: [`Report::saved`] adds
+    /// them.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The model in ONNX's textual syntax; large weights are shortened.
+    pub fn to_text(&self) -> String {
+        self.model.to_string()
+    }
+
+    /// The files that it was read from: the archive or the model, with its data. None of them is written, under whatever name; but an
+    /// ONNX model that was [opened](Self::open) may be saved under its own.
+    pub fn inputs(&self) -> &Inputs {
+        &self.inputs
+    }
+
+    fn changed(&mut self) {
+        self.edited = true;
+        self.replaceable.clear();
+        #[cfg(feature = "ort")]
+        self.release();
+    }
+
+    /// Notes that it also was made from these files.
+    pub(crate) fn read_also(&mut self, files: &Inputs) {
+        self.inputs.extend(files);
+    }
+
+    pub(crate) fn verified(&self) -> Result<(), Error> {
+        if self.edited { verify(&self.model).map_err(Error::Verify) } else { Ok(()) }
+    }
+}
+
+/// An error if the elements of an output do not have the type that the model states.
+fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option<VerifyError> {
+    let dtype = |model: &Model, value: Value| Some(model[value].ty.as_ref()?.as_tensor()?.dtype);
+    let (says, is) = (dtype(model, claimed)?, dtype(typed, made)?);
+    (says != is).then(|| VerifyError {
+        place: format!("output `{}`", model[claimed].name.as_deref().unwrap_or_default()),
+        what: format!("the graph says that it is {says}, its node makes {is}"),
+    })
+}
