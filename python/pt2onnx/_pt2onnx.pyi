@@ -51,7 +51,13 @@ class ElementType:
 
 class Scope:
     def emit(
-        self, domain: str, op: str, inputs: Sequence[Any], attributes: Mapping[str, Any], outputs: int | None
+        self,
+        domain: str,
+        op: str,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+        outputs: int | None,
+        types: Sequence[tuple[str, Sequence[int | None]]] | None,
     ) -> list[Value]: ...
     def constant(self, value: Any, dtype: str | None) -> Value: ...
     def cast(self, value: Any, dtype: str) -> Value: ...

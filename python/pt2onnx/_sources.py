@@ -87,8 +87,10 @@ def _remade(program: torch.export.ExportedProgram, weights: Mapping[str, Any], t
 class OfScript:
     """An archive of TorchScript."""
 
-    def __init__(self, script: _script.Script) -> None:
+    def __init__(self, script: _script.Script, symbolic: Mapping[Any, Any] | None = None) -> None:
         self._script = script
+        #: Translations of ops that only this archive has.
+        self._symbolic = symbolic or {}
 
     def options(self, input_names: Any, whole: bool = False) -> dict[str, Any]:
         """Its options: names of inputs, and the type of floats. If ``whole``, the names go on over parameters."""
@@ -106,6 +108,7 @@ class OfScript:
 
     def translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         """The model. If it cannot be made with all dynamic sizes, and the script allows that, one of them or all are fixed."""
+        table = [*table, *_translate.entries(self._symbolic)]
         try:
             return self._with_numbers(options, table)
         except _errors.UnsupportedOperatorError:

@@ -22,20 +22,22 @@ _NUMBERS = itertools.count()
 
 
 class _State(threading.local):
-    """What a thread does: translations of the calls that become ops, while a module is captured, and whether such a call runs."""
+    """What a thread does: translations of the calls that become ops, while a module is captured, whether such a call runs, and whether
+    sizes in a trace are those of all inputs."""
 
     found: dict[Any, Callable[..., Any]] | None = None
     within = False
+    exact = False
 
 
 _STATE = _State()
 
 
 class Graph:
-    """What symbolic functions call ``g``: it emits nodes."""
+    """What symbolic functions call ``g``: it emits nodes. ``types`` are those of the results, if only a trace knows them."""
 
-    def __init__(self, cx: Cx) -> None:
-        self._cx = cx
+    def __init__(self, cx: Cx, types: Any = None) -> None:
+        self._cx, self._types = cx, types
 
     def op(self, name: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         """Emits a node. The names of attributes end in their kind: ``alpha_f``, ``axes_i``, ``value_t``."""
@@ -45,7 +47,7 @@ class Graph:
         given = [value._value if isinstance(value, Node) else value for value in inputs]
         if not domain:
             _attributes_as_inputs(operator, given, named)
-        made = self._cx.emit(operator, *given, domain=domain, outputs=None if outputs == 1 and not domain else outputs, **named)
+        made = self._cx._emit(operator, given, domain, None if outputs == 1 and not domain else outputs, named, self._types)
         return tuple(Node(self._cx, one) for one in made) if isinstance(made, tuple) else Node(self._cx, made)
 
 
@@ -98,14 +100,17 @@ class Node:
         return [size if isinstance(size, int) else None for size in self._value.shape]
 
 
-def _translation(symbolic: Callable[..., Any], arguments: Callable[[list[Any]], tuple[Any, ...]] | None = None) -> Callable[..., Any]:
-    """A symbolic function as a translation. ``arguments`` makes its arguments of the tensors among them."""
+def _translation(
+    symbolic: Callable[..., Any], arguments: Callable[[list[Any]], tuple[Any, ...]] | None = None, types: Any = None
+) -> Callable[..., Any]:
+    """A symbolic function as a translation. ``arguments`` makes its arguments of the tensors among them, ``types`` are those of its results,
+    if they are known."""
 
     def translate(cx: Cx, *args: Any, **kwargs: Any) -> Any:
         given = tuple(Node(cx, value) if isinstance(value, Value) else value for value in (*args, *kwargs.values()))
         if arguments:
             given = arguments([Node(cx, value) for value in args[0]])
-        found = symbolic(Graph(cx), *given)
+        found = symbolic(Graph(cx, types), *given)
         plain = [one._value if isinstance(one, Node) else one for one in (found if isinstance(found, (list, tuple)) else [found])]
         return plain[0] if len(plain) == 1 else plain
 
@@ -138,9 +143,9 @@ def _is_of_user(function: Any) -> bool:
 
 
 @contextlib.contextmanager
-def used(found: dict[Any, Callable[..., Any]]) -> Iterator[None]:
+def used(found: dict[Any, Callable[..., Any]], *, exact: bool = False) -> Iterator[None]:
     """While this lasts, a call of an autograd function that has a symbolic function is an op. ``found`` gets the translations of these
-    ops, which live on: the captured program has them."""
+    ops, which live on: the captured program has them. ``exact`` says that sizes in a trace are those of all inputs."""
     import torch
 
     with contextlib.ExitStack() as stack:
@@ -151,7 +156,7 @@ def used(found: dict[Any, Callable[..., Any]]) -> Iterator[None]:
                 stack.callback(delattr, cls, "forward")
             cls.forward = staticmethod(_as_op_while_captured(cls, cls.forward))
         stack.callback(setattr, _STATE, "found", None)
-        _STATE.found = found
+        _STATE.found, _STATE.exact = found, exact
         yield
 
 
@@ -175,6 +180,11 @@ def _as_op_while_captured(cls: Any, forward: Callable[..., Any]) -> Callable[...
         return _as_op(cls, args[1:] if with_ctx else args, _STATE.found)
 
     return replaced
+
+
+def function_of(kind: str) -> str:
+    """The kind of a node in a trace, without the number of the call if it is one of an autograd function."""
+    return kind.rpartition("_")[0] if kind.startswith(f"{_NAMESPACE}::") else kind
 
 
 @functools.cache
@@ -217,6 +227,21 @@ def _as_op(cls: Any, args: tuple[Any, ...], found: dict[Any, Callable[..., Any]]
     library.impl(name, forward, "CompositeExplicitAutograd")
     torch.library.register_fake(f"{_NAMESPACE}::{name}", forward, lib=library)
     op = getattr(getattr(torch.ops, _NAMESPACE), name)
-    found[op] = _translation(cls.symbolic, arguments)
     results = op(tensors)
+    # A program has the types of results, a trace has not.
+    types = _types(results) if torch.jit.is_tracing() else None
+    found[op] = _translation(cls.symbolic, arguments, types)
     return results[0] if single else tuple(results)
+
+
+def _types(results: list[Any]) -> list[tuple[str, list[int | None]]]:
+    """Element types and sizes of results in a trace."""
+    import torch
+
+    state = torch._C._get_tracing_state()
+    # Else the tracer warns of sizes that become numbers.
+    torch._C._set_tracing_state(None)
+    try:
+        return [(str(r.dtype).removeprefix("torch."), [size if _STATE.exact else None for size in r.shape]) for r in results]
+    finally:
+        torch._C._set_tracing_state(state)

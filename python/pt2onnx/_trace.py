@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _capture, _script, _verify
+from . import _capture, _script, _symbolic, _verify
 
 
 class TraceWarning(Exception):
@@ -80,6 +80,9 @@ def _differences(one: Any, other: Any) -> list[str]:
     def steps(graph: Any) -> list[tuple[Any, Any]]:
         return [(node, node.output().toIValue() if node.kind() == "prim::Constant" else None) for node in graph.nodes()]
 
+    def kind(node: Any) -> str:
+        return _symbolic.function_of(node.kind())
+
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
             return a.shape == b.shape and a.dtype == b.dtype and bool(((a == b) | (a != a)).all())
@@ -87,7 +90,7 @@ def _differences(one: Any, other: Any) -> list[str]:
 
     ours, theirs = steps(one), steps(other)
     pairs = enumerate(zip(ours, theirs))
-    first = next((at for at, ((a, value), (b, other)) in pairs if a.kind() != b.kind() or not same(value, other)), None)
+    first = next((at for at, ((a, value), (b, other)) in pairs if kind(a) != kind(b) or not same(value, other)), None)
     if first is None and len(ours) == len(theirs):
         return []
     # Not every node has a place.
@@ -141,7 +144,8 @@ def _traced(
 
 
 def _inline_functions(made: Any) -> None:
-    """Replaces calls of autograd functions in a trace by what their ``forward`` did: a trace that calls Python cannot be saved."""
+    """Replaces calls of autograd functions in a trace by what their ``forward`` did: a trace that calls Python cannot be saved. Where
+    symbolic functions are used, calls of those that have one are ops, and not among these."""
     for module in made.modules():
         for name in module._c._method_names():
             graph = module._c._get_method(name).graph
@@ -150,9 +154,8 @@ def _inline_functions(made: Any) -> None:
 
 
 def _function_call(graph: Any) -> Any:
-    """A call of an autograd function, if there is one. With a symbolic function, which says what the model has instead, it stays."""
-    calls = graph.findAllNodes("prim::PythonOp")
-    return next((node for node in calls if node.hasAttribute("Subgraph") and not hasattr(node.pyobj(), "symbolic")), None)
+    """A call of an autograd function, if there is one."""
+    return next((node for node in graph.findAllNodes("prim::PythonOp") if node.hasAttribute("Subgraph")), None)
 
 
 def _inline(graph: Any, call: Any) -> None:

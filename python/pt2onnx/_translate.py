@@ -144,13 +144,19 @@ class Cx:
 
     def emit(self, operator: str, *inputs: Any, domain: str = "", outputs: int | None = None, **attributes: Any) -> Any:
         """Emits a node of any domain: ``cx.emit("FusedMatMul", a, b, domain="com.microsoft", alpha=0.5)``."""
+        return self._emit(operator, inputs, domain, outputs, attributes)
+
+    def _emit(
+        self, operator: str, inputs: Sequence[Any], domain: str, outputs: int | None, attributes: Mapping[str, Any], types: Any = None
+    ) -> Any:
+        """Emits a node. ``types`` are those of the outputs, as (element type, sizes), if PyTorch recorded none."""
         attributes = {name: value for name, value in attributes.items() if value is not None}
         if operator == "Constant" and not domain and len(attributes) == 1 and attributes.keys() <= {"value", *_CONSTANTS}:
             ((name, value),) = attributes.items()
             return self.constant(value, _CONSTANTS.get(name))
         given = [self._constant(value) for value in inputs]
         named = {name: self._constant(value) for name, value in attributes.items()}
-        made = [self._wrapper(self, v) for v in self._scope.emit(domain, operator, given, named, outputs)]
+        made = [self._wrapper(self, v) for v in self._scope.emit(domain, operator, given, named, outputs, types)]
         return made[0] if len(made) == 1 else tuple(made)
 
     def constant(self, value: Any, dtype: str | None = None) -> Value:
@@ -197,7 +203,7 @@ def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Call
         functions = list(function) if isinstance(function, Sequence) else [function]
         if not all(callable(f) for f in functions):
             raise TypeError(f"custom_translation_table: the value for {op} is not a function")
-        found += [(name, functions) for name in _names(op)]
+        found += [(told, functions) for told in _told(op)]
     scripts = [f for _, given in found for f in (given if isinstance(given, list) else [given]) if _is_script(f)]
     called = _library(scripts)
     return [(op, _caller(function)) for op, function in found] + ([called] if called else [])
@@ -205,7 +211,15 @@ def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Call
 
 def entries(table: Mapping[Any, Callable[..., Any]]) -> list[tuple[str, Callable[..., Any]]]:
     """Translations with a parameter ``cx``, as Rust takes them."""
-    return [(name, _caller(function)) for op, function in table.items() for name in _names(op)]
+    return [(told, _caller(function)) for op, function in table.items() for told in _told(op)]
+
+
+def _told(op: Any) -> list[str]:
+    """The schemas of an op, or its names if it has none: archives of TorchScript have neither types nor schemas."""
+    if hasattr(op, "overloads"):
+        return [told for overload in op.overloads() for told in _told(getattr(op, overload))]
+    schema = getattr(getattr(op, "_opoverload", op), "_schema", None)
+    return _names(op) if schema is None else [str(schema)]
 
 
 def _names(op: Any) -> list[str]:

@@ -97,9 +97,13 @@ class Ways:
 
     def _captured(self, args: Any, kwargs: Any, shapes: Any, *, may_fix: bool = True) -> _capture.Captured:
         """By torch.export. As in the exporter of TorchScript, autograd functions are what their symbolic functions emit."""
-        self._symbolic.clear()
-        with _symbolic.used(self._symbolic) if self._with_symbolic else contextlib.nullcontext():
+        with self._calls_as_ops():
             return _capture.capture(self._model, args, kwargs, shapes, self._steps.say, may_fix=may_fix)
+
+    def _calls_as_ops(self) -> contextlib.AbstractContextManager[None]:
+        """While this lasts, calls of autograd functions with symbolic functions are ops, if symbolic functions are used."""
+        self._symbolic.clear()
+        return _symbolic.used(self._symbolic, exact=self.shapes is None) if self._with_symbolic else contextlib.nullcontext()
 
     def translated(
         self, captured: _capture.Captured, translate: Translate, lenient: bool
@@ -113,8 +117,7 @@ class Ways:
                 raise _errors.made(_errors.OnnxExporterError, "torch.export kept no values of constants that the model needs")
             return made, captured
         except Exception as error:
-            # A trace has no calls of autograd functions.
-            if isinstance(error, _errors.OnnxExporterError) and (self._symbolic or not lenient):
+            if isinstance(error, _errors.OnnxExporterError) and not lenient:
                 raise
             try:
                 failed = _capture.failed({**captured.failures, captured.strategy: error})
@@ -140,7 +143,8 @@ class Ways:
                     script = _trace.scripted(self._given, self._args, self._kwargs, self.shapes)
                     script.free, script.may_fix = free, False
                 elif strategy == "TraceStrategy":
-                    traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
+                    with self._calls_as_ops():
+                        traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
                     if notes:
                         raise _trace.TraceWarning(f"the trace holds for these arguments only: {'; '.join(notes[:3])}")
                     script = traced
@@ -148,7 +152,7 @@ class Ways:
                     continue
                 else:
                     script = traced
-                made = translate(OfScript(script))
+                made = translate(OfScript(script, self._symbolic))
             except Exception as failure:
                 self._steps.say(f"{step} ❌")
                 failures[strategy] = failure

@@ -1,5 +1,8 @@
 """Programs with ops of a library of the user's, and with ONNX's own operators. Registered with `make.case`. The ops of the
-library are translated by functions.onnxtxt beside this file, a copy of which is part of each of their cases."""
+library are translated by functions.onnxtxt beside this file, a copy of which is part of each of their cases.
+
+    python custom.py ../models/custom_ops.pt
+"""
 
 import pathlib
 
@@ -113,3 +116,27 @@ def register(case):
 
     # No case, as nothing runs it: testdata/models/symbolic.pt2.
     program("symbolic_foo", foo, lambda: (r(2, 3),), ((({0: auto}),),))
+
+
+def script(path):
+    """Writes testdata/models/custom_ops.pt: a module in TorchScript with ops of the library."""
+    import torch
+    from torch import Tensor
+
+    lib = library()
+
+    class Calls(torch.nn.Module):
+        def forward(self, x: Tensor, y: Tensor):
+            mixed = torch.ops.mylib.mix(x, y, weight=0.25)
+            high, low = torch.ops.mylib.minmax([x, mixed], [0], [2.0, 0.5])
+            left, right = torch.ops.mylib.halves(high, 1)
+            return torch.ops.mylib.tile_rows(left, [-1, 3], 2), right + low[:, 1:]
+
+    torch.jit.script(Calls()).save(str(path))
+    del lib
+
+
+if __name__ == "__main__":
+    import sys
+
+    script(*sys.argv[1:])

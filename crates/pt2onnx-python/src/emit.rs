@@ -7,6 +7,7 @@ use pt2onnx::{
         self, Attribute, Attributes,
         schema::{self, AttributeKind, OpSchema, ParamKind},
     },
+    symbolic::Expr,
     tensor::{DType, Scalar, Storage, Tensor},
 };
 use pyo3::{
@@ -23,14 +24,14 @@ pub fn operators() -> Vec<&'static str> {
     names
 }
 
-/// Emits a node, of ONNX's own domain or another one.
+/// Emits a node, of ONNX's own domain or another one. `types` are those of the outputs of another domain, if PyTorch recorded none.
 pub fn node(
     cx: &Cx,
-    domain: &str,
-    op: &str,
+    (domain, op): (&str, &str),
     inputs: &[Bound<'_, PyAny>],
     attributes: &Bound<'_, PyDict>,
     outputs: Option<usize>,
+    types: &[(String, Vec<Option<i64>>)],
 ) -> PyResult<Vec<Value>> {
     let found = schema::lookup(op, schema::CANONICAL_OPSET).filter(|_| domain.is_empty());
     let made = match found {
@@ -47,14 +48,19 @@ pub fn node(
             let inputs: Vec<_> =
                 inputs.iter().map(|i| input(cx, i, None)).collect::<PyResult<_>>()?;
             let attributes = self::attributes(None, attributes)?;
+            let told = types.iter().map(|(name, sizes)| {
+                let size = |s: &Option<i64>| s.map_or_else(|| cx.unknown_dim(), Expr::int);
+                Ok(ir::Type::tensor(dtype(name)?, sizes.iter().map(size).collect::<Vec<_>>()))
+            });
+            let told: Vec<_> = told.collect::<PyResult<_>>()?;
             // The results have the types that PyTorch recorded for the op.
-            let types: Vec<_> = (0..outputs.unwrap_or(1))
-                .map(|i| {
-                    let meta = cx.recorded(i)?;
-                    Some(ir::Type::tensor(meta.dtype, meta.sizes.clone()))
-                })
-                .collect();
-            cx.emit_custom(domain, op, &inputs, attributes, &types)
+            let recorded = |i| {
+                let meta = cx.recorded(i)?;
+                Some(ir::Type::tensor(meta.dtype, meta.sizes.clone()))
+            };
+            let types =
+                (0..outputs.unwrap_or(1)).map(|i| recorded(i).or_else(|| told.get(i).cloned()));
+            cx.emit_custom(domain, op, &inputs, attributes, &types.collect::<Vec<_>>())
         }
     };
     diagnosed(cx)?;

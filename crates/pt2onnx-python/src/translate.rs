@@ -24,8 +24,8 @@ use std::{cell::Cell, ptr::NonNull};
 /// A translation, or what translations call.
 #[derive(FromPyObject)]
 pub enum Translation {
-    /// The op that a function translates, and the function: `f(scope, args)`, where args are (name, by name, value). It returns values, or
-    /// None for an output that nothing uses.
+    /// The name or the schema of the op that a function translates, and the function: `f(scope, args)`, where args are (name, by name,
+    /// value). It returns values, or None for an output that nothing uses.
     Function(String, Py<PyAny>),
     /// An ONNX model with functions that translations call.
     #[pyo3(transparent)]
@@ -37,9 +37,10 @@ pub fn register(registry: &mut Registry, translations: Vec<Translation>) -> PyRe
     for translation in translations {
         match translation {
             Translation::Function(op, function) => {
-                registry.register_untyped(op, move |cx: &Cx, args: Vec<GivenArg>| {
+                let lowering = move |cx: &Cx, args: Vec<GivenArg>| {
                     Python::attach(|py| call(py, &function, cx, args))
-                });
+                };
+                registry.register_untyped(op, lowering);
             }
             Translation::Library(model) => {
                 let model = writer::from_bytes(Bytes::from_owner(model));
@@ -124,7 +125,8 @@ impl Drop for End<'_, '_> {
 
 #[pymethods]
 impl Scope {
-    /// Emits a node. `inputs` are values, None, numbers, lists of numbers, or constants as (element type, sizes, bytes).
+    /// Emits a node. `inputs` are values, None, numbers, lists of numbers, or constants as (element type, sizes, bytes). `types` are those of
+    /// the outputs of an operator that is not ONNX's own, if PyTorch recorded none; a size of None is not known.
     fn emit(
         &self,
         domain: &str,
@@ -132,8 +134,10 @@ impl Scope {
         inputs: Vec<Bound<'_, PyAny>>,
         attributes: &Bound<'_, PyDict>,
         outputs: Option<usize>,
+        types: Option<Vec<(String, Vec<Option<i64>>)>>,
     ) -> PyResult<Vec<Value>> {
-        self.with(|cx| emit::node(cx, domain, op, &inputs, attributes, outputs))
+        let types = types.unwrap_or_default();
+        self.with(|cx| emit::node(cx, (domain, op), &inputs, attributes, outputs, &types))
     }
 
     /// A constant.

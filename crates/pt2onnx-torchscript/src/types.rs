@@ -25,6 +25,12 @@ pub trait Types: Send {
     /// The types are not known; a guess is never an answer. The text ends the sentence "`aten.foo.default` (model.py:12): ...".
     fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String>;
 
+    /// The schemas of an operator that PyTorch does not have (`mylib::foo`), which archives do not have either: as PyTorch prints them, or
+    /// only the name with the overload (`mylib::foo.Tensor`) of one that takes whatever it is given. Its results are asked for all the same.
+    fn schemas(&self, _operator: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The type of floats that have no other (`torch.get_default_dtype()`).
     fn default_dtype(&self) -> DType {
         DType::F32

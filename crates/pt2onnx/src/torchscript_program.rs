@@ -184,6 +184,10 @@ impl Types for Lowerings<'_> {
         Ok(outcomes.into_iter().map(outcome).collect())
     }
 
+    fn schemas(&self, operator: &str) -> Vec<String> {
+        self.0.schemas(operator)
+    }
+
     fn default_dtype(&self) -> DType {
         self.1.dtype()
     }

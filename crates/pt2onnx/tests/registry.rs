@@ -3,13 +3,17 @@
 
 use pt2onnx::{
     Detail, Error, Exporter, Registry,
-    aten::{Args, AtenOp, Complex, Cx, Lowered, RegisterError, Translation, op},
+    aten::{
+        Args, AtenOp, Complex, Cx, Given, GivenArg, LowerError, Lowered, RegisterError,
+        Translation, op,
+    },
     fx::{
         ExportedProgram, archive,
         graph::{ArgKind, Argument, NamedArg, OpName},
     },
     ir::Value,
     opt::Level,
+    symbolic::Expr,
 };
 use std::path::{Path, PathBuf};
 
@@ -253,4 +257,52 @@ fn symbolic_nodes() {
     let origin = model[model.all_nodes()[0]].origins[0];
     let metadata = &model[origin].metadata;
     assert!(metadata.iter().any(|(k, v)| k == "who" && v.to_string() == "me"), "{metadata:?}");
+}
+
+/// Archives of TorchScript have neither the schemas of ops nor the types of results.
+#[test]
+fn ops_of_scripts() {
+    let mut registry = Registry::default();
+    let mix = |cx: &Cx, x: Value, y: Value, weight: f64| -> Lowered {
+        Ok(cx.add(cx.mul(x, weight), cx.mul(y, 1.0 - weight)))
+    };
+    let schema = "mylib::mix(Tensor x, Tensor y, *, float weight=0.5) -> Tensor";
+    registry.register(schema, mix).unwrap();
+    let tile = |cx: &Cx, x: Value, sizes: Vec<i64>, n: i64| -> Lowered {
+        assert_eq!(sizes, [-1, 3]);
+        Ok(cx.mul(cx.expand(x, &[cx.dim(x, 0), Expr::int(3)]), n as f64))
+    };
+    let schema = "mylib::tile_rows(Tensor x, SymInt[] sizes, SymInt n) -> Tensor";
+    registry.register(schema, tile).unwrap();
+    registry.register_untyped("mylib::minmax", |cx: &Cx, args: Vec<GivenArg>| {
+        let [Given::List(xs), _, Given::List(gains)] =
+            [&args[0], &args[1], &args[2]].map(|a| &a.value)
+        else {
+            return Err(LowerError::unsupported("its arguments"));
+        };
+        let [Given::Value(x), Given::Value(y)] = xs[..] else {
+            return Err(LowerError::unsupported("its tensors"));
+        };
+        assert_eq!(gains.len(), 2);
+        Ok(vec![cx.mul(cx.max(&[x, y]), 2.0), cx.mul(cx.min(&[x, y]), 0.5)].into())
+    });
+    let schema = "mylib::halves(Tensor x, int at) -> Tensor[]";
+    registry.register_untyped(schema, |cx: &Cx, args: Vec<GivenArg>| {
+        let Given::Value(x) = args[0].value else {
+            return Err(LowerError::unsupported("its tensor"));
+        };
+        let part = |from: i64, to: i64| cx.slice(x, 1, &Expr::int(from), &Expr::int(to), 1);
+        Ok(vec![part(0, 1), part(1, 3)].into())
+    });
+    let export = |registry| {
+        let exporter = Exporter::new().metadata(Detail::None).registry(registry);
+        let exporter = exporter.input("x", "float32[n,3]").input("y", "float32[n,3]");
+        exporter.export(testdata("models/custom_ops.pt"))
+    };
+    let program = export(registry).unwrap();
+    let types = program.model().output_values();
+    let types: Vec<_> = types.map(|v| program.model()[v].ty.clone().unwrap().to_string()).collect();
+    assert_eq!(types, ["float[n,3]", "float[n,2]"]);
+    let error = export(Registry::default()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("mylib::mix"), "{error}");
 }

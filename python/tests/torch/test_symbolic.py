@@ -37,7 +37,7 @@ class Scaled(torch.autograd.Function):
 
     @staticmethod
     def symbolic(g: Any, x: Any, by: float) -> Any:
-        assert x.type().scalarType() == "Float" and x.type().sizes() == [None, 3] and x.type().dim() == 2
+        assert x.type().scalarType() == "Float" and x.type().sizes() in ([None, 3], [2, 3]) and x.type().dim() == 2
         return g.op("Mul", g.op("Relu", x), g.op("Constant", value_t=torch.tensor(by))).setType(x.type())
 
 
@@ -79,6 +79,29 @@ def test_nodes_of_onnx() -> None:
     model(x).sum().backward()
     assert model.linear.weight.grad is not None
     assert "Relu" not in operators(pt2onnx.export(model, (x,), optimize=False))
+
+
+class Read(torch.nn.Module):
+    """Reads a number, so that torch.export does not capture it."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        count = int((x.sum() * 0).item()) + 1
+        scaled = Scaled.apply(x[:, 0, :3] * 2, 0.5)
+        return [*Suppress.apply(x[..., :4], x[..., 4:], 7, 0.25), scaled] * count
+
+
+def test_traces() -> None:
+    """A trace has no types of results: they are known without dynamic sizes only."""
+    x = torch.rand(2, 3, 9)
+    program = pt2onnx.export(Read().eval(), (x,), dynamo=False, optimize=False)
+    assert [o for o in operators(program) if o in ("Suppress", "Relu")] == ["Relu", "Suppress"]
+    shapes = [[d.dim_value for d in o.type.tensor_type.shape.dim] for o in program.model_proto.graph.output]
+    assert shapes == [[2, 1], [2, 7, 4], [2, 3]]
+    axes = {"x": {0: "batch"}}
+    program = pt2onnx.export(Read().eval(), (x,), dynamo=False, input_names=["x"], dynamic_axes=axes)
+    assert [node.domain for node in program.model_proto.graph.node].count("TRT") == 1
+    shapes = [[d.dim_param or d.dim_value for d in o.type.tensor_type.shape.dim] for o in program.model_proto.graph.output]
+    assert shapes[2] == ["batch", 3]
 
 
 class Older(torch.autograd.Function):
@@ -151,6 +174,33 @@ def test_registered_functions(registered: Any) -> None:
     same(pt2onnx.export(model, (x,), dynamo=False, custom_translation_table=table)(x), -x)
     with pytest.raises(pt2onnx.UnsupportedOperatorError):
         pt2onnx.export(model, (x,))
+
+
+class Scripted(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        first, second = torch.ops.symbolictest.halves(x, 1)
+        return [first * 2, second.sum(1)]
+
+
+def test_registered_functions_in_scripts(registered: Any) -> None:
+    """An archive has no schemas. A symbolic function has what PyTorch knows of its op, a translation by name has not."""
+
+    @torch.library.custom_op("symbolictest::halves", mutates_args=())
+    def halves(x: torch.Tensor, at: int) -> list[torch.Tensor]:
+        return [x[:, :at].clone(), x[:, at:].clone()]
+
+    def part(g: Any, x: Any, start: int, end: int) -> Any:
+        return g.op("Slice", x, axes_i=[1], starts_i=[start], ends_i=[end])
+
+    script, x = torch.jit.script(Scripted()), torch.randn(2, 3)
+    options: dict[str, Any] = {"dynamo": False, "input_names": ["x"], "dynamic_axes": {"x": [0]}}
+    with pytest.raises(pt2onnx.UnsupportedOperatorError, match="symbolictest::halves"):
+        pt2onnx.export(script, (x,), **options)
+    translate = lambda cx, x, at: (cx.slice(x, [0], [at], [1]), cx.slice(x, [at], [9], [1]))
+    for op in (torch.ops.symbolictest.halves, "symbolictest::halves"):
+        check(script, (x,), others=[(torch.randn(5, 3),)], custom_translation_table={op: translate}, **options)
+    registered("symbolictest::halves", lambda g, x, at: (part(g, x, 0, at), part(g, x, at, 9)), 9)
+    check(script, (x,), others=[(torch.randn(5, 3),)], **options)
 
 
 def test_registered_functions_for_ops_of_pytorch(registered: Any) -> None:

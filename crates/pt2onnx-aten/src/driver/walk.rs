@@ -176,18 +176,18 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs a translation that was registered at run time.
-    fn custom(
+    pub fn custom(
         &self,
         custom: &Custom,
         node: &'a Node,
         recorded: &[Recorded<'a>],
     ) -> Lowered<Outputs> {
         let outputs = match custom {
-            Custom::Closure { schema, lower, complex } => {
+            Custom::Closure { schema, lower, complex, .. } => {
                 let mode = if *complex { Mode::Complex } else { Mode::Real };
                 self.run(schema, lower, node, Call { outputs: recorded, mode, ..Call::default() })?
             }
-            Custom::Untyped(lower) => {
+            Custom::Untyped { lower, .. } => {
                 let cx = self.cx(Call { outputs: recorded, ..Call::default() });
                 lower(&cx, GivenArg::all(&cx, &node.args)?)?
             }

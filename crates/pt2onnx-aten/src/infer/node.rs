@@ -8,6 +8,7 @@ use crate::{
     AtenOp, LowerError, Lowered, Registry, Schema,
     args::Args,
     cx::{Call, Mode},
+    registry::Custom,
     table::Complexity,
 };
 use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
@@ -43,6 +44,12 @@ impl Registry {
         let rule = rule(&name);
         let op = self.get(&name);
         let schema = rule.or(op).and_then(|op| self.schema(op));
+        if schema.is_none()
+            && let Some(custom) =
+                self.custom(&name, || node.input_names().iter().any(|n| is_complex(facts, n)))
+        {
+            return self.by_custom(custom, node, facts, symbol);
+        }
         let schema = schema.ok_or_else(|| LowerError::UnknownOp {
             op: node.target.to_string(),
             nearest: self.nearest(&name).map(str::to_owned),
@@ -130,6 +137,36 @@ impl Registry {
         };
         let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
         Ok(outcomes(schema, metas.collect::<Lowered<_>>()?, told))
+    }
+
+    /// Runs a translation that was registered.
+    fn by_custom(
+        &self,
+        custom: &Custom,
+        node: &Node,
+        facts: &Facts,
+        symbol: &mut NewSymbol,
+    ) -> Lowered<Vec<Outcome>> {
+        let graph = scratch::graph(node, Vec::new(), facts, &[]);
+        let operands = scratch::symbols(&graph, facts);
+        let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
+        let driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
+        let outputs = driver.custom(custom, &graph.nodes[0], &[])?;
+        let mut new = FxHashMap::default();
+        let mut one = |value| {
+            let (dtype, sizes) = tensor_type(driver.builder.type_of(value))?;
+            for s in sizes.iter().flat_map(Expr::symbols).filter(|s| !operands.contains(s)) {
+                new.entry(s.to_string()).or_insert_with(|| symbol(false));
+            }
+            let named = |size: &Expr| size.substitute(&|s| new.get(s).cloned());
+            Ok(meta(dtype, sizes.iter().map(named).collect()))
+        };
+        let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
+        let metas: Vec<_> = metas.collect::<Lowered<_>>()?;
+        Ok(match custom.schema() {
+            Some(schema) => outcomes(&schema, metas, None),
+            None => metas.into_iter().map(outcome).collect(),
+        })
     }
 
     fn scratch(
@@ -330,4 +367,9 @@ fn outcomes(
     let one =
         |meta: Option<TensorMeta>| meta.map_or(Outcome::None, |meta| Outcome::One(typed(meta)));
     metas.into_iter().map(one).take(schema.returns.len()).collect()
+}
+
+/// A result of which only the type is known.
+fn outcome(meta: Option<TensorMeta>) -> Outcome {
+    meta.map_or(Outcome::None, |meta| Outcome::One(Typed { meta: meta.into(), contents: None }))
 }

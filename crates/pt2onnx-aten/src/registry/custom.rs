@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Cx, Function, GivenArg, Lowered, Outputs, Parameters, Schema, args::Claims};
 use pt2onnx_ir::{Model, ParseError};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 impl Registry {
     /// Registers a lowering of an op for real tensors. It replaces other translations of the op.
@@ -39,15 +39,39 @@ impl Registry {
         self.add(schema, true, function)
     }
 
-    /// Registers a lowering of an op for real tensors without a schema. It gets the arguments that the node has, so defaults are its own
-    /// matter. It replaces other translations of the op.
+    /// Registers a lowering of an op for real tensors that gets the arguments which the node has, so defaults are its own matter. `op` is
+    /// the op's name, or its schema as PyTorch prints it, which archives of TorchScript lack: without it, their results cannot be lists. It
+    /// replaces other translations of the op.
     pub fn register_untyped(
         &mut self,
         op: impl Into<String>,
         lowering: impl Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + Send + Sync + 'static,
     ) {
-        let custom = self.custom.entry(op.into()).or_default();
-        custom.push(Custom::Untyped(Box::new(lowering)));
+        let op = op.into();
+        let name = op.split('(').next().unwrap_or_default().trim().to_owned();
+        let text = Schema::parse(&op).map(|_| op);
+        let custom = self.custom.entry(name).or_default();
+        custom.push(Custom::Untyped { text, lower: Box::new(lowering) });
+    }
+
+    /// The schemas of an op's overloads, from its name without one (`mylib::foo`): those of tables and those that were registered, as they
+    /// were given. Of a lowering that was registered without a schema it is only the name (`mylib::foo.Tensor`).
+    pub fn schemas(&self, op: &str) -> Vec<String> {
+        let of_op = |name: &str| name.split('.').next() == Some(op);
+        let rows = self.ops.0.iter().filter(|(name, _)| of_op(name));
+        let mut found: BTreeMap<&str, &str> = rows.map(|(name, row)| (*name, row.schema)).collect();
+        for (name, custom) in self.custom.iter().filter(|(name, _)| of_op(name)) {
+            match custom.last() {
+                Some(Custom::Closure { text, .. } | Custom::Untyped { text: Some(text), .. }) => {
+                    found.insert(name, text);
+                }
+                Some(Custom::Untyped { text: None, .. }) => {
+                    found.entry(name).or_insert(name);
+                }
+                Some(Custom::Function(..)) | None => {}
+            }
+        }
+        found.into_values().map(str::to_owned).collect()
     }
 
     fn add<P: Parameters>(
@@ -57,12 +81,14 @@ impl Registry {
         function: impl Function<P> + Send + Sync + 'static,
     ) -> Result<(), RegisterError> {
         let parsed = Schema::parse(schema).filter(|s| s.name.contains("::"));
-        let schema = parsed.ok_or_else(|| RegisterError::Schema(schema.to_owned()))?;
+        let text = schema.to_owned();
+        let schema = parsed.ok_or_else(|| RegisterError::Schema(text.clone()))?;
         let fits = Claims::new(&schema, &[]).and_then(P::check);
         fits.map_err(RegisterError::Parameters)?;
         let custom = self.custom.entry(schema.name.clone()).or_default();
         custom.push(Custom::Closure {
             schema: Arc::new(schema),
+            text,
             lower: Box::new(move |cx, args| function.call(cx, args)),
             complex,
         });

@@ -57,7 +57,7 @@ impl Registry {
                 Custom::Closure { schema, complex, .. } => {
                     Translation::Registered { schema, is_complex: *complex }
                 }
-                Custom::Untyped(_) => Translation::Untyped,
+                Custom::Untyped { .. } => Translation::Untyped,
                 Custom::Function(library, i) => {
                     Translation::Function(self.function(*library, *i)?.1)
                 }
@@ -88,7 +88,7 @@ impl Registry {
         let (mut custom, complex) = (self.custom.get(op)?.iter().rev(), complex());
         custom.find(|c| match c {
             Custom::Closure { complex: c, .. } => *c == complex,
-            Custom::Untyped(_) | Custom::Function(..) => !complex,
+            Custom::Untyped { .. } | Custom::Function(..) => !complex,
         })
     }
 

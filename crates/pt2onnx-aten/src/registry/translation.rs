@@ -28,11 +28,22 @@ pub(super) type Untyped = Box<dyn Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + S
 /// A translation that was registered at run time.
 pub(crate) enum Custom {
     /// A lowering.
-    Closure { schema: Arc<Schema>, lower: Closure, complex: bool },
-    /// A lowering that takes whatever a node is given.
-    Untyped(Untyped),
+    Closure { schema: Arc<Schema>, text: String, lower: Closure, complex: bool },
+    /// A lowering that takes whatever a node is given. The schema may be known all the same.
+    Untyped { text: Option<String>, lower: Untyped },
     /// An ONNX function: the number of its model in the registry, and its number in that model.
     Function(usize, usize),
+}
+
+impl Custom {
+    /// The op's schema, if it is known.
+    pub fn schema(&self) -> Option<Arc<Schema>> {
+        match self {
+            Self::Closure { schema, .. } => Some(schema.clone()),
+            Self::Untyped { text: Some(text), .. } => Schema::parse(text).map(Arc::new),
+            Self::Untyped { text: None, .. } | Self::Function(..) => None,
+        }
+    }
 }
 
 /// Why a translation cannot be registered.

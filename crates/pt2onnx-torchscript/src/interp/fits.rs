@@ -6,6 +6,7 @@ use crate::{
     schema::{self, Param, Schema, Type},
     value::Value,
 };
+use pt2onnx_fx::Name;
 
 /// Arguments by the position of their parameter; `None` is not given.
 pub(super) type Bound = Vec<Option<Value>>;
@@ -18,7 +19,14 @@ impl Interp<'_> {
         args: &[Value],
         kwargs: &Kwargs,
     ) -> Step<(Schema, Bound)> {
-        let overloads = schema::overloads(name);
+        let mut overloads = schema::overloads(name);
+        if overloads.is_empty() {
+            let told = self.types.schemas(name);
+            let known = |text: &String| {
+                Schema::parse(text).unwrap_or_else(|| self.schema_of_call(text, args, kwargs))
+            };
+            overloads = told.iter().map(known).collect();
+        }
         let passes: &[bool] = if overloads.len() == 1 { &[true] } else { &[false, true] };
         for &convert in passes {
             for schema in overloads.iter() {
@@ -34,6 +42,42 @@ impl Interp<'_> {
         let mut kinds: Vec<String> = args.iter().map(|a| self.describe(a)).collect();
         kinds.extend(kwargs.iter().map(|(name, v)| format!("{name}={}", self.describe(v))));
         Err(Problem::NoOverload(format!("{name}({})", kinds.join(", "))))
+    }
+
+    /// The schema that a call of an operator suggests of which only the name is known.
+    fn schema_of_call(&self, operator: &str, args: &[Value], kwargs: &Kwargs) -> Schema {
+        let param = |name: Name, keyword: bool, value: &Value| Param {
+            name,
+            ty: self.type_of(value),
+            length: None,
+            has_default: false,
+            keyword,
+            alias: None,
+            written: false,
+        };
+        let positional = args.iter().map(|value| param("".into(), false, value));
+        let named = kwargs.iter().map(|(name, value)| param(name.clone(), true, value));
+        let params = positional.chain(named).collect();
+        let (namespace, rest) = operator.split_once("::").unwrap_or(("", operator));
+        let (name, overload) = rest.split_once('.').unwrap_or((rest, ""));
+        let (namespace, name, overload) = (namespace.into(), name.into(), overload.into());
+        Schema { namespace, name, overload, params, returns: Vec::new() }
+    }
+
+    fn type_of(&self, value: &Value) -> Type {
+        let elements = match value {
+            Value::Tensor(_) => return Type::Tensor,
+            Value::List(list) => self.items(*list),
+            Value::Tuple(tuple) => &tuple.items,
+            _ => return Type::Any,
+        };
+        let element = elements.first().map_or(Type::Any, |first| match first {
+            Value::Float(_) => Type::Float,
+            Value::Bool(_) => Type::Bool,
+            Value::Str(_) => Type::Str,
+            other => self.type_of(other),
+        });
+        Type::List(Box::new(element))
     }
 
     /// The type of a value, with that of its elements.
