@@ -12,8 +12,8 @@ from ._pt2onnx import Value as _Native
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: The translations that were registered by decorator: by op.
-_REGISTERED: dict[str, Callable[..., Any]] = {}
+#: The translations that were registered by decorator: by the name of the op, with its schema if that is known.
+_REGISTERED: dict[str, tuple[str, Callable[..., Any]]] = {}
 
 #: The operators of ONNX, by their names in lower case and without underscores.
 _BY_NAME = {name.lower(): name for name in OPERATORS}
@@ -38,8 +38,8 @@ def translation(op: Any) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
-        for name in _names(op):
-            _REGISTERED[name] = function
+        for name, told in zip(_names(op), _told(op)):
+            _REGISTERED[name] = told, function
         return function
 
     return register
@@ -198,7 +198,7 @@ class Cx:
 
 def translations(table: Mapping[Any, Any] | None = None) -> list[tuple[str, Callable[..., Any]] | bytes]:
     """The registered translations, then those of a table, as Rust takes them: with a model that has the functions which they call."""
-    found: list[tuple[str, Any]] = list(_REGISTERED.items())
+    found: list[tuple[str, Any]] = list(_REGISTERED.values())
     for op, function in (table or {}).items():
         functions = list(function) if isinstance(function, Sequence) else [function]
         if not all(callable(f) for f in functions):

@@ -199,6 +199,8 @@ def test_registered_functions_in_scripts(registered: Any) -> None:
     translate = lambda cx, x, at: (cx.slice(x, [0], [at], [1]), cx.slice(x, [at], [9], [1]))
     for op in (torch.ops.symbolictest.halves, "symbolictest::halves"):
         check(script, (x,), others=[(torch.randn(5, 3),)], custom_translation_table={op: translate}, **options)
+    pt2onnx.translation(torch.ops.symbolictest.halves)(lambda cx, x, at: tuple(-part for part in translate(cx, x, at)))
+    same(pt2onnx.export(script, (x,), **options)(x)[0], -2 * x[:, :1])
     registered("symbolictest::halves", lambda g, x, at: (part(g, x, 0, at), part(g, x, at, 9)), 9)
     check(script, (x,), others=[(torch.randn(5, 3),)], **options)
 
