@@ -229,7 +229,7 @@ def _as_op(cls: Any, args: tuple[Any, ...], found: dict[Any, Callable[..., Any]]
     op = getattr(getattr(torch.ops, _NAMESPACE), name)
     results = op(tensors)
     # A program has the types of results, a trace has not.
-    types = _types(results) if torch.jit.is_tracing() else None
+    types = _types(results) if torch._C._get_tracing_state() else None
     found[op] = _translation(cls.symbolic, arguments, types)
     return results[0] if single else tuple(results)
 
@@ -238,10 +238,11 @@ def _types(results: list[Any]) -> list[tuple[str, list[int | None]]]:
     """Element types and sizes of results in a trace."""
     import torch
 
-    state = torch._C._get_tracing_state()
-    # Else the tracer warns of sizes that become numbers.
-    torch._C._set_tracing_state(None)
+    tracer: Any = torch._C
+    state = tracer._get_tracing_state()
+    # Else it warns of sizes that become numbers.
+    tracer._set_tracing_state(None)
     try:
         return [(str(r.dtype).removeprefix("torch."), [size if _STATE.exact else None for size in r.shape]) for r in results]
     finally:
-        torch._C._set_tracing_state(state)
+        tracer._set_tracing_state(state)
