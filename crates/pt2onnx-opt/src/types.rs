@@ -102,9 +102,9 @@ impl Walk<'_, '_> {
                     cx.set_type(value, if differ { without_spatial(cx, ty) } else { ty });
                 }
             }
-            if let (Some(elements), [value]) = (sizes::contents(cx, id), outputs.as_slice()) {
-                cx.set_contents(*value, elements.clone());
-                self.found.insert(*value, elements);
+            for (value, elements) in sizes::contents(cx, id) {
+                cx.set_contents(value, elements.clone());
+                self.found.insert(value, elements);
             }
         }
     }

@@ -1,34 +1,54 @@
-//! Merges `Pad` into the convolution or pool after it.
+//! Merges `Pad` into the convolutions and pools after it.
 
 use crate::{
     facts::number_of,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Value, attrs};
+use pt2onnx_ir::{Builder, Node, Use, Value, attrs};
 
 /// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a maximum. For a maximum of elements
-/// that are not negative, 0 is the same.
+/// that are not negative, 0 is the same. All that uses the result of `Pad` takes it in.
 pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
-    Ok(vec![
-        Fusion::new("w:Conv(p:Pad(x))", |cx, found| padded(cx, found, "Conv", 0.0))?,
-        Fusion::new("w:AveragePool(p:Pad(x))", |cx, found| padded(cx, found, "AveragePool", 0.0))?,
-        Fusion::new("w:MaxPool(p:Pad(x))", |cx, found| {
-            padded(cx, found, "MaxPool", f64::NEG_INFINITY)
-        })?,
-    ])
+    let mut fusions = Vec::new();
+    for op in WINDOWS {
+        // The second finds a `Pad` with several users.
+        for pattern in [format!("w:{op}(p:Pad(x))"), format!("w:{op}(p)")] {
+            fusions.push(Fusion::new(&pattern, move |cx, found| padded(cx, found, op))?);
+        }
+    }
+    Ok(fusions)
 }
 
-fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Value> {
-    let (mut window, pad) = (found.node(cx, "w")?, found.node(cx, "p")?);
+/// Operators that pad themselves.
+const WINDOWS: [&str; 3] = ["Conv", "AveragePool", "MaxPool"];
+
+fn padded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
+    let pad = found.node(cx, "p").filter(|pad| pad.is("Pad"))?;
+    let users: Vec<Use> = cx.model()[found.value("p")?].uses().collect();
+    for user in users {
+        let Use::Input(user, 0) = user else { return None };
+        let user = cx.model()[user].clone();
+        with_pads(cx, user, &pad)?;
+    }
+    let window = with_pads(cx, found.node(cx, "w")?, &pad)?;
+    let mut inputs = window.inputs().to_vec();
+    inputs[0] = pad.input(0);
+    Some(cx.emit1(op, &inputs, window.attributes))
+}
+
+/// A convolution or pool that pads itself, with the attributes that say so; nothing if it cannot.
+fn with_pads(cx: &Builder, mut window: Node, pad: &Node) -> Option<Node> {
+    let op = WINDOWS.into_iter().find(|op| window.is(op))?;
+    let with = if op == "MaxPool" { f64::NEG_INFINITY } else { 0.0 };
     let constant = |i: usize| cx.constant_of(pad.input(i)?)?.to_vec::<i64>();
     let filled = match pad.input(2) {
         Some(value) => number_of(&cx.model(), value)?.1,
         None => 0.0,
     };
-    let x = found.value("x")?;
+    let x = pad.input(0)?;
     let fits = filled == with || (op == "MaxPool" && filled == 0.0 && is_nonnegative(cx, x));
-    if attrs::Pad::read(&pad).ok()?.mode != "constant" || !fits {
+    if attrs::Pad::read(pad).ok()?.mode != "constant" || !fits {
         return None;
     }
     let rank = cx.known_shape(x)?.len();
@@ -81,9 +101,7 @@ fn padded(cx: &Builder, found: &Match, op: &'static str, with: f64) -> Option<Va
         window.remove_attribute(name);
     }
     window.set_attribute("pads", pads);
-    let mut inputs = window.inputs().to_vec();
-    inputs[0] = pad.input(0);
-    Some(cx.emit1(op, &inputs, window.attributes))
+    Some(window)
 }
 
 /// Whether an activation gives no negative numbers.

@@ -9,15 +9,34 @@ use pt2onnx_tensor::{DType, Tensor};
 /// The longest vector that is followed; vectors of sizes are short.
 const LONGEST: usize = 64;
 
-/// The elements of a node's output, a vector or scalar of integers or bools. The node has the canonical form.
+/// The outputs of a node that are vectors or scalars of integers or bools whose elements are known, with these. The node has the canonical
+/// form.
 ///
-/// A size is taken to fit into int32, but not what is computed from sizes in int32.
-pub(crate) fn contents(cx: &Builder, id: NodeId) -> Option<Vec<Expr>> {
+/// Sizes are taken to fit into int32, and so are their sums and products that the model computes in int32.
+pub(crate) fn contents(cx: &Builder, id: NodeId) -> Vec<(Value, Vec<Expr>)> {
     let node = cx.model()[id].clone();
-    let [output] = *node.outputs() else {
-        return None;
+    match *node.outputs() {
+        [output] => of_output(cx, &node, output).into_iter().map(|e| (output, e)).collect(),
+        _ if node.is("Split") => parts(cx, &node).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+/// The parts of a vector.
+fn parts(cx: &Builder, node: &Node) -> Option<Vec<(Value, Vec<Expr>)>> {
+    let whole = Sized { cx, node, output: *node.outputs().first()? }.input(0)?;
+    let mut rest = whole.as_slice();
+    let part = |&output: &Value| {
+        let size = cx.known_shape(output)?.first()?.as_int()?;
+        let (part, more) = rest.split_at_checked(usize::try_from(size).ok()?)?;
+        rest = more;
+        Some((output, part.to_vec()))
     };
-    let n = Sized { cx, node: &node, output };
+    node.outputs().iter().map(part).collect()
+}
+
+fn of_output(cx: &Builder, node: &Node, output: Value) -> Option<Vec<Expr>> {
+    let n = Sized { cx, node, output };
     let dtype = cx.known_dtype(output)?;
     if !matches!(dtype, DType::I64 | DType::I32 | DType::Bool) || n.rank(output)? > 1 {
         return None;
@@ -157,8 +176,7 @@ impl Sized<'_, '_> {
             "Where" => return self.chosen(),
             _ => return None,
         };
-        // Integers of 32 bits wrap: only numbers are known to fit.
-        let fits = |e: &Expr| e.as_int().is_some_and(|i| i32::try_from(i).is_ok());
+        let fits = |e: &Expr| e.as_int().is_none_or(|i| i32::try_from(i).is_ok());
         (dtype == DType::I64 || found.iter().all(fits)).then_some(found)
     }
 

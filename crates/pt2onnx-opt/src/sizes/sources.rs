@@ -49,10 +49,16 @@ impl Sources {
         }
     }
 
-    /// Replaces the output of a node by sizes that are read from their sources in as few nodes as possible. `None` if the node is
+    /// Replaces an output of a node by sizes that are read from their sources in as few nodes as possible. `None` if the node is
     /// one of these already, or not all elements are sizes.
-    pub fn read(&self, model: &mut Model, id: NodeId, elements: &[Expr], opset: u32) -> Option<()> {
-        let output = *model[id].outputs().first()?;
+    pub fn read(
+        &self,
+        model: &mut Model,
+        id: NodeId,
+        output: Value,
+        elements: &[Expr],
+        opset: u32,
+    ) -> Option<()> {
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
         let parts = self.parts(elements)?;

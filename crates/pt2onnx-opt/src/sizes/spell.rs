@@ -55,25 +55,25 @@ impl Walk<'_> {
             "Slice" => self.slice(model, id),
             _ => None,
         };
-        let [output] = *model[id].outputs() else {
-            return done.is_some();
-        };
+        let outputs = model[id].outputs().to_vec();
+        let replaced = outputs.into_iter().filter(|&v| self.output(model, id, v).is_some()).count();
+        replaced > 0 || done.is_some()
+    }
+
+    fn output(&self, model: &mut Model, id: NodeId, output: Value) -> Option<()> {
         let unneeded = model[output].uses().len() == 0 || model[id].op() == "Identity";
-        let Some(elements) = self.computed.get(&output).filter(|_| !unneeded) else {
-            return done.is_some();
-        };
+        let elements = self.computed.get(&output).filter(|_| !unneeded)?;
         let numbers: Option<Vec<i64>> = elements.iter().map(Expr::as_int).collect();
-        let replaced = match numbers {
+        match numbers {
             Some(numbers) => constant(model, output, &numbers),
-            None => self.sources.read(model, id, elements, self.opset),
-        };
-        replaced.is_some() || done.is_some()
+            None => self.sources.read(model, id, output, elements, self.opset),
+        }
     }
 
     /// The elements of a vector that nodes compute.
     fn elements(&self, model: &Model, value: Value) -> Option<Vec<Expr>> {
         match model[value].constant() {
-            Some(t) => Some(t.to_vec::<i64>()?.into_iter().map(Expr::int).collect()),
+            Some(t) => Some(ints(t)?.into_iter().map(Expr::int).collect()),
             None => self.computed.get(&value).cloned(),
         }
     }
@@ -149,11 +149,19 @@ impl Walk<'_> {
             end.as_int().or(whole)
         };
         let ends: Vec<i64> = axes.iter().zip(computed).map(end).collect::<Option<_>>()?;
-        let wide = facts::dtype(model, node.input(1)?) == Some(DType::I64);
-        if !wide || axes.len() != computed.len() || self.elements(model, node.input(1)?).is_none() {
+        let starts = node.input(1)?;
+        if axes.len() != computed.len() || self.elements(model, starts).is_none() {
             return None;
         }
-        let ends = model.add_constant(Tensor::vector(&ends));
+        // Starts and ends have one type.
+        let ends = match facts::dtype(model, starts)? {
+            DType::I32 => {
+                let held = |&end: &i64| end.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+                Tensor::vector(&ends.iter().map(held).collect::<Vec<i32>>())
+            }
+            _ => Tensor::vector(&ends),
+        };
+        let ends = model.add_constant(ends);
         model.replace_input(id, 2, Some(ends));
         Some(())
     }
