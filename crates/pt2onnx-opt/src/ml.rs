@@ -15,9 +15,11 @@ pub(crate) fn types(cx: &Builder, id: NodeId) -> Vec<Option<Type>> {
         "Scaler" | "Normalizer" => node.alike(Some(DType::F32)),
         "Binarizer" | "Imputer" => node.alike(node.dtype(0)),
         "LabelEncoder" => node.alike(node.label()),
-        "LinearRegressor" | "SVMRegressor" | "TreeEnsembleRegressor" => node.scores(),
+        "LinearRegressor" => node.scores(node.number("targets").or(Some(1))),
+        "TreeEnsembleRegressor" => node.scores(node.number("n_targets")),
+        "SVMRegressor" => node.scores(None),
         "LinearClassifier" | "SVMClassifier" | "TreeEnsembleClassifier" => {
-            return vec![node.classes(), node.scores()];
+            return vec![node.classes(), node.scores(None)];
         }
         "ArrayFeatureExtractor" => node.picked(),
         _ => None,
@@ -62,9 +64,14 @@ impl Node<'_, '_> {
         }
     }
 
+    fn number(&self, attribute: &'static str) -> Option<i64> {
+        self.cx.model()[self.id].read(attribute).ok()?
+    }
+
     /// A number for each row and class, or row and target.
-    fn scores(&self) -> Option<Type> {
-        Some(Type::tensor(DType::F32, vec![self.rows()?, self.cx.unknown_dim()]))
+    fn scores(&self, targets: Option<i64>) -> Option<Type> {
+        let targets = targets.map_or_else(|| self.cx.unknown_dim(), Expr::int);
+        Some(Type::tensor(DType::F32, vec![self.rows()?, targets]))
     }
 
     /// A label for each row.

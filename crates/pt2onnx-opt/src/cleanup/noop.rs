@@ -17,6 +17,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         "Cast" | "CastLike" => n.dtype(x)? == n.dtype(n.output())?,
         // A matrix stays as it is.
         "Flatten" if is_flat(n, x) => true,
+        "Reshape" if reshapes_nothing(n, x) == Some(true) => true,
         // The order of elements is the same, so equal sizes mean equal tensors.
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
             n.same_shape(x, n.output()) && !n.checks_sizes()
@@ -47,6 +48,14 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         _ => false,
     };
     same.then_some(x)
+}
+
+/// Whether the target of a `Reshape` has the sizes of the operand, all but one of which are known: -1 is that one.
+fn reshapes_nothing(n: &Seen, x: Value) -> Option<bool> {
+    let (target, shape) = (n.ints(1)?, n.shape(x)?);
+    let same = |(&size, dim): (&i64, &Expr)| size > 0 && dim.as_int() == Some(size);
+    let others = target.iter().zip(shape).filter(|pair| !same(*pair)).map(|(size, _)| *size);
+    Some(target.len() == shape.len() && others.eq([-1]))
 }
 
 /// The input and the output of a `Dropout` that does nothing: it is not in training, and its mask is not used.
