@@ -147,6 +147,10 @@ impl Registry {
         facts: &Facts,
         symbol: &mut NewSymbol,
     ) -> Lowered<Vec<Outcome>> {
+        let schema = custom.schema();
+        if schema.as_ref().is_some_and(|s| s.params.iter().any(|p| p.mutated)) {
+            return Err(LowerError::unsupported("it writes into an argument"));
+        }
         let graph = scratch::graph(node, Vec::new(), facts, &[]);
         let operands = scratch::symbols(&graph, facts);
         let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
@@ -163,7 +167,7 @@ impl Registry {
         };
         let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
         let metas: Vec<_> = metas.collect::<Lowered<_>>()?;
-        Ok(match custom.schema() {
+        Ok(match schema {
             Some(schema) => outcomes(&schema, metas, None),
             None => metas.into_iter().map(outcome).collect(),
         })
