@@ -99,7 +99,7 @@ impl OnnxProgram {
     }
 
     /// Does the same as [`open`](Self::open) with a model in memory. Its external data are `data`, by location
-    /// ([`InParts::weights`]). Nothing of these is copied.
+    /// ([`InParts::weights`](pt2onnx_writer::InParts::weights)). Nothing of these is copied.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
