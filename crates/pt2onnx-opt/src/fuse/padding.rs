@@ -24,8 +24,11 @@ pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
 const WINDOWS: [&str; 3] = ["Conv", "AveragePool", "MaxPool"];
 
 fn padded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
-    let pad = found.node(cx, "p").filter(|pad| pad.is("Pad"))?;
-    let users: Vec<Use> = cx.model()[found.value("p")?].uses().collect();
+    let made = found.value("p")?;
+    let producer = cx.model().producer(made);
+    producer.filter(|id| cx.model()[*id].is("Pad"))?;
+    let pad = found.node(cx, "p")?;
+    let users: Vec<Use> = cx.model()[made].uses().collect();
     for user in users {
         let Use::Input(user, 0) = user else { return None };
         let user = cx.model()[user].clone();
