@@ -93,6 +93,9 @@ enum Step {
     Other,
 }
 
+/// Attributes that only told how to compute.
+const HOW: &[&str] = &["consumed_inputs", "output_sequence"];
+
 fn told(older: Option<&OpSchema>, newer: &OpSchema) -> Step {
     let Some(older) = older.filter(|o| !o.deprecated) else {
         return Step::Other;
@@ -106,7 +109,8 @@ fn told(older: Option<&OpSchema>, newer: &OpSchema) -> Step {
         let new = newer.attribute(a.name);
         new.is_some_and(|n| format!("{n:?}") == format!("{a:?}"))
     };
-    if !kept || !older.attributes.iter().all(same) {
+    let mut told = older.attributes.iter().filter(|a| !HOW.contains(&a.name));
+    if !kept || !told.all(same) {
         return Step::Other;
     }
     let counts = |s: &OpSchema| (s.min_inputs, s.min_outputs, s.attributes.len());
@@ -140,4 +144,53 @@ fn every_step_is_accounted_for() {
     }
     assert!(open.is_empty(), "neither told, nor ruled, nor listed, or twice:\n{}", open.join("\n"));
     assert!(ruled.is_empty() && listed.is_empty(), "no such steps: {ruled:?} {listed:?}");
+}
+
+/// Steps before the oldest opset that is written, which `oldest` has rules for, or which mean the same.
+const OLDEST: &[(&str, u32)] = &[
+    // A default is spelt right, an output need not be there.
+    ("GRU", 3),
+    // More words.
+    ("Gemm", 6),
+    ("Add", 7),
+    ("And", 7),
+    ("BatchNormalization", 7),
+    ("Cast", 6),
+    ("Clip", 6),
+    ("Concat", 4),
+    ("Div", 7),
+    ("Dropout", 7),
+    ("Equal", 7),
+    ("Gemm", 7),
+    ("GlobalLpPool", 2),
+    ("Greater", 7),
+    ("Less", 7),
+    ("LpPool", 2),
+    ("Mul", 7),
+    ("Or", 7),
+    ("PRelu", 7),
+    ("Pad", 2),
+    ("Pow", 7),
+    ("Reshape", 5),
+    ("Selu", 6),
+    ("Split", 2),
+    ("Sub", 7),
+    ("Tile", 6),
+    ("Upsample", 7),
+    ("Xor", 7),
+];
+
+#[test]
+fn every_step_before_is_accounted_for() {
+    let mut listed: BTreeSet<_> = OLDEST.iter().copied().collect();
+    let mut open = Vec::new();
+    for newer in schema::all().iter().filter(|s| (2..=*OPSETS.start()).contains(&s.since)) {
+        let older = schema::lookup(newer.name, newer.since - 1);
+        let told = older.map(|older| told(Some(older), newer));
+        let step = (newer.name, newer.since);
+        if told.is_some_and(|told| told != Step::Told) != listed.remove(&step) {
+            open.push(step);
+        }
+    }
+    assert!(open.is_empty() && listed.is_empty(), "not accounted for: {open:?} {listed:?}");
 }

@@ -113,13 +113,14 @@ def check(file, title, body):
 
 def main():
     arguments = sys.argv[1:]
-    counts = collections.Counter()
+    chosen = [a for a in arguments if not a.startswith("-")]
+    counts, free = collections.Counter(), set(FREE)
     for path in sorted(pathlib.Path(__file__).parent.glob("*.txt")):
-        chosen = [a for a in arguments if not a.startswith("-")]
         if path.stem in OTHERS or (chosen and path.stem not in chosen):
             continue
         for case in path.read_text().split("\n## ")[1:]:
             title, body = case.split("\n", 1)
+            free.discard((path.stem, title))
             try:
                 check(path.stem, title, body)
                 counts["same"] += 1
@@ -131,7 +132,10 @@ def main():
                 counts["different"] += 1
                 print(f"different {path.stem}: {title}: {' '.join(str(error).split())[:300]}")
     print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
-    sys.exit(bool(counts["different"]))
+    unknown = [] if chosen else free
+    for file, title in unknown:
+        print(f"there is no such case: {file}: {title}")
+    sys.exit(bool(counts["different"] or unknown))
 
 
 if __name__ == "__main__":
