@@ -65,19 +65,17 @@ impl Interp<'_> {
     }
 
     fn type_of(&self, value: &Value) -> Type {
-        let elements = match value {
+        let items = match value {
             Value::Tensor(_) => return Type::Tensor,
+            Value::Float(_) => return Type::Float,
+            Value::Bool(_) => return Type::Bool,
+            Value::Str(_) => return Type::Str,
             Value::List(list) => self.items(*list),
             Value::Tuple(tuple) => &tuple.items,
             _ => return Type::Any,
         };
-        let element = elements.first().map_or(Type::Any, |first| match first {
-            Value::Float(_) => Type::Float,
-            Value::Bool(_) => Type::Bool,
-            Value::Str(_) => Type::Str,
-            other => self.type_of(other),
-        });
-        Type::List(Box::new(element))
+        let first = || items.first().map(|first| self.type_of(first));
+        Type::List(Box::new(self.element(value).or_else(first).unwrap_or(Type::Any)))
     }
 
     /// The type of a value, with that of its elements.
