@@ -14,10 +14,10 @@ use crate::{
 use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
 use pt2onnx_ir::{Model, Type};
 use pt2onnx_meta::{is_fresh, rule};
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 impl Registry {
     /// The results of a node, in the order of its schema's returns. `node` has its arguments by the names of the schema, and no
@@ -116,27 +116,10 @@ impl Registry {
         }
         let told = outputs.0.first().copied().flatten().and_then(|v| cx.contents(v));
         let told = told.filter(|_| outputs.0.len() == 1);
-        let mut new = FxHashMap::default();
-        let mut one = |value| {
-            let (dtype, sizes) = tensor_type(cx.type_of(value))?;
-            for s in sizes.iter().flat_map(Expr::symbols).filter(|s| !operands.contains(s)) {
-                // What is known of sizes may bring in others of the program.
-                if facts.constraints.ranges().any(|(known, _)| *known == s) {
-                    continue;
-                }
-                // What is too large an expression is read from the result, as sizes are that depend on data.
-                if !is_fresh(&s) && !Expr::is_opaque(&s) {
-                    return Err(LowerError::unsupported("its sizes are not known"));
-                }
-                new.entry(s.to_string()).or_insert_with(|| symbol(false));
-            }
-            let named = |size: &Expr| {
-                facts.constraints.simplify(&size.substitute(&|s| new.get(s).cloned()))
-            };
-            Ok(meta(dtype, sizes.iter().map(named).collect()))
-        };
+        let mut named = Named { facts, operands, symbol, new: FxHashMap::default() };
+        let mut one = |value| named.meta(cx.type_of(value));
         let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
-        Ok(outcomes(schema, metas.collect::<Lowered<_>>()?, told))
+        Ok(outcomes(Some(schema), metas.collect::<Lowered<_>>()?, told))
     }
 
     /// Runs a translation that was registered.
@@ -156,21 +139,10 @@ impl Registry {
         let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
         let driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
         let outputs = driver.custom(custom, &graph.nodes[0], &[])?;
-        let mut new = FxHashMap::default();
-        let mut one = |value| {
-            let (dtype, sizes) = tensor_type(driver.builder.type_of(value))?;
-            for s in sizes.iter().flat_map(Expr::symbols).filter(|s| !operands.contains(s)) {
-                new.entry(s.to_string()).or_insert_with(|| symbol(false));
-            }
-            let named = |size: &Expr| size.substitute(&|s| new.get(s).cloned());
-            Ok(meta(dtype, sizes.iter().map(named).collect()))
-        };
+        let mut named = Named { facts, operands, symbol, new: FxHashMap::default() };
+        let mut one = |value| named.meta(driver.builder.type_of(value));
         let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
-        let metas: Vec<_> = metas.collect::<Lowered<_>>()?;
-        Ok(match schema {
-            Some(schema) => outcomes(&schema, metas, None),
-            None => metas.into_iter().map(outcome).collect(),
-        })
+        Ok(outcomes(schema.as_deref(), metas.collect::<Lowered<_>>()?, None))
     }
 
     fn scratch(
@@ -231,7 +203,7 @@ impl Registry {
                 driver.builder.contents(value).filter(|_| sizes.len() <= 1 && !dtype.is_float());
             metas.push(Some(meta(dtype, sizes)));
         }
-        Ok(outcomes(schema, metas, contents.filter(|_| schema.returns.len() == 1)))
+        Ok(outcomes(Some(schema), metas, contents.filter(|_| schema.returns.len() == 1)))
     }
 }
 
@@ -358,22 +330,49 @@ fn meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
     }
 }
 
-/// The results by the schema's returns.
+/// Types of results, in which sizes that come from the data have symbols of the program.
+struct Named<'a, 'b> {
+    facts: &'a Facts<'a>,
+    /// The symbols in the sizes of the operands.
+    operands: BTreeSet<Symbol>,
+    symbol: &'a mut NewSymbol<'b>,
+    /// The program's symbol of each one that the translation made.
+    new: FxHashMap<Symbol, Expr>,
+}
+
+impl Named<'_, '_> {
+    fn meta(&mut self, ty: Option<Type>) -> Lowered<TensorMeta> {
+        let constraints = self.facts.constraints;
+        let (dtype, sizes) = tensor_type(ty)?;
+        for s in sizes.iter().flat_map(Expr::symbols).filter(|s| !self.operands.contains(s)) {
+            // What is known of sizes may bring in others of the program.
+            if constraints.ranges().any(|(known, _)| *known == s) {
+                continue;
+            }
+            // What is too large an expression is read from the result, as sizes are that depend on data.
+            if !is_fresh(&s) && !Expr::is_opaque(&s) {
+                return Err(LowerError::unsupported("its sizes are not known"));
+            }
+            self.new.entry(s).or_insert_with(|| (self.symbol)(false));
+        }
+        let named =
+            |size: &Expr| constraints.simplify(&size.substitute(&|s| self.new.get(s).cloned()));
+        Ok(meta(dtype, sizes.iter().map(named).collect()))
+    }
+}
+
+/// The results by the schema's returns; without a schema, each by itself.
 fn outcomes(
-    schema: &Schema,
+    schema: Option<&Schema>,
     metas: Vec<Option<TensorMeta>>,
     contents: Option<Vec<Expr>>,
 ) -> Vec<Outcome> {
     let typed = |meta: TensorMeta| Typed { meta: meta.into(), contents: contents.clone() };
-    if matches!(&*schema.returns, [ty] if ty.list) {
+    if schema.is_some_and(|s| matches!(&*s.returns, [ty] if ty.list)) {
         return vec![Outcome::List(metas.into_iter().flatten().map(typed).collect())];
     }
     let one =
         |meta: Option<TensorMeta>| meta.map_or(Outcome::None, |meta| Outcome::One(typed(meta)));
-    metas.into_iter().map(one).take(schema.returns.len()).collect()
-}
-
-/// A result of which only the type is known.
-fn outcome(meta: Option<TensorMeta>) -> Outcome {
-    meta.map_or(Outcome::None, |meta| Outcome::One(Typed { meta: meta.into(), contents: None }))
+    let count = schema.map_or(metas.len(), |s| s.returns.len());
+    metas.into_iter().map(one).take(count).collect()
 }
