@@ -37,6 +37,37 @@ def for_torch(shapes: Any) -> Any:
     return _pytree.tree_unflatten([axes(leaf) for leaf in leaves], tree)
 
 
+def problem(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Exception | None:
+    """What is wrong with dynamic shapes whatever the model does: names, structure, axes, and sizes unlike those of the arguments."""
+    import torch
+    from torch.export import dynamic_shapes as of_torch
+
+    if not shapes:
+        return None
+    found: list[str] = []
+
+    def check(path: Any, leaf: Any, axes: Any) -> None:
+        name = f"{path[0].key}{torch.utils._pytree.keystr(path[1:])}"
+        sizes = list(leaf.shape) if isinstance(leaf, torch.Tensor) else []
+        for axis, size in axes.items() if isinstance(axes, dict) else enumerate(axes or ()):
+            if not isinstance(axis, int) or not -len(sizes) <= axis < len(sizes):
+                found.append(f"`dynamic_shapes` has axis {axis!r} of {name}, which has {len(sizes)} dimensions")
+            elif type(size) is int and size != sizes[axis]:
+                found.append(f"`dynamic_shapes` says that axis {axis} of {name} is {size}, but it is {sizes[axis]}")
+
+    try:
+        inputs = of_torch._combine_args(model, args, kwargs)
+        of_torch._check_dynamic_shapes(inputs, shapes)
+        by_name = shapes if isinstance(shapes, dict) else dict(zip(inputs, shapes))
+        of_torch._tree_map_with_path(check, inputs, by_name, tree_name="inputs")
+    except torch._dynamo.exc.UserError as error:
+        return error
+    except Exception:
+        # What else can be wrong, torch.export says.
+        return None
+    return ValueError("; ".join(found)) if found else None
+
+
 def by_parameter(model: Any, shapes: Any, input_names: Any) -> Any:
     """Dynamic shapes whose keys are ``input_names``, with the names of the model's parameters instead."""
     if not isinstance(shapes, dict) or not input_names or not shapes.keys() <= set(input_names):
@@ -126,8 +157,16 @@ def _places(names: Sequence[str], leaves: list[Any], *, numbers: bool = False) -
 
 
 def _counted(shapes: list[Any], leaves: list[Any]) -> list[Any]:
-    """The axes of each input, counted from the first."""
-    return [axes and from_front(axes, getattr(leaf, "ndim", 0)) for axes, leaf in zip(shapes, leaves)]
+    """The axes of each input, counted from the first. Warns of axes that it does not have, which are left out."""
+    counted = []
+    for axes, leaf in zip(shapes, leaves):
+        rank = getattr(leaf, "ndim", 0)
+        found = from_front(axes or {}, rank)
+        for axis in [axis for axis in found if not 0 <= axis < rank]:
+            _errors.warn(f"dynamic_axes has axis {axis} of an input that has {rank} dimensions", UserWarning)
+            del found[axis]
+        counted.append(found or None)
+    return counted
 
 
 def from_front(axes: dict[int, Any], rank: int) -> dict[int, Any]:

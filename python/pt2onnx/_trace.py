@@ -18,8 +18,9 @@ class TraceWarning(Exception):
     """A trace that holds for its arguments only. Its text says why."""
 
 
-def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> tuple[_script.Script, list[str]]:
-    """The trace of a module or function, and what the tracer says of values of tensors that Python code read.
+def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool) -> tuple[_script.Script, list[str]]:
+    """The trace of a module or function, and what the tracer says of values of tensors that Python code read. If ``strict``, the module
+    must take other sizes of the dynamic dimensions.
 
     Tensors are its inputs, all other arguments keep their values. Raises what PyTorch raises.
     """
@@ -29,28 +30,39 @@ def traced(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: An
     parameters = [leaf.path.replace(".", "_") for leaf in leaves]
     script = _script.of(made, (), {}, None)
     own = [_script.Leaf(name, leaf.value, leaf.axes) for name, leaf in zip(parameters, leaves)]
-    notes = [_note(w) for w in said if issubclass(w.category, _trace.TracerWarning)] or _other_sizes(made, model, args, kwargs, leaves)
+    notes = [_note(w) for w in said if issubclass(w.category, _trace.TracerWarning)] or _other_sizes(made, model, args, kwargs, leaves, strict)
     names = _names(getattr(model, "forward", model), len(args))
     return Traced(script.archive, names, own, [leaf.path for leaf in leaves]), list(dict.fromkeys(notes))
 
 
-def _other_sizes(made: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[_script.Leaf]) -> list[str]:
-    """What a trace at other sizes of the dynamic dimensions does in another way: the tracer says nothing of ``range(x.shape[0])``.
-    Nothing if the module does not take other sizes."""
-    names = _names(getattr(model, "forward", model), len(args))
-    # Sizes may have to be even, or multiples of what they are.
-    for larger in (lambda size: size + 1, lambda size: size * 2 or 2):
-        grown = _grown(leaves, larger)
-        if not grown:
-            return []
-        other_args = tuple(_rebuilt(name, arg, grown) for name, arg in zip(names, args))
-        other_kwargs = {name: _rebuilt(name, arg, grown) for name, arg in kwargs.items()}
+def _other_sizes(made: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[_script.Leaf], strict: bool) -> list[str]:
+    """What a trace at other sizes of the dynamic dimensions does in another way: the tracer says nothing of ``range(x.shape[0])``. If
+    ``strict``, also that the module takes no other sizes."""
+    notes: list[str] = []
+    for other_args, other_kwargs in _at_other_sizes(model, args, kwargs, leaves):
         try:
             other = _traced(model, other_args, other_kwargs, None)[0]
             return _differences(made.inlined_graph, other.inlined_graph)
-        except Exception:
-            continue
-    return []
+        except Exception as error:
+            notes = [_fails(error)] if strict else []
+    return notes
+
+
+def _at_other_sizes(
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[_script.Leaf]
+) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Arguments with larger dynamic dimensions: by one, and twice as large, as sizes may have to be even, or multiples of what they are."""
+    names = _names(getattr(model, "forward", model), len(args))
+    for larger in (lambda size: size + 1, lambda size: size * 2 or 2):
+        if grown := _grown(leaves, larger):
+            yield (
+                tuple(_rebuilt(name, arg, grown) for name, arg in zip(names, args)),
+                {name: _rebuilt(name, arg, grown) for name, arg in kwargs.items()},
+            )
+
+
+def _fails(error: Exception) -> str:
+    return f"The module fails at other sizes of the dynamic dimensions ({_capture.brief(error)})"
 
 
 def _grown(leaves: list[_script.Leaf], larger: Callable[[int], int]) -> dict[str, Any]:
@@ -208,15 +220,32 @@ def run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         model(*copy.deepcopy(args), **copy.deepcopy(kwargs))
 
 
-def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> _script.Script:
-    """The module or function in TorchScript. Raises what PyTorch raises, also when it runs."""
+def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool) -> _script.Script:
+    """The module or function in TorchScript. Raises what PyTorch raises, also when it runs, and if ``strict`` when it takes no other
+    sizes of the dynamic dimensions."""
     import torch
 
     # What fails in Python is no model, even if it can be translated.
     run(model, args, kwargs)
+    if strict:
+        _run_at_other_sizes(model, args, kwargs, shapes)
     with warnings.catch_warnings():
         _script.ignore_deprecation()
         return _script.of(torch.jit.script(model), args, kwargs, shapes)
+
+
+def _run_at_other_sizes(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> None:
+    """Runs the module at other sizes of the dynamic dimensions. Raises TraceWarning if it fails at all of them."""
+    names = _names(getattr(model, "forward", model), len(args))
+    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
+    failure: Exception | None = None
+    for other_args, other_kwargs in _at_other_sizes(model, args, kwargs, leaves):
+        try:
+            return run(model, other_args, other_kwargs)
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        raise TraceWarning(_fails(failure))
 
 
 def _names(forward: Callable[..., Any], count: int) -> list[str]:

@@ -77,6 +77,8 @@ class Ways:
             constant = TypeError("a dict has tensors for keys, which torch.export takes for constants")
             return self._script(_capture.failed({"TorchExportStrategy": constant}), translate, self._args, self._kwargs)
         shapes = _shapes.for_torch(self.shapes)
+        if problem := _shapes.problem(self._model, self._args, self._kwargs, shapes):
+            raise _capture.failed({_capture.STRATEGIES[0][0]: problem})
         leaves = _pytree.tree_leaves((self._args, self._kwargs))
         if free and any(type(leaf) in (bool, int, float) for leaf in leaves):
             args, kwargs = numbers_as_tensors(self._args, self._kwargs)
@@ -140,11 +142,11 @@ class Ways:
             step = f"Obtain model graph with `torch.jit.{'script' if strategy == 'ScriptStrategy' else 'trace'}`..."
             try:
                 if strategy == "ScriptStrategy":
-                    script = _trace.scripted(self._given, self._args, self._kwargs, self.shapes)
+                    script = _trace.scripted(self._given, self._args, self._kwargs, self.shapes, not self._lenient)
                     script.free, script.may_fix = free, False
                 elif strategy == "TraceStrategy":
                     with self._calls_as_ops():
-                        traced, notes = _trace.traced(self._model, args, kwargs, self.shapes)
+                        traced, notes = _trace.traced(self._model, args, kwargs, self.shapes, not self._lenient)
                     if notes:
                         raise _trace.TraceWarning(f"the trace holds for these arguments only: {'; '.join(notes[:3])}")
                     script = traced

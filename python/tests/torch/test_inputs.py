@@ -395,3 +395,45 @@ def test_verify_with_keywords_in_another_order() -> None:
     shapes = {"a": {0: "n"}, "b": None}
     program = pt2onnx.export(model, kwargs={"a": X, "b": b}, dynamic_shapes=shapes)
     assert pt2onnx.verify(program, model, kwargs={"b": b, "a": X}).ok
+
+
+class Sum(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a + b
+
+
+@since(2, 8)
+@pytest.mark.parametrize("fallback", [False, True])
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        ({"c": {0: "n"}}, "must be the arg names"),
+        ({"a": {0: "n"}, "b": {0: "n"}, "c": {0: "n"}}, "must be the arg names"),
+        (({0: "n"}, {0: "n"}, {0: "n"}), "has 2 elements, but `dynamic_shapes` has 3"),
+        (({0: "n"}, {2: "n"}), "axis 2 of b, which has 2 dimensions"),
+        (({0: "n"}, {-3: "n"}), "axis -3 of b, which has 2 dimensions"),
+        (({0: 3}, {0: 2}), "axis 0 of a is 3, but it is 2"),
+    ],
+)
+def test_dynamic_shapes_that_cannot_be(shapes: Any, text: str, fallback: bool) -> None:
+    """What does not fit the arguments is an error, whichever way the module would be captured."""
+    args = (torch.randn(2, 3), torch.randn(2, 3))
+    with pytest.raises(pt2onnx.TorchExportError, match=text):
+        pt2onnx.export(Sum().eval(), args, dynamic_shapes=shapes, fallback=fallback)
+
+
+@since(2, 8)
+@pytest.mark.parametrize(
+    ("model", "shapes"), [(Sum(), ({0: "n"}, None)), (torch.nn.Bilinear(3, 3, 2), ({1: torch.export.Dim.DYNAMIC}, None))]
+)
+def test_dimensions_that_cannot_be_dynamic(model: torch.nn.Module, shapes: Any) -> None:
+    """A module that takes no other size is not captured by a trace or script instead, which would say that it does."""
+    args = (torch.randn(2, 3), torch.randn(2, 3))
+    with pytest.raises(pt2onnx.TorchExportError, match="The module fails at other sizes of the dynamic dimensions"):
+        pt2onnx.export(model.eval(), args, dynamic_shapes=shapes)
+
+
+def test_axes_that_are_not_there() -> None:
+    with pytest.warns(UserWarning, match="dynamic_axes has axis 5 of an input that has 2 dimensions"):
+        program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["x"], dynamic_axes={"x": {0: "n", 5: "m"}}, dynamo=False)
+    assert dims(program)["x"] == ["n", 3]
