@@ -241,7 +241,7 @@ impl Model {
         places: &mut Places,
     ) -> Value {
         let erased = self.producer(copy.result).filter(|node| !self.contains(*node));
-        let mut next = erased.and_then(|node| self.next_not_erased(node));
+        let mut next = erased.and_then(|node| self.next_not_erased(node, region));
         let place_of = |node: Option<NodeId>| node.and_then(|node| places.get(&node).copied());
         let mut place = place_of(next).unwrap_or(usize::MAX);
         let maker = self.producer(value);
@@ -272,10 +272,12 @@ impl Model {
         result
     }
 
-    /// The next node after the place where an erased node stood. An erased node keeps its neighbours, so that following them
-    /// leads to a node that is still there.
-    fn next_not_erased(&self, erased: NodeId) -> Option<NodeId> {
-        iter::successors(self.next(erased), |node| self.next(*node)).find(|n| self.contains(*n))
+    /// The next node after the place in a region where an erased node stood. An erased node keeps its neighbours, so that following
+    /// them leads to a node that is still there. `None` if that one was moved to another region.
+    fn next_not_erased(&self, erased: NodeId, region: RegionId) -> Option<NodeId> {
+        iter::successors(self.next(erased), |node| self.next(*node))
+            .find(|n| self.contains(*n))
+            .filter(|n| self[*n].region == region)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::facts::dtype;
 use pt2onnx_ir::{
-    Attribute, Attributes, InsertPoint, Model, NodeId, Type, Value,
+    Attribute, Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value,
     schema::{self, OpSchema},
 };
 use pt2onnx_tensor::DType;
@@ -23,7 +23,7 @@ pub(crate) fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str
 }
 
 /// Makes a node compute in `to` where a type variable of its operator is `from`: inputs of that variable are cast to `to`, and its
-/// outputs back to `from`.
+/// outputs back to `from`. All that have the variable are of its type, also those of which nothing is known.
 pub(crate) fn cast_around(
     model: &mut Model,
     id: NodeId,
@@ -39,7 +39,7 @@ pub(crate) fn cast_around(
         else {
             continue;
         };
-        if dtype(model, value) == Some(from) {
+        if dtype(model, value).is_none_or(|t| t == from) {
             let wide = *cast
                 .entry(value)
                 .or_insert_with(|| insert_cast(model, InsertPoint::Before(id), value, to, id));
@@ -48,8 +48,8 @@ pub(crate) fn cast_around(
     }
     retarget(model, id, from, to);
     for (i, value) in model[id].outputs().to_vec().into_iter().enumerate() {
-        let affected =
-            schema.output(i).is_some_and(|p| p.ty == variable) && dtype(model, value) == Some(from);
+        let affected = schema.output(i).is_some_and(|p| p.ty == variable)
+            && dtype(model, value).is_none_or(|t| t == from);
         if !affected {
             continue;
         }
@@ -65,10 +65,11 @@ pub(crate) fn cast_around(
         if let Some(cast) = model.producer(narrow) {
             model.replace_input(cast, 0, Some(value));
         }
-        (model[narrow].name, model[narrow].ty, model[narrow].metadata) = (name, ty, metadata);
-        if let Some(Type::Tensor(t)) = &mut model[value].ty {
-            t.dtype = to;
-        }
+        (model[narrow].name, model[narrow].metadata) = (name, metadata);
+        model[narrow].ty = ty.or(model[narrow].ty.take());
+        let shape =
+            model[narrow].ty.as_ref().and_then(Type::as_tensor).and_then(|t| t.shape.clone());
+        model[value].ty = Some(Type::Tensor(TensorType { dtype: to, shape }));
     }
 }
 
@@ -94,10 +95,7 @@ fn insert_cast(
     let node = model.add_node(at, "Cast", &[Some(value)], attributes, 1);
     model[node].origins = model[origin].origins.clone();
     let output = model[node].outputs()[0];
-    let mut ty = model[value].ty.clone();
-    if let Some(Type::Tensor(t)) = &mut ty {
-        t.dtype = to;
-    }
-    model[output].ty = ty;
+    let shape = model[value].ty.as_ref().and_then(Type::as_tensor).and_then(|t| t.shape.clone());
+    model[output].ty = Some(Type::Tensor(TensorType { dtype: to, shape }));
     output
 }

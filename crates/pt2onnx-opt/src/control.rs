@@ -1,7 +1,7 @@
 //! `If` and `Loop` whose course is known, and nodes of bodies that can stand before them.
 
 use crate::{
-    cse,
+    cse, facts,
     graph::{Changed, GraphMut},
     pass::Options,
 };
@@ -9,7 +9,7 @@ use pt2onnx_ir::{
     Attribute, Attributes, Def, InsertPoint, Model, NodeId, RegionId, Type, Use, Value,
 };
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::Tensor;
+use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashSet;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
@@ -106,9 +106,12 @@ fn course(model: &mut Model, id: NodeId) -> Option<()> {
         return None;
     }
     let inputs = model[region].inputs().to_vec();
-    let first = model.add_constant(Tensor::scalar(0i64));
-    let going = model.add_constant(Tensor::scalar(true));
-    let given = [first, going].into_iter().chain(initial);
+    // The body may have them as vectors of one element.
+    let vector = |at: usize| facts::rank(model, *inputs.get(at)?).map(|rank| rank == 1);
+    let [number, truth] = [vector(0), vector(1)].map(|v| v.unwrap_or_default());
+    let first = if number { Tensor::vector(&[0i64]) } else { Tensor::scalar(0i64) };
+    let going = if truth { Tensor::vector(&[true]) } else { Tensor::scalar(true) };
+    let given = [first, going].map(|t| model.add_constant(t)).into_iter().chain(initial);
     for (input, value) in inputs.into_iter().zip(given) {
         model.replace_all_uses(input, value);
     }
@@ -196,7 +199,7 @@ fn movable(model: &Model, node: NodeId, region: RegionId) -> bool {
         && !data.outputs().iter().any(given_out)
 }
 
-/// Operators that compute a result for any input of their type.
+/// Operators that compute a result for any input of their type; `Cast`, if it is not one of texts.
 const TOTAL: &[&str] = &[
     "Abs",
     "Cast",
@@ -205,7 +208,6 @@ const TOTAL: &[&str] = &[
     "Erf",
     "Exp",
     "Floor",
-    "Identity",
     "IsNaN",
     "Log",
     "Neg",
@@ -229,9 +231,15 @@ fn hoist(model: &mut Model, id: NodeId) -> Changed {
         return false;
     };
     let total: FxHashSet<&str> = TOTAL.iter().copied().collect();
+    let of_text = |model: &Model, node: NodeId| {
+        let input = model[node].input(0);
+        model[node].is("Cast")
+            && input.and_then(|x| facts::dtype(model, x)).is_none_or(|t| t == DType::String)
+    };
     let mut changed = false;
     for node in model.nodes(region).collect::<Vec<_>>() {
-        if total.contains(model[node].op()) && movable(model, node, region) {
+        let fails = !total.contains(model[node].op()) || of_text(model, node);
+        if !fails && movable(model, node, region) {
             changed |= model.move_before(node, id);
         }
     }

@@ -1,6 +1,7 @@
 //! Fusions: a pattern of nodes that is replaced by other nodes.
 
 use crate::{
+    facts::tensor_type,
     graph::{Changed, GraphMut},
     opaque,
     pass::{Options, Pass},
@@ -8,7 +9,7 @@ use crate::{
     rewrite,
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, OpSet, OriginId, Value, conforms, schema};
-use pt2onnx_symbolic::Constraints;
+use pt2onnx_symbolic::{Constraints, Expr};
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
@@ -156,6 +157,7 @@ pub(crate) fn replace(
     let made = make(&cx);
     let sound = cx.take_diagnostics().is_empty();
     drop(cx);
+    let made = made.filter(|&value| may_replace(model, output, value));
     let new = new_nodes(model, before, last);
     let Some(value) = made.filter(|_| sound && new.iter().all(|&n| legal(model, n, opset))) else {
         for node in new.into_iter().rev() {
@@ -167,6 +169,16 @@ pub(crate) fn replace(
     // A node that several of the others use can be erased only after them.
     while nodes.iter().any(|&n| model.contains(n) && model.erase(n)) {}
     true
+}
+
+/// Whether nothing is known of two values that tells their types apart: constants of one element may have raised the rank.
+fn may_replace(model: &Model, old: Value, new: Value) -> bool {
+    let (Some((a, old)), Some((b, new))) = (tensor_type(model, old), tensor_type(model, new))
+    else {
+        return true;
+    };
+    let differ = |(a, b): (&Expr, &Expr)| a != b && a.is_static() && b.is_static();
+    a == b && old.len() == new.len() && !old.iter().zip(new).any(differ)
 }
 
 /// The nodes between two nodes that were neighbours.

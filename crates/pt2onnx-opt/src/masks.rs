@@ -52,7 +52,8 @@ pub(crate) fn is_choice(model: &Model, mask: Value) -> bool {
 }
 
 /// The mask of bools of which a formula has numbers: `bias`, which is added to the scores, hides the keys where the mask is false,
-/// and `kept`, by which the softmax is multiplied, is 0 there and 1 elsewhere.
+/// and `kept`, by which the softmax is multiplied, is 0 there and 1 elsewhere. A query without keys must not have infinities, as these
+/// give NaN.
 pub(crate) fn bools_of(cx: &Builder, bias: Value, kept: Value) -> Option<Value> {
     let computed = || {
         let model = cx.model();
@@ -62,7 +63,7 @@ pub(crate) fn bools_of(cx: &Builder, bias: Value, kept: Value) -> Option<Value> 
         let (_, seen) = number_of(&model, choice.input(1)?)?;
         let (dtype, added) = number_of(&model, choice.input(2)?)?;
         let of_bools = tensor_type(&model, mask)?.0 == DType::Bool;
-        (of_bools && seen == 0.0 && hides(2.0 * added, dtype)).then_some(mask)
+        (of_bools && seen == 0.0 && added.is_finite() && hides(2.0 * added, dtype)).then_some(mask)
     };
     let constant = || {
         let of = |v: Value| cx.constant_of(v).filter(Tensor::has_data);
@@ -72,7 +73,10 @@ pub(crate) fn bools_of(cx: &Builder, bias: Value, kept: Value) -> Option<Value> 
             1.0 => a == 0.0,
             _ => f == 0.0 && hides(2.0 * a, bias.dtype()),
         };
-        let fits = bias.shape() == kept.shape() && added.iter().zip(&factors).all(same);
+        let width = kept.shape().last().copied().filter(|&w| w > 0)?;
+        let has_key = |row: &[f64]| row.contains(&1.0);
+        let finite = added.iter().all(|a| a.is_finite()) || factors.chunks(width).all(has_key);
+        let fits = finite && bias.shape() == kept.shape() && added.iter().zip(&factors).all(same);
         let bools: Vec<bool> = factors.iter().map(|&f| f == 1.0).collect();
         fits.then(|| Tensor::from_slice(kept.shape().to_vec(), &bools).ok())?
     };

@@ -136,10 +136,14 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
             let size = x.get(axis)?.as_int()?;
             let (start, end) = (*starts.as_ref()?.get(i)?, *ends.as_ref()?.get(i)?);
             let step = *steps.as_ref()?.get(i).filter(|&&s| s != 0)?;
-            let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
-            let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
+            let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
+            let (start, end) = (from_front(start), from_front(end));
             // Number of elements: the span divided by the step, rounded up.
-            let span = if step > 0 { held(end) - held(start) } else { held(start) - held(end) };
+            let span = match step {
+                _ if size == 0 => 0,
+                1.. => end.clamp(0, size) - start.clamp(0, size),
+                _ => start.clamp(0, size - 1) - end.clamp(-1, size - 1),
+            };
             Some(Expr::int(span.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as i64))
         })();
         *x.get_mut(axis)? = known.unwrap_or_else(|| n.unknown_dim());

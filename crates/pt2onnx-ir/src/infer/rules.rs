@@ -69,6 +69,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
             vec![n.shape(0), layer_norm_statistics(n), layer_norm_statistics(n)]
         }
         "LSTM" | "GRU" | "RNN" => recurrent(n),
+        "Attention" => vec![attention(n)],
         "DynamicQuantizeLinear" => vec![n.shape(0), Some(vec![]), Some(vec![])],
         op if SAME_AS_FIRST.binary_search(&op).is_ok() => vec![n.shape(0)],
         _ => Vec::new(),
@@ -161,6 +162,20 @@ fn broadcast_inputs(n: &Node) -> Option<Shape> {
 /// A product of the first input and the input `right`.
 fn matmul(n: &Node, right: usize) -> Option<Shape> {
     product(&n.shape(0)?, &n.shape(right)?, |a, b| n.broadcast(a, b))
+}
+
+/// The result of `Attention`, which is like the queries with as many features as the values have.
+fn attention(n: &Node) -> Option<Shape> {
+    let (mut result, values) = (n.shape(0)?, n.shape(2)?);
+    let wide = values.last()?.clone();
+    *result.last_mut()? = match values.len() {
+        4 => wide,
+        // All heads side by side.
+        _ => {
+            Expr::int(wide.as_int()?.checked_div(n.int("kv_num_heads")?)?) * n.int("q_num_heads")?
+        }
+    };
+    Some(result)
 }
 
 fn gemm(n: &Node) -> Option<Shape> {

@@ -73,12 +73,12 @@ fn cast_to(n: &Seen, x: Value) -> Option<Action> {
     Some(Action::Become("Cast", vec![Some(x)], attributes.into()))
 }
 
-/// Two casts become one if the first one loses nothing.
+/// Two casts become one if the first one loses nothing. Texts of a number depend on its type.
 fn casts(n: &Seen, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Cast"))?;
     let source = inner.node.input(0)?;
     let (from, through, to) = (n.dtype(source)?, n.dtype(x)?, n.dtype(n.output())?);
-    if !widens(from, through) {
+    if !widens(from, through) || to == DType::String {
         return None;
     }
     if from == to {

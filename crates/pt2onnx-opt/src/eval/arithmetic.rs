@@ -124,7 +124,7 @@ fn smooth(call: &Call, f: impl Fn(f64) -> f64) -> Option<Tensor> {
     }))
 }
 
-/// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined.
+/// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined, nor is whether infinities stay without a bound.
 fn clip(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     by_number!(x.dtype(), T => {
@@ -136,7 +136,8 @@ fn clip(call: &Call) -> Option<Tensor> {
         map::<T>(call, x, |v| {
             let v = if low.is_some_and(|l| v < l) { low? } else { v };
             let v = if high.is_some_and(|h| v > h) { high? } else { v };
-            (!v.is_nan()).then_some(v)
+            let kept = v.double().is_finite() || low.is_some() && high.is_some();
+            (kept && !v.is_nan()).then_some(v)
         })
     })
 }

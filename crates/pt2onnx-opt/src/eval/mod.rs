@@ -23,6 +23,7 @@ mod shape;
 mod signal;
 
 pub(crate) use call::axis;
+pub(crate) use select::slice_positions;
 pub(crate) use shape::shape_range;
 
 use call::{Call, Eval};

@@ -115,18 +115,23 @@ fn slice(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// The positions of a slice. Bounds are clamped to the size.
-fn slice_positions(start: i64, end: i64, step: i64, size: usize) -> Option<Vec<usize>> {
+/// The positions of a slice. Bounds are clamped to the size: backwards, the start to the first element, and the end to before it.
+pub(crate) fn slice_positions(start: i64, end: i64, step: i64, size: usize) -> Option<Vec<usize>> {
     let size = i64::try_from(size).ok()?;
-    let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
-    let held = |v: i64| (if v < 0 { v.saturating_add(size) } else { v }).clamp(low, high);
-    let (mut at, end) = (held(start), held(end));
+    let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
+    let (start, end) = (from_front(start), from_front(end));
+    let (mut at, end) = match step {
+        0 => return None,
+        _ if size == 0 => return Some(Vec::new()),
+        1.. => (start.clamp(0, size), end.clamp(0, size)),
+        _ => (start.clamp(0, size - 1), end.clamp(-1, size - 1)),
+    };
     let mut positions = Vec::new();
-    while step != 0 && (if step > 0 { at < end } else { at > end }) {
+    while if step > 0 { at < end } else { at > end } {
         positions.push(usize::try_from(at).ok()?);
         at = at.saturating_add(step);
     }
-    (step != 0).then_some(positions)
+    Some(positions)
 }
 
 fn split(call: &Call) -> Option<Vec<Tensor>> {

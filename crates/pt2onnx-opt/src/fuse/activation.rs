@@ -82,15 +82,15 @@ fn at_most_float32(cx: &Builder<'_>, found: &Match<'_>) -> bool {
 /// Both bounds by one `Clip`. A single `Min` or `Max` is kept, because runtimes differ in what `Clip` gives for NaN and infinity.
 pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
     let positive = |cx: &Builder<'_>, found: &Match<'_>| {
-        let low = found.number(cx, "low")?.max(0.0);
+        let low = either(found.number(cx, "low")?, 0.0, f64::max);
         clip(cx, found, low, found.number(cx, "high")?)
     };
     let above = |cx: &Builder<'_>, found: &Match<'_>| {
-        let low = found.number(cx, "low")?.max(found.number(cx, "least")?);
+        let low = either(found.number(cx, "low")?, found.number(cx, "least")?, f64::max);
         clip(cx, found, low, found.number(cx, "high")?)
     };
     let below = |cx: &Builder<'_>, found: &Match<'_>| {
-        let high = found.number(cx, "high")?.min(found.number(cx, "most")?);
+        let high = either(found.number(cx, "high")?, found.number(cx, "most")?, f64::min);
         clip(cx, found, found.number(cx, "low")?, high)
     };
     Ok(vec![
@@ -105,6 +105,11 @@ pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
             clip(cx, found, 0.0, found.number(cx, "high")?)
         })?,
     ])
+}
+
+/// One of two bounds, or NaN if either is.
+fn either(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
 }
 
 /// If the lower bound is above the upper one, `Min` and `Max` give the upper one in either order; `Clip` is not sure to.

@@ -1,6 +1,7 @@
 //! Formulas of normalizations.
 
 use crate::{
+    eval,
     facts::{every, tensor_type},
     fusion::Fusion,
     pattern::{Match, PatternError},
@@ -165,8 +166,7 @@ fn fits(cx: &Builder, scale: Value, x: Value, axis: i64) -> bool {
     let model = cx.model();
     let types = tensor_type(&model, scale).zip(tensor_type(&model, x));
     types.is_some_and(|((a, scale), (b, x))| {
-        let first = x.len().checked_sub(axis.unsigned_abs() as usize);
-        let normalised = first.and_then(|f| x.get(f..));
+        let normalised = eval::axis(axis, x.len()).and_then(|first| x.get(first..));
         a == b && normalised == Some(scale) && scale.iter().all(Expr::is_static)
     })
 }

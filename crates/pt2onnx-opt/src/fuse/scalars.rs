@@ -53,6 +53,9 @@ fn merged(
     Some(cx.emit1(op, &[Some(x), Some(constant)], Vec::new()))
 }
 
+/// How many times as large the other one of two summands may be.
+const ALIKE: f64 = 16.0;
+
 /// Whether the merged constant gives the same floats up to rounding, and is infinite where the chain is.
 fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
     let (a, b) = (floats(a)?, floats(b)?);
@@ -64,11 +67,13 @@ fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
     let small = |v: &[f64]| v.iter().all(|v| v.abs() <= 1.0);
     let large = |v: &[f64]| v.iter().all(|v| v.abs() >= 1.0);
     Some(match how {
-        // The second number must not take away what the first one has added.
+        // Neither number may be lost in the other one, nor take away from it: the value itself may be what takes away the other.
         How::Sum => {
-            let positive = |v: &f64| *v > 0.0;
-            let all = || a.iter().chain(&b);
-            all().all(positive) || !all().any(positive)
+            let range =
+                |v: &[f64]| v.iter().fold((f64::MAX, f64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+            let (low, high) = range(&[a, b].concat());
+            let (least, most) = if high < 0.0 { (-high, -low) } else { (low, high) };
+            least > 0.0 && most <= ALIKE * least
         }
         // The first step must not overflow where both together do not.
         How::Product => small(&a) || large(&b),

@@ -1,4 +1,4 @@
-//! Squares of norms: no root is needed.
+//! Squares of norms of floats: no root is needed. (A norm of integers is rounded before it is squared.)
 
 use crate::{facts::dtype, fusion::Fusion, pattern::PatternError};
 use pt2onnx_tensor::DType;
@@ -10,11 +10,13 @@ pub(crate) fn square_fusions() -> Result<Vec<Fusion>, PatternError> {
           | Pow(c:Cast(l:ReduceL2(w:Cast(x))), 2)}",
         |cx, found| {
             let (norm, x) = (found.node(cx, "l")?, found.value("x")?);
-            if let Some(narrow) = found.value("c") {
-                let types = [x, narrow].map(|v| dtype(&cx.model(), v));
-                if types != [Some(DType::F32); 2] {
-                    return None;
-                }
+            let of = |v| dtype(&cx.model(), v);
+            let sound = match found.value("c") {
+                Some(narrow) => [x, narrow].map(of) == [Some(DType::F32); 2],
+                None => of(x).is_some_and(DType::is_float),
+            };
+            if !sound {
+                return None;
             }
             let inputs: Vec<_> =
                 std::iter::once(Some(x)).chain(norm.inputs().iter().skip(1).copied()).collect();

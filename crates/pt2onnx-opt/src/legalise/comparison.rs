@@ -66,7 +66,8 @@ pub(super) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, Reas
     }
 }
 
-/// The bounds become attributes if they are numbers of float32; otherwise `Max` and `Min` are used.
+/// The bounds become attributes if they are numbers of float32; otherwise `Max` and `Min` are used. An absent bound is the limit of the
+/// element type, and an absent attribute that of float32.
 pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let bound = |i: usize| match model[id].input(i) {
         None => Some(None),
@@ -85,8 +86,10 @@ pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, Reason>
     if min.zip(max).is_some_and(|(min, max)| min > max) {
         return by_extrema(model, id);
     }
+    let half = model[id].input(0).and_then(|x| dtype(model, x)) == Some(DType::F16);
+    let most = half.then(|| f32::from(half::f16::MAX));
     keep_inputs(model, id, 1);
-    for (name, bound) in [("min", min), ("max", max)] {
+    for (name, bound) in [("min", min.or(most.map(|m| -m))), ("max", max.or(most))] {
         if let Some(bound) = bound {
             set(model, id, name, bound);
         }

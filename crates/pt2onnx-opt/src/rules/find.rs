@@ -135,7 +135,11 @@ impl Search<'_> {
             Attribute::Ints(xs) => is_constant(self.model, value, &Tensor::vector(xs)),
             Attribute::Reference { name, kind } => {
                 let ints = || own.to_vec::<i64>();
-                let number = || number_of(self.model, value).map(|(_, x)| x as f32);
+                // What is no float32 would be rounded.
+                let number = || {
+                    let (_, x) = number_of(self.model, value)?;
+                    Some(x as f32).filter(|&held| f64::from(held) == x || x.is_nan())
+                };
                 let bound = match kind.name() {
                     "float" => number().map(Attribute::Float),
                     "int" => ints().filter(|v| v.len() == 1).map(|v| Attribute::Int(v[0])),

@@ -233,16 +233,8 @@ impl Sized<'_, '_> {
         };
         let data = self.input(0).filter(|_| self.rank(self.output) == Some(1))?;
         let step = if self.node.input(4).is_some() { one(4)? } else { 1 };
-        let (start, end, length) = (one(1)?, one(2)?, data.len() as i64);
-        let (low, high) = if step > 0 { (0, length) } else { (-1, length - 1) };
-        let held = |i: i64| (if i < 0 { i.saturating_add(length) } else { i }).clamp(low, high);
-        let (start, end) = (held(start), held(end));
-        if step == 0 {
-            return None;
-        }
-        let inside = |i: &i64| if step > 0 { *i < end } else { *i > end };
-        let all = std::iter::successors(Some(start), |i| i.checked_add(step)).take_while(inside);
-        all.map(|i| data.get(usize::try_from(i).ok()?).cloned()).collect()
+        let all = eval::slice_positions(one(1)?, one(2)?, step, data.len())?;
+        all.into_iter().map(|i| data.get(i).cloned()).collect()
     }
 }
 
