@@ -1,4 +1,4 @@
-//! Writing to standard output.
+//! Prints text and JSON to standard output.
 
 use crate::error::{Code, CommandError};
 use pt2onnx::printable::{json, lines, shown};

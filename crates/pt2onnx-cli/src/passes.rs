@@ -1,4 +1,4 @@
-//! `pt2onnx passes`: the passes of the optimiser.
+//! `pt2onnx passes`: lists the passes of the optimiser.
 
 use pt2onnx::opt::{Pass, Passes};
 

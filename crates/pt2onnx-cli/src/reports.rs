@@ -1,4 +1,4 @@
-//! The files of `--report`.
+//! Writes the files of `--report`.
 
 use crate::{
     error::CommandError,

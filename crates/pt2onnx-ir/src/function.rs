@@ -1,4 +1,4 @@
-//! Functions of a model.
+//! Defines the functions of a model.
 
 use crate::{Attributes, Metadata, Node, RegionId};
 use indexmap::IndexMap;

@@ -1,4 +1,4 @@
-//! Nodes.
+//! Defines a node: its operator, inputs, outputs and attributes, and where it comes from.
 
 use crate::{
     attribute::{Attribute, Attributes},

@@ -1,4 +1,4 @@
-//! Ops that make tensors of given sizes.
+//! Infers the types of the tensors that ops make of given sizes.
 
 use crate::stand_ins::{fresh, typed};
 use pt2onnx_ir::Value;

@@ -1,4 +1,4 @@
-//! Ops that pick elements.
+//! Infers the types of the results of ops that pick elements.
 
 use crate::stand_ins::{broadcast, fresh, sized, typed, unknown, with_size};
 use pt2onnx_ir::Value;

@@ -1,4 +1,4 @@
-//! Matrix ops.
+//! Infers the types of the results of ops on matrices: products, determinants, inverses, ranks.
 
 use crate::stand_ins::{broadcast, fresh, sized, typed, unknown};
 use pt2onnx_ir::Value;

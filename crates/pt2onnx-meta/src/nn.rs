@@ -1,4 +1,4 @@
-//! Layers: pooling, convolution, resizing, normalisation.
+//! Infers the types of the results of layers: pooling, convolution, resizing, normalisation.
 
 use crate::stand_ins::{fresh, sized, typed, unknown};
 use pt2onnx_ir::Value;

@@ -1,4 +1,4 @@
-//! Ops that reduce dimensions.
+//! Infers the types of the results of ops that reduce dimensions.
 
 use crate::stand_ins::{sized, typed, with_size};
 use pt2onnx_ir::Value;

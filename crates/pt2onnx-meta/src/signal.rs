@@ -1,4 +1,4 @@
-//! Fourier transforms and complex numbers.
+//! Infers the types of the results of Fourier transforms and of ops on complex numbers.
 
 use crate::stand_ins::{typed, unknown, with_size};
 use pt2onnx_ir::Value;

@@ -1,4 +1,4 @@
-//! Ops that give lists of parts.
+//! Infers the types of the results of ops that give lists of parts.
 
 use crate::stand_ins::{sized, unknown, with_size};
 use pt2onnx_ir::Value;

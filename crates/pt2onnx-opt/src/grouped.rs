@@ -1,4 +1,4 @@
-//! Lists of what has the same key.
+//! Groups items by their keys.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;

@@ -1,4 +1,4 @@
-//! Sizes of slices with computed ends.
+//! Infers the sizes of slices with computed ends.
 
 use crate::{elementwise::is_broadcasting, eval, facts, sizes::lowest};
 use pt2onnx_ir::{Builder, Model, Node, NodeId, TensorType, Type, is_unknown_symbol};

@@ -1,4 +1,4 @@
-//! The standard passes.
+//! Lists the standard passes, and gives their options defaults.
 
 use crate::{
     cleanup, control, cse, dead, fold,

@@ -1,4 +1,4 @@
-//! A model, for Python.
+//! Gives Python a model, which stays in Rust's memory.
 
 use crate::{
     errors,

@@ -1,4 +1,4 @@
-//! Simplification under constraints.
+//! Simplifies expressions by known facts.
 
 use crate::apply::MAX_COMPARED;
 use crate::constraints::Constraints;

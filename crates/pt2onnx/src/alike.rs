@@ -1,4 +1,4 @@
-//! Many of the same, shown as one.
+//! Groups many of the same, which are shown as one.
 
 use indexmap::IndexMap;
 use std::hash::Hash;

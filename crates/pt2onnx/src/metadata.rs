@@ -1,4 +1,4 @@
-//! What the user says about the model.
+//! Writes what the user says about the model.
 
 use crate::Options;
 use pt2onnx_ir::Model;

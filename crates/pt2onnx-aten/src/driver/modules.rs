@@ -1,4 +1,4 @@
-//! The calls of modules that nodes are part of.
+//! Finds the call of a module that each node is part of, and adds these calls to the model.
 
 use pt2onnx_fx::graph::{ModuleFrame, Name, NodeMeta};
 use pt2onnx_ir::{Metadata, Model, ModuleCall, ModuleId, SharedText};

@@ -1,4 +1,4 @@
-//! The flags of compression.
+//! Defines the flags that say how weights are compressed.
 
 use super::{
     choices::{Calibration, Precision, Quantize, WeightType},

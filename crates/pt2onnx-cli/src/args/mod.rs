@@ -1,4 +1,4 @@
-//! The command line.
+//! Parses the command line: commands, their flags, and the values of these.
 
 mod choices;
 mod cli;

@@ -1,4 +1,4 @@
-//! The flags that name values and dimensions.
+//! Defines the flags that name values and dimensions.
 
 use super::{
     merge::{set, set_list, set_some},

@@ -1,4 +1,4 @@
-//! The flags of the optimiser.
+//! Defines the flags of the optimiser.
 
 use super::merge::{set, set_list};
 use clap::Args;

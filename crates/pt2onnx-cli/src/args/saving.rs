@@ -1,4 +1,4 @@
-//! The flags for files with weights.
+//! Defines the flags for files with weights.
 
 use super::{
     merge::{set, set_some},

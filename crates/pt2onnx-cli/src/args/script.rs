@@ -1,4 +1,4 @@
-//! The flags that tell what an archive leaves open.
+//! Defines the flags that tell what an archive leaves open.
 
 use super::{
     choices::DefaultDtype,

@@ -1,4 +1,4 @@
-//! Errors of an export.
+//! Turns the errors of an export into those of the command.
 
 use super::{
     Code, CommandError, REPORT_IT,

@@ -1,4 +1,4 @@
-//! Errors as the command shows them.
+//! Turns the errors of the library into what the command shows, and into exit codes.
 
 mod command;
 mod export;

@@ -1,4 +1,4 @@
-//! Errors of options.
+//! Turns the errors of options into those of the command.
 
 use super::{Code, CommandError};
 use pt2onnx::{OptionError, ir::ParseError};

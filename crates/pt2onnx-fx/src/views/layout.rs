@@ -1,4 +1,4 @@
-//! Strides of views.
+//! Computes the strides of views.
 
 use super::View;
 use crate::{

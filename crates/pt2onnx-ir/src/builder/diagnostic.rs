@@ -1,4 +1,4 @@
-//! Diagnostics of the builder.
+//! Collects diagnostics: what the builder could not do.
 
 use std::{fmt, ops::Deref};
 

@@ -1,4 +1,4 @@
-//! The reductions of ONNX.
+//! Names the reductions of ONNX.
 
 /// A reduction operator of ONNX, without the prefix `Reduce`: `Sum` is `ReduceSum`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

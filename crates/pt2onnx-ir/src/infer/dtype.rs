@@ -1,4 +1,4 @@
-//! Element types of outputs.
+//! Infers the element types of outputs.
 
 use super::node::Node;
 use crate::{

@@ -1,4 +1,4 @@
-//! Helpers of shape rules.
+//! Helps the shape rules: broadcasts shapes, multiplies matrices, removes axes.
 
 use super::{facts::InferError, node::Node};
 use crate::types::{Shape, is_unknown};

@@ -1,4 +1,4 @@
-//! The context of a lowering.
+//! Gathers the parts of a lowering's context: type promotion, complex tensors, recorded outputs.
 
 mod axes;
 mod complex;

@@ -1,4 +1,4 @@
-//! Norms of vectors, and distances between rows.
+//! Computes norms of vectors, and distances between rows.
 
 use crate::math::reduce::{Extreme, extreme, reduce};
 use crate::{Complex, Cx, Lowered};

@@ -1,4 +1,4 @@
-//! Dropout in training mode.
+//! Emits dropout in training mode.
 
 use crate::Cx;
 use pt2onnx_ir::Value;

@@ -1,4 +1,4 @@
-//! Error functions and the normal distribution.
+//! Computes error functions and the normal distribution.
 
 use crate::Cx;
 use crate::math::coefficients::*;

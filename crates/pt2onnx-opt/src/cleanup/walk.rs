@@ -1,4 +1,4 @@
-//! The walk of the clean-up.
+//! Applies the clean-up rules to each node.
 
 use super::{
     broadcast, chain, guards, kept, noop, ones, parts, picks,

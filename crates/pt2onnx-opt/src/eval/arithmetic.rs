@@ -1,4 +1,4 @@
-//! Elementwise arithmetic: two operands broadcast, one operand, functions on floats, `Clip`, `Pow`.
+//! Evaluates elementwise arithmetic: two operands broadcast, one operand, functions on floats, `Clip`, `Pow`.
 
 use super::{
     array::{array, by_number, tensor},

@@ -1,4 +1,4 @@
-//! `Cast`, `CastLike` and `Identity`.
+//! Evaluates `Cast`, `CastLike` and `Identity`.
 
 use super::{
     call::{Call, Eval, Row},

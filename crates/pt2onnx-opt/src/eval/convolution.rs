@@ -1,4 +1,4 @@
-//! `ConvTranspose` of small operands.
+//! Evaluates `ConvTranspose` of small operands.
 
 use super::{
     array::array,

@@ -1,4 +1,4 @@
-//! Operators whose indices are data: `OneHot`, `NonZero`, `GatherND`, `EyeLike`, `TopK`.
+//! Evaluates operators whose indices are data: `OneHot`, `NonZero`, `GatherND`, `EyeLike`, `TopK`.
 
 use super::{
     array::{array, by_width, tensor},

@@ -1,4 +1,4 @@
-//! Comparisons, logic, bits and `Where`.
+//! Evaluates comparisons, logic, operators on bits, and `Where`.
 
 use super::{
     arithmetic::zip,

@@ -1,4 +1,4 @@
-//! `MatMul`, `Gemm` and `Einsum` of small operands.
+//! Evaluates `MatMul`, `Gemm` and `Einsum` of small operands.
 
 use super::{
     array::{array, tensor},

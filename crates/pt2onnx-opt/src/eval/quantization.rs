@@ -1,4 +1,4 @@
-//! `QuantizeLinear` and `DequantizeLinear`.
+//! Evaluates `QuantizeLinear` and `DequantizeLinear`.
 //!
 //! Runtimes compute in the type of the scale, or in float32 and round at the end. Where that differs, there is no result.
 

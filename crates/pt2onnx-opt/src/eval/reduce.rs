@@ -1,4 +1,4 @@
-//! Reductions, cumulative sums and positions of extremes.
+//! Evaluates reductions, cumulative sums and positions of extremes.
 
 use super::{
     array::{array, by_number, tensor},

@@ -1,4 +1,4 @@
-//! `ScatterND` and `ScatterElements`.
+//! Evaluates `ScatterND` and `ScatterElements`.
 
 use super::{
     array::{array, by_number, by_width, tensor},

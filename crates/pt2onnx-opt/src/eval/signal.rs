@@ -1,4 +1,4 @@
-//! `DFT` of short signals.
+//! Evaluates `DFT` of short signals.
 
 use super::{
     array::array,

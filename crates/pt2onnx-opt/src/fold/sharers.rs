@@ -1,4 +1,4 @@
-//! Which constants share memory.
+//! Counts the constants that share memory.
 
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::Tensor;

@@ -1,4 +1,4 @@
-//! Formulas of activation functions.
+//! Fuses formulas of activation functions, and bounds into `Clip`.
 
 use crate::{
     fusion::Fusion,

@@ -1,4 +1,4 @@
-//! Formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the product with the values.
+//! Fuses formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the product with the values.
 
 use super::broadcast::full_mask;
 use crate::{

@@ -1,4 +1,4 @@
-//! Attention over a cache of keys and values.
+//! Lets `Attention` append new keys and values to a cache, in place of `Concat`.
 
 use crate::{
     facts::{known, tensor_type},

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Fuses products of matrices with the sums and transposes around them into `Gemm`.
 
 use crate::{
     facts::{known, tensor_type},

@@ -1,4 +1,4 @@
-//! The standard fusions.
+//! Lists the fusions that the standard passes run.
 
 mod activation;
 mod attention;

@@ -1,4 +1,4 @@
-//! Attention by ONNX Runtime's own operator, which needs no transposed operands.
+//! Replaces attention by ONNX Runtime's own operator, which needs no transposed operands.
 
 use super::broadcast::full_mask;
 use crate::{

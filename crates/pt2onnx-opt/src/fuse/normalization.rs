@@ -1,4 +1,4 @@
-//! Formulas of normalizations.
+//! Fuses formulas of normalizations.
 
 use crate::{
     eval,

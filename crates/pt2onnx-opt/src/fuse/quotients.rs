@@ -1,4 +1,4 @@
-//! Floor divisions of integers that are not negative.
+//! Replaces floor divisions of integers that are not negative by divisions.
 
 use crate::{fusion::Fusion, legalise::nonnegative_numbers, pattern::PatternError};
 

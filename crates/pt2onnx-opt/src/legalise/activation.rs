@@ -1,4 +1,4 @@
-//! Activation functions by their formulas.
+//! Replaces activation functions by their formulas.
 
 use super::{
     axes,

@@ -1,4 +1,4 @@
-//! Losses by their formulas.
+//! Replaces losses by their formulas.
 
 use super::{
     error::Reason,

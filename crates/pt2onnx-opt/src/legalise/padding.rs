@@ -1,4 +1,4 @@
-//! Cyclic padding.
+//! Replaces cyclic padding by slices.
 
 use super::{
     error::Reason,

@@ -1,4 +1,4 @@
-//! Quantization by its formula.
+//! Replaces quantization by its formula.
 
 use super::{
     error::Reason,

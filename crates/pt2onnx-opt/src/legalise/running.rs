@@ -1,4 +1,4 @@
-//! Cumulative sums and products by `Scan`.
+//! Replaces cumulative sums and products by `Scan`.
 
 use super::{
     error::Reason,

@@ -1,4 +1,4 @@
-//! Slices, splits and padding.
+//! Rewrites slices, splits and padding.
 
 use super::{
     error::Reason,

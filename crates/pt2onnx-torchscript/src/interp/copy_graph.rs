@@ -1,4 +1,4 @@
-//! Which memory may be a copy of which, by name.
+//! Notes which memory may be a copy of which, by name.
 
 use pt2onnx_fx::Name;
 use rustc_hash::{FxHashMap, FxHashSet};

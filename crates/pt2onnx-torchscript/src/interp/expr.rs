@@ -1,4 +1,4 @@
-//! Expressions other than calls.
+//! Evaluates expressions other than calls.
 
 use super::{Env, Interp, Step, expected};
 use crate::{

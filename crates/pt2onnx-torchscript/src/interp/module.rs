@@ -1,4 +1,4 @@
-//! Modules: items of containers, hooks.
+//! Finds items of containers of modules, and runs the root module with its hooks.
 
 use super::{Interp, Step, expected, unsupported};
 use crate::{

@@ -1,4 +1,4 @@
-//! Statements.
+//! Runs statements: branches, loops, assignments, `with`.
 
 use super::{
     Env, Flow, Interp, Step, branch::After, carried::assigned, expected, parts, repeat::Test,

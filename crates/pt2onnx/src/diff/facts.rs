@@ -1,4 +1,4 @@
-//! Facts about a model that can be compared.
+//! Lists facts about a model that can be compared.
 
 use super::{Change, DiffOptions};
 use pt2onnx_ir::{Attribute, Def, Metadata, Model, NodeId, Value};

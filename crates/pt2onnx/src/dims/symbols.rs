@@ -1,4 +1,4 @@
-//! The symbols in the types of a model.
+//! Finds and replaces the symbols in the types of a model.
 
 use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_symbolic::Expr;

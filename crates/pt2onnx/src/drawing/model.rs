@@ -1,4 +1,4 @@
-//! The drawing of an ONNX model.
+//! Draws an ONNX model.
 
 use super::{Drawing, DrawnNode, DrawnValue, Texts, shortened};
 use pt2onnx_ir::{Attribute, Def, Model, ModuleId, NodeId, RegionId, Value};

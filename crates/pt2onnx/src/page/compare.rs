@@ -1,4 +1,4 @@
-//! Two models side by side.
+//! Makes a page that shows two models side by side.
 
 use super::write;
 use crate::{

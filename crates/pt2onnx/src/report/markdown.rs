@@ -1,4 +1,4 @@
-//! A report as Markdown.
+//! Writes a report as Markdown.
 
 use super::{End, Report, ReportedFailure, Reports, Tensors};
 use crate::{

@@ -1,4 +1,4 @@
-//! Reports of several archives as one.
+//! Joins the reports of several archives.
 
 use super::{REPORT_FORMAT, Report};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Summaries of programs and models.
+//! Summarises programs and models for reports.
 
 use super::{Dimension, End, ModelSummary, ProgramSummary, ReportedOp, StoredTensors, Tensors};
 use crate::Failure;

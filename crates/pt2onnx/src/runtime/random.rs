@@ -1,4 +1,4 @@
-//! Random inputs for a model.
+//! Draws random inputs for a model.
 
 use super::{Dim, InputType, RunError};
 use half::{bf16, f16};

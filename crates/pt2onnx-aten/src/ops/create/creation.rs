@@ -1,4 +1,4 @@
-//! Tensors made of sizes and numbers.
+//! Translates ops that make tensors of sizes and numbers.
 
 use crate::math::control::fold;
 use crate::math::elementary::spaced;

@@ -1,4 +1,4 @@
-//! Ops that make tensors.
+//! Lists the translations of ops that make tensors.
 
 pub(crate) mod creation;
 pub(crate) mod random;

@@ -1,4 +1,4 @@
-//! Writes at several indices: `x[i, :, j] = v`.
+//! Translates writes at several indices: `x[i, :, j] = v`.
 
 use crate::math::index::{Order, by_axis, held, non_zero, only_mask, stacked};
 use crate::math::shape::{broadcast_along, has_no_elements, set_recorded};

@@ -1,4 +1,4 @@
-//! Reads at indices.
+//! Translates reads at indices: along one dimension, along several, from the flattened tensor.
 
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};

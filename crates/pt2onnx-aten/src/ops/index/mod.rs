@@ -1,4 +1,4 @@
-//! Ops that read and write at indices and masks.
+//! Lists the translations of ops that read and write at indices and masks.
 
 pub(crate) mod index_put;
 pub(crate) mod indexing;

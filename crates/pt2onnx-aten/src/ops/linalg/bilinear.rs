@@ -1,4 +1,4 @@
-//! Products of three tensors.
+//! Translates products of three tensors.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value};

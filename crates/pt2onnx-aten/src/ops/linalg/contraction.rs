@@ -1,4 +1,4 @@
-//! Contractions by labels: `Einsum`.
+//! Translates contractions by labels: `Einsum`.
 
 use crate::math::reduce::{matmul_of, may_be_empty_along, sum_of_products};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};

@@ -1,4 +1,4 @@
-//! Products of matrices and vectors.
+//! Translates products of matrices and vectors.
 
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};

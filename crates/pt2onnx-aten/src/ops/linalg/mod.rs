@@ -1,4 +1,4 @@
-//! Linear algebra.
+//! Lists the translations of linear algebra: products, factors, linear systems, eigenvalues.
 
 pub(crate) mod bilinear;
 pub(crate) mod cholesky;

@@ -1,4 +1,4 @@
-//! Linear systems and inverses.
+//! Translates linear systems and inverses.
 
 use crate::cx::axis_of;
 use crate::math::matrix::inverse::{inverse, solve, solve_any};

@@ -1,4 +1,4 @@
-//! Convolutions and transposed convolutions.
+//! Translates convolutions and transposed convolutions.
 
 use crate::math::window::{batched, per_dim};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};

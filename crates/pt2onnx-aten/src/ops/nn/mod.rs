@@ -1,4 +1,4 @@
-//! Ops of neural networks.
+//! Lists the translations of ops of neural networks.
 
 pub(crate) mod adaptive_pooling;
 pub(crate) mod affine;

@@ -1,4 +1,4 @@
-//! Ops that work element by element.
+//! Lists the translations of ops that work element by element.
 
 pub(crate) mod activation;
 pub(crate) mod activation_backward;

@@ -1,4 +1,4 @@
-//! Ops that reduce, accumulate, sort and search along dimensions.
+//! Lists the translations of ops that reduce, accumulate, sort and search along dimensions.
 
 pub(crate) mod covariance;
 pub(crate) mod cumulative;

@@ -1,4 +1,4 @@
-//! Tensors joined along a dimension.
+//! Translates ops that join tensors along a dimension.
 
 use crate::math::shape::{pad_to, set_recorded};
 use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::axis_of, op};

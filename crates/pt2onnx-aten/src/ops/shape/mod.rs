@@ -1,4 +1,4 @@
-//! Ops that change shapes and move elements.
+//! Lists the translations of ops that change shapes and move elements.
 
 pub(crate) mod diagonals;
 pub(crate) mod identity;

@@ -1,4 +1,4 @@
-//! Tensors split along a dimension.
+//! Translates ops that split a tensor along a dimension.
 
 use crate::{
     AtenOp, Cx, LowerError, Lowered,

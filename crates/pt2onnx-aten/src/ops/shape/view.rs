@@ -1,4 +1,4 @@
-//! Reshaped, broadcast and permuted tensors.
+//! Translates ops that reshape, broadcast and permute tensors.
 
 use crate::math::shape::{axes_of, to_recorded};
 use crate::{

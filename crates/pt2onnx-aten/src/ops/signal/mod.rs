@@ -1,4 +1,4 @@
-//! Fourier transforms and recursive filters.
+//! Lists the translations of Fourier transforms and recursive filters.
 
 pub(crate) mod fft;
 pub(crate) mod filters;

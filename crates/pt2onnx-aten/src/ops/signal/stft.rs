@@ -1,4 +1,4 @@
-//! Short-time Fourier transforms.
+//! Translates short-time Fourier transforms.
 
 use crate::math::fourier::{FEW, circle, of_short_frames};
 use crate::math::shape::pad_mode;

@@ -1,4 +1,4 @@
-//! Caches of what a program repeats.
+//! Shares the names, texts and expressions that a program repeats.
 
 use crate::{
     error::Invalid,

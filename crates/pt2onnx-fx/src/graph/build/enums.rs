@@ -1,4 +1,4 @@
-//! Numbers of schema.py's enums.
+//! Reads the numbers of schema.py's enums: element types, layouts, memory formats.
 
 use super::builder::Built;
 use crate::{

@@ -1,4 +1,4 @@
-//! Cholesky factors `A = L L^H`.
+//! Computes Cholesky factors `A = L L^H`, and solves systems by them.
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::triangular::triangular;

@@ -1,4 +1,4 @@
-//! Methods of dicts.
+//! Runs methods of dicts.
 
 use crate::{
     error::Problem,

@@ -1,4 +1,4 @@
-//! Methods of lists, and functions of them.
+//! Runs methods of lists, and functions of them.
 
 use crate::{
     error::Problem,

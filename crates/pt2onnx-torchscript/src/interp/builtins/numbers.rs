@@ -1,4 +1,4 @@
-//! Operators on numbers and other plain values.
+//! Runs operators on numbers and other plain values.
 
 use crate::{
     error::Problem,

@@ -1,4 +1,4 @@
-//! Methods of strings.
+//! Runs methods of strings.
 
 use crate::{
     interp::{Interp, Step},

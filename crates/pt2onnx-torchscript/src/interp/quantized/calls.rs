@@ -1,4 +1,4 @@
-//! The operators of `quantized::`.
+//! Runs the operators of `quantized::`.
 
 use super::{Given, packed::list_of};
 use crate::{
