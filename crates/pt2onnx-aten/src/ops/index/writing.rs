@@ -71,20 +71,30 @@ arguments! {
 }
 
 /// `x` with `src` in place of a range along `dim`: a `Concat` of the pieces before and after it with `src`; `ScatterElements` or
-/// `ScatterND` if the range has steps.
+/// `ScatterND` if the range has steps, or if it is not known from which end a bound counts.
 fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     let SliceScatterArgs { input: x, src: source, dim, start, end, step } = args;
     let axis = axis_of(cx.rank(x), dim)?;
     let size = cx.dim(x, axis as i64);
     let stepped = step != Expr::int(1);
-    if stepped && !(counts(cx, start.as_ref()) && counts(cx, end.as_ref())) {
+    if !(counts(cx, start.as_ref()) && counts(cx, end.as_ref())) {
         // `Slice` tells from which end the bounds count when the model runs.
         let bound = |e: Option<Expr>, open: i64| cx.sizes(&[e.unwrap_or(Expr::int(open))]);
         let (start, end, step) = (bound(start, 0), bound(end, i64::MAX), cx.sizes(&[step]));
         let all = counted(cx, &Expr::ZERO, &size, 1);
         let indices = cx.slice_op(all, start, end, cx.ints(&[0]), Some(step));
-        cx.set_type(indices, Type::tensor(DType::I64, [cx.dim(source, axis as i64)]));
-        return Ok(scattered(cx, x, axis, indices, cx.cast(source, cx.dtype(x))));
+        let source = cx.cast(source, cx.dtype(x));
+        let mut written = cx.shape(x);
+        let given =
+            cx.shape(source).get(axis).filter(|_| cx.rank(source) == written.len()).cloned();
+        match given.filter(|size| size.as_int() != Some(1)) {
+            Some(size) => {
+                cx.set_type(indices, Type::tensor(DType::I64, [size.clone()]));
+                written[axis] = size;
+            }
+            None => written[axis] = cx.dim(indices, 0),
+        }
+        return Ok(scattered(cx, x, axis, indices, cx.expand(source, &written)));
     }
     let range = Range::new(cx, &size, start, end, &step);
     let mut written = cx.shape(x);
