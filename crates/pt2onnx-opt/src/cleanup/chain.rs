@@ -2,7 +2,7 @@
 
 use super::seen::{Action, Seen};
 use crate::{eval, facts::known};
-use pt2onnx_ir::{Attributes, Value, attrs, schema};
+use pt2onnx_ir::{Attributes, Node, Use, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -178,18 +178,32 @@ fn counted(b: Bounds, size: &Expr) -> Option<Bounds> {
     (b.step == 1).then_some(Bounds { start: front(b.start)?, end: front(b.end)?, ..b })
 }
 
-/// `Concat` of a `Concat` along the same dimension.
+/// `Concat` of `Concat`s along the same dimension. The last one of a chain takes the operands of all.
 fn concats(n: &Seen) -> Option<Action> {
     let rank = n.shape(n.output())?.len();
-    let axis = |s: &Seen| eval::axis(attrs::Concat::axis(s.node).ok()?, rank);
-    let own = axis(n)?;
-    let inner = |v: &Option<Value>| {
-        let made = n.producer((*v)?).filter(|p| p.node.is("Concat"))?;
-        (axis(&made) == Some(own) && n.is_used_once((*v)?)).then_some(made)
+    let axis = |node: &Node| match node.is("Concat") {
+        true => eval::axis(attrs::Concat::axis(node).ok()?, rank),
+        false => None,
     };
-    let flat: Vec<Option<Value>> = { n.node.inputs().iter() }
-        .flat_map(|v| inner(v).map_or(vec![*v], |made| made.node.inputs().to_vec()))
-        .collect();
+    let own = axis(n.node);
+    let mut users = n.model[n.output()].uses();
+    if let (Some(Use::Input(user, _)), None) = (users.next(), users.next())
+        && axis(&n.model[user]) == own
+    {
+        return None;
+    }
+    let inner = |v: Value| {
+        let made = n.producer(v).filter(|made| axis(made.node) == own)?;
+        n.is_used_once(v).then_some(made.node)
+    };
+    let mut flat = Vec::new();
+    let mut open: Vec<Option<Value>> = n.node.inputs().iter().rev().copied().collect();
+    while let Some(value) = open.pop() {
+        match value.and_then(inner) {
+            Some(made) => open.extend(made.inputs().iter().rev()),
+            None => flat.push(value),
+        }
+    }
     (flat.len() > n.node.inputs().len())
         .then(|| Action::Become("Concat", flat, n.node.attributes.clone().into()))
 }

@@ -12,6 +12,7 @@ use crate::{
 };
 use pt2onnx_ir::{Attributes, Model, NodeId, Type, Value};
 use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashSet;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
@@ -65,7 +66,10 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
     match action {
         Action::Forward(value) => return rewrite::bypass(model, id, value),
         Action::Become(op, inputs, attributes) => {
-            join_origins(model, id, inputs.first().copied().flatten());
+            match op {
+                "Concat" => join_all_origins(model, id, &inputs),
+                _ => join_origins(model, id, inputs.first().copied().flatten()),
+            }
             rewrite::become_node(model, id, op, &inputs, *attributes)
         }
         Action::Reduce(op, x, axes) => {
@@ -133,5 +137,16 @@ fn join_origins(model: &mut Model, id: NodeId, source: Option<Value>) {
         && let Some(skipped) = input.and_then(|v| model.producer(v))
     {
         model.merge_origins(id, skipped);
+    }
+}
+
+/// As [`join_origins`], of a node that takes the operands of any number of nodes before it.
+fn join_all_origins(model: &mut Model, id: NodeId, taken: &[Option<Value>]) {
+    let taken: FxHashSet<Value> = taken.iter().copied().flatten().collect();
+    let mut open = vec![id];
+    while let Some(node) = open.pop() {
+        model.merge_origins(id, node);
+        let skipped = model[node].inputs().iter().flatten().filter(|v| !taken.contains(v));
+        open.extend(skipped.filter_map(|&v| model.producer(v)));
     }
 }
