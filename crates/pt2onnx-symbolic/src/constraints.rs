@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::expr::{Expr, Symbol, View};
 use crate::func::Func;
+use crate::memo::Memo;
 use crate::poly::{self, Coef};
 use crate::range::{Interval, Range};
 
@@ -20,6 +21,9 @@ pub struct Constraints {
     zeros: Vec<Expr>,
     /// Symbols that are `factor * something + offset`.
     pub(crate) multiples: BTreeMap<Symbol, (i64, Expr)>,
+    /// What was simplified and proved by these facts.
+    pub(crate) simplified: Memo<Expr, Expr>,
+    pub(crate) proved: Memo<(Expr, i64), bool>,
 }
 
 impl Constraints {
@@ -28,9 +32,15 @@ impl Constraints {
         Constraints::default()
     }
 
+    fn forget(&mut self) {
+        self.simplified.forget();
+        self.proved.forget();
+    }
+
     /// Adds the fact that `expr` is in `range`. If `expr` is linear in a single symbol, such as PyTorch's derived `2*s77`, the
     /// range of the symbol becomes narrower.
     pub fn constrain(&mut self, expr: &Expr, range: Range) {
+        self.forget();
         let (base, range) = self.without_constant(expr, range);
         if base.is_static() {
             return;
@@ -95,6 +105,7 @@ impl Constraints {
 
     /// Adds the fact that two expressions are equal.
     pub fn equate(&mut self, a: &Expr, b: &Expr) {
+        self.forget();
         for (remainder, zero) in [(a, b), (b, a)] {
             if let (View::Call(Func::Mod | Func::PythonMod, [x, k]), Some(0)) =
                 (remainder.view(), zero.as_int())
@@ -146,6 +157,7 @@ impl Constraints {
 
     /// Adds the fact that `expr` is a multiple of `factor`.
     pub fn assume_divisible(&mut self, expr: &Expr, factor: i64) {
+        self.forget();
         let expr = self.resolve(expr);
         for symbol in expr.symbols().into_iter().rev() {
             if self.multiples.contains_key(&symbol) {

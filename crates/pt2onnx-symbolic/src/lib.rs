@@ -47,6 +47,7 @@ mod display;
 mod eval;
 mod expr;
 mod func;
+mod memo;
 mod normal;
 mod parse;
 mod poly;

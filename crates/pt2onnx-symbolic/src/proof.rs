@@ -115,7 +115,10 @@ impl Constraints {
 
     /// Whether `expr >= goal` is proved. `expr` must be in normal form.
     fn proves(&self, expr: &Expr, goal: i64) -> bool {
-        self.at_least(expr, goal, &Cell::new(BUDGET))
+        if self.interval(expr).lo.is_some_and(|lo| lo >= goal.into()) {
+            return true;
+        }
+        self.proved.get(&(expr.clone(), goal), || self.at_least(expr, goal, &Cell::new(BUDGET)))
     }
 
     fn at_least(&self, expr: &Expr, goal: i64, budget: &Cell<u32>) -> bool {

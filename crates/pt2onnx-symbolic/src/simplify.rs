@@ -14,6 +14,14 @@ impl Constraints {
     }
 
     fn settle(&self, expr: &Expr) -> Expr {
+        // Symbols and numbers are quicker than what is remembered.
+        if expr.is_static() || expr.as_symbol().is_some() {
+            return self.settled(expr);
+        }
+        self.simplified.get(expr, || self.settled(expr))
+    }
+
+    fn settled(&self, expr: &Expr) -> Expr {
         let expr = expr.map_children(&mut |child| self.settle(child));
         if let View::Call(func, args) = expr.view() {
             if func.is_boolean()
