@@ -227,6 +227,46 @@ sizes 3 and 5 do not broadcast
 "#);
 }
 
+/// Each is reported by inference, and what follows still has a type.
+#[test]
+fn sizes_that_cannot_be() {
+    let mut model = Model::new(26);
+    let cx = Builder::new(&mut model, InsertPoint::End(Model::MAIN), Constraints::new());
+    let of = |sizes: &[&str]| {
+        let sizes: Vec<Expr> = sizes.iter().map(|s| e(s)).collect();
+        cx.edit(|m| m.add_input(Model::MAIN, Some(Type::tensor(F, sizes))))
+    };
+    let (x, image, three) = (of(&["2", "4"]), of(&["1", "3", "4", "4"]), of(&["3"]));
+    cx.matmul(x, three);
+    cx.concat(&[x, of(&["2", "3"])], 0);
+    cx.conv(image, of(&["8", "2", "3", "3"]), None, Default::default());
+    cx.max_pool(image, &[5, 5], Default::default());
+    cx.reshape(x, &[e("3"), e("3")]);
+    cx.take(x, 1, &e("9"));
+    cx.split(x, 1, &[e("3"), e("3")]);
+    cx.top_k(x, cx.ints(&[5]), Default::default());
+    cx.gather_elements(
+        x,
+        cx.full(&[e("3"), e("1")], 0, DType::I64),
+        attrs::GatherElements { axis: 1 },
+    );
+    let y = cx.instance_normalization(of(&["1", "4", "2"]), three, three, Default::default());
+    assert_eq!(cx.shape(y)[..], [e("1"), e("4"), e("2")]);
+    let faults: Vec<String> = cx.take_diagnostics().iter().map(ToString::to_string).collect();
+    assert_snapshot!(faults.join("\n"), @"
+sizes 4 and 3 must be equal
+sizes 4 and 3 must be equal
+sizes 3 and 2 must be equal
+a window of 5 is larger than the padded size of 4
+8 elements cannot be reshaped to 9
+index 9 is out of bounds for a size of 4
+sizes 6 and 4 must be equal
+size 5 exceeds 4
+size 3 exceeds 2
+sizes 4 and 3 must be equal
+");
+}
+
 #[test]
 fn a_size_that_is_always_1_broadcasts() {
     let mut constraints = Constraints::new();

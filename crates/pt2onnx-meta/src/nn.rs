@@ -119,13 +119,17 @@ fn windows(
 ) -> Lowered<Expr> {
     let reach = dilation * (kernel - 1) + 1;
     let room = size + (2 * padding - reach);
-    if !ceil {
-        return Ok(room.floor_div(&Expr::int(stride)) + 1);
+    let count = |room: Expr| room.floor_div(&Expr::int(stride)) + 1;
+    let count = match ceil {
+        false => count(room),
+        true if stride + padding <= reach => count(room + (stride - 1)),
+        // As many as start in front of the last padding.
+        true => Expr::min(&count(room + (stride - 1)), &count(size + (padding - 1))),
+    };
+    match count.as_int() {
+        Some(..=0) => unknown("a window that is larger than what it moves over"),
+        _ => Ok(count),
     }
-    let count = (room + (stride - 1)).floor_div(&Expr::int(stride)) + 1;
-    // As many as start in front of the last padding.
-    let starts = (size + (padding - 1)).floor_div(&Expr::int(stride)) + 1;
-    Ok(if stride + padding <= reach { count } else { Expr::min(&count, &starts) })
 }
 
 fn pool(cx: &Cx, args: Pool) -> Lowered {

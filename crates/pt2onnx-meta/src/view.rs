@@ -363,8 +363,13 @@ fn narrow_at(cx: &Cx, x: Value, dim: i64, _start: Value, length: Expr) -> Lowere
     narrow(cx, x, dim, None, length)
 }
 
-fn narrow(cx: &Cx, x: Value, dim: i64, _start: Option<Expr>, length: Expr) -> Lowered {
+fn narrow(cx: &Cx, x: Value, dim: i64, start: Option<Expr>, length: Expr) -> Lowered {
     let axis = cx.axis(x, dim)?;
+    let (size, zero) = (cx.dim(x, dim), Expr::ZERO);
+    let start = start.filter(|s| cx.constraints().prove_ge(s, &zero)).unwrap_or(zero);
+    if cx.constraints().prove_gt(&(start + &length), &size) {
+        return unknown("its range goes beyond the end");
+    }
     Ok(sized(cx, x, &with_size(cx, x, axis, length)))
 }
 

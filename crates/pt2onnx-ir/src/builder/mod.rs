@@ -363,7 +363,7 @@ impl<'m> Builder<'m> {
     /// Infers the types of a node's outputs, as [`infer()`](crate::infer()) does.
     ///
     /// # Errors
-    /// Returns an error if two sizes of the inputs do not broadcast.
+    /// Returns an error if the node cannot have inputs of these sizes.
     pub fn inferred(&self, node: NodeId) -> Result<Vec<Option<Type>>, InferError> {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
@@ -373,11 +373,13 @@ impl<'m> Builder<'m> {
 
     /// Infers and sets the types of a node's outputs. The node must be valid at the canonical opset.
     pub(crate) fn infer(&self, node: NodeId) {
-        let types = self.inferred(node).unwrap_or_else(|error| {
-            self.report(error.to_string());
-            Vec::new()
-        });
         let mut s = self.state.borrow_mut();
+        let (types, error) = {
+            let (s, constraints) = (&mut *s, self.constraints());
+            let facts = Facts { contents: &s.contents, constraints: &constraints };
+            infer::types_and_error(s.model, facts, node)
+        };
+        s.diagnostics.0.extend(error.map(|error| Diagnostic(error.to_string())));
         let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
         for (value, ty) in values.into_iter().zip(types) {
             s.model[value].ty = ty;

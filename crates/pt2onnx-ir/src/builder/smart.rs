@@ -36,6 +36,10 @@ impl Builder<'_> {
         if from == dims {
             return x;
         }
+        let [before, after] = [&*from, dims].map(|sizes| Expr::product(sizes.iter().cloned()));
+        if before.is_static() && after.is_static() && before != after {
+            self.report(format!("{before} elements cannot be reshaped to {after}"));
+        }
         if let Some(t) = self.small_constant(x)
             && let Some(shape) =
                 dims.iter().map(|d| usize::try_from(d.as_int()?).ok()).collect::<Option<Vec<_>>>()
@@ -332,7 +336,12 @@ impl Builder<'_> {
     pub fn take(&self, x: Value, axis: usize, index: &Expr) -> Value {
         let mut dims = self.shape(x);
         if axis < dims.len() {
-            dims.remove(axis);
+            let size = dims.remove(axis);
+            if let (Some(index), Some(size)) = (index.as_int(), size.as_int())
+                && !(-size..size).contains(&index)
+            {
+                self.report(format!("index {index} is out of bounds for a size of {size}"));
+            }
         }
         let given = attributes([("axis", (axis as i64).into())]);
         self.emit_typed("Gather", &[x, self.size(index)], given, Type::tensor(self.dtype(x), dims))

@@ -8,6 +8,7 @@ use pt2onnx_symbolic::Expr;
 pub(super) fn conv_transpose(n: &Node) -> Option<Shape> {
     let (x, w) = (n.shape(0)?, n.shape(1)?);
     let (sizes, kernel) = (x.get(2..)?, w.get(2..)?);
+    n.equal(x.get(1)?, w.first()?);
     if n.ints("output_shape").is_some() || n.string("auto_pad").is_some_and(|p| p != "NOTSET") {
         return None;
     }

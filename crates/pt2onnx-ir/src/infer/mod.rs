@@ -26,21 +26,30 @@ use std::cell::{Cell, RefCell};
 /// valid at [`schema::CANONICAL_OPSET`]. The model is only changed to make new unknown dimensions.
 ///
 /// # Errors
-/// Returns an error if two sizes of the inputs do not broadcast.
+/// Returns an error if the node cannot have inputs of these sizes.
 pub fn infer(
     model: &mut Model,
     facts: Facts,
     node: NodeId,
 ) -> Result<Vec<Option<Type>>, InferError> {
+    match types_and_error(model, facts, node) {
+        (_, Some(error)) => Err(error),
+        (types, None) => Ok(types),
+    }
+}
+
+/// Does the same as [`infer`], and gives types also if there is an error.
+pub(crate) fn types_and_error(
+    model: &mut Model,
+    facts: Facts,
+    node: NodeId,
+) -> (Vec<Option<Type>>, Option<InferError>) {
     let unknown_dims = Cell::new(model.unknown_dims);
     let node = Node { model, facts, node: &model[node], unknown_dims, error: RefCell::default() };
     let types = types(&node);
     let (unknown_dims, error) = (node.unknown_dims.get(), node.error.into_inner());
     model.unknown_dims = unknown_dims;
-    match error {
-        Some(error) => Err(error),
-        None => Ok(types),
-    }
+    (types, error)
 }
 
 fn types(node: &Node) -> Vec<Option<Type>> {

@@ -1,6 +1,7 @@
 //! Shape rules of operators that move elements: concatenation, split, gather, reshape, slice, padding.
 
 use super::{
+    facts::InferError,
     node::{Node, normalize},
     shape::without,
 };
@@ -16,7 +17,7 @@ pub(super) fn concat(n: &Node) -> Option<Shape> {
             match other.get(j)? {
                 d if j == axis => *dim = &*dim + d,
                 d if dim.as_int().is_none() && d.as_int().is_some() => *dim = d.clone(),
-                _ => {}
+                d => n.equal(dim, d),
             }
         }
     }
@@ -26,8 +27,22 @@ pub(super) fn concat(n: &Node) -> Option<Shape> {
 pub(super) fn gather(n: &Node) -> Option<Shape> {
     let (mut result, indices) = (n.shape(0)?, n.shape(1)?);
     let axis = n.axis(0, result.len())?;
+    if let (Some(size), Some(all)) = (result[axis].as_int(), n.numbers(1))
+        && let Some(&i) = all.iter().find(|&&i| !(-size..size).contains(&i))
+    {
+        n.fail(InferError::Outside(i, result[axis].clone()));
+    }
     result.splice(axis..=axis, indices);
     Some(result)
+}
+
+/// The shape of the indices, which is not larger than that of the data in the other dimensions.
+pub(super) fn gather_elements(n: &Node) -> Option<Shape> {
+    let (data, indices) = (n.shape(0)?, n.shape(1)?);
+    let axis = n.axis(0, data.len())?;
+    let others = indices.iter().zip(&data).enumerate().filter(|(i, _)| *i != axis);
+    others.for_each(|(_, (index, size))| n.at_most(index, size));
+    Some(indices)
 }
 
 pub(super) fn gather_nd(n: &Node) -> Option<Shape> {
@@ -50,11 +65,12 @@ pub(super) fn reshape(n: &Node) -> Option<Shape> {
         let others = Expr::product(
             target.iter().enumerate().filter(|(i, _)| *i != rest).map(|(_, d)| d.clone()),
         );
-        target[rest] = match (Expr::product(from), others.as_int()) {
+        target[rest] = match (Expr::product(from.clone()), others.as_int()) {
             (_, Some(0)) => n.unknown_dim(),
             (numel, _) => numel.floor_div(&others),
         };
     }
+    n.equal(&Expr::product(from), &Expr::product(target.iter().cloned()));
     Some(target)
 }
 
@@ -156,7 +172,11 @@ pub(super) fn split(n: &Node) -> Vec<Option<Shape>> {
         let mut x = n.shape(0)?;
         let axis = n.axis(0, x.len())?;
         x[axis] = match n.input(1) {
-            Some(_) => n.contents(1)?.get(i)?.clone(),
+            Some(_) => {
+                let parts = n.contents(1)?;
+                n.equal(&Expr::sum(parts.iter().cloned()), &x[axis]);
+                parts.get(i)?.clone()
+            }
             None => {
                 let (size, pieces) = (x[axis].as_int()?, n.node.outputs().len() as i64);
                 let length = (size + pieces - 1) / pieces;

@@ -1,6 +1,7 @@
 //! Shape rules, and the table that gives each operator its rule.
 
 use super::{
+    facts::InferError,
     images,
     moves::*,
     node::{Node, normalize},
@@ -36,7 +37,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "ArgMax" | "ArgMin" => vec![arg_reduce(n)],
         "Concat" => vec![concat(n)],
         "Gather" => vec![gather(n)],
-        "GatherElements" => vec![n.shape(1)],
+        "GatherElements" => vec![gather_elements(n)],
         "GatherND" => vec![gather_nd(n)],
         "Reshape" => vec![reshape(n)],
         "Flatten" => vec![flatten(n)],
@@ -63,9 +64,21 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Dropout" => vec![n.shape(0); 2],
         "BatchNormalization" => {
             let channels = n.shape(1);
+            n.equal_channels();
             vec![n.shape(0), channels.clone(), channels]
         }
+        "InstanceNormalization" => {
+            n.equal_channels();
+            vec![n.shape(0)]
+        }
+        "PRelu" => {
+            vec![n.shape(0).map(|x| n.shape(1).map_or(x.clone(), |slope| n.broadcast(&x, &slope)))]
+        }
+        "Det" => vec![det(n)],
         "LayerNormalization" => {
+            if let (Some(x), Some(scale)) = (n.shape(0), n.shape(1)) {
+                n.broadcast(&x, &scale);
+            }
             vec![n.shape(0), layer_norm_statistics(n), layer_norm_statistics(n)]
         }
         "LSTM" | "GRU" | "RNN" => recurrent(n),
@@ -109,7 +122,6 @@ const SAME_AS_FIRST: &[&str] = &[
     "HardSwish",
     "Hardmax",
     "Identity",
-    "InstanceNormalization",
     "IsInf",
     "IsNaN",
     "LRN",
@@ -121,7 +133,6 @@ const SAME_AS_FIRST: &[&str] = &[
     "Mish",
     "Neg",
     "Not",
-    "PRelu",
     "QuantizeLinear",
     "RMSNormalization",
     "RandomNormalLike",
@@ -161,7 +172,10 @@ fn broadcast_inputs(n: &Node) -> Option<Shape> {
 
 /// A product of the first input and the input `right`.
 fn matmul(n: &Node, right: usize) -> Option<Shape> {
-    product(&n.shape(0)?, &n.shape(right)?, |a, b| n.broadcast(a, b))
+    let (a, b) = (n.shape(0)?, n.shape(right)?);
+    let rows = b.len().saturating_sub(2);
+    n.equal(a.last()?, b.get(rows)?);
+    product(&a, &b, |a, b| n.broadcast(a, b))
 }
 
 /// The result of `Attention`, which is like the queries with as many features as the values have.
@@ -183,12 +197,25 @@ fn gemm(n: &Node) -> Option<Shape> {
     let pick =
         |s: &[Expr], transposed: bool, i: usize| s.get(if transposed { 1 - i } else { i }).cloned();
     let flag = |name| n.int(name).unwrap_or(0) != 0;
+    n.equal(&pick(&a, flag("transA"), 1)?, &pick(&b, flag("transB"), 0)?);
     Some(vec![pick(&a, flag("transA"), 0)?, pick(&b, flag("transB"), 1)?])
 }
 
 /// Output length of a sliding window along one dimension.
-fn window(size: &Expr, kernel: &Expr, stride: i64, dilation: i64, pads: i64, ceil: bool) -> Expr {
-    let span = size + pads - (kernel - 1) * dilation - 1;
+fn window(
+    n: &Node,
+    size: &Expr,
+    kernel: &Expr,
+    (stride, dilation, pads): (i64, i64, i64),
+    ceil: bool,
+) -> Expr {
+    let (padded, wide) = (size + pads, (kernel - 1) * dilation + 1);
+    if let (Some(room), Some(needed)) = (padded.as_int(), wide.as_int())
+        && room < needed
+    {
+        n.fail(InferError::Window(wide.clone(), padded.clone()));
+    }
+    let span = padded - wide;
     let span = if ceil { span + (stride - 1) } else { span };
     span.floor_div(&Expr::int(stride)) + 1
 }
@@ -208,12 +235,13 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
     let ceil = n.int("ceil_mode").unwrap_or(0) != 0;
     let one = |i: usize| {
         let (stride, dilation) = (per_dim("strides", i), per_dim("dilations", i));
+        let moves = (stride, dilation, pads(i));
         match ceil && stride > 1 {
             // A last window that starts in the padding is dropped. With symbolic sizes, this is not known.
             true if !spatial[i].is_static() => n.unknown_dim(),
             true => {
                 let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
-                let full = window(&spatial[i], &kernel[i], stride, dilation, pads(i), true);
+                let full = window(n, &spatial[i], &kernel[i], moves, true);
                 let last = &full - 1;
                 let outside = &last * stride - &spatial[i] - start;
                 match outside.as_int() {
@@ -221,7 +249,7 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
                     _ => full,
                 }
             }
-            false => window(&spatial[i], &kernel[i], stride, dilation, pads(i), false),
+            false => window(n, &spatial[i], &kernel[i], moves, false),
         }
     };
     Some((0..k).map(one).collect())
@@ -230,6 +258,7 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
 /// A convolution of the first input with the input `weight`.
 fn conv(n: &Node, weight: usize) -> Option<Shape> {
     let (x, w) = (n.shape(0)?, n.shape(weight)?);
+    n.equal(x.get(1)?, &(w.get(1)? * n.int("group").unwrap_or(1)));
     let mut result = vec![x.first()?.clone(), w.first()?.clone()];
     result.extend(windows(n, x.get(2..)?, w.get(2..)?)?);
     Some(result)
@@ -297,7 +326,16 @@ fn one_hot(n: &Node) -> Option<Shape> {
 fn top_k(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axis = n.axis(-1, x.len())?;
-    x[axis] = n.contents(1).and_then(|c| c.first().cloned()).unwrap_or_else(|| n.unknown_dim());
+    let count = n.contents(1).and_then(|c| c.first().cloned());
+    count.iter().for_each(|k| n.at_most(k, &x[axis]));
+    x[axis] = count.unwrap_or_else(|| n.unknown_dim());
+    Some(x)
+}
+
+fn det(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    let (columns, rows) = (x.pop()?, x.pop()?);
+    n.equal(&rows, &columns);
     Some(x)
 }
 
@@ -399,7 +437,11 @@ fn einsum(n: &Node) -> Option<Shape> {
     let mut sizes = std::collections::HashMap::new();
     for (i, term) in left.split(',').enumerate() {
         for (label, dim) in term.chars().zip(n.shape(i)?) {
-            if dim != Expr::int(1) || !sizes.contains_key(&label) {
+            let one = Expr::int(1);
+            if let Some(known) = sizes.get(&label).filter(|&known| *known != one && dim != one) {
+                n.equal(known, &dim);
+            }
+            if dim != one || !sizes.contains_key(&label) {
                 sizes.insert(label, dim);
             }
         }

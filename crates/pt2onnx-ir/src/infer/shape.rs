@@ -57,11 +57,39 @@ pub(crate) fn product(
 impl Node<'_> {
     /// [`broadcast`], which notes sizes that cannot broadcast as the error of the node.
     pub(super) fn broadcast(&self, a: &[Expr], b: &[Expr]) -> Shape {
-        let misfit = |x: &Expr, y: &Expr| {
-            let error = InferError { a: x.clone(), b: y.clone() };
-            self.error.borrow_mut().get_or_insert(error);
-        };
+        let misfit = |x: &Expr, y: &Expr| self.fail(InferError::Broadcast(x.clone(), y.clone()));
         broadcast(a, b, self.facts.constraints, || self.unknown_dim(), misfit)
+    }
+
+    /// Notes two numbers that must be equal but are not as the error of the node.
+    pub(super) fn equal(&self, a: &Expr, b: &Expr) {
+        if a.is_static() && b.is_static() && a != b {
+            self.fail(InferError::Unequal(a.clone(), b.clone()));
+        }
+    }
+
+    /// Notes scales and other vectors of other length than the channels of the first input.
+    pub(super) fn equal_channels(&self) {
+        for i in 1..self.node.inputs().len() {
+            if let (Some(x), Some(vector)) = (self.shape(0), self.shape(i))
+                && let (Some(channels), [length]) = (x.get(1), vector.as_slice())
+            {
+                self.equal(channels, length);
+            }
+        }
+    }
+
+    /// Notes a number that exceeds another one as the error of the node.
+    pub(super) fn at_most(&self, a: &Expr, b: &Expr) {
+        if let (Some(small), Some(large)) = (a.as_int(), b.as_int())
+            && small > large
+        {
+            self.fail(InferError::Larger(a.clone(), b.clone()));
+        }
+    }
+
+    pub(super) fn fail(&self, error: InferError) {
+        self.error.borrow_mut().get_or_insert(error);
     }
 }
 

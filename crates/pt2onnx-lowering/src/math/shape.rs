@@ -118,7 +118,25 @@ pub fn pad_to(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Value {
 pub fn as_index(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::I32 => x,
-        _ => cx.cast(x, DType::I64),
+        other => {
+            if other.is_float() {
+                cx.report(format!("indices must be integers, but these are {other}"));
+            }
+            cx.cast(x, DType::I64)
+        }
+    }
+}
+
+/// The number of dimensions of `x`.
+///
+/// # Errors
+/// There are fewer than `least`, which PyTorch does not take either.
+pub fn rank_from(cx: &Cx, x: Value, least: usize) -> Lowered<usize> {
+    match cx.rank(x) {
+        rank if rank >= least => Ok(rank),
+        rank => Err(LowerError::unsupported(format!(
+            "a tensor of {rank} dimensions, where it needs {least} or more,"
+        ))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Comparisons, choices by a condition, minima and maxima of two operands.
 
 use crate::math::precision::in_range;
-use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, checks, op};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
@@ -125,7 +125,10 @@ fn masked_fill(cx: &Cx, x: Value, mask: Value, value: TensorOrScalar) -> Lowered
 
 fn choose(cx: &Cx, condition: Value, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
-    Ok(cx.select(cx.cast(condition, DType::Bool), a, b))
+    match cx.dtype(condition) {
+        DType::Bool | DType::U8 => Ok(cx.select(cx.cast(condition, DType::Bool), a, b)),
+        other => Err(LowerError::unsupported(format!("a condition of {other}"))),
+    }
 }
 
 /// Whether `a` and `b` are equal, or finite with `|a - b| <= atol + rtol |b|`.

@@ -3,6 +3,7 @@
 use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_distance_complex};
 use crate::math::matrix::svd::singular_values;
 use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, may_be_empty_along, reduce};
+use crate::math::shape::rank_from;
 use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, Number, ParamType, args::Ignored, arguments,
     checks, cx::axis_of, op,
@@ -185,7 +186,7 @@ arguments! {
 fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
     let p = args.p;
     let (a, b) = cx.promote(args.x1, args.x2);
-    let (from, to) = (cx.rank(a) - 1, cx.rank(b) - 2);
+    let (from, to) = (rank_from(cx, a, 2)? - 1, rank_from(cx, b, 2)? - 2);
     let off = cx.sub(cx.unsqueeze(a, &[from]), cx.unsqueeze(b, &[to]));
     let last = cx.rank(off) - 1;
     if cx.dim(off, last as i64).as_int() == Some(0) {

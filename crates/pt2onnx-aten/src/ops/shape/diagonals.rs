@@ -1,7 +1,7 @@
 //! Matrices made of diagonals, and triangles of matrices.
 
 use crate::math::shape::{
-    SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, set_recorded,
+    SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, rank_from, set_recorded,
 };
 use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::{Operand, Value, attrs};
@@ -30,6 +30,7 @@ fn triu(cx: &Cx, x: Value, k: Expr) -> Lowered {
 
 /// `Trilu`: zeros below (`upper`) or above diagonal `k`, which lies `k` columns right of the main one.
 fn triangle(cx: &Cx, x: Value, k: &Expr, upper: bool) -> Lowered {
+    rank_from(cx, x, 2)?;
     let k = (k.as_int() != Some(0)).then(|| cx.size(k));
     Ok(cx.trilu(x, k, attrs::Trilu { upper }))
 }
