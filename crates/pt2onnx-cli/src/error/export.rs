@@ -8,6 +8,7 @@ use pt2onnx::{
     CUSTOM_OPS, Error, Failure, Misfit, Reason, RunError, alike,
     aten::LowerError,
     grouped,
+    ir::Diagnostic,
     opt::{LegaliseError, TargetError},
     writer,
 };
@@ -87,7 +88,12 @@ fn program(failures: &[Failure]) -> CommandError {
         .into_iter()
         .fold(CommandError::new(Code::Program, what), CommandError::place);
     let bug = |f: &Failure| {
-        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)))
+        matches!(
+            f.reason,
+            Reason::Lower(
+                LowerError::WrongType { .. } | LowerError::Diagnostic(Diagnostic::Wrong(_))
+            )
+        )
     };
     let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
     if failures.iter().all(bug) {
@@ -208,7 +214,7 @@ fn write(error: &writer::Error) -> CommandError {
                      `--weights none`",
                 )
         }
-        NoSuchType { .. } => CommandError::new(Code::Program, error.to_string()),
+        NoSuchType { .. } | Values(_) => CommandError::new(Code::Program, error.to_string()),
         Unnamed(_) => CommandError::new(Code::Internal, error.to_string()).help(REPORT_IT),
         _ => output(error.to_string()),
     }

@@ -169,13 +169,20 @@ impl<'m> Builder<'m> {
                 s.sizes.leave();
                 s.at = outside;
             }
-            _ => s.diagnostics.0.push(Diagnostic("no region is open that could be closed".into())),
+            _ => {
+                let what = "no region is open that could be closed";
+                s.diagnostics.0.push(Diagnostic::Wrong(what.into()));
+            }
         }
     }
 
     /// Reports a [`Diagnostic`]. The caller then returns any value of the model as a replacement.
     pub fn report(&self, what: impl Into<String>) {
-        self.state.borrow_mut().diagnostics.0.push(Diagnostic(what.into()));
+        self.diagnose(Diagnostic::Wrong(what.into()));
+    }
+
+    pub(crate) fn diagnose(&self, diagnostic: Diagnostic) {
+        self.state.borrow_mut().diagnostics.0.push(diagnostic);
     }
 
     /// Takes the diagnostics since the last call.
