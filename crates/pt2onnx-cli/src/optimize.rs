@@ -55,8 +55,10 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     let known = program.warnings().len();
     program.rewrite(&options, args.opset, args.explain.then(|| journal.clone()))?;
     warn(&program.warnings()[known..], args.warnings_as_errors)?;
-    for effect in journal.effects() {
-        say(&format!("{effect}\n"));
+    let effects: Vec<String> = journal.effects().iter().map(|e| format!("{e}\n")).collect();
+    match args.explain && effects.is_empty() {
+        true => say("no pass changed anything\n"),
+        false => say(&effects.concat()),
     }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {

@@ -34,6 +34,14 @@ pub enum Error {
         /// What is there instead.
         what: &'static str,
     },
+    /// A data file cannot have the name.
+    #[error("a data file cannot be called `{name}`, which {what}")]
+    DataName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// A file to be written is one that is read, or that is written as well.
     #[error("{}: the {output} would overwrite {other}, {}: give another name", .path.display(), .other_path.display())]
     Overwrites {

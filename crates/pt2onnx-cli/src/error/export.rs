@@ -191,6 +191,8 @@ fn write(error: &writer::Error) -> CommandError {
                 _ => "give another name with --weights-file",
             })
         }
+        DataName { .. } => CommandError::new(Code::Usage, error.to_string())
+            .help("give the name of a file beside the model with --weights-file"),
         NoFolder(path) => {
             let what = "weights cannot be beside a model that is written to a stream";
             CommandError::new(Code::Usage, what)

@@ -152,6 +152,7 @@ impl Error {
             Error::Write(
                 pt2onnx_writer::Error::NoSuchType { .. } | pt2onnx_writer::Error::Values(_),
             ) => ErrorKind::Conversion,
+            Error::Write(pt2onnx_writer::Error::DataName { .. }) => ErrorKind::Options,
             Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,
             Error::Write(_) => ErrorKind::Output,
             #[cfg(feature = "ort")]
