@@ -320,8 +320,6 @@ class Tensors:
         import torch
         from torch._subclasses.fake_tensor import FakeTensor
 
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"weight {name}: it must be a torch.Tensor, not {type(tensor).__name__}")
         dtype = _DTYPES.get(str(tensor.dtype).removeprefix("torch."))
         if dtype is None:
             raise TypeError(f"weight {name}: ONNX models from pt2onnx cannot have elements of type {tensor.dtype}")

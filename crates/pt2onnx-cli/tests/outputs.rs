@@ -106,6 +106,59 @@ fn writing_that_fails_at_any_byte() {
     }
 }
 
+/// What is read at several places cannot be a pipe; opening one would wait for ever.
+#[test]
+fn pipes_are_no_files() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    model(&folder, 8);
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    for args in [
+        "pipe -o out.onnx",
+        "inspect pipe",
+        "check pipe",
+        "show pipe",
+        "diff pipe in.onnx",
+        "optimize pipe -o out.onnx",
+        "apply-weights in.onnx --weights pipe",
+        "run pipe",
+        "run in.onnx --inputs pipe",
+    ] {
+        let run = run(&folder, args);
+        assert_eq!(run.code, 3, "{args}: {run:?}");
+        assert!(
+            run.stderr.contains("this is not a file") || run.stdout.contains("this is not a file"),
+            "{args}: {run:?}"
+        );
+    }
+    // Texts are read once.
+    fs::copy(mlp(), at("a.pt2")).unwrap();
+    let words = format!("printf 'opset = 18' | \"$0\" a.pt2 -o out.onnx --options /dev/stdin");
+    let piped = Command::new("sh")
+        .args(["-c", &words, env!("CARGO_BIN_EXE_pt2onnx")])
+        .current_dir(folder.path())
+        .status();
+    assert!(piped.unwrap().success());
+    let endless = run(&folder, "a.pt2 -o out.onnx --options /dev/zero");
+    assert!(endless.code == 3 && endless.stderr.contains("it has more than 64 MiB"), "{endless:?}");
+}
+
+/// Data that are read or linked are of use, whatever they are called.
+#[test]
+fn data_of_an_earlier_export_are_told_of() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    model(&folder, 300);
+    assert_eq!(run(&folder, "optimize in.onnx -o out.onnx --weights external").code, 0);
+    let of_use = run(&folder, "optimize out.onnx -o out.onnx --weights embed");
+    assert_eq!((of_use.code, &*of_use.stderr), (0, ""));
+    let left = run(&folder, "optimize in.onnx -o out.onnx");
+    assert!(left.stderr.contains("out.onnx.data is of an earlier export"), "{left:?}");
+    fs::copy(mlp(), at("m.onnx.data")).unwrap();
+    let linked = run(&folder, "m.onnx.data -o m.onnx --weights link --external-threshold 0");
+    assert_eq!((linked.code, &*linked.stderr), (0, ""));
+}
+
 #[test]
 fn no_report_no_model() {
     let folder = tempdir().unwrap();

@@ -106,6 +106,10 @@ fn script(lines: &str) -> Option<Vec<u8>> {
     Some(zip(records))
 }
 
+fn relu() -> Option<Vec<u8>> {
+    script("    return torch.relu(x)\n")
+}
+
 /// A TorchScript archive whose `forward` counts its calls in the attribute `n`.
 fn counter() -> Option<Vec<u8>> {
     let code = "class M(Module):\n  n : int\n  def forward(self, x: Tensor) -> Tensor:\n    self.n = torch.add(self.n, 1)\n    return torch.relu(x)\n";
@@ -158,6 +162,41 @@ fn product() -> Option<Vec<u8>> {
     )
 }
 
+/// A model without the file of its weights.
+fn apart() -> Option<Vec<u8>> {
+    let mut model: Model = r#"<ir_version: 9, opset_import: ["" : 20]>
+        g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add (x, w) }"#
+        .parse()
+        .unwrap();
+    model.assign_names();
+    let (folder, options) = (tempdir().unwrap(), writer::Weights::External.into());
+    let options = writer::SaveOptions { threshold: 1, ..options };
+    writer::save(&model, folder.path().join("w.onnx"), options).unwrap();
+    fs::read(folder.path().join("w.onnx")).ok()
+}
+
+/// A model with a weight that is no number.
+fn not_finite() -> Option<Vec<u8>> {
+    onnx(
+        r#"<ir_version: 10, opset_import: ["" : 21]>
+        g (float[1, 2] x) => (float[1, 2] y) <float[2, 2] w = {1, nan, 3, 4}> { y = MatMul (x, w) }"#,
+    )
+}
+
+/// A model with bodies within bodies.
+fn nested() -> Option<Vec<u8>> {
+    let body = (0..40).fold("y0 = Neg (x)".to_owned(), |body, i| {
+        let branch = |name: &str, nodes: &str| {
+            format!("{name}_branch: graph = {name}{i} () => (float r) {{ {nodes} r = Neg (y{i}) }}")
+        };
+        let (then, other) = (branch("then", &body), branch("else", &format!("y{i} = Abs (x)")));
+        format!("y{} = If <{then}, {other}> (c)", i + 1)
+    });
+    onnx(&format!(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g (float x, bool c) => (float y40) {{ {body} }}"
+    ))
+}
+
 /// What becomes of the good archive.
 fn converted(args: &[&str]) -> Option<Vec<u8>> {
     let folder = tempdir().unwrap();
@@ -207,6 +246,42 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --input x=float32[9223372036854775807,8]",
     ),
     case(good, "MODEL -o OUT --input x=none"),
+    case(relu, "MODEL -o OUT --input x=float99[1]"),
+    case(relu, "MODEL -o OUT --input x=float32[batch,3"),
+    case(relu, "MODEL -o OUT --input x="),
+    case(relu, "MODEL -o OUT --input x=1e999"),
+    case(relu, "MODEL -o OUT --input x.0=float32[1]"),
+    case(relu, "MODEL -o OUT --input x=3 --input x=4"),
+    case(relu, "MODEL -o OUT --input x=float32[2] --input 0=float32[2]"),
+    case(
+        || {
+            script(
+                "    n = torch.size(x, 0)\n    for i in range(3000):\n      n = torch.add(torch.mul(n, n), i)\n    return torch.add(x, n)\n",
+            )
+        },
+        "MODEL -o OUT --input x=float32[n,m]",
+    ),
+    case(
+        || script("    return torch.expand(x, [1000000000, 1000000000])\n"),
+        "MODEL -o OUT --input x=float32[1,1]",
+    ),
+    // Options that would be ignored.
+    case(good, "MODEL -o OUT --link-outside"),
+    case(good, "MODEL -o OUT --aten-nodes"),
+    case(good, "MODEL -o OUT --fix s18=1 --dim s18=batch"),
+    case(good, "MODEL -o OUT --dim s18=1"),
+    case(good, "MODEL -o OUT --meta a=b --meta a=c"),
+    case(good, "MODEL -o OUT --input-names from-tree,x"),
+    case(good, "MODEL -o OUT --compress-exclude x"),
+    case(small, "optimize MODEL -o OUT --connect a=b"),
+    case(small, "show MODEL --input x=1"),
+    case(product, "run MODEL --fix N=2 --fix N=3"),
+    case(good, "MODEL -o OUT --shard-size 0"),
+    case(good, "MODEL -o OUT --compress-min -1"),
+    case(good, "MODEL -o OUT --accuracy-level x"),
+    case(good, "MODEL -o OUT --rules HERE/run/huge.npy"),
+    case(good, "MODEL -o OUT --options HERE/options/word.toml"),
+    case(good, "MODEL -o OUT --options HERE/options/count.toml"),
     // Usage.
     case(none, "-o OUT"),
     case(good, "MODEL -o OUT --nonsense"),
@@ -404,6 +479,15 @@ pub const CASES: &[Case] = &[
         },
         CONVERT,
     ),
+    case(
+        || {
+            json(
+                r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#,
+                r#""sizes": [{"as_int": 9223372036854775807}, {"as_int": 8}]"#,
+            )
+        },
+        CONVERT,
+    ),
     case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
     case(|| json(r#""range_constraints": {"s18""#, r#""range_constraints": {"s18 +""#), CONVERT),
     // ONNX models.
@@ -415,6 +499,11 @@ pub const CASES: &[Case] = &[
     case(product, "run MODEL --inputs HERE/run/wide.npz"),
     case(product, "run MODEL --inputs HERE/run/objects.npz"),
     case(product, "run MODEL --inputs HERE/run/cut.npz"),
+    case(product, "run MODEL --inputs HERE/run/huge.npy"),
+    case(product, "run MODEL --inputs HERE/run/bomb.npz"),
+    case(apart, "optimize MODEL -o OUT"),
+    case(nested, "show MODEL"),
+    case(not_finite, "optimize MODEL -o OUT --quantize int8 --compress-min 1"),
     case(product, "run MODEL --archive HERE/../../../../testdata/models/mlp.pt2"),
     case(product, "run MODEL --fix M=3"),
     case(good, "run MODEL"),
