@@ -321,6 +321,20 @@ fn weights_that_lie() {
     assert_error(&bytes, "FILE: record `data/weights/../../x` is missing");
 }
 
+/// Nothing computes with sizes that would overflow.
+#[test]
+fn sizes_that_no_tensor_has() {
+    let all = "/graph_module/graph/tensor_values";
+    for size in [i64::MAX, -1] {
+        let bytes = edited("models/model.json", |json| {
+            let values = json.pointer_mut(all).unwrap().as_object_mut().unwrap();
+            values.values_mut().for_each(|meta| meta["sizes"] = json!([{"as_int": size}]));
+        });
+        let error = error_of(&bytes);
+        assert!(error.contains(&format!(": no tensor has the sizes {size}")), "{error}");
+    }
+}
+
 #[test]
 fn what_is_not_used_may_be_unreadable() {
     let unused =

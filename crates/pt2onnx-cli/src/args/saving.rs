@@ -41,9 +41,8 @@ impl Saving {
     }
 }
 
-/// An error if options are without effect, as of data files that will not be written.
+/// An error if options for data files are given, but no data file will be written.
 pub fn check_data_file(options: &Options) -> Result<(), CommandError> {
-    options.check_together()?;
     let named = options.weights_file.is_some() || options.shard_size.is_some();
     match named && matches!(options.weights, Weights::Embed | Weights::Link) {
         true => {

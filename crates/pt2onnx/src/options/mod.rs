@@ -287,11 +287,10 @@ impl Options {
             return Err(OptionError::Alignment(self.alignment));
         }
         self.compression().check().map_err(OptionError::Compress)?;
-        self.check_together()?;
         self.passes().map(|_| ())
     }
 
-    /// Checks that no option is without effect, as another one is missing or says otherwise. [`check`](Self::check) does so, too.
+    /// Checks that no option is without effect, as another one is missing or says otherwise.
     ///
     /// # Errors
     /// The first that is.
@@ -318,15 +317,15 @@ impl Options {
         OptionError::once("meta", &self.meta)?;
         OptionError::once("fix", &self.fix)?;
         OptionError::once("input-shape", &self.input_shape)?;
-        OptionError::once("custom-opset", &self.custom_opset)?;
-        OptionError::once("input", &self.input)
+        OptionError::once("custom-opset", &self.custom_opset)
     }
 
-    /// Checks that options of compression fit together.
+    /// Checks that options fit together: those that [`check_together`](Self::check_together) is about, and those of compression.
     ///
     /// # Errors
     /// The first that has no meaning without another.
     pub fn check_compression(&self) -> Result<(), OptionError> {
+        self.check_together()?;
         let compression = self.compression();
         compression.check_together().map_err(OptionError::Compress)?;
         let needs = |key, with| Err(OptionError::needs(key, with));
