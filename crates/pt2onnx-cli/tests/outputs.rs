@@ -399,6 +399,42 @@ fn long_names_are_cut_in_models() {
     assert_eq!(whole.to_string(), model.to_string());
 }
 
+/// Errors, warnings and texts have the same escapes.
+#[test]
+fn escapes_are_the_same_everywhere() {
+    let folder = tempdir().unwrap();
+    let mut model: Model = "<ir_version: 9, opset_import: [\"\" : 20]> g (float[2] x) => (float[2] y) { y = Relu (x) }"
+        .parse()
+        .unwrap();
+    let input = model.inputs()[0];
+    model[input].name = Some("x\u{1b}\n".into());
+    model.assign_names();
+    writer::save(&model, folder.path().join("m\u{1b}.onnx"), Weights::Auto).unwrap();
+    fs::write(folder.path().join("n\u{1b}.onnx.data"), "").unwrap();
+    let of = |args| run(&folder, args);
+    assert!(of("show m\u{1b}.onnx").stdout.contains(r#"float[2] "x\u{1b}\u{a}""#));
+    let warned = of("optimize m\u{1b}.onnx -o n\u{1b}.onnx").stderr;
+    assert!(warned.starts_with(r"warning: n\u{1b}.onnx.data is of an earlier export"), "{warned}");
+    let failed = of("show o\u{1b}.onnx").stderr;
+    assert!(failed.contains(r"  o\u{1b}.onnx"), "{failed}");
+}
+
+#[test]
+fn an_optimiser_that_changed_nothing_says_so() {
+    let folder = tempdir().unwrap();
+    model(&folder, 8);
+    let told = run(&folder, "optimize in.onnx -o out.onnx --explain");
+    assert_eq!((told.code, &*told.stderr), (0, "no pass changed anything\n"));
+}
+
+/// One of several archives is named once.
+#[test]
+fn an_error_names_the_archive_once() {
+    let folder = tempdir().unwrap();
+    let failed = run(&folder, "a.pt2 b.pt2 -o models/").stderr;
+    assert_eq!(failed.matches("a.pt2").count(), 1, "{failed}");
+}
+
 #[test]
 fn weights_that_the_model_does_not_use() {
     let folder = tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Sizes of tensors.
 
-use crate::Expr;
+use crate::expr::Expr;
 
 /// The most elements of a tensor: no machine can hold more, and numbers of them can be added without overflow.
 const MOST_ELEMENTS: i64 = 1 << 48;
