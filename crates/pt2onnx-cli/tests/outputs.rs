@@ -133,9 +133,9 @@ fn pipes_are_no_files() {
     }
     // Texts are read once.
     fs::copy(mlp(), at("a.pt2")).unwrap();
-    let words = format!("printf 'opset = 18' | \"$0\" a.pt2 -o out.onnx --options /dev/stdin");
+    let words = "printf 'opset = 18' | \"$0\" a.pt2 -o out.onnx --options /dev/stdin";
     let piped = Command::new("sh")
-        .args(["-c", &words, env!("CARGO_BIN_EXE_pt2onnx")])
+        .args(["-c", words, env!("CARGO_BIN_EXE_pt2onnx")])
         .current_dir(folder.path())
         .status();
     assert!(piped.unwrap().success());
