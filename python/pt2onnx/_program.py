@@ -152,15 +152,16 @@ class ONNXProgram:
         self._native, self._ir = native, None
 
     def rename_axes(self, rename_mapping: Mapping[Any, str]) -> None:
-        """Renames dynamic dimensions: names or ``onnx_ir.SymbolicDim`` to names. Names that the model does not have are ignored."""
+        """Renames dynamic dimensions: names or ``onnx_ir.SymbolicDim`` to names. Warns of names that the model does not have."""
         _check_mapping("rename_mapping", rename_mapping)
         self.release()
         names = {old if isinstance(old, str) else str(old.value): new for old, new in rename_mapping.items()}
         if self._ir is not None:
-            _rename_ir(self._ir, names)
+            _warn_of_missing(names, _rename_ir(self._ir, names))
             return
         ends = [dims for _, _, dims in (*self._native.inputs(), *self._native.outputs())]
         known = {word for dims in ends for dim in dims or () for word in _WORD.findall(dim)}
+        _warn_of_missing(names, known)
         pairs = [(old, new) for old, new in names.items() if old in known]
         self._edits.append(lambda program: program.rename_axes(pairs))
         with _raised():
@@ -172,9 +173,14 @@ class ONNXProgram:
         A program that was exported is translated again, so that what was computed from old weights is computed from the new ones.
         Raises OnnxExporterError for weights of other shapes or types; for other models also where a weight has a value already.
         """
+        import torch
+
         from ._handover import Tensors
 
         _check_mapping("state_dict", state_dict)
+        for name, weight in state_dict.items():
+            if not isinstance(weight, torch.Tensor):
+                raise TypeError(f"weight {name}: it must be a torch.Tensor, not {type(weight).__name__}")
         self.release()
         if self._remake is not None and self.exported_program is not None and self._is_made():
             known = {name: weight for name, weight in state_dict.items() if name in self.exported_program.state_dict}
@@ -437,19 +443,28 @@ def _to_ir(native: Program) -> onnx_ir.Model:
     return model
 
 
-def _rename_ir(model: onnx_ir.Model, names: Mapping[str, str]) -> None:
-    """Renames dimensions of a model of onnx_ir, also where they stand in expressions."""
+def _warn_of_missing(names: Mapping[str, str], known: set[str]) -> None:
+    for old in names:
+        if old not in known:
+            _errors.warn(f"Dimension '{old}' not found in the model. Skipped renaming.")
+
+
+def _rename_ir(model: onnx_ir.Model, names: Mapping[str, str]) -> set[str]:
+    """Renames dimensions of a model of onnx_ir, also where they stand in expressions. Returns the names that it had."""
     import onnx_ir as ir
 
+    known: set[str] = set()
     graphs = (model.graph, *(function.graph for function in model.functions.values()))
     for graph in graphs:
         nodes = ir.traversal.RecursiveGraphIterator(graph)
         values = [*graph.inputs, *graph.initializers.values(), *(value for node in nodes for value in node.outputs)]
         for value in values:
             if value.shape is not None:
+                known.update(word for dim in value.shape for word in _WORD.findall(str(getattr(dim, "value", ""))))
                 dims = [_renamed(dim, names) for dim in value.shape]
                 # A shape that was read is frozen.
                 value.shape = ir.Shape(dims, denotations=[value.shape.get_denotation(i) for i in range(len(dims))])
+    return known
 
 
 def _renamed(dim: Any, names: Mapping[str, str]) -> Any:

@@ -45,13 +45,16 @@ def load(model: str | os.PathLike[str] | bytes | bytearray | memoryview) -> ONNX
 
 @contextlib.contextmanager
 def _of_archive(what: str, start: Callable[[], bytes]) -> Iterator[None]:
-    """Says of an archive that it is one, where a model should be. ``start`` gives the first bytes."""
+    """Names the file in errors, and says of an archive that it is one, where a model should be. ``start`` gives the first bytes."""
     try:
         yield
     except OnnxExporterError as error:
-        if error.kind != "model" or start() != b"PK\x03\x04":
+        said = str(error)
+        if error.kind == "model" and start() == b"PK\x03\x04":
+            said = "this is an archive, not an ONNX model: pt2onnx.convert makes a model of it"
+        elif error.kind != "model" or what in said:
             raise
-        better = made(OnnxExporterError, f"{what}: this is an archive, not an ONNX model: pt2onnx.convert makes a model of it")
+        better = made(OnnxExporterError, f"{what}: {said}")
         better.kind = error.kind
         raise better from None
 

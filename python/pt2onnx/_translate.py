@@ -34,11 +34,14 @@ def translation(op: Any) -> Callable[[F], F]:
         def mix(cx, x, y, weight=0.5):
             return cx.add(cx.mul(x, weight), cx.mul(y, 1 - weight))
 
-    It replaces any other translation of that op. Raises TypeError if ``op`` is neither a name nor an op.
+    It replaces any other translation of that op. Raises TypeError if ``op`` is neither a name nor an op, or the translation no function.
     """
+    names = list(zip(_names(op), _told(op)))
 
     def register(function: F) -> F:
-        for name, told in zip(_names(op), _told(op)):
+        if not callable(function):
+            raise TypeError(f"the translation of {op} must be a function, not {type(function).__name__}")
+        for name, told in names:
             _REGISTERED[name] = told, function
         return function
 
@@ -225,8 +228,10 @@ def _told(op: Any) -> list[str]:
 def _names(op: Any) -> list[str]:
     """The names of an op, as the program has them: ``aten::add.Tensor``; of an op without an overload, all of its overloads."""
     if isinstance(op, str):
-        if "::" not in op:
-            raise TypeError(f"{op!r} is not the name of an op: give its namespace, as in 'mylib::{op}'")
+        namespace, separator, name = op.partition("::")
+        if not (namespace and name):
+            named = "its name, as in 'mylib::mix'" if separator or not op else f"its namespace, as in 'mylib::{op}'"
+            raise TypeError(f"{op!r} is not the name of an op: give {named}")
         return [op.removesuffix(".default")]
     if hasattr(op, "overloads"):
         return [name for overload in op.overloads() for name in _names(getattr(op, overload))]

@@ -186,6 +186,12 @@ class Wrong(support.Test):
                 pt2onnx.load(archive)
             self.assertEqual(raised.exception.kind, "model")
 
+    def test_errors_name_the_file(self) -> None:
+        path = self.folder / "empty.onnx"
+        path.write_bytes(b"")
+        with self.assertRaisesRegex(pt2onnx.OnnxExporterError, "empty.onnx: the model: there is no graph"):
+            pt2onnx.load(path)
+
     def test_a_folder_in_place_of_an_archive(self) -> None:
         with self.assertRaisesRegex(pt2onnx.OnnxExporterError, "is a directory"):
             pt2onnx.convert(self.folder)

@@ -90,6 +90,13 @@ class Translations(support.Test):
         pt2onnx.translation("aten::sigmoid.default")(lambda cx, x: cx.tanh(x))
         self.assertEqual(pt2onnx.convert(support.MLP).report["model"]["operators"], {"Concat": 1, "Gemm": 5, "Tanh": 4})
 
+    def test_what_is_none(self) -> None:
+        for op in ("x", "", "::", "a::", "::b"):
+            with self.assertRaisesRegex(TypeError, "is not the name of an op: give its name"):
+                pt2onnx.translation(op)
+        with self.assertRaisesRegex(TypeError, "the translation of a::b must be a function, not int"):
+            pt2onnx.translation("a::b")(3)
+
     def test_older_opset(self) -> None:
         """Operators are of the newest opset, the model of any."""
         pt2onnx.translation("aten::sigmoid")(lambda cx, x: cx.reduce_sum(cx.unsqueeze(x, [0]), [0], keepdims=0))

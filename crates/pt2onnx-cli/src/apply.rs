@@ -20,6 +20,7 @@ pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     let mut options = Options::default();
     options.weights = args.to.into();
     args.saving.put(&mut options);
+    options.check_together()?;
     check_data_file(&options)?;
     let reading = read_with(&args.model, ExternalData::Mapped);
     let reading = reading.map_err(|e| error::model(&args.model, &e))?;

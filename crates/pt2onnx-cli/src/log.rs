@@ -2,7 +2,10 @@
 
 use pt2onnx::{Warning, grouped, printable::message};
 use std::{fmt, io};
-use tracing::{Event, Level, Subscriber};
+use tracing::{
+    Event, Level, Subscriber,
+    field::{Field, Visit},
+};
 use tracing_subscriber::{
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     registry::LookupSpan,
@@ -38,17 +41,30 @@ where
 {
     fn format_event(
         &self,
-        cx: &FmtContext<'_, S, N>,
+        _: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut text = String::new();
-        cx.field_format().format_fields(Writer::new(&mut text), event)?;
+        let mut text = Text::default();
+        event.record(&mut text);
         match *event.metadata().level() {
             Level::ERROR => writer.write_str("error: ")?,
             Level::WARN => writer.write_str("warning: ")?,
             _ => {}
         }
-        writeln!(writer, "{}", message(&text))
+        writeln!(writer, "{}", message(&text.0))
+    }
+}
+
+/// The text of an event. That of `tracing_subscriber` has escapes of its own.
+#[derive(Default)]
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.0.insert_str(0, &format!("{value:?}")),
+            name => self.0 += &format!(" {name}={value:?}"),
+        }
     }
 }

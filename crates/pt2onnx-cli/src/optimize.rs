@@ -8,7 +8,7 @@ use crate::{
     progress::{say, tell, tell_losses, watched},
 };
 use pt2onnx::{
-    Error, OnnxProgram, Options, Warning, WarningKind,
+    Error, OnnxProgram, OptionError, Options, Warning, WarningKind,
     ir::Model,
     opt::{Journal, OPTIMISED_OPSETS},
     writer::Batch,
@@ -25,6 +25,10 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.compress.put(&mut options);
     options.target = args.target.unwrap_or_default().into();
     options.check_rewrite()?;
+    // `requires` of clap does not hold for what excludes the model.
+    if args.merge.is_none() && !args.connect.is_empty() {
+        return Err(OptionError::needs("connect", "merge").into());
+    }
     check_data_file(&options)?;
     let mut program = match (&args.merge, &args.model) {
         (Some((first, second)), _) => {
@@ -51,8 +55,10 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     let known = program.warnings().len();
     program.rewrite(&options, args.opset, args.explain.then(|| journal.clone()))?;
     warn(&program.warnings()[known..], args.warnings_as_errors)?;
-    for effect in journal.effects() {
-        say(&format!("{effect}\n"));
+    let effects: Vec<String> = journal.effects().iter().map(|e| format!("{e}\n")).collect();
+    match args.explain && effects.is_empty() {
+        true => say("no pass changed anything\n"),
+        false => say(&effects.concat()),
     }
     let after = program.model().all_nodes().len();
     let saved = watched(|progress| -> Result<_, Error> {

@@ -3,10 +3,7 @@
 use crate::error::{Code, CommandError};
 use pt2onnx::{OptionError, Options};
 use serde_json::Value;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 /// A file of options.
@@ -20,7 +17,7 @@ pub struct OptionsFile {
 impl OptionsFile {
     /// Reads a file. Values may still be out of range, as flags can replace them.
     pub fn read(path: &Path) -> Result<Self, CommandError> {
-        let text = fs::read_to_string(path).map_err(|e| {
+        let text = pt2onnx::tensor::read_text(path).map_err(|e| {
             CommandError::new(Code::Input, format!("the options cannot be read: {e}"))
                 .place(path.display())
         })?;
@@ -71,6 +68,10 @@ impl OptionsFile {
     fn wrong(&self, key: &str, why: &str, at: Option<usize>) -> CommandError {
         let why = why
             .replace("expected u32", "expected a number from 0 to 4294967295")
+            .replace("expected usize", "expected a number of 0 or more")
+            .replace("expected u64", "expected a number of 0 or more")
+            .replace("expected u8", "expected a number from 0 to 255")
+            .replace("wanted string or table", "expected a word")
             .replace("expected i64", "expected a whole number")
             .replace("expected a map", "expected a table");
         CommandError::new(Code::Usage, format!("the option `{key}` cannot have this value: {why}"))

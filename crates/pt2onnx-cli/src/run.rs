@@ -6,7 +6,7 @@ use crate::{
     output::{print, print_json},
 };
 use pt2onnx::{
-    Dim, Error, InputType, RunError, Session, SessionOptions, as_doubles,
+    Dim, Error, InputType, OptionError, RunError, Session, SessionOptions, as_doubles,
     fx::archive::{Archive, SampleInput},
     load_ort, random_inputs, read_arrays,
     tensor::{DType, Tensor},
@@ -59,7 +59,9 @@ pub fn open(model: &Path, running: &Running) -> Result<Session, CommandError> {
     if let Some(library) = &running.ort {
         load_ort(library)?;
     }
-    if let Err(e) = std::fs::metadata(model) {
+    if let Err(e) = pt2onnx::tensor::open(model)
+        && !model.is_dir()
+    {
         let what = format!("the file cannot be read: {e}");
         return Err(CommandError::new(Code::Input, what).place(model.display()));
     }
@@ -158,6 +160,7 @@ fn random(types: &[InputType], running: &Running) -> Result<Vec<Tensor>, Command
     let usage = |what: String| CommandError::new(Code::Usage, what);
     let known = symbols(types);
     let mut types = types.to_vec();
+    OptionError::once("fix", &running.fix)?;
     let mut sizes = HashMap::new();
     for (given, size) in &running.fix {
         let size =

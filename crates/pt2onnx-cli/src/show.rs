@@ -10,7 +10,6 @@ use pt2onnx::{
     writer::{ExternalData, read_with},
 };
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -23,8 +22,8 @@ pub fn show(args: Show) -> Result<String, CommandError> {
     if is_zip(&args.model).unwrap_or(false) {
         return program(args);
     }
-    if args.raw {
-        let what = "--raw is for archives, and this is none";
+    if let Some(flag) = args.raw.then_some("--raw").or(args.script.given()) {
+        let what = format!("{flag} is for archives, and this is none");
         return Err(CommandError::new(Code::Usage, what).place(args.model.display()));
     }
     let reading = read_with(&args.model, ExternalData::Ignored);
@@ -57,6 +56,6 @@ fn program(args: Show) -> Result<String, CommandError> {
 
 fn is_zip(path: &Path) -> io::Result<bool> {
     let mut start = [0; ZIP.len()];
-    File::open(path)?.read_exact(&mut start)?;
+    pt2onnx::tensor::open(path)?.read_exact(&mut start)?;
     Ok(start == ZIP)
 }

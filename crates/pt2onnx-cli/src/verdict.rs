@@ -109,7 +109,8 @@ impl Verdict {
     pub fn failure(&self) -> Option<String> {
         let error = self.error.as_ref()?;
         let path = self.name();
-        Some(format!("{}: {}\n{}", line(&path), error.what(), error.details()))
+        let details = error.details_within(&self.path.display().to_string());
+        Some(format!("{}: {}\n{details}", line(&path), error.what()))
     }
 }
 

@@ -106,6 +106,59 @@ fn writing_that_fails_at_any_byte() {
     }
 }
 
+/// What is read at several places cannot be a pipe; opening one would wait for ever.
+#[test]
+fn pipes_are_no_files() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    model(&folder, 8);
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    for args in [
+        "pipe -o out.onnx",
+        "inspect pipe",
+        "check pipe",
+        "show pipe",
+        "diff pipe in.onnx",
+        "optimize pipe -o out.onnx",
+        "apply-weights in.onnx --weights pipe",
+        "run pipe",
+        "run in.onnx --inputs pipe",
+    ] {
+        let run = run(&folder, args);
+        assert_eq!(run.code, 3, "{args}: {run:?}");
+        assert!(
+            run.stderr.contains("this is not a file") || run.stdout.contains("this is not a file"),
+            "{args}: {run:?}"
+        );
+    }
+    // Texts are read once.
+    fs::copy(mlp(), at("a.pt2")).unwrap();
+    let words = "printf 'opset = 18' | \"$0\" a.pt2 -o out.onnx --options /dev/stdin";
+    let piped = Command::new("sh")
+        .args(["-c", words, env!("CARGO_BIN_EXE_pt2onnx")])
+        .current_dir(folder.path())
+        .status();
+    assert!(piped.unwrap().success());
+    let endless = run(&folder, "a.pt2 -o out.onnx --options /dev/zero");
+    assert!(endless.code == 3 && endless.stderr.contains("it has more than 64 MiB"), "{endless:?}");
+}
+
+/// Data that are read or linked are of use, whatever they are called.
+#[test]
+fn data_of_an_earlier_export_are_told_of() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    model(&folder, 300);
+    assert_eq!(run(&folder, "optimize in.onnx -o out.onnx --weights external").code, 0);
+    let of_use = run(&folder, "optimize out.onnx -o out.onnx --weights embed");
+    assert_eq!((of_use.code, &*of_use.stderr), (0, ""));
+    let left = run(&folder, "optimize in.onnx -o out.onnx");
+    assert!(left.stderr.contains("out.onnx.data is of an earlier export"), "{left:?}");
+    fs::copy(mlp(), at("m.onnx.data")).unwrap();
+    let linked = run(&folder, "m.onnx.data -o m.onnx --weights link --external-threshold 0");
+    assert_eq!((linked.code, &*linked.stderr), (0, ""));
+}
+
 #[test]
 fn no_report_no_model() {
     let folder = tempdir().unwrap();
@@ -344,6 +397,42 @@ fn long_names_are_cut_in_models() {
     }
     let whole: Model = run(&folder, "show --whole m.onnx").stdout.parse().unwrap();
     assert_eq!(whole.to_string(), model.to_string());
+}
+
+/// Errors, warnings and texts have the same escapes.
+#[test]
+fn escapes_are_the_same_everywhere() {
+    let folder = tempdir().unwrap();
+    let mut model: Model = "<ir_version: 9, opset_import: [\"\" : 20]> g (float[2] x) => (float[2] y) { y = Relu (x) }"
+        .parse()
+        .unwrap();
+    let input = model.inputs()[0];
+    model[input].name = Some("x\u{1b}\n".into());
+    model.assign_names();
+    writer::save(&model, folder.path().join("m\u{1b}.onnx"), Weights::Auto).unwrap();
+    fs::write(folder.path().join("n\u{1b}.onnx.data"), "").unwrap();
+    let of = |args| run(&folder, args);
+    assert!(of("show m\u{1b}.onnx").stdout.contains(r#"float[2] "x\u{1b}\u{a}""#));
+    let warned = of("optimize m\u{1b}.onnx -o n\u{1b}.onnx").stderr;
+    assert!(warned.starts_with(r"warning: n\u{1b}.onnx.data is of an earlier export"), "{warned}");
+    let failed = of("show o\u{1b}.onnx").stderr;
+    assert!(failed.contains(r"  o\u{1b}.onnx"), "{failed}");
+}
+
+#[test]
+fn an_optimiser_that_changed_nothing_says_so() {
+    let folder = tempdir().unwrap();
+    model(&folder, 8);
+    let told = run(&folder, "optimize in.onnx -o out.onnx --explain");
+    assert_eq!((told.code, &*told.stderr), (0, "no pass changed anything\n"));
+}
+
+/// One of several archives is named once.
+#[test]
+fn an_error_names_the_archive_once() {
+    let folder = tempdir().unwrap();
+    let failed = run(&folder, "a.pt2 b.pt2 -o models/").stderr;
+    assert_eq!(failed.matches("a.pt2").count(), 1, "{failed}");
 }
 
 #[test]

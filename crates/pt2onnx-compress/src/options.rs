@@ -166,6 +166,7 @@ impl Options {
     /// # Errors
     /// The first that has no meaning without another.
     pub fn check_together(&self) -> Result<(), Error> {
+        const COMPRESS: &str = "cast-weights`, `quantize` or `precision";
         let quantised = matches!(self.quantize, Some(Quantize::Int8 | Quantize::Int4));
         let needs = |key, with| Err(Error::Needs { key, with });
         if self.quantize == Some(Quantize::StaticInt8) && self.precision != Precision::Keep {
@@ -184,10 +185,8 @@ impl Options {
             Some(_) if !self.ort || self.quantize != Some(Quantize::Int4) => {
                 needs("accuracy-level", "quantize` `int4` and `target` `ort")
             }
-            _ if self.is_off() && !(self.include.is_empty() && self.exclude.is_empty()) => needs(
-                "compress-include` and `compress-exclude",
-                "cast-weights`, `quantize` or `precision",
-            ),
+            _ if self.is_off() && !self.include.is_empty() => needs("compress-include", COMPRESS),
+            _ if self.is_off() && !self.exclude.is_empty() => needs("compress-exclude", COMPRESS),
             _ => Ok(()),
         }
     }

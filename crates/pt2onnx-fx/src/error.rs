@@ -242,6 +242,8 @@ pub enum Invalid {
     Integer { owner: String, value: i128 },
     #[error("{owner}: {what} must be a known integer, 0 or more")]
     NotStatic { owner: String, what: &'static str },
+    #[error("{owner}: no tensor has the sizes {sizes}")]
+    Impossible { owner: String, sizes: String },
     #[error("{owner}: has no `tensor_meta`")]
     NoTensorMeta { owner: String },
     #[error("the signature has {specs} {what} specifications, the graph {what}s: {graph}")]

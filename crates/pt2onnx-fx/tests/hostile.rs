@@ -322,6 +322,15 @@ fn weights_that_lie() {
 }
 
 #[test]
+fn sizes_that_no_tensor_has() {
+    let bytes = edited("models/model.json", |json| {
+        let values = json["graph_module"]["graph"]["tensor_values"].as_object_mut().unwrap();
+        values.values_mut().for_each(|meta| meta["sizes"] = json!([{"as_int": i64::MAX}]));
+    });
+    assert!(error_of(&bytes).contains(": no tensor has the sizes 9223372036854775807"));
+}
+
+#[test]
 fn what_is_not_used_may_be_unreadable() {
     let unused =
         json!({"path_name": "weight_9", "is_param": true, "use_pickle": true, "tensor_meta": null});

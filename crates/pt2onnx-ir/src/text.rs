@@ -270,8 +270,10 @@ fn indent(depth: usize) -> String {
     "  ".repeat(depth)
 }
 
+/// A text in quotes. ONNX's parser reads `\n` as `n`.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", text.replace('\n', "\\u{a}"))
 }
 
 /// Bytes as a quoted text; what is not UTF-8 is replaced by U+FFFD.

@@ -1,7 +1,7 @@
 //! Verifies that a model is valid ONNX.
 
 use crate::{
-    Def, Model, Node, NodeId, RegionId, Value, conforms, names::Taken, schema, types::is_possible,
+    Def, Model, Node, NodeId, RegionId, Value, conforms, is_possible, names::Taken, schema,
 };
 use rustc_hash::FxHashSet;
 

@@ -60,6 +60,16 @@ fn what_is_printed_is_read_back() {
     assert_eq!(again(ALL), ALL);
 }
 
+/// A line break is not printed as one, and not as `\n`, which ONNX's parser reads as `n`.
+#[test]
+fn names_with_line_breaks() {
+    let text = "<\n  ir_version: 10,\n  opset_import: [\"\" : 21]\n>\ng (float[2] \"x\\u{a}\\\\n\") => (float[2] y)\n{\n  y = Neg (\"x\\u{a}\\\\n\")\n}\n";
+    let mut model: Model = text.parse().unwrap();
+    assert_eq!(model[model.inputs()[0]].name.as_deref(), Some("x\n\\n"));
+    model.assign_names();
+    assert_eq!(model.to_string(), text);
+}
+
 /// Forms that `onnx.parser` reads, and the printer does not write.
 #[test]
 fn other_forms() {

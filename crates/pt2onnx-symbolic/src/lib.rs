@@ -39,6 +39,7 @@
 //   constraints   known facts, ranges of expressions
 //   proof         proofs from known facts
 //   simplify      simplification by proofs
+//   sizes         sizes that tensors can have
 //   text          reading texts; uses no other file
 mod apply;
 mod arithmetic;
@@ -54,6 +55,7 @@ mod poly;
 mod proof;
 mod range;
 mod simplify;
+mod sizes;
 pub mod text;
 
 pub use constraints::Constraints;
@@ -62,3 +64,4 @@ pub use func::Func;
 pub use parse::{MAX_NESTING, MAX_TEXT, ParseError};
 pub use poly::MAX_TERMS;
 pub use range::Range;
+pub use sizes::is_possible;

@@ -22,6 +22,7 @@
 
 mod dtype;
 mod element;
+mod file;
 mod narrow;
 mod promotion;
 mod read;
@@ -31,6 +32,7 @@ mod tensor;
 
 pub use dtype::DType;
 pub use element::Element;
+pub use file::{open, read, read_text};
 pub use narrow::Narrow;
 pub use promotion::{Category, promote_types, result_type};
 pub use scalar::Scalar;

@@ -41,7 +41,7 @@ pub trait Compute: fmt::Debug + Send + Sync {
     /// Writes the bytes from byte `start` on, in row-major order.
     ///
     /// # Errors
-    /// Values cannot be read, or the element type cannot hold them.
+    /// Values cannot be read. [`io::ErrorKind::InvalidData`]: the element type cannot hold the result.
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()>;
 }
 

@@ -26,8 +26,14 @@ pub enum Error {
     #[error("the types of the inputs are not known: {}. Give them by the option `input`, as in `{example}`", missing.join(", "))]
     Untold { missing: Vec<String>, example: String },
 
-    #[error("`--input {name}={given}` does not fit the parameter `{name}: {ty}`")]
-    Misfit { name: String, given: String, ty: String },
+    #[error("`--input {name}={given}` does not fit the parameter `{name}: {ty}`{}. Give it as in `{name}={example}`", because(.why))]
+    Misfit { name: String, given: String, ty: String, why: Option<String>, example: &'static str },
+
+    #[error("there is no input `{path}`: the parameter `{name}: {ty}` has no such part")]
+    NoPart { path: String, name: String, ty: String },
+
+    #[error("the input `{0}` is given twice")]
+    InputTwice(String),
 
     #[error("there is no input `{name}`; the method takes {}", known.join(", "))]
     NoInput { name: String, known: Vec<String> },
@@ -107,6 +113,10 @@ impl fmt::Display for Site {
         }
         f.write_str(")")
     }
+}
+
+fn because(why: &Option<String>) -> String {
+    why.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
 }
 
 impl Problem {

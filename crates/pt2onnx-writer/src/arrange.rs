@@ -63,9 +63,9 @@ pub(crate) fn data_path(model: &Path, options: &SaveOptions) -> Result<PathBuf, 
         return Ok(model.with_file_name(name));
     };
     let path = model.with_file_name(name);
-    let refuse = |what| Err(Error::Target { path: name.into(), what });
+    let refuse = |what| Err(Error::DataName { name: name.clone(), what });
     if Path::new(name).file_name() != Some(name.as_ref()) {
-        return refuse("is not a name without folders, as that of a data file is");
+        return refuse("is not a name without folders");
     }
     match path == model {
         true => refuse("is the model file itself"),

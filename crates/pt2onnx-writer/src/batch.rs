@@ -8,7 +8,7 @@ use crate::{
     options::{SaveOptions, Weights},
     sink::FileSink,
     stream::{DataFile, Stream},
-    target::{Destination, Device, Output, Replaced, Target, Temporary},
+    target::{Destination, Device, Output, Replaced, Target, Temporary, locked},
 };
 use pt2onnx_ir::Model;
 use std::{
@@ -130,7 +130,9 @@ impl<'a> Batch<'a> {
             saved.data.push((target.path().to_owned(), file.size()));
             self.files.push((target, written));
         }
-        if saved.data.is_empty() && data_path.exists() {
+        // A file that is read, or linked, is of use.
+        let of_use = || self.inputs.check(DATA, &data_path, &Identity::of(&data_path)).is_err();
+        if saved.data.is_empty() && data_path.exists() && !of_use() {
             let path = data_path.display();
             tracing::warn!("{path} is of an earlier export, this one does not use it");
         }
@@ -188,6 +190,7 @@ impl<'a> Batch<'a> {
 
     /// Gives all files their names, the models last. Files at new names are not synced to the disk; if any file is replaced, all are, so
     /// that after a system crash there are the old files or the new ones. Devices, pipes and standard output are written first.
+    /// Meanwhile the folders are locked, where the system can: of two batches of the same files, one comes after the other.
     ///
     /// # Errors
     /// [`Error::Io`]. What went to a device cannot be taken back.
@@ -209,6 +212,7 @@ impl<'a> Batch<'a> {
             };
             device.write(|out| FileSink::fill(out, &advance, |sink| model.write(sink)))?;
         }
+        let _locks = locked(named.iter().map(|(_, target)| target.folder()));
         // If an error follows, dropping these restores the old files.
         let mut replaced = Vec::new();
         let last = named.pop();

@@ -23,12 +23,23 @@ pub enum Error {
     /// The values of a weight could not be read.
     #[error("a weight cannot be read: {0}")]
     Weight(#[source] std::io::Error),
+    /// A weight is computed when it is written, and its element type cannot hold the result.
+    #[error("{0}")]
+    Values(#[source] std::io::Error),
     /// There cannot be a file at the path.
     #[error("{}: {what}", .path.display())]
     Target {
         /// The path.
         path: PathBuf,
         /// What is there instead.
+        what: &'static str,
+    },
+    /// A data file cannot have the name.
+    #[error("a data file cannot be called `{name}`, which {what}")]
+    DataName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
         what: &'static str,
     },
     /// A file to be written is one that is read, or that is written as well.
@@ -99,6 +110,16 @@ pub enum Error {
         /// Its number in the arena.
         usize,
     ),
+}
+
+impl Error {
+    /// The error of a weight: one of its values if it is of the kind that [`Compute::fill`](pt2onnx_tensor::Compute::fill) gives.
+    pub(crate) fn weight(source: std::io::Error) -> Self {
+        match source.kind() {
+            std::io::ErrorKind::InvalidData => Self::Values(source),
+            _ => Self::Weight(source),
+        }
+    }
 }
 
 /// The first five names.

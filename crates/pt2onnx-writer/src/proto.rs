@@ -400,7 +400,7 @@ impl<'a> Cx<'a> {
     /// A tensor in an attribute, with its elements. Contiguous ones are not copied.
     fn embedded(&mut self, tensor: &Tensor, name: &str) -> Result<TensorProto, Error> {
         let proto = self.described(tensor, name)?;
-        let tensor = tensor.evaluated().map_err(Error::Weight)?;
+        let tensor = tensor.evaluated().map_err(Error::weight)?;
         let raw_data = tensor.storage().map(|storage| match tensor.to_bytes() {
             Cow::Borrowed(lying) => storage.bytes().slice_ref(lying),
             Cow::Owned(gathered) => Bytes::from(gathered),

@@ -85,7 +85,7 @@ pub fn to_parts(model: &Model, threshold: u64) -> Result<InParts, Error> {
             let location = format!("pt2onnx:{}", weights.len());
             refer(proto, &location, 0, length);
             let name = proto.name().to_owned();
-            let tensor = tensor.evaluated().map_err(Error::Weight)?;
+            let tensor = tensor.evaluated().map_err(Error::weight)?;
             weights.push(Apart { name, location, tensor });
         }
     }
@@ -207,7 +207,7 @@ impl<'a> Stream<'a> {
             return Err(Error::TooLarge(size));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-        self.write(&mut bytes).map_err(Error::Weight)?;
+        self.write(&mut bytes).map_err(Error::weight)?;
         Ok(bytes.into())
     }
 

@@ -2,9 +2,10 @@
 
 use crate::{
     error::Error,
-    identity::{Identity, folder},
+    identity::{Identity, folder, real},
 };
 use std::{
+    collections::BTreeSet,
     fs::{self, File, Metadata},
     io::{self, IsTerminal},
     path::{Path, PathBuf},
@@ -114,7 +115,10 @@ impl Device {
                 "is a terminal, and the model is binary: redirect it, or give the name of a file";
             return Err(Error::Target { path: self.path(), what });
         }
-        content(&file).map_err(error)
+        content(&file).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidData => Error::weight(e),
+            _ => error(e),
+        })
     }
 }
 
@@ -214,7 +218,10 @@ impl Target {
     /// Writes the file, which does not have its name yet.
     pub fn write(&self, content: impl FnOnce(&File) -> io::Result<()>) -> Result<Temporary, Error> {
         let temporary = self.temporary()?;
-        content(temporary.file()).map_err(self.error("write"))?;
+        content(temporary.file()).map_err(|e| match e.kind() {
+            io::ErrorKind::InvalidData => Error::weight(e),
+            _ => self.error("write")(e),
+        })?;
         Ok(temporary)
     }
 
@@ -242,9 +249,10 @@ impl Target {
 
     /// As [`rename`](Self::rename), but the existing file is restored unless the [`Replaced`] is committed.
     pub fn replace(&self, named: TempPath) -> Result<Replaced, Error> {
-        let kept = match &self.old {
-            None => None,
-            Some(_) => {
+        // Another program may have made it meanwhile.
+        let kept = match fs::symlink_metadata(&self.file) {
+            Err(_) => None,
+            Ok(_) => {
                 // A second name, where there can be one: then the first always has a file.
                 let aside = self
                     .hidden(|path| fs::hard_link(&self.file, path))
@@ -257,6 +265,11 @@ impl Target {
         Ok(replaced)
     }
 
+    /// The folder that the file is in.
+    pub fn folder(&self) -> &Path {
+        folder(&self.file)
+    }
+
     /// Syncs the folder. Errors are ignored: the files exist already, and not all systems can sync a folder.
     pub fn sync_folder(&self) {
         let folder = folder(&self.file);
@@ -264,6 +277,23 @@ impl Target {
             tracing::debug!("{}: not synced: {e}", folder.display());
         }
     }
+}
+
+/// Waits until no other program gives files their names in these folders, which it does while these locks live. Errors are ignored:
+/// not all systems and file systems can lock a folder.
+pub(crate) fn locked<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<File> {
+    // In one order for all.
+    let folders: BTreeSet<PathBuf> = folders.map(real).collect();
+    let lock = |folder: PathBuf| {
+        let file = File::open(&folder)?;
+        file.lock()?;
+        Ok(file)
+    };
+    let locks = folders.into_iter().map(|folder| {
+        let locked: io::Result<File> = lock(folder);
+        locked.inspect_err(|e| tracing::debug!("a folder is not locked: {e}"))
+    });
+    locks.filter_map(Result::ok).collect()
 }
 
 /// Whether a file may be written to. Its mode is looked at, too: the administrator may write to any file.

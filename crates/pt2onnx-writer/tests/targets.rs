@@ -249,6 +249,24 @@ fn all_files_or_none() {
     assert_eq!(files(&folder).len(), 3);
 }
 
+/// Of two programs that write the same files, one comes after the other.
+#[test]
+fn files_get_their_names_while_the_folder_is_locked() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("m.onnx");
+    let lock = fs::File::open(folder.path()).unwrap();
+    lock.lock().unwrap();
+    std::thread::scope(|scope| {
+        let saving = scope.spawn(|| save(&model(500), &file, Weights::External).unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(!saving.is_finished());
+        assert!(!file.exists() && !file.with_extension("onnx.data").exists());
+        lock.unlock().unwrap();
+        saving.join().unwrap();
+    });
+    assert_eq!(files(&folder).len(), 2);
+}
+
 #[test]
 fn names_as_long_as_may_be() {
     let folder = tempdir().unwrap();

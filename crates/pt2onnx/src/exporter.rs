@@ -15,7 +15,7 @@ use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{Level, Pass};
 use pt2onnx_tensor::Tensor;
 use pt2onnx_writer::Inputs;
-use std::{fmt, fs, io, path::Path};
+use std::{fmt, io, path::Path};
 
 /// Turns exported programs into ONNX models.
 ///
@@ -50,7 +50,7 @@ impl Exporter {
         let mut registry = Registry::default();
         for path in &options.functions {
             let unread = |source| OptionError::FunctionFile { path: path.clone(), source };
-            let bytes = fs::read(path).map_err(unread)?;
+            let bytes = pt2onnx_tensor::read(path).map_err(unread)?;
             match pt2onnx_writer::from_bytes(bytes.clone()) {
                 // Text is hardly ever a message of protobuf.
                 Ok(model) if !model.functions.is_empty() => registry.add_function_library(model),

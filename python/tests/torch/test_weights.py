@@ -297,6 +297,8 @@ def test_wrong_weights() -> None:
         program.apply_weights({"weight": torch.randn(3, 3)})
     with pytest.raises(pt2onnx.OnnxExporterError, match="weight"):
         program.apply_weights({"weight": torch.randn(64, 64, dtype=torch.float64)})
+    with pytest.raises(TypeError, match="weight weight: it must be a torch.Tensor, not int"):
+        program.apply_weights({"weight": 3})
     with pytest.warns(UserWarning, match="'nothing' not found"):
         program.apply_weights({"nothing": torch.randn(3, 3)})
 

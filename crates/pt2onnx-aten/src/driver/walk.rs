@@ -20,7 +20,7 @@ use pt2onnx_fx::{
     },
     passes::is_opaque,
 };
-use pt2onnx_ir::{Builder, Type, Value};
+use pt2onnx_ir::{Builder, Type, Value, is_possible};
 use pt2onnx_symbolic::{Expr, Func, View};
 use pt2onnx_tensor::DType;
 
@@ -334,6 +334,11 @@ impl<'a> Driver<'a> {
         value: Value,
         meta: &TensorMeta,
     ) -> Lowered<()> {
+        if !is_possible(&meta.sizes) {
+            return Err(LowerError::unsupported(format!(
+                "output {i} would have more elements than a tensor can have"
+            )));
+        }
         let mut recorded = onnx_type(meta);
         let emitted = self.builder.type_of(value);
         if let Some(emitted) = emitted.as_ref().filter(|e| !self.agree(e, &recorded))

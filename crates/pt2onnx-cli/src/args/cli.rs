@@ -227,7 +227,7 @@ pub struct Optimize {
     #[arg(long, value_name = "A.onnx:B.onnx", value_parser = values::models, conflicts_with = "model", help_heading = "Optimisation")]
     pub merge: Option<(PathBuf, PathBuf)>,
     /// With `--merge`, the input that an output becomes, if names differ; can be given several times
-    #[arg(long, value_name = "OUT=IN", value_parser = values::pair, requires = "merge", help_heading = "Optimisation")]
+    #[arg(long, value_name = "OUT=IN", value_parser = values::pair, help_heading = "Optimisation")]
     pub connect: Vec<(String, String)>,
     /// Tell what each pass did, and how often
     #[arg(long, help_heading = "Optimisation")]

@@ -3,6 +3,7 @@
 use super::{
     choices::{Calibration, Precision, Quantize, WeightType},
     merge::{set, set_list, set_some},
+    values,
 };
 use clap::{Args, builder::NonEmptyStringValueParser};
 use std::path::PathBuf;
@@ -24,13 +25,13 @@ pub struct Compress {
     #[arg(long, value_enum)]
     quantize: Option<Quantize>,
     /// Elements that share a scale: 16, 32, 64, 128 or 256 [default: those of a channel]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     block: Option<usize>,
     /// Give quantised weights zero points
     #[arg(long)]
     asymmetric: bool,
     /// `accuracy_level` of MatMulNBits, 0 to 4
-    #[arg(long, value_name = "LEVEL")]
+    #[arg(long, value_name = "LEVEL", value_parser = values::accuracy)]
     accuracy_level: Option<u8>,
     /// Compress only these weights, by name or by operator: `encoder.*`, `MatMul`
     #[arg(long, value_name = "NAME,OP", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',')]
@@ -39,7 +40,7 @@ pub struct Compress {
     #[arg(long, value_name = "NAME,OP", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',')]
     compress_exclude: Vec<String>,
     /// Do not compress weights of fewer elements
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     compress_min: Option<usize>,
     /// Samples of the inputs for `static-int8`, by name; can be given several times
     #[arg(long, value_name = "FILE.npz")]

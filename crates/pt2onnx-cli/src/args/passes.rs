@@ -1,6 +1,9 @@
 //! Defines the flags of the optimiser.
 
-use super::merge::{set, set_list};
+use super::{
+    merge::{set, set_list},
+    values,
+};
 use clap::Args;
 use pt2onnx::{
     Options,
@@ -14,7 +17,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Optimisation")]
 pub struct Passes {
     /// How far to optimise: 0 not at all, 1 fold and simplify, 2 also fuse
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=2))]
+    #[arg(long, value_name = "LEVEL", value_parser = values::level)]
     optimize: Option<u8>,
     /// The same as `--optimize 0`
     #[arg(long, conflicts_with = "optimize")]

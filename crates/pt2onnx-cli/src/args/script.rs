@@ -26,6 +26,18 @@ pub struct Script {
 }
 
 impl Script {
+    /// One of the flags that is given.
+    pub fn given(&self) -> Option<&'static str> {
+        let Self { input, method, default_dtype, program } = self;
+        let flags = [
+            ("--input", !input.is_empty()),
+            ("--method", method.is_some()),
+            ("--default-dtype", default_dtype.is_some()),
+            ("--model", program.is_some()),
+        ];
+        flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
+    }
+
     /// Puts the flags that are given into the options.
     pub fn put(self, to: &mut pt2onnx::Options) {
         set_list(&mut to.input, self.input);

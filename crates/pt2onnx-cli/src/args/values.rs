@@ -29,6 +29,20 @@ pub(super) fn model_version(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| "a version is a whole number".to_owned())
 }
 
+pub(super) fn level(text: &str) -> Result<u8, String> {
+    let level = text.parse().ok().filter(|level| *level <= 2);
+    level.ok_or_else(|| "there is no such level; give 0, 1 or 2".to_owned())
+}
+
+/// How many elements, or how many share something.
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "give a number of 0 or more".to_owned())
+}
+
+pub(super) fn accuracy(text: &str) -> Result<u8, String> {
+    text.parse().map_err(|_| "give a number from 0 to 4".to_owned())
+}
+
 pub(super) fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "give a number of 1 or more".to_owned())
 }

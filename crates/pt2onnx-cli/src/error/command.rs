@@ -54,7 +54,14 @@ impl CommandError {
 
     /// Places and help, one line each.
     pub fn details(&self) -> String {
-        let places = self.places.iter().map(|place| format!("  {place}\n"));
+        self.details_within("")
+    }
+
+    /// The same without this place, which was said already.
+    pub fn details_within(&self, known: &str) -> String {
+        let known = message(known);
+        let places =
+            self.places.iter().filter(|place| **place != known).map(|place| format!("  {place}\n"));
         let help = self.help.iter().map(|help| format!("  help: {help}\n"));
         places.chain(help).collect()
     }

@@ -8,6 +8,7 @@ use pt2onnx::{
     CUSTOM_OPS, Error, Failure, Misfit, Reason, RunError, alike,
     aten::LowerError,
     grouped,
+    ir::Diagnostic,
     opt::{LegaliseError, TargetError},
     writer,
 };
@@ -87,7 +88,12 @@ fn program(failures: &[Failure]) -> CommandError {
         .into_iter()
         .fold(CommandError::new(Code::Program, what), CommandError::place);
     let bug = |f: &Failure| {
-        matches!(f.reason, Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)))
+        matches!(
+            f.reason,
+            Reason::Lower(
+                LowerError::WrongType { .. } | LowerError::Diagnostic(Diagnostic::Wrong(_))
+            )
+        )
     };
     let lowered = |f: &Failure| matches!(f.reason, Reason::Lower(_));
     if failures.iter().all(bug) {
@@ -185,6 +191,8 @@ fn write(error: &writer::Error) -> CommandError {
                 _ => "give another name with --weights-file",
             })
         }
+        DataName { .. } => CommandError::new(Code::Usage, error.to_string())
+            .help("give the name of a file beside the model with --weights-file"),
         NoFolder(path) => {
             let what = "weights cannot be beside a model that is written to a stream";
             CommandError::new(Code::Usage, what)
@@ -208,7 +216,7 @@ fn write(error: &writer::Error) -> CommandError {
                      `--weights none`",
                 )
         }
-        NoSuchType { .. } => CommandError::new(Code::Program, error.to_string()),
+        NoSuchType { .. } | Values(_) => CommandError::new(Code::Program, error.to_string()),
         Unnamed(_) => CommandError::new(Code::Internal, error.to_string()).help(REPORT_IT),
         _ => output(error.to_string()),
     }

@@ -7,10 +7,10 @@ use pt2onnx::{
         self,
         archive::{START, other_file},
     },
-    programs, torchscript,
+    programs, tensor, torchscript,
     writer::ReadError,
 };
-use std::{fs::File, io::Read, path::Path};
+use std::{io::Read, path::Path};
 
 /// An archive that cannot be read.
 pub(super) fn archive(error: &fx::Error) -> CommandError {
@@ -109,7 +109,7 @@ pub(super) fn torchscript(error: &torchscript::Error) -> CommandError {
             let report = missing.iter().fold(report, CommandError::place);
             report.help(format!("give the type of each: `--input {example}`"))
         }
-        NoMethod { .. } | Misfit { .. } | NoInput { .. } => {
+        NoMethod { .. } | Misfit { .. } | NoPart { .. } | InputTwice(_) | NoInput { .. } => {
             CommandError::new(Code::Usage, error.to_string())
         }
         Run { site, problem } => {
@@ -127,6 +127,9 @@ pub fn model(path: &Path, error: &ReadError) -> CommandError {
         ReadError::Io { path, doing, source } => not_onnx(path).unwrap_or_else(|| {
             input(format!("the file cannot be {doing}: {source}")).place(path.display())
         }),
+        ReadError::Nested => input(error.to_string())
+            .place(path.display())
+            .help("give a model with less control flow within each other"),
         ReadError::Decode { source } => {
             let what = format!("this is not an ONNX model, or a damaged one: {source}");
             not_onnx(path).unwrap_or_else(|| input(what).place(path.display()))
@@ -145,7 +148,7 @@ pub fn not_onnx(path: &Path) -> Option<CommandError> {
         return Some(error("this is a folder, and a model is one file".to_owned()));
     }
     let mut start = Vec::new();
-    File::open(path).ok()?.take(START as u64).read_to_end(&mut start).ok()?;
+    tensor::open(path).ok()?.take(START as u64).read_to_end(&mut start).ok()?;
     let no_model = |what: String| Some(error(format!("this is not an ONNX model: {what}")));
     if start.starts_with(b"PK") {
         if programs(path).is_err() {

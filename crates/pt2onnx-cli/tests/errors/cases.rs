@@ -1,12 +1,9 @@
 //! What provokes the errors of docs/errors.md: an archive and a command line.
 
-use crate::common::{edited, mlp, pt2onnx, with_json, zip};
-use ::pt2onnx::{ir::Model, writer};
-use std::{
-    fs,
-    path::{Path, PathBuf},
+use crate::{
+    common::{edited, mlp, zip},
+    inputs::*,
 };
-use tempfile::tempdir;
 
 /// A run that fails.
 pub struct Case {
@@ -19,157 +16,6 @@ pub struct Case {
 
 const fn case(archive: fn() -> Option<Vec<u8>>, args: &'static str) -> Case {
     Case { archive, args }
-}
-
-/// An archive of the tests of `pt2onnx-fx`.
-pub fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../pt2onnx-fx/tests/data").join(name)
-}
-
-fn none() -> Option<Vec<u8>> {
-    None
-}
-
-fn good() -> Option<Vec<u8>> {
-    fs::read(mlp()).ok()
-}
-
-/// A `Softmax` over an unknown number of dimensions.
-fn old_softmax() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 4, opset_import: ["" : 9]>
-        g (float[] x) => (float[] y) { y = Softmax (x) }"#,
-    )
-}
-
-/// A model of several nodes.
-fn parts() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
-        g (float[2] x, float[2] z) => (float[2] y) <float[2] w = {1, 2}> {
-            a = Add (x, w)
-            b = Mul (a, z)
-            c = my.Op (b)
-            y = Neg (c)
-        }"#,
-    )
-}
-
-/// A model of two inputs of different types.
-fn small() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 9, opset_import: ["" : 20]>
-        g (float[2, 4] x, int64[2] i) => (float[2, 3] y) <float[4, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}> {
-            a = Gather (x, i)
-            y = MatMul (a, w)
-        }"#,
-    )
-}
-
-/// A model with a function.
-fn called() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
-        g (float[2] x) => (float[2] y) { y = my.same (x) }
-        <domain: "my", opset_import: ["" : 20]> same (x) => (y) { y = Relu (x) }"#,
-    )
-}
-
-fn json(from: &str, to: &str) -> Option<Vec<u8>> {
-    Some(with_json(&mlp(), from, to))
-}
-
-/// An archive of `pt2onnx-fx` with its JSON changed.
-fn changed(name: &str, changes: &[(&str, &str)]) -> Option<Vec<u8>> {
-    Some(edited(&data(name), |record, bytes| match record {
-        "models/model.json" => {
-            let text = String::from_utf8(bytes).unwrap();
-            let text = changes.iter().fold(text, |text, (from, to)| {
-                assert!(text.contains(from), "no {from}");
-                text.replace(from, to)
-            });
-            text.into()
-        }
-        _ => bytes,
-    }))
-}
-
-/// A TorchScript archive whose `forward` has these lines.
-fn script(lines: &str) -> Option<Vec<u8>> {
-    let code = format!("class M(Module):\n  def forward(self, x: Tensor) -> Tensor:\n{lines}");
-    let records: [(&str, &[u8]); 4] = [
-        ("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}b."),
-        ("m/constants.pkl", b"\x80\x02)."),
-        ("m/code/__torch__.py", code.as_bytes()),
-        ("m/version", b"3"),
-    ];
-    Some(zip(records))
-}
-
-/// A TorchScript archive whose `forward` counts its calls in the attribute `n`.
-fn counter() -> Option<Vec<u8>> {
-    let code = "class M(Module):\n  n : int\n  def forward(self, x: Tensor) -> Tensor:\n    self.n = torch.add(self.n, 1)\n    return torch.relu(x)\n";
-    let records: [(&str, &[u8]); 4] = [
-        ("m/data.pkl", b"\x80\x02c__torch__\nM\n)\x81}X\x01\x00\x00\x00nK\x00sb."),
-        ("m/constants.pkl", b"\x80\x02)."),
-        ("m/code/__torch__.py", code.as_bytes()),
-        ("m/version", b"3"),
-    ];
-    Some(zip(records))
-}
-
-/// A view of floats as integers, with the result recorded as this type.
-fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
-    let argument = r#"{"name": "other", "arg": {"as_int": 2}, "kind": 1}"#;
-    let changes = [
-        ("torch.ops.aten.mul.Tensor", "torch.ops.aten.view.dtype"),
-        (argument, r#"{"name": "dtype", "arg": {"as_scalar_type": 4}, "kind": 1}"#),
-        (r#""mul": {"dtype": 7"#, &format!(r#""mul": {{"dtype": {dtype}"#)),
-    ];
-    changed("writes_buffer.pt2", &changes)
-}
-
-fn record(wanted: &str, content: fn(Vec<u8>) -> Vec<u8>) -> Option<Vec<u8>> {
-    Some(edited(&mlp(), |name, bytes| match name == wanted {
-        true => content(bytes),
-        false => bytes,
-    }))
-}
-
-fn given(name: &str) -> Option<Vec<u8>> {
-    fs::read(data(name)).ok()
-}
-
-fn zipped(records: &[(&str, &[u8])]) -> Option<Vec<u8>> {
-    Some(zip(records.iter().copied()))
-}
-
-/// An ONNX model.
-fn onnx(text: &str) -> Option<Vec<u8>> {
-    let mut model: Model = text.parse().unwrap();
-    model.assign_names();
-    Some(writer::to_bytes(&model).unwrap().into())
-}
-
-/// A model of one product.
-fn product() -> Option<Vec<u8>> {
-    onnx(
-        "<ir_version: 9, opset_import: [\"\" : 18]> g (float[N, 2] x) => (float[N, 2] y) { y = Mul (x, x) }",
-    )
-}
-
-/// What becomes of the good archive.
-fn converted(args: &[&str]) -> Option<Vec<u8>> {
-    let folder = tempdir().unwrap();
-    let output = folder.path().join("m.onnx");
-    let (mlp, out) = (mlp(), output.to_str().unwrap());
-    let run = pt2onnx([&[mlp.to_str().unwrap(), "-o", out], args].concat());
-    assert_eq!(run.code, 0, "{run:?}");
-    fs::read(&output).ok()
-}
-
-fn hollow() -> Option<Vec<u8>> {
-    converted(&["--weights", "none"])
 }
 
 /// The plain conversion.
@@ -207,6 +53,42 @@ pub const CASES: &[Case] = &[
         "MODEL -o OUT --input x=float32[9223372036854775807,8]",
     ),
     case(good, "MODEL -o OUT --input x=none"),
+    case(relu, "MODEL -o OUT --input x=float99[1]"),
+    case(relu, "MODEL -o OUT --input x=float32[batch,3"),
+    case(relu, "MODEL -o OUT --input x="),
+    case(relu, "MODEL -o OUT --input x=1e999"),
+    case(relu, "MODEL -o OUT --input x.0=float32[1]"),
+    case(relu, "MODEL -o OUT --input x=3 --input x=4"),
+    case(relu, "MODEL -o OUT --input x=float32[2] --input 0=float32[2]"),
+    case(
+        || {
+            script(
+                "    n = torch.size(x, 0)\n    for i in range(3000):\n      n = torch.add(torch.mul(n, n), i)\n    return torch.add(x, n)\n",
+            )
+        },
+        "MODEL -o OUT --input x=float32[n,m]",
+    ),
+    case(
+        || script("    return torch.expand(x, [1000000000, 1000000000])\n"),
+        "MODEL -o OUT --input x=float32[1,1]",
+    ),
+    // Options that would be ignored.
+    case(good, "MODEL -o OUT --link-outside"),
+    case(good, "MODEL -o OUT --aten-nodes"),
+    case(good, "MODEL -o OUT --fix s18=1 --dim s18=batch"),
+    case(good, "MODEL -o OUT --dim s18=1"),
+    case(good, "MODEL -o OUT --meta a=b --meta a=c"),
+    case(good, "MODEL -o OUT --input-names from-tree,x"),
+    case(good, "MODEL -o OUT --compress-exclude x"),
+    case(small, "optimize MODEL -o OUT --connect a=b"),
+    case(small, "show MODEL --input x=1"),
+    case(product, "run MODEL --fix N=2 --fix N=3"),
+    case(good, "MODEL -o OUT --shard-size 0"),
+    case(good, "MODEL -o OUT --compress-min -1"),
+    case(good, "MODEL -o OUT --accuracy-level x"),
+    case(good, "MODEL -o OUT --rules HERE/run/huge.npy"),
+    case(good, "MODEL -o OUT --options HERE/options/word.toml"),
+    case(good, "MODEL -o OUT --options HERE/options/count.toml"),
     // Usage.
     case(none, "-o OUT"),
     case(good, "MODEL -o OUT --nonsense"),
@@ -404,6 +286,15 @@ pub const CASES: &[Case] = &[
         },
         CONVERT,
     ),
+    case(
+        || {
+            json(
+                r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#,
+                r#""sizes": [{"as_int": 9223372036854775807}, {"as_int": 8}]"#,
+            )
+        },
+        CONVERT,
+    ),
     case(|| json(r#""dtype": 7"#, r#""dtype": 99"#), CONVERT),
     case(|| json(r#""range_constraints": {"s18""#, r#""range_constraints": {"s18 +""#), CONVERT),
     // ONNX models.
@@ -415,6 +306,11 @@ pub const CASES: &[Case] = &[
     case(product, "run MODEL --inputs HERE/run/wide.npz"),
     case(product, "run MODEL --inputs HERE/run/objects.npz"),
     case(product, "run MODEL --inputs HERE/run/cut.npz"),
+    case(product, "run MODEL --inputs HERE/run/huge.npy"),
+    case(product, "run MODEL --inputs HERE/run/bomb.npz"),
+    case(apart, "optimize MODEL -o OUT"),
+    case(nested, "show MODEL"),
+    case(not_finite, "optimize MODEL -o OUT --quantize int8 --compress-min 1"),
     case(product, "run MODEL --archive HERE/../../../../testdata/models/mlp.pt2"),
     case(product, "run MODEL --fix M=3"),
     case(good, "run MODEL"),

@@ -5,9 +5,11 @@
 mod cases;
 #[path = "../common/mod.rs"]
 mod common;
+mod inputs;
 
-use cases::{CASES, CONVERT, Case, data};
+use cases::{CASES, CONVERT, Case};
 use common::{convert, files, pt2onnx};
+use inputs::data;
 use std::{
     collections::BTreeSet,
     fmt::Write,

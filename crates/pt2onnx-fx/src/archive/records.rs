@@ -4,8 +4,9 @@ use super::sniff::other_file;
 use crate::error::{Error, Place, RecordProblem, Result};
 use bytes::Bytes;
 use indexmap::IndexMap;
+use miniz_oxide::inflate::TINFLStatus;
 use pt2onnx_tensor::Storage;
-use std::{fs::File, io::Cursor, ops::Range, path::Path, sync::Arc};
+use std::{io::Cursor, ops::Range, path::Path, sync::Arc};
 use zip::{
     CompressionMethod, ZipArchive,
     read::{ArchiveOffset, Config},
@@ -43,10 +44,7 @@ impl Records {
     pub fn open(path: &Path) -> Result<Self> {
         let path = Arc::new(path.to_path_buf());
         let io = |source| Error::Io { path: path.clone(), source };
-        let file = File::open(&*path).map_err(io)?;
-        if path.is_dir() {
-            return Err(io(std::io::ErrorKind::IsADirectory.into()));
-        }
+        let file = pt2onnx_tensor::open(&path).map_err(io)?;
         // Pages of headers are many where tensors are small. Their mapping goes, the one of the tensors stays.
         let headers = file.try_clone().and_then(|file| Storage::map(file, &*path)).map_err(io)?;
         let place = Place::File(Arc::clone(&path));
@@ -130,6 +128,26 @@ impl Records {
             return Err(problem(RecordProblem::Checksum));
         }
         Ok(Storage::new(bytes))
+    }
+
+    /// The first bytes of a record, `most` at most, inflated if it is deflated; and how many it has in all.
+    ///
+    /// # Errors
+    /// The record is missing or damaged.
+    pub fn start(&self, name: &str, most: usize) -> Result<(Bytes, u64)> {
+        let problem = |problem| self.place.record(name, problem);
+        let entry = self.entries.get(name).ok_or_else(|| problem(RecordProblem::Missing))?;
+        let range = entry.range.clone();
+        let bytes = self.bytes.slice(range).map(|s| s.bytes().clone()).unwrap_or_default();
+        let Some(size) = entry.inflated else {
+            return Ok((bytes.slice(..bytes.len().min(most)), bytes.len() as u64));
+        };
+        let start = match miniz_oxide::inflate::decompress_to_vec_with_limit(&bytes, most) {
+            Ok(all) => all,
+            Err(e) if e.status == TINFLStatus::HasMoreOutput => e.output,
+            Err(_) => return Err(problem(RecordProblem::Deflate)),
+        };
+        Ok((start.into(), size))
     }
 
     /// A record to parse, with its checksum verified. Checksums of tensors are not verified, because tensors are not read.

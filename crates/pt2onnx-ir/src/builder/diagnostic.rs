@@ -1,11 +1,22 @@
 //! Collects diagnostics: what the builder could not do.
 
+use pt2onnx_symbolic::{MAX_DEPTH, MAX_SIZE};
 use std::{fmt, ops::Deref};
 
 /// Something that the builder could not do, such as a cast to a type that ONNX does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Diagnostic(pub String);
+#[non_exhaustive]
+pub enum Diagnostic {
+    /// What the caller should not have asked for.
+    #[error("{0}")]
+    Wrong(String),
+    /// The expression of a size is a symbol that stands for one beyond the limits.
+    #[error(
+        "computes a size that is an expression of more than {MAX_SIZE} parts, or nested more than {MAX_DEPTH} deep. \
+         Compute with fewer sizes, or make some static"
+    )]
+    LargeSize,
+}
 
 /// The diagnostics of a builder, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -169,13 +169,20 @@ impl<'m> Builder<'m> {
                 s.sizes.leave();
                 s.at = outside;
             }
-            _ => s.diagnostics.0.push(Diagnostic("no region is open that could be closed".into())),
+            _ => {
+                let what = "no region is open that could be closed";
+                s.diagnostics.0.push(Diagnostic::Wrong(what.into()));
+            }
         }
     }
 
     /// Reports a [`Diagnostic`]. The caller then returns any value of the model as a replacement.
     pub fn report(&self, what: impl Into<String>) {
-        self.state.borrow_mut().diagnostics.0.push(Diagnostic(what.into()));
+        self.diagnose(Diagnostic::Wrong(what.into()));
+    }
+
+    pub(crate) fn diagnose(&self, diagnostic: Diagnostic) {
+        self.state.borrow_mut().diagnostics.0.push(diagnostic);
     }
 
     /// Takes the diagnostics since the last call.
@@ -379,7 +386,7 @@ impl<'m> Builder<'m> {
             let facts = Facts { contents: &s.contents, constraints: &constraints };
             infer::types_and_error(s.model, facts, node)
         };
-        s.diagnostics.0.extend(error.map(|error| Diagnostic(error.to_string())));
+        s.diagnostics.0.extend(error.map(|error| Diagnostic::Wrong(error.to_string())));
         let values: SmallVec<[Value; 2]> = s.model[node].outputs().into();
         for (value, ty) in values.into_iter().zip(types) {
             s.model[value].ty = ty;

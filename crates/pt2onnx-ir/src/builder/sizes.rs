@@ -4,7 +4,7 @@
 //! returns. Expressions are computed from their symbols on demand, once per region. So the program's ops on sizes need no
 //! translation.
 
-use super::{Builder, scopes::Source};
+use super::{Builder, Diagnostic, scopes::Source};
 use crate::{Type, Value, attribute::attributes, attrs};
 use pt2onnx_symbolic::{Expr, Func, Symbol, View};
 use pt2onnx_tensor::{DType, Tensor};
@@ -232,6 +232,10 @@ impl Builder<'_> {
                     _ => self.arithmetic(&e, &b, |x, b| self.sub(x, b)),
                 };
                 self.div(rest, a)
+            }
+            _ if Expr::is_opaque(name) => {
+                self.diagnose(Diagnostic::LargeSize);
+                self.ints(&[1])
             }
             _ => {
                 self.report(format!("the size {symbol} cannot be computed from the inputs"));

@@ -15,9 +15,10 @@ pub(crate) use shape::{broadcast, product};
 
 use crate::{
     ids::NodeId,
+    is_possible,
     model::Model,
     schema,
-    types::{TensorType, Type, is_possible},
+    types::{TensorType, Type},
 };
 use node::Node;
 use std::cell::{Cell, RefCell};

@@ -13,7 +13,7 @@ use crate::{
 use pt2onnx_fx::{Argument, ConstantValue, Device, InputSpec, Layout, Name, TensorMeta, strides};
 use pt2onnx_symbolic::{Expr, Range};
 use pt2onnx_tensor::DType;
-use std::{fmt, sync::Arc};
+use std::{cell::RefCell, collections::BTreeSet, fmt, sync::Arc};
 
 /// What is said of an input: `float32[batch,3,224,224]`, `16000`, `none`, `"none"`, `[]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,11 +108,49 @@ impl Given {
             "false" | "False" => return Self::Bool(false),
             _ => {}
         }
-        match (text.parse(), text.parse()) {
+        let is_word = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_alphabetic());
+        match (text.parse(), text.parse::<f64>()) {
             (Ok(int), _) => Self::Int(int),
-            (Err(_), Ok(float)) => Self::Float(float),
+            // `1e999` is none, but `inf` is one.
+            (Err(_), Ok(float)) if float.is_finite() || is_word => Self::Float(float),
             _ => Self::Str(text.to_owned()),
         }
+    }
+}
+
+/// What is wrong with a text that is no value of the type; none if that is what it is, but of another type.
+fn wrong(text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("there is nothing behind `=`".to_owned());
+    }
+    if let Some((dtype, rest)) = text.split_once('[') {
+        let known = |d: &str| DType::ALL.iter().any(|all| all.name() == d);
+        if !known(dtype.trim()) && Kind::named(dtype.trim()).is_none() {
+            return Some(format!("`{dtype}` is no element type"));
+        }
+        let Some(sizes) = rest.strip_suffix(']') else {
+            return Some("the sizes do not end in `]`".to_owned());
+        };
+        let mut sizes = sizes.split(',').map(str::trim).filter(|size| !size.is_empty());
+        return Some(match sizes.find(|size| Size::parse(size).is_none()) {
+            Some(size) => format!("`{size}` is neither a size nor the name of one"),
+            None => "no tensor has so many elements".to_owned(),
+        });
+    }
+    let number = text.parse::<f64>().is_ok();
+    number.then(|| format!("`{text}` is too large for a number"))
+}
+
+/// What a parameter of this type can be given.
+fn example(ty: &Type) -> &'static str {
+    match ty {
+        Type::Int | Type::Number => "16000",
+        Type::Float => "0.5",
+        Type::Bool => "true",
+        Type::Str => "text",
+        Type::Optional(_) | Type::None => "none",
+        Type::List(_) | Type::Dict(..) => "[]",
+        _ => "float32[batch,3,224,224]",
     }
 }
 
@@ -182,13 +220,17 @@ fn type_of(param: &Param) -> Type {
     param.ty.as_ref().map_or(Type::Tensor, Type::of)
 }
 
-/// What is said of the inputs, by path: `x`, `images.0`. If a path is there twice, the last counts.
-pub(super) struct Told(Vec<(String, Given)>);
+/// What is said of the inputs, by path: `x`, `images.0`.
+pub(super) struct Told {
+    told: Vec<(String, Given)>,
+    /// The paths that a type has a place for.
+    used: RefCell<BTreeSet<String>>,
+}
 
 impl Told {
     /// What counts, by paths that start with the name of a parameter.
     pub(super) fn of(given: Vec<(String, Given)>) -> Self {
-        Self(given)
+        Self { told: given, used: RefCell::default() }
     }
 
     /// Replaces positions at the start of paths by the names of parameters.
@@ -196,7 +238,7 @@ impl Told {
         given: Vec<(String, Given)>,
         params: &[(String, Type)],
     ) -> Result<Vec<(String, Given)>> {
-        let mut told = Vec::with_capacity(given.len());
+        let mut told: Vec<(String, Given)> = Vec::with_capacity(given.len());
         for (path, given) in given {
             let (first, rest) = match path.split_once('.') {
                 Some((first, rest)) => (first, format!(".{rest}")),
@@ -212,19 +254,31 @@ impl Told {
                     return Err(Error::NoInput { name: path.clone(), known });
                 }
             };
-            told.push((format!("{name}{rest}"), given));
+            let path = format!("{name}{rest}");
+            if told.iter().any(|(other, _)| *other == path) {
+                return Err(Error::InputTwice(path));
+            }
+            told.push((path, given));
         }
         Ok(told)
     }
 
     fn get(&self, path: &str) -> Option<&Given> {
-        self.0.iter().rev().find(|(p, _)| p == path).map(|(_, given)| given)
+        let found = self.told.iter().find(|(p, _)| p == path).map(|(_, given)| given)?;
+        self.used.borrow_mut().insert(path.to_owned());
+        Some(found)
+    }
+
+    /// A path that no type has a place for.
+    fn unused(&self) -> Option<&str> {
+        let used = self.used.borrow();
+        self.told.iter().map(|(path, _)| path.as_str()).find(|path| !used.contains(*path))
     }
 
     /// The next parts of what is told within a path, in the order in which they were told.
     fn within(&self, path: &str) -> Vec<String> {
         let mut parts: Vec<String> = Vec::new();
-        for (told, _) in &self.0 {
+        for (told, _) in &self.told {
             let rest = told.strip_prefix(path).and_then(|rest| rest.strip_prefix('.'));
             if let Some(part) = rest.and_then(|rest| rest.split('.').next())
                 && !parts.iter().any(|p| p == part)
@@ -234,6 +288,10 @@ impl Told {
         }
         parts
     }
+}
+
+fn no_part(path: &str, of: &str, ty: &Type) -> Error {
+    Error::NoPart { path: path.to_owned(), name: of.to_owned(), ty: ty.to_string() }
 }
 
 /// Why there is no value for an input.
@@ -263,7 +321,12 @@ impl Interp<'_> {
             }
         }
         if missing.is_empty() {
-            return Ok(args);
+            let unused = told.unused().and_then(|path| {
+                let top = path.split('.').next()?;
+                let param = function.params.iter().find(|param| &*param.name == top)?;
+                Some(no_part(path, top, &type_of(param)))
+            });
+            return unused.map_or(Ok(args), Err);
         }
         let first = function.params.get(1).map_or("x", |param| &*param.name);
         let all = function.params.iter().skip(1);
@@ -283,6 +346,8 @@ impl Interp<'_> {
                     name: path.to_owned(),
                     given: given.to_string(),
                     ty: ty.to_string(),
+                    why: if let Given::Str(text) = given { wrong(text) } else { None },
+                    example: example(ty),
                 };
                 value.ok_or_else(|| Lack::Other(misfit()))
             });
@@ -320,7 +385,7 @@ impl Interp<'_> {
                 }
                 _ => unsupported(format!("an input of type {class}")),
             },
-            list => {
+            list @ (Type::List(_) | Type::Any | Type::Union(_)) => {
                 let inner = match list {
                     Type::List(inner) => inner,
                     other => other,
@@ -330,6 +395,10 @@ impl Interp<'_> {
                     items.push(self.input(&part(&at.to_string()), inner, told)?);
                 }
                 self.list(items, Some(inner.clone()))
+            }
+            other => {
+                let first = parts.first().map(|name| part(name)).unwrap_or_default();
+                return Err(Lack::Other(no_part(&first, path, other)));
             }
         };
         made.map_err(|problem| failed(self, problem))

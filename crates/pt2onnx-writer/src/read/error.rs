@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 pub(super) type Result<T> = std::result::Result<T, ReadError>;
 
+/// How many bodies can be within each other: each is three messages, of which `prost` and other readers of protobuf take 100.
+const MAX_NESTING: usize = 32;
+
 /// Why a model could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -25,6 +28,9 @@ pub enum ReadError {
         /// The error of prost.
         source: prost::DecodeError,
     },
+    /// Bodies, types or other messages are within each other more often than protobuf's readers allow.
+    #[error("bodies or types nest deeper than {MAX_NESTING}, the limit of protobuf")]
+    Nested,
     /// The model is not valid, or uses parts of the standard that are not supported.
     #[error("{place}: {invalid}")]
     Invalid {
@@ -84,6 +90,12 @@ pub enum Invalid {
     Outside(String),
     #[error("`{0}` is not a file")]
     NotAFile(String),
+    #[error(
+        "its data is in the file `{location}`, which cannot be opened: {source}. Copy this file beside the model as well"
+    )]
+    Unread { location: String, source: std::io::Error },
+    #[error("external data has two entries `{0}`")]
+    TwoEntries(String),
     #[error("external data has `{key}` {value}, which is no number")]
     NoNumber { key: String, value: String },
     #[error("external data has no location")]

@@ -8,12 +8,8 @@ use crate::inputs::Inputs;
 use bytes::Bytes;
 use pt2onnx_proto::StringStringEntryProto;
 use pt2onnx_tensor::Storage;
-use rustc_hash::FxHashMap;
-use std::{
-    fs::{self, File},
-    io,
-    path::{Component, Path, PathBuf},
-};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::{Component, Path, PathBuf};
 
 /// A mapped file.
 struct Mapped {
@@ -27,12 +23,7 @@ impl Mapped {
             let path = path.clone();
             move |source| ReadError::Io { path, doing, source }
         };
-        // Checked before the file is opened: opening a pipe would wait for a writer.
-        if !fs::metadata(&path).map_err(error("opened"))?.is_file() {
-            let source = io::Error::other("not a file");
-            return Err(error("read")(source));
-        }
-        let file = File::open(&path).map_err(error("opened"))?;
+        let file = pt2onnx_tensor::open(&path).map_err(error("opened"))?;
         let whole = Storage::map(file, &path).map_err(error("mapped"))?;
         Ok(Self { path, whole })
     }
@@ -116,6 +107,11 @@ impl Files {
                 .at(place)
             })
         };
+        // Readers differ in which of two they take.
+        let mut seen = FxHashSet::default();
+        if let Some(twice) = entries.iter().find(|e| !seen.insert(e.key())) {
+            return Err(Invalid::TwoEntries(twice.key().to_owned()).at(place));
+        }
         let location = get("location").ok_or_else(|| Invalid::NoLocation.at(place))?;
         let needed = u64::try_from(needed).unwrap_or(u64::MAX);
         let (start, length) = (number("offset")?.unwrap_or(0), number("length")?.unwrap_or(needed));
@@ -151,10 +147,8 @@ impl Files {
             let folder = folder.unwrap_or(Path::new("."));
             let path = folder.join(relative);
             let real = |path: &Path| {
-                path.canonicalize().map_err(|source| ReadError::Io {
-                    path: path.to_owned(),
-                    doing: "opened",
-                    source,
+                path.canonicalize().map_err(|source| {
+                    Invalid::Unread { location: location.to_owned(), source }.at(place)
                 })
             };
             let target = real(&path)?;

@@ -66,6 +66,12 @@ fn warned(reading: Reading) -> Model {
 }
 
 fn model(files: Files, bytes: Bytes) -> Result<Reading> {
-    let proto = ModelProto::decode(bytes).map_err(|source| ReadError::Decode { source })?;
+    let proto = ModelProto::decode(bytes).map_err(|source| {
+        // `prost` has no kind of errors.
+        match source.to_string().contains("recursion limit reached") {
+            true => ReadError::Nested,
+            false => ReadError::Decode { source },
+        }
+    })?;
     Reader::new(files).model(proto)
 }

@@ -37,6 +37,12 @@ pub enum DimError {
     )]
     Name(String),
     /// One symbol is given two names.
+    #[error(
+        "`{target}` would be called `{name}`, which is a number: make it that size by the option `fix`"
+    )]
+    Number { target: String, name: String },
+    #[error("`{target}` is given the name `{name}` and a size, which leaves nothing to name")]
+    Fixed { target: String, name: String },
     #[error("the dimension `{symbol}` is given two names, `{first}` and `{second}`")]
     Twice { symbol: String, first: String, second: String },
     /// Two symbols that are never equal are given one name.

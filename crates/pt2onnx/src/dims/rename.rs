@@ -19,12 +19,19 @@ pub(super) fn rename(
     // Axes that are called otherwise than their symbol elsewhere.
     let mut alone = Vec::new();
     for (target, name) in &options.dim {
-        // What was given a size has no name to be given.
+        let name = &valid(target, name)?;
         let Some(dim) = dim(model, target).ok().filter(|d| !d.is_static()) else {
-            continue;
+            // It was given a size, by this name or without need of one.
+            match options.fix.iter().any(|(fixed, _)| fixed == name) {
+                true => continue,
+                false => {
+                    let (target, name) = (target.clone(), name.clone());
+                    return Err(DimError::Fixed { target, name });
+                }
+            }
         };
         let symbol = symbol_of(&dim, target)?;
-        if let Some(first) = names.insert(symbol.clone(), valid(name)?)
+        if let Some(first) = names.insert(symbol.clone(), name.clone())
             && first != *name
         {
             let second = name.clone();
@@ -36,7 +43,7 @@ pub(super) fn rename(
         if dim.is_static() {
             continue;
         }
-        let name = valid(name)?;
+        let name = valid(&format!("{value}.{axis}"), name)?;
         match dim.as_symbol() {
             Some(symbol) if names.get(symbol).is_none_or(|n| *n == name) => {
                 names.insert(symbol.to_owned(), name);
@@ -73,9 +80,13 @@ pub(super) fn rename(
     Ok(())
 }
 
-fn valid(name: &str) -> Result<String, DimError> {
+fn valid(target: &str, name: &str) -> Result<String, DimError> {
+    let owned = name.to_owned();
     match name.is_empty() || name.starts_with('?') {
-        true => Err(DimError::Name(name.to_owned())),
-        false => Ok(name.to_owned()),
+        true => Err(DimError::Name(owned)),
+        false if name.parse::<i64>().is_ok() => {
+            Err(DimError::Number { target: target.to_owned(), name: owned })
+        }
+        false => Ok(owned),
     }
 }

@@ -119,6 +119,8 @@ impl Error {
                 pt2onnx_torchscript::Error::NoMethod { .. }
                 | pt2onnx_torchscript::Error::Untold { .. }
                 | pt2onnx_torchscript::Error::Misfit { .. }
+                | pt2onnx_torchscript::Error::NoPart { .. }
+                | pt2onnx_torchscript::Error::InputTwice(_)
                 | pt2onnx_torchscript::Error::NoInput { .. } => ErrorKind::Options,
                 _ => ErrorKind::Archive,
             },
@@ -147,7 +149,10 @@ impl Error {
             Error::Warnings(_) => ErrorKind::Warnings,
             Error::Read(_) | Error::Invalid(_) => ErrorKind::Model,
             Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,
-            Error::Write(pt2onnx_writer::Error::NoSuchType { .. }) => ErrorKind::Conversion,
+            Error::Write(
+                pt2onnx_writer::Error::NoSuchType { .. } | pt2onnx_writer::Error::Values(_),
+            ) => ErrorKind::Conversion,
+            Error::Write(pt2onnx_writer::Error::DataName { .. }) => ErrorKind::Options,
             Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,
             Error::Write(_) => ErrorKind::Output,
             #[cfg(feature = "ort")]

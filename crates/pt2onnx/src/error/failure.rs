@@ -3,6 +3,7 @@
 use super::ErrorKind;
 use pt2onnx_aten::{LowerError, SignatureError};
 use pt2onnx_fx::{PassProblem, Site};
+use pt2onnx_ir::Diagnostic;
 use std::fmt;
 
 /// How ops of other libraries get a translation.
@@ -68,9 +69,9 @@ impl Failure {
                 Some(op) => format!("use {op}, or other operations that `pt2onnx ops` lists"),
                 None => "use operations that `pt2onnx ops` lists".to_owned(),
             }),
-            Reason::Lower(LowerError::WrongType { .. } | LowerError::Diagnostic(_)) => {
-                Some("this is a bug of pt2onnx: please report it with the archive".to_owned())
-            }
+            Reason::Lower(
+                LowerError::WrongType { .. } | LowerError::Diagnostic(Diagnostic::Wrong(_)),
+            ) => Some("this is a bug of pt2onnx: please report it with the archive".to_owned()),
             Reason::Lower(_) => {
                 let op = site?.target.schema_name();
                 Some(format!(

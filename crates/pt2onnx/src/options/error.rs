@@ -3,7 +3,7 @@
 use crate::{IR_VERSIONS, OPSETS};
 use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{TargetError, UnknownPass};
-use std::{io, path::PathBuf};
+use std::{collections::BTreeSet, io, path::PathBuf};
 
 /// An option has a value that it cannot have.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum OptionError {
         /// The alignment asked for, in bytes.
         u64,
     ),
-    /// Options of compression do not fit together.
+    /// Options do not fit together; or those of compression have values that they cannot have.
     #[error(transparent)]
     Compress(pt2onnx_compress::Error),
     /// Weights are compressed when they are written, and the option leaves them without values or to the caller.
@@ -59,6 +59,23 @@ pub enum OptionError {
         /// The option.
         &'static str,
     ),
+    /// One of the values would be ignored.
+    #[error("the option `{key}` is given twice for `{name}`")]
+    Twice {
+        /// The option.
+        key: &'static str,
+        /// What it is given for.
+        name: String,
+    },
+    /// A name stands for all names.
+    #[error("the option `{0}` cannot have `from-tree` beside names: `from-tree` names all of them")]
+    FromTree(
+        /// The option.
+        &'static str,
+    ),
+    /// The data files would have no bytes.
+    #[error("the option `shard-size` cannot be 0")]
+    NoShard,
     /// The option needs ONNX Runtime, which this build of pt2onnx does not use.
     #[error(
         "the option `{0}` runs the model in ONNX Runtime, which this build of pt2onnx cannot: build it with the feature `ort`"
@@ -122,6 +139,23 @@ pub enum OptionError {
 }
 
 impl OptionError {
+    /// An option has no meaning without another.
+    pub fn needs(key: &'static str, with: &'static str) -> Self {
+        Self::Compress(pt2onnx_compress::Error::Needs { key, with })
+    }
+
+    /// An error if an option is given twice for the same.
+    ///
+    /// # Errors
+    /// [`Twice`](Self::Twice).
+    pub fn once<T>(key: &'static str, pairs: &[(String, T)]) -> Result<(), Self> {
+        let mut seen = BTreeSet::new();
+        match pairs.iter().find(|(name, _)| !seen.insert(name)) {
+            Some((name, _)) => Err(Self::Twice { key, name: name.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// The option, by its key in the serialised form: `opset`.
     pub fn key(&self) -> &'static str {
         match self {
@@ -132,6 +166,8 @@ impl OptionError {
             Self::FunctionsOf(_) => "functions-of",
             Self::Alignment(_) => "alignment",
             Self::Compress(error) => error.key(),
+            Self::Twice { key, .. } | Self::FromTree(key) => key,
+            Self::NoShard => "shard-size",
             Self::NothingToCompress(key) | Self::NoRuntime(key) => key,
             Self::Pass(_) => "skip-pass",
             Self::OnlyTorchScript(key) => key,

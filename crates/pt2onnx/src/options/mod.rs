@@ -20,7 +20,7 @@ use crate::{
 use pt2onnx_compress::{Calibration, Precision, Quantize, Ranges, WeightType};
 use pt2onnx_opt::{Level, Pass, Passes, Rules};
 use serde::{Deserialize, Serialize};
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 /// The opset that is written by default.
 pub const DEFAULT_OPSET: u32 = 20;
@@ -290,15 +290,45 @@ impl Options {
         self.passes().map(|_| ())
     }
 
-    /// Checks that options of compression fit together.
+    /// Checks that no option is without effect, as another one is missing or says otherwise.
+    ///
+    /// # Errors
+    /// The first that is.
+    pub fn check_together(&self) -> Result<(), OptionError> {
+        if self.link_outside && self.weights != Weights::Link {
+            return Err(OptionError::needs("link-outside", "weights` `link"));
+        }
+        if self.aten_nodes && self.operators == Operators::Onnx {
+            return Err(OptionError::needs(
+                "aten-nodes",
+                "operators` `aten`, `aten-fallback` or `fallthrough",
+            ));
+        }
+        if self.shard_size == Some(0) {
+            return Err(OptionError::NoShard);
+        }
+        for (key, names) in
+            [("input-names", &self.input_names), ("output-names", &self.output_names)]
+        {
+            if names.listed().iter().any(|name| name == "from-tree") {
+                return Err(OptionError::FromTree(key));
+            }
+        }
+        OptionError::once("meta", &self.meta)?;
+        OptionError::once("fix", &self.fix)?;
+        OptionError::once("input-shape", &self.input_shape)?;
+        OptionError::once("custom-opset", &self.custom_opset)
+    }
+
+    /// Checks that options fit together: those that [`check_together`](Self::check_together) is about, and those of compression.
     ///
     /// # Errors
     /// The first that has no meaning without another.
     pub fn check_compression(&self) -> Result<(), OptionError> {
+        self.check_together()?;
         let compression = self.compression();
         compression.check_together().map_err(OptionError::Compress)?;
-        let needs =
-            |key, with| Err(OptionError::Compress(pt2onnx_compress::Error::Needs { key, with }));
+        let needs = |key, with| Err(OptionError::needs(key, with));
         match (compression.quantize == Some(Quantize::StaticInt8), self.calibrate.is_empty()) {
             (true, true) => return needs("quantize` `static-int8", "calibrate"),
             (false, false) => return needs("calibrate", "quantize` `static-int8"),
@@ -362,7 +392,7 @@ impl Options {
     fn read_rules(&self) -> Result<Option<Rules>, OptionError> {
         let mut all: Option<Rules> = None;
         for path in &self.rules {
-            let text = fs::read_to_string(path)
+            let text = pt2onnx_tensor::read_text(path)
                 .map_err(|source| OptionError::RuleFile { path: path.clone(), source })?;
             let rules: Rules = text.parse().map_err(|source| OptionError::Rules {
                 path: path.clone(),

@@ -3,19 +3,22 @@
 use crate::{WeightsError, read_weights};
 use half::f16;
 use indexmap::IndexMap;
-use npyz::{DType as NpyType, NpyHeader, Order, WriterBuilder};
+use npyz::WriterBuilder;
 use pt2onnx_fx::archive::Records;
-use pt2onnx_tensor::{DType, Element, Storage, Tensor};
+use pt2onnx_tensor::{DType, Element, Storage, Tensor, open};
+use py_literal::Value;
 use safetensors::{Dtype, tensor::TensorView};
 use std::{
-    fs::{self, File},
     io::{self, Cursor, Read, Write},
     path::{Path, PathBuf},
 };
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-/// How many bytes of a compressed array are inflated.
-const LIMIT: usize = 1 << 32;
+/// How many bytes of compressed arrays are inflated.
+const LIMIT: usize = 1 << 30;
+
+/// How many bytes of a header are read: as many as NumPy reads.
+const HEADER: usize = 10_000;
 
 /// Why arrays cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -55,11 +58,11 @@ pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, A
     let io = |source| ArraysError::Io { path: path.to_owned(), source };
     let zip = |error| ArraysError::Zip(Box::new(error));
     let mut start = Vec::new();
-    if !fs::metadata(path).map_err(io)?.is_dir() {
-        File::open(path).and_then(|f| f.take(6).read_to_end(&mut start)).map_err(io)?;
+    if !path.is_dir() {
+        open(path).and_then(|f| f.take(6).read_to_end(&mut start)).map_err(io)?;
     }
-    if start == b"\x93NUMPY" {
-        let bytes = File::open(path).and_then(|file| Storage::map(file, path)).map_err(io)?;
+    if start == MAGIC {
+        let bytes = open(path).and_then(|file| Storage::map(file, path)).map_err(io)?;
         return Ok([("arr_0".to_owned(), array("arr_0", &bytes)?)].into_iter().collect());
     }
     if start.starts_with(b"PK") {
@@ -67,9 +70,16 @@ pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, A
         let names: Vec<&str> = records.names().collect();
         // An empty `.npz` file has no arrays.
         if names.iter().all(|name| name.ends_with(".npy")) {
+            let mut left = LIMIT;
             let read = names.into_iter().map(|record| {
                 let name = record.trim_end_matches(".npy");
-                let bytes = records.read(record, LIMIT).map_err(zip)?;
+                let (start, size) = records.start(record, HEADER).map_err(zip)?;
+                // Before it is inflated.
+                Header::read(&start).and_then(|header| header.fills(size)).map_err(wrong(name))?;
+                let bytes = records.read(record, left).map_err(zip)?;
+                if bytes.source().is_none() {
+                    left = left.saturating_sub(bytes.bytes().len());
+                }
                 Ok((name.to_owned(), array(name, &bytes)?))
             });
             return read.collect();
@@ -78,23 +88,75 @@ pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, A
     Ok(read_weights(path)?)
 }
 
+fn wrong(name: &str) -> impl Fn(String) -> ArraysError {
+    move |reason| ArraysError::Array { name: name.to_owned(), reason }
+}
+
+/// How a `.npy` file starts.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// What a `.npy` file says of its array. `npyz`, which writes them, panics at sizes whose product overflows.
+struct Header {
+    dtype: DType,
+    sizes: Vec<usize>,
+    columns_first: bool,
+    /// Its own bytes.
+    bytes: usize,
+}
+
+impl Header {
+    fn read(bytes: &[u8]) -> Result<Self, String> {
+        let damaged = || "its header is damaged".to_owned();
+        let (length, rest) = match bytes.strip_prefix(MAGIC) {
+            Some([1, _, a, b, rest @ ..]) => (u32::from(u16::from_le_bytes([*a, *b])), rest),
+            Some([2 | 3, _, a, b, c, d, rest @ ..]) => (u32::from_le_bytes([*a, *b, *c, *d]), rest),
+            _ => return Err(damaged()),
+        };
+        let length = usize::try_from(length).map_err(|_| damaged())?;
+        let text = rest.get(..length).and_then(|text| str::from_utf8(text).ok());
+        // The parser calls itself for each bracket.
+        let flat = |text: &&str| text.len() <= HEADER && text.matches(['(', '[', '{']).count() < 64;
+        let text = text.filter(flat).ok_or_else(damaged)?;
+        let entries = match text.trim_end().parse() {
+            Ok(Value::Dict(entries)) => entries,
+            _ => return Err(damaged()),
+        };
+        let entry = |wanted: &str| {
+            let found =
+                entries.iter().find(|(key, _)| key.as_string().is_some_and(|k| k == wanted));
+            found.map(|(_, value)| value).ok_or_else(damaged)
+        };
+        let descr = entry("descr")?;
+        let dtype = descr.as_string().and_then(|descr| known(descr)).ok_or_else(|| {
+            let descr = descr.as_string().cloned().unwrap_or_else(|| descr.to_string());
+            format!("elements of NumPy type {descr} are not supported: convert them with `astype`")
+        })?;
+        let sizes = entry("shape")?.as_tuple().ok_or_else(damaged)?.iter();
+        let sizes = sizes.map(|size| size.as_integer().and_then(|size| usize::try_from(size).ok()));
+        let sizes: Option<Vec<usize>> = sizes.collect();
+        let sizes = sizes.ok_or("it has a size that no array can have")?;
+        let columns_first = entry("fortran_order")?.as_boolean().ok_or_else(damaged)?;
+        Ok(Self { dtype, sizes, columns_first, bytes: bytes.len() - rest.len() + length })
+    }
+
+    /// An error if the array and its header have fewer bytes than there are.
+    fn fills(&self, there: u64) -> Result<(), String> {
+        let sizes = self.sizes.iter().map(|&size| size as u64);
+        let elements = sizes.fold(1u64, u64::saturating_mul);
+        let said = elements.saturating_mul(self.dtype.bits() as u64 / 8);
+        let said = said.saturating_add(self.bytes as u64);
+        match said < there {
+            true => Err(format!("its header says {said} bytes, there are {there}")),
+            false => Ok(()),
+        }
+    }
+}
+
 /// An array as NumPy saves it, as a view of the bytes.
 fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArraysError> {
-    let wrong = |reason: String| ArraysError::Array { name: name.to_owned(), reason };
-    let mut rest = Cursor::new(&bytes.bytes()[..]);
-    let header = NpyHeader::from_reader(&mut rest).map_err(|e| wrong(e.to_string()))?;
-    let descr = match header.dtype() {
-        NpyType::Plain(plain) => plain.to_string(),
-        other => other.descr(),
-    };
-    let dtype = known(&descr).ok_or_else(|| {
-        wrong(format!(
-            "elements of NumPy type {descr} are not supported: convert them with `astype`"
-        ))
-    })?;
-    let sizes = header.shape().iter().map(|&size| usize::try_from(size));
-    let sizes: Vec<usize> = sizes.collect::<Result<_, _>>().map_err(|e| wrong(e.to_string()))?;
-    let start = usize::try_from(rest.position()).unwrap_or(usize::MAX);
+    let wrong = wrong(name);
+    let Header { dtype, sizes, columns_first, bytes: start } =
+        Header::read(bytes.bytes()).map_err(&wrong)?;
     let data = bytes.slice(start..bytes.bytes().len());
     let data = data.ok_or_else(|| wrong("it has no data".to_owned()))?;
     // In elements; those of sizes that overflow are an error of the tensor.
@@ -103,9 +165,9 @@ fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArraysError> {
             .scan(1usize, |step, &size| Some(std::mem::replace(step, step.saturating_mul(size))))
             .collect()
     };
-    let strides = match header.order() {
-        Order::Fortran => strides(&mut sizes.iter()),
-        Order::C => {
+    let strides = match columns_first {
+        true => strides(&mut sizes.iter()),
+        false => {
             let mut strides = strides(&mut sizes.iter().rev());
             strides.reverse();
             strides
@@ -229,6 +291,7 @@ pub fn to_safetensors<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn arrays_are_read_as_they_were_written() {
@@ -262,6 +325,12 @@ mod tests {
         fs::write(&path, &fortran).expect("a file");
         let read = read_arrays(&path).expect("an array");
         assert_eq!(read["arr_0"].to_vec::<f32>(), Some(vec![1.0, 3.5, 5.0, -2.0, 4.0, 6.0]));
+        let sized = |sizes: &str| {
+            let text =
+                format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({sizes}), }}\n");
+            [&b"\x93NUMPY\x01\x00"[..], &(text.len() as u16).to_le_bytes(), text.as_bytes()]
+                .concat()
+        };
         // Cut short, of objects, and no array at all.
         for (bytes, said) in [
             (
@@ -272,7 +341,14 @@ mod tests {
                 String::from_utf8_lossy(&fortran[6..]).replace("<f4", "|O").into_bytes(),
                 "neither safetensors",
             ),
-            (b"\x93NUMPY".to_vec(), "array arr_0: magic not found for NPY file"),
+            (b"\x93NUMPY".to_vec(), "array arr_0: its header is damaged"),
+            // No header nests, and no array has so many elements.
+            (
+                [b"\x93NUMPY\x01\x00\x10\x27", "(".repeat(10_000).as_bytes()].concat(),
+                "header is damaged",
+            ),
+            (sized("9223372036854775807, 8"), "array arr_0: "),
+            (sized("-1, 8"), "array arr_0: it has a size that no array can have"),
         ] {
             fs::write(&path, bytes).expect("a file");
             let error = read_arrays(&path).expect_err("an error").to_string();

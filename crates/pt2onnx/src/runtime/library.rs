@@ -1,12 +1,13 @@
 //! Where the library of ONNX Runtime is: `ORT_DYLIB_PATH`, the Python package `onnxruntime`, or where the system finds it.
 
 use super::RunError;
-use ort::{environment::Environment, logging::LogLevel};
+use ort::{LoadDynamicError, environment::Environment, logging::LogLevel};
 use std::{
     env::{
         self,
         consts::{DLL_PREFIX, DLL_SUFFIX},
     },
+    error::Error,
     fs,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -42,10 +43,19 @@ fn load(library: impl FnOnce() -> PathBuf) -> Result<Environment, RunError> {
     }
     let path = library();
     let failed = |reason: String| RunError::Library { path: path.display().to_string(), reason };
-    let builder = ort::init_from(&path).map_err(|e| failed(e.to_string()))?;
+    let builder = ort::init_from(&path).map_err(|e| failed(reason(&e)))?;
     let environment = builder.build().map_err(|e| failed(e.to_string()))?;
     environment.set_log_level(LogLevel::Fatal);
     Ok(known.insert(environment).clone())
+}
+
+/// Why a library is not loaded, in the words of the system if it says so.
+fn reason(error: &LoadDynamicError) -> String {
+    let said = match error {
+        LoadDynamicError::Dlopen { error, .. } => error.source().map(ToString::to_string),
+        _ => None,
+    };
+    said.unwrap_or_else(|| error.to_string())
 }
 
 /// The library inside of a Python package.

@@ -172,7 +172,7 @@ struct Index {
 }
 
 fn index(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
-    let text = fs::read(path).map_err(io_error(path))?;
+    let text = pt2onnx_tensor::read(path).map_err(io_error(path))?;
     let Index { weight_map } = serde_json::from_slice(&text).map_err(|source| {
         let path = path.to_owned();
         WeightsError::Index { path, source }
@@ -200,12 +200,8 @@ fn index(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
 
 /// Reads one file. Its first bytes tell its kind.
 fn file(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
-    // Before it is opened: opening a pipe would wait for a writer.
-    if !fs::metadata(path).map_err(io_error(path))?.is_file() {
-        return Err(io_error(path)(io::Error::other("not a file")));
-    }
     let mut start = Vec::new();
-    let opened = File::open(path).map_err(io_error(path))?;
+    let opened = pt2onnx_tensor::open(path).map_err(io_error(path))?;
     (&opened).take(2).read_to_end(&mut start).map_err(io_error(path))?;
     if start == b"PK" {
         return zip(path);

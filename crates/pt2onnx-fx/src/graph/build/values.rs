@@ -9,7 +9,7 @@ use crate::{
     graph::{Argument, Device, Graph, Hint, Node, TensorMeta, ValueMap, ValueMeta, Values},
     schema as s,
 };
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, is_possible};
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
@@ -83,6 +83,10 @@ impl Builder {
             last.into_iter().for_each(|size| *size = &*size * 2);
             others.into_iter().flat_map(|(_, all)| all).for_each(|stride| *stride = &*stride * 2);
             storage_offset = storage_offset * 2;
+        }
+        if !is_possible(&sizes) {
+            let sizes: Vec<String> = sizes.iter().map(Expr::to_string).collect();
+            return Err(Invalid::Impossible { owner: owner(name), sizes: sizes.join(", ") });
         }
         Ok(TensorMeta {
             dtype,
