@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import _capture, _errors, _reads, _report, _script, _sources, _ways
+from . import _capture, _errors, _reads, _report, _script, _shapes, _sources, _ways
 from ._program import ONNXProgram
 
 _TRAINING = (
@@ -46,6 +46,9 @@ class Asked:
             self._complete(self.model)
         if not self.kwargs and self.args and isinstance(self.args[-1], dict) and not self.is_program:
             self.args, self.kwargs = self.args[:-1], self.args[-1]
+        if not self.dynamo or self.dynamic_axes is not None:
+            # As in torch.onnx.
+            self.kwargs = _shapes.in_order(self.model, self.kwargs)
         _distinct("Input", self.input_names)
         _distinct("Output", self.output_names)
 

@@ -190,13 +190,13 @@ def ignore_deprecation() -> None:
 
 
 def bound(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by name of parameter. Raises TypeError if they do not fit."""
+    """The arguments by name of parameter, in their order. Raises TypeError if they do not fit."""
     if len(args) > len(parameters):
         raise TypeError(f"there are {len(args)} arguments, but the module takes {len(parameters)}")
     unknown = [name for name in kwargs if name not in parameters]
     if unknown:
         raise TypeError(f"the module has no parameter {unknown[0]!r}; it has {', '.join(parameters)}")
-    return {**dict(zip(parameters, args)), **kwargs}
+    return {**dict(zip(parameters, args)), **{name: kwargs[name] for name in parameters if name in kwargs}}
 
 
 def flatten(arguments: Mapping[str, Any], shapes: Any) -> list[Leaf]:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _capture, _script, _symbolic, _verify
+from . import _capture, _script, _shapes, _symbolic, _verify
 
 
 class TraceWarning(Exception):
@@ -126,7 +126,8 @@ def _traced(
     module = _capture.as_module(model)
     forward = module.forward
     names = _names(forward, len(args))
-    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
+    axes = _shapes.by_argument(module, args, kwargs, shapes)
+    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, axes) if leaf.is_tensor]
     paths = [leaf.path for leaf in leaves]
     if not paths:
         raise TypeError("a trace needs a tensor among the arguments")
@@ -237,7 +238,8 @@ def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: 
 def _run_at_other_sizes(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> None:
     """Runs the module at other sizes of the dynamic dimensions. Raises TraceWarning if it fails at all of them."""
     names = _names(getattr(model, "forward", model), len(args))
-    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
+    axes = _shapes.by_argument(model, args, kwargs, shapes)
+    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, axes) if leaf.is_tensor]
     failure: Exception | None = None
     for other_args, other_kwargs in _at_other_sizes(model, args, kwargs, leaves):
         try:

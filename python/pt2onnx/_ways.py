@@ -60,10 +60,9 @@ class Ways:
         self._lenient, self._hf = lenient, hf
         self._with_symbolic, self._symbolic = symbolic, dict[Any, Any]()
         if shapes is None and axes[0] is not None:
-            shapes, self._args = _from_axes(model, args, kwargs, axes, lenient=lenient)
-            self._args, self._kwargs = tuple(self._args), {}
-        shapes = _shapes.by_parameter(model, shapes, axes[1])
-        self.shapes = hf.spread(model, self._args, self._kwargs, shapes) if hf else shapes
+            shapes = _from_axes(model, args, kwargs, axes, lenient=lenient)
+        shapes = _shapes.by_parameter(model, args, kwargs, shapes, axes[1])
+        self.shapes = hf.spread(model, args, kwargs, shapes) if hf else shapes
 
     def run(self, translate: Translate, free: bool) -> tuple[ONNXProgram | None, _capture.Captured]:
         """Tries all ways. There is a model already if it is one of TorchScript. If numbers are to be ``free``, they are given as
@@ -114,7 +113,8 @@ class Ways:
         of TorchScript. Raises the error of the program if there is none."""
         assert captured.program is not None
         try:
-            made = translate(OfProgram(captured.program, self.shapes, self._hf, self._symbolic))
+            shapes = _shapes.by_leaf(self._model, self._args, self._kwargs, self.shapes)
+            made = translate(OfProgram(captured.program, shapes, self._hf, self._symbolic))
             if _has_lost_constants(captured.program) and any(kind == "weights" for kind, _ in made._native.warnings(grouped=True)):
                 raise _errors.made(_errors.OnnxExporterError, "torch.export kept no values of constants that the model needs")
             return made, captured
@@ -176,7 +176,7 @@ def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
     return any(isinstance(one, FakeTensor) for one in constants) and not any(isinstance(one, FakeTensor) for one in weights)
 
 
-def _from_axes(model: Any, args: Any, kwargs: Any, axes: Axes, *, lenient: bool) -> tuple[Any, Any]:
+def _from_axes(model: Any, args: Any, kwargs: Any, axes: Axes, *, lenient: bool) -> Any:
     if not lenient:
         _errors.warn(
             "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "

@@ -437,3 +437,86 @@ def test_axes_that_are_not_there() -> None:
     with pytest.warns(UserWarning, match="dynamic_axes has axis 5 of an input that has 2 dimensions"):
         program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["x"], dynamic_axes={"x": {0: "n", 5: "m"}}, dynamo=False)
     assert dims(program)["x"] == ["n", 3]
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, scale: Any = None, bias: Any = None) -> torch.Tensor:
+        return (x if scale is None else x * scale) if bias is None else x - bias
+
+
+class KeywordOnly(torch.nn.Module):
+    def forward(self, x: torch.Tensor, *, bias: torch.Tensor) -> torch.Tensor:
+        return x - bias
+
+
+class Keywords(torch.nn.Module):
+    def forward(self, x: torch.Tensor, **others: torch.Tensor) -> torch.Tensor:
+        return x - others["bias"]
+
+
+class Positions(torch.nn.Module):
+    def forward(self, *args: torch.Tensor, bias: Any = None) -> torch.Tensor:
+        return args[0] - bias
+
+
+@pytest.mark.parametrize("kind", [Scaled, KeywordOnly, Keywords, Positions])
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.parametrize("names", [None, ["first", "second"]])
+@pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
+def test_dynamic_axes_of_keywords(kind: Any, dynamo: bool, names: Any) -> None:
+    """A keyword stays one: no parameter before it is given, and its axes are found by its name."""
+    model, x, other = kind().eval(), torch.randn(2, 3), torch.randn(5, 3)
+    first, second = names or ("args_0" if kind is Positions else "x", "bias")
+    program = pt2onnx.export(
+        model, (x,), kwargs={"bias": x * 2}, input_names=names, dynamic_axes={first: {0: "n"}, second: {0: "n"}}, dynamo=dynamo
+    )
+    same(program(other, bias=other + 1), model(other, bias=other + 1))
+    assert [size[0] for size in dims(program).values()] == ["n"] * 3
+
+
+@pytest.mark.parametrize("shapes", [{"x": {0: "n"}, "bias": {0: "n"}}, {"x": {0: "n"}, "others": {"bias": {0: "n"}}}])
+def test_dynamic_shapes_of_keywords(shapes: Any) -> None:
+    """What ``**others`` holds has dynamic shapes by its own names as well."""
+    model, x = Keywords().eval(), torch.randn(2, 3)
+    program = check(model, (x,), {"bias": x * 2}, others=[((torch.randn(5, 3),), {"bias": torch.randn(5, 3)})], dynamic_shapes=shapes)
+    assert dims(program)["x"] == ["n", 3]
+
+
+class Both(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        return x.sum(1), y.sum(1)
+
+
+@pytest.mark.parametrize("shapes", [{"y": {0: "n"}, "x": {0: "m"}}, {"x": {0: "m"}, "y": {0: "n"}}, ({0: "m"}, {0: "n"})])
+def test_order_of_dynamic_shapes(shapes: Any) -> None:
+    """Dimensions have their names in whichever order arguments and shapes are."""
+    x, y = torch.randn(2, 3), torch.randn(4, 3)
+    for args, kwargs in (((x, y), {}), ((), {"y": y, "x": x})):
+        found = dims(check(Both(), args, kwargs, dynamic_shapes=shapes))
+        assert (found["x"], found["y"]) == (["m", 3], ["n", 3])
+
+
+class Chosen(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 100:
+            x = x * 3
+        return x * 2 - y
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_program_with_keywords(dynamo: bool) -> None:
+    """Keywords of a call are taken by name, whatever the model was made from."""
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    for model in (Chosen().eval(), torch.jit.script(Chosen()), torch.jit.trace(Both(), (x, y)), Both()):
+        program = pt2onnx.export(model, (x, y), dynamo=dynamo)
+        for args, kwargs in (((), {"x": x, "y": y}), ((), {"y": y, "x": x}), ((x,), {"y": y})):
+            same(program(*args, **kwargs), model(x, y))
+        same(pt2onnx.export(model, kwargs={"y": y, "x": x}, dynamo=dynamo)(y=y, x=x), model(x, y))
+
+
+def test_axes_of_a_parameter_with_another_name() -> None:
+    """As in torch.onnx, ``dynamic_axes`` do not know a parameter by its own name where it is given another."""
+    with pytest.warns(UserWarning, match="Provided key input"):
+        program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["in"], dynamic_axes={"input": {0: "n"}}, dynamo=False)
+    assert dims(program)["in"] == [2, 3]
