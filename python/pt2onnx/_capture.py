@@ -8,6 +8,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import os
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +21,10 @@ if TYPE_CHECKING:
 
 #: The ways, as torch.onnx calls them in reports, and ``strict`` of each.
 STRATEGIES = (("TorchExportNonStrictStrategy", False), ("TorchExportStrictStrategy", True))
+
+
+#: Held by the thread that captures.
+LOCK = threading.RLock()
 
 
 class Captured:
@@ -82,9 +89,11 @@ def capture(
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
         try:
-            with exporting(), _settings(strict), _answers() as wrong:
-                program = _export(model, args, kwargs, shapes, strict)
-            if wrong:
+            with exporting(), _settings(strict), _answers() as answers:
+                program = _export(model, args, kwargs, shapes, strict, answers)
+                if answers.narrow and not answers.wrong:
+                    program = _with_larger(program, model, args, kwargs, shapes, strict)
+            if answers.wrong:
                 if not may_fix:
                     raise SmallSizes(SmallSizes.__doc__)
                 _errors.warn(
@@ -154,7 +163,13 @@ def brief(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def exporting() -> Iterator[None]:
-    """Makes ``torch.onnx.is_in_onnx_export()`` true."""
+    """Makes ``torch.onnx.is_in_onnx_export()`` true. While this lasts no other thread captures: torch's own state is changed meanwhile."""
+    with LOCK, _flagged():
+        yield
+
+
+@contextlib.contextmanager
+def _flagged() -> Iterator[None]:
     flags = []
     for module, holder, name in (
         ("torch.onnx._internal.exporter._flags", None, "_is_onnx_exporting"),
@@ -191,29 +206,145 @@ def _settings(strict: bool) -> Iterator[None]:
         yield
 
 
+class _Answers:
+    """What the code asked about sizes that are 0 or 1 in the example.
+
+    ``wrong`` says that there is no program for all sizes. Dynamic dimensions are captured as if they were 2 or more, which is right where
+    torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``, to which the example gives another answer, nor for
+    ``if x.shape[0] == 1:``, where larger sizes take the other branch. ``narrow`` says that torch itself asked something to which larger
+    sizes give another answer.
+    """
+
+    def __init__(self) -> None:
+        self.wrong = self.narrow = False
+
+    def add(self, node: Any, answer: bool, file: str) -> None:
+        """Notes an answer. ``file`` is that of a question of C++."""
+        if getattr(node, "_hint", None) is not None and bool(node._hint) != answer:
+            self.wrong = True
+        elif _only_small(node, answer):
+            by_torch = bool(file) or _asked_by_torch()
+            self.narrow, self.wrong = self.narrow or by_torch, self.wrong or not by_torch
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self.__init__()  # type: ignore[misc]
+
+
 @contextlib.contextmanager
-def _answers() -> Iterator[list[bool]]:
-    """Notes questions about sizes to which the example gives another answer than the capture. Dynamic dimensions are captured as if
-    they were 2 or more, which is right where torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``."""
-    wrong: list[bool] = []
+def _answers() -> Iterator[_Answers]:
+    """Notes answers to questions about sizes."""
+    answers = _Answers()
     try:
         node: Any = importlib.import_module("torch.fx.experimental.sym_node").SymNode
         old = node.guard_bool
     except (ImportError, AttributeError):
-        yield wrong
+        yield answers
         return
 
     def guard_bool(self: Any, file: str, line: int) -> bool:
         answer: bool = old(self, file, line)
-        if getattr(self, "_hint", None) is not None and bool(self._hint) != answer:
-            wrong.append(answer)
+        answers.add(self, answer, file)
         return answer
 
     node.guard_bool = guard_bool
     try:
-        yield wrong
+        yield answers
     finally:
         node.guard_bool = old
+
+
+#: The size that dimensions have instead of 0 and 1.
+_LARGER = 5
+
+
+def _only_small(node: Any, answer: bool) -> bool:
+    """Whether larger sizes in place of those that are 0 or 1 in the example give another answer."""
+    import sympy
+
+    sizes = getattr(node.shape_env, "backed_var_to_val", None) or getattr(node.shape_env, "var_to_val", {})
+    sizes = {symbol: sizes[symbol] for symbol in getattr(node.expr, "free_symbols", ()) if symbol in sizes}
+    if min(sizes.values(), default=2) > 1:
+        return False
+    larger = node.expr.xreplace({symbol: size if size > 1 else sympy.Integer(_LARGER) for symbol, size in sizes.items()})
+    return larger in (sympy.true, sympy.false) and bool(larger) != answer
+
+
+def _asked_by_torch() -> bool:
+    """Whether a question comes from torch's own code. What Dynamo asks is the user's."""
+    import torch
+
+    root = f"{os.path.dirname(torch.__file__)}{os.sep}"
+    asking = (os.path.join(root, "__init__.py"), os.path.join(root, "fx", "experimental", ""), __file__)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(asking):
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    return file.startswith(root) and not file.startswith(os.path.join(root, "_dynamo", ""))
+
+
+def _with_larger(
+    program: torch.export.ExportedProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool
+) -> torch.export.ExportedProgram:
+    """The program of an example with larger dimensions in place of those that are 0 or 1, if its results have the same sizes. If there is
+    none, the program of the example itself, which may not take other sizes."""
+    larger = _larger(model, args, kwargs, shapes)
+    try:
+        with _answers() as answers:
+            found = _export(model, *larger, shapes, strict, answers)
+        if not answers.wrong and not answers.narrow and _same_results(program, found):
+            return found
+    except Exception:
+        # Such as sizes that belong to those of other inputs.
+        pass
+    _errors.warn(
+        "The model may be wrong where sizes are larger that are 0 or 1 in the example: give an example in which they are larger."
+    )
+    return program
+
+
+def _larger(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with larger dynamic dimensions in place of those that are 0 or 1; rows are repeated."""
+    import torch
+    from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
+    from torch.utils import _pytree
+
+    made: dict[int, Any] = {}
+
+    def grow(_: Any, leaf: Any, axes: Any) -> None:
+        if not isinstance(leaf, torch.Tensor) or not axes:
+            return
+        grown = leaf
+        for axis, size in axes.items() if isinstance(axes, dict) else enumerate(axes):
+            count = leaf.shape[axis]
+            if size is not None and not isinstance(size, int) and "STATIC" not in str(size) and count < 2:
+                wanted = min(getattr(size, "max", None) or _LARGER, _LARGER)
+                shape = [wanted if at == axis % leaf.ndim else old for at, old in enumerate(grown.shape)]
+                grown = grown.expand(shape).clone() if count else grown.new_zeros(shape)
+        made[id(leaf)] = grown
+
+    inputs = _combine_args(model, args, kwargs)
+    _tree_map_with_path(grow, inputs if isinstance(shapes, dict) else type(shapes)(inputs.values()), shapes, tree_name="inputs")
+    found: tuple[tuple[Any, ...], dict[str, Any]] = _pytree.tree_map(lambda leaf: made.get(id(leaf), leaf), (args, kwargs))
+    return found
+
+
+def _same_results(one: torch.export.ExportedProgram, other: torch.export.ExportedProgram) -> bool:
+    """Whether the results of another program have the sizes of those of this one, at the sizes of its example."""
+
+    def shapes(program: torch.export.ExportedProgram, inputs: bool) -> list[Any]:
+        output = next(node for node in reversed(program.graph.nodes) if node.op == "output")
+        nodes = [node for node in program.graph.nodes if node.op == "placeholder"] if inputs else output.all_input_nodes
+        values = [node.meta.get("val") for node in nodes]
+        return [value.shape for value in values if hasattr(value, "shape")]
+
+    def hints(shape: Any) -> list[int]:
+        return [size if isinstance(size, int) else int(size.node.hint) for size in shape]
+
+    pairs = zip(shapes(one, True), shapes(other, True))
+    sizes = {b.node.expr: a for given, shape in pairs for a, b in zip(hints(given), shape) if not isinstance(b, int)}
+    results = [[b if isinstance(b, int) else b.node.expr.xreplace(sizes) for b in shape] for shape in shapes(other, False)]
+    return [hints(shape) for shape in shapes(one, False)] == results
 
 
 def _static(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
@@ -234,9 +365,10 @@ def _static(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
 
 
 def _export(
-    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool, answers: _Answers | None = None
 ) -> torch.export.ExportedProgram:
-    """One call of torch.export.export, and a second one with the dynamic shapes that the error of the first suggests."""
+    """One call of torch.export.export, and a second one with the dynamic shapes that the error of the first suggests. ``answers`` are
+    those of the last one."""
     import torch
 
     options: dict[str, Any] = {}
@@ -256,6 +388,8 @@ def _export(
             refined = refine(getattr(error, "msg", str(error)), shapes)
         except Exception:
             raise error from None
+        if answers:
+            answers.clear()
         return export(refined)
 
 

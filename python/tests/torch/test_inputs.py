@@ -7,6 +7,8 @@ import dataclasses
 import functools
 import io
 import pathlib
+import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -520,3 +522,83 @@ def test_axes_of_a_parameter_with_another_name() -> None:
     with pytest.warns(UserWarning, match="Provided key input"):
         program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["in"], dynamic_axes={"input": {0: "n"}}, dynamo=False)
     assert dims(program)["in"] == [2, 3]
+
+
+class Queries(torch.nn.Module):
+    """Attention to the features of a convolution, whose layout torch asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = torch.nn.Conv2d(3, 4, 3)
+        self.queries = torch.nn.Parameter(torch.randn(1, 5, 4))
+        self.attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.features(x).flatten(2).transpose(1, 2)
+        return self.attention(self.queries.expand(x.shape[0], -1, -1), found, found, need_weights=False)[0]
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_example_with_a_batch_of_1(dynamo: bool) -> None:
+    """What torch decides by the size 1 of an example does not become a part of the model."""
+    check(
+        Queries(), (torch.randn(1, 3, 8, 8),), others=[(torch.randn(3, 3, 8, 8),)], dynamic_shapes=({0: "n"},), dynamo=dynamo
+    )
+
+
+class Cached(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        keys = torch.cat([past, x], 1)
+        return self.attention(x, keys, keys, key_padding_mask=mask, need_weights=False)[0]
+
+
+def test_example_of_size_1_that_cannot_be_larger() -> None:
+    """Sizes that follow from others do not grow alone: the model is that of the example, and a warning says so."""
+
+    def args(batch: int, length: int, past: int) -> Any:
+        return torch.randn(batch, length, 4), torch.randn(batch, past, 4), torch.zeros(batch, past + length, dtype=torch.bool)
+
+    shapes = ({0: "n", 1: "length"}, {0: "n", 1: "past"}, {0: "n", 1: "total"})
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        program = pt2onnx.export(Cached().eval(), args(1, 1, 4), dynamic_shapes=shapes)
+    found = program(*args(2, 3, 2))[0]
+    assert found.shape == (2, 3, 4) or any("may be wrong where sizes are larger" in str(one.message) for one in seen)
+
+
+class One(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] == 1 else x * 3
+
+
+@since(2, 8)
+def test_code_that_asks_for_1() -> None:
+    """A branch that is taken for one size only makes the dimension static."""
+    x = torch.randn(1, 3)
+    with pytest.warns(UserWarning, match="so they are static"):
+        program = check(One(), (x,), dynamic_shapes=({0: "n"},))
+    assert dims(program)["x"] == [1, 3]
+
+
+def test_threads() -> None:
+    """Exports at the same time leave torch as it was."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    def state() -> Any:
+        kernels = [dict(getattr(torch.ops.aten, name).input.py_kernels) for name in ("lstm", "gru")]
+        return torch.onnx.is_in_onnx_export(), SymNode.guard_bool, torch.jit.isinstance, kernels
+
+    def export(at: int) -> None:
+        pt2onnx.export(torch.nn.Sequential(*[torch.nn.Linear(4, 4)] * at).eval(), (torch.randn(2, 4),), dynamic_shapes=({0: "n"},))
+
+    before = state()
+    threads = [threading.Thread(target=export, args=(1 + at * 4,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert state() == before
