@@ -11,7 +11,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors
@@ -156,6 +156,21 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> list[Any]:
     return relations
 
 
+def order_weights(program: torch.export.ExportedProgram, names: Iterable[str]) -> None:
+    """Puts parameters and buffers of a program that is ours into the order of these names, those of a state dict."""
+    order = {name: at for at, name in enumerate(names)}
+    specs = program.graph_signature.input_specs
+    places = [at for at, spec in enumerate(specs) if spec.target in order]
+    ordered = sorted((specs[at] for at in places), key=lambda spec: order[spec.target or ""])
+    for at, spec in zip(places, ordered):
+        specs[at] = spec
+    inputs = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    first = next(node for node in program.graph.nodes if node.op != "placeholder")
+    for spec in specs:
+        first.prepend(inputs[spec.arg.name])
+    program.graph_module.recompile()
+
+
 def brief(error: BaseException) -> str:
     """The class and the first line of an error."""
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
@@ -262,7 +277,8 @@ def _only_small(node: Any, answer: bool) -> bool:
     """Whether larger sizes in place of those that are 0 or 1 in the example give another answer."""
     import sympy
 
-    sizes = getattr(node.shape_env, "backed_var_to_val", None) or getattr(node.shape_env, "var_to_val", {})
+    env = node.shape_env
+    sizes = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else getattr(env, "var_to_val", {})
     sizes = {symbol: sizes[symbol] for symbol in getattr(node.expr, "free_symbols", ()) if symbol in sizes}
     if min(sizes.values(), default=2) > 1:
         return False

@@ -226,3 +226,5 @@ def _verified(program: ONNXProgram, asked: _job.Asked, steps: _report.Steps) -> 
     for output in program.verification.outputs:
         if not output.ok:
             _errors.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}")
+    for note in program.verification.notes:
+        _errors.warn(f"The verification is not complete: {note}")

@@ -112,6 +112,9 @@ class Ways:
         """The model of a captured program. If PyTorch cannot hand the program over, or if ``lenient`` and it cannot be translated, one
         of TorchScript. Raises the error of the program if there is none."""
         assert captured.program is not None
+        if lenient:
+            # As in the exporter of TorchScript, whose names of inputs go on over weights.
+            _capture.order_weights(captured.program, self._model.state_dict())
         try:
             shapes = _shapes.by_leaf(self._model, self._args, self._kwargs, self.shapes)
             made = translate(OfProgram(captured.program, shapes, self._hf, self._symbolic))
@@ -160,11 +163,20 @@ class Ways:
                 failures[strategy] = failure
                 continue
             self._steps.say(f"{step} ✅")
+            if self._lenient:
+                self._warn_of_sizes()
             if strategy == "LenientTraceStrategy":
                 for note in notes:
                     _errors.warn(f"The model may be wrong for other arguments: {note}")
             return made, _capture.Captured(None, strategy, failures)
         raise _capture.failed(failures) from error.__cause__
+
+    def _warn_of_sizes(self) -> None:
+        """Warns if the module takes no other sizes."""
+        try:
+            _trace.run_at_other_sizes(self._model, self._args, self._kwargs, self.shapes)
+        except _trace.TraceWarning as failure:
+            _errors.warn(f"The model may be wrong for other sizes: {failure}")
 
 
 def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
