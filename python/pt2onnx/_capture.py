@@ -211,6 +211,7 @@ def _settings(strict: bool) -> Iterator[None]:
     config: Any = importlib.import_module("torch.fx.experimental._config")
     with contextlib.ExitStack() as stack:
         stack.enter_context(_whole_recurrent())
+        stack.enter_context(_same_transforms())
         if hasattr(config, "backed_size_oblivious"):
             # Sizes of 0 and 1 stay dynamic.
             stack.enter_context(config.patch(backed_size_oblivious=True))
@@ -407,6 +408,23 @@ def _export(
         if answers:
             answers.clear()
         return export(refined)
+
+
+@contextlib.contextmanager
+def _same_transforms() -> Iterator[None]:
+    """Leaves the transforms of functorch that a failed capture is still in: all that PyTorch does afterwards would be within them."""
+    try:
+        functorch: Any = importlib.import_module("torch._C._functorch")
+        pop, depth = functorch.pop_dynamic_layer_stack_and_undo_to_depth, functorch.get_dynamic_layer_stack_depth
+    except (ImportError, AttributeError):
+        yield
+        return
+    old = depth()
+    try:
+        yield
+    finally:
+        if depth() > old:
+            pop(old)
 
 
 @contextlib.contextmanager

@@ -37,6 +37,9 @@ class Asked:
         """Brings the arguments into one form. Raises ValueError if the model or names cannot be."""
         import torch
 
+        if type(self.model).__name__ == "OptimizedModule":
+            # What torch.compile made of a module.
+            self.model = self.model._orig_mod
         if isinstance(self.model, torch.nn.DataParallel) and not self.dynamo:
             raise ValueError("torch.nn.DataParallel cannot be exported: give its module, `model.module`.")
         if self.dynamo and getattr(self.model, "training", False):

@@ -119,16 +119,18 @@ class Ways:
             shapes = _shapes.by_leaf(self._model, self._args, self._kwargs, self.shapes)
             made = translate(OfProgram(captured.program, shapes, self._hf, self._symbolic))
             if _has_lost_constants(captured.program) and any(kind == "weights" for kind, _ in made._native.warnings(grouped=True)):
-                raise _errors.made(_errors.OnnxExporterError, "torch.export kept no values of constants that the model needs")
+                lost = _errors.made(_errors.ConversionError, "torch.export kept no values of constants that the model needs")
+                lost.kind, lost._by_torch = "conversion", True
+                raise lost
             return made, captured
         except Exception as error:
-            if isinstance(error, _errors.OnnxExporterError) and not lenient:
+            if isinstance(error, _errors.OnnxExporterError) and not error._by_torch and not lenient:
                 raise
             try:
                 failed = _capture.failed({**captured.failures, captured.strategy: error})
                 return self._script(failed, translate, self._args, self._kwargs)
             except Exception:
-                raise error from None
+                raise error from error.__cause__
 
     def _script(
         self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any], *, lenient: bool = True

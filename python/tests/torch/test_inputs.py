@@ -602,3 +602,12 @@ def test_threads() -> None:
     for thread in threads:
         thread.join()
     assert state() == before
+
+
+def test_compiled_module() -> None:
+    """What ``torch.compile`` makes of a module is exported as the module: parameters and weights have their own names."""
+    net, x = Net().eval(), torch.randn(2, 4)
+    for options in ({"dynamic_shapes": ({0: "n"},)}, {"dynamic_axes": {"x": {0: "n"}}, "dynamo": False}):
+        program = pt2onnx.export(torch.compile(net, backend="eager"), (x,), verify=True, **options)
+        assert program.input_names == ["x"] and program.verification.ok
+        assert {weight.name for weight in program.model_proto.graph.initializer} == set(net.state_dict())
