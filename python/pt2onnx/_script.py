@@ -23,11 +23,12 @@ _FREE = {bool: "bool[]", int: "int64[]", float: "float64[]"}
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A value within the arguments: its path (``x``, ``images.0``), and its dynamic axes as they were given."""
+    """A value within the arguments: its path (``x``, ``images.0``), and its dynamic axes as they were given. A ``default`` was not given."""
 
     path: str
     value: Any
     axes: Any = None
+    default: bool = False
 
     @property
     def is_tensor(self) -> bool:
@@ -71,7 +72,7 @@ class Script:
     @property
     def has_numbers(self) -> bool:
         """Whether there are numbers that may be free."""
-        return any(type(leaf.value) in _FREE for leaf in self.leaves)
+        return any(type(leaf.value) in _FREE and not leaf.default for leaf in self.leaves)
 
     @property
     def input_leaves(self) -> list[Leaf]:
@@ -84,7 +85,10 @@ class Script:
         return sum(len(parts(leaf.value)) for leaf in self.input_leaves)
 
     def _is_input(self, leaf: Leaf) -> bool:
-        return leaf.is_tensor or (self.free and type(leaf.value) in _FREE)
+        return leaf.is_tensor or self._is_free(leaf)
+
+    def _is_free(self, leaf: Leaf) -> bool:
+        return self.free and not leaf.default and type(leaf.value) in _FREE
 
     def told(self) -> tuple[dict[str, str], dict[str, str]]:
         """What the option ``input`` says of each argument, and the names that were given to sizes which are called otherwise there."""
@@ -97,7 +101,7 @@ class Script:
         if leaf.is_tensor:
             dtype = str(value.dtype).removeprefix("torch.")
             return f"{dtype}[{','.join(sizes.of(leaf))}]"
-        if self.free and type(value) in _FREE:
+        if self._is_free(leaf):
             return _FREE[type(value)]
         if value is None:
             return "none"
@@ -197,7 +201,16 @@ def of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -
     parameters = [argument.name for argument in schema.arguments]
     if isinstance(model, torch.jit.ScriptModule):
         parameters = parameters[1:]
-    return Script(file.getvalue(), parameters, flatten(bound(parameters, args, kwargs), shapes))
+    given = bound(parameters, args, kwargs)
+    rest = [argument for argument in schema.arguments if argument.name in parameters and argument.name not in given]
+    if given and (missing := [f"`{argument.name}: {argument.type}`" for argument in rest if not argument.has_default_value()]):
+        raise TypeError(f"no argument is given for {', '.join(missing)}")
+    leaves = flatten(given, shapes)
+    if not isinstance(model, torch.jit.ScriptModule):
+        # The archive of a function has no defaults.
+        defaults = flatten({argument.name: argument.default_value for argument in rest if argument.has_default_value()}, None)
+        leaves += [dataclasses.replace(leaf, default=True) for leaf in defaults]
+    return Script(file.getvalue(), parameters, leaves)
 
 
 def ignore_deprecation() -> None:

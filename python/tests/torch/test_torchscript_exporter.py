@@ -443,3 +443,11 @@ def saved(script: Any) -> bytes:
     file = io.BytesIO()
     torch.jit.save(script, file)
     return file.getvalue()
+
+
+def test_one_file(tmp_path: pathlib.Path) -> None:
+    """As in torch.onnx, weights that fit stand in the model, unless ``external_data`` asks for another file."""
+    model, x = torch.nn.Linear(300, 40).eval(), torch.randn(2, 300)
+    pt2onnx.export(model, (x,), tmp_path / "a.onnx", dynamo=False)
+    pt2onnx.export(model, (x,), tmp_path / "b.onnx", dynamo=False, external_data=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx", "b.onnx", "b.onnx.data"]
