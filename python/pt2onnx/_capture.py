@@ -6,12 +6,13 @@ This module and ``_handover`` use names of torch that are not public, each with 
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors
@@ -28,14 +29,16 @@ LOCK = threading.RLock()
 
 
 class Captured:
-    """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes. There is no
-    program if the way is one of TorchScript."""
+    """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes: what it asserts,
+    and conditions that it does not, with the place of each. There is no program if the way is one of TorchScript."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram | None, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = ()
-    ) -> None:
+        self, program: torch.export.ExportedProgram | None, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = (),
+        conditions: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.program = program
         self.relations = relations
+        self.conditions = conditions or {}
         self.strategy = strategy
         self.failures = failures
 
@@ -93,6 +96,7 @@ def capture(
                 program = _export(model, args, kwargs, shapes, strict, answers)
                 if answers.narrow and not answers.wrong:
                     program = _with_larger(program, model, args, kwargs, shapes, strict)
+                conditions = {} if answers.wrong else answers.conditions()
             if answers.wrong:
                 if not may_fix:
                     raise SmallSizes(SmallSizes.__doc__)
@@ -107,7 +111,7 @@ def capture(
             failures[strategy] = error
         else:
             say(f"{step} ✅")
-            return Captured(program, strategy, failures, _drop_assertions(program))
+            return Captured(program, strategy, failures, _drop_assertions(program), conditions)
     raise failed(failures)
 
 
@@ -228,19 +232,37 @@ class _Answers:
     ``wrong`` says that there is no program for all sizes. Dynamic dimensions are captured as if they were 2 or more, which is right where
     torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``, to which the example gives another answer, nor for
     ``if x.shape[0] == 1:``, where larger sizes take the other branch. ``narrow`` says that torch itself asked something to which larger
-    sizes give another answer.
+    sizes give another answer. ``fixed`` are numbers and branches that the code chose by sizes: node, answer and place of each.
     """
 
     def __init__(self) -> None:
         self.wrong = self.narrow = False
+        self.fixed: list[tuple[Any, Any, str]] = []
 
     def add(self, node: Any, answer: bool, file: str) -> None:
         """Notes an answer. ``file`` is that of a question of C++."""
+        self._fix(node, answer, bool(file))
         if getattr(node, "_hint", None) is not None and bool(node._hint) != answer:
             self.wrong = True
         elif _only_small(node, answer):
             by_torch = bool(file) or _asked_by_torch()
             self.narrow, self.wrong = self.narrow or by_torch, self.wrong or not by_torch
+
+    def add_number(self, node: Any, answer: float) -> None:
+        """Notes a number."""
+        self._fix(node, answer, False)
+
+    def _fix(self, node: Any, answer: Any, by_torch: bool) -> None:
+        if getattr(node.expr, "free_symbols", None) and not by_torch and (place := _place_of_user()):
+            self.fixed.append((node, answer, place))
+
+    def conditions(self) -> dict[str, str]:
+        """What the sizes must be for these numbers and branches, with the place of each, where the program's ranges do not say it. Two
+        that are one equation are left out: these sizes belong together."""
+        found = {expr: place for node, answer, place in self.fixed if (expr := _condition(node, answer)) is not None}
+        gaps = {expr: (expr.lts - expr.gts).expand() for expr in found if hasattr(expr, "lts")}
+        opposite = {(-gap).expand() for gap in gaps.values()}
+        return {str(expr): place for expr, place in found.items() if gaps.get(expr) not in opposite}
 
     def clear(self) -> None:
         """Forgets all."""
@@ -253,21 +275,33 @@ def _answers() -> Iterator[_Answers]:
     answers = _Answers()
     try:
         node: Any = importlib.import_module("torch.fx.experimental.sym_node").SymNode
-        old = node.guard_bool
+        old = {name: getattr(node, name) for name in ("guard_bool", "guard_int", "guard_float")}
     except (ImportError, AttributeError):
         yield answers
         return
 
     def guard_bool(self: Any, file: str, line: int) -> bool:
-        answer: bool = old(self, file, line)
+        answer: bool = old["guard_bool"](self, file, line)
         answers.add(self, answer, file)
         return answer
 
-    node.guard_bool = guard_bool
+    def number(guard: Any) -> Any:
+        def guarded(self: Any, file: str, line: int) -> Any:
+            # Asking makes a number of what is asked for.
+            asked = copy.copy(self)
+            answer = guard(self, file, line)
+            answers.add_number(asked, answer)
+            return answer
+
+        return guarded
+
     try:
+        node.guard_bool = guard_bool
+        node.guard_int, node.guard_float = number(old["guard_int"]), number(old["guard_float"])
         yield answers
     finally:
-        node.guard_bool = old
+        for name, guard in old.items():
+            setattr(node, name, guard)
 
 
 #: The size that dimensions have instead of 0 and 1.
@@ -289,15 +323,43 @@ def _only_small(node: Any, answer: bool) -> bool:
 
 def _asked_by_torch() -> bool:
     """Whether a question comes from torch's own code. What Dynamo asks is the user's."""
+    file, _ = _asking()
+    return file.startswith(_root()) and not file.startswith(os.path.join(_root(), "_dynamo", ""))
+
+
+def _place_of_user() -> str:
+    """The line of the user's code that asks, if no code of torch does."""
+    file, line = _asking()
+    return "" if file.startswith(_root()) else f"{file}:{line}"
+
+
+def _root() -> str:
     import torch
 
-    root = f"{os.path.dirname(torch.__file__)}{os.sep}"
-    asking = (os.path.join(root, "__init__.py"), os.path.join(root, "fx", "experimental", ""), __file__)
+    return f"{os.path.dirname(torch.__file__)}{os.sep}"
+
+
+def _asking() -> tuple[str, int]:
+    """The file and line that ask for the value of a size."""
+    inside = (os.path.join(_root(), "__init__.py"), os.path.join(_root(), "fx", "experimental", ""), __file__)
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(asking):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame = frame.f_back
-    file = frame.f_code.co_filename
-    return file.startswith(root) and not file.startswith(os.path.join(root, "_dynamo", ""))
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _condition(node: Any, answer: Any) -> Any:
+    """What sizes must be for an answer, None if all sizes of the program are so."""
+    try:
+        import sympy
+        from torch.utils._sympy.value_ranges import bound_sympy
+
+        expr = node.shape_env.replace(node.expr)
+        expr = (expr if answer else sympy.Not(expr)) if isinstance(answer, bool) else sympy.Eq(expr, answer)
+        return None if bound_sympy(expr, node.shape_env.var_to_range).is_singleton() else expr
+    except Exception:
+        # What torch's own analysis does not know.
+        return None
 
 
 def _with_larger(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +124,7 @@ class Ways:
                 lost = _errors.made(_errors.ConversionError, "torch.export kept no values of constants that the model needs")
                 lost.kind, lost._by_torch = "conversion", True
                 raise lost
+            _warn_of_conditions(captured, shapes)
             return made, captured
         except Exception as error:
             if isinstance(error, _errors.OnnxExporterError) and not error._by_torch and not lenient:
@@ -179,6 +182,19 @@ class Ways:
             _trace.run_at_other_sizes(self._model, self._args, self._kwargs, self.shapes)
         except _trace.TraceWarning as failure:
             _errors.warn(f"The model may be wrong for other sizes: {failure}")
+
+
+def _warn_of_conditions(captured: _capture.Captured, shapes: Any) -> None:
+    """Warns of sizes for which the program does not hold, by the names of the dimensions."""
+    if not captured.conditions or captured.program is None:
+        return
+    with warnings.catch_warnings():
+        # Of names that cannot be used was warned.
+        warnings.simplefilter("ignore")
+        names = _shapes.names(captured.program, shapes)
+    for condition, place in captured.conditions.items():
+        text = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), condition)
+        _errors.warn(f"The model holds only where {text}: the code decides by this at {place}")
 
 
 def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:

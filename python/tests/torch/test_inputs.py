@@ -611,3 +611,31 @@ def test_compiled_module() -> None:
         program = pt2onnx.export(torch.compile(net, backend="eager"), (x,), verify=True, **options)
         assert program.input_names == ["x"] and program.verification.ok
         assert {weight.name for weight in program.model_proto.graph.initializer} == set(net.state_dict())
+
+
+class Cropped(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        start = int(round((x.shape[0] - 4) / 2.0))
+        return x[start : start + 4]
+
+
+class Even(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] % 2 == 0 else x * 3
+
+
+class Long(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] > 4 else x * 3
+
+
+@since(2, 8)
+def test_numbers_and_branches_by_sizes() -> None:
+    """What the code chose by the sizes of the example is said, unless the program's own ranges say it."""
+    for kind, condition in ((Cropped, "RoundToInt"), (Even, "Mod")):
+        with pytest.warns(UserWarning, match=rf"holds only where .*{condition}.* at .*test_inputs.py"):
+            pt2onnx.export(kind().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pt2onnx.OnnxExporterWarning)
+        warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
+        pt2onnx.export(Long().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
