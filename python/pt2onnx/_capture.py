@@ -96,7 +96,6 @@ def capture(
                 program = _export(model, args, kwargs, shapes, strict, answers)
                 if answers.narrow and not answers.wrong:
                     program = _with_larger(program, model, args, kwargs, shapes, strict)
-                conditions = {} if answers.wrong else answers.conditions()
             if answers.wrong:
                 if not may_fix:
                     raise SmallSizes(SmallSizes.__doc__)
@@ -104,8 +103,9 @@ def capture(
                     "The code asks for dimensions whose size is 0 or 1 in the example, so they are static: give an example in which they "
                     "are larger."
                 )
-                with exporting(), _settings(strict):
-                    program = _export(model, args, kwargs, _static(model, args, kwargs, shapes), strict)
+                with exporting(), _settings(strict), _answers() as answers:
+                    program = _export(model, args, kwargs, _static(model, args, kwargs, shapes), strict, answers)
+            conditions = answers.conditions()
         except Exception as error:
             say(f"{step} ❌")
             failures[strategy] = error
@@ -251,6 +251,8 @@ class _Answers:
     def add_number(self, node: Any, answer: float) -> None:
         """Notes a number."""
         self._fix(node, answer, False)
+        if _only_small(node, answer) and not _asked_by_torch():
+            self.wrong = True
 
     def _fix(self, node: Any, answer: Any, by_torch: bool) -> None:
         if getattr(node.expr, "free_symbols", None) and not by_torch and (place := _place_of_user()):
@@ -308,9 +310,9 @@ def _answers() -> Iterator[_Answers]:
 _LARGER = 5
 
 
-def _only_small(node: Any, answer: bool) -> bool:
+def _only_small(node: Any, answer: Any) -> bool:
     """Whether larger sizes in place of those that are 0 or 1 in the example give another answer."""
-    import sympy
+    sympy: Any = importlib.import_module("sympy")
 
     env = node.shape_env
     sizes = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else getattr(env, "var_to_val", {})
@@ -318,7 +320,7 @@ def _only_small(node: Any, answer: bool) -> bool:
     if min(sizes.values(), default=2) > 1:
         return False
     larger = node.expr.xreplace({symbol: size if size > 1 else sympy.Integer(_LARGER) for symbol, size in sizes.items()})
-    return larger in (sympy.true, sympy.false) and bool(larger) != answer
+    return bool(larger) != answer if larger in (sympy.true, sympy.false) else bool(larger.is_number and larger != answer)
 
 
 def _asked_by_torch() -> bool:
@@ -351,7 +353,7 @@ def _asking() -> tuple[str, int]:
 def _condition(node: Any, answer: Any) -> Any:
     """What sizes must be for an answer, None if all sizes of the program are so."""
     try:
-        import sympy
+        sympy: Any = importlib.import_module("sympy")
         from torch.utils._sympy.value_ranges import bound_sympy
 
         expr = node.shape_env.replace(node.expr)

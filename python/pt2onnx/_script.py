@@ -268,7 +268,8 @@ def at_other_sizes(
 ) -> Iterator[Other]:
     """Arguments with larger dynamic dimensions, but ``fixed`` ones, and what these are: by one, and twice as large, as sizes may have to
     be even, or multiples of what they are. ``leaves`` are the tensors within the arguments."""
-    for larger in (lambda size: size + 1, lambda size: size * 2 or 2):
+    by_one_and_twice: tuple[Callable[[int], int], ...] = (lambda size: size + 1, lambda size: size * 2 or 2)
+    for larger in by_one_and_twice:
         if grown := _grown(leaves, larger, fixed):
             sizes = Sizes(fixed)
             dims = {size.split(">")[0]: larger(count) for leaf in leaves for size, count in zip(sizes.of(leaf), leaf.value.shape)}

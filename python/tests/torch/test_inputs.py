@@ -538,6 +538,7 @@ class Queries(torch.nn.Module):
         return self.attention(self.queries.expand(x.shape[0], -1, -1), found, found, need_weights=False)[0]
 
 
+@since(2, 8)
 @pytest.mark.parametrize("dynamo", [False, True])
 def test_example_with_a_batch_of_1(dynamo: bool) -> None:
     """What torch decides by the size 1 of an example does not become a part of the model."""
@@ -556,6 +557,7 @@ class Cached(torch.nn.Module):
         return self.attention(x, keys, keys, key_padding_mask=mask, need_weights=False)[0]
 
 
+@since(2, 8)
 def test_example_of_size_1_that_cannot_be_larger() -> None:
     """Sizes that follow from others do not grow alone: the model is that of the example, and a warning says so."""
 
@@ -582,6 +584,8 @@ def test_code_that_asks_for_1() -> None:
     with pytest.warns(UserWarning, match="so they are static"):
         program = check(One(), (x,), dynamic_shapes=({0: "n"},))
     assert dims(program)["x"] == [1, 3]
+    with pytest.warns(UserWarning, match="so they are static"):
+        check(Call(lambda x: x * int(round(x.shape[0] / 2.0))), (x,), dynamic_shapes=(({0: "n"},),))
 
 
 def test_threads() -> None:
