@@ -94,9 +94,11 @@ def capture(
         try:
             with exporting(), _settings(strict), _answers() as answers:
                 program = _export(model, args, kwargs, shapes, strict, answers)
-                if answers.narrow and not answers.wrong:
-                    program = _with_larger(program, model, args, kwargs, shapes, strict)
-            if answers.wrong:
+                larger = None
+                if (answers.narrow or answers.by_user) and not answers.wrong:
+                    larger = _of_larger(program, model, args, kwargs, shapes, strict, answers.by_user)
+                program = larger or program
+            if answers.wrong or (answers.by_user and not larger):
                 if not may_fix:
                     raise SmallSizes(SmallSizes.__doc__)
                 _errors.warn(
@@ -105,13 +107,17 @@ def capture(
                 )
                 with exporting(), _settings(strict), _answers() as answers:
                     program = _export(model, args, kwargs, _static(model, args, kwargs, shapes), strict, answers)
+            elif answers.narrow and not larger:
+                _errors.warn(
+                    "The model may be wrong where sizes are larger that are 0 or 1 in the example: give an example in which they are larger."
+                )
             conditions = answers.conditions()
         except Exception as error:
             say(f"{step} ❌")
             failures[strategy] = error
         else:
             say(f"{step} ✅")
-            return Captured(program, strategy, failures, _drop_assertions(program), conditions)
+            return Captured(program, strategy, failures, _drop_assertions(program.graph_module), conditions)
     raise failed(failures)
 
 
@@ -137,8 +143,8 @@ _ASSERTIONS = (
 )  # fmt: skip
 
 
-def _drop_assertions(program: torch.export.ExportedProgram) -> list[Any]:
-    """Takes assertions out of a program that is ours, as torch.onnx.export does. ONNX has none, and some exclude sizes that the model
+def _drop_assertions(root: torch.nn.Module) -> list[Any]:
+    """Takes assertions out of the graphs of a program that is ours, as torch.onnx.export does. ONNX has none, and some exclude sizes that the model
     takes: 0 and 1. Returns what they say about sizes, as relations of SymPy."""
     import torch
 
@@ -146,7 +152,7 @@ def _drop_assertions(program: torch.export.ExportedProgram) -> list[Any]:
 
     found = [name.split(".") for name in _ASSERTIONS]
     ops = {getattr(getattr(torch.ops.aten, op, None), overload, None) for op, overload in found} - {None}
-    for module in program.graph_module.modules():
+    for module in root.modules():
         if not isinstance(module, torch.fx.GraphModule):
             continue
         nodes = [node for node in module.graph.nodes if node.target in ops]
@@ -229,34 +235,35 @@ def _settings(strict: bool) -> Iterator[None]:
 class _Answers:
     """What the code asked about sizes that are 0 or 1 in the example.
 
-    ``wrong`` says that there is no program for all sizes. Dynamic dimensions are captured as if they were 2 or more, which is right where
-    torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``, to which the example gives another answer, nor for
-    ``if x.shape[0] == 1:``, where larger sizes take the other branch. ``narrow`` says that torch itself asked something to which larger
-    sizes give another answer. ``fixed`` are numbers and branches that the code chose by sizes: node, answer and place of each.
+    ``wrong`` are questions to which the example gives another answer than the capture. Dynamic dimensions are captured as if they were
+    2 or more, which is right where torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``.
+    ``narrow`` says that torch asked something to which larger sizes give another answer than the example does; ``by_user``, that the
+    user's code did (``if x.shape[0] == 1:``), where larger sizes take another branch. ``fixed`` are numbers and branches that the code chose by sizes: node, answer and place of each.
     """
 
     def __init__(self) -> None:
-        self.wrong = self.narrow = False
+        self.wrong = self.narrow = self.by_user = False
         self.fixed: list[tuple[Any, Any, str]] = []
 
     def add(self, node: Any, answer: bool, file: str) -> None:
         """Notes an answer. ``file`` is that of a question of C++."""
-        self._fix(node, answer, bool(file))
         if getattr(node, "_hint", None) is not None and bool(node._hint) != answer:
             self.wrong = True
-        elif _only_small(node, answer):
-            by_torch = bool(file) or _asked_by_torch()
-            self.narrow, self.wrong = self.narrow or by_torch, self.wrong or not by_torch
+        else:
+            self.add_number(node, answer, file)
 
-    def add_number(self, node: Any, answer: float) -> None:
-        """Notes a number."""
-        self._fix(node, answer, False)
-        if _only_small(node, answer) and not _asked_by_torch():
-            self.wrong = True
-
-    def _fix(self, node: Any, answer: Any, by_torch: bool) -> None:
-        if getattr(node.expr, "free_symbols", None) and not by_torch and (place := _place_of_user()):
-            self.fixed.append((node, answer, place))
+    def add_number(self, node: Any, answer: Any, file: str) -> None:
+        """Notes a number, or an answer that is that of the example."""
+        if not getattr(node.expr, "free_symbols", None):
+            return
+        place = "" if file else _place_of_user()
+        if not _only_small(node, answer):
+            self.fixed += [(node, answer, place)] if place else []
+        elif place or not (file or _asked_by_torch()):
+            self.by_user = True
+        else:
+            # A size that torch itself needs as a number becomes static.
+            self.narrow = self.narrow or isinstance(answer, bool)
 
     def conditions(self) -> dict[str, str]:
         """What the sizes must be for these numbers and branches, with the place of each, where the program's ranges do not say it. Two
@@ -292,7 +299,7 @@ def _answers() -> Iterator[_Answers]:
             # Asking makes a number of what is asked for.
             asked = copy.copy(self)
             answer = guard(self, file, line)
-            answers.add_number(asked, answer)
+            answers.add_number(asked, answer, file)
             return answer
 
         return guarded
@@ -364,24 +371,36 @@ def _condition(node: Any, answer: Any) -> Any:
         return None
 
 
-def _with_larger(
-    program: torch.export.ExportedProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool
-) -> torch.export.ExportedProgram:
-    """The program of an example with larger dimensions in place of those that are 0 or 1, if its results have the same sizes. If there is
-    none, the program of the example itself, which may not take other sizes."""
+def _of_larger(
+    program: torch.export.ExportedProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool, compared: bool
+) -> torch.export.ExportedProgram | None:
+    """The program of an example with larger dimensions in place of those that are 0 or 1, if its results have the same sizes, and if
+    ``compared`` the same numbers for the example itself. None if there is no such program."""
     larger = _larger(model, args, kwargs, shapes)
     try:
         with _answers() as answers:
             found = _export(model, *larger, shapes, strict, answers)
-        if not answers.wrong and not answers.narrow and _same_results(program, found):
-            return found
+        one = answers.wrong or answers.narrow or answers.by_user or not _same_results(program, found)
+        return None if one or (compared and not _same_numbers(found, model, args, kwargs)) else found
     except Exception:
         # Such as sizes that belong to those of other inputs.
-        pass
-    _errors.warn(
-        "The model may be wrong where sizes are larger that are 0 or 1 in the example: give an example in which they are larger."
-    )
-    return program
+        return None
+
+
+def _same_numbers(program: torch.export.ExportedProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a program computes what the module does."""
+    import torch
+    from torch.utils import _pytree
+
+    from . import _verify
+
+    made = program.module()
+    # The example may be what they exclude.
+    _drop_assertions(made)
+    made._forward_pre_hooks.clear()
+    with torch.no_grad(), _verify.keeping_buffers(model):
+        results = [_pytree.tree_leaves(run(*copy.deepcopy(args), **copy.deepcopy(kwargs))) for run in (made, model)]
+    return all(_verify.compare("", one, other).ok for one, other in zip(*results, strict=True) if isinstance(other, torch.Tensor))
 
 
 def _larger(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

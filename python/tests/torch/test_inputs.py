@@ -643,3 +643,21 @@ def test_numbers_and_branches_by_sizes() -> None:
         warnings.simplefilter("error", pt2onnx.OnnxExporterWarning)
         warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
         pt2onnx.export(Long().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
+
+
+class Expanded(torch.nn.Module):
+    """Does for one batch size what makes no difference there."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(3.0)[None]
+        if x.shape[0] != places.shape[0]:
+            places = places.expand(x.shape[0], -1)
+        return torch.cat([x, places], 1)
+
+
+@since(2, 8)
+def test_branch_for_1_that_makes_no_difference() -> None:
+    """If the branch of larger sizes computes the same for the example, it is the one for all sizes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
+        check(Expanded(), (torch.randn(1, 3),), others=[(torch.randn(4, 3),)], dynamic_shapes=({0: "n"},))
