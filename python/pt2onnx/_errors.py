@@ -25,6 +25,8 @@ class OnnxExporterError(RuntimeError):
     opset: int | None = None
     report: dict[str, Any] | None = None
     markdown: str | None = None
+    #: Whether it is PyTorch that cannot give the program away, so that another way to capture the module may do.
+    _by_torch = False
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -91,7 +93,10 @@ def of(failure: Any) -> BaseException:
     kind = failure.kind
     if kind == "options":
         return ValueError(str(failure))
-    error = made(_CLASSES.get(kind, OnnxExporterError), str(failure))
+    text = str(failure)
+    if text.startswith("no values to write"):
+        text += ", or give export_params=False, and add them by ONNXProgram.apply_weights"
+    error = made(_CLASSES.get(kind, OnnxExporterError), text)
     error.kind, error.opset = kind, failure.opset
     error.report = json.loads(failure.report) if failure.report else None
     error.markdown = failure.markdown

@@ -58,7 +58,7 @@ def export(
     output_names: Sequence[str] | str | None = None,
     opset_version: int | None = None,
     dynamo: bool = True,
-    external_data: bool = True,
+    external_data: bool | None = None,
     dynamic_shapes: dict[str, Any] | tuple[Any, ...] | list[Any] | None = None,
     custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
     report: bool = False,
@@ -93,7 +93,8 @@ def export(
         dynamo: False is like torch.onnx's exporter of TorchScript: evaluation mode, numbers are inputs, unused inputs are left out,
             symbolic functions are used, and a trace may follow the values of the arguments. ``input_names`` goes on over parameters and
             buffers, parameters are inputs if ``export_params`` is False, and ``operator_export_type`` gives nodes ``ATen``.
-        external_data: Whether ``f`` gets a file ``f.data`` with the weights.
+        external_data: Whether ``f`` gets a file ``f.data`` with the weights. By default it does, with ``dynamo=False`` only if they do
+            not fit into ``f``.
         dynamic_shapes: As for ``torch.export.export``, and names in place of ``Dim``. Dimensions have these names in the model.
             ``ShapesCollection`` and ``AdditionalInputs`` work as well.
         custom_translation_table: Translations by op: functions over ONNX Script, or with a parameter ``cx`` as for
@@ -131,6 +132,7 @@ def export(
 
     from . import _job, _report, _symbolic
 
+    external_data = dynamo if external_data is None else external_data
     asked = _job.Asked(**{field.name: given[field.name] for field in dataclasses.fields(_job.Asked)})
     steps = _report.Steps(verbose)
     files = _report.Artifacts(artifacts_dir, steps, report=report, profile=profile, dump=dump_exported_program)
@@ -226,3 +228,5 @@ def _verified(program: ONNXProgram, asked: _job.Asked, steps: _report.Steps) -> 
     for output in program.verification.outputs:
         if not output.ok:
             _errors.warn(f"Output '{output.name}' ({output.inputs}): {output.problem}")
+    for note in program.verification.notes:
+        _errors.warn(f"The verification is not complete: {note}")

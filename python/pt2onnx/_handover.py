@@ -330,6 +330,9 @@ class Tensors:
         if isinstance(tensor, FakeTensor) or tensor.device.type == "meta":
             return name, dtype, sizes, [], 0, None
         tensor = tensor.detach()
+        if isinstance(tensor, FakeTensor):
+            # The wrapper of a functorch transform that is over.
+            return name, dtype, sizes, [], 0, None
         if tensor.layout != torch.strided:
             tensor = tensor.to_dense()
         if type(tensor) is not torch.Tensor:

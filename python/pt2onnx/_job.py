@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import _capture, _errors, _reads, _report, _script, _sources, _ways
+from . import _capture, _errors, _reads, _report, _script, _shapes, _sources, _ways
 from ._program import ONNXProgram
 
 _TRAINING = (
@@ -37,6 +37,9 @@ class Asked:
         """Brings the arguments into one form. Raises ValueError if the model or names cannot be."""
         import torch
 
+        if type(self.model).__name__ == "OptimizedModule":
+            # What torch.compile made of a module.
+            self.model = self.model._orig_mod
         if isinstance(self.model, torch.nn.DataParallel) and not self.dynamo:
             raise ValueError("torch.nn.DataParallel cannot be exported: give its module, `model.module`.")
         if self.dynamo and getattr(self.model, "training", False):
@@ -46,6 +49,9 @@ class Asked:
             self._complete(self.model)
         if not self.kwargs and self.args and isinstance(self.args[-1], dict) and not self.is_program:
             self.args, self.kwargs = self.args[:-1], self.args[-1]
+        if not self.dynamo or self.dynamic_axes is not None:
+            # As in torch.onnx.
+            self.kwargs = _shapes.in_order(self.model, self.kwargs)
         _distinct("Input", self.input_names)
         _distinct("Output", self.output_names)
 

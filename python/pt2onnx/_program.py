@@ -348,10 +348,11 @@ class ONNXProgram:
     def _inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as inputs of the model, by name."""
         names = self.input_names
-        if self._script is None and not args and kwargs and kwargs.keys() <= set(names):
+        plain = not args or (not self._dropped and all(hasattr(value, "shape") for value in args))
+        if self._script is None and plain and kwargs and kwargs.keys() <= set(names[len(args) :]):
             # Where the program knows the keywords, it knows their order; PyTorch 2.6 mixes up the names of such inputs.
             if self.exported_program is None or set(keyword_order(self.exported_program.call_spec.in_spec)) != set(kwargs):
-                return dict(kwargs)
+                return {**dict(zip(names, args)), **kwargs}
         if self._script is not None:
             values = self._script.inputs(args, kwargs)
         else:

@@ -6,7 +6,7 @@ import dataclasses
 import io
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors, _shapes
@@ -14,17 +14,21 @@ from . import _errors, _shapes
 if TYPE_CHECKING:
     import torch
 
+#: Arguments with other sizes, and what these are.
+Other = tuple[tuple[Any, ...], dict[str, Any], str]
+
 #: Element types of numbers that stay free.
 _FREE = {bool: "bool[]", int: "int64[]", float: "float64[]"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A value within the arguments: its path (``x``, ``images.0``), and its dynamic axes as they were given."""
+    """A value within the arguments: its path (``x``, ``images.0``), and its dynamic axes as they were given. A ``default`` was not given."""
 
     path: str
     value: Any
     axes: Any = None
+    default: bool = False
 
     @property
     def is_tensor(self) -> bool:
@@ -68,7 +72,7 @@ class Script:
     @property
     def has_numbers(self) -> bool:
         """Whether there are numbers that may be free."""
-        return any(type(leaf.value) in _FREE for leaf in self.leaves)
+        return any(type(leaf.value) in _FREE and not leaf.default for leaf in self.leaves)
 
     @property
     def input_leaves(self) -> list[Leaf]:
@@ -81,7 +85,10 @@ class Script:
         return sum(len(parts(leaf.value)) for leaf in self.input_leaves)
 
     def _is_input(self, leaf: Leaf) -> bool:
-        return leaf.is_tensor or (self.free and type(leaf.value) in _FREE)
+        return leaf.is_tensor or self._is_free(leaf)
+
+    def _is_free(self, leaf: Leaf) -> bool:
+        return self.free and not leaf.default and type(leaf.value) in _FREE
 
     def told(self) -> tuple[dict[str, str], dict[str, str]]:
         """What the option ``input`` says of each argument, and the names that were given to sizes which are called otherwise there."""
@@ -94,7 +101,7 @@ class Script:
         if leaf.is_tensor:
             dtype = str(value.dtype).removeprefix("torch.")
             return f"{dtype}[{','.join(sizes.of(leaf))}]"
-        if self.free and type(value) in _FREE:
+        if self._is_free(leaf):
             return _FREE[type(value)]
         if value is None:
             return "none"
@@ -106,9 +113,23 @@ class Script:
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Other arguments as inputs of the model, in order."""
-        leaves = flatten(bound(self.parameters, args, kwargs), None)
+        leaves = self._leaves(args, kwargs)
         kept = {leaf.path for leaf in self.input_leaves}
         return [part for leaf in leaves if leaf.path in kept for part in parts(leaf.value)]
+
+    def at_other_sizes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Other]:
+        """Arguments with larger dynamic dimensions, to be tried in turn."""
+        axes = self._axes()
+        leaves = [dataclasses.replace(leaf, axes=axes.get(leaf.path)) for leaf in self._leaves(args, kwargs) if leaf.is_tensor]
+        return at_other_sizes(self.parameters, args, kwargs, leaves, self.fixed)
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Leaf]:
+        """The values within other arguments."""
+        return flatten(bound(self.parameters, args, kwargs), None)
+
+    def _axes(self) -> dict[str, Any]:
+        """The dynamic axes of each argument by its path."""
+        return {leaf.path: leaf.axes for leaf in self.leaves}
 
 
 def parts(value: Any, result: bool = False) -> list[Any]:
@@ -180,7 +201,16 @@ def of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -
     parameters = [argument.name for argument in schema.arguments]
     if isinstance(model, torch.jit.ScriptModule):
         parameters = parameters[1:]
-    return Script(file.getvalue(), parameters, flatten(bound(parameters, args, kwargs), shapes))
+    given = bound(parameters, args, kwargs)
+    rest = [argument for argument in schema.arguments if argument.name in parameters and argument.name not in given]
+    if given and (missing := [f"`{argument.name}: {argument.type}`" for argument in rest if not argument.has_default_value()]):
+        raise TypeError(f"no argument is given for {', '.join(missing)}")
+    leaves = flatten(given, shapes)
+    if not isinstance(model, torch.jit.ScriptModule):
+        # The archive of a function has no defaults.
+        defaults = flatten({argument.name: argument.default_value for argument in rest if argument.has_default_value()}, None)
+        leaves += [dataclasses.replace(leaf, default=True) for leaf in defaults]
+    return Script(file.getvalue(), parameters, leaves)
 
 
 def ignore_deprecation() -> None:
@@ -190,13 +220,13 @@ def ignore_deprecation() -> None:
 
 
 def bound(parameters: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by name of parameter. Raises TypeError if they do not fit."""
+    """The arguments by name of parameter, in their order. Raises TypeError if they do not fit."""
     if len(args) > len(parameters):
         raise TypeError(f"there are {len(args)} arguments, but the module takes {len(parameters)}")
     unknown = [name for name in kwargs if name not in parameters]
     if unknown:
         raise TypeError(f"the module has no parameter {unknown[0]!r}; it has {', '.join(parameters)}")
-    return {**dict(zip(parameters, args)), **kwargs}
+    return {**dict(zip(parameters, args)), **{name: kwargs[name] for name in parameters if name in kwargs}}
 
 
 def flatten(arguments: Mapping[str, Any], shapes: Any) -> list[Leaf]:
@@ -231,6 +261,64 @@ def _leaves(path: str, value: Any, axes: Any) -> Iterator[Leaf]:
 def _item(at: int, key: Any, value: Any) -> list[tuple[Any, Any]]:
     """What a dict holds under a key, and before it the key if that is a tensor."""
     return [(f"key_{at}", key), (f"value_{at}", value)] if is_tensor(key) else [(key, value)]
+
+
+def at_other_sizes(
+    names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Leaf], fixed: Collection[str] = ()
+) -> Iterator[Other]:
+    """Arguments with larger dynamic dimensions, but ``fixed`` ones, and what these are: by one, and twice as large, as sizes may have to
+    be even, or multiples of what they are. ``leaves`` are the tensors within the arguments."""
+    by_one_and_twice: tuple[Callable[[int], int], ...] = (lambda size: size + 1, lambda size: size * 2 or 2)
+    for larger in by_one_and_twice:
+        if grown := _grown(leaves, larger, fixed):
+            sizes = Sizes(fixed)
+            dims = {size.split(">")[0]: larger(count) for leaf in leaves for size, count in zip(sizes.of(leaf), leaf.value.shape)}
+            yield (
+                tuple(rebuilt(name, arg, grown) for name, arg in zip(names, args)),
+                {name: rebuilt(name, arg, grown) for name, arg in kwargs.items()},
+                ", ".join(f"{name}={size}" for name, size in dims.items() if not name.isdigit()),
+            )
+
+
+def _grown(leaves: Sequence[Leaf], larger: Callable[[int], int], fixed: Collection[str] = ()) -> dict[str, Any]:
+    """The tensors by path, with larger dynamic dimensions: rows are repeated. Empty if there are no dynamic dimensions."""
+    import torch
+
+    sizes = Sizes(fixed)
+    grown: dict[str, Any] = {}
+    for leaf in leaves:
+        tensor = leaf.value
+        for axis, size in enumerate(sizes.of(leaf)):
+            if size.isdigit():
+                continue
+            count = tensor.shape[axis]
+            rows = torch.arange(larger(count)) % max(count, 1)
+            shape = [*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :]]
+            tensor = tensor.index_select(axis, rows) if count else tensor.new_zeros(shape)
+        if tensor is not leaf.value:
+            grown[leaf.path] = tensor
+    return {leaf.path: grown.get(leaf.path, leaf.value) for leaf in leaves} if grown else {}
+
+
+def rebuilt(path: str, value: Any, tensors: Mapping[str, Any]) -> Any:
+    """An argument with other tensors."""
+    if path in tensors:
+        return tensors[path]
+    if isinstance(value, dict):
+        items = dict(_rebuilt_item(path, at, item, tensors) for at, item in enumerate(value.items()))
+        return items if type(value) is dict else type(value)(items)
+    if isinstance(value, (list, tuple)):
+        parts = [rebuilt(f"{path}.{at}", part, tensors) for at, part in enumerate(value)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+def _rebuilt_item(path: str, at: int, item: tuple[Any, Any], tensors: Mapping[str, Any]) -> tuple[Any, Any]:
+    """An item of a dict with other tensors."""
+    key, part = item
+    if not is_tensor(key):
+        return key, rebuilt(f"{path}.{key}", part, tensors)
+    return rebuilt(f"{path}.key_{at}", key, tensors), rebuilt(f"{path}.value_{at}", part, tensors)
 
 
 def has_tensor_keys(value: Any) -> bool:

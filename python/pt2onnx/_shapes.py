@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _errors
@@ -68,14 +68,28 @@ def problem(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
     return ValueError("; ".join(found)) if found else None
 
 
-def by_parameter(model: Any, shapes: Any, input_names: Any) -> Any:
-    """Dynamic shapes whose keys are ``input_names``, with the names of the model's parameters instead."""
-    if not isinstance(shapes, dict) or not input_names or not shapes.keys() <= set(input_names):
+def by_parameter(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, input_names: Any) -> Any:
+    """Dynamic shapes by the model's parameters. Their keys may also be ``input_names``, or names of what ``*args`` and ``**kwargs``
+    hold."""
+    if not isinstance(shapes, dict):
         return shapes
-    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
-    if shapes.keys() <= set(parameters):
-        return shapes
-    return {parameters[list(input_names).index(name)]: axes for name, axes in shapes.items()}
+    parameters = signature(model).parameters
+    if input_names and shapes.keys() <= set(input_names) and not shapes.keys() <= {*parameters, *kwargs}:
+        names = list(by_name(model, args, kwargs))
+        shapes = {names[list(input_names).index(name)]: axes for name, axes in shapes.items()}
+    found: dict[str, Any] = {}
+    by_kind = {parameter.kind: name for name, parameter in parameters.items()}
+    many, rest = by_kind.get(inspect.Parameter.VAR_POSITIONAL), by_kind.get(inspect.Parameter.VAR_KEYWORD)
+    for name, axes in shapes.items():
+        if name in parameters:
+            found[name] = axes
+        elif rest and name in kwargs:
+            found[rest] = {**found.get(rest, {}), name: axes}
+        elif many and name.startswith(f"{many}_"):
+            found[many] = (*found.get(many, ()), axes)
+        else:
+            found[name] = axes
+    return found
 
 
 def inputs(program: torch.export.ExportedProgram) -> list[str | None]:
@@ -105,9 +119,9 @@ def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
 
 def from_dynamic_axes(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], axes: tuple[Any, Any, Any], *, lenient: bool
-) -> tuple[Any, tuple[Any, ...]]:
-    """``dynamic_axes`` of torch.onnx.export as dynamic shapes, and all arguments by position. ``axes`` are it, the names of inputs, and
-    those of outputs.
+) -> dict[str, Any]:
+    """``dynamic_axes`` of torch.onnx.export as dynamic shapes by name of argument. ``axes`` are it, the names of inputs, and those of
+    outputs.
 
     The names are those of ``input_names`` or of the model's parameters; where they are neither, the axes are in the order of the
     inputs. Names of outputs have no effect on shapes. If ``lenient``, other names have none either, and are warned of.
@@ -117,33 +131,85 @@ def from_dynamic_axes(
     dynamic_axes, input_names, output_names = axes
     from torch.utils import _pytree
 
-    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
-    inputs = (*args, *(kwargs[name] for name in parameters[len(args) :] if name in kwargs))
-    leaves, tree = _pytree.tree_flatten(inputs)
+    arguments = by_name(model, args, kwargs)
+    leaves, tree = _pytree.tree_flatten(list(arguments.values()))
     outputs = set(output_names or ())
     given = {name: axes_of(name, axes) for name, axes in dynamic_axes.items() if name not in outputs}
-    flat = len(leaves) == len(inputs)
+    parameters = {name: at for at, name in enumerate(arguments) if len(leaves) == len(arguments)}
     if lenient:
-        by_name = {name: at for at, name in enumerate(parameters[: len(leaves)] if flat else [])}
-        places = {**by_name, **_places(input_names or (), leaves, numbers=True)}
+        places = _places(input_names or (), leaves, numbers=True)
+        # A parameter that is given another name is not known by its own.
+        places = {**{name: at for name, at in parameters.items() if at not in places.values()}, **places}
         for name in [name for name in given if name not in places]:
             _errors.warn(f"Provided key {name} for dynamic axes is not a valid input/output name", UserWarning)
-        by_position = {places[name]: found for name, found in given.items() if name in places}
-        shapes = [by_position.get(at) for at in range(len(leaves))]
-        return _pytree.tree_unflatten(_counted(shapes, leaves), tree), inputs
-    for places in (_places(input_names or (), leaves), {name: at for at, name in enumerate(parameters) if flat}):
-        if given.keys() <= set(places):
-            by_position = {places[name]: found for name, found in given.items()}
-            shapes = [by_position.get(at) for at in range(len(leaves))]
-            break
     else:
-        named = len(input_names or ())
-        if len(given) > len(leaves) or named >= len(leaves) or (named and len(given) != len(leaves)):
-            unknown = [name for name in given if name not in (input_names or parameters)]
-            raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
-        shapes = list(given.values())
-    shapes += [None] * (len(leaves) - len(shapes))
-    return _pytree.tree_unflatten(_counted(shapes, leaves), tree), inputs
+        both = _places(input_names or (), leaves), parameters
+        places = next((places for places in both if given.keys() <= set(places)), {})
+        if not places:
+            count = len(input_names or ())
+            if len(given) > len(leaves) or count >= len(leaves) or (count and len(given) != len(leaves)):
+                unknown = [name for name in given if name not in (input_names or arguments)]
+                raise ValueError(f"dynamic_axes has {unknown[:3]}, which are not names of inputs")
+            places = {name: at for at, name in enumerate(given)}
+    by_position = {places[name]: found for name, found in given.items() if name in places}
+    shapes = [by_position.get(at) for at in range(len(leaves))]
+    return dict(zip(arguments, _pytree.tree_unflatten(_counted(shapes, leaves), tree)))
+
+
+def by_name(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name, in the order of the parameters; those of ``*args`` are numbered. Raises TypeError if they do not fit."""
+    return _flat(model, signature(model).bind(*args, **kwargs).arguments)
+
+
+def by_argument(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> dict[str, Any]:
+    """The same of dynamic shapes by parameter, or in their order. Raises TypeError if the arguments do not fit."""
+    given = signature(model).bind(*args, **kwargs).arguments
+    return _flat(model, dict(zip(given, shapes)) if isinstance(shapes, (list, tuple)) else shapes or {})
+
+
+def _flat(model: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by parameter, with those that ``*args`` and ``**kwargs`` hold by their own names."""
+    parameters = signature(model).parameters
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = parameters[name].kind if name in parameters else None
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            found.update(value or {})
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
+            found.update({f"{name}_{at}": part for at, part in enumerate(value or ())})
+        else:
+            found[name] = value
+    return found
+
+
+def by_leaf(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
+    """The axes of each value within the arguments, in the order of a program's inputs; the shapes if these do not fit."""
+    leaves: list[Any] = []
+    try:
+        from torch.export.dynamic_shapes import _tree_map_with_path
+
+        arguments, axes = by_name(model, args, kwargs), by_argument(model, args, kwargs, shapes)
+        order = [*(name for name in arguments if name not in kwargs), *kwargs]
+        given, axes = {name: arguments[name] for name in order}, {name: axes[name] for name in order}
+        _tree_map_with_path(lambda _, leaf, axes: leaves.append(axes or None), given, axes, tree_name="inputs")
+    except Exception:
+        # What is wrong, torch.export says.
+        return shapes
+    return {str(at): axes for at, axes in enumerate(leaves)}
+
+
+def in_order(model: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments in the order of the parameters, if these are known."""
+    try:
+        parameters = list(signature(model).parameters)
+    except (TypeError, ValueError):
+        return kwargs
+    return {name: kwargs[name] for name in sorted(kwargs, key=lambda name: [*parameters, name].index(name))}
+
+
+def signature(model: Any) -> inspect.Signature:
+    """The parameters of a module or function."""
+    return inspect.signature(getattr(model, "forward", model))
 
 
 def _places(names: Sequence[str], leaves: list[Any], *, numbers: bool = False) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _capture, _errors, _handover, _options, _script, _shapes, _translate
@@ -70,12 +70,27 @@ class OfProgram:
         """The model."""
         text = _options.as_json(options)
         table = [*table, *_translate.entries(self._symbolic)]
-        parts = _handover.parts(self._program)
+        with _given_away():
+            parts = _handover.parts(self._program)
         with _raised():
             made = ONNXProgram(convert_program(*parts, text, table), self._program)
         program = self._program
         made._remake = lambda weights: _remade(program, weights, text, table)
         return made
+
+
+@contextlib.contextmanager
+def _given_away() -> Iterator[None]:
+    """What torch raises while a program is serialised, as an exception of this package."""
+    try:
+        yield
+    except _errors.OnnxExporterError:
+        raise
+    except Exception as error:
+        text = f"PyTorch cannot give the program away: {type(error).__name__}: {str(error).strip()}"
+        failure = _errors.made(_errors.ConversionError, text)
+        failure.kind, failure._by_torch = "conversion", True
+        raise failure from error
 
 
 def _remade(program: torch.export.ExportedProgram, weights: Mapping[str, Any], text: str, table: Any) -> Any:

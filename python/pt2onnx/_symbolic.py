@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import _capture
 from ._translate import Cx, Value
 
 #: The namespace of the ops that stand for calls of autograd functions.
@@ -148,7 +149,7 @@ def used(found: dict[Any, Callable[..., Any]], *, exact: bool = False) -> Iterat
     ops, which live on: the captured program has them. ``exact`` says that sizes in a trace are those of all inputs."""
     import torch
 
-    with contextlib.ExitStack() as stack:
+    with _capture.LOCK, contextlib.ExitStack() as stack:
         for cls in _with_symbolic(torch.autograd.Function):
             if "forward" in vars(cls):
                 stack.callback(setattr, cls, "forward", vars(cls)["forward"])

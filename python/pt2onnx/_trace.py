@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import _capture, _script, _symbolic, _verify
+from . import _capture, _script, _shapes, _symbolic, _verify
 
 
 class TraceWarning(Exception):
@@ -39,7 +39,8 @@ def _other_sizes(made: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str,
     """What a trace at other sizes of the dynamic dimensions does in another way: the tracer says nothing of ``range(x.shape[0])``. If
     ``strict``, also that the module takes no other sizes."""
     notes: list[str] = []
-    for other_args, other_kwargs in _at_other_sizes(model, args, kwargs, leaves):
+    names = _names(getattr(model, "forward", model), len(args))
+    for other_args, other_kwargs, _ in _script.at_other_sizes(names, args, kwargs, leaves):
         try:
             other = _traced(model, other_args, other_kwargs, None)[0]
             return _differences(made.inlined_graph, other.inlined_graph)
@@ -48,41 +49,8 @@ def _other_sizes(made: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str,
     return notes
 
 
-def _at_other_sizes(
-    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[_script.Leaf]
-) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Arguments with larger dynamic dimensions: by one, and twice as large, as sizes may have to be even, or multiples of what they are."""
-    names = _names(getattr(model, "forward", model), len(args))
-    for larger in (lambda size: size + 1, lambda size: size * 2 or 2):
-        if grown := _grown(leaves, larger):
-            yield (
-                tuple(_rebuilt(name, arg, grown) for name, arg in zip(names, args)),
-                {name: _rebuilt(name, arg, grown) for name, arg in kwargs.items()},
-            )
-
-
 def _fails(error: Exception) -> str:
     return f"The module fails at other sizes of the dynamic dimensions ({_capture.brief(error)})"
-
-
-def _grown(leaves: list[_script.Leaf], larger: Callable[[int], int]) -> dict[str, Any]:
-    """The tensors by path, with larger dynamic dimensions: rows are repeated. Empty if there are no dynamic dimensions."""
-    import torch
-
-    sizes = _script.Sizes()
-    grown: dict[str, Any] = {}
-    for leaf in leaves:
-        tensor = leaf.value
-        for axis, size in enumerate(sizes.of(leaf)):
-            if size.isdigit():
-                continue
-            count = tensor.shape[axis]
-            rows = torch.arange(larger(count)) % max(count, 1)
-            shape = [*tensor.shape[:axis], len(rows), *tensor.shape[axis + 1 :]]
-            tensor = tensor.index_select(axis, rows) if count else tensor.new_zeros(shape)
-        if tensor is not leaf.value:
-            grown[leaf.path] = tensor
-    return {leaf.path: grown.get(leaf.path, leaf.value) for leaf in leaves} if grown else {}
 
 
 def _differences(one: Any, other: Any) -> list[str]:
@@ -126,15 +94,16 @@ def _traced(
     module = _capture.as_module(model)
     forward = module.forward
     names = _names(forward, len(args))
-    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
+    axes = _shapes.by_argument(module, args, kwargs, shapes)
+    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, axes) if leaf.is_tensor]
     paths = [leaf.path for leaf in leaves]
     if not paths:
         raise TypeError("a trace needs a tensor among the arguments")
 
     def flat(*tensors: torch.Tensor) -> Any:
         values = dict(zip(paths, tensors))
-        inner_args = tuple(_rebuilt(name, arg, values) for name, arg in zip(names, args))
-        inner_kwargs = {name: _rebuilt(name, arg, values) for name, arg in kwargs.items()}
+        inner_args = tuple(_script.rebuilt(name, arg, values) for name, arg in zip(names, args))
+        inner_kwargs = {name: _script.rebuilt(name, arg, values) for name, arg in kwargs.items()}
         results = tuple(_tensors(forward(*inner_args, **inner_kwargs)))
         return results if len(results) != 1 else results[0]
 
@@ -208,8 +177,14 @@ class Traced(_script.Script):
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Other arguments as inputs of the model, in order."""
-        values = {leaf.path: leaf.value for leaf in _script.flatten({**dict(zip(self.parameters, args)), **kwargs}, None)}
+        values = {leaf.path: leaf.value for leaf in self._leaves(args, kwargs)}
         return [part for path in self._paths if path in values for part in _script.parts(values[path])]
+
+    def _leaves(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[_script.Leaf]:
+        return _script.flatten({**dict(zip(self.parameters, args)), **kwargs}, None)
+
+    def _axes(self) -> dict[str, Any]:
+        return {path: leaf.axes for path, leaf in zip(self._paths, self.leaves)}
 
 
 def run(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -228,18 +203,19 @@ def scripted(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: 
     # What fails in Python is no model, even if it can be translated.
     run(model, args, kwargs)
     if strict:
-        _run_at_other_sizes(model, args, kwargs, shapes)
+        run_at_other_sizes(model, args, kwargs, shapes)
     with warnings.catch_warnings():
         _script.ignore_deprecation()
         return _script.of(torch.jit.script(model), args, kwargs, shapes)
 
 
-def _run_at_other_sizes(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> None:
+def run_at_other_sizes(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> None:
     """Runs the module at other sizes of the dynamic dimensions. Raises TraceWarning if it fails at all of them."""
     names = _names(getattr(model, "forward", model), len(args))
-    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, shapes) if leaf.is_tensor]
+    axes = _shapes.by_argument(model, args, kwargs, shapes)
+    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, axes) if leaf.is_tensor]
     failure: Exception | None = None
-    for other_args, other_kwargs in _at_other_sizes(model, args, kwargs, leaves):
+    for other_args, other_kwargs, _ in _script.at_other_sizes(names, args, kwargs, leaves):
         try:
             return run(model, other_args, other_kwargs)
         except Exception as error:
@@ -265,27 +241,6 @@ def _sign(function: Any, names: list[str]) -> None:
     """Gives a function of ``*args`` parameters with names, which the trace takes over."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-
-
-def _rebuilt(path: str, value: Any, tensors: Mapping[str, Any]) -> Any:
-    """An argument with other tensors."""
-    if path in tensors:
-        return tensors[path]
-    if isinstance(value, dict):
-        items = dict(_item(path, at, item, tensors) for at, item in enumerate(value.items()))
-        return items if type(value) is dict else type(value)(items)
-    if isinstance(value, (list, tuple)):
-        parts = [_rebuilt(f"{path}.{at}", part, tensors) for at, part in enumerate(value)]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    return value
-
-
-def _item(path: str, at: int, item: tuple[Any, Any], tensors: Mapping[str, Any]) -> tuple[Any, Any]:
-    """An item of a dict with other tensors. Paths are as ``_script`` makes them."""
-    key, part = item
-    if not _script.is_tensor(key):
-        return key, _rebuilt(f"{path}.{key}", part, tensors)
-    return _rebuilt(f"{path}.key_{at}", key, tensors), _rebuilt(f"{path}.value_{at}", part, tensors)
 
 
 def _tensors(result: Any) -> Iterator[Any]:

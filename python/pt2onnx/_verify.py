@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import _script
     from ._program import ONNXProgram
 
 #: Relative and absolute tolerance by element type. All others are compared exactly.
@@ -69,20 +70,36 @@ def verify(
     kwargs = _ordered(program, dict(kwargs or {}))
     checks = _compare(program, model, tuple(args), kwargs, "given")
     notes: list[str] = []
-    if second_size:
-        grown = _grown(program, tuple(args), kwargs)
-        if grown is not None:
-            more_args, more_kwargs, what = grown
-            try:
-                checks += _compare(program, model, more_args, more_kwargs, what)
-            except Exception as error:
-                from ._errors import VerificationError
+    for more_args, more_kwargs, what in _at_other_sizes(program, tuple(args), kwargs, notes) if second_size else ():
+        try:
+            checks += _compare(program, model, more_args, more_kwargs, what)
+            notes.clear()
+            break
+        except Exception as error:
+            from ._errors import VerificationError
 
-                if isinstance(error, VerificationError):
-                    checks.append(OutputCheck(checks[0].name if checks else "", str(error), float("inf"), float("inf"), what))
-                    return Verification(tuple(checks), tuple(notes))
-                notes.append(f"not compared at {what}: PyTorch raises {type(error).__name__}: {str(error).strip()[:200]}")
+            if isinstance(error, VerificationError):
+                checks.append(OutputCheck(checks[0].name if checks else "", str(error), float("inf"), float("inf"), what))
+                break
+            notes.append(f"not compared at {what}: PyTorch raises {type(error).__name__}: {str(error).strip()[:200]}")
     return Verification(tuple(checks), tuple(notes))
+
+
+def _at_other_sizes(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any], notes: list[str]) -> Iterator[_script.Other]:
+    """Arguments with larger dynamic dimensions, to be tried in turn. ``notes`` gets why there are none."""
+    if not any(dim and not dim.isdigit() for _, _, dims in program._native.inputs() for dim in dims or ()):
+        return
+    try:
+        if program._script is not None:
+            yield from program._script.at_other_sizes(args, kwargs)
+            return
+        found = _grown(program, args, kwargs)
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+    if isinstance(found, str):
+        notes.append(f"not compared at other sizes: {found}")
+    else:
+        yield found
 
 
 def _ordered(program: ONNXProgram, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -177,9 +194,9 @@ def compare(name: str, found: Any, expected: Any, what: str = "given", quantum: 
     return OutputCheck(name, problem, largest, largest_relative, what)
 
 
-def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], str] | None:
+def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _script.Other | str:
     """The arguments with each dynamic dimension larger by one, where its range allows that, and by more where the program needs it; rows
-    are repeated."""
+    are repeated. A text says why there are none."""
     import torch
     from torch.utils import _pytree
 
@@ -187,14 +204,15 @@ def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
     source = program.exported_program
     if source is None:
-        return None
+        return "the model does not tell which ones there may be"
     nodes = {node.name: node for node in source.graph.nodes if node.op == "placeholder"}
     leaves, tree = _pytree.tree_flatten((args, kwargs))
     inputs = _shapes.inputs(source)
     if len(inputs) != len(leaves):
-        return None
+        return f"the program has {len(inputs)} inputs, but {len(leaves)} are given"
     dims: list[Any] = []
     sizes: dict[Any, int] = {}
+    given: dict[Any, int] = {}
     for name, leaf in zip(inputs, leaves):
         value = nodes[name].meta.get("val") if name in nodes else None
         shape_of = value.shape if isinstance(leaf, torch.Tensor) and value is not None else ()
@@ -204,15 +222,18 @@ def _grown(program: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) 
                 limits = source.range_constraints.get(size)
                 larger = leaf.shape[axis] + 1
                 sizes[size] = larger if limits is None or limits.upper >= larger else leaf.shape[axis]
-    if not sizes or not _related(sizes, program._relations):
-        return None
+                given[size] = leaf.shape[axis]
+    if sizes == given:
+        return "the program takes no larger ones"
+    if not _related(sizes, program._relations):
+        return "none were found at which all checks of the program hold"
     made: list[Any] = []
     for leaf, expected in zip(leaves, dims):
         for axis, size in enumerate(expected):
             if not isinstance(size, int):
                 size = size.subs(sizes)
                 if not size.is_Integer:
-                    return None
+                    return f"{expected} does not follow from those of other inputs"
                 rows = torch.arange(int(size), device=leaf.device) % max(leaf.shape[axis], 1)
                 shape = (*leaf.shape[:axis], int(size), *leaf.shape[axis + 1 :])
                 leaf = leaf.index_select(axis, rows) if leaf.shape[axis] else leaf.new_zeros(shape)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +62,9 @@ class Ways:
         self._lenient, self._hf = lenient, hf
         self._with_symbolic, self._symbolic = symbolic, dict[Any, Any]()
         if shapes is None and axes[0] is not None:
-            shapes, self._args = _from_axes(model, args, kwargs, axes, lenient=lenient)
-            self._args, self._kwargs = tuple(self._args), {}
-        shapes = _shapes.by_parameter(model, shapes, axes[1])
-        self.shapes = hf.spread(model, self._args, self._kwargs, shapes) if hf else shapes
+            shapes = _from_axes(model, args, kwargs, axes, lenient=lenient)
+        shapes = _shapes.by_parameter(model, args, kwargs, shapes, axes[1])
+        self.shapes = hf.spread(model, args, kwargs, shapes) if hf else shapes
 
     def run(self, translate: Translate, free: bool) -> tuple[ONNXProgram | None, _capture.Captured]:
         """Tries all ways. There is a model already if it is one of TorchScript. If numbers are to be ``free``, they are given as
@@ -113,19 +114,26 @@ class Ways:
         """The model of a captured program. If PyTorch cannot hand the program over, or if ``lenient`` and it cannot be translated, one
         of TorchScript. Raises the error of the program if there is none."""
         assert captured.program is not None
+        if lenient:
+            # As in the exporter of TorchScript, whose names of inputs go on over weights.
+            _capture.order_weights(captured.program, self._model.state_dict())
         try:
-            made = translate(OfProgram(captured.program, self.shapes, self._hf, self._symbolic))
+            shapes = _shapes.by_leaf(self._model, self._args, self._kwargs, self.shapes)
+            made = translate(OfProgram(captured.program, shapes, self._hf, self._symbolic))
             if _has_lost_constants(captured.program) and any(kind == "weights" for kind, _ in made._native.warnings(grouped=True)):
-                raise _errors.made(_errors.OnnxExporterError, "torch.export kept no values of constants that the model needs")
+                lost = _errors.made(_errors.ConversionError, "torch.export kept no values of constants that the model needs")
+                lost.kind, lost._by_torch = "conversion", True
+                raise lost
+            _warn_of_conditions(captured, shapes)
             return made, captured
         except Exception as error:
-            if isinstance(error, _errors.OnnxExporterError) and not lenient:
+            if isinstance(error, _errors.OnnxExporterError) and not error._by_torch and not lenient:
                 raise
             try:
                 failed = _capture.failed({**captured.failures, captured.strategy: error})
                 return self._script(failed, translate, self._args, self._kwargs)
             except Exception:
-                raise error from None
+                raise error from error.__cause__
 
     def _script(
         self, error: _errors.TorchExportError, translate: Translate, args: tuple[Any, ...], kwargs: dict[str, Any], *, lenient: bool = True
@@ -160,11 +168,33 @@ class Ways:
                 failures[strategy] = failure
                 continue
             self._steps.say(f"{step} ✅")
+            if self._lenient:
+                self._warn_of_sizes()
             if strategy == "LenientTraceStrategy":
                 for note in notes:
                     _errors.warn(f"The model may be wrong for other arguments: {note}")
             return made, _capture.Captured(None, strategy, failures)
         raise _capture.failed(failures) from error.__cause__
+
+    def _warn_of_sizes(self) -> None:
+        """Warns if the module takes no other sizes."""
+        try:
+            _trace.run_at_other_sizes(self._model, self._args, self._kwargs, self.shapes)
+        except _trace.TraceWarning as failure:
+            _errors.warn(f"The model may be wrong for other sizes: {failure}")
+
+
+def _warn_of_conditions(captured: _capture.Captured, shapes: Any) -> None:
+    """Warns of sizes for which the program does not hold, by the names of the dimensions."""
+    if not captured.conditions or captured.program is None:
+        return
+    with warnings.catch_warnings():
+        # Of names that cannot be used was warned.
+        warnings.simplefilter("ignore")
+        names = _shapes.names(captured.program, shapes)
+    for condition, place in captured.conditions.items():
+        text = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), condition)
+        _errors.warn(f"The model holds only where {text}: the code decides by this at {place}")
 
 
 def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
@@ -176,7 +206,7 @@ def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:
     return any(isinstance(one, FakeTensor) for one in constants) and not any(isinstance(one, FakeTensor) for one in weights)
 
 
-def _from_axes(model: Any, args: Any, kwargs: Any, axes: Axes, *, lenient: bool) -> tuple[Any, Any]:
+def _from_axes(model: Any, args: Any, kwargs: Any, axes: Axes, *, lenient: bool) -> Any:
     if not lenient:
         _errors.warn(
             "# 'dynamic_axes' is not recommended when dynamo=True, and may lead to 'torch._dynamo.exc.UserError: Constraints violated.' "

@@ -7,6 +7,8 @@ import dataclasses
 import functools
 import io
 import pathlib
+import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -437,3 +439,225 @@ def test_axes_that_are_not_there() -> None:
     with pytest.warns(UserWarning, match="dynamic_axes has axis 5 of an input that has 2 dimensions"):
         program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["x"], dynamic_axes={"x": {0: "n", 5: "m"}}, dynamo=False)
     assert dims(program)["x"] == ["n", 3]
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, scale: Any = None, bias: Any = None) -> torch.Tensor:
+        return (x if scale is None else x * scale) if bias is None else x - bias
+
+
+class KeywordOnly(torch.nn.Module):
+    def forward(self, x: torch.Tensor, *, bias: torch.Tensor) -> torch.Tensor:
+        return x - bias
+
+
+class Keywords(torch.nn.Module):
+    def forward(self, x: torch.Tensor, **others: torch.Tensor) -> torch.Tensor:
+        return x - others["bias"]
+
+
+class Positions(torch.nn.Module):
+    def forward(self, *args: torch.Tensor, bias: Any = None) -> torch.Tensor:
+        return args[0] - bias
+
+
+@pytest.mark.parametrize("kind", [Scaled, KeywordOnly, Keywords, Positions])
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.parametrize("names", [None, ["first", "second"]])
+@pytest.mark.filterwarnings("ignore:# 'dynamic_axes'")
+def test_dynamic_axes_of_keywords(kind: Any, dynamo: bool, names: Any) -> None:
+    """A keyword stays one: no parameter before it is given, and its axes are found by its name."""
+    model, x, other = kind().eval(), torch.randn(2, 3), torch.randn(5, 3)
+    first, second = names or ("args_0" if kind is Positions else "x", "bias")
+    program = pt2onnx.export(
+        model, (x,), kwargs={"bias": x * 2}, input_names=names, dynamic_axes={first: {0: "n"}, second: {0: "n"}}, dynamo=dynamo
+    )
+    same(program(other, bias=other + 1), model(other, bias=other + 1))
+    assert [size[0] for size in dims(program).values()] == ["n"] * 3
+
+
+@pytest.mark.parametrize("shapes", [{"x": {0: "n"}, "bias": {0: "n"}}, {"x": {0: "n"}, "others": {"bias": {0: "n"}}}])
+def test_dynamic_shapes_of_keywords(shapes: Any) -> None:
+    """What ``**others`` holds has dynamic shapes by its own names as well."""
+    model, x = Keywords().eval(), torch.randn(2, 3)
+    program = check(model, (x,), {"bias": x * 2}, others=[((torch.randn(5, 3),), {"bias": torch.randn(5, 3)})], dynamic_shapes=shapes)
+    assert dims(program)["x"] == ["n", 3]
+
+
+class Both(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        return x.sum(1), y.sum(1)
+
+
+@pytest.mark.parametrize("shapes", [{"y": {0: "n"}, "x": {0: "m"}}, {"x": {0: "m"}, "y": {0: "n"}}, ({0: "m"}, {0: "n"})])
+def test_order_of_dynamic_shapes(shapes: Any) -> None:
+    """Dimensions have their names in whichever order arguments and shapes are."""
+    x, y = torch.randn(2, 3), torch.randn(4, 3)
+    for args, kwargs in (((x, y), {}), ((), {"y": y, "x": x})):
+        found = dims(check(Both(), args, kwargs, dynamic_shapes=shapes))
+        assert (found["x"], found["y"]) == (["m", 3], ["n", 3])
+
+
+class Chosen(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 100:
+            x = x * 3
+        return x * 2 - y
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_program_with_keywords(dynamo: bool) -> None:
+    """Keywords of a call are taken by name, whatever the model was made from."""
+    x, y = torch.randn(2, 3), torch.randn(2, 3)
+    for model in (Chosen().eval(), torch.jit.script(Chosen()), torch.jit.trace(Both(), (x, y)), Both()):
+        program = pt2onnx.export(model, (x, y), dynamo=dynamo)
+        for args, kwargs in (((), {"x": x, "y": y}), ((), {"y": y, "x": x}), ((x,), {"y": y})):
+            same(program(*args, **kwargs), model(x, y))
+        same(pt2onnx.export(model, kwargs={"y": y, "x": x}, dynamo=dynamo)(y=y, x=x), model(x, y))
+
+
+def test_axes_of_a_parameter_with_another_name() -> None:
+    """As in torch.onnx, ``dynamic_axes`` do not know a parameter by its own name where it is given another."""
+    with pytest.warns(UserWarning, match="Provided key input"):
+        program = pt2onnx.export(torch.nn.ReLU(), (torch.randn(2, 3),), input_names=["in"], dynamic_axes={"input": {0: "n"}}, dynamo=False)
+    assert dims(program)["in"] == [2, 3]
+
+
+class Queries(torch.nn.Module):
+    """Attention to the features of a convolution, whose layout torch asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = torch.nn.Conv2d(3, 4, 3)
+        self.queries = torch.nn.Parameter(torch.randn(1, 5, 4))
+        self.attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.features(x).flatten(2).transpose(1, 2)
+        return self.attention(self.queries.expand(x.shape[0], -1, -1), found, found, need_weights=False)[0]
+
+
+@since(2, 8)
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_example_with_a_batch_of_1(dynamo: bool) -> None:
+    """What torch decides by the size 1 of an example does not become a part of the model."""
+    check(
+        Queries(), (torch.randn(1, 3, 8, 8),), others=[(torch.randn(3, 3, 8, 8),)], dynamic_shapes=({0: "n"},), dynamo=dynamo
+    )
+
+
+class Cached(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor, past: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        keys = torch.cat([past, x], 1)
+        return self.attention(x, keys, keys, key_padding_mask=mask, need_weights=False)[0]
+
+
+@since(2, 8)
+def test_example_of_size_1_that_cannot_be_larger() -> None:
+    """Sizes that follow from others do not grow alone: the model is that of the example, and a warning says so."""
+
+    def args(batch: int, length: int, past: int) -> Any:
+        return torch.randn(batch, length, 4), torch.randn(batch, past, 4), torch.zeros(batch, past + length, dtype=torch.bool)
+
+    shapes = ({0: "n", 1: "length"}, {0: "n", 1: "past"}, {0: "n", 1: "total"})
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        program = pt2onnx.export(Cached().eval(), args(1, 1, 4), dynamic_shapes=shapes)
+    found = program(*args(2, 3, 2))[0]
+    assert found.shape == (2, 3, 4) or any("may be wrong where sizes are larger" in str(one.message) for one in seen)
+
+
+class One(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] == 1 else x * 3
+
+
+@since(2, 8)
+def test_code_that_asks_for_1() -> None:
+    """A branch that is taken for one size only makes the dimension static."""
+    x = torch.randn(1, 3)
+    with pytest.warns(UserWarning, match="so they are static"):
+        program = check(One(), (x,), dynamic_shapes=({0: "n"},))
+    assert dims(program)["x"] == [1, 3]
+    with pytest.warns(UserWarning, match="so they are static"):
+        check(Call(lambda x: x * int(round(x.shape[0] / 2.0))), (x,), dynamic_shapes=(({0: "n"},),))
+
+
+def test_threads() -> None:
+    """Exports at the same time leave torch as it was."""
+    from torch.fx.experimental.sym_node import SymNode
+
+    def state() -> Any:
+        kernels = [dict(getattr(torch.ops.aten, name).input.py_kernels) for name in ("lstm", "gru")]
+        return torch.onnx.is_in_onnx_export(), SymNode.guard_bool, torch.jit.isinstance, kernels
+
+    def export(at: int) -> None:
+        pt2onnx.export(torch.nn.Sequential(*[torch.nn.Linear(4, 4)] * at).eval(), (torch.randn(2, 4),), dynamic_shapes=({0: "n"},))
+
+    before = state()
+    threads = [threading.Thread(target=export, args=(1 + at * 4,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert state() == before
+
+
+def test_compiled_module() -> None:
+    """What ``torch.compile`` makes of a module is exported as the module: parameters and weights have their own names."""
+    net, x = Net().eval(), torch.randn(2, 4)
+    for options in ({"dynamic_shapes": ({0: "n"},)}, {"dynamic_axes": {"x": {0: "n"}}, "dynamo": False}):
+        program = pt2onnx.export(torch.compile(net, backend="eager"), (x,), verify=True, **options)
+        assert program.input_names == ["x"] and program.verification.ok
+        assert {weight.name for weight in program.model_proto.graph.initializer} == set(net.state_dict())
+
+
+class Cropped(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        start = int(round((x.shape[0] - 4) / 2.0))
+        return x[start : start + 4]
+
+
+class Even(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] % 2 == 0 else x * 3
+
+
+class Long(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] > 4 else x * 3
+
+
+@since(2, 8)
+def test_numbers_and_branches_by_sizes() -> None:
+    """What the code chose by the sizes of the example is said, unless the program's own ranges say it."""
+    for kind, condition in ((Cropped, "RoundToInt"), (Even, "Mod")):
+        with pytest.warns(UserWarning, match=rf"holds only where .*{condition}.* at .*test_inputs.py"):
+            pt2onnx.export(kind().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pt2onnx.OnnxExporterWarning)
+        warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
+        pt2onnx.export(Long().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
+
+
+class Expanded(torch.nn.Module):
+    """Does for one batch size what makes no difference there."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(3.0)[None]
+        if x.shape[0] != places.shape[0]:
+            places = places.expand(x.shape[0], -1)
+        return torch.cat([x, places], 1)
+
+
+@since(2, 8)
+def test_branch_for_1_that_makes_no_difference() -> None:
+    """If the branch of larger sizes computes the same for the example, it is the one for all sizes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", torch.onnx.errors.OnnxExporterWarning)
+        check(Expanded(), (torch.randn(1, 3),), others=[(torch.randn(4, 3),)], dynamic_shapes=({0: "n"},))

@@ -55,7 +55,8 @@ def test_all_parameters_of_torch_onnx() -> None:
     theirs, ours = inspect.signature(torch.onnx.export).parameters, inspect.signature(pt2onnx.export).parameters
     assert set(theirs) - set(ours) == set()
     for name, parameter in theirs.items():
-        if name not in ("training", "operator_export_type"):
+        # Without `external_data`, dynamo=True writes a second file and dynamo=False does not, as in torch.
+        if name not in ("training", "operator_export_type", "external_data"):
             assert parameter.default == ours[name].default, name
 
 

@@ -188,3 +188,32 @@ def test_wrong_arguments() -> None:
     for args in ((), (X, X)):
         with pytest.raises(pt2onnx.OnnxExporterError):
             pt2onnx.export(Net(), args)
+
+
+class Transformed(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.func.jacrev(lambda row: row.sin())(x[0])
+
+
+def test_errors_are_of_this_package() -> None:
+    """What PyTorch raises when it gives a program away is the cause of an error of this package; its own state is as before."""
+    with pytest.raises(pt2onnx.OnnxExporterError, match="cannot be translated|cannot capture|no values of constants"):
+        pt2onnx.export(Transformed().eval(), (torch.randn(3, 4),))
+    assert type(torch.ones(2) + 1) is torch.Tensor and (torch.ones(2) + 1).sum().item() == 4
+    peek = getattr(torch._C._functorch, "peek_interpreter_stack", lambda: None)
+    assert peek() is None
+
+
+def test_programs_that_torch_cannot_serialise(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pt2onnx import _handover
+
+    def fails(_: Any) -> bytes:
+        raise KeyError("unknown")
+
+    monkeypatch.setattr(_handover, "program_json", fails)
+    exported = torch.export.export(torch.nn.ReLU(), (torch.randn(2),))
+    with pytest.raises(pt2onnx.ConversionError, match="KeyError") as raised:
+        pt2onnx.export(exported)
+    assert isinstance(raised.value.__cause__, KeyError) and isinstance(raised.value, torch.onnx.OnnxExporterError)
+    # A script is another way.
+    assert pt2onnx.export(torch.nn.ReLU(), (torch.randn(2),))._capture_strategy == "TraceStrategy"

@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Tuple
 import pt2onnx
 import pytest
 import torch
-from helpers import same
+from helpers import check, same
 
 
 class Net(torch.nn.Module):
@@ -351,3 +351,21 @@ def test_the_callers_of_the_torchscript_exporter(tmp_path: pathlib.Path) -> None
     kind = torch.onnx.OperatorExportTypes.ONNX_ATEN
     nodes = pt2onnx.export(net, (X,), dynamo=False, operator_export_type=kind).model_proto.graph.node
     assert {(node.domain, node.op_type) for node in nodes} == {("org.pytorch.aten", "ATen")}
+
+
+def with_defaults(x: torch.Tensor, by: float = 2.0, shift: Optional[torch.Tensor] = None) -> torch.Tensor:
+    return x * by if shift is None else x + shift
+
+
+def without_defaults(x: torch.Tensor, by: float) -> torch.Tensor:
+    return x * by
+
+
+@pytest.mark.parametrize("dynamo", [False, True])
+def test_defaults_of_functions(dynamo: bool) -> None:
+    """Arguments of a function that are not given have their defaults; others are asked for by name."""
+    x = torch.randn(3, 2)
+    program = check(torch.jit.script(with_defaults), (x,), dynamo=dynamo)
+    assert program.input_names == ["x"]
+    with pytest.raises((TypeError, pt2onnx.OnnxExporterError), match="no argument is given for `by: float`"):
+        pt2onnx.export(torch.jit.script(without_defaults), (x,), dynamo=dynamo)

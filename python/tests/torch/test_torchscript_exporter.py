@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import pathlib
 import warnings
 from typing import Any
 
+import onnx
 import pt2onnx
 import pytest
 import torch
@@ -376,3 +379,75 @@ def test_parts_as_many_as_are_taken() -> None:
     x = torch.randn(2, 3)
     program = pt2onnx.export(torch.jit.script(two), (x,), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
     same(program(x), two(x))
+
+
+class Part(torch.nn.Module):
+    """A buffer between the parameters of a state dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3))
+        self.register_buffer("shift", torch.randn(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * self.weight).sin() * self.shift
+
+
+def test_names_of_weights(tmp_path: pathlib.Path) -> None:
+    """Names of inputs go on over weights in the order of the state dict, and weights are inputs in it."""
+    model, x = torch.nn.Sequential(Part(), Part()).eval(), torch.randn(2, 3)
+    names = ["in", "w0", "s0", "w1", "s1"]
+    program = check(model, (x,), input_names=names, dynamo=False)
+    weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in program.model_proto.graph.initializer}
+    for name, value in zip(names[1:], model.state_dict().values()):
+        assert (weights[name] == value.numpy()).all()
+    pt2onnx.export(model, (x,), tmp_path / "m.onnx", dynamo=False, export_params=False)
+    inputs = onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.input
+    assert [value.name for value in inputs] == ["input", *model.state_dict()]
+
+
+class Placed(torch.nn.Module):
+    """Takes one length only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = torch.nn.Parameter(torch.randn(1, 5, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 + self.places
+
+
+def test_module_that_takes_no_other_sizes() -> None:
+    """Verification says that it compared nothing at other sizes, and an export that there may be none."""
+    model, x = Placed().eval(), torch.randn(2, 5, 4)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        program = pt2onnx.export(model, (x,), input_names=["x"], dynamic_axes={"x": {0: "n", 1: "t"}}, dynamo=False, verify=True)
+    assert program.verification.notes and "PyTorch raises" in program.verification.notes[0]
+    texts = [str(one.message) for one in seen]
+    assert any("The module fails at other sizes" in text for text in texts) and any("not complete" in text for text in texts)
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated")
+def test_verification_at_other_sizes() -> None:
+    """Traces and scripts are compared at a second size, too."""
+    model, x = torch.nn.Linear(4, 3).eval(), torch.randn(2, 4)
+    for made in (torch.jit.script(model), torch.jit.trace(model, x)):
+        program = pt2onnx.export(made, (x,), dynamic_shapes=({0: "n"},))
+        assert [output.inputs for output in pt2onnx.verify(program, made, (x,)).outputs] == ["given", "n=3"]
+    loaded = pt2onnx.convert(saved(made), dynamic_axes={"input": {0: "n"}})
+    assert pt2onnx.verify(loaded, made, (x,)).notes == ("not compared at other sizes: the model does not tell which ones there may be",)
+
+
+def saved(script: Any) -> bytes:
+    file = io.BytesIO()
+    torch.jit.save(script, file)
+    return file.getvalue()
+
+
+def test_one_file(tmp_path: pathlib.Path) -> None:
+    """As in torch.onnx, weights that fit stand in the model, unless ``external_data`` asks for another file."""
+    model, x = torch.nn.Linear(300, 40).eval(), torch.randn(2, 300)
+    pt2onnx.export(model, (x,), tmp_path / "a.onnx", dynamo=False)
+    pt2onnx.export(model, (x,), tmp_path / "b.onnx", dynamo=False, external_data=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx", "b.onnx", "b.onnx.data"]
