@@ -9,13 +9,11 @@ import contextlib
 import copy
 import importlib
 import inspect
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _errors
+from . import _answers, _errors, _larger
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +90,7 @@ def capture(
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
         try:
-            with exporting(), _settings(strict), _answers() as answers:
+            with exporting(), _settings(strict), _answers.noted() as answers:
                 program = _export(model, args, kwargs, shapes, strict, answers)
                 larger = None
                 if (answers.narrow or answers.by_user) and not answers.wrong:
@@ -105,8 +103,8 @@ def capture(
                     "The code asks for dimensions whose size is 0 or 1 in the example, so they are static: give an example in which they "
                     "are larger."
                 )
-                with exporting(), _settings(strict), _answers() as answers:
-                    program = _export(model, args, kwargs, _static(model, args, kwargs, shapes), strict, answers)
+                with exporting(), _settings(strict), _answers.noted() as answers:
+                    program = _export(model, args, kwargs, _larger.static(model, args, kwargs, shapes), strict, answers)
             elif answers.narrow and not larger:
                 _errors.warn(
                     "The model may be wrong where sizes are larger that are 0 or 1 in the example: give an example in which they are larger."
@@ -232,155 +230,15 @@ def _settings(strict: bool) -> Iterator[None]:
         yield
 
 
-class _Answers:
-    """What the code asked about sizes that are 0 or 1 in the example.
-
-    ``wrong`` are questions to which the example gives another answer than the capture. Dynamic dimensions are captured as if they were
-    2 or more, which is right where torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``.
-    ``narrow`` says that torch asked something to which larger sizes give another answer than the example does; ``by_user``, that the
-    user's code did (``if x.shape[0] == 1:``), where larger sizes take another branch. ``fixed`` are numbers and branches that the code chose by sizes: node, answer and place of each.
-    """
-
-    def __init__(self) -> None:
-        self.wrong = self.narrow = self.by_user = False
-        self.fixed: list[tuple[Any, Any, str]] = []
-
-    def add(self, node: Any, answer: bool, file: str) -> None:
-        """Notes an answer. ``file`` is that of a question of C++."""
-        if getattr(node, "_hint", None) is not None and bool(node._hint) != answer:
-            self.wrong = True
-        else:
-            self.add_number(node, answer, file)
-
-    def add_number(self, node: Any, answer: Any, file: str) -> None:
-        """Notes a number, or an answer that is that of the example."""
-        if not getattr(node.expr, "free_symbols", None):
-            return
-        place = "" if file else _place_of_user()
-        if not _only_small(node, answer):
-            self.fixed += [(node, answer, place)] if place else []
-        elif place or not (file or _asked_by_torch()):
-            self.by_user = True
-        else:
-            # A size that torch itself needs as a number becomes static.
-            self.narrow = self.narrow or isinstance(answer, bool)
-
-    def conditions(self) -> dict[str, str]:
-        """What the sizes must be for these numbers and branches, with the place of each, where the program's ranges do not say it. Two
-        that are one equation are left out: these sizes belong together."""
-        found = {expr: place for node, answer, place in self.fixed if (expr := _condition(node, answer)) is not None}
-        gaps = {expr: (expr.lts - expr.gts).expand() for expr in found if hasattr(expr, "lts")}
-        opposite = {(-gap).expand() for gap in gaps.values()}
-        return {str(expr): place for expr, place in found.items() if gaps.get(expr) not in opposite}
-
-    def clear(self) -> None:
-        """Forgets all."""
-        self.__init__()  # type: ignore[misc]
-
-
-@contextlib.contextmanager
-def _answers() -> Iterator[_Answers]:
-    """Notes answers to questions about sizes."""
-    answers = _Answers()
-    try:
-        node: Any = importlib.import_module("torch.fx.experimental.sym_node").SymNode
-        old = {name: getattr(node, name) for name in ("guard_bool", "guard_int", "guard_float")}
-    except (ImportError, AttributeError):
-        yield answers
-        return
-
-    def guard_bool(self: Any, file: str, line: int) -> bool:
-        answer: bool = old["guard_bool"](self, file, line)
-        answers.add(self, answer, file)
-        return answer
-
-    def number(guard: Any) -> Any:
-        def guarded(self: Any, file: str, line: int) -> Any:
-            # Asking makes a number of what is asked for.
-            asked = copy.copy(self)
-            answer = guard(self, file, line)
-            answers.add_number(asked, answer, file)
-            return answer
-
-        return guarded
-
-    try:
-        node.guard_bool = guard_bool
-        node.guard_int, node.guard_float = number(old["guard_int"]), number(old["guard_float"])
-        yield answers
-    finally:
-        for name, guard in old.items():
-            setattr(node, name, guard)
-
-
-#: The size that dimensions have instead of 0 and 1.
-_LARGER = 5
-
-
-def _only_small(node: Any, answer: Any) -> bool:
-    """Whether larger sizes in place of those that are 0 or 1 in the example give another answer."""
-    sympy: Any = importlib.import_module("sympy")
-
-    env = node.shape_env
-    sizes = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else getattr(env, "var_to_val", {})
-    sizes = {symbol: sizes[symbol] for symbol in getattr(node.expr, "free_symbols", ()) if symbol in sizes}
-    if min(sizes.values(), default=2) > 1:
-        return False
-    larger = node.expr.xreplace({symbol: size if size > 1 else sympy.Integer(_LARGER) for symbol, size in sizes.items()})
-    return bool(larger) != answer if larger in (sympy.true, sympy.false) else bool(larger.is_number and larger != answer)
-
-
-def _asked_by_torch() -> bool:
-    """Whether a question comes from torch's own code. What Dynamo asks is the user's."""
-    file, _ = _asking()
-    return file.startswith(_root()) and not file.startswith(os.path.join(_root(), "_dynamo", ""))
-
-
-def _place_of_user() -> str:
-    """The line of the user's code that asks, if no code of torch does."""
-    file, line = _asking()
-    return "" if file.startswith(_root()) else f"{file}:{line}"
-
-
-def _root() -> str:
-    import torch
-
-    return f"{os.path.dirname(torch.__file__)}{os.sep}"
-
-
-def _asking() -> tuple[str, int]:
-    """The file and line that ask for the value of a size."""
-    inside = (os.path.join(_root(), "__init__.py"), os.path.join(_root(), "fx", "experimental", ""), __file__)
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-def _condition(node: Any, answer: Any) -> Any:
-    """What sizes must be for an answer, None if all sizes of the program are so."""
-    try:
-        sympy: Any = importlib.import_module("sympy")
-        from torch.utils._sympy.value_ranges import bound_sympy
-
-        expr = node.shape_env.replace(node.expr)
-        expr = (expr if answer else sympy.Not(expr)) if isinstance(answer, bool) else sympy.Eq(expr, answer)
-        return None if bound_sympy(expr, node.shape_env.var_to_range).is_singleton() else expr
-    except Exception:
-        # What torch's own analysis does not know.
-        return None
-
-
 def _of_larger(
     program: torch.export.ExportedProgram, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool, compared: bool
 ) -> torch.export.ExportedProgram | None:
     """The program of an example with larger dimensions in place of those that are 0 or 1, if its results have the same sizes, and if
     ``compared`` the same numbers for the example itself. None if there is no such program."""
-    larger = _larger(model, args, kwargs, shapes)
     try:
-        with _answers() as answers:
-            found = _export(model, *larger, shapes, strict, answers)
-        one = answers.wrong or answers.narrow or answers.by_user or not _same_results(program, found)
+        with _answers.noted() as answers:
+            found = _export(model, *_larger.larger(model, args, kwargs, shapes), shapes, strict, answers)
+        one = answers.wrong or answers.narrow or answers.by_user or not _larger.same_results(program, found)
         return None if one or (compared and not _same_numbers(found, model, args, kwargs)) else found
     except Exception:
         # Such as sizes that belong to those of other inputs.
@@ -403,69 +261,8 @@ def _same_numbers(program: torch.export.ExportedProgram, model: Any, args: tuple
     return all(_verify.compare("", one, other).ok for one, other in zip(*results, strict=True) if isinstance(other, torch.Tensor))
 
 
-def _larger(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with larger dynamic dimensions in place of those that are 0 or 1; rows are repeated."""
-    import torch
-    from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
-    from torch.utils import _pytree
-
-    made: dict[int, Any] = {}
-
-    def grow(_: Any, leaf: Any, axes: Any) -> None:
-        if not isinstance(leaf, torch.Tensor) or not axes:
-            return
-        grown = leaf
-        for axis, size in axes.items() if isinstance(axes, dict) else enumerate(axes):
-            count = leaf.shape[axis]
-            if size is not None and not isinstance(size, int) and "STATIC" not in str(size) and count < 2:
-                wanted = min(getattr(size, "max", None) or _LARGER, _LARGER)
-                shape = [wanted if at == axis % leaf.ndim else old for at, old in enumerate(grown.shape)]
-                grown = grown.expand(shape).clone() if count else grown.new_zeros(shape)
-        made[id(leaf)] = grown
-
-    inputs = _combine_args(model, args, kwargs)
-    _tree_map_with_path(grow, inputs if isinstance(shapes, dict) else type(shapes)(inputs.values()), shapes, tree_name="inputs")
-    found: tuple[tuple[Any, ...], dict[str, Any]] = _pytree.tree_map(lambda leaf: made.get(id(leaf), leaf), (args, kwargs))
-    return found
-
-
-def _same_results(one: torch.export.ExportedProgram, other: torch.export.ExportedProgram) -> bool:
-    """Whether the results of another program have the sizes of those of this one, at the sizes of its example."""
-
-    def shapes(program: torch.export.ExportedProgram, inputs: bool) -> list[Any]:
-        output = next(node for node in reversed(program.graph.nodes) if node.op == "output")
-        nodes = [node for node in program.graph.nodes if node.op == "placeholder"] if inputs else output.all_input_nodes
-        values = [node.meta.get("val") for node in nodes]
-        return [value.shape for value in values if hasattr(value, "shape")]
-
-    def hints(shape: Any) -> list[int]:
-        return [size if isinstance(size, int) else int(size.node.hint) for size in shape]
-
-    pairs = zip(shapes(one, True), shapes(other, True))
-    sizes = {b.node.expr: a for given, shape in pairs for a, b in zip(hints(given), shape) if not isinstance(b, int)}
-    results = [[b if isinstance(b, int) else b.node.expr.xreplace(sizes) for b in shape] for shape in shapes(other, False)]
-    return [hints(shape) for shape in shapes(one, False)] == results
-
-
-def _static(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> Any:
-    """Dynamic shapes without dimensions that are 0 or 1 in the example."""
-    import torch
-    from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
-
-    def static(_: Any, leaf: Any, axes: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor) or not axes:
-            return axes
-        pairs = axes.items() if isinstance(axes, dict) else enumerate(axes)
-        return {axis: size for axis, size in pairs if leaf.shape[axis] > 1 and size is not None}
-
-    inputs = _combine_args(model, args, kwargs)
-    if not isinstance(shapes, dict):
-        inputs = type(shapes)(inputs.values())
-    return _tree_map_with_path(static, inputs, shapes, tree_name="inputs")
-
-
 def _export(
-    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool, answers: _Answers | None = None
+    model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool, answers: _answers.Answers | None = None
 ) -> torch.export.ExportedProgram:
     """One call of torch.export.export, and a second one with the dynamic shapes that the error of the first suggests. ``answers`` are
     those of the last one."""
