@@ -250,7 +250,7 @@ fn names_of_data_files() {
     for name in ["", "..", "a/b", "/a", "m.onnx"] {
         let options = SaveOptions { data_file: Some(name.into()), ..Weights::External.into() };
         let refused = save(&model([counting(5000)]), &file, options);
-        assert!(matches!(refused, Err(Error::Target { .. })), "{name}");
+        assert!(matches!(refused, Err(Error::DataName { .. })), "{name}");
     }
     assert!(files(&folder).is_empty());
 }
