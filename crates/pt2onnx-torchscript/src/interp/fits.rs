@@ -69,7 +69,7 @@ impl Interp<'_> {
             Value::Tensor(_) => return Type::Tensor,
             Value::Float(_) => return Type::Float,
             Value::Bool(_) => return Type::Bool,
-            Value::Str(_) => return Type::Str,
+            Value::Str(_) | Value::Unclear(_) => return Type::Str,
             Value::List(list) => self.items(*list),
             Value::Tuple(tuple) => &tuple.items,
             _ => return Type::Any,

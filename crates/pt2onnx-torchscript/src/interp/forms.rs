@@ -31,6 +31,7 @@ impl Interp<'_> {
                 let meta = self.meta(name)?.clone();
                 Value::Tensor(self.placeholder(&meta)?)
             }
+            (Value::Str(_), Value::Unclear(_)) => later.clone(),
             (Value::Opaque(_), Value::Int(_)) => Value::int(0),
             (Value::Opaque(_), Value::Float(_)) => Value::float(0.0),
             (Value::Opaque(_), Value::Bool(_)) => Value::bool(false),
@@ -51,6 +52,8 @@ impl Interp<'_> {
         let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
         Ok(match (before, after) {
             (Value::Callee(_), _) | (_, Value::Opaque(_)) => false,
+            (Value::Str(_), Value::Unclear(_)) => true,
+            (Value::Unclear(_), Value::Str(_)) => false,
             (Value::Opaque(_), Value::Tuple(_)) => true,
             (Value::Opaque(_), other) if leaf(other) => true,
             (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
