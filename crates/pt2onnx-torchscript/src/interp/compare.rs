@@ -269,7 +269,9 @@ pub(super) fn truncated(x: &Expr) -> Step<Expr> {
 
 /// That a text which is not known decides something.
 pub(super) fn unclear<T>() -> Step<T> {
-    unsupported("the text of a size or number that is not known, other than in a message,")
+    unsupported(
+        "the text of a value that is not known, other than in a message (compare the value itself, or give fixed sizes),",
+    )
 }
 
 impl Interp<'_> {

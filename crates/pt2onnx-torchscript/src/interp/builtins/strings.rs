@@ -9,6 +9,7 @@ use crate::{
     schema::Type,
     value::Value,
 };
+use memchr::memmem;
 
 /// What a string or an unknown text is joined with.
 fn part(value: &Value) -> Option<Text> {
@@ -323,11 +324,10 @@ fn counted(text: &[u8], other: &[u8], from: usize, to: usize) -> Step<usize> {
 
 /// Where a string begins in a text.
 fn find(text: &[u8], other: &[u8], last: bool) -> Option<usize> {
-    if other.is_empty() {
-        return Some(if last { text.len() } else { 0 });
+    match last {
+        true => memmem::rfind(text, other),
+        false => memmem::find(text, other),
     }
-    let mut windows = text.windows(other.len());
-    if last { windows.rposition(|w| w == other) } else { windows.position(|w| w == other) }
 }
 
 /// The parts between separators, of which the first or last few count.
