@@ -734,6 +734,37 @@ script("truths_of_lists", TruthsOfLists(), {"x": "float32[n,4]"}, *SAMPLES)
 script("functions_of_numbers", FunctionsOfNumbers(), {"x": "float32[n]"}, (torch.randn(2),))
 
 
+class ArgumentsByData(nn.Module):
+    """Arguments that data or sizes decide: a truth value, and what may be None."""
+
+    def forward(self, x: Tensor, bias: Tensor, flag: bool):
+        maybe: Optional[Tensor] = None
+        if flag:
+            maybe = bias
+        attention = F.scaled_dot_product_attention(x, x, x, is_causal=flag)
+        largest = torch.topk(x, 2, dim=-1, largest=x.size(0) > 1)
+        return attention, largest, F.layer_norm(x, [8], bias, maybe), F.linear(x, x[0], maybe)
+
+
+script("arguments_by_data", ArgumentsByData(), {"x": "float32[n,8,8]", "bias": "float32[8]", "flag": "bool[]"}, (torch.randn(2, 8, 8), torch.randn(8), True),
+       (torch.randn(1, 8, 8), torch.randn(8), False))
+
+
+class Decoder(nn.Module):
+    """A decoder asks of its mask whether it is causal."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 1)
+
+    def forward(self, x: Tensor, y: Tensor, mask: Tensor):
+        return self.layers(y, x, tgt_mask=mask)
+
+
+script("decoder_with_a_mask", Decoder(), {"x": "float32[b,4,8]", "y": "float32[b,3,8]", "mask": "float32[3,3]"}, (torch.randn(2, 4, 8), torch.randn(2, 3, 8), torch.zeros(3, 3)),
+       (torch.randn(1, 4, 8), torch.randn(1, 3, 8), torch.full((3, 3), float("-inf")).triu(1)))
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:] or [*CASES, *torchscript_quantized.CALLS]:
         save(sys.argv[1], name)

@@ -143,6 +143,9 @@ impl Interp<'_> {
         let tensor = convert && matches!(value, Value::Tensor(_));
         match (ty, value) {
             (Type::Optional(_), Value::None) => true,
+            (Type::Optional(inner), Value::Maybe(maybe)) => {
+                self.fits(&maybe.value, inner, length, convert)
+            }
             (Type::Optional(inner), _) => self.fits(value, inner, length, convert),
             (Type::Tensor, Value::Tensor(_))
             | (Type::Int, Value::Int(_))
