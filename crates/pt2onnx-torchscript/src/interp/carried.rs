@@ -14,10 +14,17 @@ pub(super) enum Slot {
     Variable(Name, Vec<usize>),
     /// The elements of a list of unknown length.
     List(Ref),
-    /// An attribute of an object.
-    Attribute(Ref, Name),
+    /// A part of an attribute of an object, as of a variable.
+    Attribute(Ref, Name, Vec<usize>),
     /// The memory of a tensor that the body writes into.
     Memory(Name),
+}
+
+impl Slot {
+    /// Whether it is a part of this attribute.
+    pub(super) fn is_attribute(&self, object: Ref, name: &Name) -> bool {
+        matches!(self, Self::Attribute(of, n, _) if *of == object && n == name)
+    }
 }
 
 /// A slot, its value before the loop as a tensor, and a value of the same kind.
