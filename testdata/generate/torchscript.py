@@ -765,6 +765,37 @@ script("decoder_with_a_mask", Decoder(), {"x": "float32[b,4,8]", "y": "float32[b
        (torch.randn(1, 4, 8), torch.randn(1, 3, 8), torch.full((3, 3), float("-inf")).triu(1)))
 
 
+class OptionalState(nn.Module):
+    """Attributes and tuples that are None until a trip of a loop gives them a value."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = torch.jit.Attribute(None, Optional[Tensor])
+        self.pair = torch.jit.Attribute((0, None), Tuple[int, Optional[Tensor]])
+
+    def step(self, x: Tensor):
+        state = self.state
+        self.state = x if state is None else state * 0.5 + x
+        self.pair = (self.pair[0] + 1, x * 2 if self.pair[0] == 2 else self.pair[1])
+
+    def forward(self, x: Tensor):
+        self.state, self.pair = None, (0, None)
+        both: Optional[Tuple[Tensor, Tensor]] = None
+        for i in range(x.size(0)):
+            self.step(x[i])
+            if both is None:
+                both = (x[i], x[i] * 2)
+            else:
+                both = (both[0] + x[i], both[1])
+        state, last = self.state, self.pair[1]
+        assert state is not None
+        assert both is not None
+        return state, self.pair[0], both, x if last is None else x + last
+
+
+script("optional_state", torch.jit.script(OptionalState()), {"x": "float32[n,4]"}, (torch.randn(2, 4),), (torch.randn(5, 4),))
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:] or [*CASES, *torchscript_quantized.CALLS]:
         save(sys.argv[1], name)
