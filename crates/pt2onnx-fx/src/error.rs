@@ -149,6 +149,10 @@ pub enum NotAnArchive {
     Tar,
     #[error("it is what `torch.jit.save` writes (TorchScript)")]
     TorchScript,
+    #[error(
+        "it is a mobile module of PyTorch (a flatbuffer `.ptl`), which has no code that can be read"
+    )]
+    Mobile,
     #[error("it is what `torch.save` writes, which holds tensors but no program")]
     TorchSave,
     #[error("it holds an AOTInductor package (compiled code), not an exported program")]

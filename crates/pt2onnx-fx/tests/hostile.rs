@@ -97,6 +97,7 @@ fn other_files() {
         (b"\x89HDF\r\n\x1a\n".to_vec(), "it is an HDF5 file, as Keras writes it"),
         (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "it is a pointer of Git LFS"),
         (b"\x1c\0\0\0TFL3".to_vec(), "it is a model of TensorFlow Lite"),
+        (b"\x2c\0\0\0PTMF".to_vec(), "it is a mobile module of PyTorch"),
         (b"{\"graph_module\": {}}".to_vec(), "it is JSON text"),
         (b"\x80\x02}q\x00.".to_vec(), "it is a Python pickle"),
         (safetensors, "it is a safetensors file"),

@@ -22,6 +22,8 @@ pub(crate) enum Value {
     Float(Expr),
     Complex(f64, f64),
     Str(Arc<str>),
+    /// A text of values that are not known. Messages may show it, nothing else may read it.
+    Unclear(Arc<str>),
     Tensor(Name),
     Quantized(Arc<Quantized>),
     /// Weights that an operator takes in one object.
@@ -192,6 +194,7 @@ impl Value {
             Self::Float(_) => "float",
             Self::Complex(..) => "complex",
             Self::Str(_) => "str",
+            Self::Unclear(_) => "the text of a value that is not known",
             Self::Tensor(_) => "Tensor",
             Self::Quantized(_) => "a quantised tensor",
             Self::Packed(_) => "packed weights",

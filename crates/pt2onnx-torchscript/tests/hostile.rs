@@ -46,6 +46,14 @@ const PROGRAMS: &[(&str, &str)] = &[
         "s = \"{}\"\nfor i in range(12):\n  s = torch.add(s, s)\nwhile True:\n  s = torch.format(s, s)",
         "",
     ),
+    (
+        "s = \"ab\"\nfor i in range(20):\n  s = torch.add(s, s)\nt = torch.add(s, \"c\")\nn = torch.rfind(torch.add(s, t), t)",
+        "done",
+    ),
+    ("s = torch.center(\"a\", 1000000000000)", "longer than"),
+    ("s = torch.replace(\"a\", \"\", \"b\", 1000000000000)", "longer than"),
+    ("s = torch.expandtabs(\"\\t\", 1000000000000)", "longer than"),
+    ("a = [0]\nwhile True:\n  b = torch.mul_(a, 2)", "values"),
     // Values that share their parts.
     ("a = (1, 2)\nwhile True:\n  a = (a, a)", "deep"),
     (

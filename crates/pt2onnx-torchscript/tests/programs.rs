@@ -294,3 +294,78 @@ fn what_stops_is_named_with_its_line() {
         assert!(error.starts_with(said), "{error}\n{said}");
     }
 }
+
+/// What `forward` raises with the text of a value.
+fn shown(value: &str) -> String {
+    let body = format!(
+        "  def forward(self, x: Tensor) -> Tensor:\n    n = torch.size(x, 0)\n    s = str({value})\n    \
+        ops.prim.RaiseException(s, \"builtins.E\")\n    return x\n"
+    );
+    let error = flat(&body, X).unwrap_err().to_string();
+    error.rsplit_once("raises E: ").map_or(error.clone(), |(_, text)| text.to_owned())
+}
+
+#[test]
+fn texts_are_those_of_the_interpreter_of_pytorch() {
+    for (value, text) in [
+        ("2.0", "2."),
+        ("-0.0", "0."),
+        ("0.1", "0.10000000000000001"),
+        ("1e-07", "9.9999999999999995e-08"),
+        ("0.0001", "0.0001"),
+        ("1e17", "100000000000000000."),
+        ("1e20", "1e+20"),
+        ("inf", "inf"),
+        ("[1., [2]]", "[1., [2]]"),
+        ("(1,)", "(1,)"),
+        ("{\"a\": 0.5}", "{a: 0.5}"),
+        ("torch.format(\"{}|{{}}\", 1.5, None)", "1.5|{None}"),
+        ("torch.percentFormat(\"%s_%d%%%i\", 1., 2, 3)", "1._2%3"),
+        ("torch.percentFormat(\"%s%s\", (1, (2,)))", "1(2,)"),
+        ("torch.percentFormat(\"%f %e\", 0.1, 1000)", "0.100000 1.000000e+03"),
+        ("torch.split(\"a-b-c\", \"-\", 1)", "[a, b-c]"),
+        ("torch.rsplit(\"a-b-c\", \"-\", 1)", "[a-b, c]"),
+        ("torch.split(\" a  b \")", "[a, b]"),
+        ("torch.find(\"éb\", \"b\")", "2"),
+        ("torch.slice(\"abcdef\", 1, 4, 2)", "bd"),
+        ("torch.partition(\"a=b=c\", \"=\")", "(a, =, b=c)"),
+        ("torch.center(\"abcabc\", 9, \"*\")", "**abcabc*"),
+        ("torch.upper(\"aé\")", "Aé"),
+        ("torch.hex(-255)", "-0xff"),
+        ("torch.frexp(-5.5)", "(-0.6875, 3)"),
+        ("torch.mathremainder(5, 2)", "1."),
+        ("torch.sorted([(2, \"b\"), (1, \"z\"), (2, \"a\")])", "[(1, z), (2, a), (2, b)]"),
+        ("torch.mul_([1, 2], 2)", "[1, 2, 1, 2]"),
+        // Messages show what is not known.
+        ("n", "n"),
+        ("torch.format(\"{} rows\", n)", "n rows"),
+        ("torch.join(\"-\", [str(n), \"a\"])", "n-a"),
+    ] {
+        assert_eq!(shown(value), text, "{value}");
+    }
+    for (value, text) in [
+        ("torch.percentFormat(\"%5d\", 1)", "The specifier %5 is not supported"),
+        ("torch.percentFormat(\"%d\", 1, 2)", "Too many arguments"),
+        ("torch.percentFormat(\"%d%d\", 1)", "Too few arguments"),
+        ("torch.slice(\"é\", 1)", "a part of a character that is not ASCII"),
+    ] {
+        assert!(shown(value).contains(text), "{value}: {}", shown(value));
+    }
+}
+
+#[test]
+fn texts_of_unknown_values_decide_nothing() {
+    for value in [
+        "torch.eq(str(n), \"3\")",
+        "torch.ne(\"3\", torch.percentFormat(\"%d\", n))",
+        "torch.eq([str(n)], [\"3\"])",
+        "torch.len(str(n))",
+        "torch.startswith(str(n), \"3\")",
+        "{\"3\": 1}[str(n)]",
+        "torch.__contains__([\"3\"], str(n))",
+        "torch.eq(str(x), \"3\")",
+    ] {
+        let said = shown(value);
+        assert!(said.contains("the text of a value that is not known"), "{value}: {said}");
+    }
+}

@@ -84,6 +84,7 @@ fn instead(found: &fx::NotAnArchive, place: &impl std::fmt::Display) -> String {
         TorchSave | Pickle | Tar => "load the model in Python, and write it with \
             `torch.export.save(torch.export.export(model.eval(), inputs), path)`"
             .to_owned(),
+        Mobile => "save the scripted or traced module from which it was made with `torch.jit.save(module, path)`".to_owned(),
         _ => "write one with `torch.export.save(exported_program, path)`".to_owned(),
     }
 }

@@ -217,6 +217,7 @@ pub const CASES: &[Case] = &[
     case(|| Some(b"GGUF\x03\0\0\0".to_vec()), CONVERT),
     case(|| Some(b"\x89HDF\r\n\x1a\n".to_vec()), CONVERT),
     case(|| Some(b"\x1c\0\0\0TFL3".to_vec()), CONVERT),
+    case(|| Some(b"\x2c\0\0\0PTMF".to_vec()), CONVERT),
     case(|| Some(b"\x93NUMPY\x01\0".to_vec()), CONVERT),
     case(|| Some(b"\x1f\x8b\x08\0".to_vec()), CONVERT),
     case(|| Some(b"version https://git-lfs.github.com/spec/v1\n".to_vec()), CONVERT),

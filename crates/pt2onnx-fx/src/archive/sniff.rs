@@ -26,6 +26,7 @@ pub fn other_file(bytes: &[u8]) -> NotAnArchive {
         [b'{', ..] => NotAnArchive::Json,
         [0x80, 2..=5, ..] => NotAnArchive::Pickle,
         _ if bytes.get(257..262) == Some(b"ustar") => NotAnArchive::Tar,
+        _ if bytes.get(4..8) == Some(b"PTMF") => NotAnArchive::Mobile,
         _ if bytes.get(4..8) == Some(b"TFL3") => NotAnArchive::Other("a model of TensorFlow Lite"),
         [_, _, _, _, _, _, 0, 0, b'{', ..] => NotAnArchive::Safetensors,
         // ir_version, a small varint, then producer_name.

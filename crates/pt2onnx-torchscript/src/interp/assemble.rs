@@ -337,7 +337,7 @@ impl Interp<'_> {
                 }
             }
             Value::Maybe(maybe) => self.optional_outputs(maybe, found, depth)?,
-            Value::Str(_) | Value::Device(_) | Value::Enum(_) => {}
+            Value::Str(_) | Value::Unclear(_) | Value::Device(_) | Value::Enum(_) => {}
             other => return super::expected("tensors and numbers as results", other),
         }
         Ok(())

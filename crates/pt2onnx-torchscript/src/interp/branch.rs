@@ -472,7 +472,12 @@ impl Interp<'_> {
     }
 
     /// The node, unless nothing depends on the condition.
-    fn cond(&mut self, predicate: Argument, merged: Merged, bodies: [Vec<Node>; 2]) -> Step<()> {
+    pub(super) fn cond(
+        &mut self,
+        predicate: Argument,
+        merged: Merged,
+        bodies: [Vec<Node>; 2],
+    ) -> Step<()> {
         if merged.results.is_empty() {
             return Ok(());
         }

@@ -80,7 +80,7 @@ impl Interp<'_> {
             ("int", Some(value)) => self.as_whole(value),
             ("float", Some(value)) => self.real_of(value),
             ("bool", Some(value)) => self.truth_of(value),
-            ("str", Some(value)) => Ok(Value::str(&self.text_of(value))),
+            ("str", Some(value)) => Ok(self.text_of(value).value()),
             ("print", _) => Ok(Value::None),
             ("sorted" | "len" | "complex" | "abs" | "min" | "max", _) => {
                 self.operator("aten", name, args, Kwargs::new())
@@ -301,7 +301,7 @@ impl Interp<'_> {
             | (Type::Bool, Value::Bool(_))
             | (Type::Complex, Value::Complex(..))
             | (Type::Number, Value::Int(_) | Value::Float(_) | Value::Complex(..))
-            | (Type::Str, Value::Str(_))
+            | (Type::Str, Value::Str(_) | Value::Unclear(_))
             | (Type::Device, Value::Device(_))
             | (Type::None, Value::None) => true,
             _ => false,

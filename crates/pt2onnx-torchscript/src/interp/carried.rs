@@ -14,10 +14,17 @@ pub(super) enum Slot {
     Variable(Name, Vec<usize>),
     /// The elements of a list of unknown length.
     List(Ref),
-    /// An attribute of an object.
-    Attribute(Ref, Name),
+    /// A part of an attribute of an object, as of a variable.
+    Attribute(Ref, Name, Vec<usize>),
     /// The memory of a tensor that the body writes into.
     Memory(Name),
+}
+
+impl Slot {
+    /// Whether it is a part of this attribute.
+    pub(super) fn is_attribute(&self, object: Ref, name: &Name) -> bool {
+        matches!(self, Self::Attribute(of, n, _) if *of == object && n == name)
+    }
 }
 
 /// A slot, its value before the loop as a tensor, and a value of the same kind.
@@ -39,6 +46,10 @@ impl Carried {
     }
 }
 
+/// Steps of a path into what may be None: whether it is there, and what it is. They are no positions in tuples.
+const PRESENT: usize = usize::MAX;
+const HELD: usize = usize::MAX - 1;
+
 /// The places of tensors and numbers in a value. What may be None has two parts: whether it is there, and what it is.
 pub(super) fn leaves(value: &Value) -> Vec<Vec<usize>> {
     let below = |at: usize, part: &Value| {
@@ -49,7 +60,7 @@ pub(super) fn leaves(value: &Value) -> Vec<Vec<usize>> {
         Value::Tuple(tuple) => {
             tuple.items.iter().enumerate().flat_map(|(at, item)| below(at, item)).collect()
         }
-        Value::Maybe(maybe) => [vec![vec![0]], below(1, &maybe.value)].concat(),
+        Value::Maybe(maybe) => [vec![vec![PRESENT]], below(HELD, &maybe.value)].concat(),
         _ => Vec::new(),
     }
 }
@@ -58,9 +69,9 @@ pub(super) fn leaves(value: &Value) -> Vec<Vec<usize>> {
 pub(super) fn at_path(value: &Value, path: &[usize]) -> Option<Value> {
     match (path.split_first(), value) {
         (None, _) => Some(value.clone()),
+        (Some((&PRESENT, _)), _) => Some(Value::Bool(Maybe::parts(value).0)),
+        (Some((&HELD, rest)), _) => at_path(&Maybe::parts(value).1, rest),
         (Some((&at, rest)), Value::Tuple(tuple)) => at_path(tuple.items.get(at)?, rest),
-        (Some((0, [])), _) => Some(Value::Bool(Maybe::parts(value).0)),
-        (Some((1, rest)), _) => at_path(&Maybe::parts(value).1, rest),
         _ => None,
     }
 }
@@ -75,7 +86,7 @@ pub(super) fn with_path(value: &Value, path: &[usize], new: Value) -> Value {
             }
             Value::Tuple(Arc::new(Tuple::new(items, tuple.class.clone())))
         }
-        (Some((0, _)), Value::Maybe(maybe)) => match new {
+        (Some((&PRESENT, _)), Value::Maybe(maybe)) => match new {
             Value::Bool(present) => {
                 Value::Maybe(Arc::new(Maybe { present, value: maybe.value.clone() }))
             }

@@ -267,6 +267,13 @@ pub(super) fn truncated(x: &Expr) -> Step<Expr> {
     }
 }
 
+/// That a text which is not known decides something.
+pub(super) fn unclear<T>() -> Step<T> {
+    unsupported(
+        "the text of a value that is not known, other than in a message (compare the value itself, or give fixed sizes),",
+    )
+}
+
 impl Interp<'_> {
     /// Whether two values are equal, as keys of dicts and elements of lists are compared.
     pub(super) fn same(&self, a: &Value, b: &Value) -> bool {
@@ -303,6 +310,7 @@ impl Interp<'_> {
                 }
                 Ok(all)
             }
+            (Value::Unclear(_), _) | (_, Value::Unclear(_)) => unclear(),
             (Value::Tensor(x), Value::Tensor(y)) if x != y => {
                 unsupported("comparing tensors in lists")
             }
@@ -344,6 +352,8 @@ impl Interp<'_> {
         match (a, b) {
             (Value::None, Value::None) => true,
             (Value::Str(a), Value::Str(b)) => a == b,
+            // Nobody reads them.
+            (Value::Unclear(_), Value::Unclear(_)) => true,
             (Value::Enum(a), Value::Enum(b)) => (&a.class, &a.name) == (&b.class, &b.name),
             (Value::Tensor(a), Value::Tensor(b)) => a == b,
             (Value::Quantized(a), Value::Quantized(b)) => a == b,

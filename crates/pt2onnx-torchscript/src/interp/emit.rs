@@ -18,6 +18,9 @@ use std::sync::Arc;
 impl Interp<'_> {
     /// Calls an operator by its overload, and adds its node.
     pub(super) fn emit(&mut self, schema: &Schema, bound: Bound) -> Step<Value> {
+        if let Some(chosen) = self.by_flag(schema, &bound)? {
+            return Ok(chosen);
+        }
         let mut args = Vec::with_capacity(bound.len());
         for (value, param) in bound.iter().zip(&schema.params) {
             if let Some(value) = value {
@@ -358,7 +361,7 @@ impl Interp<'_> {
             },
             (_, Value::Bool(e)) => match e.as_int() {
                 Some(b) => Argument::Bool(b != 0),
-                None => return unsupported("a truth value that depends on sizes, as an argument"),
+                None => return unsupported("a truth value that is not known, as an argument,"),
             },
             (_, Value::Complex(re, im)) => Argument::Complex(*re, *im),
             (_, Value::Str(text)) => Argument::String((**text).into()),

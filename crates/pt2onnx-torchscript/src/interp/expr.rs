@@ -218,10 +218,8 @@ impl Interp<'_> {
                     None => Err(Problem::Raises("KeyError".to_owned())),
                 }
             }
-            Value::Str(text) => {
-                let chars: Vec<char> = text.chars().collect();
-                let at = position(index, chars.len())?;
-                Ok(Value::str(&chars.get(at).map(char::to_string).unwrap_or_default()))
+            Value::Str(_) | Value::Unclear(_) => {
+                self.operator("aten", "__getitem__", vec![base.clone(), index.clone()], vec![])
             }
             Value::List(list) => {
                 if let Some(parts) = self.parts_of(*list) {
@@ -288,10 +286,7 @@ impl Interp<'_> {
                     .map_or_else(|| expected("a known integer", value), |i| Ok(Some(i))),
             };
             let (start, end, step) = (known(start)?, known(end)?, known(step)?.unwrap_or(1));
-            if step == 0 {
-                return Err(Problem::Raises("ValueError: slice step cannot be zero".to_owned()));
-            }
-            Ok(positions(length, start, end, step))
+            positions(length, start, end, step)
         };
         match base {
             Value::List(list) => {
@@ -310,11 +305,9 @@ impl Interp<'_> {
                 let items = at.into_iter().filter_map(|i| tuple.items.get(i).cloned()).collect();
                 self.tuple(items, None)
             }
-            Value::Str(text) => {
-                let chars: Vec<char> = text.chars().collect();
-                let at = pick(chars.len())?;
-                let text: String = at.into_iter().filter_map(|i| chars.get(i)).collect();
-                Ok(Value::str(&text))
+            Value::Str(_) | Value::Unclear(_) => {
+                let args = [base, start, end, step].map(Value::clone).to_vec();
+                self.operator("aten", "slice", args, vec![])
             }
             _ => expected("a list, tuple or str", base),
         }
@@ -344,6 +337,7 @@ impl Interp<'_> {
             Value::Bool(e) | Value::Int(e) => self.decide(e),
             Value::Float(e) => crate::value::known(e).map(|f| f != 0.0),
             Value::None => Some(false),
+            Value::Str(text) => Some(!text.is_empty()),
             Value::Tensor(name) => match self.elements_of(name).as_deref() {
                 Some([only]) => self.decide(only),
                 _ => None,
@@ -354,7 +348,15 @@ impl Interp<'_> {
 }
 
 /// The positions that a slice of Python takes.
-fn positions(length: usize, start: Option<i64>, end: Option<i64>, step: i64) -> Vec<usize> {
+pub(super) fn positions(
+    length: usize,
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+) -> Step<Vec<usize>> {
+    if step == 0 {
+        return Err(Problem::Raises("ValueError: slice step cannot be zero".to_owned()));
+    }
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     // Where counting may begin and end: one before the first element if it goes backwards.
     let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
@@ -367,7 +369,7 @@ fn positions(length: usize, start: Option<i64>, end: Option<i64>, step: i64) -> 
     let (from, to) = if step > 0 { (start, end) } else { (-start, -end) };
     let stride = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX);
     let at = (from..to).step_by(stride).map(|at| if step > 0 { at } else { -at });
-    at.filter_map(|at| usize::try_from(at).ok()).collect()
+    Ok(at.filter_map(|at| usize::try_from(at).ok()).collect())
 }
 
 fn out_of_range() -> Problem {
@@ -375,7 +377,7 @@ fn out_of_range() -> Problem {
 }
 
 /// The position of an index, which may count from the end.
-fn position(index: &Value, length: usize) -> Step<usize> {
+pub(super) fn position(index: &Value, length: usize) -> Step<usize> {
     let Some(at) = index.as_int() else {
         return expected("a known integer", index);
     };

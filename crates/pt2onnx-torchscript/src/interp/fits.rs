@@ -69,7 +69,7 @@ impl Interp<'_> {
             Value::Tensor(_) => return Type::Tensor,
             Value::Float(_) => return Type::Float,
             Value::Bool(_) => return Type::Bool,
-            Value::Str(_) => return Type::Str,
+            Value::Str(_) | Value::Unclear(_) => return Type::Str,
             Value::List(list) => self.items(*list),
             Value::Tuple(tuple) => &tuple.items,
             _ => return Type::Any,
@@ -143,6 +143,9 @@ impl Interp<'_> {
         let tensor = convert && matches!(value, Value::Tensor(_));
         match (ty, value) {
             (Type::Optional(_), Value::None) => true,
+            (Type::Optional(inner), Value::Maybe(maybe)) => {
+                self.fits(&maybe.value, inner, length, convert)
+            }
             (Type::Optional(inner), _) => self.fits(value, inner, length, convert),
             (Type::Tensor, Value::Tensor(_))
             | (Type::Int, Value::Int(_))

@@ -1,9 +1,12 @@
 //! The forms of variables that loops change: a tuple, a value that may be None, or one that only a trip makes.
 
-use super::{Interp, Step};
+use super::{
+    Interp, Step,
+    carried::{Carried, leaves},
+};
 use crate::{
     error::Problem,
-    value::{Maybe, Value},
+    value::{Item, Maybe, Ref, Value},
 };
 use pt2onnx_fx::Name;
 use std::sync::Arc;
@@ -31,6 +34,7 @@ impl Interp<'_> {
                 let meta = self.meta(name)?.clone();
                 Value::Tensor(self.placeholder(&meta)?)
             }
+            (Value::Str(_), Value::Unclear(_)) => later.clone(),
             (Value::Opaque(_), Value::Int(_)) => Value::int(0),
             (Value::Opaque(_), Value::Float(_)) => Value::float(0.0),
             (Value::Opaque(_), Value::Bool(_)) => Value::bool(false),
@@ -51,6 +55,8 @@ impl Interp<'_> {
         let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
         Ok(match (before, after) {
             (Value::Callee(_), _) | (_, Value::Opaque(_)) => false,
+            (Value::Str(_), Value::Unclear(_)) => true,
+            (Value::Unclear(_), Value::Str(_)) => false,
             (Value::Opaque(_), Value::Tuple(_)) => true,
             (Value::Opaque(_), other) if leaf(other) => true,
             (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
@@ -83,5 +89,58 @@ impl Interp<'_> {
                 return Err(Problem::Loop(text));
             }
         })
+    }
+
+    /// Whether an attribute is not carried, or not in the form that it has after a trip.
+    pub(super) fn attribute_changes(
+        &self,
+        (object, name): (Ref, &Name),
+        (before, after): (&Value, &Value),
+        carried: &[Carried],
+    ) -> Step<bool> {
+        if carried.iter().any(|c| c.slot.is_attribute(object, name)) {
+            return self.form(name, before, after);
+        }
+        Ok(match (before, after) {
+            (Value::Opaque(_) | Value::Callee(_), _) => false,
+            // It is only written into.
+            (Value::Tensor(a), Value::Tensor(b)) => {
+                self.whole_of(&self.current(a)) != self.whole_of(&self.current(b))
+            }
+            (a, b) => !self.same(a, b),
+        })
+    }
+
+    /// What an attribute begins with, so that it has the form of a value that it gets later.
+    pub(super) fn begin_attribute(
+        &mut self,
+        object: Ref,
+        name: &Name,
+        later: &Value,
+    ) -> Step<Value> {
+        let before = self.attribute_of(object, name).unwrap_or(Value::None);
+        if !self.form(name, &before, later)? {
+            if leaves(&before).is_empty() {
+                let text = format!("`{name}`, which it changes, is {}", before.kind());
+                return Err(Problem::Loop(text));
+            }
+            return Ok(before);
+        }
+        let begin = self.begin(Some(&before), later)?;
+        self.set_attribute_of(object, name, begin.clone());
+        Ok(begin)
+    }
+
+    pub(super) fn attribute_of(&self, object: Ref, name: &Name) -> Option<Value> {
+        match self.heap.get(object.0) {
+            Some(Item::Object { attributes, .. }) => attributes.get(name).cloned(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_attribute_of(&mut self, object: Ref, name: &Name, value: Value) {
+        if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(object.0) {
+            attributes.insert(name.clone(), value);
+        }
     }
 }

@@ -164,6 +164,8 @@ impl Interp<'_> {
             (Value::Dict(x), Value::Dict(y)) if x != y => {
                 Value::Dict(self.merge_refs([*x, *y], merged, bodies)?)
             }
+            (Value::Str(_) | Value::Unclear(_), Value::Unclear(_)) => b.clone(),
+            (Value::Unclear(_), Value::Str(_)) => a.clone(),
             _ if self.same(a, b) => a.clone(),
             (Value::Tensor(x), Value::Tensor(y)) => {
                 Value::Tensor(self.merge_tensors([x, y], merged, bodies)?)

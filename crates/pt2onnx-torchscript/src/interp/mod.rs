@@ -14,6 +14,7 @@ mod emit;
 mod expr;
 mod first_call;
 mod fits;
+mod flags;
 mod forms;
 mod frame;
 mod graph;

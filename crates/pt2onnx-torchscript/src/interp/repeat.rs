@@ -38,7 +38,8 @@ enum Attempt {
 
 /// Something that the body changes and that is not carried yet.
 enum Change {
-    Attribute(Ref, Name),
+    /// An attribute, and what it is after a trip.
+    Attribute(Ref, Name, Value),
     /// A list, and what its elements are like.
     List(Ref, Option<Sample>),
     Memory(Name),
@@ -161,9 +162,15 @@ impl Interp<'_> {
                 env.insert(name, begin);
                 return Ok(());
             }
-            Change::Attribute(object, name) => {
-                let like = self.attribute_of(object, &name).unwrap_or(Value::None);
-                self.carry(Slot::Attribute(object, name.clone()), like, &name)?
+            Change::Attribute(object, name, after) => {
+                let begin = self.begin_attribute(object, &name, &after)?;
+                carried.retain(|c| !c.slot.is_attribute(object, &name));
+                for path in leaves(&begin) {
+                    let like = at_path(&begin, &path).unwrap_or(Value::None);
+                    let slot = Slot::Attribute(object, name.clone(), path);
+                    carried.push(self.carry(slot, like, &name)?);
+                }
+                return Ok(());
             }
             Change::List(list, sample) => {
                 let initial = match self.parts_of(list) {
@@ -217,13 +224,6 @@ impl Interp<'_> {
         };
         memory.variables.extend(variable);
         Ok(memory)
-    }
-
-    fn attribute_of(&self, object: Ref, name: &Name) -> Option<Value> {
-        match self.heap.get(object.0) {
-            Some(Item::Object { attributes, .. }) => attributes.get(name).cloned(),
-            _ => None,
-        }
     }
 
     /// Runs test and body once, over variables of these types. All but what the graph has is as before then.
@@ -307,7 +307,10 @@ impl Interp<'_> {
                     value => (value, name.clone()),
                 }
             }
-            Slot::Attribute(object, name) => (self.attribute_of(*object, name), name.clone()),
+            Slot::Attribute(object, name, path) => {
+                let value = self.attribute_of(*object, name);
+                (value.and_then(|value| at_path(&value, path)), name.clone())
+            }
             Slot::List(list) => {
                 let parts = self.parts_of(*list);
                 (parts.map(|parts| Value::Tensor(parts.tensor)), "a list".into())
@@ -370,19 +373,12 @@ impl Interp<'_> {
                 (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
                     if a.len() == b.len() =>
                 {
-                    let names = a.keys().filter(|name| match (a.get(*name), b.get(*name)) {
-                        (Some(Value::Opaque(_) | Value::Callee(_)), _) => false,
-                        // It is only written into.
-                        (Some(Value::Tensor(a)), Some(Value::Tensor(b))) => {
-                            self.whole_of(&self.current(a)) != self.whole_of(&self.current(b))
+                    for (name, before) in a {
+                        let after = b.get(name).unwrap_or(&Value::None);
+                        if self.attribute_changes((at, name), (before, after), carried)? {
+                            found.push(Change::Attribute(at, name.clone(), after.clone()));
                         }
-                        (Some(a), Some(b)) => !self.same(a, b),
-                        _ => true,
-                    });
-                    let slots = names.map(|name| (at, name.clone()));
-                    let new =
-                        slots.filter(|(at, name)| !is_carried(&Slot::Attribute(*at, name.clone())));
-                    found.extend(new.map(|(at, name)| Change::Attribute(at, name)));
+                    }
                 }
                 _ => {
                     let text = "it changes a dict or adds an attribute, which is not supported";
@@ -425,7 +421,9 @@ impl Interp<'_> {
         let mut inputs = Vec::with_capacity(carried.len());
         for (variable, meta) in carried.iter().zip(metas) {
             let wish = match &variable.slot {
-                Slot::Variable(name, _) | Slot::Attribute(_, name) | Slot::Memory(name) => &**name,
+                Slot::Variable(name, _) | Slot::Attribute(_, name, _) | Slot::Memory(name) => {
+                    &**name
+                }
                 Slot::List(_) => "list",
             };
             let name = self.fresh(wish);
@@ -462,10 +460,10 @@ impl Interp<'_> {
                     parts.tensor = name;
                 }
             }
-            (Slot::Attribute(object, name), value) => {
-                if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(object.0) {
-                    attributes.insert(name.clone(), value);
-                }
+            (Slot::Attribute(object, name, path), value) => {
+                let whole = self.attribute_of(*object, name);
+                let whole = whole.map(|whole| with_path(&whole, path, value));
+                self.set_attribute_of(*object, name, whole.unwrap_or(Value::None));
             }
             (Slot::Memory(root), value) => {
                 self.write_back(root, value)?;

@@ -114,30 +114,44 @@ impl Interp<'_> {
         Ok(Some(Value::Tensor(found)))
     }
 
-    /// Puts a tensor into a list of tensors, at a position that depends on data.
+    /// Puts a tensor or number into a list of them, at a position that depends on data.
     pub(in crate::interp) fn set_any_of(
         &mut self,
         list: Ref,
         index: &Value,
         value: &Value,
     ) -> Step<()> {
-        let Value::Tensor(value) = value else {
-            return expected("a tensor", value);
-        };
-        let value = self.readable(value)?;
         let items = self.items(list).to_vec();
         for (at, item) in items.iter().enumerate() {
-            let Value::Tensor(old) = item else {
-                return expected("a tensor", item);
-            };
-            let old = self.readable(old)?;
             let here = self.is_position(index, at, items.len())?;
-            let new = self.either(&here, &value, &old)?;
+            let new = match (value, item) {
+                (Value::Tensor(value), Value::Tensor(old)) => {
+                    let (value, old) = (self.readable(value)?, self.readable(old)?);
+                    Value::Tensor(self.either(&here, &value, &old)?)
+                }
+                _ => self.either_number(here, value, item)?,
+            };
             if let Some(slot) = self.items_mut(list)?.get_mut(at) {
-                *slot = Value::Tensor(new);
+                *slot = new;
             }
         }
         Ok(())
+    }
+
+    /// The first number if a condition on data holds, and the second one otherwise. Both have one type.
+    fn either_number(&mut self, test: Value, a: &Value, b: &Value) -> Step<Value> {
+        let ty = match (a, b) {
+            (Value::Int(_), Value::Int(_)) => Type::Int,
+            (Value::Float(_), Value::Float(_)) => Type::Float,
+            (Value::Bool(_), Value::Bool(_)) => Type::Bool,
+            _ => return expected("tensors or numbers, at a position that depends on data", a),
+        };
+        let mut args = vec![test];
+        for number in [a, b] {
+            args.push(self.operator("prim", "NumToTensor", vec![number.clone()], vec![])?);
+        }
+        let chosen = self.operator("aten", "where", args, Kwargs::new())?;
+        self.scalar_of(&chosen, &ty)
     }
 
     /// Whether an index, which may count from the end, is this position.

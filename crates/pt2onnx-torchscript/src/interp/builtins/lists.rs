@@ -2,11 +2,12 @@
 
 use crate::{
     error::Problem,
-    interp::{Interp, Step, compare, expected},
+    interp::{Interp, Step, compare, emit::dtype_number, expected},
     schema::Type,
-    value::{Ref, Value, known},
+    value::{Item, Parts, Ref, Value, known},
 };
 use pt2onnx_symbolic::{Expr, Func};
+use pt2onnx_tensor::DType;
 use std::cmp::Ordering;
 
 /// The most integers of unknown size that are sorted.
@@ -40,14 +41,14 @@ impl Interp<'_> {
                 let more = self.items(*other).to_vec();
                 self.list([items, more].concat(), element)?
             }
-            ("mul", [_, count]) => {
-                let count =
-                    count.as_int().map_or_else(|| expected("a known integer", count), Ok)?;
-                let count = usize::try_from(count).unwrap_or(0);
-                self.room(items.len().saturating_mul(count))?;
-                let repeated = std::iter::repeat_n(&items, count).flatten().cloned().collect();
-                self.list(repeated, element)?
-            }
+            ("mul", [_, count]) => match count.as_int() {
+                Some(_) => {
+                    let repeated = self.repeated(items, count)?;
+                    self.list(repeated, element)?
+                }
+                None => self.repeated_by_size(&items, count)?,
+            },
+            ("Size", [list]) => list.clone(),
             ("__getitem__", [list, index]) => self.get_item(list, index)?,
             ("slice", [list, rest @ ..]) => {
                 let arg = |at: usize, default| rest.get(at).cloned().unwrap_or(default);
@@ -79,15 +80,17 @@ impl Interp<'_> {
                 return self.fold("add", &items).map(|sum| sum.or(Some(Value::int(0))));
             }
             ("all" | "any", [_]) => {
-                let mut truths = Vec::with_capacity(items.len());
+                let func = if name == "all" { Func::And } else { Func::Or };
+                let mut result = Expr::bool(name == "all");
                 for item in &items {
-                    truths.push(self.truth(item)?);
+                    let truth = match (self.truth(item)?, self.truth_of(item)?) {
+                        (Some(truth), _) => Expr::bool(truth),
+                        (None, Value::Bool(truth)) => truth,
+                        _ => return Ok(None),
+                    };
+                    result = Expr::call(func, vec![result, truth]);
                 }
-                match truths.into_iter().collect::<Option<Vec<bool>>>() {
-                    Some(truths) if name == "all" => Value::bool(truths.iter().all(|&t| t)),
-                    Some(truths) => Value::bool(truths.iter().any(|&t| t)),
-                    None => return Ok(None),
-                }
+                Value::Bool(result)
             }
             _ => return Ok(None),
         }))
@@ -143,6 +146,12 @@ impl Interp<'_> {
                 };
                 Value::None
             }
+            ("mul_", [of, count]) => {
+                let items = self.items(list).to_vec();
+                let repeated = self.repeated(items, count)?;
+                *self.items_mut(list)? = repeated;
+                of.clone()
+            }
             ("clear", [_]) => {
                 self.items_mut(list)?.clear();
                 Value::None
@@ -177,20 +186,56 @@ impl Interp<'_> {
         Ok(Value::Bool(found))
     }
 
+    /// The items as often as a known number says.
+    fn repeated(&mut self, items: Vec<Value>, count: &Value) -> Step<Vec<Value>> {
+        let Some(count) = count.as_int() else {
+            return repeats();
+        };
+        let count = usize::try_from(count).unwrap_or(0);
+        self.room(items.len().saturating_mul(count))?;
+        self.elements = self.elements.saturating_add(items.len().saturating_mul(count));
+        Ok(std::iter::repeat_n(&items, count).flatten().cloned().collect())
+    }
+
+    /// `[number] * n`, where the model knows `n`.
+    fn repeated_by_size(&mut self, items: &[Value], count: &Value) -> Step<Value> {
+        let ([item], Value::Int(count)) = (items, count) else {
+            return repeats();
+        };
+        let (dtype, element) = match item {
+            Value::Int(_) => (DType::I64, Type::Int),
+            Value::Float(_) => (DType::F64, Type::Float),
+            Value::Bool(_) => (DType::Bool, Type::Bool),
+            _ => return repeats(),
+        };
+        let sizes = self.int_list([Expr::max(count, &Expr::ZERO)])?;
+        let dtype = dtype_number(dtype).map_or(Value::None, Value::int);
+        let args = vec![sizes, item.clone()];
+        match self.operator("aten", "full", args, vec![("dtype".into(), dtype)])? {
+            Value::Tensor(tensor) => {
+                let (dim, size, lengths, sequence) = (0, None, None, None);
+                let parts = Parts { tensor, dim, size, lengths, element, sequence };
+                self.alloc(Item::Parts(parts)).map(Value::List)
+            }
+            other => expected("a tensor", &other),
+        }
+    }
+
     fn sorted(&mut self, mut items: Vec<Value>, reverse: bool) -> Step<Vec<Value>> {
-        let key = |value: &Value| value.number().and_then(known);
-        let known = items.iter().all(|v| key(v).is_some() || v.as_str().is_some());
-        if !known {
+        if !items.iter().all(|item| order(item, item).is_some()) {
             return self.sorted_by_exchange(items, reverse);
         }
+        let mut comparable = true;
         items.sort_by(|a, b| {
-            let order = match (a.as_str(), b.as_str()) {
-                (Some(a), Some(b)) => a.cmp(b),
-                _ => key(a).partial_cmp(&key(b)).unwrap_or(Ordering::Equal),
-            };
+            let order = order(a, b);
+            comparable &= order.is_some();
+            let order = order.unwrap_or(Ordering::Equal);
             if reverse { order.reverse() } else { order }
         });
-        Ok(items)
+        match comparable {
+            true => Ok(items),
+            false => Err(Problem::Unsupported("sorting a list of several types".to_owned())),
+        }
     }
 
     /// Sorts a few integers of unknown size: neighbours are exchanged by `min` and `max`.
@@ -236,5 +281,30 @@ impl Interp<'_> {
     ) -> Step<Value> {
         let items = items.into_iter().map(Value::Int).collect();
         self.list(items, Some(Type::Int))
+    }
+}
+
+/// That a list is repeated as often as a number says that is not known.
+fn repeats<T>() -> Step<T> {
+    let text = "a list, other than of one number, times a size or number that is not known";
+    Err(Problem::Unsupported(text.to_owned()))
+}
+
+/// The order of known numbers, strings, and tuples of them; `None` if it is not known.
+fn order(a: &Value, b: &Value) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Str(a), Value::Str(b)) => Some(a.cmp(b)),
+        (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
+            let mut found = Ordering::Equal;
+            // All must be known, also those that do not decide.
+            for (a, b) in a.items.iter().zip(&b.items) {
+                found = found.then(order(a, b)?);
+            }
+            Some(found)
+        }
+        _ => match (a.number()?, b.number()?) {
+            (a, b) if let (Some(a), Some(b)) = (a.as_int(), b.as_int()) => Some(a.cmp(&b)),
+            (a, b) => known(a)?.partial_cmp(&known(b)?),
+        },
     }
 }

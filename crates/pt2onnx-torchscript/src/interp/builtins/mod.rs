@@ -2,11 +2,14 @@
 
 mod by_data;
 mod dicts;
+mod known;
+mod letters;
 mod lists;
 mod numbers;
 mod resize;
 mod strings;
 mod tensors;
+mod text;
 mod unknown;
 
 use super::{Interp, Step, call::Kwargs, fits::Bound};
@@ -16,12 +19,6 @@ use crate::{
     value::Value,
 };
 use pt2onnx_tensor::DType;
-use std::cell::Cell;
-
-/// How deeply the text of a value shows its parts.
-const MAX_TEXT_DEPTH: usize = 8;
-/// The most characters of a string in the text of a list.
-const MAX_PART: usize = 1000;
 
 impl Interp<'_> {
     /// Calls an operator such as `aten::add`.
@@ -41,6 +38,10 @@ impl Interp<'_> {
         }
         if let Some(value) = self.view_in_place(namespace, name, &args, &kwargs)? {
             return Ok(value);
+        }
+        let unclear = |value: &Value| matches!(value, Value::Unclear(_));
+        if args.iter().chain(kwargs.iter().map(|(_, value)| value)).any(unclear) {
+            return super::compare::unclear();
         }
         let (name, mut args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
         self.constant_operand(namespace, &name, &mut args, &kwargs)?;
@@ -74,7 +75,7 @@ impl Interp<'_> {
             return Ok(None);
         }
         if name == "RaiseException" {
-            let text = args.first().map(|v| self.text_of(v)).unwrap_or_default();
+            let text = args.first().map(|v| self.text_of(v).text).unwrap_or_default();
             let class = match args.get(1) {
                 Some(Value::Str(class)) => class.trim_start_matches("builtins.").to_owned(),
                 _ => "an exception".to_owned(),
@@ -98,8 +99,8 @@ impl Interp<'_> {
                     return Ok(Some(value));
                 }
             }
-            Some(Value::Str(text)) => {
-                if let Some(value) = self.on_text(name, &text.clone(), args)? {
+            Some(Value::Str(_) | Value::Unclear(_)) => {
+                if let Some(value) = self.on_text(name, args)? {
                     return Ok(Some(value));
                 }
             }
@@ -193,45 +194,6 @@ impl Interp<'_> {
                 dtype.is_ok_and(|dtype| dtype.is_int() || dtype == DType::Bool)
             }
             _ => false,
-        }
-    }
-
-    /// Python's `str`.
-    pub(in crate::interp) fn text_of(&self, value: &Value) -> String {
-        let text = self.text_within(value, MAX_TEXT_DEPTH, &Cell::new(1000));
-        self.compared.set(self.compared.get().saturating_add(text.len() as u64));
-        text
-    }
-
-    fn text_within(&self, value: &Value, depth: usize, parts: &Cell<usize>) -> String {
-        if depth == 0 || parts.get() == 0 {
-            return "...".to_owned();
-        }
-        parts.set(parts.get() - 1);
-        let all = |items: &[Value]| {
-            let items: Vec<String> =
-                items.iter().take(64).map(|v| self.text_within(v, depth - 1, parts)).collect();
-            items.join(", ")
-        };
-        match value {
-            Value::Str(text) if depth == MAX_TEXT_DEPTH => text.to_string(),
-            Value::Str(text) => text.chars().take(MAX_PART).collect(),
-            Value::Bool(e) => match e.as_int() {
-                Some(b) => if b != 0 { "True" } else { "False" }.to_owned(),
-                None => e.to_string(),
-            },
-            Value::Int(e) => e.to_string(),
-            Value::Float(e) => match crate::value::known(e) {
-                Some(f) => format!("{f:?}"),
-                None => e.to_string(),
-            },
-            Value::None => "None".to_owned(),
-            Value::List(list) if self.parts_of(*list).is_some() => "[...]".to_owned(),
-            Value::List(list) => format!("[{}]", all(self.items(*list))),
-            Value::Tuple(tuple) => format!("({})", all(&tuple.items)),
-            Value::Device(device) => device.to_string(),
-            Value::Enum(member) => format!("{}.{}", member.class, member.name),
-            other => other.kind().to_owned(),
         }
     }
 }

@@ -42,6 +42,9 @@ impl Interp<'_> {
                     _ => Expr::call(Func::Not, vec![equal]),
                 })));
             }
+            ("eq" | "ne", [Value::Unclear(_), _] | [_, Value::Unclear(_)]) => {
+                return compare::unclear();
+            }
             ("eq" | "ne", [a, b])
                 if !matches!((a, b), (Value::Tensor(_), _) | (_, Value::Tensor(_)))
                     && (a.number().is_none() || b.number().is_none()) =>
@@ -54,7 +57,8 @@ impl Interp<'_> {
             ("ScalarImplicit", [a @ Value::Tensor(_)]) => {
                 return self.scalar_of(a, &Type::Number).map(Some);
             }
-            ("str", [a]) => return Ok(Some(Value::str(&self.text_of(a)))),
+            ("str", [a]) => return Ok(Some(self.text_of(a).value())),
+            ("hex" | "oct" | "bin" | "chr", [a]) => return self.digits(name, a),
             ("unchecked_unwrap_optional" | "_unwrap_optional" | "wait" | "unchecked_cast", [a]) => {
                 return match (name, a) {
                     ("_unwrap_optional", Value::None) => {
@@ -118,6 +122,9 @@ impl Interp<'_> {
             }
             _ => {}
         }
+        if let Some(value) = self.on_known(name, args)? {
+            return Ok(Some(value));
+        }
         let found = match args {
             [a] => compare::unary(name, a)?,
             [a, b] => compare::binary(name, a, b)?,
@@ -144,7 +151,7 @@ impl Interp<'_> {
             Value::Tensor(_) => self.scalar_of(value, &Type::Int),
             Value::Int(e) | Value::Float(e) => Ok(Value::Int(compare::truncated(e)?)),
             Value::Bool(e) => Ok(Value::Int(e.clone())),
-            Value::Str(text) => match text.trim().parse() {
+            Value::Str(text) => match text.trim_ascii_start().parse() {
                 Ok(i) => Ok(Value::int(i)),
                 Err(_) => Err(Problem::Raises("ValueError: no integer".to_owned())),
             },
@@ -159,8 +166,11 @@ impl Interp<'_> {
             Value::Int(e) | Value::Bool(e) | Value::Float(e) => {
                 Ok(Value::Float(compare::to_float(e)))
             }
-            Value::Str(text) => match text.trim().parse() {
+            Value::Str(text) => match text.trim_ascii_start().parse() {
                 Ok(f) => Ok(Value::float(f)),
+                Err(_) if text.contains(['x', 'X']) => {
+                    crate::interp::unsupported("a float in hexadecimal digits")
+                }
                 Err(_) => Err(Problem::Raises("ValueError: no float".to_owned())),
             },
             other => crate::interp::expected("a number", other),

@@ -1,0 +1,95 @@
+//! Functions of numbers that expressions do not have, where the numbers are known.
+
+use super::text::raises;
+use crate::{
+    interp::{Interp, Step, unsupported},
+    value::Value,
+};
+
+impl Interp<'_> {
+    /// The result of a function of known numbers; `None` if it is another function, or one of them is not known.
+    pub(super) fn on_known(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        let float = |at: usize| args.get(at).and_then(Value::as_f64);
+        let int = |at: usize| args.get(at).and_then(Value::as_int);
+        Ok(Some(match (name, args) {
+            ("abs", [Value::Complex(re, im)]) => Value::float(re.hypot(*im)),
+            ("angle", [Value::Complex(re, im)]) => Value::float(im.atan2(*re)),
+            ("factorial", [Value::Int(_)]) if let Some(n) = int(0) => factorial(n)?,
+            ("ldexp", [_, Value::Int(_)]) if let (Some(x), Some(i)) = (float(0), int(1)) => {
+                Value::float(scaled(x, i))
+            }
+            ("frexp", [_]) if let Some(x) = float(0) => {
+                let (fraction, exponent) = fraction(x);
+                return self
+                    .tuple(vec![Value::float(fraction), Value::int(exponent)], None)
+                    .map(Some);
+            }
+            ("modf", [_]) if let Some(x) = float(0) => {
+                let rest = if x.is_infinite() { 0.0 } else { x.fract() }.copysign(x);
+                return self
+                    .tuple(vec![Value::float(rest), Value::float(x.trunc())], None)
+                    .map(Some);
+            }
+            ("mathremainder", [_, _]) if let (Some(x), Some(y)) = (float(0), float(1)) => {
+                Value::float(remainder(x, y))
+            }
+            ("copysign", [_, _]) if let (Some(x), Some(y)) = (float(0), float(1)) => {
+                Value::float(x.copysign(y))
+            }
+            ("log", [_, _]) if let (Some(x), Some(y)) = (float(0), float(1)) => {
+                Value::float(x.ln() / y.ln())
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+fn factorial(n: i64) -> Step<Value> {
+    if n < 0 {
+        return raises("factorial() not defined for negative values");
+    }
+    match (1..=n).try_fold(1_i64, i64::checked_mul) {
+        Some(product) => Ok(Value::int(product)),
+        None => unsupported("an integer of more than 64 bits"),
+    }
+}
+
+/// `x * 2^i`, rounded once.
+fn scaled(x: f64, i: i64) -> f64 {
+    let (fraction, exponent) = fraction(x);
+    let exponent = exponent.saturating_add(i).clamp(-2000, 2000);
+    let power = |n: i64| 2f64.powi(i32::try_from(n).unwrap_or(0));
+    // Powers of 2 below the smallest float and above the largest one do not exist.
+    match exponent {
+        1000.. => fraction * power(1000) * power(exponent - 1000),
+        ..=-1000 => fraction * power(exponent + 1000) * power(-1000),
+        _ => fraction * power(exponent),
+    }
+}
+
+/// A fraction from 0.5 to 1, and the power of 2 by which it is multiplied.
+fn fraction(x: f64) -> (f64, i64) {
+    if x == 0.0 || !x.is_finite() {
+        return (x, 0);
+    }
+    let (x, less) = if x.is_subnormal() { (x * 2f64.powi(64), 64) } else { (x, 0) };
+    let bits = x.to_bits();
+    let exponent = i64::try_from((bits >> 52) & 0x7ff).unwrap_or(0) - 1022;
+    (f64::from_bits(bits & !(0x7ff << 52) | (1022 << 52)), exponent - less)
+}
+
+/// What is left of the multiple that is next to `x`, of two equally near ones the even one.
+fn remainder(x: f64, y: f64) -> f64 {
+    let (size, by) = (x.abs(), y.abs());
+    if by.is_infinite() && size.is_finite() {
+        return x;
+    }
+    let rest = size % by;
+    let other = by - rest;
+    let rest = match rest.partial_cmp(&other) {
+        Some(std::cmp::Ordering::Less) => rest,
+        Some(std::cmp::Ordering::Greater) => -other,
+        _ => rest - 2.0 * ((0.5 * (size - rest)) % by),
+    };
+    rest * 1f64.copysign(x)
+}
