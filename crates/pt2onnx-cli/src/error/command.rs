@@ -19,7 +19,7 @@ pub enum Code {
     Runtime = 7,
 }
 
-pub const REPORT_IT: &str = "this is a bug of pt2onnx, please report it with the archive";
+pub const REPORT_IT: &str = "if PyTorch runs the program with such inputs, this is a bug of pt2onnx: please report it with the archive";
 
 /// An error as the command shows it: lines without control characters, whatever names say.
 #[derive(Debug)]

@@ -71,7 +71,10 @@ impl Failure {
             }),
             Reason::Lower(
                 LowerError::WrongType { .. } | LowerError::Diagnostic(Diagnostic::Wrong(_)),
-            ) => Some("this is a bug of pt2onnx: please report it with the archive".to_owned()),
+            ) => Some(
+                "if PyTorch runs the program with such inputs, this is a bug of pt2onnx: please report it with the archive"
+                    .to_owned(),
+            ),
             Reason::Lower(_) => {
                 let op = site?.target.schema_name();
                 Some(format!(
