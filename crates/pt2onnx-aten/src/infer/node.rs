@@ -12,7 +12,7 @@ use crate::{
     table::Complexity,
 };
 use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
-use pt2onnx_ir::{Model, Type};
+use pt2onnx_ir::{Model, Type, is_unknown_symbol};
 use pt2onnx_meta::{is_fresh, rule};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::DType;
@@ -116,7 +116,7 @@ impl Registry {
         }
         let told = outputs.0.first().copied().flatten().and_then(|v| cx.contents(v));
         let told = told.filter(|_| outputs.0.len() == 1);
-        let mut named = Named { facts, operands, symbol, new: FxHashMap::default() };
+        let mut named = Named::new(facts, operands, symbol);
         let mut one = |value| named.meta(cx.type_of(value));
         let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
         Ok(outcomes(Some(schema), metas.collect::<Lowered<_>>()?, told))
@@ -139,7 +139,8 @@ impl Registry {
         let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
         let driver = scratch::driver(&mut model, &graph, self, facts, Types::Onnx);
         let outputs = driver.custom(custom, &graph.nodes[0], &[])?;
-        let mut named = Named { facts, operands, symbol, new: FxHashMap::default() };
+        let mut named = Named::new(facts, operands, symbol);
+        named.takes_unknown = true;
         let mut one = |value| named.meta(driver.builder.type_of(value));
         let metas = outputs.0.into_iter().map(|value| value.map(&mut one).transpose());
         Ok(outcomes(schema.as_deref(), metas.collect::<Lowered<_>>()?, None))
@@ -338,9 +339,19 @@ struct Named<'a, 'b> {
     symbol: &'a mut NewSymbol<'b>,
     /// The program's symbol of each one that the translation made.
     new: FxHashMap<Symbol, Expr>,
+    /// Whether dimensions of which inference knows nothing count as sizes that come from the data.
+    takes_unknown: bool,
 }
 
-impl Named<'_, '_> {
+impl<'a, 'b> Named<'a, 'b> {
+    fn new(
+        facts: &'a Facts<'a>,
+        operands: BTreeSet<Symbol>,
+        symbol: &'a mut NewSymbol<'b>,
+    ) -> Self {
+        Self { facts, operands, symbol, new: FxHashMap::default(), takes_unknown: false }
+    }
+
     fn meta(&mut self, ty: Option<Type>) -> Lowered<TensorMeta> {
         let constraints = self.facts.constraints;
         let (dtype, sizes) = tensor_type(ty)?;
@@ -350,7 +361,8 @@ impl Named<'_, '_> {
                 continue;
             }
             // What is too large an expression is read from the result, as sizes are that depend on data.
-            if !is_fresh(&s) && !Expr::is_opaque(&s) {
+            let unknown = self.takes_unknown && is_unknown_symbol(&s);
+            if !unknown && !is_fresh(&s) && !Expr::is_opaque(&s) {
                 return Err(LowerError::unsupported("its sizes are not known"));
             }
             self.new.entry(s).or_insert_with(|| (self.symbol)(false));
