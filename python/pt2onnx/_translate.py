@@ -228,8 +228,8 @@ def _told(op: Any) -> list[str]:
 def _names(op: Any) -> list[str]:
     """The names of an op, as the program has them: ``aten::add.Tensor``; of an op without an overload, all of its overloads."""
     if isinstance(op, str):
-        namespace, separator, name = op.partition("::")
-        if not (namespace and name):
+        namespace, separator, own = op.partition("::")
+        if not (namespace and own):
             named = "its name, as in 'mylib::mix'" if separator or not op else f"its namespace, as in 'mylib::{op}'"
             raise TypeError(f"{op!r} is not the name of an op: give {named}")
         return [op.removesuffix(".default")]
