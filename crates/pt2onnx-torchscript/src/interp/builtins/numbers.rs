@@ -13,44 +13,11 @@ use std::sync::Arc;
 impl Interp<'_> {
     /// The result of an operator on plain values; `None` if it is another operator.
     pub(super) fn on_values(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        let found = self.on_identity(name, args)?;
+        if found.is_some() || name == "__not__" {
+            return Ok(found);
+        }
         match (name, args) {
-            ("__not__", [a]) => {
-                return Ok(match (self.truth(a)?, a) {
-                    (Some(truth), _) => Some(Value::bool(!truth)),
-                    (None, Value::Bool(e)) => {
-                        Some(Value::Bool(Expr::call(Func::Not, vec![e.clone()])))
-                    }
-                    _ => None,
-                });
-            }
-            ("__is__" | "__isnot__", [Value::Maybe(maybe), Value::None]) => {
-                let present = maybe.present.clone();
-                return Ok(Some(Value::Bool(match name {
-                    "__is__" => Expr::call(Func::Not, vec![present]),
-                    _ => present,
-                })));
-            }
-            ("__is__" | "__isnot__", [a, b]) => {
-                let same = self.same(a, b);
-                return Ok(Some(Value::bool(same == (name == "__is__"))));
-            }
-            ("eq" | "ne", [a @ (Value::List(_) | Value::Tuple(_)), b]) => {
-                let equal = self.equality(a, b)?;
-                return Ok(Some(Value::Bool(match (name, equal.as_int()) {
-                    ("eq", _) => equal,
-                    (_, Some(known)) => Expr::bool(known == 0),
-                    _ => Expr::call(Func::Not, vec![equal]),
-                })));
-            }
-            ("eq" | "ne", [Value::Unclear(_), _] | [_, Value::Unclear(_)]) => {
-                return compare::unclear();
-            }
-            ("eq" | "ne", [a, b])
-                if !matches!((a, b), (Value::Tensor(_), _) | (_, Value::Tensor(_)))
-                    && (a.number().is_none() || b.number().is_none()) =>
-            {
-                return Ok(Some(Value::bool(self.same(a, b) == (name == "eq"))));
-            }
             ("Int" | "IntImplicit", [a]) => return self.as_whole(a).map(Some),
             ("Float" | "FloatImplicit", [a]) => return self.real_of(a).map(Some),
             ("Bool", [a]) => return self.truth_of(a).map(Some),
@@ -133,6 +100,44 @@ impl Interp<'_> {
         match found {
             Some(value) => Ok(Some(value)),
             None => self.on_unknown_numbers(name, args),
+        }
+    }
+
+    /// The result of `not`, `is`, and comparisons of what are no numbers; `None` if it is another operator.
+    fn on_identity(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        match (name, args) {
+            ("__not__", [a]) => Ok(match (self.truth(a)?, a) {
+                (Some(truth), _) => Some(Value::bool(!truth)),
+                (None, Value::Bool(e)) => Some(Value::Bool(Expr::call(Func::Not, vec![e.clone()]))),
+                _ => None,
+            }),
+            ("__is__" | "__isnot__", [Value::Maybe(maybe), Value::None]) => {
+                let present = maybe.present.clone();
+                Ok(Some(Value::Bool(match name {
+                    "__is__" => Expr::call(Func::Not, vec![present]),
+                    _ => present,
+                })))
+            }
+            ("__is__" | "__isnot__", [a, b]) => {
+                let same = self.same(a, b);
+                Ok(Some(Value::bool(same == (name == "__is__"))))
+            }
+            ("eq" | "ne", [a @ (Value::List(_) | Value::Tuple(_)), b]) => {
+                let equal = self.equality(a, b)?;
+                Ok(Some(Value::Bool(match (name, equal.as_int()) {
+                    ("eq", _) => equal,
+                    (_, Some(known)) => Expr::bool(known == 0),
+                    _ => Expr::call(Func::Not, vec![equal]),
+                })))
+            }
+            ("eq" | "ne", [Value::Unclear(_), _] | [_, Value::Unclear(_)]) => compare::unclear(),
+            ("eq" | "ne", [a, b])
+                if !matches!((a, b), (Value::Tensor(_), _) | (_, Value::Tensor(_)))
+                    && (a.number().is_none() || b.number().is_none()) =>
+            {
+                Ok(Some(Value::bool(self.same(a, b) == (name == "eq"))))
+            }
+            _ => Ok(None),
         }
     }
 

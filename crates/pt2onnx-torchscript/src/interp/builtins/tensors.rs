@@ -27,102 +27,17 @@ impl Interp<'_> {
         args: &[Value],
         kwargs: &Kwargs,
     ) -> Step<Option<Value>> {
-        match (name, args) {
-            ("NumToTensor", [value]) => return self.number_tensor(value).map(Some),
-            ("tensor" | "as_tensor", [Value::List(list), rest @ ..])
-                if self.parts_of(*list).is_some_and(|parts| parts.element != Type::Tensor) =>
-            {
-                return self.tensor_of_parts(*list, rest.first(), kwargs).map(Some);
-            }
-            ("tensor" | "as_tensor", [value, rest @ ..]) => {
-                return self.new_tensor(value, rest.first(), kwargs);
-            }
-            // The length of the longest sequence is what there is without it.
-            ("_pad_packed_sequence", [data, sizes @ Value::Tensor(steps), rest @ .., total])
-                if args.len() == 5
-                    && total.number() == self.meta(steps)?.sizes.first()
-                    && total.as_int().is_none() =>
-            {
-                let mut args = vec![data.clone(), sizes.clone()];
-                args.extend(rest.iter().cloned().chain([Value::int(-1)]));
-                return self.operator(namespace, name, args, kwargs.clone()).map(Some);
-            }
-            (
-                "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d",
-                [list @ Value::List(_)],
-            ) => {
-                let full = format!("aten::{name}");
-                let list = std::slice::from_ref(list);
-                let (schema, bound) = self.overload(&full, list, &Kwargs::new())?;
-                return self.emit(&schema, bound).map(Some);
-            }
-            ("__interpolate", _) => return self.interpolate(args, kwargs).map(Some),
-            ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
-                return unsupported(format!("aten::{name} of old archives"));
-            }
-            _ => {}
+        if let Some(value) = self.made(namespace, name, args, kwargs)? {
+            return Ok(Some(value));
         }
         let Some(tensor @ Value::Tensor(of)) = args.first() else {
             return Ok(None);
         };
         let of = of.clone();
+        if let Some(value) = self.by_type(name, &of, args, kwargs)? {
+            return Ok(Some(value));
+        }
         match (name, args) {
-            ("size" | "sym_size", [_, dim]) => {
-                let sizes = self.meta(&of)?.sizes.clone();
-                return self.pick(&sizes, dim).map(Some);
-            }
-            ("stride", [_, dim]) => {
-                let meta = self.meta(&of)?;
-                if meta.strides.len() != meta.sizes.len() {
-                    return unsupported("the stride of this tensor");
-                }
-                let strides = meta.strides.clone();
-                return self.pick(&strides, dim).map(Some);
-            }
-            ("size" | "shape", [_]) => {
-                let sizes = self.meta(&of)?.sizes.clone();
-                return self.int_list(sizes).map(Some);
-            }
-            ("stride", [_]) => {
-                let meta = self.meta(&of)?;
-                if meta.strides.len() != meta.sizes.len() {
-                    return unsupported("the strides of this tensor");
-                }
-                let strides = meta.strides.clone();
-                return self.int_list(strides).map(Some);
-            }
-            ("len", [_]) => {
-                let size = self.meta(&of)?.sizes.first().cloned();
-                return match size {
-                    Some(size) => Ok(Some(Value::Int(size))),
-                    None => Err(Problem::Raises("TypeError: len() of a 0-d tensor".to_owned())),
-                };
-            }
-            ("dim", [_]) => return self.property(tensor, "ndim"),
-            ("numel", [_]) => {
-                return Ok(Some(Value::Int(Expr::product(&self.meta(&of)?.sizes))));
-            }
-            ("is_floating_point", [_]) => {
-                return Ok(Some(Value::bool(self.meta(&of)?.dtype.is_float())));
-            }
-            ("is_complex", [_]) => {
-                return Ok(Some(Value::bool(self.meta(&of)?.dtype.is_complex())));
-            }
-            ("element_size" | "itemsize", [_]) => {
-                let bytes = self.meta(&of)?.dtype.bits() / 8;
-                return Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))));
-            }
-            ("is_contiguous", [_, ..]) => {
-                if let Some(known) = self.is_contiguous(self.meta(&of)?)
-                    && args.len() == 1
-                    && kwargs.is_empty()
-                {
-                    return Ok(Some(Value::bool(known)));
-                }
-                self.note("`is_contiguous` is taken to be true".to_owned());
-                return Ok(Some(Value::bool(true)));
-            }
-            ("get_device", [_]) => return Ok(Some(Value::int(-1))),
             ("cpu" | "cuda" | "pin_memory" | "requires_grad_", _) => {
                 return Ok(Some(tensor.clone()));
             }
@@ -172,6 +87,114 @@ impl Interp<'_> {
             return self.property(tensor, name);
         }
         Ok(None)
+    }
+
+    /// The result of an operator that makes tensors of other values, or lists of them.
+    fn made(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: &[Value],
+        kwargs: &Kwargs,
+    ) -> Step<Option<Value>> {
+        match (name, args) {
+            ("NumToTensor", [value]) => self.number_tensor(value).map(Some),
+            ("tensor" | "as_tensor", [Value::List(list), rest @ ..])
+                if self.parts_of(*list).is_some_and(|parts| parts.element != Type::Tensor) =>
+            {
+                self.tensor_of_parts(*list, rest.first(), kwargs).map(Some)
+            }
+            ("tensor" | "as_tensor", [value, rest @ ..]) => {
+                self.new_tensor(value, rest.first(), kwargs)
+            }
+            // The length of the longest sequence is what there is without it.
+            ("_pad_packed_sequence", [data, sizes @ Value::Tensor(steps), rest @ .., total])
+                if args.len() == 5
+                    && total.number() == self.meta(steps)?.sizes.first()
+                    && total.as_int().is_none() =>
+            {
+                let mut args = vec![data.clone(), sizes.clone()];
+                args.extend(rest.iter().cloned().chain([Value::int(-1)]));
+                self.operator(namespace, name, args, kwargs.clone()).map(Some)
+            }
+            (
+                "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d",
+                [list @ Value::List(_)],
+            ) => {
+                let full = format!("aten::{name}");
+                let list = std::slice::from_ref(list);
+                let (schema, bound) = self.overload(&full, list, &Kwargs::new())?;
+                self.emit(&schema, bound).map(Some)
+            }
+            ("__interpolate", _) => self.interpolate(args, kwargs).map(Some),
+            ("__upsample" | "__upsample_bilinear" | "__upsample_nearest", _) => {
+                unsupported(format!("aten::{name} of old archives"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What the type of a tensor says.
+    fn by_type(
+        &mut self,
+        name: &str,
+        of: &Name,
+        args: &[Value],
+        kwargs: &Kwargs,
+    ) -> Step<Option<Value>> {
+        match (name, args) {
+            ("size" | "sym_size", [_, dim]) => {
+                let sizes = self.meta(of)?.sizes.clone();
+                self.pick(&sizes, dim).map(Some)
+            }
+            ("stride", [_, dim]) => {
+                let meta = self.meta(of)?;
+                if meta.strides.len() != meta.sizes.len() {
+                    return unsupported("the stride of this tensor");
+                }
+                let strides = meta.strides.clone();
+                self.pick(&strides, dim).map(Some)
+            }
+            ("size" | "shape", [_]) => {
+                let sizes = self.meta(of)?.sizes.clone();
+                self.int_list(sizes).map(Some)
+            }
+            ("stride", [_]) => {
+                let meta = self.meta(of)?;
+                if meta.strides.len() != meta.sizes.len() {
+                    return unsupported("the strides of this tensor");
+                }
+                let strides = meta.strides.clone();
+                self.int_list(strides).map(Some)
+            }
+            ("len", [_]) => {
+                let size = self.meta(of)?.sizes.first().cloned();
+                match size {
+                    Some(size) => Ok(Some(Value::Int(size))),
+                    None => Err(Problem::Raises("TypeError: len() of a 0-d tensor".to_owned())),
+                }
+            }
+            ("dim", [_]) => self.property(&Value::Tensor(of.clone()), "ndim"),
+            ("numel", [_]) => Ok(Some(Value::Int(Expr::product(&self.meta(of)?.sizes)))),
+            ("is_floating_point", [_]) => Ok(Some(Value::bool(self.meta(of)?.dtype.is_float()))),
+            ("is_complex", [_]) => Ok(Some(Value::bool(self.meta(of)?.dtype.is_complex()))),
+            ("element_size" | "itemsize", [_]) => {
+                let bytes = self.meta(of)?.dtype.bits() / 8;
+                Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))))
+            }
+            ("is_contiguous", [_, ..]) => {
+                if let Some(known) = self.is_contiguous(self.meta(of)?)
+                    && args.len() == 1
+                    && kwargs.is_empty()
+                {
+                    return Ok(Some(Value::bool(known)));
+                }
+                self.note("`is_contiguous` is taken to be true".to_owned());
+                Ok(Some(Value::bool(true)))
+            }
+            ("get_device", [_]) => Ok(Some(Value::int(-1))),
+            _ => Ok(None),
+        }
     }
 
     /// A property such as `x.dtype`; `None` if it is none.
