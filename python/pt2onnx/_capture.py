@@ -90,9 +90,10 @@ def capture(
         step = f"Obtain model graph for `{name}` with `torch.export.export(..., strict={strict})`..."
         say(step)
         try:
-            with exporting(), _settings(strict), _answers.noted() as answers:
-                program = _export(model, args, kwargs, shapes, strict, answers)
-                larger = None
+            larger = None
+            with exporting(), _settings(strict):
+                with _answers.noted() as answers:
+                    program = _export(model, args, kwargs, shapes, strict, answers)
                 if (answers.narrow or answers.by_user) and not answers.wrong:
                     larger = _of_larger(program, model, args, kwargs, shapes, strict, answers.by_user)
                 program = larger or program
