@@ -164,15 +164,14 @@ fn domains_are_imported_as_told() {
     assert_eq!(imports(&program), [of("mylib", 1), of("org.pytorch.aten", 1)]);
     assert!(program.warnings().is_empty());
 
-    let custom = exporter(Operators::Fallthrough)
-        .custom_opset("mylib", 2)
-        .custom_opset("mylib", 4)
-        .custom_opset("other", 3);
-    let program = export(custom).unwrap();
+    let custom = || exporter(Operators::Fallthrough).custom_opset("mylib", 4);
+    let program = export(custom().custom_opset("other", 3)).unwrap();
     assert_eq!(imports(&program), [of("mylib", 4), of("org.pytorch.aten", 1)]);
     let warning = "version 3 is given for the domain other, but no node uses that domain";
     assert_eq!(program.warnings(), [Warning::new(WarningKind::Domain, warning)]);
 
     let result = export(exporter(Operators::Fallthrough).custom_opset("ai.onnx", 4));
     assert!(matches!(result, Err(Error::Domain(_))));
+    let twice = export(custom().custom_opset("mylib", 2)).unwrap_err();
+    assert_eq!(twice.to_string(), "the option `custom-opset` is given twice for `mylib`");
 }
