@@ -173,13 +173,11 @@ class ONNXProgram:
         A program that was exported is translated again, so that what was computed from old weights is computed from the new ones.
         Raises OnnxExporterError for weights of other shapes or types; for other models also where a weight has a value already.
         """
-        import torch
-
         from ._handover import Tensors
 
         _check_mapping("state_dict", state_dict)
         for name, weight in state_dict.items():
-            if not isinstance(weight, torch.Tensor):
+            if not hasattr(weight, "shape"):
                 raise TypeError(f"weight {name}: it must be a torch.Tensor, not {type(weight).__name__}")
         self.release()
         if self._remake is not None and self.exported_program is not None and self._is_made():
