@@ -41,13 +41,14 @@ def problem(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
     """What is wrong with dynamic shapes whatever the model does: names, structure, axes, and sizes unlike those of the arguments."""
     import torch
     from torch.export import dynamic_shapes as of_torch
+    from torch.utils import _pytree
 
     if not shapes:
         return None
     found: list[str] = []
 
     def check(path: Any, leaf: Any, axes: Any) -> None:
-        name = f"{path[0].key}{torch.utils._pytree.keystr(path[1:])}"
+        name = f"{path[0].key}{_pytree.keystr(path[1:])}"
         sizes = list(leaf.shape) if isinstance(leaf, torch.Tensor) else []
         for axis, size in axes.items() if isinstance(axes, dict) else enumerate(axes or ()):
             if not isinstance(axis, int) or not -len(sizes) <= axis < len(sizes):
@@ -60,11 +61,9 @@ def problem(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
         of_torch._check_dynamic_shapes(inputs, shapes)
         by_name = shapes if isinstance(shapes, dict) else dict(zip(inputs, shapes))
         of_torch._tree_map_with_path(check, inputs, by_name, tree_name="inputs")
-    except torch._dynamo.exc.UserError as error:
-        return error
-    except Exception:
+    except Exception as error:
         # What else can be wrong, torch.export says.
-        return None
+        return error if type(error).__name__ == "UserError" else None
     return ValueError("; ".join(found)) if found else None
 
 
