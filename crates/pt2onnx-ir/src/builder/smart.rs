@@ -1,7 +1,7 @@
 //! Methods that emit as little as possible: no node if there is nothing to do, a constant if the result is known.
 
 use super::Builder;
-use crate::{Reduction, Shape, Type, Value, attribute::attributes};
+use crate::{InferError, Reduction, Shape, Type, Value, attribute::attributes};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -337,10 +337,10 @@ impl Builder<'_> {
         let mut dims = self.shape(x);
         if axis < dims.len() {
             let size = dims.remove(axis);
-            if let (Some(index), Some(size)) = (index.as_int(), size.as_int())
-                && !(-size..size).contains(&index)
+            if let (Some(index), Some(n)) = (index.as_int(), size.as_int())
+                && !(-n..n).contains(&index)
             {
-                self.report(format!("index {index} is out of bounds for a size of {size}"));
+                self.report(InferError::Outside(index, size).to_string());
             }
         }
         let given = attributes([("axis", (axis as i64).into())]);

@@ -36,13 +36,15 @@ pub enum DimError {
         "`{0}` cannot be the name of a dimension: give one that is not empty and does not start with `?`"
     )]
     Name(String),
-    /// One symbol is given two names.
+    /// A name is a number, which a dimension has as its size.
     #[error(
         "`{target}` would be called `{name}`, which is a number: make it that size by the option `fix`"
     )]
     Number { target: String, name: String },
+    /// A dimension has a size, and so nothing to name.
     #[error("`{target}` is given the name `{name}` and a size, which leaves nothing to name")]
     Fixed { target: String, name: String },
+    /// One symbol is given two names.
     #[error("the dimension `{symbol}` is given two names, `{first}` and `{second}`")]
     Twice { symbol: String, first: String, second: String },
     /// Two symbols that are never equal are given one name.
