@@ -210,13 +210,12 @@ fn window(
     ceil: bool,
 ) -> Expr {
     let (padded, wide) = (size + pads, (kernel - 1) * dilation + 1);
-    if let (Some(room), Some(needed)) = (padded.as_int(), wide.as_int())
-        && room < needed
-    {
-        n.fail(InferError::Window(wide.clone(), padded.clone()));
+    // The last window may run over the end.
+    let over = if ceil { stride - 1 } else { 0 };
+    let span = &padded - &wide + over;
+    if span.as_int().is_some_and(|s| s < 0) {
+        n.fail(InferError::Window(wide, padded));
     }
-    let span = padded - wide;
-    let span = if ceil { span + (stride - 1) } else { span };
     span.floor_div(&Expr::int(stride)) + 1
 }
 
