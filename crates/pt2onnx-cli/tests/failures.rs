@@ -190,10 +190,6 @@ fn names_and_dimensions_that_cannot_be() {
             "`tensor_x` is given two names, `a` and `b`",
         ),
         (
-            &["--input-names", "fc0.bias"],
-            "`tensor_x` cannot be called `fc0.bias`, which is the name of a weight",
-        ),
-        (
             &["--output-names", "tensor_x"],
             "`linear_4` cannot be called `tensor_x`, which is the name of another input",
         ),

@@ -82,6 +82,18 @@ fn values_in_between() {
     // They step aside for inputs.
     let moved = text(Exporter::new().rename("tensor_x", "cat"));
     assert!(moved.contains("cat") && moved.contains("val_0"), "{moved}");
+    // So do weights, which keep their name in the state dict.
+    let program = Exporter::new().rename("tensor_x", "fc0.weight").export(mlp()).unwrap();
+    let weights: Vec<_> =
+        program.model().values().filter(|(_, data)| data.constant().is_some()).collect();
+    let moved =
+        weights.iter().find(|(_, data)| data.name.as_deref() == Some("fc0.weight_1")).unwrap().1;
+    assert!(
+        moved
+            .metadata
+            .iter()
+            .any(|(key, name)| key == "pkg.pt2onnx.target" && &**name == "fc0.weight")
+    );
     // And two may swap.
     let swapped =
         Exporter::new().rename("tensor_x", "input_list_0").rename("input_list_0", "tensor_x");

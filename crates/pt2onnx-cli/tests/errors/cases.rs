@@ -184,7 +184,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --input-names 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"),
     case(good, "MODEL -o OUT --input-names a,a"),
     case(good, "MODEL -o OUT --input-names a --rename tensor_x=b"),
-    case(good, "MODEL -o OUT --input-names fc0.bias"),
+    case(good, "MODEL -o OUT --output-names tensor_x"),
     case(good, "MODEL -o OUT --rename nope=x"),
     case(good, "MODEL -o OUT --input-names a,,c"),
     case(good, "MODEL -o OUT --functions-of Linear,Conv"),

@@ -167,8 +167,7 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
         let holder = match data.def() {
             _ if model.output_values().any(|v| v == other) => "another output",
             Def::Input(region, _) if *region == Model::MAIN => "another input",
-            Def::Constant(_) if data.uses().len() > 0 => "a weight",
-            // Values in between are nobody's interface: they step aside and are named anew.
+            // Weights and values in between are nobody's interface: they step aside.
             _ => continue,
         };
         if let Some(value) = data.name.as_deref().and_then(|n| values.get(n)) {
@@ -186,23 +185,31 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
         .filter(|(v, d)| !new_names.contains_key(v) && taken(d))
         .map(|(v, _)| v)
         .collect();
+    let mut held: FxHashSet<String> = model.values().map(|(_, data)| called(data)).collect();
+    held.extend(values.into_keys());
     for value in aside {
-        model[value].name = None;
+        let data = &mut model[value];
+        match data.constant() {
+            Some(_) => rename(data, tree::free(called(data), &mut held, false)),
+            None => data.name = None,
+        }
     }
     for (value, new) in new_names {
-        let data = &mut model[value];
-        if data.name.as_deref() == Some(&*new) {
-            continue;
-        }
-        let Some(old) = data.name.replace(new.into()) else {
-            continue;
-        };
-        if data.constant().is_some() && target(data).is_none() {
-            data.metadata.push((TARGET.into(), old.as_str().into()));
-        }
-        if original(data).is_none() {
-            data.metadata.push((ORIGINAL_NAME.into(), old.as_str().into()));
-        }
+        rename(&mut model[value], new);
     }
     Ok(())
+}
+
+/// Gives a value another name, and keeps the names that it has in the program and in the state dict.
+fn rename(data: &mut ValueData, new: String) {
+    if data.name.as_deref() == Some(&*new) {
+        return;
+    }
+    let Some(old) = data.name.replace(new.into()) else { return };
+    if data.constant().is_some() && target(data).is_none() {
+        data.metadata.push((TARGET.into(), old.as_str().into()));
+    }
+    if original(data).is_none() {
+        data.metadata.push((ORIGINAL_NAME.into(), old.as_str().into()));
+    }
 }
