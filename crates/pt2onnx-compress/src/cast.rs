@@ -16,13 +16,16 @@ use std::{io, sync::Arc};
 /// The least number that becomes infinite in bfloat16.
 const INFINITE_BF16: f32 = 3.3961775e38;
 
+/// What stands for infinity in float16: half of the largest number.
+const STAND_IN_F16: f32 = 32752.0;
+
 /// Elements of a weight in another float.
 #[derive(Debug)]
 pub(crate) struct Casting {
     pub name: String,
     pub source: Tensor,
     pub to: DType,
-    /// Whether numbers that float16 has not become the largest that it has.
+    /// Whether numbers that float16 has not become some that it has.
     pub clamp: bool,
     pub losses: Arc<Losses>,
 }
@@ -41,8 +44,7 @@ impl Compute for Casting {
         for part in out.chunks_mut(2 * at_once(&self.source)) {
             let mut numbers = floats(&self.name, &self.source, at, part.len() / 2)?;
             if self.clamp {
-                let finite = numbers.iter_mut().filter(|x| x.is_finite());
-                finite.for_each(|x| *x = x.clamp(-65504.0, 65504.0));
+                numbers.iter_mut().filter(|x| x.is_finite()).for_each(|x| *x = clamped(*x));
             }
             let back = match self.to {
                 DType::F16 => to_f16(&numbers, part),
@@ -56,6 +58,14 @@ impl Compute for Casting {
         }
         self.losses.note(start, sums);
         Ok(())
+    }
+}
+
+/// A number that float16 has. What stands for infinity leaves room for what is added to it.
+fn clamped(x: f32) -> f32 {
+    match x.abs() >= STAND_IN {
+        true => STAND_IN_F16.copysign(x),
+        false => x.clamp(-65504.0, 65504.0),
     }
 }
 

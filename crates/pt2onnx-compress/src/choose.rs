@@ -157,6 +157,11 @@ pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Err
     Ok(())
 }
 
+/// Whether one of the patterns says a name.
+pub(crate) fn is_named(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, name))
+}
+
 /// Whether a name is what a pattern says, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');

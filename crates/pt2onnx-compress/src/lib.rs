@@ -18,6 +18,7 @@ mod dynamic;
 mod edit;
 mod error;
 mod float8;
+mod full;
 mod half_graph;
 mod numbers;
 mod observe;

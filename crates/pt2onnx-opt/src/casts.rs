@@ -48,7 +48,8 @@ pub(crate) fn cast_around(
     }
     retarget(model, id, from, to);
     for (i, value) in model[id].outputs().to_vec().into_iter().enumerate() {
-        let affected = schema.output(i).is_some_and(|p| p.ty == variable)
+        let affected = !model[value].is_left_out()
+            && schema.output(i).is_some_and(|p| p.ty == variable)
             && dtype(model, value).is_none_or(|t| t == from);
         if !affected {
             continue;

@@ -13,11 +13,18 @@ use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType
 use pt2onnx_symbolic::{Constraints, Expr, Range};
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
-/// the model's types are kept.
+/// the model's types are kept; of graph outputs also the shapes.
 pub fn infer_types(model: &mut Model) {
+    let claims: Vec<_> = model.output_values().map(|v| (v, model[v].ty.clone())).collect();
     opaque::each_graph(model, |graph| {
         infer(graph, None, &Taken::default());
     });
+    for (value, claim) in claims {
+        let claimed = claim.and_then(|ty| ty.as_tensor()?.shape.clone());
+        if let Some(Type::Tensor(tensor)) = &mut model[value].ty {
+            tensor.shape = tensor.shape.take().or(claimed);
+        }
+    }
 }
 
 /// Calls `work`, and gives the graph's outputs the types back that they had before.

@@ -9,6 +9,7 @@ mod origins;
 mod outline;
 mod parse;
 mod property;
+mod types;
 
 use cases::run;
 use pt2onnx_ir::{Model, verify};

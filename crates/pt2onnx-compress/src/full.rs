@@ -1,0 +1,380 @@
+//! Which nodes of a graph in float16 compute in float32.
+
+use crate::{
+    choose::is_named,
+    edit::dtype,
+    error::Error,
+    numbers::{STAND_IN, floats},
+    options::Options,
+};
+use half::{f16, slice::HalfFloatSliceExt};
+use pt2onnx_ir::{
+    Model, Node, NodeId, RegionId, Type, Use, Value,
+    schema::{self, OpSchema},
+};
+use pt2onnx_tensor::{DType, Tensor};
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Sums and powers, which leave the range of float16. What only computes with their results stays in float32, too.
+const SUMS: &[&str] = &[
+    "CumProd",
+    "CumSum",
+    "DFT",
+    "Det",
+    "GlobalLpPool",
+    "LpPool",
+    "Pow",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+    "STFT",
+];
+
+/// Other operators that stay in float32: sums whose results are small again, random numbers, positions, bits, and float32 alone in their
+/// function's body.
+const OTHERS: &[&str] = &[
+    "Bernoulli",
+    "BitCast",
+    "EyeLike",
+    "GroupNormalization",
+    "LogSoftmax",
+    "LpNormalization",
+    "MeanVarianceNormalization",
+    "MelWeightMatrix",
+    "Multinomial",
+    "NegativeLogLikelihoodLoss",
+    "NonMaxSuppression",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+    "Range",
+    "Resize",
+    "RoiAlign",
+    "SoftmaxCrossEntropyLoss",
+    "Upsample",
+];
+
+/// Operators that compute on with sums, or with positions that move.
+const AFTER_SUMS: &[&str] = &[
+    "Abs",
+    "Add",
+    "Cast",
+    "Clip",
+    "Cos",
+    "Div",
+    "Exp",
+    "Expand",
+    "Log",
+    "Max",
+    "Min",
+    "Mul",
+    "Neg",
+    "Reciprocal",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "Reshape",
+    "Sin",
+    "Sqrt",
+    "Squeeze",
+    "Sub",
+    "Transpose",
+    "Unsqueeze",
+];
+
+/// The largest number of float16.
+const LARGEST: f32 = 65504.0;
+
+/// The error of an element in float16, as a part of it, from which nodes that compute with it stay in float32.
+const TOO_MUCH: f32 = 1.0 / 256.0;
+
+/// Elements that are looked at together.
+const READ: usize = 1 << 18;
+
+/// What float16 would round too much.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// What was an integer, such as a position: float16 has no odd numbers above 2048.
+    Count,
+    /// Sums and squares.
+    Sum,
+}
+
+/// What is known of a float32 constant.
+#[derive(Clone, Copy)]
+struct Known {
+    /// It has numbers that float16 has not.
+    large: bool,
+    /// It has numbers that stand for infinity.
+    stand_in: bool,
+    /// The largest magnitude of its other numbers.
+    largest: f32,
+    /// Some number is rounded too much.
+    uneven: bool,
+    /// All numbers are integers.
+    whole: bool,
+    /// Some number is rounded.
+    rounded: bool,
+}
+
+impl Known {
+    const NOTHING: Self = Self {
+        large: false,
+        stand_in: false,
+        largest: 0.0,
+        uneven: false,
+        whole: true,
+        rounded: false,
+    };
+
+    fn of(name: &str, tensor: &Tensor) -> Self {
+        let count = tensor.numel();
+        let part = |i: usize| {
+            // What cannot be read is an error when it is written.
+            let numbers =
+                floats(name, tensor, i * READ, READ.min(count - i * READ)).unwrap_or_default();
+            let mut halves = vec![f16::ZERO; numbers.len()];
+            halves.convert_from_f32_slice(&numbers);
+            let mut known = Self::NOTHING;
+            for (x, half) in numbers.iter().zip(halves).filter(|(x, _)| x.is_finite()) {
+                let (size, error) = (x.abs(), (half.to_f32() - x).abs());
+                if size >= STAND_IN {
+                    known.stand_in = true;
+                    continue;
+                }
+                known.large |= size >= LARGEST + 16.0;
+                known.largest = known.largest.max(size);
+                known.uneven |= error > size * TOO_MUCH;
+                known.whole &= x.fract() == 0.0;
+                known.rounded |= error > 0.0;
+            }
+            known
+        };
+        (0..count.div_ceil(READ)).into_par_iter().map(part).reduce(
+            || Self::NOTHING,
+            |a, b| Self {
+                large: a.large || b.large,
+                stand_in: a.stand_in || b.stand_in,
+                largest: a.largest.max(b.largest),
+                uneven: a.uneven || b.uneven,
+                whole: a.whole && b.whole,
+                rounded: a.rounded || b.rounded,
+            },
+        )
+    }
+
+    /// Whether float16 loses what the constant says as an input of a node.
+    fn is_lost(self, node: &Node, index: usize) -> bool {
+        // Sums take no notice of a small bias, and quotients of each element.
+        let bias = matches!((node.op(), index), ("Conv" | "ConvTranspose" | "Gemm", 2));
+        let each = matches!(
+            (node.op(), index),
+            ("Div" | "DequantizeLinear" | "QuantizeLinear", 1)
+                | ("QLinearMatMul", _)
+                | ("Log" | "Reciprocal" | "Sqrt", 0)
+        );
+        let vanishes =
+            (f16::from_f32(self.largest).to_f32() - self.largest).abs() > self.largest * TOO_MUCH;
+        self.large || vanishes && !bias || self.uneven && each
+    }
+
+    /// Whether it has positions.
+    fn counts(self) -> bool {
+        self.whole && self.rounded
+    }
+}
+
+/// Finds the nodes of the main graph and its bodies that compute in float32.
+pub(crate) fn nodes(model: &Model, options: &Options) -> Result<FxHashSet<NodeId>, Error> {
+    let graph = model.graph_nodes();
+    let is_op = |pattern: &&String| graph.iter().any(|n| model[*n].op() == *pattern);
+    let mut choice = Choice {
+        model,
+        options,
+        only: options.include.iter().filter(is_op).collect(),
+        constants: constants(model)?,
+        kept: FxHashMap::default(),
+    };
+    let owners: FxHashMap<RegionId, NodeId> =
+        graph.iter().flat_map(|id| model[*id].regions().map(move |r| (r, *id))).collect();
+    let mut full = FxHashSet::default();
+    for id in graph {
+        let kept = choice.kept(id);
+        if let Some(kept) = kept {
+            choice.kept.extend(model[id].outputs().iter().map(|v| (*v, kept)));
+        }
+        let owner = owners.get(&model[id].region());
+        if kept.is_some() || owner.is_some_and(|o| full.contains(o)) || choice.needs_full(id) {
+            full.insert(id);
+        }
+    }
+    Ok(full)
+}
+
+/// Reads all float32 constants of the graph.
+fn constants(model: &Model) -> Result<FxHashMap<Value, Known>, Error> {
+    let used = |(value, data): (Value, &pt2onnx_ir::ValueData)| {
+        let tensor = data.constant().filter(|t| t.dtype() == DType::F32)?;
+        (data.uses().len() > 0).then(|| (value, tensor.clone()))
+    };
+    let all: Vec<(Value, Tensor)> = model.values().filter_map(used).collect();
+    let name = |value: Value| model[value].name.as_deref().unwrap_or_default();
+    if let Some((value, _)) = all.iter().find(|(_, t)| !t.has_data() && t.numel() > 0) {
+        return Err(Error::NoValues(name(*value).to_owned()));
+    }
+    Ok(all.into_iter().map(|(value, tensor)| (value, Known::of(name(value), &tensor))).collect())
+}
+
+struct Choice<'a> {
+    model: &'a Model,
+    options: &'a Options,
+    /// The operators that are asked for; none are all.
+    only: Vec<&'a String>,
+    constants: FxHashMap<Value, Known>,
+    kept: FxHashMap<Value, Kept>,
+}
+
+impl Choice<'_> {
+    fn is_float(&self, value: Value) -> bool {
+        dtype(self.model, value) == Some(DType::F32)
+    }
+
+    /// Whether float16 would round the results of a node too much.
+    fn kept(&self, id: NodeId) -> Option<Kept> {
+        let node = &self.model[id];
+        if !node.domain.is_empty() || node.regions().next().is_some() {
+            return None;
+        }
+        let first = node.input(0);
+        let whole = first.is_some_and(|v| dtype(self.model, v).is_some_and(DType::is_int));
+        match node.op() {
+            "Range" => return Some(Kept::Count),
+            "Cast" if whole => return Some(Kept::Count),
+            "CumSum" if first.is_some_and(|v| self.was_whole(v)) => return Some(Kept::Count),
+            _ => {}
+        }
+        let kept = self.from_inputs(node);
+        let square = node.is("Mul") && first == node.input(1) && self.is_summed(id);
+        if kept.is_none() && (square || SUMS.contains(&node.op())) {
+            return Some(Kept::Sum);
+        }
+        kept
+    }
+
+    /// What all float inputs are. Weights are nothing of the kind.
+    fn from_inputs(&self, node: &Node) -> Option<Kept> {
+        let counts = |v: &Value| self.constants.get(v).is_some_and(|known| known.counts());
+        let moves = matches!(node.op(), "Add" | "Sub" | "Mul" | "Div");
+        if moves && node.inputs().iter().flatten().any(counts) {
+            return Some(Kept::Sum);
+        }
+        let mut all = Vec::new();
+        for value in node.inputs().iter().flatten() {
+            match self.constants.get(value) {
+                Some(known) if known.stand_in => return None,
+                Some(known) if known.counts() => all.push(Kept::Count),
+                Some(_) => {}
+                None if matches!(dtype(self.model, *value), Some(DType::F32 | DType::F64)) => {
+                    all.push(*self.kept.get(value)?);
+                }
+                None => {}
+            }
+        }
+        match all.contains(&Kept::Sum) {
+            true => AFTER_SUMS.contains(&node.op()).then_some(Kept::Sum),
+            false => all.first().copied(),
+        }
+    }
+
+    /// Whether a value is a cast of integers or of truth values.
+    fn was_whole(&self, value: Value) -> bool {
+        let is_whole = |t: DType| t.is_int() || t == DType::Bool;
+        let node = self.model.producer(value).map(|id| &self.model[id]);
+        dtype(self.model, value).is_some_and(is_whole)
+            || node
+                .filter(|n| n.is("Cast"))
+                .and_then(|n| n.input(0))
+                .is_some_and(|v| self.was_whole(v))
+    }
+
+    /// Whether a result of a node is reduced.
+    fn is_summed(&self, id: NodeId) -> bool {
+        let mut users = self.model[id].outputs().iter().flat_map(|v| self.model[*v].uses());
+        users.any(|at| match at {
+            Use::Input(user, _) => self.model[user].op().starts_with("Reduce"),
+            Use::Output(..) => false,
+        })
+    }
+
+    /// Whether an operator must compute in float32.
+    fn needs_full(&self, id: NodeId) -> bool {
+        let (model, node) = (self.model, &self.model[id]);
+        if matches!(node.op(), "If" | "Loop" | "Scan") && node.domain.is_empty() {
+            // What goes in and out must be of one type.
+            let inputs = node.regions().flat_map(|region| model[region].inputs());
+            return inputs.chain(node.outputs()).any(|v| model[*v].ty.is_none());
+        }
+        let others = !self.only.is_empty() && !self.only.iter().any(|op| *op == node.op());
+        let named = [SUMS, OTHERS].iter().any(|list| list.contains(&node.op()));
+        let excluded = self.options.exclude.iter().any(|p| p == node.op());
+        if others || named || excluded || !node.domain.is_empty() {
+            return true;
+        }
+        let Some(schema) = schema::lookup(node.op(), model.opset) else {
+            return true;
+        };
+        let inputs = node.inputs().iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?)));
+        let mut variables = Vec::new();
+        for (i, value) in inputs {
+            if !self.is_float(value) {
+                // What is not known may be float32, or have it inside.
+                match model[value].ty.as_ref() {
+                    Some(ty) if !contains_float(ty) => continue,
+                    _ => return true,
+                }
+            }
+            let Some(variable) = schema.input(i).map(|p| p.ty) else {
+                return true;
+            };
+            let lost = self.constants.get(&value).is_some_and(|k| k.is_lost(node, i));
+            if lost || self.is_left_out(value) || !takes_half(schema, variable) {
+                return true;
+            }
+            variables.push(variable);
+        }
+        node.outputs().iter().enumerate().any(|(i, value)| {
+            let ty = model[*value].ty.as_ref();
+            let other = ty.is_some_and(contains_float) && !self.is_float(*value);
+            let variable = schema.output(i).map_or("", |p| p.ty);
+            let own = self.is_float(*value) && !node.is("Cast") && !variables.contains(&variable);
+            other || own && takes_half(schema, variable)
+        })
+    }
+
+    /// Whether a weight is to stay as it is.
+    fn is_left_out(&self, value: Value) -> bool {
+        let name = self.model[value].name.as_deref();
+        self.constants.contains_key(&value)
+            && name.is_some_and(|name| is_named(&self.options.exclude, name))
+    }
+}
+
+/// Whether an operator takes float16 where it takes `variable`.
+pub(crate) fn takes_half(schema: &OpSchema, variable: &str) -> bool {
+    schema.type_set(variable).is_some_and(|set| set.has_tensor(DType::F16))
+}
+
+/// Whether a type has float32 inside, as a sequence of tensors.
+fn contains_float(ty: &Type) -> bool {
+    match ty {
+        Type::Tensor(tensor) => tensor.dtype == DType::F32,
+        Type::Sequence(inner) | Type::Optional(inner) => contains_float(inner),
+        _ => true,
+    }
+}
