@@ -58,14 +58,14 @@ fn stages(c: &mut Criterion) {
             .bench_function("optimise", |b| b.iter_batched(lower, optimise, BatchSize::LargeInput));
 
         let exporter = Exporter::new();
-        let finished = exporter.export_program(program.clone()).unwrap();
+        let finished = exporter.export(program.clone()).unwrap();
         let model = finished.model();
         group.bench_function("verify", |b| b.iter(|| ir::verify(black_box(model)).unwrap()));
         group.bench_function("write", |b| b.iter(|| writer::to_bytes(model).unwrap()));
 
         group.bench_function("all", |b| {
             b.iter(|| {
-                let exported = exporter.export_program(read()).unwrap();
+                let exported = exporter.export(read()).unwrap();
                 writer::to_bytes(exported.model()).unwrap()
             });
         });

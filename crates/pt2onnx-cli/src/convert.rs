@@ -135,7 +135,7 @@ impl Job<'_> {
     fn attempt(&self, exporter: &Exporter, task: &Task, inputs: &Inputs, alone: bool) -> Outcome {
         let Task { archive, program, to } = task;
         let made = match program {
-            Some(name) => exporter.attempt_model(archive, name),
+            Some(name) => exporter.clone().model(name).attempt(archive),
             None => exporter.attempt(archive),
         };
         let reports = self.reports_of(task, alone);

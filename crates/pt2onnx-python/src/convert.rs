@@ -37,7 +37,7 @@ pub fn convert_bytes(
 ) -> PyResult<Program> {
     let exporter = exporter(options, translations)?;
     let bytes = bytes::Bytes::from_owner(archive);
-    program(py, || exporter.attempt_bytes(bytes))
+    program(py, || exporter.attempt(bytes))
 }
 
 /// Converts a program: its JSON, as archives hold it, and its tensors, which are views of `storages`. The JSON is taken out of a list,
@@ -61,7 +61,7 @@ pub fn convert_program(
     let read = archive::from_json(&text, state, constants);
     drop(text);
     let read = read.map_err(|error| errors::error(py, Error::Archive(error)))?;
-    program(py, || exporter.attempt_program(read))
+    program(py, || exporter.attempt(read))
 }
 
 fn exporter(options: &str, translations: Vec<Translation>) -> PyResult<Exporter> {

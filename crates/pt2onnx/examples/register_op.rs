@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     sigmoid.args[0].name = "x".into();
 
     // Without a translation of it, there is an error that names the op.
-    let Err(error) = Exporter::new().export_program(program.clone()) else {
+    let Err(error) = Exporter::new().export(program.clone()) else {
         return Err("an unknown op was translated".into());
     };
     assert!(error.to_string().contains("mylib.squash"), "{error}");
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     assert!(registry.is_registered("mylib::squash"));
 
-    let converted = Exporter::new().registry(registry).export_program(program)?;
+    let converted = Exporter::new().registry(registry).export(program)?;
     let model = converted.model();
     let count = |op: &str| model.graph_nodes().iter().filter(|node| model[**node].is(op)).count();
     assert_eq!((count("Tanh"), count("Exp"), count("Sigmoid")), (1, 3, 0));

@@ -9,27 +9,27 @@ use pt2onnx_fx::archive::{Archive, Records};
 use std::path::Path;
 
 /// Where an archive is.
-pub(crate) enum Source<'a> {
+pub(crate) enum Place<'a> {
     File(&'a Path),
     Bytes(Bytes),
 }
 
 /// Reads the program of an archive, of either kind.
 pub(crate) fn read(
-    source: &Source<'_>,
+    place: &Place<'_>,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Result<Read, Error> {
-    let opened = match source {
-        Source::File(path) => Archive::open(path),
-        Source::Bytes(bytes) => Archive::from_bytes(bytes.clone()),
+    let opened = match place {
+        Place::File(path) => Archive::open(path),
+        Place::Bytes(bytes) => Archive::from_bytes(bytes.clone()),
     };
     let archive = match opened {
         Err(error) if torchscript_program::is_one(&error) => {
-            let records = match source {
-                Source::File(path) => Records::open(path),
-                Source::Bytes(bytes) => Records::from_bytes(bytes.clone()),
+            let records = match place {
+                Place::File(path) => Records::open(path),
+                Place::Bytes(bytes) => Records::from_bytes(bytes.clone()),
             };
             return flattened(records.map_err(Error::Archive)?, options, registry, report);
         }

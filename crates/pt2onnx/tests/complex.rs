@@ -85,7 +85,7 @@ fn tensor(dtype: DType, (re, im): Number) -> Tensor {
 /// The real and imaginary part that come out, and the precision of their type.
 fn run(call: &str, x: Number, y: Number) -> (Number, f64) {
     let program = text::parse_call(&format!("aten.{call}")).unwrap();
-    let mut model = Exporter::new().export_program(program).unwrap();
+    let mut model = Exporter::new().export(program).unwrap();
     let given = [("x", x), ("y", y)].into_iter();
     let inputs: Vec<Tensor> =
         given.filter_map(|(name, v)| Some(tensor(dtype_of(call, name)?, v))).collect();

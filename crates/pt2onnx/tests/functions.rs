@@ -107,10 +107,10 @@ fn reread(program: &OnnxProgram) -> OnnxProgram {
 
 fn compare(case: &Case, exporter: fn() -> Exporter) {
     let name = &case.name;
-    let Ok(mut flat) = exporter().export_bytes(case.archive.clone()) else {
+    let Ok(mut flat) = exporter().export(case.archive.clone()) else {
         return;
     };
-    let made = exporter().functions_of(["all"]).export_bytes(case.archive.clone());
+    let made = exporter().functions_of(["all"]).export(case.archive.clone());
     let mut program = made.unwrap_or_else(|e| panic!("{name}: {e}"));
     let ends = |program: &OnnxProgram| {
         let model = program.model();
@@ -166,7 +166,7 @@ fn at_other_options() {
 
 fn exported(name: &str, modules: &[&str]) -> OnnxProgram {
     let exporter = Exporter::new().functions_of(modules.iter().copied());
-    exporter.export_bytes(case(name).archive).unwrap()
+    exporter.export(case(name).archive).unwrap()
 }
 
 /// The functions, and how often each is called.
@@ -224,7 +224,7 @@ fn modules_by_class_and_path() {
         (&["blocks.*.attention.*"], &["Linear 12"]),
     ] {
         let exporter = Exporter::new().functions_of(modules.iter().copied());
-        let made = exporter.export_bytes(case("module_blocks").archive);
+        let made = exporter.export(case("module_blocks").archive);
         assert_eq!(calls(made.unwrap().model()), expected, "{modules:?}");
     }
 }
@@ -248,7 +248,7 @@ fn attributes_where_values_differ() {
 #[test]
 fn modules_that_are_not_there() {
     let archive = || case("module_control").archive;
-    let failed = Exporter::new().functions_of(["Gate", "Gates"]).export_bytes(archive());
+    let failed = Exporter::new().functions_of(["Gate", "Gates"]).export(archive());
     let Err(Error::Module(error)) = failed else { panic!("{failed:?}") };
     assert_eq!(
         error.to_string(),

@@ -25,7 +25,7 @@ fn program(change: impl Fn(usize, &str) -> Option<&'static str>) -> ExportedProg
 
 /// The first nodes as text.
 fn nodes(exporter: Exporter, program: ExportedProgram) -> Vec<String> {
-    let text = exporter.export_program(program).unwrap().to_text();
+    let text = exporter.export(program).unwrap().to_text();
     let nodes = text.lines().filter(|l| l.starts_with("  ") && l.contains(" = "));
     let nodes = nodes.filter(|l| !l.contains("{...}") && !l.contains('{'));
     nodes.take(3).map(|l| l.trim().to_owned()).collect()
@@ -57,7 +57,7 @@ fn every_unsupported_op_falls_through() {
 
 #[test]
 fn of_unsupported_ops_only_atens_fall_back() {
-    let result = exporter(Operators::AtenFallback).export_program(strange());
+    let result = exporter(Operators::AtenFallback).export(strange());
     let error = result.err().unwrap().to_string();
     assert!(error.contains("mylib.cat.special") && !error.contains("aten.linear"), "{error}");
     let known = program(|i, _| (i == 1).then_some("torch.ops.aten.linear.new"));
@@ -87,7 +87,7 @@ fn aten_nodes_have_all_arguments() {
         sparse.args.push(NamedArg { name: name.into(), kind: ArgKind::Keyword, value });
     }
     let exporter = |operators| exporter(operators).optimize(Level::Off).aten_nodes(true);
-    let text = exporter(Operators::AtenFallback).export_program(known).unwrap().to_text();
+    let text = exporter(Operators::AtenFallback).export(known).unwrap().to_text();
     for node in [
         "linear = org.pytorch.aten.ATen <operator: string = \"linear\", overload_name: string = \"new\"> \
          (cat, fc_combined.weight, fc_combined.bias)",
@@ -97,7 +97,7 @@ fn aten_nodes_have_all_arguments() {
     ] {
         assert!(text.contains(node), "no {node} in {text}");
     }
-    let error = exporter(Operators::Aten).export_program(program(|_, _| None)).err().unwrap();
+    let error = exporter(Operators::Aten).export(program(|_, _| None)).err().unwrap();
     assert!(error.to_string().contains("that is a list of tensors (`tensors`)"), "{error}");
 }
 
@@ -110,7 +110,7 @@ fn what_a_translation_does_not_take_falls_back() {
         kind: ArgKind::Keyword,
         value: Argument::Int(3),
     });
-    assert!(exporter(Operators::Onnx).export_program(program.clone()).is_err());
+    assert!(exporter(Operators::Onnx).export(program.clone()).is_err());
     let nodes = nodes(exporter(Operators::AtenFallback).optimize(Level::Off), program);
     let linear = "linear = org.pytorch.aten.linear <more: int = 3, input_names: strings = [\"input\", \"weight\", \"bias\"]> \
                   (cat, fc_combined.weight, fc_combined.bias)";
@@ -154,7 +154,7 @@ fn arguments_of_all_kinds() {
 
 #[test]
 fn domains_are_imported_as_told() {
-    let export = |exporter: Exporter| exporter.export_program(strange());
+    let export = |exporter: Exporter| exporter.export(strange());
     let program = export(exporter(Operators::Fallthrough)).unwrap();
     let imports = |p: &pt2onnx::OnnxProgram| -> Vec<(String, u32)> {
         let imports = p.model().imports.iter();

@@ -38,7 +38,7 @@ fn program(alpha: Option<Argument>) -> ExportedProgram {
 
 fn export(registry: Registry, program: ExportedProgram) -> Result<String, Error> {
     let exporter = Exporter::new().metadata(Detail::None).optimize(Level::Off).registry(registry);
-    Ok(exporter.export_program(program)?.to_text())
+    Ok(exporter.export(program)?.to_text())
 }
 
 const SCHEMA: &str = "mylib::squash(Tensor x, float alpha=0.5) -> Tensor";
@@ -211,7 +211,7 @@ fn functions_are_inlined() {
         [(None, "Elu <alpha: float = 1.0> ("), (Some(2), "Elu <alpha: float = 2.0> (")]
     {
         let exporter = Exporter::new().functions(text).unwrap().inline(true);
-        let made = exporter.export_program(program(alpha.map(Argument::Int))).unwrap();
+        let made = exporter.export(program(alpha.map(Argument::Int))).unwrap();
         let text = made.to_text();
         assert!(text.contains(expected) && !text.contains("mylib"), "{text}");
         assert!(made.model().functions.is_empty() && !text.contains("Sub"), "{text}");
@@ -219,7 +219,7 @@ fn functions_are_inlined() {
     let newer = "<domain: \"mylib\", opset_import: [\"\" : 18]> squash (x) => (y) {
         s = Shape (x) g = ConstantOfShape (s) y = GridSample (x, g) }";
     let exporter = Exporter::new().functions(newer).unwrap().inline(true);
-    let error = exporter.export_program(program(None)).unwrap_err().to_string();
+    let error = exporter.export(program(None)).unwrap_err().to_string();
     assert!(error.contains("its GridSample is not the same in opset 26"), "{error}");
 }
 
@@ -230,7 +230,7 @@ fn functions_of_other_opsets() {
             "<domain: \"mylib\", opset_import: [\"\" : {written}]> squash (x) => (y) {{ {body} }}"
         );
         let exporter = Exporter::new().opset(opset).functions(&text).unwrap();
-        let program = exporter.export_program(program(None));
+        let program = exporter.export(program(None));
         program.map(|p| p.model().functions[0].imports[""])
     };
     let constant = "c = Constant <value_float: float = 2.0> () y = Mul (x, c)";

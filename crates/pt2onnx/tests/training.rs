@@ -18,7 +18,7 @@ const LOST: &str = "the program writes into the buffer `steps`: the new values a
     the option `state` keeps them, set to `outputs` or `pairs`";
 
 fn export(exporter: Exporter) -> Result<OnnxProgram, Error> {
-    exporter.weights(Weights::None).export_program(text::parse_program(NETWORK).unwrap())
+    exporter.weights(Weights::None).export(text::parse_program(NETWORK).unwrap())
 }
 
 fn texts(program: &OnnxProgram) -> Vec<String> {
@@ -71,7 +71,7 @@ fn state_that_is_returned_is_not_lost() {
     }";
     for (returned, lost) in [("seen_1", 0), ("x", 1)] {
         let program = text::parse_program(&CACHE.replace("SEEN", returned)).unwrap();
-        let program = Exporter::new().weights(Weights::None).export_program(program).unwrap();
+        let program = Exporter::new().weights(Weights::None).export(program).unwrap();
         assert_eq!(program.warnings().len(), lost, "{:?}", program.warnings());
     }
 }

@@ -420,7 +420,7 @@ fn some_weights_without_values() {
         let mut program = pt2onnx::fx::text::parse_program(&text).unwrap();
         let w = Tensor::from_slice(vec![2], &[1.0_f32, 2.0]).unwrap();
         program.state.insert("w".to_owned(), w);
-        Exporter::new().export_program(program)
+        Exporter::new().export(program)
     };
     let mut program = export("add").unwrap();
     let warnings = program.warnings();

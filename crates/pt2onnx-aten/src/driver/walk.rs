@@ -185,7 +185,12 @@ impl<'a> Driver<'a> {
         let outputs = match custom {
             Custom::Closure { schema, lower, complex, .. } => {
                 let mode = if *complex { Mode::Complex } else { Mode::Real };
-                self.run(schema, lower, node, Call { outputs: recorded, mode, ..Call::default() })?
+                self.run(
+                    schema,
+                    &**lower,
+                    node,
+                    Call { outputs: recorded, mode, ..Call::default() },
+                )?
             }
             Custom::Untyped { lower, .. } => {
                 let cx = self.cx(Call { outputs: recorded, ..Call::default() });

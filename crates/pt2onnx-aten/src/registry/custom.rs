@@ -51,7 +51,7 @@ impl Registry {
         let name = op.split('(').next().unwrap_or_default().trim().to_owned();
         let text = Schema::parse(&op).map(|_| op);
         let custom = self.custom.entry(name).or_default();
-        custom.push(Custom::Untyped { text, lower: Box::new(lowering) });
+        custom.push(Custom::Untyped { text, lower: Arc::new(lowering) });
     }
 
     /// The schemas of an op's overloads, from its name without one (`mylib::foo`): those of tables and those that were registered, as they
@@ -89,7 +89,7 @@ impl Registry {
         custom.push(Custom::Closure {
             schema: Arc::new(schema),
             text,
-            lower: Box::new(move |cx, args| function.call(cx, args)),
+            lower: Arc::new(move |cx, args| function.call(cx, args)),
             complex,
         });
         Ok(())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// All ops that can be translated, with their translations. If an op has several, the one that was registered last is used.
 ///
 /// One registry serves many conversions at the same time: `&Registry` may be shared between threads.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Registry {
     pub(super) ops: Ops,
     /// Translations by the op's name, in the order in which they were registered.
@@ -22,6 +22,7 @@ pub struct Registry {
 }
 
 /// The rows of all tables, by the op's name.
+#[derive(Clone)]
 pub(super) struct Ops(pub(super) FxHashMap<&'static str, &'static AtenOp>);
 
 impl Default for Ops {

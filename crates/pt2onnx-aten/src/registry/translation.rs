@@ -22,10 +22,11 @@ pub enum Translation<'a> {
     Function(&'a pt2onnx_ir::Function),
 }
 
-pub(super) type Closure = Box<dyn Fn(&Cx, &mut Args) -> Lowered<Outputs> + Send + Sync>;
-pub(super) type Untyped = Box<dyn Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + Send + Sync>;
+pub(super) type Closure = Arc<dyn Fn(&Cx, &mut Args) -> Lowered<Outputs> + Send + Sync>;
+pub(super) type Untyped = Arc<dyn Fn(&Cx, Vec<GivenArg>) -> Lowered<Outputs> + Send + Sync>;
 
 /// A translation that was registered at run time.
+#[derive(Clone)]
 pub(crate) enum Custom {
     /// A lowering.
     Closure { schema: Arc<Schema>, text: String, lower: Closure, complex: bool },

@@ -72,13 +72,15 @@ pub struct Options {
     pub model: Option<String>,
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub opset: u32,
-    /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that can hold the model.
+    /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that came with the opset
+    /// and has what the model uses. Metadata of nodes and values does not count, as older readers skip it.
     pub ir_version: Option<u32>,
-    /// The runtime to write for; [`Target::Standard`] by default.
+    /// The runtime to write for; [`Target::Standard`] by default: pure ONNX, with a warning where ONNX Runtime has no kernel.
     pub target: Target,
     /// What to do with values that the program writes into buffers and inputs; [`State::Drop`] by default.
     pub state: State,
-    /// What to do with ops that behave as in training; [`Training::Preserve`] by default.
+    /// What to do with ops that behave as in training, because `model.eval()` was not called before export; [`Training::Preserve`] by
+    /// default.
     pub training: Training,
     /// What to do with ops that have no translation; [`Operators::Onnx`] by default: report an error.
     pub operators: Operators,
@@ -91,15 +93,17 @@ pub struct Options {
     /// none by default.
     pub rules: Vec<PathBuf>,
     /// Modules of which the model has functions: `all`, their classes (`BertLayer`, or with the Python module) or paths
-    /// (`encoder.layer.*`); none by default. Opset 15 or newer.
+    /// (`encoder.layer.*`, in which `*` stands for any text without dots); none by default. Each call of such a module becomes a call of a
+    /// function. Opset 15 or newer.
     #[serde(deserialize_with = "form::words")]
     pub functions_of: Vec<String>,
-    /// Whether calls of functions are replaced by their bodies; false by default.
+    /// Whether calls of functions are replaced by their bodies, which are optimised with the rest then; false by default.
     pub inline: bool,
     /// Versions at which the model imports domains other than ONNX's own; 1 by default.
     #[serde(with = "form::pairs")]
     pub custom_opset: Vec<(String, u32)>,
-    /// Seed of the first node that draws random numbers; the following nodes count up from it. None by default.
+    /// Seed of the first node that draws random numbers; the following nodes count up from it. None by default, with a
+    /// warning.
     pub seed: Option<u32>,
     /// Whether the model may leave out what makes NaN and infinities come out as in PyTorch, where that costs nodes; false by
     /// default.
@@ -113,13 +117,15 @@ pub struct Options {
     /// New names of the tensors of caches of keys and values. By default they have names only where the names come from the tree,
     /// those of [`KvNames::default`].
     pub kv_names: Option<KvNames>,
-    /// Old and new names of other values.
+    /// Old and new names of values, of any in the model that is written.
     #[serde(with = "form::pairs")]
     pub rename: Vec<(String, String)>,
-    /// Names of dynamic dimensions, each given as its symbol (`s77`) or an axis of a value (`x.0`).
+    /// Names of dynamic dimensions, each given as its symbol (`s77`) or an axis of a value (`x.0`). A dimension has its name wherever it
+    /// occurs, also in expressions: `2*batch`. Two can have one name only if they are equal whenever the model runs.
     #[serde(with = "form::pairs")]
     pub dim: Vec<(String, String)>,
-    /// Names of axes of inputs and outputs, in the form of `torch.onnx.export`.
+    /// Names of axes of inputs and outputs, in the form of `torch.onnx.export`. The first name of a dimension is used everywhere; any other
+    /// name only for its axis. An axis that is static in the program cannot be named.
     pub dynamic_axes: DynamicAxes,
     /// Sizes of dynamic dimensions that become static, each given as its symbol, its name or an axis of a value.
     #[serde(with = "form::pairs")]
@@ -128,7 +134,8 @@ pub struct Options {
     /// is.
     #[serde(with = "form::pairs")]
     pub input_shape: Vec<(String, String)>,
-    /// Where weights are written; [`Weights::Auto`] by default.
+    /// Where weights are written; [`Weights::Auto`] by default. With [`Weights::None`] the model has no parameters and no persistent
+    /// buffers, and nothing is computed from them.
     pub weights: Weights,
     /// Name of the data file beside the model; the name of the model with `.data` appended by default.
     pub weights_file: Option<String>,
@@ -143,7 +150,8 @@ pub struct Options {
     pub alignment: u64,
     /// Whether [`Weights::Link`] may refer to files outside of the model's folder; false by default.
     pub link_outside: bool,
-    /// Whether parameters and persistent buffers are also inputs of the model; false by default.
+    /// Whether parameters and persistent buffers are also inputs of the model, after its own, so that callers can pass other values; false
+    /// by default. Nothing is computed from them beforehand then.
     pub keep_initializers_as_inputs: bool,
     /// How far to optimise; [`Level::Fuse`] by default. The serialised form is 0, 1 or 2.
     #[serde(with = "form::level")]

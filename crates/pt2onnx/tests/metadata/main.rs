@@ -176,7 +176,7 @@ fn what_the_user_says_of_the_model() {
         .doc_string("words")
         .model_version(7)
         .producer("me")
-        .source_lines(true);
+        .doc_strings(true);
     let program = export(&exporter, &archive);
     let model = program.model();
     assert_eq!(
