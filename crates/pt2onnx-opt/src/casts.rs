@@ -1,8 +1,8 @@
 //! Casts before and after a node, so that it computes in another element type.
 
-use crate::facts::dtype;
+use crate::{eval, facts::dtype};
 use pt2onnx_ir::{
-    Attribute, Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value,
+    Attribute, Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Use, Value,
     schema::{self, OpSchema},
 };
 use pt2onnx_tensor::DType;
@@ -71,6 +71,37 @@ pub(crate) fn cast_around(
         let shape =
             model[narrow].ty.as_ref().and_then(Type::as_tensor).and_then(|t| t.shape.clone());
         model[value].ty = Some(Type::Tensor(TensorType { dtype: to, shape }));
+    }
+}
+
+/// The most bytes of a constant that is stored in the type that it is cast to.
+const FOLDED: usize = 1024;
+
+/// Makes one cast of those that cast a value to the same type in the same body, and none of small constants that have no name.
+pub(crate) fn merge_casts(model: &mut Model) {
+    let mut first: FxHashMap<(RegionId, Value, i64), Value> = FxHashMap::default();
+    for id in model.nodes_in(&[Model::MAIN]) {
+        let (Some(value), Some(to)) = (model[id].input(0), model[id].int("to")) else { continue };
+        let (plain, cast) = (model[id].attributes.len() == 1, model[id].outputs()[0]);
+        let is_output = model[cast].uses().any(|at| matches!(at, Use::Output(..)));
+        if !model[id].is("Cast") || !plain || is_output {
+            continue;
+        }
+        let region = model[id].region();
+        let other = match model[value].constant().filter(|_| model[value].name.is_none()) {
+            Some(constant) => eval::evaluate(&model[id], &[Some(constant)], FOLDED)
+                .and_then(|all| all.into_iter().next())
+                .map(|folded| model.add_constant(folded)),
+            None => None,
+        };
+        let other = other.or_else(|| first.get(&(region, value, to)).copied());
+        match other {
+            Some(other) => {
+                model.replace_all_uses(cast, other);
+                model.erase(id);
+            }
+            None => _ = first.insert((region, value, to), cast),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     error::TargetError, kernels, name::Target, padding, runtime::Runtime, tensorrt, tract, unsigned,
 };
 use crate::{
+    casts::merge_casts,
     opsets::OPSETS,
     types::{infer_types, keeping_outputs},
 };
@@ -64,6 +65,7 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
     }
     unsigned::run(model);
     let warning = kernels::bridge_all(model);
+    merge_casts(model);
     Ok(warning.map_err(|failures| TargetError::Nodes { target, failures })?.into_iter().collect())
 }
 

@@ -1,5 +1,6 @@
-//! Zeros that a `Pad` adds before a `MaxPool`. ONNX Runtime's optimiser merges the two, although what a pool itself adds is less than
-//! all numbers. It does not merge a `Pad` with axes, or one that adds -0.
+//! Zeros that a `Pad` adds before a pool. ONNX Runtime's optimiser merges the two, although what a `MaxPool` itself adds is less than
+//! all numbers, and a pool with `ceil_mode` drops windows that start in what it adds. It does not merge a `Pad` with axes, or one that
+//! adds -0.
 
 use crate::facts::{dtype, is_zero};
 use pt2onnx_ir::{Model, NodeId, Use, Value, attrs};
@@ -19,7 +20,7 @@ pub(super) fn keep_zeros(model: &mut Model) {
     }
 }
 
-/// Whether a node pads the input of a `MaxPool` with zeros.
+/// Whether a node pads the input of such a pool with zeros.
 fn merges(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let zeros = match node.input(2) {
@@ -31,10 +32,12 @@ fn merges(model: &Model, id: NodeId) -> bool {
     plain && node.outputs().first().is_some_and(|&padded| is_pooled(model, padded))
 }
 
-/// Whether a `MaxPool` takes a value, if nodes that ONNX Runtime leaves out are not counted.
+/// Whether such a pool takes a value, if nodes that ONNX Runtime leaves out are not counted.
 fn is_pooled(model: &Model, value: Value) -> bool {
+    let ceils = |id: NodeId| model[id].int("ceil_mode").is_some_and(|mode| mode != 0);
     model[value].uses().any(|at| match at {
         Use::Input(user, 0) if model[user].is("MaxPool") => true,
+        Use::Input(user, 0) if model[user].is("AveragePool") => ceils(user),
         Use::Input(user, 0) if ["Cast", "Identity"].iter().any(|op| model[user].is(op)) => {
             model[user].outputs().iter().any(|&same| is_pooled(model, same))
         }
