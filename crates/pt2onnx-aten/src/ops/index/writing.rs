@@ -43,9 +43,8 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     };
     if let (Some(index), Some(size)) = (index.as_int(), size.as_int().filter(|&n| n <= SPELLED_OUT))
     {
-        let mask: Vec<bool> = (0..size).map(|i| i == index).collect();
-        let mask = broadcast_along(cx, cx.vector(&mask), axis, cx.rank(x));
-        return set_recorded(cx, cx.select(mask, slab, x));
+        let source = number(cx, source).unwrap_or(slab);
+        return chosen(cx, x, axis, (0..size).map(|i| i == index).collect(), source);
     }
     let mut one = cx.shape(x);
     one[axis] = Expr::int(1);
@@ -105,6 +104,16 @@ fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     }
     if range.length == size {
         return Ok(source);
+    }
+    if let (Some(number), Some(size)) =
+        (number(cx, source), size.as_int().filter(|&n| n <= SPELLED_OUT))
+        && let (Some(start), Some(end), Some(step)) =
+            (range.start.as_int(), range.end.as_int(), step.as_int())
+    {
+        let front = |bound: i64| if bound < 0 { bound.saturating_add(size) } else { bound };
+        let (start, end) = (front(start), front(end));
+        let written = |i: i64| (start..end).contains(&i) && (i - start) % step == 0;
+        return chosen(cx, x, axis, (0..size).map(written).collect(), number);
     }
     if !stepped {
         return joined(cx, x, axis, &range.start, source, &range.end);
@@ -180,6 +189,21 @@ impl Range {
             false => Range { start: from, end: to, length },
         }
     }
+}
+
+/// The number that all elements of a computed tensor are, as a 0-d tensor.
+fn number(cx: &Cx, x: Value) -> Option<Value> {
+    let model = cx.model();
+    let node = model.producer(x).filter(|node| model[*node].is("Expand"))?;
+    let number = model[node].input(0)?;
+    drop(model);
+    (cx.rank(number) == 0).then_some(number)
+}
+
+/// `source` where a mask along `axis` is true, `x` elsewhere.
+fn chosen(cx: &Cx, x: Value, axis: usize, mask: Vec<bool>, source: Value) -> Lowered {
+    let mask = broadcast_along(cx, cx.vector(&mask), axis, cx.rank(x));
+    set_recorded(cx, cx.select(mask, source, x))
 }
 
 /// A `Concat` of `x[:start]`, `source` and `x[end:]` along `axis`.
