@@ -22,6 +22,7 @@ import tarfile
 
 import custom
 import interface
+import loops
 import modules
 import neural
 import refused
@@ -153,6 +154,7 @@ def make(folder, names):
 
     custom.register(case)
     interface.register(case)
+    loops.register(case)
     modules.register(case)
     neural.register(case)
     refused.register(case)

@@ -5,7 +5,7 @@
 
 use super::{types::onnx_type, walk::Driver};
 use crate::{
-    FromArg, LowerError, Lowered, TensorOrScalar,
+    Cx, FromArg, LowerError, Lowered, TensorOrScalar,
     cx::{Call, Mode, Outputs, Scope},
 };
 use pt2onnx_fx::graph::{Argument, Graph, Node, SymArg, ValueMeta};
@@ -240,10 +240,12 @@ impl<'a> Driver<'a> {
         Ok(Outputs(rows.collect()))
     }
 
-    /// The recorded rank of an input of a body.
+    /// The rank of an input of a body, with the dimension of real/imaginary pairs.
     fn body_rank(&self, body: &Graph, input: &Argument) -> Option<usize> {
         match body.values.get(input.name()?)? {
-            ValueMeta::Tensor(meta) => Some(meta.sizes.len()),
+            ValueMeta::Tensor(meta) => {
+                Some(meta.sizes.len() + usize::from(meta.dtype.is_complex()))
+            }
             _ => None,
         }
     }
@@ -277,8 +279,7 @@ impl<'a> Driver<'a> {
     /// The operands. A list gives several.
     fn operands(&self, args: &[&Argument]) -> Lowered<Vec<TensorOrScalar>> {
         let mut operands = Vec::new();
-        // Bodies get complex tensors as real/imaginary pairs.
-        let cx = self.cx(Call { mode: Mode::Complex, ..Call::default() });
+        let cx = self.pairs_context();
         let mut push = |arg: Argument| -> Lowered<()> {
             operands.push(TensorOrScalar::from_arg(&cx, &arg).map_err(LowerError::Unsupported)?);
             Ok(())
@@ -367,9 +368,13 @@ impl<'a> Driver<'a> {
     }
 
     fn body_output(&self, output: &Argument) -> Lowered {
-        let operand =
-            TensorOrScalar::from_arg(&self.context(), output).map_err(LowerError::Unsupported)?;
-        Ok(self.tensor_of(&operand))
+        let operand = TensorOrScalar::from_arg(&self.pairs_context(), output);
+        Ok(self.tensor_of(&operand.map_err(LowerError::Unsupported)?))
+    }
+
+    /// A context in which complex tensors are real/imaginary pairs, as bodies take and give them.
+    fn pairs_context(&self) -> Cx<'_, 'a> {
+        self.cx(Call { mode: Mode::Complex, ..Call::default() })
     }
 }
 
