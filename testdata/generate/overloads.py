@@ -44,6 +44,10 @@ def i8(*shape):
     return ints(*shape, low=-9, high=9, dtype=torch.int8)
 
 
+def e4(*shape):
+    return torch.randn(shape).to(torch.float8_e4m3fn)
+
+
 def h(*shape):
     return torch.randn(shape).half()
 
@@ -183,6 +187,8 @@ ARGS = {
     "_fft_c2c": lambda: [(c(2, 4), [1], 0, True), (c(2, 4), [0, 1], 2, False)],
     "_fft_c2r": lambda: [(c(2, 3), [1], 0, 4)],
     "_fft_r2c": lambda: [(f(2, 4), [1], 0, True), (f(2, 4), [1], 1, False)],
+    "_foreach_max": lambda: [([f(2, 3), f(4)],)],
+    "_foreach_norm.Scalar": lambda: [([f(2, 3), f(4)],), ([f(2, 3), f(4)], 1), ([f(2, 3), f(4)], float("inf"))],
     "_fused_rms_norm": lambda: [(f(2, 3, 4), [4], f(4), 1e-5)],
     "_fw_primal": lambda: [(f(2, 3), 0)],
     "_grid_sampler_2d_cpu_fallback": lambda: [(f(1, 2, 4, 4), p(1, 3, 3, 2) * 2 - 1, 0, 0, False)],
@@ -222,6 +228,7 @@ ARGS = {
     "_scaled_dot_product_efficient_attention": lambda: [attention(None, False), attention(f(1, 2, 3, 5), False)],
     "_scaled_dot_product_flash_attention": lambda: [attention()],
     "_scaled_dot_product_fused_attention_overrideable": lambda: [attention(), attention(f(1, 2, 3, 5))],
+    "_scaled_mm": lambda: [(e4(4, 16), e4(8, 16).t(), t(0.5), t(2.0)), (e4(4, 16), e4(8, 16).t(), p(4, 1), p(1, 8), f(8), kw(out_dtype=torch.float32))],
     "_slow_conv2d_forward": lambda: [slow(2, (1, 1), (1, 1))],
     "_softmax": lambda: [(f(2, 3), 1, False)],
     "_stack": lambda: [([f(2, 3), f(2, 3)], 1)],
@@ -240,6 +247,7 @@ ARGS = {
     "_upsample_bicubic2d_aa.vec": lambda: [(f(1, 2, 6, 4), (3, 3), False, None), (f(1, 2, 6, 4), None, False, [0.5, 0.5])],
     **{f"_upsample_nearest_exact{n}d": lambda n=n: [(f(1, 2, *[4] * n), (7, 3, 6)[:n])] for n in (1, 2, 3)},
     "_upsample_nearest_exact2d.vec": lambda: [(f(1, 2, 4, 4), (7, 3), None), (f(1, 2, 4, 4), None, [2.0, 1.5])],
+    "_weight_int8pack_mm": lambda: [(f(3, 16), i8(8, 16), f(8))],
     "_weight_norm_interface": lambda: [(f(3, 4), p(3, 1), 0)],
     "absolute": lambda: [(f(2, 3),), (i8(2, 3),)],
     "affine_grid_generator": lambda: [(f(1, 2, 3), (1, 2, 3, 4), corners) for corners in (False, True)],

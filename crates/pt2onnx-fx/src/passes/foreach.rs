@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Replaces `_foreach_*` operators, in-place ones too, by one operator per tensor. Bodies are included.
-/// `_foreach_norm`, `_foreach_max` and others whose functional variant is of another kind are left alone.
+/// Those whose functional variant is of another kind, such as `_foreach_powsum`, are left alone.
 pub fn expand_foreach(program: &mut ExportedProgram) -> Result<()> {
     expand(&mut program.graph)
 }
@@ -79,7 +79,8 @@ fn single(node: &Node) -> Option<(String, &'static str)> {
         ("lerp", "List") => "Tensor",
         ("lerp", "Scalar" | "ScalarList") => "Scalar",
         ("addcmul" | "addcdiv", "Scalar" | "ScalarList") => "default",
-        ("maximum" | "minimum" | "norm" | "max" | "powsum", _) => return None,
+        ("norm", "Scalar") => return Some(("linalg_vector_norm".to_owned(), "default")),
+        ("maximum" | "minimum" | "norm" | "powsum", _) => return None,
         ("copy", _) => "default",
         (_, "default") => "default",
         _ => return None,

@@ -1,12 +1,16 @@
 //! Translates products of matrices and vectors.
 
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, checks, op};
+use crate::{
+    AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, arguments, checks, op,
+};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_int_mm, int_mm),
+    op!(aten::_scaled_mm, scaled_mm),
+    op!(aten::_weight_int8pack_mm, weight_int8pack_mm),
     op!(aten::addbmm, addbmm),
     op!(aten::addmm, addmm),
     op!(aten::addmv, addmv),
@@ -45,6 +49,43 @@ fn matmul_dtype(cx: &Cx, a: Value, b: Value, dtype: DType) -> Lowered {
 /// int8 matrices, their product int32: `MatMulInteger`.
 fn int_mm(cx: &Cx, a: Value, b: Value) -> Lowered {
     Ok(cx.matmul_integer(a, b, None, None))
+}
+
+/// `(x @ w^T) * scales` for a matrix `w` of int8, whose rows have a scale each.
+fn weight_int8pack_mm(cx: &Cx, x: Value, w: Value, scales: Value) -> Lowered {
+    let product = cx.matmul(x, cx.transpose(cx.cast(w, cx.dtype(x)), &[1, 0]));
+    Ok(cx.mul(product, cx.cast(scales, cx.dtype(x))))
+}
+
+arguments! {
+    /// Arguments of [`scaled_mm`].
+    struct ScaledArgs {
+        input: Value,
+        mat2: Value,
+        scale_a: Value,
+        scale_b: Value,
+        bias: Option<Value>,
+        out_dtype: Option<DType>,
+        use_fast_accum: Ignored,
+    }
+}
+
+/// `(a * scale_a) @ (b * scale_b) + bias` for matrices of float8, computed in float32. Scales are one number, or those of the rows of `a` and
+/// the columns of `b`.
+fn scaled_mm(cx: &Cx, args: ScaledArgs) -> Lowered {
+    for scale in [args.scale_a, args.scale_b] {
+        if cx.dtype(scale) != DType::F32 {
+            return Err(LowerError::unsupported("scales of blocks are not supported"));
+        }
+    }
+    let float = |x: Value| cx.cast(x, DType::F32);
+    let product = cx.matmul(float(args.input), float(args.mat2));
+    let scaled = cx.mul(cx.mul(product, args.scale_a), args.scale_b);
+    let sum = match args.bias {
+        Some(bias) => cx.add(scaled, float(bias)),
+        None => scaled,
+    };
+    Ok(cx.cast(sum, args.out_dtype.unwrap_or_else(|| cx.dtype(args.input))))
 }
 
 /// `beta * c + alpha * product`. As in PyTorch, `c` is ignored if `beta` is 0, even if it has NaN or infinities.
