@@ -20,6 +20,8 @@ pub(super) static OPS: &[Row] = &[
     ("ReduceSumSquare", Eval::One(|c| reduce(c, Kind::SumSquare))),
     ("CumSum", Eval::One(|c| cumulate(c, Binary::Add))),
     ("CumProd", Eval::One(|c| cumulate(c, Binary::Mul))),
+    ("Softmax", Eval::One(|c| softmax(c, |x, sum| x.exp() / sum))),
+    ("LogSoftmax", Eval::One(|c| softmax(c, |x, sum| x - sum.ln()))),
     ("ArgMax", Eval::One(|c| position(c, |new, best| new > best))),
     ("ArgMin", Eval::One(|c| position(c, |new, best| new < best))),
 ];
@@ -134,6 +136,29 @@ fn cumulate(call: &Call, op: Binary) -> Option<Tensor> {
                 let next = T::binary(op, total, *v)?;
                 *v = if exclusive { total } else { next };
                 total = next;
+            }
+        }
+        tensor(x.dtype(), &x_)
+    })
+}
+
+/// `f` of each element less the largest along an axis, and of the sum of the exponentials of these. Rows with NaN or infinities are not
+/// defined.
+fn softmax(call: &Call, f: fn(f64, f64) -> f64) -> Option<Tensor> {
+    let x = call.input(0)?;
+    let along = axis(attrs::Softmax::read(call.node).ok()?.axis, x.rank())?;
+    call.room(x.dtype(), x.shape())?;
+    by_number!(x.dtype(), T => {
+        let mut x_ = array::<T>(x)?;
+        for mut lane in x_.lanes_mut(Axis(along)) {
+            let largest = lane.iter().map(|v| v.double()).fold(f64::NEG_INFINITY, f64::max);
+            let less = |v: &T| v.double() - largest;
+            let sum: f64 = lane.iter().map(|v| less(v).exp()).sum();
+            if lane.iter().any(|v| !v.double().is_finite()) {
+                return None;
+            }
+            for v in &mut lane {
+                *v = T::rounded(f(less(v), sum))?;
             }
         }
         tensor(x.dtype(), &x_)

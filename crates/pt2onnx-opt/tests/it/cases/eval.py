@@ -322,6 +322,11 @@ def reductions():
         case("CumSum", a, s64(0), exclusive=1)
         case("CumSum", a, s64(-1), reverse=1)
         case("CumSum", a, s64(1), reverse=1, exclusive=1)
+    for op in ["Softmax", "LogSoftmax"]:
+        for dtype in ["float32", "float64", "float16"]:
+            case(op, array([[1, 1, -90], [3, 3, -90]], dtype))
+            case(op, array([[1, 2, 3, 4], [1, 2, 3, 4]], dtype), axis=0)
+        case(op, np.array([1, np.inf], np.float32), none=True)
     for op in ["ArgMax", "ArgMin"]:
         case(op, np.array([[1, 7, 7], [2, 0, 0]], np.float32), axis=1)
         case(op, np.array([[1, 7, 7], [2, 0, 0]], np.float32), axis=-1, keepdims=0, select_last_index=1)
