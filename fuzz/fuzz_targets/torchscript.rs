@@ -43,5 +43,5 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let given = vec![("0".to_owned(), Given::parse("float32[n,4]"))];
-    let _ = flatten(&archive, "forward", given, &mut types::Same);
+    let _ = flatten(&archive, "forward", given, &mut types::Same, false);
 });

@@ -12,6 +12,6 @@ fuzz_target!(|bytes: &[u8]| {
     let records = Records::from_bytes(bytes.to_vec());
     if let Ok(archive) = records.map_err(Into::into).and_then(Archive::new) {
         let _ = parameters(&archive, "forward");
-        let _ = flatten(&archive, "forward", Vec::new(), &mut types::Same);
+        let _ = flatten(&archive, "forward", Vec::new(), &mut types::Same, false);
     }
 });

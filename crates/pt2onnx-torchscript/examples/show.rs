@@ -75,12 +75,12 @@ fn describe(archive: &Archive, given: Vec<(String, Given)>) -> Result<String, Er
     for (path, given) in inputs(archive, "forward", given.clone())? {
         let _ = writeln!(out, "# {path}: {given}");
     }
-    match flatten(archive, "forward", given, &mut types) {
+    match flatten(archive, "forward", given, &mut types, false) {
         Ok(flat) => {
-            for warning in &flat.warnings {
+            for warning in &flat.best.warnings {
                 let _ = writeln!(out, "# {warning}");
             }
-            let _ = writeln!(out, "{}", text::print(&flat.program));
+            let _ = writeln!(out, "{}", text::print(&flat.best.program));
         }
         Err(error) => {
             let _ = writeln!(out, "{error}");

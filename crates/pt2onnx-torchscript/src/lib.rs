@@ -16,7 +16,8 @@ mod value;
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
 pub use interp::{
-    Flat, Given, How, Loaded, Size, flatten, flatten_as, inputs, loaded, parameters, signature,
+    Flat, Flattened, Given, How, Loaded, Size, flatten, flatten_as, inputs, loaded, parameters,
+    signature,
 };
 pub use note::Note;
 

@@ -5,12 +5,13 @@ mod common;
 
 use common::{Few, OBJECTS, archive, archive_of, module};
 use pt2onnx_fx::archive::Records;
-use pt2onnx_torchscript::{Archive, Error, Given, flatten};
+use pt2onnx_torchscript::{Archive, Error, Given, How, flatten_as};
 
 /// What becomes of an archive: the error, or `done`.
 fn end(archive: Result<Archive, Error>) -> String {
     let given = vec![("x".to_owned(), Given::parse("float32[n,m]"))];
-    let flat = archive.and_then(|archive| flatten(&archive, "forward", given, &mut Few));
+    let flat = archive
+        .and_then(|archive| flatten_as(&archive, "forward", given, &mut Few, How::default()));
     flat.map_or_else(|error| error.to_string(), |_| "done".to_owned())
 }
 
@@ -116,7 +117,7 @@ fn tensors_fall_into_few_parts() {
         let body =
             format!("  def forward(self, x: Tensor) -> Tensor:\n    a = {call}\n    return x\n");
         let given = vec![("x".to_owned(), Given::parse("float32[1000000000]"))];
-        let flat = flatten(&archive(&body).unwrap(), "forward", given, &mut Few);
+        let flat = flatten_as(&archive(&body).unwrap(), "forward", given, &mut Few, How::default());
         flat.map_or_else(|error| error.to_string(), |_| "done".to_owned())
     };
     for call in

@@ -5,11 +5,11 @@ mod common;
 
 use common::{Few, OBJECTS, archive, archive_of, module};
 use pt2onnx_fx::text;
-use pt2onnx_torchscript::{Error, Given, How, flatten, flatten_as};
+use pt2onnx_torchscript::{Error, Given, How, flatten_as};
 
 fn flat(body: &str, inputs: &[(&str, &str)]) -> Result<String, Error> {
     let given = inputs.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
-    let flat = flatten(&archive(body)?, "forward", given.collect(), &mut Few)?;
+    let flat = flatten_as(&archive(body)?, "forward", given.collect(), &mut Few, How::default())?;
     let mut printed = text::print(&flat.program).to_string();
     flat.warnings.iter().for_each(|warning| printed.push_str(&format!("\n# {warning}")));
     Ok(printed)
@@ -18,7 +18,9 @@ fn flat(body: &str, inputs: &[(&str, &str)]) -> Result<String, Error> {
 /// The operators that a method calls, in order.
 fn calls(body: &str, inputs: &[(&str, &str)]) -> Vec<String> {
     let given = inputs.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
-    let flat = flatten(&archive(body).unwrap(), "forward", given.collect(), &mut Few).unwrap();
+    let flat =
+        flatten_as(&archive(body).unwrap(), "forward", given.collect(), &mut Few, How::default())
+            .unwrap();
     flat.program.graph.nodes.iter().map(|node| node.target.to_string()).collect()
 }
 
@@ -92,7 +94,9 @@ fn errors_name_the_line_that_source_ranges_tell() {
         let records = [("code/__torch__.py.debug_pkl", &*pickle)];
         let archive = archive_of(&module(body), OBJECTS, &records).unwrap();
         let given = vec![("x".to_owned(), Given::parse("float32[n,4]"))];
-        let error = flatten(&archive, "forward", given, &mut Few).unwrap_err().to_string();
+        let error = flatten_as(&archive, "forward", given, &mut Few, How::default())
+            .unwrap_err()
+            .to_string();
         error.split(": no overload").next().unwrap().to_owned()
     };
     let entry = |text, file| {

@@ -11,9 +11,7 @@ use pt2onnx_opt::Level;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_torchscript::{
-    Archive,
-    Error::Run,
-    Flat, Given, How, Note, Problem, Size, flatten_as, inputs, loaded, signature,
+    Archive, Flat, Given, Note, Size, flatten, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 
@@ -63,30 +61,11 @@ pub(crate) fn read(
     let given = given.map(|(name, text)| (name.clone(), Given::parse(text))).collect();
     let mut given = inputs(archive, &options.method, given)?;
     name_axes(&mut given, options);
-    let how = How { with_state: options.state == State::Pairs, ..How::default() };
-    let flatten = |how: How| {
-        let types = &mut Lowerings(registry, options.default_dtype);
-        flatten_as(archive, &options.method, given.clone(), types, how)
-    };
-    let by_cases = How { by_cases: true, ..how };
-    match flatten(how) {
-        Ok(all) if all.sizes_decide => {
-            let by_cases = flatten(by_cases).ok().and_then(|flat| taken(flat, options).ok());
-            Ok(Read { by_cases: by_cases.map(Box::new), ..taken(all, options)? })
-        }
-        Ok(all) => taken(all, options),
-        Err(ended @ Run { problem: Problem::Steps(_) | Problem::Memory(_), .. }) => {
-            Err(ended.into())
-        }
-        Err(Run { .. }) => match flatten(by_cases) {
-            Ok(flat) => taken(flat, options),
-            Err(error) => match flatten(How { sequences: true, ..how }) {
-                Ok(flat) => taken(flat, options),
-                Err(_) => Err(error.into()),
-            },
-        },
-        Err(error) => Err(error.into()),
-    }
+    let types = &mut Lowerings(registry, options.default_dtype);
+    let with_state = options.state == State::Pairs;
+    let flat = flatten(archive, &options.method, given, types, with_state)?;
+    let by_cases = flat.by_cases.and_then(|flat| taken(flat, options).ok());
+    Ok(Read { by_cases: by_cases.map(Box::new), ..taken(flat.best, options)? })
 }
 
 /// A flattened program with the warnings about it.

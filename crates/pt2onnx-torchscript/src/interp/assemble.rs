@@ -45,6 +45,15 @@ pub struct Flat {
     pub sizes_decide: bool,
 }
 
+/// What is made of a method.
+#[derive(Debug)]
+pub struct Flattened {
+    /// The program to translate.
+    pub best: Flat,
+    /// The same with a whole program for each case, if sizes decide between branches: something in the first one may have no translation.
+    pub by_cases: Option<Flat>,
+}
+
 /// How a method is flattened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
@@ -59,7 +68,8 @@ pub struct How {
     pub sequences: bool,
 }
 
-/// Flattens a method of the saved module. What `given` does not tell of the inputs, a trace tells itself.
+/// Flattens a method of the saved module, in the first way in which it can be. What `given` does not tell of the inputs, a trace tells
+/// itself.
 ///
 /// # Errors
 /// The archive is damaged, inputs are not told, or the method has something that cannot be flattened.
@@ -68,11 +78,28 @@ pub fn flatten(
     method: &str,
     given: Vec<(String, Given)>,
     types: &mut dyn Types,
-) -> Result<Flat> {
-    flatten_as(archive, method, given, types, How::default())
+    with_state: bool,
+) -> Result<Flattened> {
+    let plain = How { with_state, ..How::default() };
+    let mut flat = |how: How| flatten_as(archive, method, given.clone(), types, how);
+    let by_cases = How { by_cases: true, ..plain };
+    match flat(plain) {
+        Ok(best) => {
+            let by_cases = best.sizes_decide.then(|| flat(by_cases).ok()).flatten();
+            Ok(Flattened { best, by_cases })
+        }
+        Err(Error::Run { problem, .. })
+            if !matches!(problem, Problem::Steps(_) | Problem::Memory(_)) =>
+        {
+            let sequences = How { sequences: true, ..plain };
+            let best = flat(by_cases).or_else(|error| flat(sequences).map_err(|_| error))?;
+            Ok(Flattened { best, by_cases: None })
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// As [`flatten`], in another way.
+/// Flattens a method in one way.
 ///
 /// # Errors
 /// Those of [`flatten`], and state whose type changes with each call.

@@ -57,7 +57,7 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
 
-pub use assemble::{Flat, How, Loaded, flatten, flatten_as, inputs, loaded};
+pub use assemble::{Flat, Flattened, How, Loaded, flatten, flatten_as, inputs, loaded};
 pub use inputs::{Given, Size, parameters, signature};
 
 /// The most steps of a program: statements, expressions and elements of lists.
