@@ -259,7 +259,7 @@ impl Choice<'_> {
             "CumSum" if first.is_some_and(|v| self.was_whole(v)) => return Some(Kept::Count),
             _ => {}
         }
-        let kept = self.from_inputs(node);
+        let kept = self.inputs_are(node);
         let square = node.is("Mul") && first == node.input(1) && self.is_summed(id);
         if kept.is_none() && (square || SUMS.contains(&node.op())) {
             return Some(Kept::Sum);
@@ -268,7 +268,7 @@ impl Choice<'_> {
     }
 
     /// What all float inputs are. Weights are nothing of the kind.
-    fn from_inputs(&self, node: &Node) -> Option<Kept> {
+    fn inputs_are(&self, node: &Node) -> Option<Kept> {
         let counts = |v: &Value| self.constants.get(v).is_some_and(|known| known.counts());
         let moves = matches!(node.op(), "Add" | "Sub" | "Mul" | "Div");
         if moves && node.inputs().iter().flatten().any(counts) {
