@@ -116,7 +116,7 @@ pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Opti
         ("Gemm", 1) => of(1, 0),
         ("Conv", 1) => of(0, 1),
         ("ConvTranspose", 1) => of(1, 0),
-        ("Gather", 0) if !flag("axis") && rank == 2 => of(0, 1),
+        ("Gather", 0) if rank == 2 && matches!(node.int("axis"), None | Some(0 | -2)) => of(0, 1),
         ("Transpose", 0) => {
             let perm = permutation(model, id, rank)?;
             let inner = model[*node.outputs().first()?].uses().find_map(|at| match at {

@@ -42,6 +42,7 @@ impl Cx<'_> {
                 _ => false,
             },
             scale: if own { dtype } else { DType::F32 },
+            restored: dtype,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     blocks::Quantised,
     bytes::Tensors,
-    choose::{Axes, Weight, permutation},
+    choose::{self, Axes, Weight, permutation},
     context::{Cx, swapped, swapped_axes},
     edit::{Edit, NewNode, with_dtype},
     error::Error,
@@ -36,10 +36,9 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     };
     let by_row = block.is_none() && axis == Some(0) && scheme.symmetric;
     let table = |(node, index): &(NodeId, usize)| {
-        let is = cx.edit.model[*node].is("Gather") && *index == 0 && weight.tensor.rank() == 2;
-        is && by_row
-            && scheme.format == Format::Int8
-            && cx.edit.model[*node].int("axis").unwrap_or(0) == 0
+        let own = choose::axes(cx.edit.model, *node, *index, weight.tensor.rank());
+        let rows = cx.edit.model[*node].is("Gather") && own.is_some();
+        rows && by_row && scheme.format == Format::Int8
     };
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.

@@ -2,25 +2,29 @@
 
 use crate::{
     blocks::Quantised,
-    choose::{Axes, Weight, permutation},
-    context::Cx,
+    choose::{self, Axes, Weight, permutation},
+    context::{Cx, swapped_axes},
     dequantize::{self, Stored, product, store, take_place, turned},
-    edit::{NewNode, dtype, with_dtype},
+    edit::{Edit, NewNode, dtype, with_dtype},
     error::Error,
 };
 use pt2onnx_ir::{InsertPoint, NodeId, Type, Use, Value};
 use pt2onnx_tensor::DType;
 
-/// Quantises a weight of products and tables; others are left alone.
+/// The most numbers that a product can sum up in int32: each is a code of 8 bits times one from -127 to 127.
+const LONGEST: usize = i32::MAX as usize / (255 * 127);
+
+/// Quantises a weight of products and tables that all take it along the same axes; others are left alone.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
     let opset = cx.edit.model.opset;
     if opset < 13 {
         let what = "products of integers with a scale for each channel".to_owned();
         return Err(Error::Opset { what, needs: 13, opset });
     }
-    let (products, tables) = uses(cx, weight);
+    let (products, tables) = uses(cx, weight, axes);
     let rest = weight.uses.len() - tables.len() - products.len();
-    if rest > 0 || weight.tensor.rank() != 2 || weight.dtype != DType::F32 {
+    let long = weight.tensor.shape().get(axes.sum).is_none_or(|sum| *sum > LONGEST);
+    if rest > 0 || weight.tensor.rank() != 2 || weight.dtype != DType::F32 || long {
         return Ok(());
     }
     if products.is_empty() {
@@ -45,10 +49,10 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     }
     // Products take a matrix of columns.
     let mut columns = None;
-    for (node, index) in uses(cx, &weight).0 {
+    for (node, index) in uses(cx, &weight, axes).0 {
         let codes = match axes.channel {
             1 => stored.codes,
-            _ => *columns.get_or_insert_with(|| transposed(cx, &weight, stored)),
+            _ => *columns.get_or_insert_with(|| transposed(cx, &weight, axes, stored)),
         };
         match cx.edit.model[node].is("Transpose") {
             true => {
@@ -63,28 +67,29 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
 
 type Uses = Vec<(NodeId, usize)>;
 
-/// The uses of a weight that are products, perhaps after a `Transpose`, and those that are tables.
-fn uses(cx: &Cx<'_>, weight: &Weight) -> (Uses, Vec<NodeId>) {
+/// The uses of a weight with these axes that are products, perhaps after a `Transpose`, and those that are tables.
+fn uses(cx: &Cx<'_>, weight: &Weight, own: Axes) -> (Uses, Vec<NodeId>) {
     let model = &*cx.edit.model;
     let is_product = |node: NodeId, index: usize| {
         product(model, node, index).is_some_and(|(x, _)| dtype(model, x) == Some(DType::F32))
     };
+    let has = |node, index, axes| choose::axes(model, node, index, 2) == Some(axes);
     let (mut products, mut tables) = (Vec::new(), Vec::new());
     for &(node, index) in weight.uses.iter().filter(|(node, _)| model.contains(*node)) {
         let turned = |perm: Vec<usize>| {
             let output = model[node].outputs().first()?;
             let all = model[*output].uses().all(|at| match at {
                 Use::Input(user, index) => {
-                    is_product(user, index as usize) && model[user].int("transB").unwrap_or(0) == 0
+                    let index = index as usize;
+                    is_product(user, index) && has(user, index, swapped_axes(own))
                 }
                 Use::Output(..) => false,
             });
             (all && perm == [1, 0]).then_some(())
         };
         match model[node].op() {
-            "Gather" if index == 0 && model[node].int("axis").unwrap_or(0) == 0 => {
-                tables.push(node)
-            }
+            _ if !has(node, index, own) => {}
+            "Gather" => tables.push(node),
             "Transpose" if permutation(model, node, 2).and_then(turned).is_some() => {
                 products.push((node, index));
             }
@@ -109,8 +114,8 @@ fn for_each_user(cx: &mut Cx<'_>, node: NodeId, mut each: impl FnMut(&mut Cx<'_>
 }
 
 /// The codes of a matrix of rows as one of columns, for all users.
-fn transposed(cx: &mut Cx<'_>, weight: &Weight, stored: Stored) -> Value {
-    let (at, like) = cx.edit.before(&uses(cx, weight).0);
+fn transposed(cx: &mut Cx<'_>, weight: &Weight, axes: Axes, stored: Stored) -> Value {
+    let (at, like) = cx.edit.before(&uses(cx, weight, axes).0);
     let mut ty = with_dtype(cx.edit.model, stored.codes, DType::U8);
     if let Some(Type::Tensor(tensor)) = &mut ty {
         tensor.shape.iter_mut().for_each(|shape| shape.reverse());
@@ -127,7 +132,7 @@ fn multiply(cx: &mut Cx<'_>, node: NodeId, Stored { codes, scales, zeros }: Stor
         return;
     };
     let edit = &mut cx.edit;
-    let [x, x_scale, x_zero] = match quantised(edit.model, input) {
+    let [x, x_scale, x_zero] = match quantised(edit, input) {
         Some(known) => known,
         None => {
             let scalar = |dtype| Some(Type::tensor(dtype, []));
@@ -166,12 +171,14 @@ fn multiply(cx: &mut Cx<'_>, node: NodeId, Stored { codes, scales, zeros }: Stor
     take_place(edit, output, result);
 }
 
-/// What a `DynamicQuantizeLinear` that is there already makes of an input.
-fn quantised(model: &pt2onnx_ir::Model, input: Value) -> Option<[Value; 3]> {
-    model[input].uses().find_map(|at| match at {
-        Use::Input(node, 0) if model[node].is("DynamicQuantizeLinear") => {
-            model[node].outputs().try_into().ok()
-        }
+/// What a `DynamicQuantizeLinear` that is there already makes of an input. It moves to where all users of the input can see it.
+fn quantised(edit: &mut Edit<'_>, input: Value) -> Option<[Value; 3]> {
+    let node = edit.model[input].uses().find_map(|at| match at {
+        Use::Input(node, 0) if edit.model[node].is("DynamicQuantizeLinear") => Some(node),
         _ => None,
-    })
+    })?;
+    if let InsertPoint::Before(next) = edit.after(input) {
+        edit.model.move_before(node, next);
+    }
+    edit.model[node].outputs().try_into().ok()
 }

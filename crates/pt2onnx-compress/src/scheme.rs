@@ -21,6 +21,8 @@ pub(crate) struct Scheme {
     pub offset: bool,
     /// The element type of scales.
     pub scale: DType,
+    /// The element type that codes are restored to.
+    pub restored: DType,
 }
 
 /// What a code stands for: `scale * (code - zero)`.
@@ -35,6 +37,31 @@ pub(crate) const MIDDLE: u8 = 128;
 
 /// Added to a small number, it leaves the nearest integer in the low bits; ties go to even.
 const MAGIC: f32 = 12_582_912.0;
+
+/// The largest finite number of a type.
+fn finite(dtype: DType) -> f32 {
+    match dtype {
+        DType::F16 => f16::MAX.to_f32(),
+        DType::BF16 => bf16::MAX.to_f32(),
+        _ => f32::MAX,
+    }
+}
+
+/// A positive number in the type of scales: the nearest that is not below it (`up`), or not above it.
+fn near(dtype: DType, x: f32, up: bool) -> f32 {
+    let steps = |y: f32| if up { u16::from(y < x) } else { u16::from(y > x).wrapping_neg() };
+    match dtype {
+        DType::F16 => {
+            let y = f16::from_f32(x);
+            f16::from_bits(y.to_bits().wrapping_add(steps(y.to_f32()))).to_f32()
+        }
+        DType::BF16 => {
+            let y = bf16::from_f32(x);
+            bf16::from_bits(y.to_bits().wrapping_add(steps(y.to_f32()))).to_f32()
+        }
+        _ => x,
+    }
+}
 
 fn rounded(x: f32) -> f32 {
     x.round_ties_even()
@@ -86,7 +113,7 @@ impl Scheme {
             (Format::Int8, false) => part(low, high, 255.0),
             (Format::Int4, false) => part(low, high, 15.0),
         };
-        let scale = self.stored(scale);
+        let scale = self.stored(scale, high.max(-low));
         let (first, last) = self.limits();
         let zero = match (self.format, self.symmetric) {
             (Format::Int8, true) if self.offset => MIDDLE.into(),
@@ -97,17 +124,20 @@ impl Scheme {
         Param { scale, zero }
     }
 
-    /// A scale as it is stored; 1 where all numbers are 0. Others are large enough for their inverse to be finite.
-    fn stored(&self, scale: f32) -> f32 {
+    /// A scale as it is stored; 1 where all numbers are 0. It is rounded up, so that no number is above the last code, and large enough for
+    /// its inverse to be finite; but down where the code of the largest number would stand for infinity.
+    fn stored(&self, scale: f32, largest: f32) -> f32 {
         if scale == 0.0 {
             return 1.0;
         }
-        let (nearest, least) = match self.scale {
-            DType::F16 => (f16::from_f32(scale).to_f32(), f16::MIN_POSITIVE_SUBNORMAL.to_f32()),
-            DType::BF16 => (bf16::from_f32(scale).to_f32(), f32::MIN_POSITIVE),
-            _ => (scale, f32::MIN_POSITIVE),
+        let least = if self.scale == DType::F16 { 0.0 } else { f32::MIN_POSITIVE };
+        let above = near(self.scale, scale.abs(), true).max(least);
+        let (code, limit) = (rounded(largest / scale.abs()), finite(self.restored));
+        let size = match above * code > limit {
+            true => near(self.scale, (limit / code).next_down(), false),
+            false => above,
         };
-        if nearest.abs() < least { least.copysign(scale) } else { nearest }
+        size.copysign(scale)
     }
 
     /// Makes codes of numbers that share a scale, and numbers of the codes.
@@ -162,7 +192,7 @@ mod tests {
     use super::*;
 
     fn scheme(format: Format, symmetric: bool, offset: bool, scale: DType) -> Scheme {
-        Scheme { format, symmetric, offset, scale }
+        Scheme { format, symmetric, offset, scale, restored: scale }
     }
 
     /// Numbers, and the scale, zero point and codes that they get.
@@ -209,6 +239,20 @@ mod tests {
                 f16::MIN_POSITIVE_SUBNORMAL.to_f32(),
                 0.0,
                 &[2],
+            ),
+            (
+                scheme(Format::Int8, true, false, DType::F16),
+                &[1.9e-5],
+                3.0 * f16::MIN_POSITIVE_SUBNORMAL.to_f32(),
+                0.0,
+                &[106],
+            ),
+            (
+                scheme(Format::Int8, true, false, DType::F16),
+                &[65504.0, -65504.0],
+                515.5,
+                0.0,
+                &[127, 129],
             ),
             (scheme(Format::Int8, true, false, f32s), &[1e-40], f32::MIN_POSITIVE, 0.0, &[0]),
         ];

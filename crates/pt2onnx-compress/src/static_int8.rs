@@ -100,8 +100,13 @@ impl Work<'_> {
         }
         let (min, max) = *self.options.ranges.get(&range)?;
         let symmetric = self.options.symmetric_activations;
-        let scheme =
-            Scheme { format: Format::Int8, symmetric, offset: !symmetric, scale: DType::F32 };
+        let scheme = Scheme {
+            format: Format::Int8,
+            symmetric,
+            offset: !symmetric,
+            scale: DType::F32,
+            restored: DType::F32,
+        };
         let param = scheme.param(Range { min, max, check: 0.0 });
         let name = self.edit.model[range].name.clone();
         let name = name.map_or_else(|| format!("value_{}", range.index()), |name| name.to_string());

@@ -93,6 +93,38 @@ const BODY: &str = "g (bool c, float[2, 32] x) => (float[2, 16] y) <float[32,16]
   >
 }";
 
+/// A weight of two products, of which one takes it transposed.
+const BOTH_WAYS: &str = "g (float[2, 32] x, float[2, 32] y) => (float[2, 32] a, float[2, 32] b) <float[32,32] w = {32,32}> {
+  a = MatMul (x, w)
+  b = Gemm <transB = 1> (y, w)
+}";
+
+/// The same behind a `Transpose` that is not folded, in the other order.
+const TURNED_TOO: &str = "g (float[2, 32] x, float[2, 24] y) => (float[2, 24] a, float[2, 32] b) <float[32,24] w = {32,24}> {
+  t = Transpose <perm = [1, 0]> (w)
+  b = MatMul (y, t)
+  a = MatMul (x, w)
+}";
+
+/// A table whose rows a product weighs.
+const WEIGHED: &str = "g (int64[3] i, float[2, 40] p) => (float[3, 40] a, float[2, 40] b) <float[40,40] t = {40,40}> {
+  a = Gather <axis = -2> (t, i)
+  b = MatMul (p, t)
+}";
+
+/// A table whose axis is counted from the end.
+const TABLE: &str = "g (int64[3] i) => (float[3, 32] y) <float[40,32] t = {40,32}> { y = Gather <axis = -2> (t, i) }";
+
+/// What a node quantises already, after the product and in bodies.
+const QUANTISED: &str = "g (bool c, float[2, 32] x) => (float[2, 16] a, float[2, 16] y)
+  <float[32,16] w = {32,16}, uint8[2,1] k = {1, 2}> {
+  a = MatMul (x, w)
+  y = If (c) <
+    then_branch = a () => (float[2, 16] p) { q, s, z = DynamicQuantizeLinear (x) f = Cast <to = 1> (s) r = MatMul (x, w) p = Mul (r, f) },
+    else_branch = b () => (float[2, 16] r) { q, s, z = DynamicQuantizeLinear (x) f = MatMul (x, w) r = Mul (f, s) }
+  >
+}";
+
 /// Model, opset, options, largest error relative to the largest element, and how often some operators are there.
 type Case = (&'static str, u32, &'static str, f32, &'static [(&'static str, usize)]);
 
@@ -209,6 +241,21 @@ const CASES: &[Case] = &[
     (BODY, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 2)]),
     (BODY, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("MatMulNBits", 2)]),
     (BODY, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
+    (BOTH_WAYS, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
+    (BOTH_WAYS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 1)]),
+    (TURNED_TOO, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
+    (WEIGHED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
+    (WEIGHED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
+    (TABLE, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2)]),
+    (TABLE, 20, r#"{"quantize": "dynamic-int8"}"#, 1e-2, &[("Gather", 2)]),
+    (TABLE, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("GatherBlockQuantized", 1)]),
+    (
+        QUANTISED,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("MatMulInteger", 3), ("DynamicQuantizeLinear", 2)],
+    ),
 ];
 
 fn inputs(model: &Model) -> Vec<Tensor> {
@@ -369,6 +416,63 @@ fn special_numbers() {
         let x = Tensor::from_slice(vec![1, 2], &[1f32, 1.0]).unwrap();
         let y = program.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
         assert!(y[0] == 0.0 && (y[1] - 6.0).abs() < 0.5, "{json}: {y:?}");
+    }
+}
+
+/// What becomes of weights that are all one number is never infinite, and near it.
+#[test]
+fn stand_ins() {
+    for (ty, number, opset) in [
+        ("float", "-3.4028235e38", 21),
+        ("float", "3.4e38", 21),
+        ("float16", "-65504", 21),
+        ("float16", "65504", 13),
+    ] {
+        let text = format!(
+            "<ir_version: 10, opset_import: [\"\" : {opset}]> g (int64[1] i) => (float[1, 32] y)
+             <{ty}[3, 32] w = {{{}}}> {{ g = Gather (w, i) y = Cast <to = 1> (g) }}",
+            [number; 96].join(", ")
+        );
+        let wanted: f32 = number.parse().unwrap();
+        for json in [
+            r#"{"quantize": "int8"}"#,
+            r#"{"quantize": "int8", "asymmetric": true}"#,
+            r#"{"quantize": "int8", "block": 16}"#,
+            r#"{"quantize": "int4"}"#,
+            r#"{"quantize": "int4", "block": 16, "asymmetric": true}"#,
+            r#"{"quantize": "int4", "target": "ort"}"#,
+            r#"{"quantize": "float8"}"#,
+            r#"{"quantize": "dynamic-int8"}"#,
+        ] {
+            let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+            let Ok(mut program) = compressed(&text.parse().unwrap(), &json) else {
+                assert!(opset < 21, "{json}");
+                continue;
+            };
+            let y = program.run(&[Tensor::vector(&[0i64])]).unwrap()[0].to_vec::<f32>().unwrap();
+            let near = |y: &f32| (y / wanted - 1.0).abs() < 0.01;
+            assert!(y.iter().all(near), "{ty} {number} {json}: {y:?}");
+        }
+    }
+}
+
+/// A sum of more products than int32 has room for stays one of floats.
+#[test]
+fn long_sums() {
+    for (long, integers) in [(66_311, 1), (66_312, 0)] {
+        let model: Model = format!(
+            "<ir_version: 10, opset_import: [\"\" : 20]> g (float[1, {long}] x) => (float[1, 1] y)
+             <float[{long}, 1] w = {{{}}}> {{ y = MatMul (x, w) }}",
+            vec!["1"; long].join(", ")
+        )
+        .parse()
+        .unwrap();
+        let mut program = compressed(&model, r#"{"quantize": "dynamic-int8"}"#).unwrap();
+        let found = operators(&program).get("MatMulInteger").copied().unwrap_or(0);
+        assert_eq!(found, integers, "{long}");
+        let x = Tensor::from_slice(vec![1, long], &vec![1f32; long]).unwrap();
+        let y = program.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap()[0];
+        assert!((y / long as f32 - 1.0).abs() < 0.01, "{long}: {y}");
     }
 }
 
