@@ -20,6 +20,7 @@ mod error;
 mod float8;
 mod full;
 mod half_graph;
+mod histogram;
 mod numbers;
 mod observe;
 mod options;

@@ -1,8 +1,12 @@
 //! The range of an activation, from the numbers that it has when the model runs on samples.
 
-use crate::{options::Calibration, ranges::Range};
+use crate::{
+    histogram::{Bin, Histogram},
+    options::Calibration,
+    ranges::Range,
+};
 
-/// Equal parts that a range is counted in.
+/// Equal parts that magnitudes are counted in for [`Calibration::Entropy`].
 const BINS: usize = 2048;
 
 /// Levels of one sign that codes of 8 bits have.
@@ -11,46 +15,28 @@ const LEVELS: usize = 128;
 /// The part of all numbers that [`Calibration::Percentile`] leaves out at each end.
 const CUT: f64 = 0.000_05;
 
-/// Watches the numbers of one activation. All samples are shown as often as [`Observer::passes`] says.
+/// [`Calibration::Entropy`] looks at magnitudes up to so many times the one that all but a thousandth of the numbers do not exceed.
+const REACH: f64 = 8.0;
+
+/// Watches the numbers of one activation.
 #[derive(Clone, Debug)]
 pub struct Observer {
     method: Calibration,
     seen: Range,
-    bins: Vec<u64>,
+    counts: Histogram,
 }
 
 impl Observer {
     /// One that has seen nothing.
     pub fn new(method: Calibration) -> Self {
-        Self { method, seen: Range::EMPTY, bins: Vec::new() }
+        Self { method, seen: Range::EMPTY, counts: Histogram::default() }
     }
 
-    /// How often each sample must be shown: the ends of the range are found first, and what lies between them is counted then.
-    pub fn passes(method: Calibration) -> usize {
-        match method {
-            Calibration::MinMax => 1,
-            Calibration::Percentile | Calibration::Entropy => 2,
-        }
-    }
-
-    /// Shows it numbers, in a pass that counts from 0.
-    pub fn see(&mut self, pass: usize, numbers: &[f32]) {
-        if pass == 0 {
-            self.seen = self.seen.and(Range::of(numbers));
-            return;
-        }
-        let Some((first, last)) = self.counted() else { return };
-        self.bins.resize(BINS, 0);
-        let step = (last - first) / BINS as f64;
-        for x in numbers {
-            let x = match self.method {
-                Calibration::Entropy => f64::from(x.abs()),
-                _ => f64::from(*x),
-            };
-            let bin = if step > 0.0 { ((x - first) / step) as usize } else { 0 };
-            if let Some(count) = self.bins.get_mut(bin.min(BINS - 1)) {
-                *count += 1;
-            }
+    /// Shows it numbers.
+    pub fn see(&mut self, numbers: &[f32]) {
+        self.seen = self.seen.and(Range::of(numbers));
+        if self.method != Calibration::MinMax {
+            self.counts.add(numbers);
         }
     }
 
@@ -60,51 +46,63 @@ impl Observer {
         if !self.seen.is_finite() || min > max {
             return None;
         }
-        let clipped = |low: f64, high: f64| (min.max(low as f32), max.min(high as f32));
-        Some(match (self.method, self.counted()) {
-            (Calibration::Percentile, Some((first, last))) if !self.bins.is_empty() => {
-                let step = (last - first) / BINS as f64;
-                let total = self.bins.iter().sum::<u64>() as f64;
-                let low = left_out(self.bins.iter(), total) as f64;
-                let high = left_out(self.bins.iter().rev(), total) as f64;
-                clipped(first + low * step, last - high * step)
+        let (low, high) = match self.method {
+            Calibration::MinMax => (min, max),
+            Calibration::Percentile => {
+                let most = self.counts.bins().map(|bin| bin.count as f64).sum::<f64>() * CUT;
+                let low = first(self.counts.bins(), most).map_or(min, |bin| bin.low);
+                let high = first(self.counts.bins().rev(), most).map_or(max, |bin| bin.high);
+                (low, high)
             }
-            (Calibration::Entropy, Some((_, last))) if !self.bins.is_empty() => {
-                let most = last * nearest(&self.bins) as f64 / BINS as f64;
-                clipped(-most, most)
+            Calibration::Entropy => {
+                let reach = self.reach().min(f64::from(max.max(-min)));
+                let most = (reach * nearest(&self.parts(reach)) as f64 / BINS as f64) as f32;
+                (-most, most)
             }
-            _ => (min, max),
-        })
+        };
+        Some((min.max(low), max.min(high)))
     }
 
-    /// The ends of what is counted: magnitudes for [`Calibration::Entropy`].
-    fn counted(&self) -> Option<(f64, f64)> {
-        let (min, max) = (f64::from(self.seen.min), f64::from(self.seen.max));
-        let finite = self.seen.is_finite() && min <= max;
-        finite.then(|| match self.method {
-            Calibration::Entropy => (0.0, max.abs().max(min.abs())),
-            _ => (min, max),
-        })
+    /// The largest magnitude that [`Calibration::Entropy`] looks at. Outliers, of which a few are much larger than all other numbers, do not
+    /// make its parts coarse. The zeros that activation functions make do not count.
+    fn reach(&self) -> f64 {
+        let mut bins: Vec<Bin> = self.counts.bins().filter(|bin| bin.magnitudes().0 > 0.0).collect();
+        bins.sort_by(|a, b| b.magnitudes().1.total_cmp(&a.magnitudes().1));
+        let total = bins.iter().map(|bin| bin.count as f64).sum::<f64>();
+        REACH * first(bins.into_iter(), total / 1000.0).map_or(0.0, |bin| bin.magnitudes().1)
+    }
+
+    /// How many numbers have a magnitude in each of the equal parts up to the largest.
+    fn parts(&self, largest: f64) -> Vec<f64> {
+        let mut parts = vec![0.0; BINS];
+        let part = |x: f64| (x / largest * BINS as f64).min(BINS as f64 - 1.0);
+        for bin in self.counts.bins() {
+            let (low, high) = bin.magnitudes();
+            let (low, high) = (part(low) as usize, part(high) as usize);
+            for count in parts.iter_mut().take(high + 1).skip(low) {
+                *count += bin.count as f64 / (high + 1 - low) as f64;
+            }
+        }
+        parts
     }
 }
 
-/// How many bins from one end hold no more numbers than are left out.
-fn left_out<'a>(bins: impl Iterator<Item = &'a u64>, total: f64) -> usize {
+/// The first bin that, with those before it, holds more than so many numbers.
+fn first(bins: impl Iterator<Item = Bin>, most: f64) -> Option<Bin> {
     let mut sum = 0.0;
-    bins.take_while(|count| {
-        sum += **count as f64;
-        sum <= total * CUT
+    { bins }.find(|bin| {
+        sum += bin.count as f64;
+        sum > most
     })
-    .count()
 }
 
 /// How many bins to code, so that the codes tell most about the numbers: those whose distribution is nearest to the whole one, by the
-/// divergence of Kullback and Leibler. What lies above becomes the largest code. The many zeros that activation functions make, which
-/// every code has, tell nothing.
-fn nearest(bins: &[u64]) -> usize {
+/// divergence of Kullback and Leibler. What lies above becomes the largest code. The many zeros that activation functions make, and
+/// numbers near them, tell nothing: every code has them.
+fn nearest(bins: &[f64]) -> usize {
     let mut bins = bins.to_vec();
     if let [first, second, ..] = bins.as_mut_slice() {
-        *first = *second;
+        *first = first.min(*second);
     }
     let bins = bins.as_slice();
     let all = (LEVELS..=bins.len()).step_by(LEVELS / 8);
@@ -113,10 +111,10 @@ fn nearest(bins: &[u64]) -> usize {
 }
 
 /// How much is lost if only the first bins are coded, in [`LEVELS`] levels.
-fn divergence(bins: &[u64], kept: usize) -> f64 {
+fn divergence(bins: &[f64], kept: usize) -> f64 {
     let (inside, outside) = bins.split_at(kept.min(bins.len()));
-    let above = outside.iter().sum::<u64>() as f64;
-    let total = inside.iter().sum::<u64>() as f64;
+    let above = outside.iter().sum::<f64>();
+    let total = inside.iter().sum::<f64>();
     if total == 0.0 {
         return f64::INFINITY;
     }
@@ -125,12 +123,12 @@ fn divergence(bins: &[u64], kept: usize) -> f64 {
         let (start, end) = (level * kept / LEVELS, (level + 1) * kept / LEVELS);
         let part = inside.get(start..end).unwrap_or_default();
         let is_last = level + 1 == LEVELS;
-        let filled = part.iter().filter(|count| **count > 0).count().max(1) as f64;
-        let even = part.iter().sum::<u64>() as f64 / filled / total;
+        let filled = part.iter().filter(|count| **count > 0.0).count().max(1) as f64;
+        let even = part.iter().sum::<f64>() / filled / total;
         for (i, count) in part.iter().enumerate() {
             let more = if is_last && i + 1 == part.len() { above } else { 0.0 };
-            let own = (*count as f64 + more) / (total + above);
-            let coded = if *count > 0 { even } else { 0.0 };
+            let own = (count + more) / (total + above);
+            let coded = if *count > 0.0 { even } else { 0.0 };
             if own > 0.0 {
                 sum += own * (own / coded.max(1e-9)).ln();
             }
@@ -146,11 +144,9 @@ mod tests {
     /// The range of numbers that are shown in two parts.
     fn range(method: Calibration, numbers: &[f32]) -> Option<(f32, f32)> {
         let mut observer = Observer::new(method);
-        for pass in 0..Observer::passes(method) {
-            let (a, b) = numbers.split_at(numbers.len() / 3);
-            observer.see(pass, a);
-            observer.see(pass, b);
-        }
+        let (a, b) = numbers.split_at(numbers.len() / 3);
+        observer.see(a);
+        observer.see(b);
         observer.range()
     }
 
@@ -183,8 +179,23 @@ mod tests {
         // One outlier among 250,000 numbers is left out.
         let (low, high) = range(Percentile, &numbers).unwrap_or_default();
         assert!((-4.0..-3.5).contains(&low) && (3.5..5.0).contains(&high), "{low} {high}");
-        let (low, high) = range(Entropy, &numbers).unwrap_or_default();
-        assert!(low >= -4.0 && (3.0..40.0).contains(&high), "{low} {high}");
+        let entropy = range(Entropy, &numbers).unwrap_or_default();
+        assert!(entropy.0 >= -4.0 && (2.0..4.5).contains(&entropy.1), "{entropy:?}");
+        // However large it is, and beside many zeros.
+        for outlier in [1e6, 1e30, f32::MAX] {
+            numbers.pop();
+            numbers.push(outlier);
+            assert_eq!(range(Percentile, &numbers), Some((low, high)));
+            assert_eq!(range(Entropy, &numbers), Some(entropy));
+        }
+        numbers.extend(vec![0.0; 1_000_000]);
+        assert_eq!(range(Entropy, &numbers), Some(entropy));
+        // Small numbers are cut as those around 1 are.
+        let small: Vec<f32> = normal().iter().map(|x| x * 2f32.powi(-60)).collect();
+        let same = |(low, high): (f32, f32)| (low * 2f32.powi(-60), high * 2f32.powi(-60));
+        for method in [Percentile, Entropy] {
+            assert_eq!(range(method, &small), range(method, &normal()).map(same));
+        }
     }
 
     #[test]

@@ -53,21 +53,19 @@ pub(crate) fn ranges(
         model.assign_names();
     }
     let mut session = Session::new(&model, &SessionOptions::default(), &[])?;
-    for pass in 0..Observer::passes(method) {
-        for file in files {
-            let samples = Samples::read(file, &types)?;
-            for number in 0..samples.count {
-                let sample = samples.sample(number);
-                let results = if made.is_empty() { Vec::new() } else { session.run(&sample)? };
-                let own = given.iter().filter_map(|value| {
-                    let at = inputs.iter().position(|input| input == value)?;
-                    Some((*value, sample.get(at)?.clone()))
-                });
-                for (value, tensor) in made.iter().copied().zip(results).chain(own) {
-                    let numbers = tensor.to_vec::<f32>().unwrap_or_default();
-                    if let Some(observer) = observers.get_mut(&value) {
-                        observer.see(pass, &numbers);
-                    }
+    for file in files {
+        let samples = Samples::read(file, &types)?;
+        for number in 0..samples.count {
+            let sample = samples.sample(number);
+            let results = if made.is_empty() { Vec::new() } else { session.run(&sample)? };
+            let own = given.iter().filter_map(|value| {
+                let at = inputs.iter().position(|input| input == value)?;
+                Some((*value, sample.get(at)?.clone()))
+            });
+            for (value, tensor) in made.iter().copied().zip(results).chain(own) {
+                let numbers = tensor.to_vec::<f32>().unwrap_or_default();
+                if let Some(observer) = observers.get_mut(&value) {
+                    observer.see(&numbers);
                 }
             }
         }
@@ -127,7 +125,10 @@ impl Samples {
             }
             count = Some(own);
         }
-        Ok(Self { arrays, types: types.to_vec(), count: count.unwrap_or(1) })
+        match count.unwrap_or(1) {
+            0 => Err(wrong("it has no samples: a first dimension of 0".to_owned())),
+            count => Ok(Self { arrays, types: types.to_vec(), count }),
+        }
     }
 
     /// The inputs of one sample.
