@@ -49,6 +49,9 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     let Ok(tensors) = Tensors::bits(made.clone(), only_tables) else {
         return false;
     };
+    if !cx.saves(weight, &tensors) {
+        return false;
+    }
     cx.note(weight, &made, tensors.nbytes());
     let stored = add(&mut cx.edit, weight, tensors);
     for node in plan.products {

@@ -107,7 +107,12 @@ impl Quantised {
 
     fn settle(&self, ranges: Vec<Range>) -> io::Result<()> {
         self.finite(&ranges)?;
-        let params = ranges.into_iter().map(|range| self.scheme.param(range)).collect();
+        let all = ranges.iter().copied().fold(Range::EMPTY, Range::and);
+        let param = |range: Range| match range.min == 0.0 && range.max == 0.0 {
+            true => self.scheme.zeros(all),
+            false => self.scheme.param(range),
+        };
+        let params = ranges.into_iter().map(param).collect();
         // Another thread may have been first, with the same.
         let _ = self.params.set(params);
         Ok(())

@@ -1,9 +1,13 @@
 //! Which weights are compressed.
 
-use crate::{error::Error, numbers, options::Options};
+use crate::{
+    error::Error,
+    numbers,
+    options::{Options, Precision, Quantize},
+};
 use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A weight, and where the graph uses it.
 #[derive(Clone, Debug)]
@@ -55,10 +59,8 @@ pub(crate) fn weights(model: &Model, options: &Options) -> Result<Vec<Weight>, E
 
 impl Weight {
     fn is_asked_for(&self, model: &Model, options: &Options) -> bool {
-        let is = |patterns: &[String]| {
-            let op = |pattern: &String| self.uses.iter().any(|(n, _)| model[*n].op() == pattern);
-            patterns.iter().any(|p| matches(p, &self.name) || op(p))
-        };
+        let nodes = || self.uses.iter().map(|(node, _)| *node);
+        let is = |patterns: &[String]| patterns.iter().any(|p| is(model, p, &self.name, nodes()));
         (options.include.is_empty() || is(&options.include)) && !is(&options.exclude)
     }
 
@@ -91,6 +93,17 @@ impl Weight {
         let mut all = self.uses.iter();
         all.find_map(|(node, index)| axes(model, *node, *index, self.tensor.rank()))
     }
+}
+
+/// Whether a pattern is about a weight: its name, or an operator that takes it, perhaps transposed.
+fn is(model: &Model, pattern: &str, name: &str, mut nodes: impl Iterator<Item = NodeId>) -> bool {
+    let users = |node: NodeId| model[node].outputs().iter().flat_map(|v| model[*v].uses());
+    let transposed = |node: NodeId| {
+        model[node].is("Transpose")
+            && users(node)
+                .any(|at| matches!(at, Use::Input(user, _) if model[user].op() == pattern))
+    };
+    matches(pattern, name) || nodes.any(|node| model[node].op() == pattern || transposed(node))
 }
 
 /// Whether nodes of an operator are asked for that have no weights.
@@ -140,21 +153,42 @@ pub(crate) fn permutation(model: &Model, id: NodeId, rank: usize) -> Option<Vec<
     }
 }
 
-/// Checks that each name and operator that is given occurs.
+/// Checks that each name and operator that is given occurs. Where only weights are compressed, it must be about weights, and some must be left.
 pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Error> {
-    let nodes = model.graph_nodes();
+    let ops: FxHashSet<&str> = model.graph_nodes().into_iter().map(|n| model[n].op()).collect();
+    let weights = model.values().filter(|(_, data)| {
+        data.constant().is_some_and(|t| numbers::is_readable(t.dtype())) && data.uses().len() > 0
+    });
+    let weights: Vec<(&str, Vec<NodeId>)> = weights
+        .map(|(_, data)| {
+            let nodes = data.uses().filter_map(|at| match at {
+                Use::Input(node, _) => Some(node),
+                Use::Output(..) => None,
+            });
+            (data.name.as_deref().unwrap_or_default(), nodes.collect())
+        })
+        .collect();
+    let about = |pattern: &str, (name, nodes): &(&str, Vec<NodeId>)| {
+        is(model, pattern, name, nodes.iter().copied())
+    };
+    let only_weights =
+        options.precision == Precision::Keep && options.quantize != Some(Quantize::StaticInt8);
     for pattern in options.include.iter().chain(&options.exclude) {
-        let op = nodes.iter().any(|n| model[*n].op() == pattern);
-        let named = |name: &str| matches(pattern, name);
-        let weight = model
-            .values()
-            .filter(|(_, data)| data.constant().is_some() && data.uses().len() > 0)
-            .any(|(_, data)| data.name.as_deref().is_some_and(named));
-        if !op && !weight {
-            return Err(Error::Nothing(pattern.clone()));
+        match weights.iter().any(|weight| about(pattern, weight)) {
+            true => {}
+            false if !ops.contains(pattern.as_str()) => {
+                return Err(Error::Nothing(pattern.clone()));
+            }
+            false if only_weights => return Err(Error::NoWeights(pattern.clone())),
+            false => {}
         }
     }
-    Ok(())
+    let is_any = |patterns: &[String], weight| patterns.iter().any(|p| about(p, weight));
+    let mut given = weights.iter().filter(|weight| is_any(&options.include, weight));
+    match only_weights && !options.include.is_empty() {
+        true if given.all(|weight| is_any(&options.exclude, weight)) => Err(Error::NoneLeft),
+        _ => Ok(()),
+    }
 }
 
 /// Whether one of the patterns says a name.

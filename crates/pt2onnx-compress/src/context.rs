@@ -2,6 +2,7 @@
 
 use crate::{
     blocks::Quantised,
+    bytes::Tensors,
     choose::{Axes, Weight},
     edit::Edit,
     options::{Options, Quantize},
@@ -44,6 +45,11 @@ impl Cx<'_> {
             scale: if own { dtype } else { DType::F32 },
             restored: dtype,
         }
+    }
+
+    /// Whether what becomes of a weight is smaller.
+    pub fn saves(&self, weight: &Weight, tensors: &Tensors) -> bool {
+        tensors.nbytes() < weight.tensor.numel().saturating_mul(weight.dtype.bits()) / 8
     }
 
     /// Notes what becomes of a weight.

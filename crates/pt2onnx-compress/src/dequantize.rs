@@ -27,13 +27,18 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let mut scheme = cx.scheme(weight.dtype);
     let block = cx.block(weight);
     check_opset(cx, &scheme, block)?;
-    let (weight, axes) = turned(cx.edit.model, weight, axes);
-    let axis = match block {
+    let opset = cx.edit.model.opset;
+    let along = |axes: Axes| match block {
         Some(_) => Some(axes.sum),
         // Older opsets have one scale for all.
-        None if cx.edit.model.opset < 13 => None,
+        None if opset < 13 => None,
         None => Some(axes.channel),
     };
+    if !saves(cx, weight, along(axes), block) {
+        return Ok(());
+    }
+    let (weight, axes) = turned(cx.edit.model, weight, axes);
+    let axis = along(axes);
     let by_row = block.is_none() && axis == Some(0) && scheme.symmetric;
     let table = |(node, index): &(NodeId, usize)| {
         let own = choose::axes(cx.edit.model, *node, *index, weight.tensor.rank());
@@ -129,6 +134,19 @@ fn in_order(model: &Model, mut weight: Weight) -> Weight {
         weight.uses.sort_by_key(|(node, _)| nodes.iter().position(|n| n == node));
     }
     weight
+}
+
+/// Whether a weight becomes smaller.
+pub(crate) fn saves(
+    cx: &Cx<'_>,
+    weight: &Weight,
+    axis: Option<usize>,
+    block: Option<usize>,
+) -> bool {
+    let (name, scheme) = (weight.name.clone(), cx.scheme(weight.dtype));
+    let made = Quantised::new(name, weight.tensor.clone(), scheme, axis, block);
+    let shape = scale_shape(&made, axis);
+    Tensors::plain(Arc::new(made), shape).is_ok_and(|tensors| cx.saves(weight, &tensors))
 }
 
 /// Adds the tensors of a weight to the graph.

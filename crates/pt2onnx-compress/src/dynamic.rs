@@ -27,6 +27,9 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     if rest > 0 || weight.tensor.rank() != 2 || weight.dtype != DType::F32 || long {
         return Ok(());
     }
+    if !dequantize::saves(cx, weight, Some(axes.channel), None) {
+        return Ok(());
+    }
     if products.is_empty() {
         return dequantize::replace(cx, weight, axes);
     }

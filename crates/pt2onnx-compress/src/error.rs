@@ -44,6 +44,15 @@ pub enum Error {
         /// The pattern.
         String,
     ),
+    /// The operator has no weights.
+    #[error("no node `{0}` takes weights, so that it has no effect to include or exclude them")]
+    NoWeights(
+        /// The operator.
+        String,
+    ),
+    /// Everything that is included is excluded.
+    #[error("the option `compress-exclude` leaves nothing of what `compress-include` gives")]
+    NoneLeft,
     /// Weights have no values that could be compressed.
     #[error(
         "the weights have no values that could be compressed, such as `{0}`: give the model its weights first"
@@ -62,7 +71,8 @@ impl Error {
             Self::AccuracyLevel(_) => "accuracy-level",
             Self::Needs { key, .. } => key.split('`').next().unwrap_or(key),
             Self::Opset { .. } => "opset",
-            Self::Nothing(_) => "compress-include",
+            Self::Nothing(_) | Self::NoWeights(_) => "compress-include",
+            Self::NoneLeft => "compress-exclude",
             Self::NoValues(_) => "weights",
         }
     }

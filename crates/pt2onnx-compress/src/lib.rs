@@ -21,6 +21,7 @@ mod float8;
 mod full;
 mod half_graph;
 mod histogram;
+mod nothing;
 mod numbers;
 mod observe;
 mod options;
@@ -56,13 +57,21 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         Precision::Float16 => half_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),
     };
-    if options.quantize == Some(Quantize::StaticInt8) {
-        static_int8::convert(model, options, &mut done)?;
-    } else if let Some(quantize) = options.quantize {
-        quantise::quantise(model, options, quantize, &originals, &mut done)?;
+    if let Some(quantize) = options.quantize {
+        match quantize {
+            Quantize::StaticInt8 => static_int8::convert(model, options, &mut done)?,
+            _ => quantise::quantise(model, options, quantize, &originals, &mut done)?,
+        }
+        // Activations may be quantised without any weight.
+        if options.ranges.is_empty() {
+            let option = format!("quantize` `{}", quantize.name());
+            nothing::note(model, options, &option, 0, &mut done);
+        }
     }
     if let Some(to) = options.cast_weights {
+        let before = done.weights.len();
         cast::cast_weights(model, options, to, &mut done)?;
+        nothing::note(model, options, "cast-weights", before, &mut done);
     }
     Ok(done)
 }

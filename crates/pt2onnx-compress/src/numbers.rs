@@ -28,7 +28,18 @@ pub(crate) fn unit(tensor: &Tensor) -> usize {
     }
 }
 
-/// Elements `start..start + count` of a weight as float32. Those of float64 are rounded; it is an error if one becomes infinite.
+/// A float64 as float32. One that float32 does not have is cut off, and its last bit is set: what rounds it again then rounds as it would have
+/// rounded the float64.
+fn narrowed(x: f64) -> f32 {
+    let nearest = x as f32;
+    if f64::from(nearest) == x || x.is_nan() {
+        return nearest;
+    }
+    let above = u32::from(f64::from(nearest).abs() > x.abs());
+    f32::from_bits((nearest.to_bits() - above) | 1)
+}
+
+/// Elements `start..start + count` of a weight as float32. Those of float64 are [narrowed]; it is an error if one is too large.
 pub(crate) fn floats(
     name: &str,
     tensor: &Tensor,
@@ -40,11 +51,11 @@ pub(crate) fn floats(
     tensor.read(start * width, &mut raw)?;
     Ok(match tensor.dtype() {
         DType::F64 => {
-            let narrowed = |b: &[u8; 8]| {
-                let (x, rounded) = (f64::from_le_bytes(*b), f64::from_le_bytes(*b) as f32);
-                (x.is_infinite() == rounded.is_infinite()).then_some(rounded)
+            let fits = |b: &[u8; 8]| {
+                let x = f64::from_le_bytes(*b);
+                (x.is_infinite() == (x as f32).is_infinite()).then(|| narrowed(x))
             };
-            raw.as_chunks().0.iter().map(narrowed).collect::<Option<_>>().ok_or_else(|| {
+            raw.as_chunks().0.iter().map(fits).collect::<Option<_>>().ok_or_else(|| {
                 let what = "has numbers above 3.4e38, which are infinite in float32";
                 error(name, what, &format!("leave it out with `--compress-exclude {name}`"))
             })?
@@ -65,4 +76,28 @@ pub(crate) fn floats(
 /// The name of a weight in messages.
 pub(crate) fn error(name: &str, what: &str, help: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the weight `{name}` {what}: {help}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn float64_is_rounded_once() {
+        let half = |x: f64| f16::from_f32(narrowed(x)).to_f64();
+        let (step, little) = (2f64.powi(-10), 2f64.powi(-40));
+        for (x, expected) in [
+            (1.0 + step / 2.0, 1.0),
+            (1.0 + step / 2.0 + little, 1.0 + step),
+            (1.0 + step * 1.5 - little, 1.0 + step),
+            (-1.0 - step / 2.0 - little, -1.0 - step),
+            (1e-300, 0.0),
+        ] {
+            assert_eq!(half(x), expected, "{x}");
+        }
+        assert!(narrowed(f64::NAN).is_nan());
+        assert_eq!(narrowed(f64::NEG_INFINITY), f32::NEG_INFINITY);
+        assert_eq!(narrowed(-0.0).to_bits(), (-0f32).to_bits());
+        assert!(narrowed(-1e-300) < 0.0);
+    }
 }

@@ -66,7 +66,8 @@ impl Observer {
     /// The largest magnitude that [`Calibration::Entropy`] looks at. Outliers, of which a few are much larger than all other numbers, do not
     /// make its parts coarse. The zeros that activation functions make do not count.
     fn reach(&self) -> f64 {
-        let mut bins: Vec<Bin> = self.counts.bins().filter(|bin| bin.magnitudes().0 > 0.0).collect();
+        let mut bins: Vec<Bin> =
+            self.counts.bins().filter(|bin| bin.magnitudes().0 > 0.0).collect();
         bins.sort_by(|a, b| b.magnitudes().1.total_cmp(&a.magnitudes().1));
         let total = bins.iter().map(|bin| bin.count as f64).sum::<f64>();
         REACH * first(bins.into_iter(), total / 1000.0).map_or(0.0, |bin| bin.magnitudes().1)

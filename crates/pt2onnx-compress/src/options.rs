@@ -169,8 +169,16 @@ impl Options {
         const COMPRESS: &str = "cast-weights`, `quantize` or `precision";
         let quantised = matches!(self.quantize, Some(Quantize::Int8 | Quantize::Int4));
         let needs = |key, with| Err(Error::Needs { key, with });
-        if self.quantize == Some(Quantize::StaticInt8) && self.precision != Precision::Keep {
-            return needs("quantize` `static-int8", "precision` `keep");
+        if self.precision != Precision::Keep {
+            match self.quantize {
+                Some(Quantize::StaticInt8) => {
+                    return needs("quantize` `static-int8", "precision` `keep");
+                }
+                Some(Quantize::DynamicInt8) => {
+                    return needs("quantize` `dynamic-int8", "precision` `keep");
+                }
+                _ => {}
+            }
         }
         if self.block.is_some() && !quantised {
             return needs("block", "quantize` `int8` or `int4");
@@ -187,6 +195,9 @@ impl Options {
             }
             _ if self.is_off() && !self.include.is_empty() => needs("compress-include", COMPRESS),
             _ if self.is_off() && !self.exclude.is_empty() => needs("compress-exclude", COMPRESS),
+            _ if self.is_off() && self.min_elements != Self::default().min_elements => {
+                needs("compress-min", COMPRESS)
+            }
             _ => Ok(()),
         }
     }

@@ -35,6 +35,9 @@ pub(crate) struct Param {
 /// The code without a sign that stands for 0, of eight bits.
 pub(crate) const MIDDLE: u8 = 128;
 
+/// So much finer are the steps of a channel of zeros.
+const FINER: f32 = 4096.0;
+
 /// Added to a small number, it leaves the nearest integer in the low bits; ties go to even.
 const MAGIC: f32 = 12_582_912.0;
 
@@ -122,6 +125,13 @@ impl Scheme {
             (_, false) => rounded(first - low / scale).clamp(first, last),
         };
         Param { scale, zero }
+    }
+
+    /// The scale and zero point of a channel of zeros, beside others in a range. Any scale does for the zeros, but a bias that is stored with
+    /// it needs steps that are finer than those of other channels, as nothing else adds to its sums.
+    pub fn zeros(&self, others: Range) -> Param {
+        let scale = self.stored(self.param(others).scale / FINER, 0.0);
+        Param { scale, ..self.param(Range { min: 0.0, max: 0.0, check: 0.0 }) }
     }
 
     /// A scale as it is stored; 1 where all numbers are 0. It is rounded up, so that no number is above the last code, and large enough for

@@ -42,6 +42,10 @@ pub(crate) fn convert(
     for activation in &plan.activations {
         work.pair(*activation, &plan);
     }
+    if work.params.is_empty() && !plan.activations.is_empty() {
+        let what = "no activation is quantised: on the samples, none was finite and had elements";
+        done.warnings.push(what.to_owned());
+    }
     quantise::quantise(model, options, Quantize::StaticInt8, &FxHashMap::default(), done)?;
     // TensorRT computes sums with floats.
     if !options.symmetric_activations {
@@ -121,7 +125,11 @@ impl Work<'_> {
     }
 }
 
-/// Makes the bias of a layer integers: its scales are those of the layer's sums. A bias that is too large for that stays as it is.
+/// Steps that the largest number of a bias has at least where all channels share a scale.
+const FINE: f32 = 128.0;
+
+/// Makes the bias of a layer integers: its scales are those of the layer's sums. A bias that is too large for that stays as it is, and one that
+/// the scale of all channels makes too coarse. A scale of its own is fine enough for a channel: the codes of its products are larger by far.
 fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
     let model = &*edit.model;
     let node = &model[id];
@@ -140,7 +148,9 @@ fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
     let [input] = input.as_slice() else {
         return None;
     };
+    let largest = numbers.iter().fold(0f32, |most, x| most.max(x.abs()));
     let scales: Vec<f32> = match weight.as_slice() {
+        [one] if numbers.len() > 1 && one * input * FINE > largest => return None,
         [one] => vec![one * input; numbers.len()],
         all if all.len() == numbers.len() => all.iter().map(|scale| scale * input).collect(),
         _ => return None,

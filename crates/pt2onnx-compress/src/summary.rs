@@ -11,9 +11,15 @@ use std::{
 #[derive(Clone, Debug, Default)]
 pub struct Compressed {
     pub(crate) weights: Vec<(CompressedWeight, Arc<Losses>)>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Compressed {
+    /// What is asked for and has no effect.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// The compressed weights, in the order of the model. Losses are known of those that were written.
     pub fn weights(&self) -> Vec<CompressedWeight> {
         let all = self.weights.iter();
@@ -67,34 +73,30 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Adds some elements and what became of them.
+    /// Adds some elements and what became of them. Elements that are not finite, and stay so, lose nothing.
     pub fn add(&mut self, before: &[f32], after: &[f32]) {
-        // Few elements at a time, so that nothing is lost in float32.
-        for (before, after) in before.chunks(1024).zip(after.chunks(1024)) {
-            let ((x, x_rest), (y, y_rest)) = (before.as_chunks::<8>(), after.as_chunks::<8>());
-            let mut lanes = Lanes::default();
-            for (x, y) in x.iter().zip(y) {
-                lanes.add(x, y);
-            }
-            let pad = |rest: &[f32]| {
-                let mut all = [0.0; 8];
-                all.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-                all
-            };
-            lanes.add(&pad(x_rest), &pad(y_rest));
-            let sum = |lanes: [f32; 8]| lanes.iter().map(|s| f64::from(*s)).sum::<f64>();
-            self.signal += sum(lanes.signal);
-            self.noise += sum(lanes.noise);
-            self.largest = lanes.largest.into_iter().fold(self.largest, f32::max);
+        let ((x, x_rest), (y, y_rest)) = (before.as_chunks::<8>(), after.as_chunks::<8>());
+        let mut lanes = Lanes::default();
+        for (x, y) in x.iter().zip(y) {
+            lanes.add(x, y);
         }
+        let pad = |rest: &[f32]| {
+            let mut all = [0.0; 8];
+            all.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            all
+        };
+        lanes.add(&pad(x_rest), &pad(y_rest));
+        self.signal += lanes.signal.iter().sum::<f64>();
+        self.noise += lanes.noise.iter().sum::<f64>();
+        self.largest = lanes.largest.into_iter().fold(self.largest, f32::max);
     }
 }
 
-/// Sums that the processor can add at once.
+/// Sums that the processor can add at once. Squares of float32 have no room in float32.
 #[derive(Default)]
 struct Lanes {
-    signal: [f32; 8],
-    noise: [f32; 8],
+    signal: [f64; 8],
+    noise: [f64; 8],
     largest: [f32; 8],
 }
 
@@ -102,11 +104,12 @@ impl Lanes {
     #[inline]
     fn add(&mut self, before: &[f32; 8], after: &[f32; 8]) {
         for i in 0..8 {
-            let error = before[i] - after[i];
-            self.signal[i] += before[i] * before[i];
-            self.noise[i] += error * error;
-            let size = error.abs();
-            self.largest[i] = if size > self.largest[i] { size } else { self.largest[i] };
+            let finite = before[i].abs() < f32::INFINITY;
+            let (x, y) = if finite { (before[i], after[i]) } else { (0.0, 0.0) };
+            let error = (x - y).abs();
+            self.signal[i] += f64::from(x) * f64::from(x);
+            self.noise[i] += f64::from(error) * f64::from(error);
+            self.largest[i] = if error > self.largest[i] { error } else { self.largest[i] };
         }
     }
 }
@@ -129,5 +132,42 @@ impl Losses {
             noise: a.noise + b.noise,
             largest: a.largest.max(b.largest),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ratio in decibels and the largest error of some numbers.
+    fn lost(before: &[f32], after: &[f32]) -> (Option<f64>, f32) {
+        let (mut sums, losses) = (Sums::default(), Arc::<Losses>::default());
+        sums.add(before, after);
+        losses.note(0, sums);
+        let weight = CompressedWeight {
+            name: String::new(),
+            form: String::new(),
+            bytes: 0,
+            compressed_bytes: 0,
+            snr_db: None,
+            max_error: None,
+        };
+        let done = Compressed { weights: vec![(weight, losses)], warnings: Vec::new() };
+        let [weight] = done.weights().try_into().unwrap_or_else(|_| unreachable!());
+        (weight.snr_db, weight.max_error.unwrap_or(f32::NAN))
+    }
+
+    #[test]
+    fn any_numbers() {
+        for size in [1.0, 1e-30, 1e-38, 1e30, 3e38] {
+            let (before, after) = ([size; 20], [size * 0.9; 20]);
+            let (snr, largest) = lost(&before, &after);
+            assert!(snr.is_some_and(|snr| (snr - 20.0).abs() < 0.1), "{size}: {snr:?}");
+            assert!((largest / size - 0.1).abs() < 1e-3, "{size}: {largest}");
+        }
+        let special = [f32::INFINITY, f32::NAN, 1.0];
+        let (snr, largest) = lost(&special, &[f32::INFINITY, f32::NAN, 1.1]);
+        assert!(snr.is_some_and(|snr| (snr - 20.0).abs() < 0.1) && largest > 0.0, "{snr:?}");
+        assert_eq!(lost(&special, &special), (None, 0.0));
     }
 }

@@ -125,6 +125,7 @@ fn stages(
     })?;
     domains::functions(&mut model)?;
     let compressed = compress(&mut model, options, report)?;
+    warnings.extend(Warning::all(WarningKind::Compression, compressed.warnings().to_vec()));
     let lacking = report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?;
     warnings.extend(Warning::all(WarningKind::Target, lacking));
     report.stage("functions", || {

@@ -53,6 +53,8 @@ pub enum WarningKind {
     Functions,
     /// The runtime has no kernel for a node.
     Target,
+    /// An option that compresses weights has no effect.
+    Compression,
     /// A file has what is not kept.
     NotKept,
     /// A part of a model cannot be optimised.

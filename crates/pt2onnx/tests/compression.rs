@@ -336,7 +336,7 @@ fn what_is_lost_is_told() {
 /// What cannot be compressed as asked.
 #[test]
 fn errors() {
-    let plain = model(20, TURNED);
+    let plain = model(20, &TURNED.replace("y = MatMul (x, b)", "a = MatMul (x, b) y = Relu (a)"));
     for (opset, json, said) in [
         (20, r#"{"quantize": "int4"}"#, "weights of int4 need opset 21 or newer"),
         (20, r#"{"quantize": "int8", "block": 32}"#, "blocks of 32 need opset 21 or newer"),
@@ -352,7 +352,20 @@ fn errors() {
             r#"{"quantize": "static-int8", "precision": "float16"}"#,
             "only with `precision` `keep`",
         ),
+        (
+            20,
+            r#"{"quantize": "dynamic-int8", "precision": "float16"}"#,
+            "only with `precision` `keep`",
+        ),
+        (20, r#"{"calibration": "min-max"}"#, "the option `compress-min` has a meaning only"),
         (20, r#"{"quantize": "int8", "compress-include": ["u"]}"#, "is called `u`"),
+        (20, r#"{"quantize": "int8", "compress-include": ["Relu"]}"#, "no node `Relu` takes"),
+        (20, r#"{"cast-weights": "float16", "compress-exclude": ["Relu"]}"#, "no node `Relu`"),
+        (
+            20,
+            r#"{"quantize": "int8", "compress-include": ["t"], "compress-exclude": ["MatMul"]}"#,
+            "the option `compress-exclude` leaves nothing",
+        ),
     ] {
         let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
         let mut model = plain.clone();
@@ -417,6 +430,63 @@ fn special_numbers() {
         let y = program.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
         assert!(y[0] == 0.0 && (y[1] - 6.0).abs() < 0.5, "{json}: {y:?}");
     }
+}
+
+/// An option that compresses no weight is a warning that says why, and a weight that would get larger stays as it is.
+#[test]
+fn no_weight_is_fit() {
+    let flat = |k: usize| -> String {
+        format!(
+            "g (float[2, {k}] x) => (float[2, 64] y) <float[{k},64] w = {{{k},64}}> {{ y = MatMul (x, w) }}"
+        )
+    };
+    let none = "g (float[2] x) => (float[2] y) { y = Relu (x) }";
+    let used = "1 have a use or a type that the option does not take, or would not become smaller";
+    for (text, json, said) in [
+        (
+            PRODUCTS,
+            r#"{"quantize": "int8", "compress-min": 1400}"#,
+            "`quantize` `int8` compresses no weight: of 4, 4 have fewer than 1400 elements",
+        ),
+        (PRODUCTS, r#"{"cast-weights": "float16", "compress-min": 1400}"#, "`cast-weights` comp"),
+        (
+            PRODUCTS,
+            r#"{"quantize": "int8", "compress-exclude": ["MatMul", "Gemm", "t"]}"#,
+            "of 4, 4 have an option or a use that excludes them",
+        ),
+        (CONVOLUTIONS, r#"{"quantize": "dynamic-int8"}"#, "2 have a use or a type"),
+        (BOTH_WAYS, r#"{"quantize": "dynamic-int8"}"#, used),
+        (none, r#"{"quantize": "int8"}"#, "compresses no weight: the model has none"),
+        (&flat(1), r#"{"quantize": "int8"}"#, used),
+        (&flat(1), r#"{"quantize": "dynamic-int8"}"#, used),
+        (&flat(4), r#"{"quantize": "int4", "target": "ort", "block": 256}"#, used),
+        (&flat(4), r#"{"quantize": "int8", "cast-weights": "float16"}"#, "`cast-weights` compr"),
+    ] {
+        let min = if json.contains("min") { "{" } else { "{\"compress-min\": 2, " };
+        let program = compressed(&model(20, text), &json.replacen('{', min, 1)).unwrap();
+        let [warning] = program.warnings() else { panic!("{json}: {:?}", program.warnings()) };
+        assert!(warning.message.contains(said), "{json}: {warning}");
+    }
+    for (text, json) in [
+        (TIED, r#"{"quantize": "int8", "compress-include": ["MatMul"]}"#),
+        (&*flat(4), r#"{"quantize": "int8", "compress-min": 1}"#),
+    ] {
+        let program = compressed(&model(20, text), json).unwrap();
+        assert!(program.warnings().is_empty() && program.compressed().len() == 1, "{json}");
+    }
+}
+
+/// Optimising a model again keeps its small weights.
+#[test]
+fn casts_of_weights_stay() {
+    let text = TURNED.replace("40", "80");
+    let mut program = compressed(&model(20, &text), r#"{"cast-weights": "float16"}"#).unwrap();
+    program.rewrite(&Options::default(), None, None).unwrap();
+    let bytes = program.to_bytes().unwrap();
+    let mut again = OnnxProgram::from_bytes(bytes.clone(), []).unwrap();
+    again.rewrite(&Options::default(), None, None).unwrap();
+    assert_eq!(operators(&again).get("Cast"), Some(&1));
+    assert!(again.to_bytes().unwrap().len() <= bytes.len());
 }
 
 /// What becomes of weights that are all one number is never infinite, and near it.
@@ -614,6 +684,25 @@ fn activations_of_8_bits() {
     }
 }
 
+/// A channel of zeros keeps its bias, also where the scale of the input makes the steps of other channels coarse.
+#[test]
+fn bias_of_zeros() {
+    let rows = (0..32).map(|i| format!("{}, 0, {}", (i % 5) - 2, i % 3)).collect::<Vec<_>>();
+    for opset in [20, 11] {
+        let text = format!(
+            "<ir_version: 10, opset_import: [\"\" : {opset}]> g (float[1, 32] x) => (float[1, 3] y)
+             <float[32, 3] w = {{{}}}, float[3] b = {{1, 0.75, -0.5}}> {{ y = Gemm (x, w, b) }}",
+            rows.join(", ")
+        );
+        let x: Vec<f32> = numbers(32, 3).iter().map(|x| x * 5000.0).collect();
+        let x = Tensor::from_slice(vec![1, 32], &x).unwrap();
+        let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+        let mut after = calibrated(&text.parse().unwrap(), json, std::slice::from_ref(&x)).unwrap();
+        let y = after.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
+        assert!((y[1] - 0.75).abs() < 0.05, "{opset}: {y:?}");
+    }
+}
+
 /// Arrays of several samples, and samples that are not finite or do not fit.
 #[test]
 fn samples() {
@@ -641,6 +730,8 @@ fn samples() {
         let found: Result<_, String> = scale(&of(x), sizes, all);
         assert!((found.clone().unwrap().unwrap() - 6.0).abs() < 1e-5, "{x} {sizes:?}: {found:?}");
     }
+    let none = scale(&of("n, 2"), &[0, 1, 2], &[]).unwrap_err();
+    assert!(none.contains("it has no samples"), "{none}");
     // Nothing is known of a range with infinities: the input stays as it is.
     assert_eq!(scale(&of("1, 2"), &[1, 2], &[0.0, f32::INFINITY]), Ok(None));
     for (x, sizes, all) in

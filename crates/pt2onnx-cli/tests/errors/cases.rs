@@ -177,6 +177,11 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --block 32"),
     case(good, "MODEL -o OUT --quantize int8 --weights none"),
     case(good, "MODEL -o OUT --quantize int8 --compress-include nothing"),
+    case(good, "MODEL -o OUT --quantize int8 --compress-include Relu"),
+    case(
+        good,
+        "MODEL -o OUT --quantize int8 --compress-include fc0.weight --compress-exclude fc0.*",
+    ),
     case(good, "MODEL -o OUT --quantize int4 --compress-min 1"),
     case(hollow, "optimize MODEL -o OUT --quantize int8 --compress-min 1"),
     case(good, "MODEL -o OUT --options HERE/options/functions-of.toml"),

@@ -2,6 +2,7 @@
 
 use crate::facts::tensor_type;
 use pt2onnx_ir::{Model, NodeId, Value};
+use pt2onnx_tensor::{DType, Tensor};
 
 /// Bytes of all outputs of a node, if their sizes are known.
 pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
@@ -13,10 +14,12 @@ pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
     })
 }
 
-/// Whether a constant is a weight that is stored in fewer bits than the results of a node have: quantized, or as `float16`.
+/// Whether a constant is a weight that is stored in fewer bits than the results of a node have: quantized, or as `float16`. Small ones are
+/// weights only if they are floats of more than one element.
 pub(super) fn is_narrow(model: &Model, weight: Value, of: NodeId, small: usize) -> bool {
     let bits = |v: Value| tensor_type(model, v).map_or(0, |(dtype, _)| dtype.bits());
     let widest = model[of].outputs().iter().map(|&v| bits(v)).max();
-    let stored = model[weight].constant().filter(|t| t.nbytes() > small);
+    let float = |t: &Tensor| matches!(t.dtype(), DType::F16 | DType::BF16) && t.numel() > 1;
+    let stored = model[weight].constant().filter(|t| t.nbytes() > small || float(t));
     stored.is_some_and(|t| Some(t.dtype().bits()) < widest)
 }

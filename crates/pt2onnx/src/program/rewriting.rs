@@ -91,7 +91,8 @@ impl OnnxProgram {
         });
     }
 
-    /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed before the model is written.
+    /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed before the model is written. That no weight
+    /// was fit for it is added to [`warnings`](Self::warnings).
     ///
     /// # Errors
     /// [`Error::Compress`]. The model is then unchanged.
@@ -102,6 +103,8 @@ impl OnnxProgram {
         let made = stage("compress", || pt2onnx_compress::compress(&mut model, options)).0?;
         model.assign_names();
         self.changed();
+        let found = made.warnings().to_vec();
+        self.report.warnings.extend(Warning::all(WarningKind::Compression, found));
         (self.model, self.compressed) = (model, made);
         Ok(())
     }
