@@ -4,8 +4,7 @@ use crate::{choose, numbers, options::Options, summary::Compressed};
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::Tensor;
 
-/// Notes that an option has no effect, if `done` has still as many weights as before: how many weights the model has, and what is against
-/// them.
+/// Warns that an option has no effect, if `done` has as many weights as before it: what is against how many weights.
 pub(crate) fn note(
     model: &Model,
     options: &Options,
@@ -24,17 +23,19 @@ pub(crate) fn note(
     let few = all.iter().filter(|n| **n < options.min_elements).count();
     let asked = choose::weights(model, options).unwrap_or_default();
     let unfit = asked.iter().filter(|weight| float(&&weight.tensor)).count();
-    let few_text = format!("fewer than {} elements (`compress-min`)", options.min_elements);
     let reasons = [
-        (few, few_text.as_str()),
-        (all.len().saturating_sub(few + unfit), "an option or a use that excludes them"),
-        (unfit, "a use or a type that the option does not take, or would not become smaller"),
+        (few, &*format!("of fewer than {} elements (`compress-min`)", options.min_elements)),
+        (all.len().saturating_sub(few + unfit), "left out by options or by other uses"),
+        (
+            unfit,
+            "of a type or use that it does not take, or no larger than what would become of it",
+        ),
     ];
     let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
-    let reasons: Vec<String> = reasons.map(|(count, why)| format!("{count} have {why}")).collect();
+    let reasons: Vec<String> = reasons.map(|(count, why)| format!("{count} {why}")).collect();
     let why = match reasons.is_empty() {
-        true => "the model has none".to_owned(),
-        false => format!("of {}, {}", all.len(), reasons.join(", ")),
+        true => "there is none for it".to_owned(),
+        false => reasons.join(", "),
     };
     done.warnings.push(format!("the option `{option}` compresses no weight: {why}"));
 }

@@ -12,7 +12,7 @@ const BINS: usize = 2048;
 /// Levels of one sign that codes of 8 bits have.
 const LEVELS: usize = 128;
 
-/// The part of all numbers that [`Calibration::Percentile`] leaves out at each end.
+/// The part of all numbers but 0 that [`Calibration::Percentile`] leaves out at each end.
 const CUT: f64 = 0.000_05;
 
 /// [`Calibration::Entropy`] looks at magnitudes up to so many times the one that all but a thousandth of the numbers do not exceed.
@@ -64,10 +64,9 @@ impl Observer {
     }
 
     /// The largest magnitude that [`Calibration::Entropy`] looks at. Outliers, of which a few are much larger than all other numbers, do not
-    /// make its parts coarse. The zeros that activation functions make do not count.
+    /// make its parts coarse.
     fn reach(&self) -> f64 {
-        let mut bins: Vec<Bin> =
-            self.counts.bins().filter(|bin| bin.magnitudes().0 > 0.0).collect();
+        let mut bins: Vec<Bin> = self.counts.bins().collect();
         bins.sort_by(|a, b| b.magnitudes().1.total_cmp(&a.magnitudes().1));
         let total = bins.iter().map(|bin| bin.count as f64).sum::<f64>();
         REACH * first(bins.into_iter(), total / 1000.0).map_or(0.0, |bin| bin.magnitudes().1)
@@ -98,8 +97,8 @@ fn first(bins: impl Iterator<Item = Bin>, most: f64) -> Option<Bin> {
 }
 
 /// How many bins to code, so that the codes tell most about the numbers: those whose distribution is nearest to the whole one, by the
-/// divergence of Kullback and Leibler. What lies above becomes the largest code. The many zeros that activation functions make, and
-/// numbers near them, tell nothing: every code has them.
+/// divergence of Kullback and Leibler. What lies above becomes the largest code. Numbers near 0, as
+/// activation functions make many, tell nothing: every code has them.
 fn nearest(bins: &[f64]) -> usize {
     let mut bins = bins.to_vec();
     if let [first, second, ..] = bins.as_mut_slice() {
@@ -190,7 +189,13 @@ mod tests {
             assert_eq!(range(Entropy, &numbers), Some(entropy));
         }
         numbers.extend(vec![0.0; 1_000_000]);
+        assert_eq!(range(Percentile, &numbers), Some((low, high)));
         assert_eq!(range(Entropy, &numbers), Some(entropy));
+        // One number is not cut off to nothing.
+        for method in [Percentile, Entropy] {
+            let sparse = [vec![0.0; 100_000], vec![5.0]].concat();
+            assert_eq!(range(method, &sparse).map(|(_, high)| high), Some(5.0));
+        }
         // Small numbers are cut as those around 1 are.
         let small: Vec<f32> = normal().iter().map(|x| x * 2f32.powi(-60)).collect();
         let same = |(low, high): (f32, f32)| (low * 2f32.powi(-60), high * 2f32.powi(-60));

@@ -77,7 +77,7 @@ pub enum Calibration {
     /// From the smallest to the largest number.
     #[default]
     MinMax,
-    /// Without the 0.005 % of the numbers at each end.
+    /// Without the 0.005 % of the numbers other than 0 at each end.
     Percentile,
     /// So that the codes tell most about the distribution of the numbers.
     Entropy,
@@ -195,8 +195,11 @@ impl Options {
             }
             _ if self.is_off() && !self.include.is_empty() => needs("compress-include", COMPRESS),
             _ if self.is_off() && !self.exclude.is_empty() => needs("compress-exclude", COMPRESS),
-            _ if self.is_off() && self.min_elements != Self::default().min_elements => {
-                needs("compress-min", COMPRESS)
+            _ if self.cast_weights.is_none()
+                && self.quantize.is_none()
+                && self.min_elements != Self::default().min_elements =>
+            {
+                needs("compress-min", "cast-weights` or `quantize")
             }
             _ => Ok(()),
         }

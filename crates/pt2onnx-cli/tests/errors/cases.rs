@@ -80,6 +80,8 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --meta a=b --meta a=c"),
     case(good, "MODEL -o OUT --input-names from-tree,x"),
     case(good, "MODEL -o OUT --compress-exclude x"),
+    case(good, "MODEL -o OUT --precision float16 --compress-min 1"),
+    case(good, "MODEL -o OUT --precision float16 --quantize dynamic-int8"),
     case(small, "optimize MODEL -o OUT --connect a=b"),
     case(small, "show MODEL --input x=1"),
     case(product, "run MODEL --fix N=2 --fix N=3"),
@@ -177,7 +179,7 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --block 32"),
     case(good, "MODEL -o OUT --quantize int8 --weights none"),
     case(good, "MODEL -o OUT --quantize int8 --compress-include nothing"),
-    case(good, "MODEL -o OUT --quantize int8 --compress-include Relu"),
+    case(good, "MODEL -o OUT --quantize int8 --compress-include Sigmoid"),
     case(
         good,
         "MODEL -o OUT --quantize int8 --compress-include fc0.weight --compress-exclude fc0.*",
