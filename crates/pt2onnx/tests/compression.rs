@@ -108,7 +108,7 @@ const TURNED_TOO: &str = "g (float[2, 32] x, float[2, 24] y) => (float[2, 24] a,
 
 /// A table whose rows a product weighs.
 const WEIGHED: &str = "g (int64[3] i, float[2, 40] p) => (float[3, 40] a, float[2, 40] b) <float[40,40] t = {40,40}> {
-  a = Gather <axis = -2> (t, i)
+  a = Gather (t, i)
   b = MatMul (p, t)
 }";
 
