@@ -38,7 +38,9 @@ impl Histogram {
                 continue;
             };
             octave.resize(OCTAVE, 0);
-            octave.iter_mut().skip(bin % OCTAVE).take(1).for_each(|count| *count += 1);
+            if let Some(count) = octave.get_mut(bin % OCTAVE) {
+                *count += 1;
+            }
         }
     }
 

@@ -88,9 +88,9 @@ impl Observer {
 }
 
 /// The first bin that, with those before it, holds more than so many numbers.
-fn first(bins: impl Iterator<Item = Bin>, most: f64) -> Option<Bin> {
+fn first(mut bins: impl Iterator<Item = Bin>, most: f64) -> Option<Bin> {
     let mut sum = 0.0;
-    { bins }.find(|bin| {
+    bins.find(|bin| {
         sum += bin.count as f64;
         sum > most
     })
