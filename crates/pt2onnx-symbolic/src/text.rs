@@ -36,21 +36,34 @@ pub struct SyntaxError {
     pub line: usize,
     /// Number of the character in that line, from 1.
     pub column: usize,
-    /// The text of that line.
+    /// The text of that line; of a long one, what is around the place.
     pub source: String,
+    /// How many characters of `source` are before the place.
+    before: usize,
 }
+
+/// Of a long line, so many characters on each side of the place are shown.
+const AROUND: usize = 100;
 
 impl SyntaxError {
     /// An error after this number of bytes of a text.
     pub fn at(text: &str, offset: usize, what: impl Into<String>) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let start = before.rfind('\n').map_or(0, |i| i + 1);
-        let line = text.get(start..).and_then(|t| t.lines().next());
+        let line = text.get(start..).and_then(|t| t.lines().next()).unwrap_or_default();
+        let column = before.get(start..).map_or(0, |t| t.chars().count());
+        let cut = column.saturating_sub(AROUND);
+        let (left, right) = (
+            if cut > 0 { "…" } else { "" },
+            if line.chars().nth(column + AROUND).is_some() { "…" } else { "" },
+        );
+        let shown: String = line.chars().skip(cut).take(column - cut + AROUND).collect();
         SyntaxError {
             what: what.into(),
             line: before.matches('\n').count() + 1,
-            column: before.get(start..).map_or(0, |t| t.chars().count()) + 1,
-            source: line.unwrap_or_default().to_owned(),
+            column: column + 1,
+            source: format!("{left}{shown}{right}"),
+            before: column - cut + left.chars().count(),
         }
     }
 }
@@ -62,7 +75,7 @@ impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;
         writeln!(f, "    {}", self.source)?;
-        let before = self.source.chars().take(self.column.saturating_sub(1));
+        let before = self.source.chars().take(self.before);
         let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
         write!(f, "    {blank}^")
     }
@@ -233,5 +246,20 @@ impl<'a> Reader<'a> {
     /// Goes one level back.
     pub fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_show_the_place() {
+        let short = SyntaxError::at("a\n\tb ?", 5, "no").to_string();
+        assert_eq!(short, "no (line 2, column 4)\n    \tb ?\n    \t  ^");
+        let long = format!("{}?{}", "x".repeat(1000), "y".repeat(1000));
+        let (x, y, blank) = ("x".repeat(AROUND), "y".repeat(AROUND - 1), " ".repeat(AROUND + 1));
+        let expected = format!("no (line 1, column 1001)\n    …{x}?{y}…\n    {blank}^");
+        assert_eq!(SyntaxError::at(&long, 1000, "no").to_string(), expected);
     }
 }
