@@ -77,7 +77,7 @@ pub use function::Function;
 pub use generated::attrs;
 pub use graph::Graph;
 pub use ids::{ModuleId, NodeId, OriginId, RegionId, Value};
-pub use infer::{Contents, Facts, InferError, infer};
+pub use infer::{Contents, Facts, InferError, einsum_terms, infer};
 pub use model::Model;
 pub use names::{FOLDED_FROM, ORIGINAL_NAME};
 pub use node::Node;

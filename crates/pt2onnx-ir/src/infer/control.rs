@@ -40,18 +40,24 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
 }
 
 /// The types of the outputs of a body, which is the attribute `name`.
-fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
+pub(super) fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
     let Some(Attribute::Region(region)) = n.node.attribute(name) else {
         return Vec::new();
     };
     n.model[*region].output_values().map(|v| n.model[v].ty.clone()).collect()
 }
 
-/// A type that holds the results of both branches: sizes that differ become unknown, and so does a rank that differs.
-/// `None` if the element types differ.
-fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
-    let (Type::Tensor(a), Type::Tensor(b)) = (&a, &b) else {
-        return (a == b).then_some(a);
+/// A type that holds both: sizes that differ become unknown, and so does a rank that differs. `None` if the element types differ.
+pub(super) fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
+    let (a, b) = match (a, b) {
+        (Type::Tensor(a), Type::Tensor(b)) => (a, b),
+        (Type::Sequence(a), Type::Sequence(b)) => {
+            return Some(Type::Sequence(Box::new(merge(n, *a, *b)?)));
+        }
+        (Type::Optional(a), Type::Optional(b)) => {
+            return Some(Type::Optional(Box::new(merge(n, *a, *b)?)));
+        }
+        (a, b) => return (a == b).then_some(a),
     };
     let shape = match (&a.shape, &b.shape) {
         (Some(a), Some(b)) if a.len() == b.len() => {

@@ -8,9 +8,11 @@ mod images;
 mod moves;
 mod node;
 mod rules;
+mod sequences;
 mod shape;
 
 pub use facts::{Contents, Facts, InferError};
+pub use rules::einsum_terms;
 pub(crate) use shape::{broadcast, product};
 
 use crate::{
@@ -58,7 +60,7 @@ fn types(node: &Node) -> Vec<Option<Type>> {
     let Some(schema) = schema::lookup(node.node.op(), schema::CANONICAL_OPSET) else {
         return vec![None; outputs];
     };
-    if let Some(types) = control::types(node) {
+    if let Some(types) = control::types(node).or_else(|| sequences::types(node)) {
         return types;
     }
     let mut shapes = rules::shapes(node);

@@ -50,7 +50,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Slice" => vec![slice(n)],
         "Split" => split(n),
         "Shape" => vec![shape(n)],
-        "Size" => vec![Some(vec![])],
+        "Size" | "SequenceLength" | "OptionalHasElement" => vec![Some(vec![])],
         "ConstantOfShape" => vec![n.contents(0)],
         "Range" => vec![Some(vec![range_length(n)])],
         "OneHot" => vec![one_hot(n)],
@@ -426,11 +426,10 @@ fn depth_space(n: &Node) -> Option<Shape> {
     })
 }
 
-/// `Einsum`, if the equation has an arrow and no ellipsis.
+/// `Einsum`, if the equation has no ellipsis.
 fn einsum(n: &Node) -> Option<Shape> {
-    let equation: String = n.string("equation")?.chars().filter(|c| !c.is_whitespace()).collect();
-    let (left, right) = equation.split_once("->")?;
-    if equation.contains('.') {
+    let (left, right) = einsum_terms(n.string("equation")?);
+    if left.contains('.') {
         return None;
     }
     let mut sizes = std::collections::HashMap::new();
@@ -446,6 +445,21 @@ fn einsum(n: &Node) -> Option<Shape> {
         }
     }
     right.chars().map(|c| sizes.get(&c).cloned()).collect()
+}
+
+/// The operands of an equation of `Einsum`, separated by commas, and the result. Without an arrow, the result has the letters that
+/// occur once, sorted, and the ellipsis in front.
+pub fn einsum_terms(equation: &str) -> (String, String) {
+    let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    if let Some((left, right)) = equation.split_once("->") {
+        return (left.to_owned(), right.to_owned());
+    }
+    let once = |c: &char| c.is_alphabetic() && equation.matches(*c).count() == 1;
+    let mut letters: Vec<char> = equation.chars().filter(once).collect();
+    letters.sort_unstable();
+    let all = if equation.contains('.') { "..." } else { "" };
+    let right = all.chars().chain(letters).collect();
+    (equation, right)
 }
 
 fn layer_norm_statistics(n: &Node) -> Option<Shape> {

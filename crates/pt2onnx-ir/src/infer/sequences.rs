@@ -1,0 +1,94 @@
+//! Output types of operators that make or take sequences and optional values.
+
+use super::{
+    control,
+    node::{Node, normalize},
+};
+use crate::{
+    schema,
+    types::{Shape, TensorType, Type},
+};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+
+/// The output types of such an operator; `None` for others.
+pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
+    let ty = match n.node.op() {
+        "SequenceEmpty" => {
+            let dtype = n.int("dtype").map_or(Some(DType::F32), schema::dtype);
+            dtype.map(|dtype| sequence(Type::Tensor(TensorType { dtype, shape: None })))
+        }
+        "SequenceConstruct" => {
+            let mut parts = (0..n.node.inputs().len()).map(|i| of(n, i));
+            let first = parts.next().flatten();
+            parts.fold(first, |all, part| control::merge(n, all?, part?)).map(sequence)
+        }
+        "SequenceInsert" => {
+            let both = item(n).zip(of(n, 1));
+            both.and_then(|(items, new)| control::merge(n, items, new)).map(sequence)
+        }
+        "SequenceErase" => of(n, 0),
+        "SequenceAt" => item(n),
+        "SequenceMap" => {
+            let results = control::body(n, "body").into_iter();
+            return Some(results.map(|ty| ty.map(sequence)).collect());
+        }
+        "SplitToSequence" => of(n, 0).and_then(|whole| split(n, whole)),
+        "ConcatFromSequence" => item(n).and_then(|item| joined(n, item)),
+        "Optional" => of(n, 0).map(|inner| Type::Optional(Box::new(inner))),
+        "OptionalGetElement" => of(n, 0).map(|ty| match ty {
+            Type::Optional(inner) => *inner,
+            other => other,
+        }),
+        "Identity" if of(n, 0).is_some_and(|ty| ty.as_tensor().is_none()) => of(n, 0),
+        _ => return None,
+    };
+    Some(vec![ty])
+}
+
+fn sequence(item: Type) -> Type {
+    Type::Sequence(Box::new(item))
+}
+
+fn of(n: &Node, input: usize) -> Option<Type> {
+    n.model[n.input(input)?].ty.clone()
+}
+
+/// What the first input is a sequence of.
+fn item(n: &Node) -> Option<Type> {
+    match of(n, 0)? {
+        Type::Sequence(item) => Some(*item),
+        _ => None,
+    }
+}
+
+/// Parts of a tensor along an axis, of sizes that are not told here.
+fn split(n: &Node, whole: Type) -> Option<Type> {
+    let TensorType { dtype, shape } = whole.as_tensor()?.clone();
+    // With sizes, the dimension stays.
+    let kept = n.input(1).is_some() || n.int("keepdims").unwrap_or(1) != 0;
+    let part = |mut shape: Shape| {
+        let axis = n.axis(0, shape.len())?;
+        match kept {
+            true => shape[axis] = n.unknown_dim(),
+            false => _ = shape.remove(axis),
+        }
+        Some(shape)
+    };
+    Some(sequence(Type::Tensor(TensorType { dtype, shape: shape.and_then(part) })))
+}
+
+/// All items along an axis, which may be a new one.
+fn joined(n: &Node, item: Type) -> Option<Type> {
+    let TensorType { dtype, shape } = item.as_tensor()?.clone();
+    let stacked = n.int("new_axis").unwrap_or(0) != 0;
+    let whole = |mut shape: Shape| {
+        let axis = normalize(n.int("axis")?, shape.len() + usize::from(stacked))?;
+        if stacked {
+            shape.insert(axis, Expr::int(0));
+        }
+        shape[axis] = n.unknown_dim();
+        Some(shape)
+    };
+    Some(Type::Tensor(TensorType { dtype, shape: shape.and_then(whole) }))
+}
