@@ -5,7 +5,7 @@ use super::{
     forms::input,
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs, einsum_terms};
 use pt2onnx_symbolic::Expr;
 
 /// An operand and the letters of its dimensions.
@@ -15,9 +15,8 @@ struct Term {
 }
 
 pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let equation = attrs::Einsum::equation(&model[id])?.replace(' ', "");
-    let (left, right) =
-        equation.split_once("->").ok_or("an Einsum without `->` needs a newer opset")?;
+    let equation = attrs::Einsum::equation(&model[id])?.to_owned();
+    let (left, right) = einsum_terms(&equation);
     let letters: Vec<Vec<char>> = left.split(',').map(|t| t.chars().collect()).collect();
     let wanted: Vec<char> = right.chars().collect();
     for term in letters.iter().chain([&wanted]) {

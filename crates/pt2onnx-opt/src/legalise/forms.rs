@@ -121,11 +121,16 @@ pub(super) fn ints_as_attribute(
 pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
     if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {
-        let same = ["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"];
-        return match same.contains(&model[id].op()) {
-            true => replace(model, id, |cx, node| Ok(vec![cx.identity(input(node, 0)?)])),
-            false => Err("`noop_with_empty_axes` needs a newer opset".into()),
-        };
+        // What is done to each element is done.
+        return replace(model, id, |cx, node| {
+            let x = input(node, 0)?;
+            Ok(vec![match node.op() {
+                "ReduceL1" | "ReduceL2" => cx.abs(x),
+                "ReduceLogSum" => cx.log(x),
+                "ReduceSumSquare" => cx.mul(x, x),
+                _ => cx.identity(x),
+            }])
+        });
     }
     keep_inputs(model, id, 1);
     if let Some(axes) = axes {

@@ -76,16 +76,12 @@ pub(super) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason>
     })
 }
 
-/// The first form only scales with coordinates rounded down, by whole factors. Other modes are computed by `Gather`.
+/// The first form only scales, with coordinates rounded down, or up where a scale is below 1. Other modes are computed by `Gather`.
 pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
     let asymmetric = options.coordinate_transformation_mode == "asymmetric";
-    let first = match options.mode {
-        "nearest" => asymmetric && options.nearest_mode == "floor",
-        "linear" => asymmetric,
-        _ => false,
-    };
+    let chosen = options.nearest_mode.to_owned();
     let mode = options.mode.to_owned();
     let x = input(node, 0)?;
     let scales = match node.input(3) {
@@ -103,6 +99,21 @@ pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason
             whole.map(|whole| model.add_constant(Tensor::vector(&whole)))
         }
     };
+    let known = scales.and_then(|s| constant_numbers(model, s));
+    let nearest = || {
+        let alike = |&s: &f64| match chosen.as_str() {
+            "floor" => s >= 1.0 || exact(s),
+            "ceil" => s <= 1.0,
+            _ => s == 1.0 || exact(s),
+        };
+        known.is_some_and(|scales| scales.iter().all(alike))
+    };
+    let first = asymmetric
+        && match mode.as_str() {
+            "nearest" => nearest(),
+            "linear" => true,
+            _ => false,
+        };
     let Some(scales) = scales.filter(|_| first) else {
         return resample(model, id);
     };
@@ -111,17 +122,24 @@ pub(super) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason
     Ok(Done::Kept)
 }
 
+/// Whether all positions are whole numbers, so that nothing is rounded: the scale is `1 / 2**k`.
+fn exact(scale: f64) -> bool {
+    let step = 1.0 / scale;
+    (1.0..1e9).contains(&step) && (step as u64).is_power_of_two() && step.fract() == 0.0
+}
+
 /// `Upsample`, the older name, if nothing becomes smaller; otherwise by `Gather`.
 pub(super) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
-    if known.is_some_and(|s| s.iter().all(|&s| s >= 1.0)) {
+    let all = |side: fn(f64) -> bool| known.iter().flatten().all(|&s| side(s));
+    if known.is_some() && all(|s| s >= 1.0) {
         model.set_op(id, "Upsample");
         return Ok(Done::Kept);
     }
     model.set_inputs(id, &[Some(x), None, Some(scales)]);
     set(model, id, "coordinate_transformation_mode", "asymmetric");
-    set(model, id, "nearest_mode", "floor");
+    set(model, id, "nearest_mode", if all(|s| s <= 1.0) { "ceil" } else { "floor" });
     resample(model, id)
 }
 

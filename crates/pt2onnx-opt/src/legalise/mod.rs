@@ -8,6 +8,7 @@ mod ascent;
 mod attention;
 mod axes;
 mod bits;
+mod branches;
 mod bridge;
 mod comparison;
 mod descent;

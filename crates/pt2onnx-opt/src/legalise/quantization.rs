@@ -17,7 +17,8 @@ pub(super) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         Some(0) => without(model, id, "axis"),
         Some(1) if model[id].op() == "QuantizeLinear" => quantize(model, id),
         Some(1) => dequantize(model, id),
-        _ => Err("blocked quantization needs a newer opset".into()),
+        Some(_) => Err("blocked quantization needs a newer opset".into()),
+        None => Err("the rank of its scale is not known".into()),
     }
 }
 
@@ -60,10 +61,14 @@ pub(super) fn quantize(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, scale) = (input(node, 0)?, input(node, 1)?);
         let zero = node.input(2);
-        let to = zero.map_or(DType::U8, |z| cx.dtype(z));
+        let told = node.read::<i64>("output_dtype")?.and_then(schema::dtype);
+        let to = zero.map(|z| cx.dtype(z)).or(told).unwrap_or(DType::U8);
         let (low, high) = match to {
             DType::U8 => (0.0, 255.0),
             DType::I8 => (-128.0, 127.0),
+            // Half precision does not have all of these numbers.
+            DType::U16 if cx.dtype(scale) == DType::F32 => (0.0, 65535.0),
+            DType::I16 if cx.dtype(scale) == DType::F32 => (-32768.0, 32767.0),
             other => return Err(format!("quantizing to {other} needs a newer opset").into()),
         };
         let wide = cx.cast(x, cx.dtype(scale));
@@ -87,12 +92,17 @@ pub(super) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Don
     }
 }
 
-/// In older forms, the output has the type of the zero point: zeros of that type are added.
+/// In older forms, the output has the type of the zero point: zeros of that type are added. Types of 16 bits need the formula.
 pub(super) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let out = attrs::QuantizeLinear::read(&model[id])?.output_dtype;
-    let Some(out) = schema::dtype(out) else {
+    let options = attrs::QuantizeLinear::read(&model[id])?;
+    if options.block_size != 0 {
         return Err("blocked quantization needs a newer opset".into());
-    };
+    }
+    let given = model[id].input(2).and_then(|zero| dtype(model, zero));
+    let out = given.or(schema::dtype(options.output_dtype)).unwrap_or(DType::U8);
+    if matches!(out, DType::U16 | DType::I16) {
+        return quantize(model, id);
+    }
     if model[id].input(2).is_none() {
         let scale = model[id].input(1).ok_or("its scale is missing")?;
         let shape = model[scale].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());

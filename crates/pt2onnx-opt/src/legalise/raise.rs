@@ -2,8 +2,8 @@
 
 use super::{
     error::Reason,
-    forms::{attributes, input, keep_inputs, rank_of, set},
-    replace::{Done, replace},
+    forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set},
+    replace::{Done, before, replace},
     retired,
 };
 use crate::{eval, facts};
@@ -30,13 +30,13 @@ pub(super) fn raise(
         op if op.starts_with("Reduce") && since < 18 => ints_as_input(model, id, "axes", 1),
         "Split" if since < 18 => split(model, id, alike),
         "Softmax" | "LogSoftmax" | "Hardmax" if since < 13 => softmax(model, id, alike),
-        "Dropout" if since < 12 => dropout(model, id),
+        "Dropout" if since < 12 => dropout(model, id, since < 10 && !alike),
         "Pad" if since < 11 => pad(model, id),
         "Slice" if since < 10 => slice(model, id),
         "Clip" if since < 11 => clip(model, id),
         "TopK" if since < 10 => top_k(model, id),
-        "Upsample" => upsample(model, id),
-        "Resize" if since < 11 => resize(model, id),
+        "Upsample" => upsample(model, id, alike),
+        "Resize" if since < 11 => resize(model, id, alike),
         "Resize" if since < 13 => resize_of_some(model, id),
         "Scatter" => {
             model.set_op(id, "ScatterElements");
@@ -48,9 +48,9 @@ pub(super) fn raise(
             set(model, id, "coordinate_transformation_mode", "output_half_pixel");
             Ok(Done::Kept)
         }
-        "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id),
+        "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id, alike),
         "GroupNormalization" if since < 21 && !alike => group_norm(model, id),
-        "BatchNormalization" if since < 14 => batch_norm(model, id),
+        "BatchNormalization" if since < 14 => batch_norm(model, id, alike),
         _ if since == 0 && !alike => retired::raise(model, id, written),
         op if since > schema::CANONICAL_OPSET => {
             Err(format!("what {op} of opset {since} has in older opsets is not known").into())
@@ -128,18 +128,26 @@ fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
         let flat = cx.emit1("Flatten", &[Some(x)], attributes([("axis", (axis as i64).into())]));
         let found = cx.emit1(op, &[Some(flat)], attributes([("axis", 1.into())]));
         let sizes = cx.emit1("Shape", &[Some(x)], attributes([]));
-        Ok(vec![cx.emit1("Reshape", &[Some(found), Some(sizes)], attributes([]))])
+        let made = cx.emit1("Reshape", &[Some(found), Some(sizes)], attributes([]));
+        if let Some(ty) = cx.type_of(x) {
+            cx.set_type(made, ty);
+        }
+        Ok(vec![made])
     })
 }
 
-/// The ratio has no meaning outside of training.
-fn dropout(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let mask = model[id].outputs().get(1).copied();
-    if mask.is_some_and(|m| model[m].uses().len() > 0) {
-        return Err("its mask is used".into());
-    }
+/// The ratio has no meaning outside of training. The mask says that nothing is dropped; a `typed` one has the type of the data.
+fn dropout(model: &mut Model, id: NodeId, typed: bool) -> Result<Done, Reason> {
     model[id].remove_attribute("ratio");
-    Ok(Done::Kept)
+    match model[id].outputs().get(1) {
+        Some(&mask) if typed && model[mask].uses().len() > 0 => {}
+        _ => return Ok(Done::Kept),
+    }
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let made = cx.emit("Dropout", &[Some(x)], attributes([]), 2);
+        Ok(vec![made[0], cx.cast(made[1], cx.dtype(x))])
+    })
 }
 
 /// A number as a scalar of the type of the first input.
@@ -194,27 +202,52 @@ fn top_k(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `Upsample` of opset 9 has scales as an input, that of opset 7 as an attribute.
-fn upsample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+fn upsample(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     if let Some(scales) = model[id].read::<&[f32]>("scales")?.map(<[f32]>::to_vec) {
         let scales = model.add_constant(Tensor::vector(&scales));
         model[id].remove_attribute("scales");
         put(model, id, 1, scales);
     }
-    let (mode, done) = (model[id].read::<&str>("mode")?.map(str::to_owned), resize(model, id)?);
-    if mode.as_deref() == Some("bilinear") {
+    if model[id].read::<&str>("mode")? == Some("bilinear") {
         set(model, id, "mode", "linear");
     }
     model.set_op(id, "Resize");
-    Ok(done)
+    resize(model, id, alike)
 }
 
-/// The first form of `Resize`, and `Upsample`: positions are multiples of the scale, and the nearest is the one before.
-fn resize(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+/// The first form of `Resize`, and `Upsample`: positions are multiples of the scale, and the nearest is the one before; the one
+/// after where a scale is below 1. With scales of both kinds, there are two nodes.
+fn resize(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
-    model.set_inputs(id, &[Some(x), None, Some(scales)]);
-    set(model, id, "coordinate_transformation_mode", "asymmetric");
-    set(model, id, "nearest_mode", "floor");
-    Ok(Done::Kept)
+    let known = constant_numbers(model, scales);
+    let interpolated = model[id].read::<&str>("mode")?.is_some_and(|mode| mode != "nearest");
+    let any = |side: fn(f64) -> bool| known.as_ref().is_none_or(|s| s.iter().any(|&s| side(s)));
+    let (wider, smaller) = (any(|s| s > 1.0), any(|s| s < 1.0));
+    let form = |chosen: &'static str| {
+        [("coordinate_transformation_mode", "asymmetric".into()), ("nearest_mode", chosen.into())]
+    };
+    if interpolated || !(wider && smaller) {
+        model.set_inputs(id, &[Some(x), None, Some(scales)]);
+        let chosen = if smaller && !interpolated { "ceil" } else { "floor" };
+        form(chosen).into_iter().for_each(|(name, value)| set(model, id, name, value));
+        return Ok(Done::Kept);
+    }
+    if alike {
+        return Err("some of its scales may be below 1, and some above".into());
+    }
+    replace(model, id, |cx, _| {
+        let one = cx.scalar(1.0, DType::F32);
+        let [up, down] = match &known {
+            Some(known) => [f64::max, f64::min].map(|side| {
+                cx.vector(&known.iter().map(|&s| side(s, 1.0) as f32).collect::<Vec<_>>())
+            }),
+            None => [cx.maximum(scales, one), cx.minimum(scales, one)],
+        };
+        let resized = |x, scales, chosen| {
+            cx.emit1("Resize", &[Some(x), None, Some(scales)], attributes(form(chosen)))
+        };
+        Ok(vec![resized(resized(x, up, "floor"), down, "ceil")])
+    })
 }
 
 /// Inputs without elements are not there.
@@ -246,20 +279,28 @@ fn grid_sample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// The older form has one scale.
-fn quantization(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    match rank_of(model, id, 1)? {
-        0 => Ok(Done::Kept),
-        _ => {
-            for i in [1, 2] {
-                let Some(given) = model[id].input(i) else { continue };
-                let one = model[given].constant().filter(|t| t.numel() == 1);
-                let scalar = one.and_then(|t| t.reshaped([])).ok_or("its scale is not a scalar")?;
-                let scalar = model.add_constant(scalar);
-                model.replace_input(id, i, Some(scalar));
-            }
-            Ok(Done::Kept)
+fn quantization(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    let mut done = Done::Kept;
+    for i in [1, 2] {
+        let Some(given) = model[id].input(i) else { continue };
+        let sizes = facts::shape(model, given).ok_or("the sizes of its scale are not known")?;
+        if sizes.is_empty() {
+            continue;
         }
+        if sizes.iter().any(|d| d.as_int() != Some(1)) {
+            return Err("its scale is not a scalar".into());
+        }
+        let scalar = match model[given].constant().and_then(|t| t.reshaped([])) {
+            Some(scalar) => model.add_constant(scalar),
+            None if alike => return Err("its scale is not a scalar".into()),
+            None => {
+                done = Done::Fed;
+                before(model, id, |cx, _| Ok(cx.reshape(given, &[])))?
+            }
+        };
+        model.replace_input(id, i, Some(scalar));
     }
+    Ok(done)
 }
 
 /// The older form has a scale and a bias for each group, the newer one for each channel.
@@ -280,22 +321,31 @@ fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The older forms list statistics as outputs, which only training has.
-fn batch_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    // Opset 7 can also have statistics for each element.
-    if model[id].read::<i64>("spatial")?.unwrap_or(1) != 0 {
-        model[id].remove_attribute("spatial");
-    }
-    let more = model[id].outputs().iter().skip(1);
-    if more.clone().any(|v| model[*v].uses().len() > 0) {
+/// The older forms list statistics as outputs, which only training has. Those of opset 7 may have some for each element.
+fn batch_norm(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    let each = model[id].read::<i64>("spatial")?.unwrap_or(1) == 0;
+    model[id].remove_attribute("spatial");
+    let mut more = model[id].outputs().iter().skip(1);
+    if more.any(|v| model[*v].uses().len() > 0) {
         return Err("its statistics are used".into());
     }
-    if model[id].outputs().len() == 1 {
+    if each && alike {
+        return Err("it has statistics for each element".into());
+    }
+    if model[id].outputs().len() == 1 && !each {
         keep_inputs(model, id, 5);
         return Ok(Done::Kept);
     }
     replace(model, id, |cx, node| {
-        let made = cx.emit1("BatchNormalization", node.inputs(), node.attributes.clone());
+        let made = match each {
+            true => {
+                let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|i| input(node, i));
+                let epsilon = node.read::<f32>("epsilon")?.unwrap_or(1e-5);
+                let deviation = cx.sqrt(cx.add(variance?, f64::from(epsilon)));
+                cx.add(cx.mul(cx.div(cx.sub(x?, mean?), deviation), scale?), bias?)
+            }
+            false => cx.emit1("BatchNormalization", node.inputs(), node.attributes.clone()),
+        };
         Ok(vec![made; node.outputs().len()])
     })
 }

@@ -1,8 +1,12 @@
-//! `LSTM`, `GRU` and `RNN` as a `Scan` for each direction, with the formulas of the ONNX standard.
+//! `LSTM`, `GRU` and `RNN` as a `Scan` for each direction, with the formulas of the ONNX standard; and with steps in front of batches.
 
-use super::{error::Reason, forms::input};
+use super::{
+    error::Reason,
+    forms::{input, without},
+    replace::{Done, replace},
+};
 use crate::facts::shape;
-use pt2onnx_ir::{Builder, Model, Node, Type, Value, attrs};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -233,4 +237,28 @@ fn transposed(cx: &Builder, w: Value) -> Value {
 fn linear(cx: &Builder, x: Value, (w, bias): (Value, Option<Value>)) -> Value {
     let product = cx.matmul(x, w);
     bias.map_or(product, |bias| cx.add(product, bias))
+}
+
+/// Transposes in place of `layout`: in older forms, steps stand before batches.
+pub(super) fn time_first(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if model[id].int("layout").unwrap_or(0) == 0 {
+        return without(model, id, "layout");
+    }
+    replace(model, id, |cx, node| {
+        let op = pt2onnx_ir::schema::lookup(node.op(), 7).ok_or("it is no operator")?.name;
+        // All but the weights and lengths.
+        let moved = |(i, v): (usize, &Option<Value>)| match i {
+            0 | 5 | 6 => v.map(|v| cx.transpose(v, &[1, 0, 2])),
+            _ => *v,
+        };
+        let inputs: Vec<_> = node.inputs().iter().enumerate().map(moved).collect();
+        let mut given = node.attributes.clone();
+        given.retain(|(name, _)| name != "layout");
+        let made = cx.emit(op, &inputs, given, node.outputs().len());
+        let back = |(i, &v): (usize, &Value)| match i {
+            0 => cx.transpose(v, &[2, 0, 1, 3]),
+            _ => cx.transpose(v, &[1, 0, 2]),
+        };
+        Ok(made.iter().enumerate().map(back).collect())
+    })
 }

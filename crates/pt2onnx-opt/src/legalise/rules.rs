@@ -1,10 +1,11 @@
 //! The rules, one per operator and step. Steps that only add types, or attributes with defaults, need none.
 
 use super::{
-    activation, attention, axes, bits, comparison, early, einsum,
+    activation, attention, axes, bits, branches, comparison, early, einsum,
     error::Reason,
     forms::{ints_as_attribute, reduced_axes, unless, without},
     images, indexing, indices, integers, loss, normalization, padding, quantization, random,
+    recurrent,
     replace::Done,
     rotary, running, scatter, shapes, signal, slicing, sorting,
 };
@@ -93,6 +94,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Equal", 11, comparison::equal),
     needed("Expand", 8, early::expand),
     wider("Flatten", 11, axes::axis),
+    needed("GRU", 14, recurrent::time_first),
     wider("Gather", 11, indices::indices),
     needed("GatherElements", 11, indexing::elements),
     needed("GatherND", 11, indexing::tuples),
@@ -106,8 +108,10 @@ pub(super) static RULES: &[Rule] = &[
     needed("HardSwish", 14, activation::hard_swish),
     wider("Hardmax", 11, axes::axis),
     always("Hardmax", 13, activation::softmax),
+    wider("If", 11, branches::same_sizes),
     needed("IsInf", 10, comparison::is_inf),
     needed("IsNaN", 9, early::is_nan),
+    needed("LSTM", 14, recurrent::time_first),
     needed("LayerNormalization", 17, normalization::layer),
     needed("Less", 9, early::of_int64),
     needed("LessOrEqual", 12, comparison::or_equal),
@@ -134,6 +138,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("QuantizeLinear", 19, quantization::quantize),
     needed("QuantizeLinear", 21, quantization::zero_point_for_output_dtype),
     needed("RMSNormalization", 23, normalization::rms),
+    needed("RNN", 14, recurrent::time_first),
     needed("Range", 11, shapes::range),
     wider("ReduceL1", 11, axes::axes),
     needed("ReduceL1", 18, reduced_axes),
@@ -175,6 +180,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("ScatterND", 11, scatter::tuples),
     needed("ScatterND", 16, scatter::sums),
     wider("ScatterND", 18, scatter::extremes),
+    needed("SequenceMap", 17, branches::over_items),
     needed("Shape", 15, shapes::shape),
     needed("Sign", 9, early::sign),
     needed("Slice", 10, slicing::slice),

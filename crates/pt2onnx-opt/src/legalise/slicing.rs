@@ -6,7 +6,7 @@ use super::{
         self, LONGEST, constant_ints, input, ints_as_attribute, keep_inputs, known_ints, rank_of,
         set,
     },
-    replace::{Done, replace},
+    replace::{self, Done, replace},
     shapes,
 };
 use crate::facts::dtype;
@@ -30,12 +30,25 @@ pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason
         // Without given sizes, all parts are equal.
         return forms::without(model, id, "num_outputs");
     }
-    let known = size.as_int().ok_or("a Split into parts of unknown size needs a newer opset")?;
-    let part = (known + count - 1) / count;
-    let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
-    let sizes = model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes));
+    let (sizes, done) = match size.as_int() {
+        Some(known) => {
+            let part = (known + count - 1) / count;
+            let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
+            (model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes)), Done::Kept)
+        }
+        None => replace::before(model, id, |cx, _| {
+            let size = cx.sizes(std::slice::from_ref(&size));
+            let part = cx.div(cx.add(size, count - 1), count);
+            let bounds: Vec<i64> = (0..=count).collect();
+            let bounds = cx.minimum(cx.mul(part, cx.ints(&bounds)), size);
+            let [starts, ends] = [(0, count), (1, count + 1)]
+                .map(|(from, to)| cx.slice(bounds, 0, &Expr::int(from), &Expr::int(to), 1));
+            Ok((cx.sub(ends, starts), Done::Fed))
+        })?,
+    };
     model.set_inputs(id, &[Some(x), Some(sizes)]);
-    forms::without(model, id, "num_outputs")
+    forms::without(model, id, "num_outputs")?;
+    Ok(done)
 }
 
 /// The sizes of the parts become an attribute. Computed sizes need slices.
