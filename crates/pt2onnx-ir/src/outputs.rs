@@ -176,7 +176,7 @@ impl Model {
         let (metadata, doc_string) = (std::mem::take(&mut old.metadata), old.doc_string.take());
         let new = &mut self[new];
         new.name = name.or(new.name.take());
-        new.ty = ty.or(new.ty.take());
+        new.ty = Type::fuller(ty, new.ty.take());
         new.metadata.extend(metadata);
         new.doc_string = doc_string.or(new.doc_string.take());
     }

@@ -49,6 +49,15 @@ impl Type {
         }
     }
 
+    /// The first of two types of a value, or the second one if only that has sizes.
+    pub fn fuller(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        let sized = |ty: &Option<Self>| ty.as_ref().is_some_and(Self::has_shape);
+        match sized(&second) && !sized(&first) {
+            true => second,
+            false => first.or(second),
+        }
+    }
+
     /// Whether it is that of a tensor of known rank.
     pub fn has_shape(&self) -> bool {
         self.as_tensor().is_some_and(|tensor| tensor.shape.is_some())

@@ -72,8 +72,14 @@ pub(crate) fn raise(model: &mut Model, id: NodeId, raising: Raising) {
         return;
     }
     model[id].domain = Cow::Borrowed("");
+    // What the model says of its outputs is not taken for what replaces it.
+    let outputs = model[id].outputs().to_vec();
+    let claims: Vec<_> = outputs.iter().map(|&v| model[v].ty.take()).collect();
     if ascend(model, id, raising.written, raising.alike).is_err() {
         model[id].domain = Cow::Borrowed(DOMAIN);
+    }
+    if model.contains(id) {
+        outputs.into_iter().zip(claims).for_each(|(v, claim)| model[v].ty = claim);
     }
 }
 

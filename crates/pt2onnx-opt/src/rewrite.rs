@@ -6,7 +6,7 @@ use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
 /// Makes everything that uses `old` use `new`, a new value that takes its place: if a node computes `new` and it has no name, it
-/// gets the name and type of `old`, unless it alone has known sizes. `new` must dominate the users. Region outputs keep their names and types in any case.
+/// gets the name and type of `old`, or keeps its own type if only that has sizes. `new` must dominate the users. Region outputs keep their names and types in any case.
 ///
 /// To use an existing value instead, [`Model::replace_all_uses`] is enough. The node of `old` is not erased.
 pub fn substitute(model: &mut Model, old: Value, new: Value) {
@@ -14,10 +14,7 @@ pub fn substitute(model: &mut Model, old: Value, new: Value) {
     model.replace_all_uses(old, new);
     if model[new].name.is_none() && model.producer(new).is_some() {
         model[new].name = model[old].name.take();
-        let sized = |v: Value| model[v].ty.as_ref().is_some_and(Type::has_shape);
-        if sized(old) || !sized(new) {
-            model[new].ty = model[old].ty.clone().or(model[new].ty.take());
-        }
+        model[new].ty = Type::fuller(model[old].ty.clone(), model[new].ty.take());
     }
 }
 

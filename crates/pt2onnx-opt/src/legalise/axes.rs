@@ -5,6 +5,7 @@ use super::{
     forms::{rank_of, set},
     replace::Done,
 };
+use crate::facts::rank;
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// The attribute `axis` counted from the front.
@@ -66,13 +67,27 @@ pub(super) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reas
     usize::try_from(front).map_err(|_| "its axis is out of range".into())
 }
 
-/// Axes of `Scan`.
+/// Axes of `Scan`: of its inputs, and of what it stacks of its body's results.
 pub(super) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    for name in ["scan_input_axes", "scan_output_axes"] {
-        let negative = |a: &[i64]| a.iter().any(|&a| a < 0);
-        if model[id].read(name)?.is_some_and(negative) {
-            return Err(format!("{name} counted from the end need a newer opset").into());
-        }
+    let node = &model[id];
+    let scanned = usize::try_from(attrs::Scan::num_scan_inputs(node)?).unwrap_or_default();
+    let states = node.inputs().len().saturating_sub(scanned);
+    let inputs: Vec<_> = node.inputs().iter().skip(states).map(|v| rank(model, (*v)?)).collect();
+    let body = node.regions().next().ok_or("its body is missing")?;
+    let results = model[body].output_values().skip(states);
+    let results: Vec<_> = results.map(|v| Some(rank(model, v)? + 1)).collect();
+    for (name, ranks) in [("scan_input_axes", inputs), ("scan_output_axes", results)] {
+        let Some(given) = model[id].read::<&[i64]>(name)?.filter(|a| a.iter().any(|&a| a < 0))
+        else {
+            continue;
+        };
+        let front = |(&axis, rank): (&i64, &Option<usize>)| match axis {
+            0.. => Some(axis),
+            _ => Some(axis + rank.as_ref().copied()? as i64),
+        };
+        let front: Option<Vec<i64>> = given.iter().zip(&ranks).map(front).collect();
+        let front = front.ok_or("the rank of what it scans is not known")?;
+        set(model, id, name, front);
     }
     Ok(Done::Kept)
 }

@@ -100,10 +100,22 @@ pub(super) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, Reason>
 fn by_extrema(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let mut x = input(node, 0)?;
-        if let Some(min) = node.input(1) {
+        let kind = cx.dtype(x);
+        let most = match kind {
+            DType::F16 => Some(f64::from(half::f16::MAX)),
+            DType::BF16 => Some(f64::from(half::bf16::MAX)),
+            DType::F32 => Some(f64::from(f32::MAX)),
+            DType::F64 => Some(f64::MAX),
+            // No integer is beyond the limits of its type.
+            _ => None,
+        };
+        let bound = |given: Option<Value>, limit: Option<f64>| {
+            given.or_else(|| limit.map(|limit| cx.scalar(limit, kind)))
+        };
+        if let Some(min) = bound(node.input(1), most.map(|most| -most)) {
             x = cx.maximum(x, min);
         }
-        if let Some(max) = node.input(2) {
+        if let Some(max) = bound(node.input(2), most) {
             x = cx.minimum(x, max);
         }
         if x == input(node, 0)? {

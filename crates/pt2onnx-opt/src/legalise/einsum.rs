@@ -17,25 +17,23 @@ struct Term {
 pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let equation = attrs::Einsum::equation(&model[id])?.to_owned();
     let (left, right) = einsum_terms(&equation);
-    let letters: Vec<Vec<char>> = left.split(',').map(|t| t.chars().collect()).collect();
-    let wanted: Vec<char> = right.chars().collect();
-    for term in letters.iter().chain([&wanted]) {
-        let repeated = term.iter().enumerate().any(|(i, c)| term[..i].contains(c));
-        if repeated || term.contains(&'.') {
-            return Err(format!("the Einsum `{equation}` needs a newer opset").into());
-        }
-    }
     replace(model, id, |cx, node| {
-        let mut terms = Vec::new();
-        for (i, letters) in letters.into_iter().enumerate() {
+        let (mut terms, mut widest) = (Vec::new(), 0);
+        for (i, term) in left.split(',').enumerate() {
             let value = input(node, i)?;
-            if cx.rank(value) != letters.len() {
-                return Err(format!(
-                    "operand {i} does not have the rank that the Einsum `{equation}` needs"
-                )
-                .into());
+            let others = term.chars().filter(|&c| c != '.').count();
+            let more = cx.rank(value).checked_sub(others).filter(|&n| n == 0 || term.contains('.'));
+            let more = more.ok_or_else(|| {
+                format!("operand {i} does not have the rank that the Einsum `{equation}` needs")
+            })?;
+            widest = widest.max(more);
+            terms.push(Term { value, letters: spelt(term, more) });
+        }
+        let wanted = spelt(&right, widest);
+        for letters in terms.iter().map(|term| &term.letters).chain([&wanted]) {
+            if letters.iter().enumerate().any(|(i, c)| letters[..i].contains(c)) {
+                return Err(format!("the Einsum `{equation}` needs a newer opset").into());
             }
-            terms.push(Term { value, letters });
         }
         let mut rest = terms.into_iter();
         let mut left = rest.next().ok_or("its operands are missing")?;
@@ -51,6 +49,17 @@ pub(super) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         let value = arranged(cx, &summed, &wanted);
         Ok(vec![if value == input(node, 0)? { cx.identity(value) } else { value }])
     })
+}
+
+/// The letters of a term, in which an ellipsis stands for `count` dimensions. Each has a letter of its own, counted from the last.
+fn spelt(term: &str, count: usize) -> Vec<char> {
+    let (front, back) = term.split_once("...").unwrap_or((term, ""));
+    let own = (0..count as u32).rev().filter_map(|i| char::from_u32(0xE000 + i));
+    front
+        .chars()
+        .chain(own.take(if term.contains('.') { count } else { 0 }))
+        .chain(back.chars())
+        .collect()
 }
 
 /// Sums over the letters that are not needed.

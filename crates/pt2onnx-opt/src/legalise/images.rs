@@ -154,7 +154,7 @@ pub(super) fn undilated(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// `ceil_mode` becomes pads at the end.
 pub(super) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     undilated(model, id)?;
-    // `MaxPool` has all of these but `count_include_pad`.
+    // `MaxPool` and `LpPool` have all of these but `count_include_pad`.
     let options = attrs::AveragePool::read(&model[id])?;
     if !options.ceil_mode {
         return without(model, id, "ceil_mode");

@@ -107,12 +107,22 @@ pub(super) fn batches(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// Older forms return the first of several equal elements.
+/// Older forms return the first of several equal elements, which is the last one in reversed order.
 pub(super) fn first_index(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    match attrs::ArgMax::read(&model[id])?.select_last_index {
-        true => Err("`select_last_index` needs a newer opset".into()),
-        false => forms::without(model, id, "select_last_index"),
+    if !attrs::ArgMax::read(&model[id])?.select_last_index {
+        return forms::without(model, id, "select_last_index");
     }
+    replace(model, id, |cx, node| {
+        let (x, axis) = (input(node, 0)?, axis_of(cx, node)?);
+        let op = if node.is("ArgMax") { "ArgMax" } else { "ArgMin" };
+        let one = |i: i64| cx.ints(&[i]);
+        let (start, end, along) = (one(-1), one(i64::MIN), one(axis as i64));
+        let reversed = cx.slice_op(x, start, end, along, one(-1));
+        let mut given = node.attributes.clone();
+        given.retain(|(name, _)| name != "select_last_index");
+        let first = cx.emit1(op, &[Some(reversed)], given);
+        Ok(vec![cx.sub(cx.size(&(cx.dim(x, axis as i64) - 1)), first)])
+    })
 }
 
 /// Older forms do not shift pixels by half a pixel.

@@ -110,11 +110,17 @@ fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
         && zero.is_some_and(|z| z == [0])
 }
 
-/// `OneHot` of negative indices has no older form.
+/// Classes counted from the front. Those that are no class become the depth, which is none either.
 pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let indices = input(&model[id], 0)?;
-    match nonnegative(model, indices) {
-        true => Ok(Done::Kept),
-        false => Err("a OneHot of possibly negative indices needs a newer opset".into()),
+    if nonnegative(model, indices) {
+        return Ok(Done::Kept);
     }
+    let counted = before(model, id, |cx, node| {
+        let depth = cx.cast(cx.reshape(input(node, 1)?, &[]), cx.dtype(indices));
+        let counted = cx.select(cx.less(indices, 0), cx.add(indices, depth), indices);
+        Ok(cx.select(cx.less(counted, 0), depth, counted))
+    })?;
+    model.replace_input(id, 0, Some(counted));
+    Ok(Done::Fed)
 }

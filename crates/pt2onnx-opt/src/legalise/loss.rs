@@ -7,6 +7,18 @@ use super::{
 };
 use pt2onnx_ir::{Model, NodeId, Reduction, attrs};
 
+/// `SoftmaxCrossEntropyLoss`: the loss of the logarithms of the softmax, which are the second result.
+pub(super) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    replace(model, id, |cx, node| {
+        let scores = cx.log_softmax(input(node, 0)?, attrs::LogSoftmax { axis: 1 });
+        let inputs = [Some(scores), node.input(1), node.input(2)];
+        let loss = cx.emit1("NegativeLogLikelihoodLoss", &inputs, node.attributes.clone());
+        let mut made = vec![loss, scores];
+        made.truncate(node.outputs().len());
+        Ok(made)
+    })
+}
+
 /// `NegativeLogLikelihoodLoss`.
 pub(super) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {

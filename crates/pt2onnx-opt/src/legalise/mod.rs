@@ -8,7 +8,7 @@ mod ascent;
 mod attention;
 mod axes;
 mod bits;
-mod branches;
+mod bodies;
 mod bridge;
 mod comparison;
 mod descent;

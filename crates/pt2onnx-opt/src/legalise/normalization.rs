@@ -5,6 +5,7 @@ use super::{
     forms::{self, LONGEST},
     replace::{Done, replace},
 };
+use crate::facts;
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
@@ -124,7 +125,12 @@ pub(super) fn layer(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// In training, the formula with the batch's own mean and variance; otherwise the node is kept.
 pub(super) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if !attrs::BatchNormalization::read(&model[id])?.training_mode {
-        return forms::without(model, id, "training_mode");
+        let types = model[id].inputs().iter().flatten().map(|&v| facts::dtype(model, v));
+        let types: Vec<_> = types.collect();
+        return match types.windows(2).all(|pair| pair[0] == pair[1]) {
+            true => forms::without(model, id, "training_mode"),
+            false => batch_of_one_type(model, id),
+        };
     }
     replace(model, id, |cx, node| {
         let input = |i| forms::input(node, i);

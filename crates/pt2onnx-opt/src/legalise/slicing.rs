@@ -12,7 +12,7 @@ use super::{
 use crate::facts::dtype;
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Tensor};
 
 /// As many parts as there are outputs; the last one may be smaller.
 pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
@@ -34,7 +34,7 @@ pub(super) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason
         Some(known) => {
             let part = (known + count - 1) / count;
             let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
-            (model.add_constant(pt2onnx_tensor::Tensor::vector(&sizes)), Done::Kept)
+            (model.add_constant(Tensor::vector(&sizes)), Done::Kept)
         }
         None => replace::before(model, id, |cx, _| {
             let size = cx.sizes(std::slice::from_ref(&size));
@@ -287,7 +287,13 @@ pub(super) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
     let rank = rank_of(model, id, 0)? as i64;
     let front = |&a: &i64| if a < 0 { a + rank } else { a };
     let front: Vec<i64> = axes.iter().map(front).collect();
-    let front = model.add_constant(pt2onnx_tensor::Tensor::vector(&front));
+    let narrow = || front.iter().map(|&a| i32::try_from(a).ok()).collect::<Option<Vec<i32>>>();
+    // All of its integers have one type.
+    let front = match model[id].input(3).and_then(|v| dtype(model, v)) {
+        Some(DType::I32) => Tensor::vector(&narrow().ok_or("its axis is out of range")?),
+        _ => Tensor::vector(&front),
+    };
+    let front = model.add_constant(front);
     model.replace_input(id, 3, Some(front));
     Ok(Done::Kept)
 }

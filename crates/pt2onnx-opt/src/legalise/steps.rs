@@ -71,7 +71,6 @@ const NEWER: &[(&str, u32)] = &[
     ("SequenceLength", 11),
     ("Shrink", 9),
     ("Sinh", 9),
-    ("SoftmaxCrossEntropyLoss", 12),
     ("SplitToSequence", 11),
     ("StringConcat", 20),
     ("StringNormalizer", 10),

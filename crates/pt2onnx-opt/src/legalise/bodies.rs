@@ -1,4 +1,4 @@
-//! Operators with bodies: `If` with results of different sizes, and `SequenceMap`.
+//! Operators with bodies: `If` with results of different sizes, a `Loop` without a state, and `SequenceMap`.
 
 use super::{
     error::Reason,
@@ -6,7 +6,9 @@ use super::{
     replace::{Done, replace},
 };
 use crate::{facts::shape, rewrite};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, RegionId, Type, Value, attrs, schema};
+use pt2onnx_ir::{
+    Attributes, Builder, InsertPoint, Model, Node, NodeId, RegionId, Type, Value, attrs, schema,
+};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Both branches of the older form have results of the same sizes.
@@ -24,6 +26,29 @@ pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
             return Err("branches with results of different sizes need a newer opset".into());
         }
     }
+    Ok(Done::Kept)
+}
+
+/// The older form has a state: a number that stays.
+pub(super) fn with_state(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let body = model[id].regions().next().ok_or("its body is missing")?;
+    let mut inputs = model[id].inputs().to_vec();
+    if inputs.len() > 2 {
+        return Ok(Done::Kept);
+    }
+    let ty = Some(Type::tensor(DType::I64, []));
+    inputs.resize(2, None);
+    inputs.push(Some(model.add_constant(Tensor::scalar(0i64))));
+    model.set_inputs(id, &inputs);
+    let before = model.add_input(body, ty.clone());
+    let place = InsertPoint::End(body);
+    let copy = model.add_node(place, "Identity", &[Some(before)], Attributes::default(), 1);
+    let after = model[copy].outputs()[0];
+    let mut results: Vec<Value> = model[body].output_values().collect();
+    results.insert(results.len().min(1), after);
+    model.set_outputs(body, &results);
+    let state = model.insert_output(id, 0);
+    (model[after].ty, model[state].ty) = (ty.clone(), ty);
     Ok(Done::Kept)
 }
 
