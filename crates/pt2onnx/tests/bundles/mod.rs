@@ -73,6 +73,7 @@ fn dtype(dtype: Dtype) -> DType {
         Dtype::U16 => DType::U16,
         Dtype::U8 => DType::U8,
         Dtype::BOOL => DType::Bool,
+        Dtype::F8_E4M3 => DType::F8E4M3FN,
         other => panic!("no cases of type {other:?}"),
     }
 }
