@@ -96,7 +96,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// A function calls itself, or there would be more than a million nodes. The model is then of no use.
+    /// A function calls itself, there would be more than a million nodes, or a call does not fit its function. The model is then of no use.
     pub fn inline_functions(&mut self) -> Result<(), InlineError> {
         if self.functions.is_empty() {
             return Ok(());
@@ -106,14 +106,15 @@ impl Model {
         todo.reverse();
         let mut inlined = 0;
         while let Some(id) = todo.pop() {
-            let Some(function) = library.functions.iter().find(|f| f.is_called_by(&self[id]))
-            else {
+            // Bodies that are given to a function are gone with the call.
+            let called = |f: &&Function| self.contains(id) && f.is_called_by(&self[id]);
+            let Some(function) = library.functions.iter().find(called) else {
                 continue;
             };
-            let made = self.inline(&library, function, id);
+            let made = self.inline(&library, function, id)?;
             inlined += made.len();
             if inlined > MAX_INLINED {
-                return Err(InlineError(format!("{}.{}", function.domain, function.name)));
+                return Err(InlineError::Endless(function.called()));
             }
             let bodies = made.iter().flat_map(|n| self[*n].attributes.iter());
             let bodies: Vec<RegionId> = bodies.flat_map(|(_, a)| a.regions()).copied().collect();
@@ -125,15 +126,28 @@ impl Model {
     }
 
     /// Puts the body of a function in the place of a call. Returns its nodes.
-    fn inline(&mut self, library: &Model, function: &Function, call: NodeId) -> Vec<NodeId> {
+    fn inline(
+        &mut self,
+        library: &Model,
+        function: &Function,
+        call: NodeId,
+    ) -> Result<Vec<NodeId>, InlineError> {
         let node = self[call].clone();
+        let body = &library[function.body];
+        for (what, given, has) in [
+            ("inputs", node.inputs().len(), body.inputs().len()),
+            ("outputs", node.outputs().len(), body.outputs().len()),
+        ] {
+            if given > has {
+                return Err(InlineError::Call { function: function.called(), what, given, has });
+            }
+        }
         let mut attributes = node.attributes.clone();
         for (name, default) in &function.defaults {
             if !attributes.iter().any(|(given, _)| given == name) {
                 attributes.push((name.clone(), default.clone()));
             }
         }
-        let body = &library[function.body];
         let mut copy = Copier::new(library, self);
         copy.call = Some(Call { attributes, origins: node.origins.clone() });
         for (i, &input) in body.inputs().iter().enumerate() {
@@ -142,7 +156,9 @@ impl Model {
         let made = copy.nodes(function.body, InsertPoint::Before(call));
         let outputs: Vec<_> = body.output_values().map(|v| copy.value(v)).collect();
         for (&result, output) in node.outputs().iter().zip(outputs) {
-            let Some(output) = output else { continue };
+            let Some(output) = output else {
+                return Err(InlineError::Omitted(function.called()));
+            };
             let own = self.producer(output).is_some_and(|n| made.contains(&n));
             if own && self[output].name.is_none() {
                 self[output].name = self[result].name.take();
@@ -156,19 +172,43 @@ impl Model {
             self.replace_all_uses(result, output);
         }
         self.erase(call);
-        made
+        Ok(made)
     }
 }
 
 /// Functions that cannot be inlined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the function {0} cannot be inlined: it calls itself, or the model would have more than a million nodes"
-)]
-pub struct InlineError(
-    /// Domain and name of the function.
-    pub String,
-);
+#[non_exhaustive]
+pub enum InlineError {
+    /// There is no end, or it is far.
+    #[error(
+        "the function {0} cannot be inlined: it calls itself, or the model would have more than a million nodes"
+    )]
+    Endless(
+        /// Domain and name of the function.
+        String,
+    ),
+    /// A call gives or takes more than the function has.
+    #[error(
+        "the function {function} cannot be inlined: it has {has} {what}, and a call has {given}"
+    )]
+    Call {
+        /// Domain and name of the function.
+        function: String,
+        /// `inputs` or `outputs`.
+        what: &'static str,
+        /// How many the call has.
+        given: usize,
+        /// How many the function has.
+        has: usize,
+    },
+    /// A call takes a result that is an input which it does not give.
+    #[error("the function {0} cannot be inlined: a result is an input that a call leaves out")]
+    Omitted(
+        /// Domain and name of the function.
+        String,
+    ),
+}
 
 /// Copies regions of one model into another.
 struct Copier<'a> {
@@ -182,6 +222,8 @@ struct Copier<'a> {
     modules: FxHashMap<ModuleId, ModuleId>,
     /// What is copied to the place of a call instead of to a function.
     call: Option<Call>,
+    /// Whether a body is copied within its model: what it uses from outside stays.
+    within: bool,
 }
 
 /// A call whose place a body takes.
@@ -194,7 +236,7 @@ struct Call {
 impl<'a> Copier<'a> {
     fn new(from: &'a Model, to: &'a mut Model) -> Self {
         let (values, origins) = (FxHashMap::default(), FxHashMap::default());
-        Self { from, to, values, origins, modules: FxHashMap::default(), call: None }
+        Self { from, to, values, origins, modules: FxHashMap::default(), call: None, within: false }
     }
 
     fn region(&mut self, region: RegionId) -> RegionId {
@@ -252,6 +294,7 @@ impl<'a> Copier<'a> {
             Some(call) if old.is_empty() => call.origins.clone(),
             // The body is one of the same model.
             Some(_) => old.into(),
+            None if self.within => old.into(),
             None => old.iter().map(|origin| self.origin(*origin)).collect(),
         }
     }
@@ -287,7 +330,18 @@ impl<'a> Copier<'a> {
     fn attribute(&mut self, value: &Attribute) -> Option<Attribute> {
         Some(match (value, &self.call) {
             (Attribute::Reference { name, .. }, Some(call)) => {
-                call.attributes.iter().find(|(given, _)| given == name)?.1.clone()
+                let given = &call.attributes.iter().find(|(given, _)| given == name)?.1;
+                match given.regions().first() {
+                    // The call is erased, with its bodies. Others may take the same ones.
+                    Some(_) => {
+                        let given = given.clone();
+                        let around = self.to.clone();
+                        let mut copy = Copier::new(&around, self.to);
+                        copy.within = true;
+                        return copy.attribute(&given);
+                    }
+                    None => given.clone(),
+                }
             }
             (Attribute::Region(r), _) => Attribute::Region(self.region(*r)),
             (Attribute::Regions(rs), _) => {
@@ -324,6 +378,7 @@ impl<'a> Copier<'a> {
             return known;
         }
         let copy = match self.from[value].def() {
+            _ if self.within => return Some(value),
             Def::Constant(tensor) => self.to.add_constant(tensor.clone()),
             // Nodes and inputs are copied before their uses, so the function is not valid: it uses a value before it is
             // defined. The copy does so, too, and `verify` reports it.

@@ -15,13 +15,17 @@ pub enum ExtractError {
     /// A value cannot be an input, because it is a constant.
     #[error("`{0}` is a constant, which cannot be an input")]
     Constant(String),
+    /// A name is given twice.
+    #[error("`{0}` is given twice")]
+    Twice(String),
     /// The outputs depend on inputs of the model that are not given.
     #[error("the outputs also depend on `{}`", .0.join("`, `"))]
     Missing(Vec<String>),
 }
 
 impl Model {
-    /// Keeps only the nodes of the main graph that compute `outputs` from `inputs`, which are names of values.
+    /// Keeps only the nodes of the main graph that compute `outputs` from `inputs`, which are names of values. Inputs with a default that
+    /// are needed too follow.
     ///
     /// ```
     /// use pt2onnx_ir::Model;
@@ -34,9 +38,16 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// There is no such value, its type is not known, or other inputs of the model are needed too. The model is then of no use.
+    /// There is no such value or it is given twice, its type is not known, or other inputs of the model are needed too. The model is then of
+    /// no use.
     pub fn extract(&mut self, inputs: &[String], outputs: &[String]) -> Result<(), ExtractError> {
         self.finish_all_outputs();
+        for names in [inputs, outputs] {
+            let twice = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
+            if let Some((_, name)) = twice {
+                return Err(ExtractError::Twice(name.clone()));
+            }
+        }
         let given = self.named(inputs)?;
         let wanted = self.named(outputs)?;
         for (name, &value) in inputs.iter().zip(&given) {
@@ -49,8 +60,11 @@ impl Model {
                 return Err(ExtractError::NoType(name.clone()));
             }
         }
-        self.set_outputs(Self::MAIN, &wanted);
-        let inputs: Vec<Value> = given.into_iter().map(|v| self.as_input(v)).collect();
+        let mut inputs: Vec<Value> = given.iter().map(|v| self.as_input(*v)).collect();
+        // What is given can be an output, as can a constant: ONNX has such models, and names stay.
+        let place = |value: &Value| given.iter().position(|v| v == value);
+        let wanted = wanted.into_iter().map(|v| place(&v).map_or(v, |i| inputs[i]));
+        self.set_outputs_as_written(Self::MAIN, &wanted.collect::<Vec<_>>());
         for node in self.nodes(Self::MAIN).collect::<Vec<_>>().into_iter().rev() {
             if self.is_unused(node) {
                 self.erase(node);
@@ -59,6 +73,9 @@ impl Model {
         let others = self.inputs().to_vec().into_iter().filter(|v| !inputs.contains(v));
         let (needed, unused): (Vec<Value>, Vec<Value>) =
             others.partition(|v| self[*v].uses().len() > 0);
+        let (with_default, needed): (Vec<Value>, Vec<Value>) =
+            needed.into_iter().partition(|v| self[*v].default.is_some());
+        inputs.extend(with_default);
         if !needed.is_empty() {
             let name = |v: &Value| self[*v].name.as_ref().map(ToString::to_string);
             return Err(ExtractError::Missing(needed.iter().filter_map(name).collect()));
@@ -69,9 +86,13 @@ impl Model {
 
     /// The values of the main graph with these names.
     fn named(&self, names: &[String]) -> Result<Vec<Value>, ExtractError> {
-        let nodes = self.nodes(Self::MAIN).flat_map(|n| self[n].outputs().to_vec());
-        let constants = self.values().filter(|(_, d)| d.constant().is_some()).map(|(v, _)| v);
-        let all: Vec<Value> = self.inputs().iter().copied().chain(nodes).chain(constants).collect();
+        let nodes = self.nodes(Self::MAIN);
+        let near = nodes.flat_map(|n| {
+            let constants =
+                self[n].inputs().iter().flatten().filter(|v| self[**v].constant().is_some());
+            self[n].outputs().iter().chain(constants)
+        });
+        let all: Vec<Value> = self.inputs().iter().chain(near).copied().collect();
         let find = |name: &String| {
             let mut found = all.iter().filter(|v| self[**v].name.as_deref() == Some(name.as_str()));
             found.next().copied().ok_or_else(|| ExtractError::NoValue(name.clone()))

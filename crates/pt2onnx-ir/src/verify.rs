@@ -3,6 +3,7 @@
 use crate::{
     Def, Model, Node, NodeId, RegionId, Value, conforms, is_possible, names::Taken, schema,
 };
+use indexmap::IndexMap;
 use rustc_hash::FxHashSet;
 
 /// Something that makes a model invalid.
@@ -32,6 +33,7 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     let mut v = Verifier {
         model,
         opset: model.opset,
+        imports: &model.imports,
         defined: vec![false; model.values().count()],
         errors: Vec::new(),
     };
@@ -40,6 +42,7 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     v.region(Model::MAIN);
     for function in &model.functions {
         v.opset = function.imports.get("").copied().unwrap_or(model.opset);
+        v.imports = if function.imports.is_empty() { &model.imports } else { &function.imports };
         v.region(function.body);
     }
     if v.errors.is_empty() { Ok(()) } else { Err(v.errors) }
@@ -49,6 +52,8 @@ struct Verifier<'a> {
     model: &'a Model,
     /// Opset of the graph or function that is being verified.
     opset: u32,
+    /// The other domains that are imported there.
+    imports: &'a IndexMap<String, u32>,
     /// Whether each value is defined at the current node.
     defined: Vec<bool>,
     errors: Vec<VerifyError>,
@@ -153,7 +158,8 @@ impl Verifier<'_> {
 
     fn custom(&mut self, id: NodeId, node: &Node) {
         let local = self.model.functions.iter().any(|f| f.is_called_by(node));
-        if !local && !self.model.imports.contains_key(&*node.domain) {
+        let imports = [self.imports, &self.model.imports];
+        if !local && !imports.iter().any(|i| i.contains_key(&*node.domain)) {
             self.at(id, format!("the domain {} is not imported", node.domain));
         }
     }

@@ -1,4 +1,5 @@
-//! Output types of operators that make or take sequences and optional values.
+//! Output types of operators that make or take sequences and optional values. What a sequence holds has sizes only if all of it has the
+//! same: an unknown size of its own would stand for a different number in each element.
 
 use super::{
     control,
@@ -21,17 +22,16 @@ pub(super) fn types(n: &Node) -> Option<Vec<Option<Type>>> {
         "SequenceConstruct" => {
             let mut parts = (0..n.node.inputs().len()).map(|i| of(n, i));
             let first = parts.next().flatten();
-            parts.fold(first, |all, part| control::merge(n, all?, part?)).map(sequence)
+            parts.fold(first, |all, part| both(all?, part?)).map(sequence)
         }
         "SequenceInsert" => {
-            let both = item(n).zip(of(n, 1));
-            both.and_then(|(items, new)| control::merge(n, items, new)).map(sequence)
+            item(n).zip(of(n, 1)).and_then(|(items, new)| both(items, new)).map(sequence)
         }
         "SequenceErase" => of(n, 0),
         "SequenceAt" => item(n),
         "SequenceMap" => {
             let results = control::body(n, "body").into_iter();
-            return Some(results.map(|ty| ty.map(sequence)).collect());
+            return Some(results.map(|ty| ty.map(|ty| sequence(fixed(ty)))).collect());
         }
         "SplitToSequence" => of(n, 0).and_then(|whole| split(n, whole)),
         "ConcatFromSequence" => item(n).and_then(|item| joined(n, item)),
@@ -50,6 +50,27 @@ fn sequence(item: Type) -> Type {
     Type::Sequence(Box::new(item))
 }
 
+/// A type that holds values of both.
+fn both(a: Type, b: Type) -> Option<Type> {
+    match (&a, &b) {
+        _ if a == b => Some(a),
+        (Type::Tensor(x), Type::Tensor(y)) if x.dtype == y.dtype => {
+            Some(Type::Tensor(TensorType { dtype: x.dtype, shape: None }))
+        }
+        _ => None,
+    }
+}
+
+/// The type of what a body gives each time: its sizes may be others.
+fn fixed(ty: Type) -> Type {
+    match ty {
+        Type::Tensor(TensorType { dtype, shape: Some(shape) }) if !shape.iter().all(Expr::is_static) => {
+            Type::Tensor(TensorType { dtype, shape: None })
+        }
+        other => other,
+    }
+}
+
 fn of(n: &Node, input: usize) -> Option<Type> {
     n.model[n.input(input)?].ty.clone()
 }
@@ -62,20 +83,16 @@ fn item(n: &Node) -> Option<Type> {
     }
 }
 
-/// Parts of a tensor along an axis, of sizes that are not told here.
+/// Parts of a tensor along an axis: without it, or of sizes that may differ.
 fn split(n: &Node, whole: Type) -> Option<Type> {
     let TensorType { dtype, shape } = whole.as_tensor()?.clone();
-    // With sizes, the dimension stays.
-    let kept = n.input(1).is_some() || n.int("keepdims").unwrap_or(1) != 0;
+    let taken_away = n.input(1).is_none() && n.int("keepdims").unwrap_or(1) == 0;
     let part = |mut shape: Shape| {
-        let axis = n.axis(0, shape.len())?;
-        match kept {
-            true => shape[axis] = n.unknown_dim(),
-            false => _ = shape.remove(axis),
-        }
+        shape.remove(n.axis(0, shape.len())?);
         Some(shape)
     };
-    Some(sequence(Type::Tensor(TensorType { dtype, shape: shape.and_then(part) })))
+    let shape = shape.filter(|_| taken_away).and_then(part);
+    Some(sequence(Type::Tensor(TensorType { dtype, shape })))
 }
 
 /// All items along an axis, which may be a new one.
