@@ -11,7 +11,7 @@ use crate::{
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
-/// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. For an older opset, the
+/// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. Functions that nothing calls are dropped. For an older opset, the
 /// version of the file format is the oldest that will do. The opset of the model must be one of [`CONVERTED_OPSETS`](crate::CONVERTED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
 ///
 /// If a node needs sizes that do not follow at once, the model is simplified first ([`Level::Simplify`]).
@@ -41,10 +41,12 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     if !CONVERTED_OPSETS.contains(&written) {
         return Err(LegaliseError::Direction { from: written, to: opset });
     }
+    let before = model.clone();
+    model.drop_unused_functions();
     if !model.functions.is_empty() {
+        *model = before;
         return Err(LegaliseError::Functions);
     }
-    let before = model.clone();
     let done = keeping_outputs(model, |model| {
         in_opset(model, opset).or_else(|_| {
             *model = before.clone();

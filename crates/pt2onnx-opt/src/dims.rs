@@ -49,6 +49,12 @@ fn prefix(scope: RegionId) -> String {
     format!("{PREFIX}:{}:", scope.index())
 }
 
+/// The main graph and the bodies in it whose names of dimensions are its own: those of `If`.
+pub fn regions_of_main(model: &Model) -> Vec<RegionId> {
+    let of_main = scopes(model).into_iter().filter(|(_, scope)| *scope == Model::MAIN);
+    of_main.map(|(region, _)| region).collect()
+}
+
 /// All regions, each with that whose names of dimensions hold there: itself if it is the body of a loop, which may have other sizes in
 /// each iteration, and the body of an `If` that of the graph around it.
 fn scopes(model: &Model) -> Vec<(RegionId, RegionId)> {

@@ -66,6 +66,7 @@ mod target;
 mod types;
 
 pub use convert::convert;
+pub use dims::regions_of_main;
 pub use fusion::{Fusion, fuse};
 pub use graph::{Changed, GraphMut};
 pub use journal::{Effect, Journal};
