@@ -214,9 +214,7 @@ impl<'a> Cx<'a> {
             let data = &self.model[value];
             data.ty.is_some() && !data.is_left_out() && !outputs.contains(&value)
         });
-        told.map(|&value| {
-            Ok(ValueInfoProto { metadata_props: Vec::new(), ..self.value_info(value)? })
-        })
+        told.map(|&value| self.value_info(value))
     }
 
     /// A graph without nodes and initialisers.

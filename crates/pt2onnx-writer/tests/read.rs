@@ -139,6 +139,12 @@ fn what_the_file_says_is_kept() {
         ..Default::default()
     };
     g.node[1].attribute.push(blob);
+    // In between.
+    g.node.push(node("Neg", &["x"], &["n"]));
+    g.node.push(node("Abs", &["n"], &["m"]));
+    g.output.push(value("m", None));
+    let told = vec![entry("i", "j")];
+    g.value_info = vec![ValueInfoProto { metadata_props: told, ..value("n", None) }];
     g.output.push(ValueInfoProto {
         r#type: Some(TypeProto {
             value: Some(type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
@@ -158,7 +164,7 @@ fn what_the_file_says_is_kept() {
     let model = stable(&m);
     assert_eq!((model.opset, model.ir_version()), (13, 8));
     assert_eq!(model.imports.get_index(0), Some((&"ai.onnx.ml".into(), &3)));
-    let seq = model[model.outputs()[1].value()].ty.as_ref().unwrap();
+    let seq = model[model.outputs()[2].value()].ty.as_ref().unwrap();
     assert_eq!(seq.to_string(), "seq(map(int64, float[3]))");
     let odd = model.nodes(Model::MAIN).nth(1).unwrap();
     assert_eq!(model[odd].attribute("blob").unwrap().regions(), []);
@@ -171,6 +177,7 @@ fn what_the_file_says_is_kept() {
     let (ours, theirs) = (written.graph.unwrap(), m.graph.unwrap());
     assert_eq!(ours.input, theirs.input);
     assert_eq!(ours.output, theirs.output);
+    assert_eq!(ours.value_info, theirs.value_info);
     assert_eq!(ours.doc_string, theirs.doc_string);
     assert_eq!(ours.metadata_props, theirs.metadata_props);
     assert_eq!(ours.node[1], theirs.node[1]);
@@ -292,6 +299,10 @@ fn old_models_list_initialisers_as_inputs_and_newer_ones_give_defaults() {
 
     let oldest = ModelProto { ir_version: Some(2), opset_import: Vec::new(), ..small() };
     assert_eq!(from_bytes(oldest.encode_to_vec()).unwrap().opset, 1);
+
+    // What has opsets and does not tell its version gets the lowest that will do.
+    let model = stable(&ModelProto { ir_version: None, ..small() });
+    assert_eq!((model.opset, model.ir_version()), (13, 7));
 }
 
 #[test]

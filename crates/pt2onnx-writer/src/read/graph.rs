@@ -48,14 +48,16 @@ impl Reader {
 
     pub fn model(mut self, proto: ModelProto) -> Result<Reading> {
         let graph = proto.graph.ok_or_else(|| Invalid::NoGraph.at("the model"))?;
-        self.ir_version = proto.ir_version.unwrap_or(1);
+        // Opsets came with IR version 3: a file that has some and no version is of a newer one, which is not known.
+        let unknown = proto.ir_version.is_none() && !proto.opset_import.is_empty();
+        self.ir_version = proto.ir_version.unwrap_or(if unknown { 4 } else { 1 });
         let ir_version = u32::try_from(self.ir_version);
         let ir_version = ir_version.map_err(|_| Invalid::Version(self.ir_version).at("ir_version"));
         let mut imports = imports(&proto.opset_import)?;
-        // Opsets came with IR version 3. Before, all models used the first one.
+        // Before, all models used the first opset.
         let unsaid = (self.ir_version < 3 && imports.is_empty()).then_some(1);
         let model = &mut self.model;
-        model.ir_version = Some(ir_version?);
+        model.ir_version = Some(ir_version?).filter(|_| !unknown);
         model.opset = imports.shift_remove("").or(unsaid).unwrap_or(0);
         model.imports = imports;
         model.producer = Some(proto.producer_name.unwrap_or_default());
@@ -101,6 +103,9 @@ impl Reader {
         function.imports = imports(&proto.opset_import)?;
         function.doc_string = proto.doc_string;
         function.metadata = metadata(proto.metadata_props);
+        if !proto.value_info.is_empty() {
+            self.lost.insert("types of values in functions");
+        }
         let mut infos = Infos::default();
         for node in proto.node {
             self.node(node, body, &mut infos)?;
