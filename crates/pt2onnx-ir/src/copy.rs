@@ -134,10 +134,12 @@ impl Model {
     ) -> Result<Vec<NodeId>, InlineError> {
         let node = self[call].clone();
         let body = &library[function.body];
-        for (what, given, has) in [
-            ("inputs", node.inputs().len(), body.inputs().len()),
-            ("outputs", node.outputs().len(), body.outputs().len()),
-        ] {
+        let given = node.inputs().iter().rposition(Option::is_some);
+        let taken = node.outputs().iter().rposition(|v| !self[*v].is_left_out());
+        for (what, last, has) in
+            [("inputs", given, body.inputs().len()), ("outputs", taken, body.outputs().len())]
+        {
+            let given = last.map_or(0, |last| last + 1);
             if given > has {
                 return Err(InlineError::Call { function: function.called(), what, given, has });
             }
@@ -157,6 +159,9 @@ impl Model {
         let outputs: Vec<_> = body.output_values().map(|v| copy.value(v)).collect();
         for (&result, output) in node.outputs().iter().zip(outputs) {
             let Some(output) = output else {
+                if self[result].uses().len() == 0 {
+                    continue;
+                }
                 return Err(InlineError::Omitted(function.called()));
             };
             let own = self.producer(output).is_some_and(|n| made.contains(&n));

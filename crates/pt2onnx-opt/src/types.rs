@@ -20,9 +20,13 @@ pub fn infer_types(model: &mut Model) {
         infer(graph, None, &Taken::default());
     });
     for (value, claim) in claims {
-        let claimed = claim.and_then(|ty| ty.as_tensor()?.shape.clone());
-        if let Some(Type::Tensor(tensor)) = &mut model[value].ty {
-            tensor.shape = tensor.shape.take().or(claimed);
+        match (&mut model[value].ty, claim) {
+            (Some(Type::Tensor(tensor)), Some(Type::Tensor(claim))) => {
+                tensor.shape = tensor.shape.take().or(claim.shape);
+            }
+            // Of sequences and the like it tells more.
+            (ty, Some(claim)) if claim.as_tensor().is_none() => *ty = Some(claim),
+            _ => {}
         }
     }
 }

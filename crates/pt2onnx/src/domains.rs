@@ -33,10 +33,24 @@ pub enum DomainError {
         /// That of the model.
         opset: u32,
     },
+    /// A function is written for another version of a domain than the model, or another function.
+    #[error(
+        "the function {function} imports the domain {domain} at version {written}, and the model at {version}"
+    )]
+    Version {
+        /// Domain and name of the function.
+        function: String,
+        /// The domain.
+        domain: String,
+        /// The version that the function imports.
+        written: u32,
+        /// That of the model, or of a function before.
+        version: u32,
+    },
 }
 
 /// Imports exactly the domains of the model's nodes: at the given versions, else at those of the translations, else
-/// at 1. Warns about versions of domains that no node uses.
+/// at those of functions, else at 1. Warns about versions of domains that no node uses.
 pub(crate) fn import(
     model: &mut Model,
     versions: &[(String, u32)],
@@ -64,13 +78,15 @@ pub(crate) fn import(
         }
     }
     for domain in used {
-        model.imports.entry(domain).or_insert(1);
+        let own = model.functions.iter().find_map(|f| f.imports.get(&domain)).copied();
+        model.imports.entry(domain).or_insert(own.unwrap_or(1));
     }
     Ok(())
 }
 
 /// Puts the bodies of functions in the places of their calls.
 pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
+    model.drop_unused_functions();
     functions(model)?;
     let before: FxHashSet<NodeId> = model.graph_nodes().into_iter().collect();
     model.inline_functions()?;
@@ -102,29 +118,41 @@ pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     Ok(())
 }
 
-/// Makes functions import the versions that the model imports: a file has one version of each operator.
+/// Makes model and functions import the same versions: a file has one version of each operator. A model without operators of its own
+/// takes those of its functions.
 pub(crate) fn functions(model: &mut Model) -> Result<(), DomainError> {
-    let opset = model.opset;
+    let mut versions = model.imports.clone();
+    let written = model.functions.iter().filter_map(|f| f.imports.get(""));
+    let opset = if model.opset > 0 { model.opset } else { written.copied().max().unwrap_or(0) };
     for function in &model.functions {
-        let Some(&written) = function.imports.get("").filter(|w| **w != opset) else {
-            continue;
-        };
-        let mut nodes = model.nodes_in(&[function.body]).into_iter();
-        if let Some(node) = nodes.find(|n| !means_the_same(model, *n, written, opset)) {
-            return Err(DomainError::Opset {
-                function: format!("{}.{}", function.domain, function.name),
-                operator: model[node].op().to_string(),
-                written,
-                opset,
-            });
+        let called = || format!("{}.{}", function.domain, function.name);
+        let nodes = model.nodes_in(&[function.body]);
+        for (domain, &written) in &function.imports {
+            let calls = |n: &NodeId| model.functions.iter().any(|f| f.is_called_by(&model[*n]));
+            let mut own = nodes.iter().copied().filter(|n| *model[*n].domain == **domain);
+            if !domain.is_empty() {
+                if own.all(|n| calls(&n)) {
+                    continue;
+                }
+                let version = *versions.entry(domain.clone()).or_insert(written);
+                if version != written {
+                    let (function, domain) = (called(), domain.clone());
+                    return Err(DomainError::Version { function, domain, written, version });
+                }
+            } else if written != opset
+                && let Some(node) = own.find(|n| !means_the_same(model, *n, written, opset))
+            {
+                let operator = model[node].op().to_string();
+                return Err(DomainError::Opset { function: called(), operator, written, opset });
+            }
         }
     }
-    let imports = model.imports.clone();
+    (model.opset, model.imports) = (opset, versions);
     for function in &mut model.functions {
         for (domain, version) in &mut function.imports {
             *version = match domain.as_str() {
                 "" => opset,
-                other => imports.get(other).copied().unwrap_or(*version),
+                other => model.imports.get(other).copied().unwrap_or(*version),
             };
         }
     }

@@ -1,9 +1,9 @@
 //! Joins two models: outputs of the first become inputs of the second.
 
 use crate::dims;
-use pt2onnx_ir::{Metadata, Model, Type, Value, is_unknown};
+use pt2onnx_ir::{Function, Metadata, Model, Type, Value, is_unknown};
 use pt2onnx_symbolic::Expr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why two models cannot be joined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,18 +70,28 @@ pub enum JoinError {
         /// Domain and name.
         String,
     ),
+    /// What is a function in one model is an operator of the runtime in the other.
+    #[error(
+        "{0} is a function in one model and an operator of the runtime in the other: replace the calls of the function first, by `optimize --inline`"
+    )]
+    Captured(
+        /// Domain and name.
+        String,
+    ),
 }
 
-/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says.
+/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says. `foreign` says whether one
+/// of them is of another producer.
 pub(crate) fn join(
     first: &mut Model,
     mut second: Model,
+    foreign: bool,
     links: &[(String, String)],
 ) -> Result<(), JoinError> {
     domains(first, &second)?;
     let pairs = pairs(first, &second, links)?;
-    let sizes = sizes(first, &second, &pairs)?;
-    dims::substitute(&mut second, &sizes);
+    let sizes = sizes(first, &second, foreign, &pairs)?;
+    dims::substitute(&mut second, &sizes, foreign);
     let given: Vec<_> = pairs.into_iter().map(|(output, input)| (input, output)).collect();
     first.append_graph(&second, &given);
     first.assign_names();
@@ -119,13 +129,36 @@ fn domains(first: &mut Model, second: &Model) -> Result<(), JoinError> {
             return Err(JoinError::Domain { domain, first: known, second: version });
         }
     }
-    let shared = second.functions.iter().find(|f| first.functions.iter().any(|g| g.is_same_as(f)));
-    match shared {
-        Some(function) => {
-            Err(JoinError::Function(format!("{}.{}", function.domain, function.name)))
-        }
-        None => Ok(()),
+    let called = |f: &Function| format!("{}.{}", f.domain, f.name);
+    let differs = |f: &&Function| {
+        let known = first.functions.iter().find(|g| g.is_same_as(f));
+        known.is_some_and(|g| written(first, g) != written(second, f))
+    };
+    if let Some(function) = second.functions.iter().find(differs) {
+        return Err(JoinError::Function(called(function)));
     }
+    let captured = captured(first, second).or_else(|| captured(second, first));
+    captured.map_or(Ok(()), |function| Err(JoinError::Captured(called(function))))
+}
+
+/// A function and those that it calls, as in a file, without the names of nodes.
+fn written(model: &Model, function: &Function) -> Option<Vec<u8>> {
+    let mut alone = Model::new(model.opset);
+    alone.copy_function(model, function);
+    for node in alone.all_nodes() {
+        alone[node].name = None;
+    }
+    pt2onnx_writer::to_bytes(&alone).ok().map(|bytes| bytes.to_vec())
+}
+
+/// A function of a model that nodes of the other would call, which mean an operator.
+fn captured<'a>(model: &'a Model, other: &Model) -> Option<&'a Function> {
+    let nodes = other.all_nodes();
+    let mut functions = model.functions.iter();
+    functions.find(|f| {
+        let known = other.functions.iter().any(|g| g.is_same_as(f));
+        !known && nodes.iter().any(|n| f.is_called_by(&other[*n]))
+    })
 }
 
 fn name(model: &Model, value: Value) -> String {
@@ -174,6 +207,7 @@ fn pairs(
 fn sizes(
     first: &Model,
     second: &Model,
+    foreign: bool,
     pairs: &[(Value, Value)],
 ) -> Result<BTreeMap<String, Expr>, JoinError> {
     let mut sizes = BTreeMap::new();
@@ -187,36 +221,53 @@ fn sizes(
                 output: name(first, output),
                 given: made.to_string(),
                 input: name(second, input),
-                takes: takes.to_string(),
+                takes: dims::substituted(takes, &sizes).to_string(),
             });
         }
     }
-    let known = dims::symbols(first);
-    for symbol in dims::symbols(second) {
-        if known.contains(&symbol) && !symbol.starts_with('?') && !sizes.contains_key(&symbol) {
-            let free = (2..).map(|i| format!("{symbol}_{i}")).find(|new| !known.contains(new));
-            sizes.extend(free.map(|new| (symbol, Expr::symbol(&new))));
+    let (known, own) = (dims::symbols(first, foreign), dims::symbols(second, foreign));
+    let mut taken: BTreeSet<String> = known.union(&own).cloned().collect();
+    for symbol in own.intersection(&known).filter(|s| !s.starts_with('?')) {
+        if !sizes.contains_key(symbol) {
+            let free = (2..).map(|i| format!("{symbol}_{i}")).find(|new| !taken.contains(new));
+            taken.extend(free.clone());
+            sizes.extend(free.map(|new| (symbol.clone(), Expr::symbol(&new))));
         }
     }
     Ok(sizes)
 }
 
-/// Whether a type can be given to an input. Notes the sizes that symbols of the input get.
+/// Whether a type can be given to an input. Notes the sizes that symbols of the input get; none can get two.
 fn fits(made: &Type, takes: &Type, sizes: &mut BTreeMap<String, Expr>) -> bool {
-    let (Some(made), Some(takes)) = (made.as_tensor(), takes.as_tensor()) else {
-        return std::mem::discriminant(made) == std::mem::discriminant(takes);
+    let (made, takes) = match (made, takes) {
+        (Type::Tensor(made), Type::Tensor(takes)) | (Type::Sparse(made), Type::Sparse(takes)) => {
+            (made, takes)
+        }
+        (Type::Sequence(made), Type::Sequence(takes))
+        | (Type::Optional(made), Type::Optional(takes)) => return fits(made, takes, sizes),
+        (Type::Map(key, made), Type::Map(other, takes)) => {
+            return key == other && fits(made, takes, sizes);
+        }
+        (made, takes) => return made == takes,
     };
     let (Some(own), Some(wanted)) = (&made.shape, &takes.shape) else {
         return made.dtype == takes.dtype;
     };
+    let differ = |a: &Expr, b: &Expr| a.is_static() && b.is_static() && a != b;
     for (own, wanted) in own.iter().zip(wanted) {
-        match (own.as_int(), wanted.as_int()) {
-            (Some(a), Some(b)) if a != b => return false,
-            _ => {}
+        if differ(own, wanted) {
+            return false;
         }
         if let Some(symbol) = wanted.as_symbol().filter(|_| !is_unknown(wanted) && !is_unknown(own))
         {
-            sizes.entry(symbol.to_owned()).or_insert_with(|| own.clone());
+            let known = sizes.entry(symbol.to_owned()).or_insert_with(|| own.clone());
+            if differ(known, own) {
+                return false;
+            }
+            // A number says more than a name.
+            if own.is_static() {
+                known.clone_from(own);
+            }
         }
     }
     made.dtype == takes.dtype && own.len() == wanted.len()

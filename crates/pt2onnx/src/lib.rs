@@ -28,6 +28,7 @@
 
 mod alike;
 mod archives;
+mod cuts;
 mod diff;
 mod dims;
 mod domains;

@@ -107,8 +107,9 @@ fn stages(
     warnings.extend(Warning::all(WarningKind::Weights, held.warning(options)));
     held.find(&model);
     metadata::write(&mut model, options);
-    report.stage("interface", || naming::name(&mut model, Some(&program), options))?;
-    report.stage("dimensions", || dims::apply(&mut model, &program.constraints, options))?;
+    let renamed =
+        report.stage("interface", || naming::name(&mut model, Some(&program), options))?;
+    report.stage("dimensions", || dims::apply(&mut model, false, &program.constraints, options))?;
     drop(program); // The stages to come can have its memory.
     if options.inline {
         registry.copy_functions(&mut model);
@@ -132,7 +133,7 @@ fn stages(
         modules::outline(&mut model, &options.functions_of, &mut warnings)
     })?;
     ir_version::set(&mut model, options.ir_version)?;
-    report.stage("names", || naming::finish(&mut model, options))?;
+    report.stage("names", || naming::finish(&mut model, options, &renamed))?;
     let untouched = held.put_back(&mut model);
     report.stage("verify", || pt2onnx_ir::verify(&model)).map_err(Error::Verify)?;
     Ok(Made { model, warnings, untouched, compressed })

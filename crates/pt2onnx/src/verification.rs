@@ -63,6 +63,8 @@ pub enum Verdict {
         elements: usize,
         /// The index of the first one, in row-major order.
         first: usize,
+        /// How many of them are NaN or infinite on a side.
+        not_finite: usize,
     },
     /// The expected tensor and the output hold nothing but NaN, which proves nothing.
     OnlyNan,
@@ -118,13 +120,20 @@ impl fmt::Display for Verification {
 impl fmt::Display for OutputCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, abs, rel) = (&self.name, self.max_abs, self.max_rel);
-        let far = format_args!("differs by at most {abs:.2e} (relative {rel:.2e})").to_string();
+        let most = format!("by at most {abs:.2e} (relative {rel:.2e})");
+        let (far, others) = (format!("differs {most}"), format!("differ {most}"));
         match &self.verdict {
             Verdict::Close => write!(f, "{name}: within tolerance, {far}"),
-            Verdict::Differs { count, elements, first } => write!(
-                f,
-                "{name}: {count} of {elements} numbers out of tolerance, the first at {first}; {far}"
-            ),
+            Verdict::Differs { count, elements, first, not_finite } => {
+                write!(
+                    f,
+                    "{name}: {count} of {elements} numbers out of tolerance, the first at {first}; "
+                )?;
+                match not_finite {
+                    0 => write!(f, "{far}"),
+                    n => write!(f, "{n} are NaN or infinite on a side, the finite ones {others}"),
+                }
+            }
             Verdict::OnlyNan => {
                 write!(f, "{name}: nothing but NaN is expected, which shows nothing")
             }
@@ -159,7 +168,7 @@ impl OutputCheck {
         let (Some(g), Some(e)) = (numbers(got), numbers(expected)) else {
             return Verdict::Unreadable;
         };
-        let (mut count, mut first) = (0, None);
+        let (mut count, mut first, mut not_finite) = (0, None, 0);
         for (i, (&(g, g_bits), &(e, e_bits))) in g.iter().zip(&e).enumerate() {
             let difference = (g - e).abs();
             if difference.is_finite() {
@@ -178,13 +187,14 @@ impl OutputCheck {
             };
             if !close {
                 count += 1;
+                not_finite += usize::from(!difference.is_finite());
                 first.get_or_insert(i);
             }
         }
         match first {
             None if !e.is_empty() && e.iter().all(|(x, _)| x.is_nan()) => Verdict::OnlyNan,
             None => Verdict::Close,
-            Some(first) => Verdict::Differs { count, elements: e.len(), first },
+            Some(first) => Verdict::Differs { count, elements: e.len(), first, not_finite },
         }
     }
 }
@@ -278,7 +288,8 @@ mod tests {
             (
                 &[NAN, INF, 5.0],
                 &[1.0, -INF, 4.0],
-                "y: 3 of 3 numbers out of tolerance, the first at 0; differs by at most 1.00e0 (relative 2.50e-1)"
+                "y: 3 of 3 numbers out of tolerance, the first at 0; 2 are NaN or infinite on a side, \
+                 the finite ones differ by at most 1.00e0 (relative 2.50e-1)"
                     .to_owned(),
             ),
             (&[1.0], &[1.0, 1.0], "y: shape [1], expected [2]".to_owned()),

@@ -300,3 +300,34 @@ fn functions_that_call_themselves_are_not_inlined() {
     assert!(matches!(program.inline(), Err(Error::Domain(_))));
     assert_eq!(program.model().functions.len(), 1);
 }
+
+/// A model has one version of each domain, and takes those that only its functions in use import.
+#[test]
+fn versions_of_functions() {
+    let program = |imports: &str, call: &str, own: &str, body: &str| {
+        let text = format!(
+            r#"<ir_version: 9, opset_import: [{imports}]> g (float[2,3] x) => (float[2,3] y) {{ {call} }}
+            <domain: "l", opset_import: [{own}]> f (x) => (a) {{ {body} }}"#
+        );
+        let model: Model = text.parse().unwrap();
+        OnnxProgram::from_bytes(pt2onnx::writer::to_bytes(&model).unwrap(), [])
+    };
+    let (both, gelu) = (r#""" : 17, "l" : 1"#, "a = com.microsoft.Gelu (x)");
+    let own = r#""" : 17, "com.microsoft" : 1"#;
+    let mut imported = program(both, "y = l.f (x)", own, gelu).unwrap();
+    imported.inline().unwrap();
+    assert_eq!(imported.model().imports.get("com.microsoft"), Some(&1));
+    let two = r#""" : 17, "l" : 1, "c" : 1"#;
+    let mut other =
+        program(two, "t = l.f (x) y = c.g (t)", r#""" : 17, "c" : 2"#, "a = c.g (x)").unwrap();
+    let error = other.inline().unwrap_err().to_string();
+    assert_eq!(error, "the function l.f imports the domain c at version 2, and the model at 1");
+    let mut alone =
+        program(r#""l" : 1"#, "y = l.f (x)", r#""" : 11"#, "a = Softmax <axis = 0> (x)").unwrap();
+    alone.inline().unwrap();
+    assert_eq!(alone.model().opset, 11);
+    let unused =
+        || program(both, "y = Neg (x)", r#""" : 11"#, "a = Softmax <axis = 0> (x)").unwrap();
+    unused().inline().unwrap();
+    unused().convert_opset(18).unwrap();
+}

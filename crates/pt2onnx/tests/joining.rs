@@ -173,3 +173,152 @@ fn shapes_of_inputs() {
     let error = shaped("float[n, 3]", "2").unwrap_err();
     assert!(error.contains("of 1 dimensions is given for the input `x`, which has 2"), "{error}");
 }
+
+/// What only one of two models calls `n` and `n_2`, and sizes that one name gets.
+#[test]
+fn sizes_stay_apart() {
+    let mut both = program("a (float[n] x) => (float[n] y) { y = Neg (x) }");
+    let second = "b (float[k] y, float[n] q, float[n_2] r) => (float[k] z, int64 s) { z = Abs (y) o = Add (q, q) s = Size (r) }";
+    both.join(&program(second), &[]).unwrap();
+    let [inputs, _] = ends(&both);
+    assert_eq!(inputs, ["x: float[n]", "q: float[n_3]", "r: float[n_2]"]);
+    let refused = |first: &str, second: &str| {
+        program(first).join(&program(second), &[]).unwrap_err().to_string()
+    };
+    for (first, second, error) in [
+        (
+            "a (float[2,3] x) => (float[2,3] y, float[4] q) <float[4] w = {1, 2, 3, 4}> { y = Neg (x) q = Neg (w) }",
+            "b (float[2,n] y, float[n] q) => (float[2,n] z) { z = Add (y, q) }",
+            "the output `q` is float[4], but the input `q` takes float[3]",
+        ),
+        (
+            "a (float[2] x) => (seq(float[2]) y) { y = SequenceConstruct (x) }",
+            "b (seq(int64[2]) y, int64 i) => (int64[2] z) { z = SequenceAt (y, i) }",
+            "the output `y` is seq(float[2]), but the input `y` takes seq(int64[2])",
+        ),
+        (
+            "a (float[2] x) => (optional(float[2]) y) { y = Optional (x) }",
+            "b (optional(int64[2]) y) => (int64[2] z) { z = OptionalGetElement (y) }",
+            "the output `y` is optional(float[2]), but the input `y` takes optional(int64[2])",
+        ),
+    ] {
+        assert_eq!(refused(first, second), error);
+    }
+}
+
+/// A name stands for one function, or for one operator of the runtime.
+#[test]
+fn functions_of_both() {
+    let of = |input: &str, output: &str, function: &str| {
+        program(&format!(
+            r#"<ir_version: 8, opset_import: ["" : 17, "l" : 1]>
+            a (float[2] {input}) => (float[2] {output}) {{ {output} = l.f ({input}) }} {function}"#
+        ))
+    };
+    let exp = r#"<domain: "l", opset_import: ["" : 17]> f (x) => (a) { b = Exp (x) a = Neg (b) }"#;
+    let mut both = of("x", "y", exp);
+    both.join(&of("y", "z", exp), &[]).unwrap();
+    assert_eq!(both.model().functions.len(), 1);
+    let error = |first: &str, second: &str| {
+        of("x", "y", first).join(&of("y", "z", second), &[]).unwrap_err().to_string()
+    };
+    assert!(error(exp, &exp.replace("Exp", "Abs")).starts_with("both models have a function l.f"));
+    for (first, second) in [(exp, ""), ("", exp)] {
+        let error = error(first, second);
+        assert!(error.starts_with("l.f is a function in one model and an operator"), "{error}");
+    }
+}
+
+/// Models of one opset are joined also where none can be rewritten; what the second loses is told.
+#[test]
+fn opsets_and_warnings() {
+    for (ir, opset) in [(3, 6), (13, 27)] {
+        let of = |input: &str, output: &str| {
+            program(&format!(
+                r#"<ir_version: {ir}, opset_import: ["" : {opset}]>
+                a (float[2] {input}) => (float[2] {output}) {{ {output} = Neg ({input}) }}"#
+            ))
+        };
+        let mut both = of("x", "y");
+        both.join(&of("y", "z"), &[]).unwrap();
+        assert_eq!(both.model().opset, opset);
+    }
+    let other: Model = "b (float[2] y) => (float[2] z) { z = Exp (y) }".parse().unwrap();
+    let mut bytes = writer::to_bytes(&other).unwrap().to_vec();
+    bytes.extend([0xA2, 0x01, 0x00]); // An empty `training_info`.
+    let other = OnnxProgram::from_bytes(bytes, []).unwrap();
+    let mut both = program("a (float[2] x) => (float[2] y) { y = Neg (x) }");
+    both.join(&other, &[]).unwrap();
+    assert_eq!(both.warnings().len(), 1);
+}
+
+/// A name of a size means the same in the graph and in the branches of `If`; bodies of loops have sizes of their own, which may grow.
+#[test]
+fn sizes_in_bodies() {
+    let mut grows = program(
+        r#"<ir_version: 8, opset_import: ["" : 16]>
+        g (float[N] x, int64 n) => (float[k] y, int64[m,1] s) <bool t = {1}> {
+            y, s = Loop (n, t, x) <body = b (int64 i, bool c, float[N] v) => (bool d, float[M] w, int64[1] size) {
+                size = Shape (v) w = Concat <axis = 0> (v, x) d = Identity (c)
+            }>
+        }"#,
+    );
+    let mut options = Options::default();
+    options.fix = vec![("N".to_owned(), 2)];
+    grows.rewrite(&options, None, None).unwrap();
+    let given = [Tensor::vector(&[1f32, 2.0]), Tensor::scalar(3i64)];
+    let sizes = grows.run(&given).unwrap()[1].to_vec::<i64>();
+    assert_eq!(sizes.unwrap(), [2, 4, 6]);
+    let mut branches = program(
+        r#"<ir_version: 8, opset_import: ["" : 16]>
+        g (float[N] x, bool c) => (float[N] y) {
+            y = If (c) <then_branch = t () => (float[N] p) { p = Neg (x) }, else_branch = e () => (float[N] q) { q = Exp (x) }>
+        }"#,
+    );
+    branches.set_interface(&options).unwrap();
+    assert!(!branches.to_text().contains("[N]"), "{}", branches.to_text());
+    options.fix = vec![("M".to_owned(), 2)];
+    let error = grows.set_interface(&options).unwrap_err().to_string();
+    assert!(error.contains('M'), "{error}");
+}
+
+/// Cut points are described as in the file, get the names that are asked for, and take what has a default along.
+#[test]
+fn parts() {
+    let cut = |text: &str, inputs: &str, outputs: &str| {
+        let names = |all: &str| all.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let mut part = program(text);
+        part.extract(&names(inputs), &names(outputs)).map_err(|e| e.to_string())?;
+        let part = OnnxProgram::from_bytes(part.to_bytes().unwrap(), []).unwrap();
+        Ok::<_, String>(ends(&part).map(|ends| ends.join(", ")).join(" -> "))
+    };
+    let shaped = "g (float[2,3] x, int64[2] s) => (float[6,1] y) <float[M,1] v> { v = Reshape (x, s) y = Neg (v) }";
+    let plain = "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { t = Exp (x) s = Add (t, w) y = Abs (s) }";
+    let body = "g (float[2] x, bool c) => (float[2] y) { y = If (c) <
+        then_branch = a () => (float[2] p) <float[2] inner = {1, 2}> { p = Add (x, inner) },
+        else_branch = b () => (float[2] q) { q = Neg (x) }> }";
+    let sequence = "g (float[2] x) => (float[2] y) <int64 i = {0}> { s = SequenceConstruct (x, x) y = SequenceAt (s, i) }";
+    let function = r#"<ir_version: 8, opset_import: ["" : 17, "l" : 1]> g (float[2] x) => (float[2] y) { t = l.f (x) y = Neg (t) }
+        <domain: "l", opset_import: ["" : 17]> f (x) => (a) { a = Exp (x) }"#;
+    let default = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { t = Exp (x) y = Add (t, w) }";
+    for (text, inputs, outputs, expected) in [
+        (shaped, "v", "y", Ok("v: float[M,1] -> y: float[6,1]")),
+        (shaped, "x,s", "v", Ok("x: float[2,3], s: int64[2] -> v: float[M,1]")),
+        (plain, "t", "t,y", Ok("t: float[2] -> t: float[2], y: float[2]")),
+        (plain, "x", "w", Ok("x: float[2] -> w: float[2]")),
+        (plain, "t,t", "y", Err("`t` is given twice")),
+        (plain, "t", "y,y", Err("`y` is given twice")),
+        (body, "x", "inner", Err("the main graph has no value `inner`")),
+        (sequence, "s", "y", Ok("s: seq(float[2]) -> y: float[2]")),
+        (function, "x", "t", Ok("x: float[2] -> t: float[2]")),
+        (function, "t", "y", Ok("t: float[2] -> y: float[2]")),
+        (default, "t", "y", Ok("t: float[2], w: float[2] -> y: float[2]")),
+    ] {
+        let found = cut(text, inputs, outputs);
+        assert_eq!(
+            found.as_deref(),
+            expected.map_err(str::to_owned).as_deref(),
+            "{inputs}:{outputs}"
+        );
+    }
+}

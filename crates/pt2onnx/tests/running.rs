@@ -259,7 +259,7 @@ fn verification_and_sessions() {
     numbers[4] += 1.0;
     let expected = Tensor::from_slice(vec![3, 2], &numbers).unwrap();
     let (count, elements, first) = (1, 6, 4);
-    let differs = Verdict::Differs { count, elements, first };
+    let differs = Verdict::Differs { count, elements, first, not_finite: 0 };
     assert_eq!(verdict(&mut program, &expected), differs);
     let error = program.verify(&inputs, &[]).unwrap_err();
     assert_eq!(error.to_string(), "0 tensors are expected of the 1 outputs linear_4");

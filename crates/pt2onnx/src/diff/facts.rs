@@ -126,7 +126,8 @@ fn operators(model: &Model) -> Vec<(String, String)> {
     counts.map(|(op, n)| (op, n.to_string())).collect()
 }
 
-/// Initialisers, default values of inputs, and tensors in attributes, which the text of a node can shorten.
+/// Initialisers, default values of inputs, and tensors in attributes, which the text of a node can shorten; and strings that are no
+/// text.
 fn weights(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut add = |name: String, tensor: &Tensor| {
@@ -148,6 +149,7 @@ fn weights(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
             _ => {}
         }
     }
+    let mut said = Vec::new();
     for (scope, nodes) in scopes(model) {
         for id in nodes {
             for (attribute, value) in &model[id].attributes {
@@ -156,12 +158,20 @@ fn weights(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
                     Attribute::Tensors(tensors) => tensors,
                     _ => &[],
                 };
-                for tensor in tensors {
-                    add(format!("{scope}{attribute} of {}", made(model, id)), tensor);
-                }
+                let of = || format!("{scope}{attribute} of {}", made(model, id));
+                tensors.iter().for_each(|tensor| add(of(), tensor));
+                // Text cannot tell these bytes apart.
+                let bytes = match value {
+                    Attribute::Bytes(bytes) => vec![bytes.clone()],
+                    Attribute::BytesList(list) => list.clone(),
+                    _ => continue,
+                };
+                let hash = Sha256::digest(format!("{bytes:?}"));
+                said.push((of(), format!("bytes {}", half(&hash))));
             }
         }
     }
+    all.extend(said);
     all
 }
 
@@ -185,6 +195,10 @@ pub(crate) fn fingerprint(tensor: &Tensor) -> String {
         None => hash.update(tensor.to_bytes()),
     }
     let digest = hash.finalize();
+    half(&digest)
+}
+
+fn half(digest: &[u8]) -> String {
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 

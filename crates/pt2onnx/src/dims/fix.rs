@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn fix(
     model: &mut Model,
+    foreign: bool,
     constraints: &mut Constraints,
     fixed: &[(&String, Expr, i64)],
 ) -> Result<(), DimError> {
@@ -60,14 +61,14 @@ pub(super) fn fix(
         sizes.insert(symbol.to_string(), Expr::int(whole));
     }
     // Also what is known to equal them.
-    for symbol in symbols(model) {
+    for symbol in symbols(model, foreign) {
         let known =
             constraints.resolve(&Expr::symbol(&symbol)).substitute(&|s| sizes.get(s).cloned());
         if known.is_static() {
             sizes.insert(symbol, known);
         }
     }
-    substitute(model, &sizes);
+    substitute(model, &sizes, foreign);
     all_possible(model)
 }
 

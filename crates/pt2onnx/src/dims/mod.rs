@@ -10,4 +10,4 @@ mod symbols;
 
 pub(crate) use apply::apply;
 pub use error::DimError;
-pub(crate) use symbols::{substitute, symbols};
+pub(crate) use symbols::{substitute, substituted, symbols};

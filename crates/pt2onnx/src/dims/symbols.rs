@@ -1,19 +1,29 @@
 //! Finds and replaces the symbols in the types of a model.
 
 use pt2onnx_ir::{Model, Type, Value};
+use pt2onnx_opt::regions_of_main;
 use pt2onnx_symbolic::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All symbols in types.
-pub(crate) fn symbols(model: &Model) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    for (_, data) in model.values() {
-        if let Some(shape) = data.ty.as_ref().and_then(shape) {
-            let found = shape.iter().flat_map(Expr::symbols);
-            all.extend(found.map(|s| s.to_string()));
-        }
+/// All symbols in types, as [`substitute`] sees them.
+pub(crate) fn symbols(model: &Model, foreign: bool) -> BTreeSet<String> {
+    let shapes = values(model, foreign).into_iter();
+    let shapes = shapes.filter_map(|value| shape(model[value].ty.as_ref()?));
+    shapes.flatten().flat_map(Expr::symbols).map(|s| s.to_string()).collect()
+}
+
+/// The values whose symbols are those of the main graph. In a model of another producer, bodies of loops and functions have names of
+/// their own: a value that a loop carries may have another size in each iteration.
+fn values(model: &Model, foreign: bool) -> Vec<Value> {
+    if !foreign {
+        return model.values().map(|(value, _)| value).collect();
     }
-    all
+    let regions = regions_of_main(model).into_iter();
+    let values = regions.flat_map(|region| {
+        let results = model.nodes(region).flat_map(|node| model[node].outputs());
+        model[region].inputs().iter().chain(results).copied().collect::<Vec<_>>()
+    });
+    values.collect()
 }
 
 fn shape(ty: &Type) -> Option<&[Expr]> {
@@ -32,16 +42,27 @@ fn shape_mut(ty: &mut Type) -> Option<&mut Vec<Expr>> {
     }
 }
 
-/// Replaces symbols by expressions, in the types of all values.
-pub(crate) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>) {
+/// Replaces symbols of the main graph by expressions. `foreign` says whether the model is of another producer.
+pub(crate) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>, foreign: bool) {
     if with.is_empty() {
         return;
     }
-    let values: Vec<Value> = model.values().map(|(v, _)| v).collect();
-    for value in values {
-        let dims = model[value].ty.as_mut().and_then(shape_mut);
-        for dim in dims.into_iter().flatten() {
-            *dim = dim.substitute(&|s| with.get(s).cloned());
+    for value in values(model, foreign) {
+        if let Some(ty) = &mut model[value].ty {
+            replace(ty, with);
         }
+    }
+}
+
+/// A type with other sizes.
+pub(crate) fn substituted(ty: &Type, with: &BTreeMap<String, Expr>) -> Type {
+    let mut ty = ty.clone();
+    replace(&mut ty, with);
+    ty
+}
+
+fn replace(ty: &mut Type, with: &BTreeMap<String, Expr>) {
+    for dim in shape_mut(ty).into_iter().flatten() {
+        *dim = dim.substitute(&|s| with.get(s).cloned());
     }
 }

@@ -7,17 +7,19 @@ use super::{
 };
 use crate::{InputNames, Options, OutputNames};
 use pt2onnx_fx::{ExportedProgram, InputSpec};
-use pt2onnx_ir::{Def, Model, ORIGINAL_NAME, Value, ValueData};
+use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, ORIGINAL_NAME, Value, ValueData};
 use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 
-/// Names inputs and outputs, and renames values that have names already. A model that was read from a file has no program.
+/// Names inputs and outputs, and renames values that have names already. A model that was read from a file has no program. Returns the old
+/// names of what was renamed, for [`finish`].
 pub(crate) fn name(
     model: &mut Model,
     program: Option<&ExportedProgram>,
     options: &Options,
-) -> Result<(), NameError> {
+) -> Result<FxHashSet<String>, NameError> {
     let mut plan = Vec::new();
+    set_apart(model, options.output_names.listed());
     let user = model.inputs().len();
     let mut inputs = model.inputs().to_vec();
     // Names go on over parameters and buffers, as in PyTorch's TorchScript exporter.
@@ -32,10 +34,38 @@ pub(crate) fn name(
     plan.extend(listed(model, "input", user, &inputs, given.listed())?);
     plan.extend(listed(model, "output", count, &outputs, options.output_names.listed())?);
     from_trees(model, program, options, &mut plan)?;
+    let mut renamed = FxHashSet::default();
     for (old, new) in &options.rename {
-        plan.extend(find(model, old.trim()).map(|v| (v, new.trim().to_owned())));
+        if let Some(value) = find(model, old.trim()) {
+            plan.push((value, new.trim().to_owned()));
+            renamed.insert(old.trim().to_owned());
+        }
     }
-    give(model, plan)
+    give(model, plan)?;
+    Ok(renamed)
+}
+
+/// Copies inputs that are outputs too, where these are given other names.
+fn set_apart(model: &mut Model, names: &[String]) {
+    let passed = |model: &Model, (output, name): (Value, &String)| {
+        let called = model[output].name.as_deref() == Some(name.trim());
+        !called && matches!(model[output].def(), Def::Input(..))
+    };
+    if !model.output_values().zip(names).any(|end| passed(model, end)) {
+        return;
+    }
+    model.finish_outputs(Model::MAIN);
+    let mut outputs: Vec<Value> = model.output_values().collect();
+    for (output, name) in outputs.iter_mut().zip(names) {
+        if passed(model, (*output, name)) {
+            let at = InsertPoint::End(Model::MAIN);
+            let node = model.add_node(at, "Identity", &[Some(*output)], Attributes::new(), 1);
+            let ty = model[*output].ty.clone();
+            *output = model[node].outputs().first().copied().unwrap_or(*output);
+            model[*output].ty = ty;
+        }
+    }
+    model.set_outputs_as_written(Model::MAIN, &outputs);
 }
 
 /// The values to which names are given in order. The first `count` of them are what the program has.
@@ -123,14 +153,18 @@ fn parameters(model: &Model, program: &ExportedProgram) -> impl Iterator<Item = 
     targets.filter_map(|target| find(model, target))
 }
 
-/// Names all values, then renames values that only now have the old name.
-pub(crate) fn finish(model: &mut Model, options: &Options) -> Result<(), NameError> {
+/// Names all values, then renames values that only now have the old name. `renamed` are the names that [`name`] found.
+pub(crate) fn finish(
+    model: &mut Model,
+    options: &Options,
+    renamed: &FxHashSet<String>,
+) -> Result<(), NameError> {
     model.assign_names();
     let mut plan = Vec::new();
     for (old, new) in &options.rename {
         let (old, new) = (&old.trim().to_owned(), &new.trim().to_owned());
         // Weights tell the name of their placeholder, whatever they are renamed from.
-        let gone = find(model, old).is_none();
+        let gone = renamed.contains(old) && find(model, old).is_none();
         let done = find(model, new).is_some_and(|v| gone || original(&model[v]) == Some(old));
         if !done {
             let value = find(model, old).ok_or_else(|| NameError::Unknown(old.clone()))?;

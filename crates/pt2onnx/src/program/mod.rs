@@ -223,11 +223,6 @@ impl OnnxProgram {
         self.release();
     }
 
-    /// Notes that it also was made from these files.
-    pub(crate) fn read_also(&mut self, files: &Inputs) {
-        self.inputs.extend(files);
-    }
-
     pub(crate) fn verified(&self) -> Result<(), Error> {
         if self.edited { verify(&self.model).map_err(Error::Verify) } else { Ok(()) }
     }

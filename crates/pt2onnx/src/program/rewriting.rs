@@ -1,13 +1,14 @@
 //! Changing a finished model: all that `pt2onnx optimize` does with options, and each step of it.
 
 use crate::{
-    Error, NameError, OnnxProgram, OptionError, Options, Unused, Warning, WarningKind, dims,
+    Error, NameError, OnnxProgram, OptionError, Options, Unused, Warning, WarningKind, cuts, dims,
     domains, joining, naming, ranges, report::stage, weights,
 };
 use indexmap::IndexMap;
 use pt2onnx_opt::{Journal, Target};
 use pt2onnx_symbolic::Constraints;
 use pt2onnx_tensor::Tensor;
+use pt2onnx_writer::Inputs;
 
 impl Options {
     /// Checks what [`OnnxProgram::rewrite`] needs of options.
@@ -150,9 +151,8 @@ impl OnnxProgram {
     /// [`Error::Extract`]: there is no such value, its type is not known, or the outputs depend on other inputs too. The model is
     /// then unchanged.
     pub fn extract<T: AsRef<str>>(&mut self, inputs: &[T], outputs: &[T]) -> Result<(), Error> {
-        let mut model = self.model.clone();
-        pt2onnx_opt::infer_types(&mut model);
         let names = |all: &[T]| all.iter().map(|n| n.as_ref().to_owned()).collect::<Vec<_>>();
+        let mut model = cuts::typed(&self.model, &[names(inputs), names(outputs)].concat());
         model.extract(&names(inputs), &names(outputs))?;
         model.assign_names();
         self.changed();
@@ -186,10 +186,10 @@ impl OnnxProgram {
         let options = Options { dim: names.collect(), ..Options::default() };
         #[cfg(feature = "ort")]
         self.release();
-        Ok(dims::apply(&mut self.model, &Constraints::new(), &options)?)
+        Ok(dims::apply(&mut self.model, self.foreign, &Constraints::new(), &options)?)
     }
 
-    /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes; without
+    /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes. Only without
     /// any, those of equal names belong together, or the only output and the only input. Other inputs and outputs are those of
     /// both. The older of both opsets is raised to the newer. Dimensions of equal names are taken to be equal only where links say so:
     /// those of the other model get new names. Metadata and documentation of both stay: a key that both models have, with different texts,
@@ -209,16 +209,22 @@ impl OnnxProgram {
         let (mut first, mut second) = (self.model().clone(), other.model().clone());
         let opset = first.opset.max(second.opset);
         for model in [&mut first, &mut second] {
-            if model.opset > 0 {
+            if ![0, opset].contains(&model.opset) {
                 pt2onnx_opt::convert(model, opset)?;
             }
             model.assign_names();
             pt2onnx_opt::infer_types(model);
         }
         first.opset = opset;
-        joining::join(&mut first, second, links)?;
-        let inputs = other.inputs().clone();
-        self.read_also(&inputs);
+        let foreign = self.foreign || other.foreign;
+        joining::join(&mut first, second, foreign, links)?;
+        self.foreign = foreign;
+        let mut inputs = self.inputs.clone();
+        inputs.extend(other.inputs());
+        // What was read for a part is not replaced by the whole.
+        self.inputs = Inputs::new();
+        self.inputs.extend(&inputs);
+        self.report.warnings.extend_from_slice(other.warnings());
         *self.model_mut() = first;
         Ok(())
     }
@@ -244,10 +250,10 @@ impl OnnxProgram {
     /// [`Error::Name`] and [`Error::Dim`]. The model is then unchanged.
     pub fn set_interface(&mut self, options: &Options) -> Result<(), Error> {
         let (mut model, source) = (self.model.clone(), self.source.as_ref());
-        naming::name(&mut model, source, options)?;
+        let renamed = naming::name(&mut model, source, options)?;
         let constraints = source.map(|program| program.constraints.clone());
-        dims::apply(&mut model, &constraints.unwrap_or_default(), options)?;
-        naming::finish(&mut model, options)?;
+        dims::apply(&mut model, self.foreign, &constraints.unwrap_or_default(), options)?;
+        naming::finish(&mut model, options, &renamed)?;
         #[cfg(feature = "ort")]
         self.release();
         // Constants keep their values, so that weights may still be replaced.

@@ -152,6 +152,14 @@ impl Session {
         self.session.outputs().iter().map(|o| o.name())
     }
 
+    /// Whether each output can be read, in the graph's order: it is a tensor, and not one of texts.
+    pub fn readable_outputs(&self) -> impl Iterator<Item = bool> {
+        self.session.outputs().iter().map(|output| match output.dtype() {
+            ValueType::Tensor { ty, .. } => element_type(*ty).is_ok(),
+            _ => false,
+        })
+    }
+
     /// Runs the model. Inputs and outputs are in the graph's order.
     ///
     /// # Errors
