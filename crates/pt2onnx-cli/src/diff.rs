@@ -3,10 +3,11 @@
 use crate::{
     args::Diff,
     error::{self, Code, CommandError},
+    log,
     output::{print, print_json},
 };
 use pt2onnx::{
-    DiffOptions, Error, diff, diff_page,
+    DiffOptions, Error, Warning, WarningKind, diff, diff_page,
     ir::Model,
     writer::{Batch, ExternalData, Inputs, read_with},
 };
@@ -14,6 +15,7 @@ use std::path::Path;
 
 /// Prints the differences, if there are any. Then the exit code is not 0.
 pub fn compare(args: &Diff) -> Result<Option<Code>, CommandError> {
+    log::init(0, false);
     let mut options = DiffOptions::default();
     (options.weights, options.metadata) = (!args.no_weights, args.metadata);
     let (a, b) = (read(&args.a, &options)?, read(&args.b, &options)?);
@@ -44,6 +46,10 @@ fn read(path: &Path, options: &DiffOptions) -> Result<Model, CommandError> {
         false => ExternalData::Ignored,
     };
     let reading = read_with(path, external).map_err(|e| error::model(path, &e))?;
+    for lost in reading.lost {
+        let text = format!("{} has {lost}, which are not compared", path.display());
+        log::warn(&[Warning::new(WarningKind::NotKept, text)]);
+    }
     let mut model = reading.model;
     // Bodies that do not see each other may use the same names.
     model.assign_names();

@@ -30,13 +30,20 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         return Err(OptionError::needs("connect", "merge").into());
     }
     check_data_file(&options)?;
+    let read = |path: &Path| -> Result<OnnxProgram, CommandError> {
+        let mut program = open(path)?;
+        if args.inline {
+            program.inline()?;
+        }
+        Ok(program)
+    };
     let mut program = match (&args.merge, &args.model) {
         (Some((first, second)), _) => {
-            let mut program = open(first)?;
-            program.join(&open(second)?, &args.connect)?;
+            let mut program = read(first)?;
+            program.join(&read(second)?, &args.connect)?;
             program
         }
-        (None, Some(model)) => open(model)?,
+        (None, Some(model)) => read(model)?,
         // One of them is required.
         (None, None) => return Ok(()),
     };
@@ -45,9 +52,6 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     warnings.extend(left.map(|text| Warning::new(WarningKind::Unoptimised, text)));
     warn(&warnings, args.warnings_as_errors)?;
     let before = program.model().all_nodes().len();
-    if args.inline {
-        program.inline()?;
-    }
     if let Some(Cut { inputs, outputs }) = &args.extract {
         program.extract(inputs, outputs)?;
     }

@@ -96,6 +96,15 @@ pub fn inputs(
 
 /// The arrays of a file, in the order of the names.
 pub fn by_name(file: &Path, what: &str, names: &[&str]) -> Result<Vec<Tensor>, CommandError> {
+    Ok(with_others(file, what, names)?.0)
+}
+
+/// The arrays of a file, in the order of the names; and the names of its other arrays, but those that are numbered as something else.
+pub fn with_others(
+    file: &Path,
+    what: &str,
+    names: &[&str],
+) -> Result<(Vec<Tensor>, Vec<String>), CommandError> {
     let mut arrays = read_arrays(file).map_err(|e| error::arrays(e, file))?;
     let numbered = |start: &str, i: usize| format!("{start}{i}");
     let spellings: [&dyn Fn(usize) -> String; 3] = [
@@ -106,7 +115,11 @@ pub fn by_name(file: &Path, what: &str, names: &[&str]) -> Result<Vec<Tensor>, C
     for spelling in spellings {
         if (0..names.len()).all(|i| arrays.contains_key(&spelling(i))) {
             let found = (0..names.len()).filter_map(|i| arrays.shift_remove(&spelling(i)));
-            return Ok(found.collect());
+            let found = found.collect();
+            let numbered = spelling(0).strip_suffix('0').map(str::to_owned);
+            let start = numbered.filter(|_| !names.contains(&&*spelling(0))).unwrap_or_default();
+            let others = arrays.into_keys().filter(|name| name.starts_with(&start));
+            return Ok((found, others.collect()));
         }
     }
     let missing: Vec<&str> = names.iter().copied().filter(|n| !arrays.contains_key(*n)).collect();

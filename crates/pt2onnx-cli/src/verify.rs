@@ -26,7 +26,8 @@ pub fn verify(args: &Verify) -> Result<Option<Code>, CommandError> {
     let got = session.run(&inputs)?;
     let names: Vec<String> = session.output_names().map(str::to_owned).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let Some((expected, by)) = expected(args, &names, &inputs)? else {
+    let takes: Vec<String> = session.input_names().map(str::to_owned).collect();
+    let Some((expected, by)) = expected(args, &takes, &names, &inputs)? else {
         let lines =
             names.iter().zip(&got).map(|(n, t)| format!("{n}: {}{:?}\n", t.dtype(), t.shape()));
         let said = format!(
@@ -55,18 +56,28 @@ fn tolerance(args: &Verify) -> Option<Tolerance> {
 /// The expected outputs, and where they come from.
 fn expected(
     args: &Verify,
+    takes: &[String],
     names: &[&str],
     inputs: &[Tensor],
 ) -> Result<Option<(Vec<Tensor>, &'static str)>, CommandError> {
     if let Some(file) = &args.outputs {
-        return Ok(Some((run::by_name(file, "output", names)?, "the given outputs")));
+        let (arrays, mut others) = run::with_others(file, "output", names)?;
+        // One file may have all that goes into the model, too.
+        others.retain(|name| !takes.contains(name) && !name.starts_with("input."));
+        if !others.is_empty() {
+            let what = format!("the model has no output {}, which is expected", others.join(", "));
+            return Err(CommandError::new(Code::Different, what).place(file.display()));
+        }
+        return Ok(Some((arrays, "the given outputs")));
     }
     if let Some(other) = &args.against {
         let mut session = run::open(other, &args.running)?;
-        run::fit(&session.inputs()?, inputs).map_err(|error| error.place(other.display()))?;
+        let inputs = ordered(inputs, takes, session.input_names());
+        run::fit(&session.inputs()?, &inputs).map_err(|error| error.place(other.display()))?;
         let results =
-            session.run(inputs).map_err(|e| CommandError::from(e).place(other.display()))?;
-        return Ok(Some((results, "the other model")));
+            session.run(&inputs).map_err(|e| CommandError::from(e).place(other.display()))?;
+        let made: Vec<String> = session.output_names().map(str::to_owned).collect();
+        return Ok(Some((ordered(&results, &made, names.iter().copied()), "the other model")));
     }
     match &args.running.archive {
         Some(archive) => Ok(Some((
@@ -75,6 +86,17 @@ fn expected(
         ))),
         None => Ok(None),
     }
+}
+
+/// Tensors with names in another order of the same names. If names differ, the order stays.
+fn ordered<'a>(
+    tensors: &[Tensor],
+    names: &[String],
+    order: impl Iterator<Item = &'a str>,
+) -> Vec<Tensor> {
+    let place = |name: &str| tensors.get(names.iter().position(|n| n == name)?).cloned();
+    let found: Option<Vec<Tensor>> = order.map(place).collect();
+    found.filter(|found| found.len() == names.len()).unwrap_or_else(|| tensors.to_vec())
 }
 
 /// The archive's program, node by node.
@@ -123,7 +145,7 @@ fn each(args: &Verify, inputs: &[Tensor]) -> Result<Option<Code>, CommandError> 
             return Err(CommandError::new(Code::Usage, "--each compares two models").help(help));
         }
     };
-    let shared: Vec<(String, Value, Value)> = named(&a)
+    let mut shared: Vec<(String, Value, Value)> = named(&a)
         .filter_map(|(name, value)| {
             let (_, other) = named(&b).find(|(n, _)| *n == name)?;
             Some((name.to_owned(), value, other))
@@ -135,12 +157,19 @@ fn each(args: &Verify, inputs: &[Tensor]) -> Result<Option<Code>, CommandError> 
             CommandError::new(Code::Usage, what).help("compare the outputs, without --each")
         );
     }
-    let values = |mut model: Model, values: Vec<Value>| -> Result<Vec<Tensor>, CommandError> {
-        model.set_outputs(Model::MAIN, &values);
-        Ok(Session::new(&model, &SessionOptions::default(), &[])?.run(inputs)?)
-    };
-    let got = values(a.clone(), shared.iter().map(|(_, v, _)| *v).collect())?;
-    let expected = values(b, shared.iter().map(|(_, _, v)| *v).collect())?;
+    let mut first = session(&a, shared.iter().map(|(_, value, _)| *value))?;
+    let mut second = session(&b, shared.iter().map(|(.., value)| *value))?;
+    let readable = first.readable_outputs().zip(second.readable_outputs());
+    let readable: Vec<bool> = readable.map(|(a, b)| a && b).collect();
+    if readable.contains(&false) {
+        let mut readable = readable.into_iter();
+        shared.retain(|_| readable.next().unwrap_or(true));
+        first = session(&a, shared.iter().map(|(_, value, _)| *value))?;
+        second = session(&b, shared.iter().map(|(.., value)| *value))?;
+    }
+    let takes: Vec<String> = first.input_names().map(str::to_owned).collect();
+    let got = first.run(inputs)?;
+    let expected = second.run(&ordered(inputs, &takes, second.input_names()))?;
     let names = shared.iter().map(|(name, ..)| name.as_str());
     let found = Verification::new(names, &got, &expected, tolerance(args));
     let differ: Vec<(usize, &OutputCheck)> = found
@@ -166,6 +195,13 @@ fn each(args: &Verify, inputs: &[Tensor]) -> Result<Option<Code>, CommandError> 
         "{bad} of {number} values of the same name differ, {how}; the first:\n{check}\n{node}"
     ))?;
     Ok(Some(Code::Different))
+}
+
+/// A model that gives these values.
+fn session(model: &Model, values: impl Iterator<Item = Value>) -> Result<Session, CommandError> {
+    let mut model = model.clone();
+    model.set_outputs(Model::MAIN, &values.collect::<Vec<_>>());
+    Ok(Session::new(&model, &SessionOptions::default(), &[])?)
 }
 
 /// The values of nodes outside of bodies that have a name of their own, in order. `val_3` is the name of another value elsewhere.

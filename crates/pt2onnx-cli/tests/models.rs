@@ -6,7 +6,7 @@ mod common;
 
 use common::pt2onnx;
 use pt2onnx::{
-    ir::Model,
+    ir::{Attribute, Model},
     writer::{self, Weights},
 };
 use std::{fs, path::PathBuf};
@@ -138,6 +138,53 @@ fn optimize_with_names_and_sizes() {
     // Also with no pass at all.
     let off = optimized(&["--fix", "K=4", "--no-optimize"]);
     assert!(off.contains("(float[N,4] x,") && off.contains("Shape (middle)"), "{off}");
+}
+
+/// A value that is input and output gets a name as each; one that is not there has none, whatever has the new one.
+#[test]
+fn optimize_renames_what_was_meant() {
+    let folder = tempdir().unwrap();
+    let text = "g (float[2] x) => (float[2] x, float[2] y) { t = Exp (x) y = Neg (t) }";
+    let model = save(&folder, "m.onnx", &text.parse().unwrap(), Weights::Embed);
+    let output = folder.path().join("n.onnx");
+    let (from, to) = (model.to_str().unwrap(), output.to_str().unwrap());
+    let optimized = |more: &[&str]| pt2onnx([&["optimize", from, "-o", to], more].concat());
+    let run = optimized(&["--output-names", "a,b"]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    let shown = pt2onnx(["show", to]).stdout;
+    assert!(shown.contains("(float[2] x) => (float[2] a, float[2] b)"), "{shown}");
+    for new in ["x", "y", "t", "z"] {
+        let run = optimized(&["--rename", &format!("none={new}")]);
+        assert!(run.code == 2 && run.stderr.contains("no value `none`"), "{run:?}");
+    }
+}
+
+/// Neither part of a model is replaced by the whole, functions are replaced before, and names of all are kept apart.
+#[test]
+fn merge() {
+    let folder = tempdir().unwrap();
+    let function = |op: &str| {
+        format!(r#"<domain: "l", opset_import: ["" : 17]> f (x) => (a) {{ a = {op} (x) }}"#)
+    };
+    let model = |name: &str, ends: &str, op: &str| {
+        let text =
+            format!(r#"<ir_version: 9, opset_import: ["" : 17, "l" : 1]> {ends} {}"#, function(op));
+        save(&folder, name, &text.parse().unwrap(), Weights::Embed)
+    };
+    let a = model("a.onnx", "g (float[2] x) => (float[2] y) { y = l.f (x) }", "Exp");
+    let b = model("b.onnx", "g (float[2] y) => (float[2] z) { z = l.f (y) }", "Neg");
+    let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+    let both = format!("{a}:{b}");
+    for output in [a, b] {
+        let before = fs::read(output).unwrap();
+        let run = pt2onnx(["optimize", "--merge", &both, "--inline", "-o", output]);
+        assert!(run.code != 0 && fs::read(output).unwrap() == before, "{run:?}");
+    }
+    let output = folder.path().join("ab.onnx");
+    let run = pt2onnx(["optimize", "--merge", &both, "--inline", "-o", output.to_str().unwrap()]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    let shown = pt2onnx(["show", output.to_str().unwrap()]).stdout;
+    assert!(shown.contains("y = Exp (x)") && shown.contains("z = Neg (y)"), "{shown}");
 }
 
 #[test]
@@ -352,4 +399,20 @@ fn diff() {
     assert!(run.code == 6 && !run.stdout.contains("weights:"), "{run:?}");
     let same = pt2onnx(["diff", b.to_str().unwrap(), b.to_str().unwrap(), "--metadata"]);
     assert_eq!((same.code, &*same.stdout, &*same.stderr), (0, "", ""));
+}
+
+/// Strings that are no text.
+#[test]
+fn diff_of_bytes() {
+    let folder = tempdir().unwrap();
+    let with = |name: &str, byte: u8| {
+        let text = r#"<ir_version: 8, opset_import: ["" : 17, "l" : 1]> g (float[2] x) => (float[2] y) { y = l.f (x) }"#;
+        let mut model: Model = text.parse().unwrap();
+        let node = model.nodes(Model::MAIN).next().unwrap();
+        model[node].attributes.push(("a".into(), Attribute::Bytes(vec![0xFF, byte])));
+        save(&folder, name, &model, Weights::Embed)
+    };
+    let (a, b) = (with("a.onnx", 0xFF), with("b.onnx", 0xFE));
+    let run = pt2onnx(["diff", a.to_str().unwrap(), b.to_str().unwrap()]);
+    assert!(run.code == 6 && run.stdout.contains("a of y: bytes "), "{run:?}");
 }

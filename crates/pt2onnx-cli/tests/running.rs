@@ -150,6 +150,66 @@ fn two_models() {
     );
 }
 
+/// Names decide which input and output is which, and nothing that is expected is left out.
+#[test]
+fn by_names() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str| {
+        let mut model: Model = text.parse().unwrap();
+        model.assign_names();
+        fs::write(at(name), writer::to_bytes(&model).unwrap()).unwrap();
+    };
+    write(
+        "m.onnx",
+        "g (float[3] x, float[3] w) => (float[3] y, float[3] v) { y = Sub (x, w) v = Exp (x) }",
+    );
+    write(
+        "n.onnx",
+        "g (float[3] w, float[3] x) => (float[3] v, float[3] y) { v = Exp (x) y = Sub (x, w) }",
+    );
+    for more in ["", " --each"] {
+        let run = run(folder.path(), &format!("verify m.onnx --against n.onnx{more}"));
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+    let z = floats(&[1, 2], &[2.0, 5.0]);
+    let (x, i) = (floats(&[1, 2], &[1.0, 2.0]), integers(&[4]));
+    let all = [("x", x), ("i", i), ("z", z.clone()), ("j", integers(&[8])), ("more", z)];
+    save(at("good.npz"), &all[..4]);
+    save(at("more.npz"), &all);
+    assert_eq!(run(folder.path(), "verify a.onnx --inputs good.npz --outputs good.npz").code, 0);
+    let more = run(folder.path(), "verify a.onnx --inputs good.npz --outputs more.npz");
+    assert!(
+        more.code == 6 && more.stderr.contains("no output more, which is expected"),
+        "{more:?}"
+    );
+    let numbered: Vec<(String, Tensor)> = all
+        .iter()
+        .skip(2)
+        .enumerate()
+        .map(|(i, (_, t))| (format!("output.{i}"), t.clone()))
+        .collect();
+    let numbered: Vec<(&str, Tensor)> =
+        numbered.iter().map(|(name, t)| (name.as_str(), t.clone())).collect();
+    save(at("numbered.npz"), &numbered);
+    let more = run(folder.path(), "verify a.onnx --inputs good.npz --outputs numbered.npz");
+    assert!(more.code == 6 && more.stderr.contains("no output output.2"), "{more:?}");
+}
+
+/// Values that cannot be read are left out.
+#[test]
+fn each_value_that_can_be_read() {
+    let folder = folder();
+    let text = "g (float[2] x) => (float[2] y) <int64 i = {0}> {
+        s = SequenceConstruct (x, x) a = SequenceAt (s, i) t = Cast <to = 8> (a) y = Cast <to = 1> (t) }";
+    let mut model: Model = text.parse().unwrap();
+    model.assign_names();
+    fs::write(folder.path().join("m.onnx"), writer::to_bytes(&model).unwrap()).unwrap();
+    let each = run(folder.path(), "verify m.onnx --against m.onnx --each");
+    assert_eq!(each.code, 0, "{each:?}");
+    assert!(each.stdout.starts_with("all 2 values of the same name"), "{each:?}");
+}
+
 #[test]
 fn sample_inputs_of_the_archive() {
     let folder = tempdir().unwrap();

@@ -155,7 +155,7 @@ pub struct Show {
     /// Of an archive, print the program as the archive has it, not as it is translated: before the passes over it
     #[arg(long)]
     pub raw: bool,
-    /// Print names and other words of more than 256 characters whole, so that the text can be read back
+    /// Print names and other words of more than 256 characters whole, for programs that read the text
     #[arg(long)]
     pub whole: bool,
     #[command(flatten)]
@@ -226,7 +226,7 @@ pub struct Optimize {
     /// Instead of one model, two: outputs of the first become the inputs of the second that have their names
     #[arg(long, value_name = "A.onnx:B.onnx", value_parser = values::models, conflicts_with = "model", help_heading = "Optimisation")]
     pub merge: Option<(PathBuf, PathBuf)>,
-    /// With `--merge`, the input that an output becomes, if names differ; can be given several times
+    /// With `--merge`, the input that an output becomes, instead of those of equal names; can be given several times
     #[arg(long, value_name = "OUT=IN", value_parser = values::pair, help_heading = "Optimisation")]
     pub connect: Vec<(String, String)>,
     /// Tell what each pass did, and how often

@@ -377,7 +377,7 @@ pub const CASES: &[Case] = &[
     case(small, "optimize --merge MODEL:MODEL -o OUT --connect y=x --connect y=x"),
     case(small, "optimize --merge MODEL:MODEL -o OUT"),
     case(small, "optimize --merge MODEL:MODEL -o OUT --connect y=i"),
-    case(called, "optimize --merge MODEL:MODEL -o OUT"),
+    case(parts, "optimize MODEL -o OUT --extract x,x:y"),
     // Weights.
     case(
         || {

@@ -53,15 +53,6 @@ pub fn small() -> Option<Vec<u8>> {
     )
 }
 
-/// A model with a function.
-pub fn called() -> Option<Vec<u8>> {
-    onnx(
-        r#"<ir_version: 9, opset_import: ["" : 20, "my" : 1]>
-        g (float[2] x) => (float[2] y) { y = my.same (x) }
-        <domain: "my", opset_import: ["" : 20]> same (x) => (y) { y = Relu (x) }"#,
-    )
-}
-
 pub fn json(from: &str, to: &str) -> Option<Vec<u8>> {
     Some(with_json(&mlp(), from, to))
 }
