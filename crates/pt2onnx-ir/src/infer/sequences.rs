@@ -64,7 +64,9 @@ fn both(a: Type, b: Type) -> Option<Type> {
 /// The type of what a body gives each time: its sizes may be others.
 fn fixed(ty: Type) -> Type {
     match ty {
-        Type::Tensor(TensorType { dtype, shape: Some(shape) }) if !shape.iter().all(Expr::is_static) => {
+        Type::Tensor(TensorType { dtype, shape: Some(shape) })
+            if !shape.iter().all(Expr::is_static) =>
+        {
             Type::Tensor(TensorType { dtype, shape: None })
         }
         other => other,
