@@ -29,7 +29,7 @@ pub use ops::tables;
 pub use pt2onnx_lowering::{
     ArgError, Args, Arguments, AtenOp, ByName, Complex, Cx, Emitted, Error, FromArg, Function,
     Given, GivenArg, LowerError, Lowered, NodeError, Number, Outputs, Param, ParamType, Parameters,
-    Schema, SignatureError, TensorOrScalar, Unbound, arguments, op, table,
+    Schema, SchemaError, SignatureError, TensorOrScalar, Unbound, arguments, op, table,
 };
 use pt2onnx_lowering::{args, cx, math};
 pub use pt2onnx_tensor::{promote_types, result_type};

@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod cx;
+mod default;
 mod error;
 pub mod math;
 mod op;
@@ -13,10 +14,11 @@ mod schema;
 
 pub use args::{Args, FromArg, Given, GivenArg};
 pub use cx::{Cx, Number, Outputs, TensorOrScalar};
+pub use default::torch_number;
 pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
 pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};
-pub use schema::{Param, ParamType, Schema};
+pub use schema::{Param, ParamType, Schema, SchemaError};
 
 /// What the macros `op!` and `arguments!` need.
 #[doc(hidden)]

@@ -68,8 +68,7 @@ impl AtenOp {
     /// # Errors
     /// Returns an error if the schema cannot be parsed, or names the first parameter that does not fit.
     pub fn check(&self) -> Result<(), String> {
-        let schema = Schema::parse(self.schema);
-        self.lowering.fits(&schema.ok_or_else(|| format!("`{}` is not a schema", self.schema))?)
+        self.lowering.fits(&Schema::parse(self.schema).map_err(|error| error.to_string())?)
     }
 }
 

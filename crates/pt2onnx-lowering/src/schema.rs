@@ -1,5 +1,6 @@
 //! Op schemas in PyTorch's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
+use crate::default;
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_schemas::Type;
 use std::fmt;
@@ -41,6 +42,27 @@ pub struct ParamType {
     pub optional: bool,
 }
 
+/// Why a text is not the schema of an op.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// It has another form.
+    #[error(
+        "`{0}` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`"
+    )]
+    Text(String),
+    /// A default is no value of its parameter's type, or one that cannot be read.
+    #[error("the default `{default}` of the parameter `{ty} {param}` cannot be read")]
+    Default {
+        /// The parameter's name.
+        param: String,
+        /// Its type.
+        ty: String,
+        /// The text of the default.
+        default: String,
+    },
+}
+
 impl ParamType {
     /// The type `base`: not a list, never None.
     pub fn of(base: &str) -> Self {
@@ -68,19 +90,29 @@ impl fmt::Display for ParamType {
 }
 
 impl Schema {
-    /// Parses a schema. Returns `None` if the text is not a schema.
-    pub fn parse(text: &str) -> Option<Self> {
-        let schema = pt2onnx_schemas::Schema::parse(text)?;
-        let params = schema.params.into_iter().map(|param| Param {
-            name: param.name.to_owned(),
-            ty: ParamType::from(param.slot.ty),
-            default: param.default.map(literal),
-            mutated: param.slot.written,
-        });
+    /// Parses a schema.
+    ///
+    /// # Errors
+    /// Returns an error if the text is not a schema, or if a default is no value of its parameter's type.
+    pub fn parse(text: &str) -> Result<Self, SchemaError> {
+        let schema = pt2onnx_schemas::Schema::parse(text);
+        let schema = schema.ok_or_else(|| SchemaError::Text(text.to_owned()))?;
+        let param = |param: pt2onnx_schemas::Param| {
+            let ty = ParamType::from(param.slot.ty);
+            let read = |text: &str| {
+                default::read(&ty, param.slot.length, text).ok_or_else(|| SchemaError::Default {
+                    param: param.name.to_owned(),
+                    ty: ty.to_string(),
+                    default: text.to_owned(),
+                })
+            };
+            let default = param.default.map(read).transpose()?;
+            Ok(Param { name: param.name.to_owned(), default, ty, mutated: param.slot.written })
+        };
         let name = text.split('(').next().unwrap_or_default().trim();
-        Some(Self {
+        Ok(Self {
             name: name.to_owned(),
-            params: params.collect(),
+            params: schema.params.into_iter().map(param).collect::<Result<_, _>>()?,
             returns: schema.returns.into_iter().map(|slot| slot.ty.into()).collect(),
         })
     }
@@ -101,30 +133,6 @@ impl From<Type<'_>> for ParamType {
             other => (other, false),
         };
         Self { base: ty.to_string(), list, optional_elements, optional }
-    }
-}
-
-/// A default value. The losses' `Mean` and `Sum` are numbers.
-fn literal(text: &str) -> Argument {
-    let text = text.trim();
-    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
-    match text {
-        "None" => Argument::None,
-        "True" => Argument::Bool(true),
-        "False" => Argument::Bool(false),
-        "Mean" => Argument::Int(1),
-        "Sum" => Argument::Int(2),
-        "contiguous_format" => Argument::MemoryFormat(pt2onnx_fx::graph::MemoryFormat::Contiguous),
-        "long" => Argument::DType(pt2onnx_tensor::DType::I64),
-        "float" => Argument::DType(pt2onnx_tensor::DType::F32),
-        _ => match (inner, text.parse(), text.parse()) {
-            (Some(list), _, _) => {
-                Argument::Ints(list.split(',').filter_map(|i| i.trim().parse().ok()).collect())
-            }
-            (None, Ok(int), _) => Argument::Int(int),
-            (None, _, Ok(float)) => Argument::Float(float),
-            _ => Argument::String(text.trim_matches(['"', '\'']).into()),
-        },
     }
 }
 
@@ -159,6 +167,7 @@ mod tests {
             "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         );
         assert!(s.unwrap().params[1].ty.optional);
-        assert_eq!(Schema::parse("not a schema"), None);
+        let error = Schema::parse("not a schema").unwrap_err();
+        assert_eq!(error, SchemaError::Text("not a schema".into()));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::facts::{known, number_of, rounded};
 use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, OpSet, Use, Value};
+use pt2onnx_symbolic::text::MAX_NESTING;
 use smallvec::SmallVec;
 use std::{str::FromStr, sync::Arc};
 
@@ -285,7 +286,7 @@ impl FromStr for Pattern {
     type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
-        let mut parser = Parser { rest: text };
+        let mut parser = Parser { rest: text, depth: 0 };
         let parsed = parser.part().and_then(|part| match part {
             _ if !parser.rest.trim().is_empty() => Err("the end"),
             part if part.ends().is_empty() => Err("an operator as the last node"),
@@ -302,6 +303,8 @@ impl FromStr for Pattern {
 /// Reads patterns; errors say what is expected at the rest of the text.
 struct Parser<'a> {
     rest: &'a str,
+    /// How many patterns the current one is inside of.
+    depth: u32,
 }
 
 impl Parser<'_> {
@@ -344,6 +347,16 @@ impl Parser<'_> {
     }
 
     fn part(&mut self) -> Result<Part, &'static str> {
+        if self.depth == MAX_NESTING {
+            return Err("a pattern of at most 64 levels");
+        }
+        self.depth += 1;
+        let part = self.one();
+        self.depth -= 1;
+        part
+    }
+
+    fn one(&mut self) -> Result<Part, &'static str> {
         if self.eat('?') {
             let with = self.part()?;
             let inner = match &with {
@@ -410,6 +423,13 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_expected_and_where() {
+        let nested = |depth| format!("{}x{}", "Relu(".repeat(depth), ")".repeat(depth));
+        let deep = format!("{}Relu(x)", "Relu(".repeat(64));
+        assert!(nested(63).parse::<Pattern>().is_ok());
+        for text in [nested(64), nested(100_000), "?".repeat(100_000), "a:".repeat(100_000)] {
+            let error = text.parse::<Pattern>().unwrap_err();
+            assert_eq!(error.expected, "a pattern of at most 64 levels");
+        }
         for (text, error) in [
             ("", "a name, a number or an operator expected at the end"),
             ("x", "an operator as the last node expected at the end"),
@@ -417,6 +437,7 @@ mod tests {
             ("Mul(x; y)", "`,` or `)` expected at `; y)`"),
             ("{Relu(x), Neg(x)}", "`|` or `}` expected at `, Neg(x)}`"),
             ("Relu(x) y", "the end expected at `y`"),
+            (&deep, "a pattern of at most 64 levels expected at `Relu(x)`"),
             ("a:b:Relu(x)", "an operator after `:` expected at the end"),
             ("Relu(?Neg(x))", "`?` before an operator of another operator expected at `)`"),
         ] {

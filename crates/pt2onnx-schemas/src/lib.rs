@@ -17,7 +17,7 @@ mod constants;
 mod parse;
 
 pub use constants::*;
-pub use parse::{Param, Schema, Slot, Type};
+pub use parse::{Param, Schema, Slot, Type, items};
 
 /// All schemas, one on a line, in the order of their names. Lines that start with `#` are comments.
 pub const LIST: &str = include_str!("schemas.txt");

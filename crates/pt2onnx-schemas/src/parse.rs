@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The deepest nesting of types: that of all texts that pt2onnx reads (`pt2onnx_symbolic::text`).
+const MAX_NESTING: usize = 64;
+
 /// The schema of an overload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema<'a> {
@@ -58,7 +61,7 @@ pub enum Type<'a> {
 
 impl<'a> Schema<'a> {
     /// Parses a schema such as `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`. Returns `None` if the
-    /// text is not one, or ends its parameters with `...`.
+    /// text is not one, ends its parameters with `...`, or nests types more than 64 deep.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (name, rest) = text.split_once('(')?;
         let (params, returns) = rest.rsplit_once("->")?;
@@ -67,7 +70,7 @@ impl<'a> Schema<'a> {
         let (name, overload) = name.split_once('.').unwrap_or((name, ""));
         let mut keyword = false;
         let mut parsed = Vec::new();
-        for text in split(params) {
+        for text in items(params) {
             if text == "*" {
                 keyword = true;
             } else {
@@ -75,7 +78,7 @@ impl<'a> Schema<'a> {
             }
         }
         let returns = match returns.strip_prefix('(').and_then(|r| r.strip_suffix(')')) {
-            Some(several) => split(several),
+            Some(several) => items(several),
             None => vec![returns],
         };
         // A result may have a name: `Tensor values`. The space of `Dict(str, t)` is part of the type.
@@ -89,12 +92,21 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// The parts between commas that are outside of brackets.
-fn split(text: &str) -> Vec<&str> {
-    let mut depth = 0;
+/// The parts between commas that are outside of brackets and of strings.
+pub fn items(text: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut escaped) = (0, None, false);
     let parts = text.split(|c| {
-        depth += i32::from(matches!(c, '(' | '[')) - i32::from(matches!(c, ')' | ']'));
-        c == ',' && depth == 0
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some(_) if c == '\\' => escaped = true,
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None => {
+                quote = Some(c).filter(|c| matches!(c, '"' | '\''));
+                depth += i32::from(matches!(c, '(' | '[')) - i32::from(matches!(c, ')' | ']'));
+            }
+        }
+        c == ',' && depth == 0 && quote.is_none()
     });
     parts.map(str::trim).filter(|p| !p.is_empty()).collect()
 }
@@ -112,19 +124,25 @@ impl<'a> Param<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// Parses a base and what follows it: `(a!)`, `?`, `[]`, `[2]`, in any order.
     fn parse(text: &'a str) -> Option<Self> {
+        Self::nested(text, MAX_NESTING)
+    }
+
+    /// Parses a base and what follows it: `(a!)`, `?`, `[]`, `[2]`, in any order. Types may stand in each other `left` times.
+    fn nested(text: &'a str, mut left: usize) -> Option<Self> {
         let text = text.trim();
         let (base, mut rest) = text.split_at(text.find(['(', '[', '?']).unwrap_or(text.len()));
         let mut ty = Type::Named(base);
         if matches!(base, "" | "Dict" | "Future" | "Await" | "RRef") {
+            left = left.checked_sub(1)?;
             let (parts, after) = bracket(rest)?;
-            let parts = split(parts).into_iter().map(|part| Some(Self::parse(part)?.ty));
+            let parts = items(parts).into_iter().map(|part| Some(Self::nested(part, left)?.ty));
             ty = Type::Generic(base, parts.collect::<Option<_>>()?);
             rest = after;
         }
         let mut slot = Self { ty, length: None, alias: None, written: false };
         while let Some(sign) = rest.chars().next() {
+            left = left.checked_sub(1)?;
             rest = match sign {
                 '?' => {
                     slot.ty = Type::Optional(Box::new(slot.ty));
@@ -240,6 +258,18 @@ mod tests {
         }
         for text in ["not a schema", "aten::f(...) -> Tensor", "f(Tensor x) -> Tensor", "a::f(x)"] {
             assert_eq!(Schema::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_has_a_limit() {
+        let tuple = |depth: usize| format!("{}x{}", "(".repeat(depth), ")".repeat(depth));
+        let marks = |depth: usize| format!("int{}", "?".repeat(depth));
+        for (depth, parsed) in [(64, true), (65, false), (100_000, false)] {
+            for ty in [tuple(depth), marks(depth)] {
+                let text = format!("a::b({ty} x) -> Tensor");
+                assert_eq!(Schema::parse(&text).is_some(), parsed, "{depth}");
+            }
         }
     }
 

@@ -31,12 +31,19 @@ impl Expr {
         Expr::call(Func::PythonMod, vec![self.clone(), divisor.clone()])
     }
 
-    /// The larger of two expressions. Write `Expr::max(&a, &b)`, because `a.max(b)` on an owned `a` calls `Ord::max`.
+    /// The larger of two expressions.
+    ///
+    /// ```
+    /// use pt2onnx_symbolic::Expr;
+    ///
+    /// let larger = Expr::symbol("a").max(&Expr::symbol("b"));
+    /// assert_eq!(larger.to_string(), "Max(a, b)");
+    /// ```
     pub fn max(&self, other: &Expr) -> Expr {
         Expr::call(Func::Max, vec![self.clone(), other.clone()])
     }
 
-    /// The smaller of two expressions. Write `Expr::min(&a, &b)`, because `a.min(b)` on an owned `a` calls `Ord::min`.
+    /// The smaller of two expressions.
     pub fn min(&self, other: &Expr) -> Expr {
         Expr::call(Func::Min, vec![self.clone(), other.clone()])
     }
@@ -108,7 +115,7 @@ fn apply(func: Func, args: Vec<Expr>) -> Expr {
         (Floor | Ceiling, [x]) => round_fraction(func, x).unwrap_or_else(|| raw(func, args)),
         (BitwiseAnd | BitwiseOr | BitwiseXor, _) => {
             let mut args = args;
-            args.sort();
+            args.sort_by(Expr::cmp_form);
             raw(func, args)
         }
         _ => raw(func, args),
@@ -289,7 +296,7 @@ fn extremum(func: Func, args: Vec<Expr>) -> Expr {
             _ => flat.push(arg),
         }
     }
-    flat.sort();
+    flat.sort_by(Expr::cmp_form);
     flat.dedup();
     if flat.len() <= MAX_COMPARED {
         let mut index = 0;
@@ -334,7 +341,7 @@ fn connective(func: Func, args: Vec<Expr>) -> Expr {
             _ => flat.push(arg),
         }
     }
-    flat.sort();
+    flat.sort_by(Expr::cmp_form);
     flat.dedup();
     match flat.len() {
         0 => Expr::bool(neutral),
@@ -382,7 +389,7 @@ fn relation(func: Func, a: &Expr, b: &Expr) -> Expr {
         && match (poly::as_coef(a), poly::as_coef(b)) {
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            _ => a > b,
+            _ => a.cmp_form(b).is_gt(),
         };
     let (a, b) = if swap { (b, a) } else { (a, b) };
     raw(func, vec![a.clone(), b.clone()])

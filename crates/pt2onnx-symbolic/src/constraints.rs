@@ -8,13 +8,14 @@ use crate::func::Func;
 use crate::memo::Memo;
 use crate::poly::{self, Coef};
 use crate::range::{Interval, Range};
+use rustc_hash::FxHashMap;
 
 /// Facts about symbols and expressions, all true at the same time.
 #[derive(Clone, Debug, Default)]
 pub struct Constraints {
     symbols: BTreeMap<Symbol, Range>,
     /// Ranges of expressions that are not single symbols. The expressions are in normal form without constant term.
-    derived: BTreeMap<Expr, Range>,
+    derived: FxHashMap<Expr, Range>,
     /// Symbols that equal an expression of other symbols. No value contains a key.
     solved: BTreeMap<Symbol, Expr>,
     /// Expressions that are 0 and could not be solved for a symbol, in normal form.

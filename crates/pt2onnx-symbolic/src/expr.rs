@@ -47,7 +47,7 @@ struct Shared {
 }
 
 /// Every form of an expression except an integer constant, which [`Repr`] holds itself.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
     /// Numerator and denominator, in lowest terms, the denominator above 1.
     Rational(i64, i64),
@@ -280,21 +280,50 @@ impl Hash for Expr {
     }
 }
 
-impl Ord for Expr {
-    fn cmp(&self, other: &Expr) -> Ordering {
+impl Expr {
+    /// The place of an expression in sorted lists, by its form: numbers first. It does not say which value is larger, so `Expr` is not
+    /// `Ord`: [`Expr::max`] and [`Expr::min`] have no others beside them.
+    pub fn cmp_form(&self, other: &Expr) -> Ordering {
         match (&self.0, &other.0) {
             (Repr::Int(a), Repr::Int(b)) => a.cmp(b),
             (Repr::Int(_), Repr::Node(_)) => Ordering::Less,
             (Repr::Node(_), Repr::Int(_)) => Ordering::Greater,
             (Repr::Node(a), Repr::Node(b)) if Arc::ptr_eq(a, b) => Ordering::Equal,
-            (Repr::Node(a), Repr::Node(b)) => a.node.cmp(&b.node),
+            (Repr::Node(a), Repr::Node(b)) => a.node.cmp_form(&b.node),
         }
     }
 }
 
-impl PartialOrd for Expr {
-    fn partial_cmp(&self, other: &Expr) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl Node {
+    fn cmp_form(&self, other: &Node) -> Ordering {
+        use Node::*;
+        fn all(a: &[Expr], b: &[Expr]) -> Ordering {
+            let pairs = a.iter().zip(b).map(|(a, b)| a.cmp_form(b));
+            let mut unequal = pairs.filter(|order| order.is_ne());
+            unequal.next().unwrap_or(a.len().cmp(&b.len()))
+        }
+        match (self, other) {
+            (Rational(a, b), Rational(c, d)) => (a, b).cmp(&(c, d)),
+            (Float(a), Float(b)) => a.cmp(b),
+            (Symbol(a), Symbol(b)) => a.cmp(b),
+            (Add(a), Add(b)) | (Mul(a), Mul(b)) => all(a, b),
+            (Pow(a, b), Pow(c, d)) => a.cmp_form(c).then_with(|| b.cmp_form(d)),
+            (Call(f, a), Call(g, b)) => f.cmp(g).then_with(|| all(a, b)),
+            _ => self.kind().cmp(&other.kind()),
+        }
+    }
+
+    /// The place of the operation among all.
+    fn kind(&self) -> u8 {
+        match self {
+            Node::Rational(..) => 0,
+            Node::Float(_) => 1,
+            Node::Symbol(_) => 2,
+            Node::Add(_) => 3,
+            Node::Mul(_) => 4,
+            Node::Pow(..) => 5,
+            Node::Call(..) => 6,
+        }
     }
 }
 

@@ -186,7 +186,7 @@ pub(crate) fn cmp_mono(a: &Mono, b: &Mono) -> Ordering {
             (None, None) => return Ordering::Equal,
             (Some((_, exponent)), None) => return positive_first(*exponent),
             (None, Some((_, exponent))) => return positive_first(*exponent).reverse(),
-            (Some((atom, exponent)), Some((other, other_exponent))) => match atom.cmp(other) {
+            (Some((atom, exponent)), Some((other, other_exponent))) => match atom.cmp_form(other) {
                 Ordering::Less => return positive_first(*exponent),
                 Ordering::Greater => return positive_first(*other_exponent).reverse(),
                 Ordering::Equal if exponent != other_exponent => {
@@ -294,7 +294,7 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
         first
     });
     mono.extend(a.mono.iter().chain(&b.mono).cloned());
-    mono.sort();
+    mono.sort_by(|(a, n), (b, m)| a.cmp_form(b).then_with(|| n.cmp(m)));
     let mut merged: Mono = Vec::with_capacity(mono.len());
     for (atom, exponent) in mono {
         match merged.last_mut() {

@@ -15,7 +15,8 @@ impl FileRange {
     /// # Errors
     /// The file ends before the buffer is full, or cannot be read. The message names the file.
     pub fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        read(&self.file, buffer, self.offset + at)
+        let at = self.offset.checked_add(at).ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
+        at.and_then(|at| read(&self.file, buffer, at))
             .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.path.display())))
     }
 }
@@ -57,7 +58,8 @@ impl Tensor {
     /// [units](crate::Compute::unit) if the elements are computed. Elements in a file are read, not mapped.
     ///
     /// # Errors
-    /// The elements cannot be read or computed, the range is not inside the tensor, or there are no values.
+    /// The elements cannot be read or computed, the range is not inside the tensor, or there are no values; the tensor is not contiguous
+    /// and an end is inside of an element.
     pub fn read(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         if start.checked_add(out.len()).is_none_or(|end| end > self.nbytes()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -70,6 +72,10 @@ impl Tensor {
             return storage.read(self.offset() * self.dtype().bits() / 8 + start, out);
         }
         let width = self.dtype().bits() / 8;
+        if !start.is_multiple_of(width) || !out.len().is_multiple_of(width) {
+            let what = "a range of a view must begin and end between elements";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         Panels::new(self, storage, width).read(start / width, out)
     }
 
@@ -251,8 +257,19 @@ mod tests {
                         }
                     }
                     assert!(view.read(all.len(), &mut [0]).is_err());
+                    let part = width > 1 && view.numel() > 1 && !view.is_contiguous();
+                    for (start, length) in [(0, 1), (1, width)].into_iter().filter(|_| part) {
+                        let error = view.read(start, &mut vec![0; length]).unwrap_err();
+                        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+                    }
                 }
             }
+        }
+        let end = FileRange { offset: u64::MAX - 4, ..mapped.source().unwrap().clone() };
+        let far = Storage::mapped(bytes.into(), end).slice(8..16).unwrap();
+        for at in [0, 4, u64::MAX] {
+            let error = far.source().unwrap().read_exact_at(&mut [0; 4], at).unwrap_err();
+            assert!(error.to_string().contains("pt2onnx-read-"), "{error}");
         }
         std::fs::remove_file(path).unwrap();
     }

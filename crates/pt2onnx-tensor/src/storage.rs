@@ -28,7 +28,7 @@ impl Storage {
         Self { bytes: bytes.into(), source: None }
     }
 
-    /// A storage of a mapped part of a file. `bytes` are the bytes of the file at `source`.
+    /// A storage of a mapped part of a file. `bytes` are the bytes of the file at `source`. Reading is an error if the file is shorter.
     pub fn mapped(bytes: Bytes, source: FileRange) -> Self {
         Self { bytes, source: Some(source) }
     }
@@ -50,10 +50,10 @@ impl Storage {
         let start = u64::try_from(range.start).ok()?;
         inside.then(|| Self {
             bytes: self.bytes.slice(range),
-            source: self
-                .source
-                .as_ref()
-                .map(|whole| FileRange { offset: whole.offset + start, ..whole.clone() }),
+            source: self.source.as_ref().map(|whole| FileRange {
+                offset: whole.offset.saturating_add(start),
+                ..whole.clone()
+            }),
         })
     }
 

@@ -19,6 +19,8 @@ pub enum TensorError {
         "a tensor of {0} cannot be a strided view: its elements are not whole bytes of a fixed size"
     )]
     NoLayout(DType),
+    #[error("strings have no bytes of a fixed size: `Tensor::strings` makes a tensor of them")]
+    Strings,
 }
 
 /// What computes the elements of a tensor ([`Tensor::computed`]). The same range always gives the same bytes, and several threads
@@ -78,7 +80,7 @@ impl Tensor {
     /// A contiguous tensor of these bytes. They are little-endian; sub-byte elements are packed, low bits first.
     ///
     /// # Errors
-    /// The sizes need another number of bytes than there are, or overflow.
+    /// The sizes need another number of bytes than there are, or overflow; elements are strings, which [`strings`](Self::strings) takes.
     pub fn new(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -90,13 +92,16 @@ impl Tensor {
     /// A contiguous tensor of all bytes of a storage; see [`new`](Self::new).
     ///
     /// # Errors
-    /// The sizes need another number of bytes than the storage has, or overflow.
+    /// The sizes need another number of bytes than the storage has, or overflow; elements are strings.
     pub fn whole(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
         storage: Storage,
     ) -> Result<Self, TensorError> {
         let shape = shape.into();
+        if dtype == DType::String {
+            return Err(TensorError::Strings);
+        }
         let (needed, available) = (byte_size(dtype, &shape)?, storage.bytes().len());
         if available != needed {
             return Err(TensorError::OutOfBounds { needed, available });
@@ -173,13 +178,16 @@ impl Tensor {
     /// A contiguous tensor whose elements are computed when they are needed.
     ///
     /// # Errors
-    /// The sizes overflow.
+    /// The sizes overflow, or elements are strings.
     pub fn computed(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
         compute: Arc<dyn Compute>,
     ) -> Result<Self, TensorError> {
         let shape = shape.into();
+        if dtype == DType::String {
+            return Err(TensorError::Strings);
+        }
         byte_size(dtype, &shape)?;
         let data = Data::Computed(compute);
         Ok(Self::of(View { dtype, shape, strides: None, offset: 0, data }))
@@ -274,6 +282,8 @@ impl Tensor {
     pub fn nbytes(&self) -> usize {
         match &self.0.data {
             Data::Strings(s) => s.iter().map(Bytes::len).sum(),
+            // The other sizes may be any numbers.
+            _ if self.0.shape.contains(&0) => 0,
             _ => byte_size(self.0.dtype, &self.0.shape).unwrap_or(usize::MAX),
         }
     }
@@ -472,11 +482,11 @@ fn byte_size(dtype: DType, shape: &[usize]) -> Result<usize, TensorError> {
     bits.map(|b| b.div_ceil(8)).ok_or_else(|| TensorError::Overflow(shape.to_vec()))
 }
 
-/// Row-major strides, in elements.
+/// Row-major strides, in elements. Those of a tensor without elements may be beyond the largest number, which then stands for them.
 fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1_usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i] * shape[i].max(1);
+        strides[i - 1] = strides[i].saturating_mul(shape[i].max(1));
     }
     strides
 }
@@ -548,5 +558,11 @@ mod tests {
         }
         assert!(Tensor::new(DType::I4, vec![3], vec![0u8; 2]).is_ok());
         assert!(Tensor::new(DType::F32, vec![0, huge], vec![]).is_ok());
+        let pairs = Tensor::absent(DType::C64, vec![0, huge]).unwrap().view_as_real();
+        assert_eq!((pairs.strides().to_vec(), pairs.nbytes()), (vec![huge, 2, 1], 0));
+        for shape in [vec![3], vec![0], vec![]] {
+            let strings = Tensor::new(DType::String, shape, vec![]);
+            assert_eq!(strings.unwrap_err(), TensorError::Strings);
+        }
     }
 }

@@ -42,6 +42,12 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// [`SaveOptions::alignment`](crate::SaveOptions::alignment) is not one.
+    #[error("an alignment must be a power of two of at most 1 GiB, but {0} is not")]
+    Alignment(
+        /// The alignment asked for, in bytes.
+        u64,
+    ),
     /// A file to be written is one that is read, or that is written as well.
     #[error("{}: the {output} would overwrite {other}, {}: give another name", .path.display(), .other_path.display())]
     Overwrites {

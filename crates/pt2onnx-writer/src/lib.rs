@@ -44,7 +44,7 @@ pub use arrange::goes_external;
 pub use batch::{Batch, Saved};
 pub use error::Error;
 pub use inputs::Inputs;
-pub use options::{SaveOptions, Weights};
+pub use options::{MAX_ALIGNMENT, SaveOptions, Weights, is_alignment};
 pub use proto::is_initializer;
 pub use read::{
     ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_parts, read_with,

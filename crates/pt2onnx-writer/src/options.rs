@@ -27,6 +27,14 @@ pub enum Weights {
     None,
 }
 
+/// The largest [`SaveOptions::alignment`]: 1 GiB, as that of the largest pages.
+pub const MAX_ALIGNMENT: u64 = 1 << 30;
+
+/// Whether weights can start at multiples of so many bytes: a power of two of at most [`MAX_ALIGNMENT`].
+pub fn is_alignment(bytes: u64) -> bool {
+    bytes.is_power_of_two() && bytes <= MAX_ALIGNMENT
+}
+
 /// How a model is saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaveOptions {
@@ -40,8 +48,8 @@ pub struct SaveOptions {
     /// The most bytes of a data file; no limit by default. A larger weight has a file of its own. If there are several files, each
     /// name has a number: `NAME.onnx-00001-of-00002.data`.
     pub shard_size: Option<u64>,
-    /// External weights start at multiples of so many bytes; 4096 by default, a page, so that runtimes can map them. On Windows,
-    /// files are mapped at multiples of 65536.
+    /// External weights start at multiples of so many bytes, for which [`is_alignment`] must hold; 4096 by default, a page, so that
+    /// runtimes can map them. On Windows, files are mapped at multiples of 65536.
     pub alignment: u64,
     /// Whether [`Weights::Link`] may refer to files outside the model's folder. Many runtimes refuse to read these.
     pub link_outside: bool,

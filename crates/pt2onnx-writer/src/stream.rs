@@ -10,7 +10,7 @@ use crate::{
     error::{Error, MAX_MODEL},
     gather::gather,
     memory::Scratch,
-    options::SaveOptions,
+    options::{SaveOptions, is_alignment},
     parts::{Initialiser, Parts},
     sink::{FileSink, Sink},
     texts::entry,
@@ -113,7 +113,10 @@ struct External<'a> {
 
 impl<'a> Stream<'a> {
     pub fn new(model: &'a Model, options: &SaveOptions) -> Result<Self, Error> {
-        Ok(Self { parts: Parts::new(model, options)?, files: Vec::new() })
+        match is_alignment(options.alignment) {
+            true => Ok(Self { parts: Parts::new(model, options)?, files: Vec::new() }),
+            false => Err(Error::Alignment(options.alignment)),
+        }
     }
 
     /// Checks that all weights have values.
@@ -135,15 +138,14 @@ impl<'a> Stream<'a> {
             };
             let mut place = || {
                 let end = self.files.last().map_or(0, DataFile::size);
-                let offset = end.next_multiple_of(options.alignment.max(1));
-                let full = options.shard_size.is_some_and(|most| offset + length > most);
-                let offset = match self.files.is_empty() || full {
-                    true => {
-                        self.files.push(DataFile::default());
-                        0
-                    }
-                    false => offset,
-                };
+                let most = options.shard_size.unwrap_or(u64::MAX);
+                let offset = end
+                    .checked_next_multiple_of(options.alignment)
+                    .filter(|offset| offset.checked_add(length).is_some_and(|end| end <= most));
+                let offset = offset.filter(|_| !self.files.is_empty()).unwrap_or_else(|| {
+                    self.files.push(DataFile::default());
+                    0
+                });
                 if let Some(file) = self.files.last_mut() {
                     file.tensors.push(External { offset, tensor });
                 }
@@ -179,7 +181,8 @@ impl<'a> Stream<'a> {
             else {
                 continue;
             };
-            refer(proto, &locate(source)?, source.offset + wide(start(tensor)), length);
+            let offset = source.offset.saturating_add(wide(start(tensor)));
+            refer(proto, &locate(source)?, offset, length);
         }
         Ok(())
     }

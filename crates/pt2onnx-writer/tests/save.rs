@@ -5,7 +5,9 @@ use prost::Message;
 use pt2onnx_ir::{InsertPoint, Model, Type};
 use pt2onnx_proto::{ModelProto, TensorProto};
 use pt2onnx_tensor::{DType, FileRange, Storage, Tensor};
-use pt2onnx_writer::{Batch, Error, Inputs, SaveOptions, Weights, save, to_bytes};
+use pt2onnx_writer::{
+    Batch, Error, Inputs, MAX_ALIGNMENT, SaveOptions, Weights, check, save, to_bytes,
+};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 use tempfile::{TempDir, tempdir};
 
@@ -241,6 +243,33 @@ fn data_files_of_limited_size() {
     let options = SaveOptions { shard_size: Some(1 << 20), data_file: Some("w".into()), ..options };
     let saved = save(&m, &file, options).unwrap();
     assert_eq!(saved.data, [(folder.path().join("w"), 40_960 + 800)]);
+}
+
+#[test]
+fn alignments() {
+    let folder = tempdir().unwrap();
+    let m = model([counting(300), counting(20)]);
+    for (alignment, fits) in [
+        (1, true),
+        (MAX_ALIGNMENT, true),
+        (0, false),
+        (3, false),
+        (2 * MAX_ALIGNMENT, false),
+        (1 << 62, false),
+        (1 << 63, false),
+        (u64::MAX, false),
+    ] {
+        for shard_size in [None, Some(100), Some(u64::MAX)] {
+            let options =
+                SaveOptions { alignment, shard_size, threshold: 80, ..Weights::External.into() };
+            let found = check(&m, options.clone());
+            assert_eq!(found.is_ok(), fits, "{alignment}");
+            if !fits {
+                let saved = save(&m, folder.path().join("m.onnx"), options);
+                assert!(matches!(saved, Err(Error::Alignment(a)) if a == alignment));
+            }
+        }
+    }
 }
 
 #[test]

@@ -124,9 +124,13 @@ fn wrong_options() {
         (
             json!({"alignment": 100}),
             "alignment",
-            "an alignment must be a power of two, but 100 is not",
+            "an alignment must be a power of two of at most 1 GiB, but 100 is not",
         ),
-        (json!({"alignment": 0}), "alignment", "an alignment must be a power of two, but 0 is not"),
+        (
+            json!({"alignment": 0}),
+            "alignment",
+            "an alignment must be a power of two of at most 1 GiB, but 0 is not",
+        ),
         (
             json!({"functions-of": "all", "opset": 14}),
             "functions-of",

@@ -5,7 +5,7 @@ use pt2onnx::{
     Detail, Error, Exporter, Registry,
     aten::{
         Args, AtenOp, Complex, Cx, Given, GivenArg, LowerError, Lowered, RegisterError,
-        Translation, op,
+        SchemaError, Translation, op,
     },
     fx::{
         ExportedProgram, archive,
@@ -132,8 +132,13 @@ fn wrong_schemas_and_wrong_types() {
     let mut registry = Registry::default();
     for schema in ["mylib::squash", "squash(Tensor x) -> Tensor", ""] {
         let result = registry.register(schema, |cx: &Cx, x: Value| -> Lowered { Ok(cx.relu(x)) });
-        assert_eq!(result, Err(RegisterError::Schema(schema.to_owned())));
+        let error = SchemaError::Text(schema.to_owned());
+        assert_eq!(result, Err(RegisterError::Schema(error)));
     }
+    let schema = "mylib::squash(Tensor x, int[] s=[a]) -> Tensor";
+    let result = registry.register(schema, |_: &Cx, x: Value, _: Vec<i64>| -> Lowered { Ok(x) });
+    let text = "the default `[a]` of the parameter `int[] s` cannot be read";
+    assert_eq!(result.unwrap_err().to_string(), text);
     let more = |cx: &Cx, x: Value| -> Lowered { Ok(cx.unsqueeze(x, &[0])) };
     registry.register("mylib::squash(Tensor x) -> Tensor", more).unwrap();
     let error = export(registry, program(None)).unwrap_err().to_string();

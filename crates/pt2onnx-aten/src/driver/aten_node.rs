@@ -5,43 +5,20 @@ use super::{
     foreign::{Passed, pass},
     walk::Driver,
 };
-use crate::{ArgError, LowerError, Lowered};
+use crate::{ArgError, LowerError, Lowered, Schema};
 use pt2onnx_fx::graph::{Argument, MemoryFormat, Node, OpName};
 use pt2onnx_ir::{Attribute, Attributes, Value};
-use pt2onnx_schemas::{LIST, Schema};
+use pt2onnx_lowering::torch_number;
+use pt2onnx_schemas::LIST;
 use pt2onnx_tensor::DType;
 
 /// The schema of an op.
-fn schema_of(op: &OpName) -> Option<Schema<'static>> {
+fn schema_of(op: &OpName) -> Option<Schema> {
     let name = match &*op.overload {
         "default" => format!("{}::{}(", op.namespace, op.name),
         overload => format!("{}::{}.{overload}(", op.namespace, op.name),
     };
-    LIST.lines().find(|line| line.starts_with(&name)).and_then(Schema::parse)
-}
-
-/// The value of a parameter that is not given.
-fn default_of(text: &str) -> Option<Argument> {
-    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    if let Some(inner) = inner {
-        let items = inner.split(',').map(str::trim).filter(|item| !item.is_empty());
-        return items
-            .map(|item| item.parse().ok())
-            .collect::<Option<Vec<i64>>>()
-            .map(Argument::Ints);
-    }
-    Some(match text {
-        "True" => Argument::Bool(true),
-        "False" => Argument::Bool(false),
-        "Mean" => Argument::Int(1),
-        "contiguous_format" => Argument::Int(0),
-        _ => match (text.parse(), text.parse(), text.get(1..text.len().saturating_sub(1))) {
-            (Ok(int), ..) => Argument::Int(int),
-            (_, Ok(float), _) => Argument::Float(float),
-            (.., Some(word)) if text.starts_with(['"', '\'']) => Argument::String(word.into()),
-            _ => return None,
-        },
-    })
+    Schema::parse(LIST.lines().find(|line| line.starts_with(&name))?).ok()
 }
 
 impl<'a> Driver<'a> {
@@ -49,22 +26,16 @@ impl<'a> Driver<'a> {
     pub(super) fn aten_node(&self, domain: &str, node: &'a Node) -> Lowered<Vec<Value>> {
         let op = &node.target;
         let mut inputs = Vec::new();
-        let fits = |schema: &Schema<'_>| {
+        let fits = |schema: &Schema| {
             let known = |name: &str| schema.params.iter().any(|param| param.name == name);
             node.args.iter().all(|arg| known(&arg.name))
         };
         match schema_of(op).filter(fits) {
             Some(schema) => {
                 for param in &schema.params {
-                    let default = || param.default.and_then(default_of);
-                    let input = match node.arg(param.name) {
-                        Some(arg) => self.aten_input(param.name, arg)?,
-                        None => match default() {
-                            Some(default) => self.aten_input(param.name, &default)?,
-                            None => None,
-                        },
-                    };
-                    inputs.push(input);
+                    let input = node.arg(&param.name).or(param.default.as_ref());
+                    let input = input.map(|arg| self.aten_input(&param.name, arg)).transpose()?;
+                    inputs.push(input.flatten());
                 }
             }
             None => {
@@ -137,26 +108,4 @@ impl<'a> Driver<'a> {
 
 fn refused(name: &str, what: &str) -> LowerError {
     LowerError::unsupported(format!("a node `ATen` cannot have an argument {what} (`{name}`)"))
-}
-
-/// PyTorch's number of an element type.
-fn torch_number(dtype: DType) -> Option<i64> {
-    const NUMBERED: [DType; 12] = [
-        DType::U8,
-        DType::I8,
-        DType::I16,
-        DType::I32,
-        DType::I64,
-        DType::F16,
-        DType::F32,
-        DType::F64,
-        DType::C32,
-        DType::C64,
-        DType::C128,
-        DType::Bool,
-    ];
-    match dtype {
-        DType::BF16 => Some(15),
-        _ => NUMBERED.iter().position(|d| *d == dtype).and_then(|n| i64::try_from(n).ok()),
-    }
 }

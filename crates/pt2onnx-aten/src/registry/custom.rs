@@ -17,7 +17,7 @@ impl Registry {
     /// [`opset_version`](Self::opset_version).
     ///
     /// # Errors
-    /// Returns an error if `schema` cannot be parsed, or if a parameter of the function does not fit it.
+    /// Returns an error if `schema` or one of its defaults cannot be parsed, or if a parameter of the function does not fit it.
     pub fn register<P: Parameters>(
         &mut self,
         schema: &str,
@@ -30,7 +30,7 @@ impl Registry {
     /// [`Complex`](crate::Complex) have both parts of a tensor.
     ///
     /// # Errors
-    /// Returns an error if `schema` cannot be parsed, or if a parameter of the function does not fit it.
+    /// Returns an error if `schema` or one of its defaults cannot be parsed, or if a parameter of the function does not fit it.
     pub fn register_complex<P: Parameters>(
         &mut self,
         schema: &str,
@@ -49,7 +49,7 @@ impl Registry {
     ) {
         let op = op.into();
         let name = op.split('(').next().unwrap_or_default().trim().to_owned();
-        let text = Schema::parse(&op).map(|_| op);
+        let text = Schema::parse(&op).is_ok().then_some(op);
         let custom = self.custom.entry(name).or_default();
         custom.push(Custom::Untyped { text, lower: Arc::new(lowering) });
     }
@@ -80,9 +80,8 @@ impl Registry {
         complex: bool,
         function: impl Function<P> + Send + Sync + 'static,
     ) -> Result<(), RegisterError> {
-        let parsed = Schema::parse(schema).filter(|s| s.name.contains("::"));
         let text = schema.to_owned();
-        let schema = parsed.ok_or_else(|| RegisterError::Schema(text.clone()))?;
+        let schema = Schema::parse(schema)?;
         let fits = Claims::new(&schema, &[]).and_then(P::check);
         fits.map_err(RegisterError::Parameters)?;
         let custom = self.custom.entry(schema.name.clone()).or_default();

@@ -1,6 +1,6 @@
 //! Translations of ops, and why one cannot be registered.
 
-use crate::{Args, AtenOp, Cx, GivenArg, Lowered, Outputs, Schema};
+use crate::{Args, AtenOp, Cx, GivenArg, Lowered, Outputs, Schema, SchemaError};
 use std::sync::Arc;
 
 /// A translation of an op: a lowering or an ONNX function.
@@ -41,7 +41,7 @@ impl Custom {
     pub fn schema(&self) -> Option<Arc<Schema>> {
         match self {
             Self::Closure { schema, .. } => Some(schema.clone()),
-            Self::Untyped { text: Some(text), .. } => Schema::parse(text).map(Arc::new),
+            Self::Untyped { text: Some(text), .. } => Schema::parse(text).ok().map(Arc::new),
             Self::Untyped { text: None, .. } | Self::Function(..) => None,
         }
     }
@@ -51,11 +51,9 @@ impl Custom {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// The text is not the schema of an op.
-    #[error(
-        "`{0}` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`"
-    )]
-    Schema(String),
+    /// The text is not the schema of an op, or a default in it cannot be read.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// A parameter of the lowering does not fit the schema.
     #[error("{0}")]
     Parameters(String),

@@ -1,14 +1,14 @@
 //! Parsing the values of flags.
 
 use crate::files::is_folder;
-use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames, parse_bytes};
+use pt2onnx::{IR_VERSIONS, OPSETS, OutputNames, parse_bytes, writer::is_alignment};
 use std::{fmt::Display, num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
 pub(super) fn alignment(text: &str) -> Result<u64, String> {
     let aligned = parse_bytes(text)?;
-    match aligned.is_power_of_two() {
+    match is_alignment(aligned) {
         true => Ok(aligned),
-        false => Err("an alignment must be a power of two".to_owned()),
+        false => Err("an alignment must be a power of two of at most 1GiB".to_owned()),
     }
 }
 

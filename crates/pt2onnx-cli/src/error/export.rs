@@ -37,7 +37,7 @@ impl From<Error> for CommandError {
                 errors.iter().fold(report, CommandError::place)
             }
             Error::Weights(all) => misfits(all),
-            Error::Invalid(errors) => {
+            Error::Invalid(errors) | Error::Edited(errors) => {
                 let report = CommandError::new(Code::Input, "the model is not valid ONNX");
                 errors.iter().fold(report, CommandError::place)
             }

@@ -222,7 +222,7 @@ impl Builder<'_> {
                 })
                 .filter_map(|e| Some((e.clone(), e.solve_linear(name)?)))
                 .collect();
-            candidates.sort_by(|a, b| a.0.cmp(&b.0));
+            candidates.sort_by(|a, b| a.0.cmp_form(&b.0));
             candidates.into_iter().next()
         };
         match found {

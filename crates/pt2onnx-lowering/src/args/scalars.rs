@@ -203,8 +203,6 @@ impl FromArg for DType {
     fn from_arg(_: &Cx, arg: &Argument) -> Result<Self, String> {
         match arg {
             Argument::DType(d) => Ok(*d),
-            // Schemas write the default int64 as c10's number of this type.
-            Argument::Int(4) => Ok(DType::I64),
             _ => Err(wanted("a dtype", arg)),
         }
     }

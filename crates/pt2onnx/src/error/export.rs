@@ -75,6 +75,12 @@ pub enum Error {
         /// Everything that is wrong with it.
         Vec<VerifyError>,
     ),
+    /// The model was changed by the caller ([`OnnxProgram::model_mut`](crate::OnnxProgram::model_mut)), and is not valid ONNX.
+    #[error("the model is not valid ONNX after it was edited:{}", lines(.0))]
+    Edited(
+        /// Everything that is wrong with it.
+        Vec<VerifyError>,
+    ),
     /// There are warnings, and [`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors) is set.
     #[error("there are warnings, and warnings are errors:{}", lines(.0))]
     Warnings(
@@ -147,12 +153,14 @@ impl Error {
             Error::Verify(_) => ErrorKind::Checker,
             Error::Weights(_) => ErrorKind::NoWeights,
             Error::Warnings(_) => ErrorKind::Warnings,
-            Error::Read(_) | Error::Invalid(_) => ErrorKind::Model,
+            Error::Read(_) | Error::Invalid(_) | Error::Edited(_) => ErrorKind::Model,
             Error::Write(pt2onnx_writer::Error::NoData(_)) => ErrorKind::NoWeights,
             Error::Write(
                 pt2onnx_writer::Error::NoSuchType { .. } | pt2onnx_writer::Error::Values(_),
             ) => ErrorKind::Conversion,
-            Error::Write(pt2onnx_writer::Error::DataName { .. }) => ErrorKind::Options,
+            Error::Write(
+                pt2onnx_writer::Error::DataName { .. } | pt2onnx_writer::Error::Alignment(_),
+            ) => ErrorKind::Options,
             Error::Write(pt2onnx_writer::Error::Unnamed(_)) => ErrorKind::Checker,
             Error::Write(_) => ErrorKind::Output,
             #[cfg(feature = "ort")]

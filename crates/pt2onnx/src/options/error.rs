@@ -42,8 +42,8 @@ pub enum OptionError {
         /// The opset asked for.
         u32,
     ),
-    /// The alignment is not a power of two.
-    #[error("an alignment must be a power of two, but {0} is not")]
+    /// The alignment is not a power of two, or more than 1 GiB.
+    #[error("an alignment must be a power of two of at most 1 GiB, but {0} is not")]
     Alignment(
         /// The alignment asked for, in bytes.
         u64,

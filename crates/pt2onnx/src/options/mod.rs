@@ -19,6 +19,7 @@ use crate::{
 };
 use pt2onnx_compress::{Calibration, Precision, Quantize, Ranges, WeightType};
 use pt2onnx_opt::{Level, Pass, Passes, Rules};
+use pt2onnx_writer::is_alignment;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -145,7 +146,7 @@ pub struct Options {
     /// Largest size of a data file in bytes, above which there are several; no limit by default.
     #[serde(deserialize_with = "form::optional_bytes")]
     pub shard_size: Option<u64>,
-    /// External weights start at multiples of this many bytes, a power of two; 4096 by default.
+    /// External weights start at multiples of this many bytes, a power of two of at most 1 GiB; 4096 by default.
     #[serde(deserialize_with = "form::bytes")]
     pub alignment: u64,
     /// Whether [`Weights::Link`] may refer to files outside of the model's folder; false by default.
@@ -291,7 +292,7 @@ impl Options {
         if !self.functions_of.is_empty() && self.opset < FUNCTIONS_SINCE {
             return Err(OptionError::FunctionsOf(self.opset));
         }
-        if !self.alignment.is_power_of_two() {
+        if !is_alignment(self.alignment) {
             return Err(OptionError::Alignment(self.alignment));
         }
         self.compression().check().map_err(OptionError::Compress)?;

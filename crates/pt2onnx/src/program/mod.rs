@@ -26,6 +26,8 @@ pub struct OnnxProgram {
     replaceable: FxHashSet<Value>,
     /// Whether the model may have changed since it was verified.
     edited: bool,
+    /// Whether the caller may have changed it: by `model_mut`.
+    edited_by_caller: bool,
     /// Whether it was read from a file.
     foreign: bool,
     compressed: Compressed,
@@ -60,6 +62,7 @@ impl OnnxProgram {
             inputs: Inputs::new(),
             replaceable,
             edited: false,
+            edited_by_caller: false,
             foreign: false,
             compressed: Compressed::default(),
             #[cfg(feature = "ort")]
@@ -177,10 +180,11 @@ impl OnnxProgram {
         self.source.as_ref().filter(|_| self.has_graph)
     }
 
-    /// The model, to be changed. It is verified again before it is written. New values need names: call
-    /// [`Model::assign_names`].
+    /// The model, to be changed. It is verified again before it is written, which gives [`Error::Edited`] if it is not valid. New values
+    /// need names: call [`Model::assign_names`].
     pub fn model_mut(&mut self) -> &mut Model {
         self.changed();
+        self.edited_by_caller = true;
         &mut self.model
     }
 
@@ -224,7 +228,11 @@ impl OnnxProgram {
     }
 
     pub(crate) fn verified(&self) -> Result<(), Error> {
-        if self.edited { verify(&self.model).map_err(Error::Verify) } else { Ok(()) }
+        match self.edited {
+            true if self.edited_by_caller => verify(&self.model).map_err(Error::Edited),
+            true => verify(&self.model).map_err(Error::Verify),
+            false => Ok(()),
+        }
     }
 }
 

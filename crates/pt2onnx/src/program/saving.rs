@@ -10,7 +10,7 @@ impl OnnxProgram {
     /// The model as the bytes of one file, with all weights.
     ///
     /// # Errors
-    /// [`Error::Write`] above 2 GiB, and if weights have no values; [`Error::Verify`] if the model was changed and is
+    /// [`Error::Write`] above 2 GiB, and if weights have no values; [`Error::Edited`] if the model was changed and is
     /// not valid.
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         self.verified()?;
@@ -21,7 +21,7 @@ impl OnnxProgram {
     /// weights in memory. Nothing of these is copied.
     ///
     /// # Errors
-    /// [`Error::Write`] if the rest exceeds 2 GiB, and if weights have no values; [`Error::Verify`] if the model was
+    /// [`Error::Write`] if the rest exceeds 2 GiB, and if weights have no values; [`Error::Edited`] if the model was
     /// changed and is not valid.
     pub fn to_parts(&self, threshold: u64) -> Result<InParts, Error> {
         self.verified()?;
@@ -33,7 +33,7 @@ impl OnnxProgram {
     /// ([`pt2onnx_writer::save`]).
     ///
     /// # Errors
-    /// [`Error::Write`]; [`Error::Verify`] if the model was changed and is not valid.
+    /// [`Error::Write`]; [`Error::Edited`] if the model was changed and is not valid.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Saved, Error> {
         self.save_with(path, self.save.clone())
     }

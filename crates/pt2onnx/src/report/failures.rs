@@ -30,7 +30,7 @@ pub(super) fn failures(error: &Error) -> Vec<ReportedFailure> {
             reasons.map(|reason| plain(reason, None)).collect()
         }
         Error::Warnings(warnings) => warnings.iter().map(|w| plain(w.to_string(), None)).collect(),
-        Error::Verify(errors) | Error::Invalid(errors) => {
+        Error::Verify(errors) | Error::Invalid(errors) | Error::Edited(errors) => {
             errors.iter().map(|e| plain(e.to_string(), None)).collect()
         }
         Error::Write(pt2onnx_writer::Error::NoData(names)) => {

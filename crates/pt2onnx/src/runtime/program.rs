@@ -15,7 +15,7 @@ impl OnnxProgram {
     /// providers are tried in order, the CPU last.
     ///
     /// # Errors
-    /// [`Error::Run`]; [`Error::Write`] if weights have no values; [`Error::Verify`] if the model was changed and is
+    /// [`Error::Run`]; [`Error::Write`] if weights have no values; [`Error::Edited`] if the model was changed and is
     /// not valid.
     pub fn session(
         &mut self,
