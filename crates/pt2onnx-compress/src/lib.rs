@@ -40,10 +40,13 @@ pub use summary::{Compressed, CompressedWeight};
 use pt2onnx_ir::Model;
 use rustc_hash::FxHashMap;
 
+/// The first opset whose `Cast` tells the element type by its number.
+const CAST_TO_NUMBER: u32 = 6;
+
 /// Compresses a model of any opset. Functions are left alone.
 ///
 /// # Errors
-/// The opset lacks what is asked for, a name or operator that is given does not occur, or options do not fit together. The model is then
+/// The opset lacks what is asked for (in float16, that needs opset 6), a name or operator that is given does not occur, or options do not fit together. The model is then
 /// partly changed.
 pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Error> {
     options.check()?;
@@ -53,6 +56,12 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         return Ok(done);
     }
     choose::check_patterns(model, options)?;
+    let casts = options.precision == Precision::Float16
+        || options.cast_weights == Some(WeightType::Float16);
+    if casts && model.opset < CAST_TO_NUMBER {
+        let (what, needs, opset) = ("casts".to_owned(), CAST_TO_NUMBER, model.opset);
+        return Err(Error::Opset { what, needs, opset });
+    }
     let originals = match options.precision {
         Precision::Float16 => half_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),

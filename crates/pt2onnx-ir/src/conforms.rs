@@ -15,7 +15,7 @@ const ANY_INTEGER: &[&str] =
     &["end", "ends", "pool_int64s", "start", "starts", "value_int", "value_ints"];
 
 /// Checks a node against a schema: the number of inputs and outputs, the attributes, and the element types. Each type
-/// variable must stand for one type.
+/// variable must stand for one type. Axes must be dimensions of the first input, if their number is known.
 ///
 /// # Errors
 /// Returns a sentence about the first thing that does not fit.
@@ -23,6 +23,7 @@ pub fn conforms(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), Str
     inputs(node, schema)?;
     outputs(node, schema)?;
     attributes(node, schema)?;
+    axes(model, node, schema)?;
     types(model, node, schema)
 }
 
@@ -87,6 +88,50 @@ fn numbers(name: &str, value: &Attribute) -> Result<(), String> {
         Some(unknown) => Err(format!("{unknown}, which is no element type")),
         None => Ok(()),
     }
+}
+
+/// Whether the axes that attributes tell are dimensions of the first input. One without dimensions counts as a vector.
+fn axes(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
+    let op = &*node.op;
+    // The first forms of `Add` and others align the second input there, which may have no dimensions.
+    if schema.attribute("broadcast").is_some() {
+        return Ok(());
+    }
+    for name in ["axis", "axes", "perm"] {
+        let given = match node.attribute(name) {
+            Some(Attribute::Int(one)) => std::slice::from_ref(one),
+            Some(Attribute::Ints(all)) => all,
+            _ => continue,
+        };
+        let ty = node.input(0).and_then(|x| model[x].ty.as_ref()?.as_tensor());
+        let Some(rank) = ty.and_then(|ty| Some(ty.shape.as_ref()?.len())) else {
+            continue;
+        };
+        let more = match op {
+            // With one scale for all elements, the axis means nothing.
+            "QuantizeLinear" | "DequantizeLinear" => continue,
+            // The axis may be the end.
+            "Flatten" | "Hardmax" | "LogSoftmax" | "OneHot" | "Softmax" => 1,
+            // These are axes of the result.
+            "Unsqueeze" => given.len(),
+            _ => 0,
+        };
+        let end = (rank + more).max(1) as i64;
+        let wrong = match name {
+            "perm" => given.len() != rank || (0..rank as i64).any(|i| !given.contains(&i)),
+            _ => given.iter().any(|axis| !(-end..end).contains(axis)),
+        };
+        if wrong {
+            let given = match given {
+                [one] => one.to_string(),
+                all => format!("{all:?}"),
+            };
+            return Err(format!(
+                "attribute {name} of {op} is {given}, but its input has {rank} dimensions"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Element types; each type variable stands for one type.

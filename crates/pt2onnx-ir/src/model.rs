@@ -189,6 +189,9 @@ impl Model {
     }
 
     /// Adds a node of the default domain with `outputs` new values of unknown type.
+    ///
+    /// # Panics
+    /// `at` is [before](InsertPoint::Before) an erased node.
     pub fn add_node(
         &mut self,
         at: InsertPoint,
@@ -297,6 +300,17 @@ impl Model {
         }
         for (i, &value) in inputs.iter().enumerate() {
             self.note_use(value, Use::Input(node, i as u32));
+        }
+    }
+
+    /// Sets all attributes of a node, and empties the bodies that it then does not have any more.
+    pub fn set_attributes(&mut self, node: NodeId, attributes: Attributes) {
+        let old = std::mem::replace(&mut self[node].attributes, attributes);
+        let kept: Vec<_> = self[node].regions().collect();
+        for body in old.iter().flat_map(|(_, attribute)| attribute.regions()) {
+            if !kept.contains(body) {
+                self.clear(*body);
+            }
         }
     }
 

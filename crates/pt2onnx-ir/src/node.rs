@@ -16,7 +16,8 @@ pub struct Node {
     pub domain: Cow<'static, str>,
     /// Overload of the function that it calls; mostly empty.
     pub overload: Cow<'static, str>,
-    /// Attributes. Regions in them belong to this node.
+    /// Attributes. Regions in them belong to this node alone. The nodes of a region that is taken out here still count as users of values:
+    /// [`Model::set_attributes`](crate::Model::set_attributes) removes them.
     pub attributes: Attributes,
     /// Its name, if it has one.
     pub name: Option<Name>,

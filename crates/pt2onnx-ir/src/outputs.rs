@@ -149,7 +149,7 @@ impl Model {
     /// output.
     fn can_define_outputs(&self, region: RegionId, value: Value) -> bool {
         match self[value].def() {
-            Def::Node(node, _) => self[*node].region == region,
+            Def::Node(node, _) => self.contains(*node) && self[*node].region == region,
             Def::Constant(_) => region == Self::MAIN && self[value].name.is_none(),
             Def::Input(..) => false,
         }

@@ -81,6 +81,6 @@ impl Output {
 pub enum InsertPoint {
     /// After all nodes of a region.
     End(RegionId),
-    /// Before a node.
+    /// Before a node, which must not have been erased: adding a node there would panic.
     Before(NodeId),
 }

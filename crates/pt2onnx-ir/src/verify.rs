@@ -1,7 +1,7 @@
 //! Verifies that a model is valid ONNX.
 
 use crate::{
-    Def, Model, Node, NodeId, RegionId, Value, conforms, is_possible, names::Taken, schema,
+    Def, Model, Node, NodeId, RegionId, Value, conforms, is_possible, names::Taken, nesting, schema,
 };
 use indexmap::IndexMap;
 use rustc_hash::FxHashSet;
@@ -17,6 +17,7 @@ pub struct VerifyError {
 }
 
 /// Verifies that a model is valid ONNX:
+/// - Bodies form trees: none is in two places, and at most [`MAX_NESTING`](crate::MAX_NESTING) are within each other.
 /// - Every value is defined before its use, in the same region or in one around it.
 /// - Names of values are unique within the main graph with its bodies, and within each function. Unused inputs of bodies
 ///   count, too.
@@ -28,8 +29,11 @@ pub struct VerifyError {
 /// - Inputs and outputs of the main graph have types; outputs have unique names.
 ///
 /// # Errors
-/// Returns all errors: names first, then inputs and outputs, then nodes in order.
+/// Returns all errors: names first, then inputs and outputs, then nodes in order. If bodies form no trees, that is the only one.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
+    if let Some(error) = nesting::misplaced(model) {
+        return Err(vec![error]);
+    }
     let mut v = Verifier {
         model,
         opset: model.opset,

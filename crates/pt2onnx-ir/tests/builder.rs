@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test: what the cases rely on stops it")]
 
 use insta::assert_snapshot;
-use pt2onnx_ir::{Builder, Diagnostics, InsertPoint, Model, Reduction, Type, Value, attrs, verify};
+use pt2onnx_ir::{
+    Builder, Diagnostics, InsertPoint, Model, Reduction, TensorType, Type, Value, attrs, verify,
+};
 use pt2onnx_symbolic::{Constraints, Expr, Range};
 use pt2onnx_tensor::DType;
 
@@ -309,4 +311,100 @@ Relu: uses an unnamed value before it is defined
 BitwiseNot: BitwiseNot of opset 18 does not take float32 as X
 NoSuchOperator: opset 20 has no operator NoSuchOperator
 "#);
+}
+
+/// What is said of a call on `x: float[2,3]` and `u`, a tensor of unknown rank.
+#[test]
+fn wrong_axes_are_diagnostics() {
+    type Call = &'static dyn Fn(&Builder, Value, Value);
+    const END: usize = usize::MAX;
+    fn n(i: i64) -> Expr {
+        Expr::int(i)
+    }
+    let no = |axis: usize| format!("`x`: float[2,3] has no dimension {axis}");
+    let twice = "dimension 0 of `x`: float[2,3] is given twice".to_owned();
+    let unknown = "the rank of `u`: float[] is not known".to_owned();
+    let cases: Vec<(Call, String)> = vec![
+        (&|cx, x, _| _ = cx.split(x, 9, &[n(1), n(1)]), no(9)),
+        (&|cx, _, u| _ = cx.split(u, 0, &[n(1), n(1)]), unknown.clone()),
+        (&|cx, x, _| _ = cx.split(x, 0, &[]), "there is nothing to split into".to_owned()),
+        (&|cx, x, _| _ = cx.halves(x, 9), no(9)),
+        (&|cx, _, u| _ = cx.halves(u, 0), unknown.clone()),
+        (&|cx, x, _| _ = cx.transpose(x, &[0, 0]), twice.clone()),
+        (&|cx, x, _| _ = cx.transpose(x, &[2, 0]), no(2)),
+        (
+            &|cx, x, _| _ = cx.transpose(x, &[]),
+            "[] does not permute the dimensions of `x`: float[2,3]".to_owned(),
+        ),
+        (
+            &|cx, x, _| _ = cx.transpose(x, &[0]),
+            "[0] does not permute the dimensions of `x`: float[2,3]".to_owned(),
+        ),
+        (&|cx, x, _| _ = cx.transpose(x, &[0, 1, 2]), no(2)),
+        (&|cx, _, u| _ = cx.transpose(u, &[1, 0]), unknown.clone()),
+        (&|cx, x, _| _ = cx.swap_axes(x, 0, 9), no(9)),
+        (&|cx, x, _| _ = cx.swap_axes(x, 9, 9), no(9)),
+        (&|cx, x, _| _ = cx.squeeze(x, &[7]), no(7)),
+        (
+            &|cx, x, _| _ = cx.squeeze(x, &[0]),
+            "dimension 0 of `x`: float[2,3] is 2, and must be 1".to_owned(),
+        ),
+        (&|cx, _, u| _ = cx.squeeze(u, &[0]), unknown.clone()),
+        (&|cx, x, _| _ = cx.unsqueeze(x, &[3]), no(3)),
+        (&|cx, x, _| _ = cx.unsqueeze(x, &[0, 0]), twice.clone()),
+        (&|cx, _, u| _ = cx.unsqueeze(u, &[0]), unknown.clone()),
+        (&|cx, x, _| _ = cx.expand(x, &[n(2), n(7)]), "sizes 3 and 7 do not broadcast".to_owned()),
+        (&|cx, x, _| _ = cx.expand(x, &[n(2), n(1)]), "sizes 3 and 1 do not broadcast".to_owned()),
+        (
+            &|cx, x, _| _ = cx.expand(x, &[n(3)]),
+            "`x`: float[2,3] has more than 1 dimensions".to_owned(),
+        ),
+        (
+            &|cx, x, _| _ = cx.slice(x, 0, &n(0), &n(1), 0),
+            "the step of a slice must be positive, but is 0".to_owned(),
+        ),
+        (
+            &|cx, x, _| _ = cx.slice(x, 0, &n(0), &n(1), i64::MIN),
+            format!("the step of a slice must be positive, but is {}", i64::MIN),
+        ),
+        (&|cx, x, _| _ = cx.slice(x, 9, &n(0), &n(1), 1), no(9)),
+        (&|cx, x, _| _ = cx.slice(x, END, &n(0), &n(1), 1), no(END)),
+        (&|cx, _, u| _ = cx.slice(u, 0, &n(0), &n(1), 1), unknown.clone()),
+        (&|cx, x, _| _ = cx.take(x, 9, &n(0)), no(9)),
+        (
+            &|cx, x, _| _ = cx.take(x, 0, &n(2)),
+            "index 2 is out of bounds for a size of 2".to_owned(),
+        ),
+        (&|cx, x, _| _ = cx.gather(x, cx.ints(&[0]), 9), no(9)),
+        (
+            &|cx, _, u| _ = cx.gather(u, cx.ints(&[0]), END),
+            format!("`u`: float[] has no dimension {END}"),
+        ),
+        (&|cx, x, _| _ = cx.concat(&[x, x], 9), no(9)),
+        (&|cx, x, _| _ = cx.concat(&[x], 9), no(9)),
+        (&|cx, _, _| _ = cx.concat(&[], 0), "there is nothing to concatenate".to_owned()),
+        (&|cx, x, _| _ = cx.reduce(Reduction::Sum, x, &[2], false), no(2)),
+        (&|cx, x, _| _ = cx.reduce(Reduction::Sum, x, &[0, 0], false), twice.clone()),
+        (&|cx, x, _| _ = cx.reshape(x, &[n(-2), n(-3)]), "no tensor is float[-2,-3]".to_owned()),
+        // What is not known may be right.
+        (&|cx, _, u| _ = cx.gather(u, cx.ints(&[0]), 5), String::new()),
+        (&|cx, _, u| _ = cx.concat(&[u, u], 5), String::new()),
+        (&|cx, _, u| _ = cx.reduce(Reduction::Sum, u, &[5], false), String::new()),
+        (&|cx, x, _| _ = cx.swap_axes(x, 1, 1), String::new()),
+        (&|cx, x, _| _ = cx.expand(x, &[e("s0"), n(2), n(3)]), String::new()),
+    ];
+    for (i, (call, expected)) in cases.into_iter().enumerate() {
+        let mut model = Model::new(26);
+        let tensor = |shape| Some(Type::Tensor(TensorType { dtype: F, shape }));
+        let x = model.add_input(Model::MAIN, tensor(Some(vec![n(2), n(3)])));
+        let u = model.add_input(Model::MAIN, tensor(None));
+        (model[x].name, model[u].name) = (Some("x".into()), Some("u".into()));
+        let batch = model.add_input(Model::MAIN, tensor(Some(vec![e("s0")])));
+        let found = model.build(InsertPoint::End(Model::MAIN), |cx| {
+            cx.bind_dims(batch);
+            call(cx, x, u);
+        });
+        let found = found.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(found, expected, "case {i}");
+    }
 }

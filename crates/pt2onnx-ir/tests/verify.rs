@@ -1,7 +1,8 @@
 //! What the verifier finds.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx_ir::{Model, verify};
+use pt2onnx_ir::{Attribute, Function, InsertPoint, Model, Type, verify};
+use pt2onnx_tensor::DType;
 
 fn errors(model: &Model) -> String {
     let errors: Vec<String> = verify(model).unwrap_err().iter().map(|e| e.to_string()).collect();
@@ -121,4 +122,141 @@ fn numbers_of_attributes_make_sense() {
     }
     let text = "g (float[2] x) => (int64[1] y) { y = Shape <end: int = 9223372036854775807> (x) }";
     verify(&text.parse().unwrap()).unwrap();
+}
+
+/// Bodies that no file can have: models of the public API, which need not be trees.
+#[test]
+fn bodies_are_trees() {
+    let branch = |model: &mut Model, at, body| {
+        let c = model.inputs()[0];
+        model.add_node(at, "If", &[Some(c)], vec![("then_branch".into(), body)], 1)
+    };
+    let main = InsertPoint::End(Model::MAIN);
+    type Change<'a> = &'a dyn Fn(&mut Model);
+    let cases: [(Change, &str); 5] = [
+        (
+            &|m| _ = branch(m, main, Attribute::Region(Model::MAIN)),
+            "its body is in another place, too",
+        ),
+        (
+            &|m| {
+                let body = Attribute::Region(m.add_region());
+                branch(m, main, body.clone());
+                branch(m, main, body);
+            },
+            "its body is in another place, too",
+        ),
+        (
+            &|m| {
+                let body = m.add_region();
+                branch(m, main, Attribute::Region(body));
+                branch(m, InsertPoint::End(body), Attribute::Region(body));
+            },
+            "its body is in another place, too",
+        ),
+        (
+            &|m| m.functions.push(Function::new("d", "f", Model::MAIN)),
+            "its body is in another place, too",
+        ),
+        (
+            &|m| {
+                let mut at = main;
+                for _ in 0..10_000 {
+                    let body = m.add_region();
+                    branch(m, at, Attribute::Region(body));
+                    at = InsertPoint::End(body);
+                }
+            },
+            "its body is within 32 others",
+        ),
+    ];
+    for (i, (change, expected)) in cases.into_iter().enumerate() {
+        let mut model = Model::new(20);
+        model.add_input(Model::MAIN, Some(Type::tensor(DType::Bool, [])));
+        change(&mut model);
+        let found = verify(&model).unwrap_err();
+        assert_eq!((found.len(), found[0].what.as_str()), (1, expected), "case {i}");
+    }
+}
+
+#[test]
+fn axes_are_those_of_the_input() {
+    for (node, expected) in [
+        (
+            "Gather <axis: int = 2147483648> (x, i)",
+            "attribute axis of Gather is 2147483648, but its input has 3 dimensions",
+        ),
+        (
+            "Gather <axis: int = -4> (x, i)",
+            "attribute axis of Gather is -4, but its input has 3 dimensions",
+        ),
+        ("Gather <axis: int = -3> (x, i)", ""),
+        ("Gather <axis: int = 7> (u, i)", ""),
+        (
+            "Concat <axis: int = 3> (x, x)",
+            "attribute axis of Concat is 3, but its input has 3 dimensions",
+        ),
+        ("Flatten <axis: int = 3> (x)", ""),
+        (
+            "Flatten <axis: int = 4> (x)",
+            "attribute axis of Flatten is 4, but its input has 3 dimensions",
+        ),
+        ("Transpose <perm: ints = [0, 2, 1]> (x)", ""),
+        (
+            "Transpose <perm: ints = [0, 0, 1]> (x)",
+            "attribute perm of Transpose is [0, 0, 1], but its input has 3 dimensions",
+        ),
+        (
+            "Transpose <perm: ints = [1, 0]> (x)",
+            "attribute perm of Transpose is [1, 0], but its input has 3 dimensions",
+        ),
+        (
+            "Resize <axes: ints = [1, 3]> (x, \"\", s)",
+            "attribute axes of Resize is [1, 3], but its input has 3 dimensions",
+        ),
+        ("Softmax <axis: int = 0> (scalar)", ""),
+    ] {
+        let text = format!(
+            "g (float[2,3,4] x, float[] u, float scalar, int64[1] i, float[2] s) => (float y) {{ y = {node} }}"
+        );
+        let model: Model = text.parse().unwrap();
+        let found = match verify(&model) {
+            Ok(()) => String::new(),
+            Err(errors) => errors[0].what.clone(),
+        };
+        assert_eq!(found, expected, "{node}");
+    }
+}
+
+/// Values of erased nodes are errors, wherever they are used.
+#[test]
+fn values_of_erased_nodes() {
+    let mut model: Model = "g (float[2] x) => (float[2] y) { y = Relu (x) }".parse().unwrap();
+    let gone =
+        model.add_node(InsertPoint::End(Model::MAIN), "Exp", &[Some(model.inputs()[0])], vec![], 1);
+    let value = model[gone].outputs()[0];
+    assert!(model.erase(gone));
+    let said = model.build(InsertPoint::End(Model::MAIN), |cx| cx.describe(value)).unwrap();
+    assert_eq!(said, "an output of an erased node");
+    model.set_outputs(Model::MAIN, &[value]);
+    model.assign_names();
+    assert!(errors(&model).contains("before it is defined"));
+}
+
+#[test]
+fn bodies_that_a_node_loses_use_nothing() {
+    let text = "g (bool c, float[2] x) => (float[2] y) {
+        y = If (c) <
+            then_branch = t () => (float[2] a) { a = Relu (x) },
+            else_branch = e () => (float[2] b) { b = Exp (x) }
+        >
+    }";
+    let mut model: Model = text.parse().unwrap();
+    let (node, x) = (model.nodes(Model::MAIN).next().unwrap(), model.inputs()[1]);
+    assert_eq!(model[x].uses().len(), 2);
+    let kept = model[node].attributes[..1].to_vec();
+    model.set_attributes(node, kept);
+    assert_eq!(model[x].uses().len(), 1);
+    model.set_attributes(node, vec![]);
+    assert_eq!(model[x].uses().len(), 0);
 }

@@ -28,7 +28,7 @@ pub fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
     model.erase(node)
 }
 
-/// Makes a node another operator of ONNX's own domain, with these inputs and attributes. Its outputs stay.
+/// Makes a node another operator of ONNX's own domain, with these inputs and attributes. Its outputs stay, its bodies go.
 pub fn become_node(
     model: &mut Model,
     node: NodeId,
@@ -39,7 +39,7 @@ pub fn become_node(
     model.set_inputs(node, inputs);
     model.set_op(node, op);
     model[node].domain = "".into();
-    model[node].attributes = attributes;
+    model.set_attributes(node, attributes);
 }
 
 /// A constant named after the one that it is computed from, `NAME_folded`: someone might load the old contents under the old name.
@@ -60,4 +60,24 @@ pub(crate) fn replacement(model: &mut Model, tensor: Tensor, of: Option<Value>) 
         model[value].metadata.extend(entries);
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_becomes_another_loses_its_bodies() {
+        let text = "g (bool c, float[2] x) => (float[2] y) {
+            y = If (c) <
+                then_branch = t () => (float[2] a) { a = Relu (x) },
+                else_branch = e () => (float[2] b) { b = Exp (x) }
+            >
+        }";
+        let mut model: Model = text.parse().unwrap();
+        let (node, x) = (model.nodes(Model::MAIN).next().unwrap(), model.inputs()[1]);
+        become_node(&mut model, node, "Neg", &[Some(x)], vec![]);
+        assert_eq!(model[x].uses().len(), 1);
+        assert!(model.to_string().contains("y = Neg (x)"), "{model}");
+    }
 }

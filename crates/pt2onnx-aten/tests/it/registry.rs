@@ -125,7 +125,7 @@ fn rows_that_do_not_fit_their_schemas() {
     mylib::untaken: the function does not take `n`, which has no default
     mylib::given_twice: the row gives a value for `factor`, which is a parameter of the schema
     mylib::given_in_vain: the function does not take `n`, which has no default
-    `mylib::unreadable` is not a schema
+    `mylib::unreadable` is not the schema of an op; a schema looks like `mylib::foo(Tensor x, int n=2) -> Tensor`
     ");
 }
 

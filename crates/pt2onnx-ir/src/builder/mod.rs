@@ -20,6 +20,7 @@ use crate::{
     attribute::Attributes,
     ids::{NodeId, OriginId, RegionId, Value},
     infer::{self, Contents, Facts, InferError, infer},
+    is_possible,
     model::Model,
     region::InsertPoint,
     types::{Shape, Type},
@@ -112,7 +113,7 @@ impl<'m> Builder<'m> {
         Ref::map(self.state.borrow(), |s| &*s.model)
     }
 
-    /// Changes the model directly, such as names, metadata and inputs.
+    /// Changes the model directly, such as names, metadata and inputs. `change` must not call the builder: that would panic.
     pub fn edit<R>(&self, change: impl FnOnce(&mut Model) -> R) -> R {
         change(self.state.borrow_mut().model)
     }
@@ -190,12 +191,12 @@ impl<'m> Builder<'m> {
         std::mem::take(&mut self.state.borrow_mut().diagnostics)
     }
 
-    /// The facts about the program's symbols.
+    /// The facts about the program's symbols. Do not hold the reference while they are changed: that would panic.
     pub fn constraints(&self) -> Ref<'_, Constraints> {
         self.constraints.borrow()
     }
 
-    /// Changes the facts about the symbols.
+    /// Changes the facts about the symbols. `change` must not call the builder: that would panic.
     pub fn edit_constraints(&self, change: impl FnOnce(&mut Constraints)) {
         change(&mut self.constraints.borrow_mut());
     }
@@ -215,6 +216,15 @@ impl<'m> Builder<'m> {
     /// Sets the type, if the caller knows it better than inference.
     pub fn set_type(&self, value: Value, ty: Type) {
         self.state.borrow_mut().model[value].ty = Some(ty);
+    }
+
+    /// Sets the type of what a method makes. Reports a diagnostic if no tensor has the sizes.
+    fn set_made_type(&self, value: Value, ty: Type) {
+        let shape = ty.as_tensor().and_then(|tensor| tensor.shape.as_ref());
+        match shape.is_none_or(|shape| is_possible(shape)) {
+            true => self.set_type(value, ty),
+            false => self.report(format!("no tensor is {ty}")),
+        }
     }
 
     /// The element type; `None` if it is not known, or the value is not a tensor.
@@ -256,6 +266,35 @@ impl<'m> Builder<'m> {
             self.report(format!("{} has no dimension {axis}", self.describe(value)));
             Expr::int(1)
         })
+    }
+
+    /// Whether these are dimensions, each given once, of a tensor of this rank: `value`, or a result of it. Reports a diagnostic otherwise.
+    fn has_axes(&self, value: Value, rank: usize, axes: &[usize]) -> bool {
+        for (i, axis) in axes.iter().enumerate() {
+            let what = match () {
+                () if *axis >= rank => format!("{} has no dimension {axis}", self.describe(value)),
+                () if axes[..i].contains(axis) => {
+                    format!("dimension {axis} of {} is given twice", self.describe(value))
+                }
+                () => continue,
+            };
+            self.report(what);
+            return false;
+        }
+        true
+    }
+
+    /// As [`Builder::has_axes`], of `value` itself. If its rank is not known, any axis that ONNX can tell may be one.
+    fn may_have_axes(&self, value: Value, axes: &[usize]) -> bool {
+        let rank = self.known_shape(value).map_or(i32::MAX as usize, |shape| shape.len());
+        self.has_axes(value, rank, axes)
+    }
+
+    /// The sizes, if the tensor has these dimensions. Reports a diagnostic otherwise, and if the rank is not known.
+    fn shape_with(&self, value: Value, axes: &[usize]) -> Option<Shape> {
+        let known = self.known_shape(value).is_some();
+        let shape = self.shape(value);
+        (known && self.has_axes(value, shape.len(), axes)).then_some(shape)
     }
 
     /// The number of elements. Reports a diagnostic if the rank is not known.
@@ -305,6 +344,9 @@ impl<'m> Builder<'m> {
         let ty = s.model[value].ty.as_ref().map(|t| format!(": {t}")).unwrap_or_default();
         match (&s.model[value].name, s.model[value].def()) {
             (Some(name), _) => format!("`{name}`{ty}"),
+            (None, Def::Node(node, _)) if !s.model.contains(*node) => {
+                format!("an output of an erased node{ty}")
+            }
             (None, Def::Node(node, _)) => format!("an output of {}{ty}", s.model[*node].op),
             (None, _) => format!("value {}{ty}", value.index()),
         }
@@ -361,9 +403,8 @@ impl<'m> Builder<'m> {
     ) -> Value {
         let inputs: SmallVec<[Option<Value>; 4]> = inputs.iter().map(|&v| Some(v)).collect();
         let node = self.emit_node(op, &inputs, attributes, 1);
-        let mut s = self.state.borrow_mut();
-        let value = s.model[node].outputs()[0];
-        s.model[value].ty = Some(ty);
+        let value = self.model()[node].outputs()[0];
+        self.set_made_type(value, ty);
         value
     }
 

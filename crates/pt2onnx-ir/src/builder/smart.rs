@@ -133,11 +133,14 @@ impl Builder<'_> {
     /// `x` with permuted dimensions: dimension `i` of the result is dimension `perm[i]` of `x`. Reports a diagnostic if
     /// `perm` is not a permutation.
     pub fn transpose(&self, x: Value, perm: &[usize]) -> Value {
-        if perm.iter().copied().eq(0..perm.len()) {
+        let rank = self.known_shape(x).map_or(perm.len(), |shape| shape.len());
+        if perm.iter().copied().eq(0..rank) {
             return x;
         }
-        let from = self.shape(x);
-        if perm.len() != from.len() || perm.iter().any(|&p| p >= from.len()) {
+        let Some(from) = self.shape_with(x, perm) else {
+            return x;
+        };
+        if perm.len() != from.len() {
             self.report(format!(
                 "{perm:?} does not permute the dimensions of {}",
                 self.describe(x)
@@ -150,19 +153,35 @@ impl Builder<'_> {
         self.emit_typed("Transpose", &[x], attributes([("perm", given.into())]), ty)
     }
 
-    /// `x` with dimensions `a` and `b` swapped.
+    /// `x` with dimensions `a` and `b` swapped. Reports a diagnostic if it does not have them.
     pub fn swap_axes(&self, x: Value, a: usize, b: usize) -> Value {
-        let mut perm: Vec<usize> = (0..self.rank(x)).collect();
-        if a.max(b) < perm.len() {
-            perm.swap(a, b);
-        }
+        let axes = [a, b];
+        let Some(shape) = self.shape_with(x, if a == b { &axes[..1] } else { &axes }) else {
+            return x;
+        };
+        let mut perm: Vec<usize> = (0..shape.len()).collect();
+        perm.swap(a, b);
         self.transpose(x, &perm)
     }
 
-    /// `x` broadcast to `dims`.
+    /// `x` broadcast to `dims`. Reports a diagnostic if it has more dimensions, or other sizes than these and 1.
     pub fn expand(&self, x: Value, dims: &[Expr]) -> Value {
         let from = self.shape(x);
         if from == dims {
+            return x;
+        }
+        let pairs = from.iter().rev().zip(dims.iter().rev());
+        let mut misfits = pairs.filter(|(size, dim)| match (size.as_int(), dim.as_int()) {
+            (Some(size), Some(dim)) => size != 1 && size != dim,
+            _ => false,
+        });
+        let misfit = match misfits.next() {
+            Some((size, dim)) => Some(InferError::Broadcast(size.clone(), dim.clone()).to_string()),
+            None => (from.len() > dims.len())
+                .then(|| format!("{} has more than {} dimensions", self.describe(x), dims.len())),
+        };
+        if let Some(misfit) = misfit {
+            self.report(misfit);
             return x;
         }
         // `Expand` broadcasts both ways: where `x` has the size of the target already, 1 gives the same result and need
@@ -188,7 +207,7 @@ impl Builder<'_> {
         }
         let inputs = [Some(x), Some(self.sizes(&target))];
         let result = self.emit1("Expand", &inputs, Default::default());
-        self.set_type(result, Type::tensor(self.dtype(x), dims));
+        self.set_made_type(result, Type::tensor(self.dtype(x), dims));
         result
     }
 
@@ -203,9 +222,14 @@ impl Builder<'_> {
         self.expand(scalar, dims)
     }
 
-    /// The values concatenated along `axis`.
+    /// The values concatenated along `axis`. Reports a diagnostic if there are none, or the first one has no such dimension.
     pub fn concat(&self, values: &[Value], axis: usize) -> Value {
         match values {
+            [] => {
+                self.report("there is nothing to concatenate");
+                self.ints(&[])
+            }
+            [first, ..] if !self.may_have_axes(*first, &[axis]) => *first,
             [one] => *one,
             _ => {
                 let inputs: Vec<Option<Value>> = values.iter().map(|&v| Some(v)).collect();
@@ -214,16 +238,21 @@ impl Builder<'_> {
         }
     }
 
-    /// `x` with new dimensions of size 1, which are the dimensions `axes` of the result.
+    /// `x` with new dimensions of size 1, which are the dimensions `axes` of the result. Reports a diagnostic if that does not have them.
     pub fn unsqueeze(&self, x: Value, axes: &[usize]) -> Value {
         if axes.is_empty() {
             return x;
         }
-        let mut dims = self.shape(x);
+        let Some(mut dims) = self.shape_with(x, &[]) else {
+            return x;
+        };
+        if !self.has_axes(x, dims.len() + axes.len(), axes) {
+            return x;
+        }
         let mut sorted = axes.to_vec();
         sorted.sort_unstable();
         for &axis in &sorted {
-            dims.insert(axis.min(dims.len()), Expr::int(1));
+            dims.insert(axis, Expr::int(1));
         }
         if let Some(t) = self.small_constant(x)
             && let Some(t) = t.reshaped(
@@ -237,13 +266,23 @@ impl Builder<'_> {
         self.emit_typed("Unsqueeze", &[x, self.ints(&given)], Default::default(), ty)
     }
 
-    /// `x` without the dimensions `axes`, which must have size 1.
+    /// `x` without the dimensions `axes`, which must have size 1. Reports a diagnostic if they do not, or `x` does not have them.
     pub fn squeeze(&self, x: Value, axes: &[usize]) -> Value {
         if axes.is_empty() {
             return x;
         }
-        let dims: Shape = self
-            .shape(x)
+        let Some(from) = self.shape_with(x, axes) else {
+            return x;
+        };
+        if let Some(axis) = axes.iter().find(|axis| from[**axis].as_int().is_some_and(|n| n != 1)) {
+            self.report(format!(
+                "dimension {axis} of {} is {}, and must be 1",
+                self.describe(x),
+                from[*axis]
+            ));
+            return x;
+        }
+        let dims: Shape = from
             .into_iter()
             .enumerate()
             .filter(|(i, _)| !axes.contains(i))
@@ -255,9 +294,16 @@ impl Builder<'_> {
     }
 
     /// The elements `start`, `start + step`, ... before `end` along `axis`. Bounds must not be negative and are clamped to
-    /// the size; `step` must be positive.
+    /// the size. Reports a diagnostic if `step` is not positive, or `x` has no such dimension.
     pub fn slice(&self, x: Value, axis: usize, start: &Expr, end: &Expr, step: i64) -> Value {
-        let size = self.dim(x, axis as i64);
+        if step < 1 {
+            self.report(format!("the step of a slice must be positive, but is {step}"));
+            return x;
+        }
+        let Some(mut dims) = self.shape_with(x, &[axis]) else {
+            return x;
+        };
+        let size = dims[axis].clone();
         let whole = {
             let constraints = self.constraints();
             *start == Expr::int(0)
@@ -267,10 +313,7 @@ impl Builder<'_> {
         if whole {
             return x;
         }
-        let mut dims = self.shape(x);
-        if let Some(dim) = dims.get_mut(axis) {
-            *dim = self.slice_length(&size, start, end, step);
-        }
+        dims[axis] = self.slice_length(&size, start, end, step);
         let ty = Type::tensor(self.dtype(x), dims);
         let bound = |e: &Expr| self.sizes(std::slice::from_ref(e));
         let mut inputs = vec![x, bound(start), bound(end), self.ints(&[axis as i64])];
@@ -332,25 +375,34 @@ impl Builder<'_> {
         Some(all)
     }
 
-    /// Element `index` along `axis`; the result does not have that dimension.
+    /// Element `index` along `axis`; the result does not have that dimension. Reports a diagnostic if `x` does not have it, or the
+    /// element is outside.
     pub fn take(&self, x: Value, axis: usize, index: &Expr) -> Value {
-        let mut dims = self.shape(x);
-        if axis < dims.len() {
-            let size = dims.remove(axis);
-            if let (Some(index), Some(n)) = (index.as_int(), size.as_int())
-                && !(-n..n).contains(&index)
-            {
-                self.report(InferError::Outside(index, size).to_string());
-            }
+        let Some(mut dims) = self.shape_with(x, &[axis]) else {
+            return x;
+        };
+        let size = dims.remove(axis);
+        if let (Some(index), Some(n)) = (index.as_int(), size.as_int())
+            && !(-n..n).contains(&index)
+        {
+            self.report(InferError::Outside(index, size).to_string());
         }
         let given = attributes([("axis", (axis as i64).into())]);
         self.emit_typed("Gather", &[x, self.size(index)], given, Type::tensor(self.dtype(x), dims))
     }
 
-    /// `x` split along `axis` into pieces of the given sizes.
+    /// `x` split along `axis` into pieces of the given sizes. Reports a diagnostic if `x` has no such dimension, or there are no pieces.
     pub fn split(&self, x: Value, axis: usize, sizes: &[Expr]) -> Vec<Value> {
-        if let [_] = sizes {
-            return vec![x];
+        let Some(dims) = self.shape_with(x, &[axis]) else {
+            return vec![x; sizes.len()];
+        };
+        match sizes {
+            [] => {
+                self.report("there is nothing to split into");
+                return Vec::new();
+            }
+            [_] => return vec![x],
+            _ => {}
         }
         let lengths = self.sizes(sizes);
         let pieces = self.emit(
@@ -360,37 +412,40 @@ impl Builder<'_> {
             sizes.len(),
         );
         for (&piece, size) in pieces.iter().zip(sizes) {
-            let mut dims = self.shape(x);
+            let mut dims = dims.clone();
             dims[axis] = size.clone();
-            self.set_type(piece, Type::tensor(self.dtype(x), dims));
+            self.set_made_type(piece, Type::tensor(self.dtype(x), dims));
         }
         pieces.to_vec()
     }
 
-    /// The two halves of `x` along `axis`, whose size must be even.
+    /// The two halves of `x` along `axis`, whose size must be even. Reports a diagnostic if `x` has no such dimension.
     pub fn halves(&self, x: Value, axis: usize) -> [Value; 2] {
-        let size = self.dim(x, axis as i64);
+        let Some(mut dims) = self.shape_with(x, &[axis]) else {
+            return [x; 2];
+        };
+        let size = dims[axis].clone();
         let half = size.floor_div(&Expr::int(2));
         // ONNX Runtime refuses to split nothing into a number of parts.
         if !self.constraints().prove_ge(&size, &Expr::int(1)) {
             let pieces = self.split(x, axis, &[half.clone(), half]);
             return [pieces[0], pieces[1]];
         }
-        let mut dims = self.shape(x);
-        if let Some(dim) = dims.get_mut(axis) {
-            *dim = half;
-        }
+        dims[axis] = half;
         let given = attributes([("axis", (axis as i64).into()), ("num_outputs", 2i64.into())]);
         let pieces = self.emit("Split", &[Some(x)], given, 2);
         for &piece in &pieces {
-            self.set_type(piece, Type::tensor(self.dtype(x), dims.clone()));
+            self.set_made_type(piece, Type::tensor(self.dtype(x), dims.clone()));
         }
         [pieces[0], pieces[1]]
     }
 
     /// `x` reduced over `axes`, or over all dimensions if `axes` is empty. With `keepdims`, reduced dimensions have size 1 in the
-    /// result.
+    /// result. Reports a diagnostic if `x` does not have these dimensions.
     pub fn reduce(&self, op: Reduction, x: Value, axes: &[usize], keepdims: bool) -> Value {
+        if !self.may_have_axes(x, axes) {
+            return x;
+        }
         let given: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
         let axes = (!axes.is_empty()).then(|| self.ints(&given));
         self.emit1(
@@ -400,8 +455,11 @@ impl Builder<'_> {
         )
     }
 
-    /// `Gather`: the elements of `x` at `indices` along `axis`.
+    /// `Gather`: the elements of `x` at `indices` along `axis`. Reports a diagnostic if `x` has no such dimension.
     pub fn gather(&self, x: Value, indices: Value, axis: usize) -> Value {
+        if !self.may_have_axes(x, &[axis]) {
+            return x;
+        }
         self.emit1(
             "Gather",
             &[Some(x), Some(indices)],
@@ -421,7 +479,7 @@ impl Builder<'_> {
         }
         let bound = |i: i64| self.constant(Tensor::scalar(i));
         let numbers = self.range(bound(0), self.size(n), bound(1));
-        self.set_type(numbers, Type::tensor(DType::I64, [n.clone()]));
+        self.set_made_type(numbers, Type::tensor(DType::I64, [n.clone()]));
         numbers
     }
 

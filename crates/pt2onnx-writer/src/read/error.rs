@@ -1,12 +1,10 @@
 //! What can go wrong when a model is read.
 
+use pt2onnx_ir::MAX_NESTING;
 use pt2onnx_tensor::{DType, TensorError};
 use std::path::PathBuf;
 
 pub(super) type Result<T> = std::result::Result<T, ReadError>;
-
-/// How many bodies can be within each other: each is three messages, of which `prost` and other readers of protobuf take 100.
-const MAX_NESTING: usize = 32;
 
 /// Why a model could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -245,3 +245,24 @@ fn mismatch(model: &Model, claimed: Value, typed: &Model, made: Value) -> Option
         what: format!("the graph says that it is {says}, its node makes {is}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model that the caller broke is not said to be a bug of pt2onnx.
+    #[test]
+    fn edits_that_break_a_model() {
+        let text = "g (float[2] x) => (float[2] y) { y = Relu (x) }";
+        let model: Model = text.parse().unwrap();
+        let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
+        let mut program = OnnxProgram::from_bytes(bytes, []).unwrap();
+        let model = program.model_mut();
+        let node = model.nodes(Model::MAIN).next().unwrap();
+        model.set_op(node, "NoSuchOperator");
+        let error = program.to_bytes().unwrap_err();
+        assert!(matches!(&error, Error::Edited(all) if all.len() == 1));
+        let said = error.to_string();
+        assert!(said.starts_with("the model is not valid ONNX after it was edited:\n"), "{said}");
+    }
+}

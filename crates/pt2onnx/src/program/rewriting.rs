@@ -225,7 +225,8 @@ impl OnnxProgram {
         self.inputs = Inputs::new();
         self.inputs.extend(&inputs);
         self.report.warnings.extend_from_slice(other.warnings());
-        *self.model_mut() = first;
+        self.changed();
+        self.model = first;
         Ok(())
     }
 
