@@ -46,8 +46,8 @@ const CAST_TO_NUMBER: u32 = 6;
 /// Compresses a model of any opset. Functions are left alone.
 ///
 /// # Errors
-/// The opset lacks what is asked for (in float16, that needs opset 6), a name or operator that is given does not occur, or options do not fit together. The model is then
-/// partly changed.
+/// The opset lacks what is asked for (float16 needs opset 6), a name or operator that is given does not occur, or options do not fit together.
+/// The model is then partly changed.
 pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Error> {
     options.check()?;
     options.check_together()?;

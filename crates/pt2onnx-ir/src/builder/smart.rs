@@ -383,7 +383,7 @@ impl Builder<'_> {
         };
         let size = dims.remove(axis);
         if let (Some(index), Some(n)) = (index.as_int(), size.as_int())
-            && !(-n..n).contains(&index)
+            && !(n.saturating_neg()..n).contains(&index)
         {
             self.report(InferError::Outside(index, size).to_string());
         }
