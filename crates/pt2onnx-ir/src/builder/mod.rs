@@ -20,7 +20,6 @@ use crate::{
     attribute::Attributes,
     ids::{NodeId, OriginId, RegionId, Value},
     infer::{self, Contents, Facts, InferError, infer},
-    is_possible,
     model::Model,
     region::InsertPoint,
     types::{Shape, Type},
@@ -218,15 +217,6 @@ impl<'m> Builder<'m> {
         self.state.borrow_mut().model[value].ty = Some(ty);
     }
 
-    /// Sets the type of what a method makes. Reports a diagnostic if no tensor has the sizes.
-    fn set_made_type(&self, value: Value, ty: Type) {
-        let shape = ty.as_tensor().and_then(|tensor| tensor.shape.as_ref());
-        match shape.is_none_or(|shape| is_possible(shape)) {
-            true => self.set_type(value, ty),
-            false => self.report(format!("no tensor is {ty}")),
-        }
-    }
-
     /// The element type; `None` if it is not known, or the value is not a tensor.
     pub fn known_dtype(&self, value: Value) -> Option<DType> {
         self.state.borrow().model[value].ty.as_ref().and_then(|t| t.as_tensor().map(|t| t.dtype))
@@ -404,7 +394,7 @@ impl<'m> Builder<'m> {
         let inputs: SmallVec<[Option<Value>; 4]> = inputs.iter().map(|&v| Some(v)).collect();
         let node = self.emit_node(op, &inputs, attributes, 1);
         let value = self.model()[node].outputs()[0];
-        self.set_made_type(value, ty);
+        self.set_type(value, ty);
         value
     }
 

@@ -207,7 +207,7 @@ impl Builder<'_> {
         }
         let inputs = [Some(x), Some(self.sizes(&target))];
         let result = self.emit1("Expand", &inputs, Default::default());
-        self.set_made_type(result, Type::tensor(self.dtype(x), dims));
+        self.set_type(result, Type::tensor(self.dtype(x), dims));
         result
     }
 
@@ -414,7 +414,7 @@ impl Builder<'_> {
         for (&piece, size) in pieces.iter().zip(sizes) {
             let mut dims = dims.clone();
             dims[axis] = size.clone();
-            self.set_made_type(piece, Type::tensor(self.dtype(x), dims));
+            self.set_type(piece, Type::tensor(self.dtype(x), dims));
         }
         pieces.to_vec()
     }
@@ -435,7 +435,7 @@ impl Builder<'_> {
         let given = attributes([("axis", (axis as i64).into()), ("num_outputs", 2i64.into())]);
         let pieces = self.emit("Split", &[Some(x)], given, 2);
         for &piece in &pieces {
-            self.set_made_type(piece, Type::tensor(self.dtype(x), dims.clone()));
+            self.set_type(piece, Type::tensor(self.dtype(x), dims.clone()));
         }
         [pieces[0], pieces[1]]
     }
@@ -479,7 +479,7 @@ impl Builder<'_> {
         }
         let bound = |i: i64| self.constant(Tensor::scalar(i));
         let numbers = self.range(bound(0), self.size(n), bound(1));
-        self.set_made_type(numbers, Type::tensor(DType::I64, [n.clone()]));
+        self.set_type(numbers, Type::tensor(DType::I64, [n.clone()]));
         numbers
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{
-    Attribute, Model, NodeId, Value,
+    Attribute, Model, NodeId, Value, is_possible,
     schema::{self, AttributeDefault, OpSchema},
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -88,6 +88,7 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
             break;
         }
     }
+    failures.extend(impossible(model));
     if let Some(lowest) = failures.iter().map(|f| f.lowest).max() {
         return Err(LegaliseError::Nodes { opset, lowest, failures });
     }
@@ -100,6 +101,17 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
     }
     model.opset = opset;
     Ok(())
+}
+
+/// A node whose output has sizes that no tensor has: an older form would make it.
+fn impossible(model: &Model) -> Option<Failure> {
+    let sizes = |value: &Value| model[*value].ty.as_ref()?.as_tensor()?.shape.as_ref();
+    model.nodes_in(&[Model::MAIN]).into_iter().find_map(|node| {
+        let outputs = model[node].outputs();
+        let wrong = outputs.iter().find(|v| sizes(v).is_some_and(|sizes| !is_possible(sizes)))?;
+        let reason = format!("no tensor is {}", model[*wrong].ty.as_ref()?);
+        Some(Failure { place: model.describe(node), reason, lowest: model.opset })
+    })
 }
 
 struct Descent {

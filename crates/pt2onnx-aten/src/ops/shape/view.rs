@@ -140,7 +140,11 @@ fn permute(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
 
 /// Dimensions `a` and `b` exchanged.
 fn transpose(cx: &Cx, x: Value, a: i64, b: i64) -> Lowered {
-    Ok(cx.swap_axes(x, cx.axis(x, a)?, cx.axis(x, b)?))
+    Ok(match (cx.axis(x, a)?, cx.axis(x, b)?) {
+        // A 0-d tensor has dimension 0 for PyTorch.
+        (a, b) if a == b => x,
+        (a, b) => cx.swap_axes(x, a, b),
+    })
 }
 
 /// The transpose of a matrix; vectors and 0-d tensors are returned as they are.
