@@ -344,7 +344,7 @@ fn errors() {
         (20, r#"{"quantize": "int8", "block": 32}"#, "blocks of 32 need opset 21 or newer"),
         (18, r#"{"quantize": "float8"}"#, "weights of float8 need opset 19 or newer"),
         (12, r#"{"cast-weights": "bfloat16"}"#, "weights of bfloat16 need opset 13 or newer"),
-        (5, r#"{"precision": "float16"}"#, "casts need opset 6 or newer"),
+        (5, r#"{"precision": "float16", "quantize": "int8"}"#, "casts need opset 6 or newer"),
         (5, r#"{"cast-weights": "float16"}"#, "casts need opset 6 or newer"),
         (5, r#"{"cast-weights": "bfloat16"}"#, "weights of bfloat16 need opset 13 or newer"),
         (12, r#"{"quantize": "dynamic-int8"}"#, "need opset 13 or newer"),
