@@ -38,8 +38,6 @@ pub struct SyntaxError {
     pub column: usize,
     /// The text of that line; of a long one, what is around the place.
     pub source: String,
-    /// How many characters of `source` are before the place.
-    before: usize,
 }
 
 /// Of a long line, so many characters on each side of the place are shown.
@@ -63,7 +61,6 @@ impl SyntaxError {
             line: before.matches('\n').count() + 1,
             column: column + 1,
             source: format!("{left}{shown}{right}"),
-            before: column - cut + left.chars().count(),
         }
     }
 }
@@ -75,7 +72,10 @@ impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} (line {}, column {})", self.what, self.line, self.column)?;
         writeln!(f, "    {}", self.source)?;
-        let before = self.source.chars().take(self.before);
+        let before = self.source.chars().take(match self.column.saturating_sub(1) {
+            before if before > AROUND => AROUND + 1,
+            before => before,
+        });
         let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
         write!(f, "    {blank}^")
     }

@@ -1,7 +1,5 @@
 //! Writes into views, as nodes of the model.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use pt2onnx::{Exporter, fx::text};
 
 /// A number that is written into a column or a range of a tensor with a dynamic dimension is one `Where`.
