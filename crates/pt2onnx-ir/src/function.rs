@@ -1,6 +1,6 @@
 //! Defines the functions of a model.
 
-use crate::{Attributes, Metadata, Model, Node, RegionId};
+use crate::{Attributes, Metadata, Node, RegionId};
 use indexmap::IndexMap;
 
 /// A function of a model (ONNX: model-local function). Nodes of its domain, name and overload call it.
@@ -56,23 +56,5 @@ impl Function {
     pub fn is_same_as(&self, other: &Function) -> bool {
         let name = |f: &Function| [f.domain.clone(), f.name.clone(), f.overload.clone()];
         name(self) == name(other)
-    }
-}
-
-impl Model {
-    /// Drops the functions that neither the main graph nor a function in use calls.
-    pub fn drop_unused_functions(&mut self) {
-        let mut unused = std::mem::take(&mut self.functions);
-        let mut used = Vec::new();
-        let mut todo = self.graph_nodes();
-        while let Some(node) = todo.pop() {
-            if let Some(i) = unused.iter().position(|f| f.is_called_by(&self[node])) {
-                let function = unused.remove(i);
-                todo.extend(self.nodes_in(&[function.body]));
-                used.push(function);
-            }
-        }
-        used.sort_by_key(|f| f.body);
-        self.functions = used;
     }
 }

@@ -63,6 +63,7 @@ pub mod schema;
 mod shared_text;
 mod text;
 mod types;
+mod unused;
 mod uses;
 mod value;
 mod verify;

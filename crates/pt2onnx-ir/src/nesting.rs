@@ -1,6 +1,6 @@
 //! Checks that bodies form trees of limited depth: those of the main graph, and those of each function.
 
-use crate::{Model, NodeId, RegionId, VerifyError};
+use crate::{Model, NodeId, RegionId};
 
 /// The most bodies that may be within each other: each is three messages, of which readers of protobuf take 100.
 pub const MAX_NESTING: usize = 32;
@@ -13,15 +13,16 @@ enum Owner {
     Node(NodeId),
 }
 
-/// The first body that is in two places, too deep, or not in the model. It does not recurse: a body may contain itself.
-pub(crate) fn misplaced(model: &Model) -> Option<VerifyError> {
+/// The first body that is in two places, too deep, or not in the model: what has it, and what is wrong. It does not recurse: a body may
+/// contain itself.
+pub(crate) fn misplaced(model: &Model) -> Option<(String, String)> {
     let error = |owner, what: &str| {
         let place = match owner {
             Owner::Model => "the main graph".to_owned(),
             Owner::Function(i) => format!("function {i}"),
             Owner::Node(node) => model.describe(node),
         };
-        Some(VerifyError { place, what: what.to_owned() })
+        Some((place, what.to_owned()))
     };
     let mut seen = vec![false; model.regions.len()];
     let functions = model.functions.iter().enumerate();

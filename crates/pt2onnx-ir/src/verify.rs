@@ -31,8 +31,8 @@ pub struct VerifyError {
 /// # Errors
 /// Returns all errors: names first, then inputs and outputs, then nodes in order. If bodies form no trees, that is the only one.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
-    if let Some(error) = nesting::misplaced(model) {
-        return Err(vec![error]);
+    if let Some((place, what)) = nesting::misplaced(model) {
+        return Err(vec![VerifyError { place, what }]);
     }
     let mut v = Verifier {
         model,

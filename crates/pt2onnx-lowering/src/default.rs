@@ -1,6 +1,6 @@
 //! Reads the default of a parameter, by the parameter's type.
 
-use crate::ParamType;
+use crate::param_type::ParamType;
 use pt2onnx_fx::{
     archive::element_type,
     graph::{Argument, Device, Layout, MemoryFormat},

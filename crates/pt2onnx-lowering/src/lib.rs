@@ -10,6 +10,7 @@ mod default;
 mod error;
 pub mod math;
 mod op;
+mod param_type;
 mod schema;
 
 pub use args::{Args, FromArg, Given, GivenArg};
@@ -18,7 +19,8 @@ pub use default::torch_number;
 pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
 pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};
-pub use schema::{Param, ParamType, Schema, SchemaError};
+pub use param_type::ParamType;
+pub use schema::{Param, Schema, SchemaError};
 
 /// What the macros `op!` and `arguments!` need.
 #[doc(hidden)]

@@ -1,9 +1,7 @@
 //! Op schemas in PyTorch's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
 
-use crate::default;
+use crate::{default, param_type::ParamType};
 use pt2onnx_fx::graph::Argument;
-use pt2onnx_schemas::Type;
-use std::fmt;
 
 /// The parsed schema of an op.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,19 +27,6 @@ pub struct Param {
     pub mutated: bool,
 }
 
-/// The type of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParamType {
-    /// The name of the type, or of the list's elements: `Tensor`, `int`, `SymInt`, `Scalar`, `bool`, `str`, `ScalarType`, ...
-    pub base: String,
-    /// Whether it is a list.
-    pub list: bool,
-    /// Whether the elements of the list may be None.
-    pub optional_elements: bool,
-    /// Whether it may be None.
-    pub optional: bool,
-}
-
 /// Why a text is not the schema of an op.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -61,32 +46,6 @@ pub enum SchemaError {
         /// The text of the default.
         default: String,
     },
-}
-
-impl ParamType {
-    /// The type `base`: not a list, never None.
-    pub fn of(base: &str) -> Self {
-        let base = base.to_owned();
-        Self { base, list: false, optional_elements: false, optional: false }
-    }
-
-    /// Whether it is one of these types, not a list, and never None.
-    pub fn is_one_of(&self, bases: &[&str]) -> bool {
-        !self.list && !self.optional && bases.contains(&&*self.base)
-    }
-
-    /// Whether it is a list of one of these types, and never None itself.
-    pub fn is_list_of(&self, bases: &[&str]) -> bool {
-        self.list && !self.optional && bases.contains(&&*self.base)
-    }
-}
-
-impl fmt::Display for ParamType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = |on: bool, mark| if on { mark } else { "" };
-        let (list, elements) = (mark(self.list, "[]"), mark(self.optional_elements, "?"));
-        write!(f, "{}{elements}{list}{}", self.base, mark(self.optional, "?"))
-    }
 }
 
 impl Schema {
@@ -115,24 +74,6 @@ impl Schema {
             params: schema.params.into_iter().map(param).collect::<Result<_, _>>()?,
             returns: schema.returns.into_iter().map(|slot| slot.ty.into()).collect(),
         })
-    }
-}
-
-impl From<Type<'_>> for ParamType {
-    fn from(ty: Type<'_>) -> Self {
-        let (ty, optional) = match ty {
-            Type::Optional(inner) => (*inner, true),
-            other => (other, false),
-        };
-        let (ty, list) = match ty {
-            Type::List(element) => (*element, true),
-            other => (other, false),
-        };
-        let (ty, optional_elements) = match ty {
-            Type::Optional(element) => (*element, true),
-            other => (other, false),
-        };
-        Self { base: ty.to_string(), list, optional_elements, optional }
     }
 }
 
