@@ -170,3 +170,10 @@ def register(case):
     # Nothing at all.
     program("unique_consecutive_of_none", lambda x: x.unique_consecutive(return_inverse=True, return_counts=True), (torch.tensor([1.0, 3, 3, -1]),), ({0: batch},), (r(0),))
     program("float8_of_none", lambda x: x.to(torch.float8_e4m3fn).float(), (r(4, 0),))
+
+    def scaled_mm(a, b, rows, columns, bias):
+        a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()
+        halves = torch._scaled_mm(a, b, torch.tensor(0.5), torch.tensor(2.0), out_dtype=torch.bfloat16)
+        return halves.float(), torch._scaled_mm(a, b, rows, columns, bias, out_dtype=torch.float32)
+
+    program("scaled_mm", scaled_mm, (r(4, 16), r(8, 16), r(4, 1).abs(), r(1, 8).abs(), r(8)))

@@ -44,10 +44,6 @@ def i8(*shape):
     return ints(*shape, low=-9, high=9, dtype=torch.int8)
 
 
-def e4(*shape):
-    return torch.randn(shape).to(torch.float8_e4m3fn)
-
-
 def h(*shape):
     return torch.randn(shape).half()
 
@@ -228,7 +224,6 @@ ARGS = {
     "_scaled_dot_product_efficient_attention": lambda: [attention(None, False), attention(f(1, 2, 3, 5), False)],
     "_scaled_dot_product_flash_attention": lambda: [attention()],
     "_scaled_dot_product_fused_attention_overrideable": lambda: [attention(), attention(f(1, 2, 3, 5))],
-    "_scaled_mm": lambda: [(e4(4, 16), e4(8, 16).t(), t(0.5), t(2.0)), (e4(4, 16), e4(8, 16).t(), p(4, 1), p(1, 8), f(8), kw(out_dtype=torch.float32))],
     "_slow_conv2d_forward": lambda: [slow(2, (1, 1), (1, 1))],
     "_softmax": lambda: [(f(2, 3), 1, False)],
     "_stack": lambda: [([f(2, 3), f(2, 3)], 1)],
