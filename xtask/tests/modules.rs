@@ -9,7 +9,17 @@ use xtask::modules::{Edge, Graph};
 
 /// The modules of crates, lowest layer first. Modules of one layer may use each other.
 const LAYERS: &[(&str, &[&[&str]])] = &[
-    ("pt2onnx-lowering", &[&["error", "schema"], &["cx"], &["args"], &["op"], &["math"], &["lib"]]),
+    (
+        "pt2onnx-lowering",
+        &[
+            &["error", "param_type", "default", "schema"],
+            &["cx"],
+            &["args"],
+            &["op"],
+            &["math"],
+            &["lib"],
+        ],
+    ),
     ("pt2onnx-aten", &[&["checks"], &["ops"], &["registry"], &["driver"], &["infer"], &["lib"]]),
 ];
 
