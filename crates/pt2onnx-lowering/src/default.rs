@@ -2,7 +2,7 @@
 
 use crate::param_type::ParamType;
 use pt2onnx_fx::{
-    archive::element_type,
+    archive::{dtype_of_c10, element_type},
     graph::{Argument, Device, Layout, MemoryFormat},
 };
 use pt2onnx_schemas::items;
@@ -136,27 +136,6 @@ fn string(text: &str) -> Option<String> {
     Some(result)
 }
 
-/// PyTorch's number of an element type: that of c10, which texts of schemas have.
-pub fn torch_number(dtype: DType) -> Option<i64> {
-    NUMBERED.iter().find(|(_, d)| *d == dtype).map(|(number, _)| *number)
-}
-
-const NUMBERED: &[(i64, DType)] = &[
-    (0, DType::U8),
-    (1, DType::I8),
-    (2, DType::I16),
-    (3, DType::I32),
-    (4, DType::I64),
-    (5, DType::F16),
-    (6, DType::F32),
-    (7, DType::F64),
-    (8, DType::C32),
-    (9, DType::C64),
-    (10, DType::C128),
-    (11, DType::Bool),
-    (15, DType::BF16),
-];
-
 /// An element type by its name in Python, by its other name there, or by its number.
 fn element_type_of(text: &str) -> Option<DType> {
     let name = match text.strip_prefix("torch.").unwrap_or(text) {
@@ -171,10 +150,7 @@ fn element_type_of(text: &str) -> Option<DType> {
         "cdouble" => "complex128",
         other => other,
     };
-    let numbered = || {
-        let number = text.parse::<i64>().ok()?;
-        NUMBERED.iter().find(|(n, _)| *n == number).map(|(_, dtype)| *dtype)
-    };
+    let numbered = || dtype_of_c10(text.parse().ok()?);
     element_type(&format!("torch.{name}")).or_else(numbered)
 }
 

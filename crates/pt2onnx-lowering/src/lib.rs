@@ -15,7 +15,6 @@ mod schema;
 
 pub use args::{Args, FromArg, Given, GivenArg};
 pub use cx::{Cx, Number, Outputs, TensorOrScalar};
-pub use default::torch_number;
 pub use error::{ArgError, Emitted, Error, LowerError, Lowered, NodeError, SignatureError};
 pub use math::complex::Complex;
 pub use op::{Arguments, AtenOp, ByName, Function, Parameters, Unbound};

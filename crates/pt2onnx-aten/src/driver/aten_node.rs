@@ -6,9 +6,9 @@ use super::{
     walk::Driver,
 };
 use crate::{ArgError, LowerError, Lowered, Schema};
+use pt2onnx_fx::archive::c10_number;
 use pt2onnx_fx::graph::{Argument, MemoryFormat, Node, OpName};
 use pt2onnx_ir::{Attribute, Attributes, Value};
-use pt2onnx_lowering::torch_number;
 use pt2onnx_schemas::LIST;
 use pt2onnx_tensor::DType;
 
@@ -65,7 +65,7 @@ impl<'a> Driver<'a> {
                 let value = Attribute::String(text.to_string());
                 b.emit1("Constant", &[], vec![("value_string".into(), value)])
             }
-            Argument::DType(dtype) => match torch_number(*dtype) {
+            Argument::DType(dtype) => match c10_number(*dtype) {
                 Some(number) => b.scalar(number, DType::I64),
                 None => {
                     return Err(refused(name, "of an element type without a number in PyTorch"));

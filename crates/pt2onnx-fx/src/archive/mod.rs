@@ -17,4 +17,4 @@ pub use records::Records;
 pub use sample_inputs::SampleInput;
 pub use sniff::{START, other_file};
 pub use torch_save::state_dict;
-pub use torch_types::{element_type, storage_type};
+pub use torch_types::{c10_number, dtype_of_c10, element_type, storage_type};

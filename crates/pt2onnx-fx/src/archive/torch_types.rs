@@ -1,4 +1,4 @@
-//! Element types by their names in pickles.
+//! Element types by their names in pickles, and by c10's numbers, which schemas of ops and TorchScript have.
 
 use pt2onnx_tensor::DType;
 
@@ -52,3 +52,37 @@ pub fn storage_type(global: &str) -> Option<Option<DType>> {
         _ => return None,
     }))
 }
+
+/// The element type of c10's `ScalarType` of this number. Those of archives have others ([`dtype_numbered`](crate::dtype_numbered)).
+pub fn dtype_of_c10(number: i64) -> Option<DType> {
+    C10.iter().find(|(n, _)| *n == number).map(|(_, dtype)| *dtype)
+}
+
+/// The number of c10's `ScalarType` for an element type.
+pub fn c10_number(dtype: DType) -> Option<i64> {
+    C10.iter().find(|(_, d)| *d == dtype).map(|(number, _)| *number)
+}
+
+const C10: &[(i64, DType)] = &[
+    (0, DType::U8),
+    (1, DType::I8),
+    (2, DType::I16),
+    (3, DType::I32),
+    (4, DType::I64),
+    (5, DType::F16),
+    (6, DType::F32),
+    (7, DType::F64),
+    (8, DType::C32),
+    (9, DType::C64),
+    (10, DType::C128),
+    (11, DType::Bool),
+    (15, DType::BF16),
+    (23, DType::F8E5M2),
+    (24, DType::F8E4M3FN),
+    (25, DType::F8E5M2FNUZ),
+    (26, DType::F8E4M3FNUZ),
+    (27, DType::U16),
+    (28, DType::U32),
+    (29, DType::U64),
+    (44, DType::F8E8M0),
+];

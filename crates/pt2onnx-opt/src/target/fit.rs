@@ -53,6 +53,7 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
     target.reads(model.opset)?;
     if let Some(runtime) = target.runtime() {
         let failures = runtime.fit(model);
+        merge_casts(model);
         return match failures.is_empty() {
             true => Ok(Vec::new()),
             false => Err(TargetError::Nodes { target, failures }),

@@ -9,7 +9,7 @@ use crate::{
 };
 use pt2onnx_fx::{
     ArgKind, Argument, Device, Layout, MemoryFormat, Name, NamedArg, Node, OpName, SymArg,
-    TensorMeta, ValueMeta, views,
+    TensorMeta, ValueMeta, archive::dtype_of_c10, views,
 };
 use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
@@ -496,42 +496,13 @@ impl Interp<'_> {
     }
 }
 
-/// PyTorch's number of an element type.
-pub(super) fn dtype_number(dtype: DType) -> Option<i64> {
-    DTYPES.iter().find(|(_, d)| *d == dtype).map(|(number, _)| *number)
-}
-
 /// The element type of PyTorch's number.
 pub(super) fn dtype_of(value: &Value) -> Step<DType> {
     let number = value.as_int();
-    let found = DTYPES.iter().find(|(n, _)| Some(*n) == number).map(|(_, d)| *d);
+    let found = number.and_then(dtype_of_c10);
     match (found, number) {
         (Some(dtype), _) => Ok(dtype),
         (None, Some(12..=14 | 16 | 17)) => unsupported("a quantised element type"),
         _ => unsupported("this element type"),
     }
 }
-
-const DTYPES: &[(i64, DType)] = &[
-    (0, DType::U8),
-    (1, DType::I8),
-    (2, DType::I16),
-    (3, DType::I32),
-    (4, DType::I64),
-    (5, DType::F16),
-    (6, DType::F32),
-    (7, DType::F64),
-    (8, DType::C32),
-    (9, DType::C64),
-    (10, DType::C128),
-    (11, DType::Bool),
-    (15, DType::BF16),
-    (23, DType::F8E5M2),
-    (24, DType::F8E4M3FN),
-    (25, DType::F8E5M2FNUZ),
-    (26, DType::F8E4M3FNUZ),
-    (27, DType::U16),
-    (28, DType::U32),
-    (29, DType::U64),
-    (44, DType::F8E8M0),
-];

@@ -1,9 +1,9 @@
 //! Operators that change the sizes of a tensor in place: `x.t_()`, `x.unsqueeze_(0)`, `torch.mul(a, b, out=x)`. Their result takes the place
 //! of the tensor by all of its names.
 
-use super::{Interp, Step, call::Kwargs, emit::dtype_number, fits::Bound, unsupported};
+use super::{Interp, Step, call::Kwargs, fits::Bound, unsupported};
 use crate::{schema::Schema, value::Value};
-use pt2onnx_fx::{InputSpec, Name};
+use pt2onnx_fx::{InputSpec, Name, archive::c10_number};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Operators that turn a tensor into a view of itself: the view's name and a `_`. Sorted.
@@ -54,7 +54,7 @@ impl Interp<'_> {
         }
         let (namespace, name) = full.split_once("::").unwrap_or(("aten", full));
         let made = self.operator(namespace, name, args, kwargs)?;
-        let dtype = dtype_number(self.meta(&out)?.dtype).map_or(Value::None, Value::int);
+        let dtype = c10_number(self.meta(&out)?.dtype).map_or(Value::None, Value::int);
         let made = self.operator("aten", "to", vec![made, dtype], Kwargs::new())?;
         let Value::Tensor(name) = &made else { return Ok(made) };
         let meta = self.meta(&self.current(&out))?.clone();

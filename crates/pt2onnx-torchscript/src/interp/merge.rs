@@ -1,13 +1,13 @@
 //! What the two branches of a condition on data make, merged into values after both.
 
-use super::{Interp, Step, emit::dtype_number, heap::Heap};
+use super::{Interp, Step, heap::Heap};
 use crate::{
     error::Problem,
     quantized::Quantized,
     types::of_data,
     value::{Item, Maybe, Parts, Ref, Value},
 };
-use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta, strides};
+use pt2onnx_fx::{Name, Node, TensorMeta, ValueMeta, archive::c10_number, strides};
 use pt2onnx_symbolic::{Expr, Func};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -338,7 +338,7 @@ impl Interp<'_> {
     pub(super) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
         let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
         let sizes = self.int_list(meta.sizes.iter().map(size).collect::<Vec<_>>())?;
-        let dtype = dtype_number(meta.dtype).map_or(Value::None, Value::int);
+        let dtype = c10_number(meta.dtype).map_or(Value::None, Value::int);
         match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
             Value::Tensor(name) => Ok(name),
             other => super::expected("a tensor", &other),

@@ -3,7 +3,6 @@
 use super::{
     Interp, Step,
     call::Kwargs,
-    emit::dtype_number,
     expected,
     sample::{Sample, element_type},
     unsupported,
@@ -13,7 +12,7 @@ use crate::{
     schema::Type,
     value::{Item, Parts, Ref, Value},
 };
-use pt2onnx_fx::{Argument, Name, TensorMeta};
+use pt2onnx_fx::{Argument, Name, TensorMeta, archive::c10_number};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -480,7 +479,7 @@ impl Interp<'_> {
             _ => DType::I64,
         };
         let dtype = match dtype {
-            None | Some(Value::None) => dtype_number(natural).map_or(Value::None, Value::int),
+            None | Some(Value::None) => c10_number(natural).map_or(Value::None, Value::int),
             Some(given) => given.clone(),
         };
         self.operator("aten", "to", vec![rows, dtype], Kwargs::new())
@@ -508,7 +507,7 @@ impl Interp<'_> {
     /// A tensor without elements.
     pub(super) fn nothing(&mut self, dtype: DType, sizes: Vec<Expr>) -> Step<Name> {
         let sizes = self.int_list(sizes)?;
-        let dtype = dtype_number(dtype).map_or(Value::None, Value::int);
+        let dtype = c10_number(dtype).map_or(Value::None, Value::int);
         match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
             Value::Tensor(name) => Ok(name),
             other => expected("a tensor", &other),

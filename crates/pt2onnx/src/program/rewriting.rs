@@ -23,7 +23,7 @@ impl Options {
 
 impl OnnxProgram {
     /// Rewrites the model as options ask: puts the bodies of functions in the places of their calls, writes it for another opset if one is
-    /// given, names values and fixes sizes, optimises, compresses, and fits it to the target. The options of saving and those of an export are not used.
+    /// given, names values and fixes sizes, optimises, compresses, and fits it to the target. The options of saving and those of an export are not used, nor is [`Options::opset`]: `opset` says it.
     /// `journal` takes notes of what passes do.
     ///
     /// ```

@@ -2,10 +2,11 @@
 
 use crate::{
     error::Problem,
-    interp::{Interp, Step, compare, emit::dtype_number, expected},
+    interp::{Interp, Step, compare, expected},
     schema::Type,
     value::{Item, Parts, Ref, Value, known},
 };
+use pt2onnx_fx::archive::c10_number;
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 use std::cmp::Ordering;
@@ -209,7 +210,7 @@ impl Interp<'_> {
             _ => return repeats(),
         };
         let sizes = self.int_list([Expr::max(count, &Expr::ZERO)])?;
-        let dtype = dtype_number(dtype).map_or(Value::None, Value::int);
+        let dtype = c10_number(dtype).map_or(Value::None, Value::int);
         let args = vec![sizes, item.clone()];
         match self.operator("aten", "full", args, vec![("dtype".into(), dtype)])? {
             Value::Tensor(tensor) => {

@@ -3,17 +3,15 @@
 use crate::{
     error::Problem,
     interp::{
-        Interp, Step,
-        call::Kwargs,
-        compare, contents,
-        emit::{dtype_number, dtype_of},
-        expected, unsupported,
+        Interp, Step, call::Kwargs, compare, contents, emit::dtype_of, expected, unsupported,
     },
     schema::Type,
     types::Contents,
     value::{Value, known},
 };
-use pt2onnx_fx::{ArgKind, Argument, Device, Name, NamedArg, OpName, SymArg, ValueMeta};
+use pt2onnx_fx::{
+    ArgKind, Argument, Device, Name, NamedArg, OpName, SymArg, ValueMeta, archive::c10_number,
+};
 use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 use std::sync::Arc;
@@ -208,7 +206,7 @@ impl Interp<'_> {
         };
         let meta = self.meta(of)?;
         Ok(Some(match name {
-            "dtype" => match dtype_number(meta.dtype) {
+            "dtype" => match c10_number(meta.dtype) {
                 Some(number) => Value::int(number),
                 None => return unsupported("this element type"),
             },
@@ -396,7 +394,7 @@ impl Interp<'_> {
             return self.constant(&elements, shape, dtype).map(Some);
         }
         let mut scalars = Vec::with_capacity(numbers.len());
-        let number = dtype_number(dtype).map_or(Value::None, Value::int);
+        let number = c10_number(dtype).map_or(Value::None, Value::int);
         for value in numbers {
             // A truth value is the number 0 or 1 to the operator.
             let value = match value {
