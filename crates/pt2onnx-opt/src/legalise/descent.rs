@@ -1,13 +1,13 @@
 //! Rewrites a model step by step for an older opset.
 
 use super::{
-    bridge, doubles,
+    bridge,
     error::{Failure, LegaliseError, Reason},
-    images,
+    exact::{doubles, wrapping},
     meaning::fits,
+    nn::images,
     replace::Done,
     rules::{self, When},
-    wrapping,
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{

@@ -4,7 +4,7 @@ use super::{
     bridge,
     error::Reason,
     forms::{constant_ints, constant_numbers, input, keep_inputs, set},
-    indices::nonnegative,
+    index::indices::nonnegative,
     replace::{Done, replace},
 };
 use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Shape, Type, Value, attrs};

@@ -1,13 +1,16 @@
 //! The rules, one per operator and step. Steps that only add types, or attributes with defaults, need none.
 
 use super::{
-    activation, attention, axes, bits, bodies, comparison, early, einsum,
+    control::{bodies, running},
+    early,
     error::Reason,
     forms::{ints_as_attribute, reduced_axes, unless, without},
-    images, indexing, indices, integers, loss, normalization, padding, quantization, random,
-    recurrent,
+    index::{axes, indexing, indices, scatter, sorting},
+    linalg::{einsum, signal},
+    nn::{attention, images, loss, normalization, quantization, recurrent, rotary},
+    pointwise::{activation, bits, comparison, integers, random},
     replace::Done,
-    rotary, running, scatter, shapes, signal, slicing, sorting,
+    shape::{padding, shapes, slicing},
 };
 use pt2onnx_ir::{Model, NodeId};
 

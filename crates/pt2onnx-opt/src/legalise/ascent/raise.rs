@@ -1,0 +1,353 @@
+//! Rewrites nodes of older forms of their operators into the canonical form: the steps of legalisation, upwards.
+
+use super::retired;
+use crate::{
+    eval, facts,
+    legalise::{
+        error::Reason,
+        forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set},
+        replace::{Done, before, replace},
+    },
+};
+use pt2onnx_ir::{Model, NodeId, Value, schema};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// Rewrites a node that was written for opset `written` and means something else in the canonical opset. Types of its inputs are
+/// known. With `alike`, only into one node that legalisation can make the older one again.
+///
+/// # Errors
+/// The canonical form has no such node, or too little is known of it. The node is then unchanged.
+pub(super) fn raise(
+    model: &mut Model,
+    id: NodeId,
+    written: u32,
+    alike: bool,
+) -> Result<Done, Reason> {
+    let op = model[id].op().to_owned();
+    let since = schema::lookup(&op, written).map_or(0, |s| s.since);
+    match op.as_str() {
+        "Squeeze" | "Unsqueeze" if since < 13 => ints_as_input(model, id, "axes", 1),
+        "ReduceSum" if since < 13 => ints_as_input(model, id, "axes", 1),
+        op if op.starts_with("Reduce") && since < 18 => ints_as_input(model, id, "axes", 1),
+        "Split" if since < 18 => split(model, id, alike),
+        "Softmax" | "LogSoftmax" | "Hardmax" if since < 13 => softmax(model, id, alike),
+        "Dropout" if since < 12 => dropout(model, id, since < 10 && !alike),
+        "Pad" if since < 11 => pad(model, id),
+        "Slice" if since < 10 => slice(model, id),
+        "Clip" if since < 11 => clip(model, id),
+        "TopK" if since < 10 => top_k(model, id),
+        "Upsample" => upsample(model, id, alike),
+        "Resize" if since < 11 => resize(model, id, alike),
+        "Resize" if since < 13 => resize_of_some(model, id),
+        "Scatter" => {
+            model.set_op(id, "ScatterElements");
+            Ok(Done::Kept)
+        }
+        "DFT" if since < 20 => transform(model, id),
+        "GridSample" if since < 20 => grid_sample(model, id),
+        "RoiAlign" if since < 16 => {
+            set(model, id, "coordinate_transformation_mode", "output_half_pixel");
+            Ok(Done::Kept)
+        }
+        "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id, alike),
+        "GroupNormalization" if since < 21 && !alike => group_norm(model, id),
+        "BatchNormalization" if since < 14 => batch_norm(model, id, alike),
+        _ if since == 0 && !alike => retired::raise(model, id, written),
+        op if since > schema::CANONICAL_OPSET => {
+            Err(format!("what {op} of opset {since} has in older opsets is not known").into())
+        }
+        op => Err(format!("{op} of opset {since} has no newer form").into()),
+    }
+}
+
+/// Integers of an attribute become an input, if they are given.
+pub(super) fn ints_as_input(
+    model: &mut Model,
+    id: NodeId,
+    name: &'static str,
+    index: usize,
+) -> Result<Done, Reason> {
+    let Some(ints) = model[id].read::<&[i64]>(name)?.map(<[i64]>::to_vec) else {
+        return Ok(Done::Kept);
+    };
+    let ints = model.add_constant(Tensor::vector(&ints));
+    model[id].remove_attribute(name);
+    put(model, id, index, ints);
+    Ok(Done::Kept)
+}
+
+/// Sets an input, which may be one that the node does not have yet.
+pub(super) fn put(model: &mut Model, id: NodeId, index: usize, value: Value) {
+    let mut inputs = model[id].inputs().to_vec();
+    inputs.resize(inputs.len().max(index + 1), None);
+    inputs[index] = Some(value);
+    model.set_inputs(id, &inputs);
+}
+
+/// Without sizes, all parts are equal, and there are as many as outputs.
+fn split(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    ints_as_input(model, id, "split", 1)?;
+    if model[id].input(1).is_some() {
+        return Ok(Done::Kept);
+    }
+    let count = model[id].outputs().len() as i64;
+    let size = || {
+        let shape = facts::shape(model, model[id].input(0)?)?;
+        let axis = model[id].read::<i64>("axis").ok()?.unwrap_or(0);
+        shape.get(eval::axis(axis, shape.len())?).cloned()
+    };
+    let even = size().is_some_and(|s| s.modulo(&Expr::int(count)) == Expr::int(0));
+    if alike && !even {
+        return Err("the size of its parts is not known".into());
+    }
+    set(model, id, "num_outputs", count);
+    Ok(Done::Kept)
+}
+
+/// The older form flattens all dimensions from the axis on.
+fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    let rank = rank_of(model, id, 0)?;
+    let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
+    let axis = eval::axis(axis, rank).or((axis == rank as i64).then_some(rank));
+    let axis = axis.ok_or("its axis is out of range")?;
+    let shape = facts::shape(model, input(&model[id], 0)?).cloned().unwrap_or_default();
+    let one = |i: usize| shape.get(i).and_then(Expr::as_int) == Some(1);
+    if axis + 1 == rank || axis < rank && (axis + 1..rank).all(one) {
+        set(model, id, "axis", axis as i64);
+        return Ok(Done::Kept);
+    }
+    if alike {
+        return Err("it is over several dimensions".into());
+    }
+    let op: &'static str = match model[id].op() {
+        "LogSoftmax" => "LogSoftmax",
+        "Hardmax" => "Hardmax",
+        _ => "Softmax",
+    };
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let flat = cx.emit1("Flatten", &[Some(x)], attributes([("axis", (axis as i64).into())]));
+        let found = cx.emit1(op, &[Some(flat)], attributes([("axis", 1.into())]));
+        let sizes = cx.emit1("Shape", &[Some(x)], attributes([]));
+        let made = cx.emit1("Reshape", &[Some(found), Some(sizes)], attributes([]));
+        if let Some(ty) = cx.type_of(x) {
+            cx.set_type(made, ty);
+        }
+        Ok(vec![made])
+    })
+}
+
+/// The ratio has no meaning outside of training. The mask says that nothing is dropped; a `typed` one has the type of the data.
+fn dropout(model: &mut Model, id: NodeId, typed: bool) -> Result<Done, Reason> {
+    model[id].remove_attribute("ratio");
+    match model[id].outputs().get(1) {
+        Some(&mask) if typed && model[mask].uses().len() > 0 => {}
+        _ => return Ok(Done::Kept),
+    }
+    replace(model, id, |cx, node| {
+        let x = input(node, 0)?;
+        let made = cx.emit("Dropout", &[Some(x)], attributes([]), 2);
+        Ok(vec![made[0], cx.cast(made[1], cx.dtype(x))])
+    })
+}
+
+/// A number as a scalar of the type of the first input.
+fn number(model: &mut Model, id: NodeId, number: f32) -> Result<Value, Reason> {
+    let dtype =
+        facts::dtype(model, input(&model[id], 0)?).ok_or("its element type is not known")?;
+    let scalar = pt2onnx_tensor::Scalar::from(f64::from(number)).to_tensor(dtype);
+    let scalar = scalar.ok_or("its element type has no numbers")?;
+    Ok(model.add_constant(scalar))
+}
+
+fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let filled = model[id].read::<f32>("value")?.filter(|v| *v != 0.0);
+    let filled = filled.map(|v| number(model, id, v)).transpose()?;
+    ints_as_input(model, id, "pads", 1)?;
+    model[id].remove_attribute("value");
+    if let Some(filled) = filled {
+        put(model, id, 2, filled);
+    }
+    Ok(Done::Kept)
+}
+
+fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    for (i, name) in ["starts", "ends", "axes"].into_iter().enumerate() {
+        ints_as_input(model, id, name, i + 1)?;
+    }
+    Ok(Done::Kept)
+}
+
+/// The older form always has bounds, and by default the largest float32.
+fn clip(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let read = |name| Ok::<_, Reason>(model[id].read::<f32>(name)?);
+    let bounds = [read("min")?.unwrap_or(f32::MIN), read("max")?.unwrap_or(f32::MAX)];
+    let half = facts::dtype(model, input(&model[id], 0)?) == Some(DType::F16);
+    if half && bounds.iter().any(|b| b.is_finite() && b.abs() > 65504.0) {
+        return Err("its bounds do not fit into float16".into());
+    }
+    for (i, bound) in bounds.into_iter().enumerate() {
+        let bound = number(model, id, bound)?;
+        put(model, id, i + 1, bound);
+    }
+    model[id].attributes.clear();
+    Ok(Done::Kept)
+}
+
+fn top_k(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let count = model[id].read_required::<i64>("k")?;
+    let count = model.add_constant(Tensor::vector(&[count]));
+    model[id].remove_attribute("k");
+    put(model, id, 1, count);
+    Ok(Done::Kept)
+}
+
+/// `Upsample` of opset 9 has scales as an input, that of opset 7 as an attribute.
+fn upsample(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    if let Some(scales) = model[id].read::<&[f32]>("scales")?.map(<[f32]>::to_vec) {
+        let scales = model.add_constant(Tensor::vector(&scales));
+        model[id].remove_attribute("scales");
+        put(model, id, 1, scales);
+    }
+    if model[id].read::<&str>("mode")? == Some("bilinear") {
+        set(model, id, "mode", "linear");
+    }
+    model.set_op(id, "Resize");
+    resize(model, id, alike)
+}
+
+/// The first form of `Resize`, and `Upsample`: positions are multiples of the scale, and the nearest is the one before; the one
+/// after where a scale is below 1. With scales of both kinds, there are two nodes.
+fn resize(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
+    let known = constant_numbers(model, scales);
+    let interpolated = model[id].read::<&str>("mode")?.is_some_and(|mode| mode != "nearest");
+    let any = |side: fn(f64) -> bool| known.as_ref().is_none_or(|s| s.iter().any(|&s| side(s)));
+    let (wider, smaller) = (any(|s| s > 1.0), any(|s| s < 1.0));
+    let form = |chosen: &'static str| {
+        [("coordinate_transformation_mode", "asymmetric".into()), ("nearest_mode", chosen.into())]
+    };
+    if interpolated || !(wider && smaller) {
+        model.set_inputs(id, &[Some(x), None, Some(scales)]);
+        let chosen = if smaller && !interpolated { "ceil" } else { "floor" };
+        form(chosen).into_iter().for_each(|(name, value)| set(model, id, name, value));
+        return Ok(Done::Kept);
+    }
+    if alike {
+        return Err("some of its scales may be below 1, and some above".into());
+    }
+    replace(model, id, |cx, _| {
+        let one = cx.scalar(1.0, DType::F32);
+        let [up, down] = match &known {
+            Some(known) => [f64::max, f64::min].map(|side| {
+                cx.vector(&known.iter().map(|&s| side(s, 1.0) as f32).collect::<Vec<_>>())
+            }),
+            None => [cx.maximum(scales, one), cx.minimum(scales, one)],
+        };
+        let resized = |x, scales, chosen| {
+            cx.emit1("Resize", &[Some(x), None, Some(scales)], attributes(form(chosen)))
+        };
+        Ok(vec![resized(resized(x, up, "floor"), down, "ceil")])
+    })
+}
+
+/// Inputs without elements are not there.
+fn resize_of_some(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let mode = model[id].read::<&str>("coordinate_transformation_mode")?;
+    if mode == Some("tf_half_pixel_for_nn") {
+        return Err("tf_half_pixel_for_nn has no newer form".into());
+    }
+    Ok(Done::Kept)
+}
+
+/// The attribute `axis` became an input.
+fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
+    let axis = model.add_constant(Tensor::scalar(axis));
+    model[id].remove_attribute("axis");
+    put(model, id, 2, axis);
+    Ok(Done::Kept)
+}
+
+fn grid_sample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let mode = match model[id].read::<&str>("mode")?.unwrap_or("bilinear") {
+        "bilinear" => "linear",
+        "bicubic" => "cubic",
+        _ => "nearest",
+    };
+    set(model, id, "mode", mode);
+    Ok(Done::Kept)
+}
+
+/// The older form has one scale.
+fn quantization(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    let mut done = Done::Kept;
+    for i in [1, 2] {
+        let Some(given) = model[id].input(i) else { continue };
+        let sizes = facts::shape(model, given).ok_or("the sizes of its scale are not known")?;
+        if sizes.is_empty() {
+            continue;
+        }
+        if sizes.iter().any(|d| d.as_int() != Some(1)) {
+            return Err("its scale is not a scalar".into());
+        }
+        let scalar = match model[given].constant().and_then(|t| t.reshaped([])) {
+            Some(scalar) => model.add_constant(scalar),
+            None if alike => return Err("its scale is not a scalar".into()),
+            None => {
+                done = Done::Fed;
+                before(model, id, |cx, _| Ok(cx.reshape(given, &[])))?
+            }
+        };
+        model.replace_input(id, i, Some(scalar));
+    }
+    Ok(done)
+}
+
+/// The older form has a scale and a bias for each group, the newer one for each channel.
+fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let groups = model[id].read_required::<i64>("num_groups")?;
+    let x = input(&model[id], 0)?;
+    let channels = facts::shape(model, x).and_then(|s| s.get(1)?.as_int());
+    let channels = channels.ok_or("the number of its channels is not known")?;
+    let each = channels.checked_div(groups).ok_or("it has no groups")?;
+    replace(model, id, |cx, node| {
+        let wide = |i: usize| {
+            let column = cx.reshape(input(node, i)?, &[Expr::int(groups), Expr::int(1)]);
+            let all = cx.expand(column, &[Expr::int(groups), Expr::int(each)]);
+            Ok::<_, Reason>(cx.reshape(all, &[Expr::int(channels)]))
+        };
+        let inputs = [Some(x), Some(wide(1)?), Some(wide(2)?)];
+        Ok(vec![cx.emit1("GroupNormalization", &inputs, node.attributes.clone())])
+    })
+}
+
+/// The older forms list statistics as outputs, which only training has. Those of opset 7 may have some for each element.
+fn batch_norm(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+    let each = model[id].read::<i64>("spatial")?.unwrap_or(1) == 0;
+    model[id].remove_attribute("spatial");
+    let mut more = model[id].outputs().iter().skip(1);
+    if more.any(|v| model[*v].uses().len() > 0) {
+        return Err("its statistics are used".into());
+    }
+    if each && alike {
+        return Err("it has statistics for each element".into());
+    }
+    if model[id].outputs().len() == 1 && !each {
+        keep_inputs(model, id, 5);
+        return Ok(Done::Kept);
+    }
+    replace(model, id, |cx, node| {
+        let made = match each {
+            true => {
+                let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|i| input(node, i));
+                let epsilon = node.read::<f32>("epsilon")?.unwrap_or(1e-5);
+                let deviation = cx.sqrt(cx.add(variance?, f64::from(epsilon)));
+                cx.add(cx.mul(cx.div(cx.sub(x?, mean?), deviation), scale?), bias?)
+            }
+            false => cx.emit1("BatchNormalization", node.inputs(), node.attributes.clone()),
+        };
+        Ok(vec![made; node.outputs().len()])
+    })
+}

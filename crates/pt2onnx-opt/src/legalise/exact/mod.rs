@@ -1,0 +1,4 @@
+//! Replaces operators that ONNX Runtime computes with too few bits: sums of large integers, and what it has for float32 only.
+
+pub(super) mod doubles;
+pub(super) mod wrapping;

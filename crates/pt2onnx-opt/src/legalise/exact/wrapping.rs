@@ -1,0 +1,158 @@
+//! Integers for ONNX Runtime, which sums them in float64, and takes int64 with equal upper halves for smaller or larger by their
+//! lower halves as int32. Both matter only if the numbers may be large.
+
+use crate::{
+    facts::dtype,
+    legalise::{
+        error::Reason,
+        forms::input,
+        replace::{Done, replace},
+    },
+};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_tensor::DType;
+use rustc_hash::FxHashSet;
+
+/// Elements of a sum are fewer than 2 to this power: then sums of 32 bits are exact in float64.
+const COUNT_BITS: u32 = 21;
+/// For a number of which nothing is known.
+const ALL_BITS: u32 = 64;
+/// How many nodes are looked at for one number.
+const NODES: u32 = 64;
+
+/// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Done::Kept`] if it computes them as ONNX says.
+/// `sums` are those made here, which are exact whatever becomes of their inputs.
+pub(crate) fn exact(
+    model: &mut Model,
+    id: NodeId,
+    sums: &mut FxHashSet<Value>,
+) -> Result<Done, Reason> {
+    let node = &model[id];
+    if node.outputs().first().is_some_and(|sum| sums.contains(sum)) {
+        return Ok(Done::Kept);
+    }
+    let exact_bits = match node.op() {
+        "ReduceSum" => 53 - COUNT_BITS,
+        "Min" | "Max" | "Clip" | "Sign" => 31,
+        _ => return Ok(Done::Kept),
+    };
+    let Some(kind) = node.input(0).and_then(|x| dtype(model, x)) else {
+        return Ok(Done::Kept);
+    };
+    let bits = node.inputs().iter().flatten().map(|&x| bits(model, x)).max().unwrap_or(0);
+    match (node.op(), kind) {
+        ("ReduceSum", DType::I32) if bits + COUNT_BITS > 31 => replace(model, id, |cx, node| {
+            let sum = summed(cx, node, cx.cast(input(node, 0)?, DType::I64));
+            sums.insert(sum);
+            Ok(vec![cx.cast(sum, DType::I32)])
+        }),
+        ("ReduceSum", DType::I64) if bits > exact_bits => {
+            replace(model, id, |cx, node| by_halves(cx, node, sums))
+        }
+        ("Min" | "Max", DType::I64) if bits > exact_bits => replace(model, id, |cx, node| {
+            let larger = node.is("Max");
+            let all: Vec<Value> = node.inputs().iter().flatten().copied().collect();
+            let chosen = all.into_iter().reduce(|a, b| bounded(cx, a, b, larger));
+            Ok(vec![chosen.ok_or_else(|| Reason("it has no inputs".into()))?])
+        }),
+        ("Clip", DType::I64) if bits > exact_bits => replace(model, id, |cx, node| {
+            let mut x = input(node, 0)?;
+            for (index, larger) in [(1, true), (2, false)] {
+                if let Some(bound) = node.input(index) {
+                    x = bounded(cx, x, bound, larger);
+                }
+            }
+            Ok(vec![x])
+        }),
+        ("Sign", DType::I64) if bits > exact_bits => replace(model, id, |cx, node| {
+            let x = input(node, 0)?;
+            let [above, below] =
+                [cx.greater(x, 0), cx.less(x, 0)].map(|side| cx.cast(side, DType::I64));
+            Ok(vec![cx.sub(above, below)])
+        }),
+        _ => Ok(Done::Kept),
+    }
+}
+
+/// The larger or the smaller number.
+fn bounded(cx: &Builder, a: Value, b: Value, larger: bool) -> Value {
+    let first = if larger { cx.less(a, b) } else { cx.greater(a, b) };
+    cx.select(first, b, a)
+}
+
+/// The sum of `x` in place of the node's input.
+fn summed(cx: &Builder, node: &Node, x: Value) -> Value {
+    cx.emit1("ReduceSum", &[Some(x), node.input(1)], node.attributes.clone())
+}
+
+/// The sums of the upper and of the lower 32 bits.
+fn by_halves(cx: &Builder, node: &Node, sums: &mut FxHashSet<Value>) -> Result<Vec<Value>, Reason> {
+    let x = input(node, 0)?;
+    let half = cx.scalar(1i64 << 32, DType::I64);
+    let lower = cx.mod_(x, half, attrs::Mod::default());
+    let upper = cx.div(cx.sub(x, lower), half);
+    let [upper, lower] = [upper, lower].map(|part| summed(cx, node, part));
+    sums.extend([upper, lower]);
+    Ok(vec![cx.add(cx.mul(upper, half), lower)])
+}
+
+/// A number of bits `n` so that all elements are above `-2^n` and below `2^n`.
+fn bits(model: &Model, value: Value) -> u32 {
+    let mut left = NODES;
+    bits_of(model, value, &mut left)
+}
+
+/// How many bits a number has.
+fn length(number: u64) -> u32 {
+    u64::BITS - number.leading_zeros()
+}
+
+fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
+    match dtype(model, value) {
+        Some(DType::Bool) => return 1,
+        Some(DType::I8 | DType::U8) => return 8,
+        Some(DType::I16 | DType::U16) => return 16,
+        Some(DType::I32) => return 31,
+        Some(DType::U32) => return 32,
+        Some(DType::I64) => {}
+        _ => return ALL_BITS,
+    }
+    if let Some(tensor) = model[value].constant() {
+        let largest = || tensor.to_vec::<i64>()?.iter().map(|i| i.unsigned_abs()).max();
+        let small = tensor.has_data() && tensor.numel() <= 4096;
+        return match small.then(largest) {
+            Some(Some(largest)) => length(largest),
+            _ => ALL_BITS,
+        };
+    }
+    let Some(id) = model.producer(value).filter(|_| *left > 0) else {
+        return ALL_BITS;
+    };
+    *left -= 1;
+    let node = &model[id];
+    let number = |v: Value| Some(model[v].constant()?.to_vec::<i64>()?.first()?.unsigned_abs());
+    let single = |v: &Value| model[*v].constant().is_some_and(|t| t.numel() == 1);
+    let divisor = node.input(1).filter(single).and_then(number).filter(|&d| d > 0);
+    let mut of = |i: usize| node.input(i).map_or(0, |x| bits_of(model, x, left));
+    let found = match node.op() {
+        _ if !node.domain.is_empty() => ALL_BITS,
+        "Shape" | "Size" | "NonZero" | "ArgMax" | "ArgMin" => 31,
+        "TopK" if node.outputs().get(1) == Some(&value) => 31,
+        "Unique" if node.outputs().first() != Some(&value) => 31,
+        "Cast" | "Identity" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Expand"
+        | "Slice" | "Gather" | "GatherElements" | "GatherND" | "Flatten" | "Tile" | "Split"
+        | "ReduceMax" | "ReduceMin" | "Abs" | "Neg" | "TopK" | "Unique" | "Trilu" | "Compress"
+        | "DepthToSpace" | "ReverseSequence" => of(0),
+        "Div" => of(0).saturating_sub(divisor.map_or(0, u64::ilog2)),
+        "Mod" => divisor.map_or_else(|| of(1), |d| length(d - 1)),
+        "Range" => of(0).max(of(1)),
+        "Add" | "Sub" => of(0).max(of(1)) + 1,
+        "Mul" => of(0) + of(1),
+        "Where" => of(1).max(of(2)),
+        "Clip" if node.inputs().len() == 3 => of(1).max(of(2)),
+        "CumSum" | "ReduceSum" => of(0) + COUNT_BITS,
+        "Concat" | "Min" | "Max" => (0..node.inputs().len()).fold(0, |most, i| most.max(of(i))),
+        _ => ALL_BITS,
+    };
+    found.min(ALL_BITS)
+}

@@ -1,0 +1,95 @@
+//! Axes counted from the end, which older forms do not have.
+
+use crate::{
+    facts::rank,
+    legalise::{
+        error::Reason,
+        forms::{rank_of, set},
+        replace::Done,
+    },
+};
+use pt2onnx_ir::{Model, NodeId, attrs};
+
+/// The attribute `axis` counted from the front.
+pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let Some(given) = model[id].read::<i64>("axis")?.filter(|a| *a < 0) else {
+        return Ok(Done::Kept);
+    };
+    let rank = rank_of(model, id, 0)?;
+    set(model, id, "axis", given + rank as i64);
+    Ok(Done::Kept)
+}
+
+/// The attribute `axes` counted from the front, in order.
+pub(crate) fn axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let rank = || rank_of(model, id, 0);
+    let counted = counted(model, id, "axes", rank)?;
+    if let Some(counted) = counted {
+        set(model, id, "axes", counted);
+    }
+    Ok(Done::Kept)
+}
+
+/// The attribute `axes` counted from the front of the output, in order.
+pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let rank = || {
+        let new = model[id].read::<&[i64]>("axes")?.map_or(0, <[i64]>::len);
+        Ok(rank_of(model, id, 0)? + new)
+    };
+    let counted = counted(model, id, "axes", rank)?;
+    if let Some(counted) = counted {
+        set(model, id, "axes", counted);
+    }
+    Ok(Done::Kept)
+}
+
+fn counted(
+    model: &Model,
+    id: NodeId,
+    name: &'static str,
+    rank: impl FnOnce() -> Result<usize, Reason>,
+) -> Result<Option<Vec<i64>>, Reason> {
+    let plain = |a: &[i64]| a.iter().all(|&a| a >= 0) && a.is_sorted();
+    let Some(given) = model[id].read::<&[i64]>(name)?.filter(|a| !plain(a)) else {
+        return Ok(None);
+    };
+    let rank = rank()? as i64;
+    let front = |&a: &i64| if a < 0 { a + rank } else { a };
+    let mut counted: Vec<i64> = given.iter().map(front).collect();
+    counted.sort_unstable();
+    Ok(Some(counted))
+}
+
+/// Makes the axis explicit and counts it from the front. The older form has another default.
+pub(crate) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reason> {
+    let rank = rank_of(model, id, 0)? as i64;
+    let given = attrs::Softmax::read(&model[id])?.axis;
+    let front = if given < 0 { given + rank } else { given };
+    set(model, id, "axis", front);
+    usize::try_from(front).map_err(|_| "its axis is out of range".into())
+}
+
+/// Axes of `Scan`: of its inputs, and of what it stacks of its body's results.
+pub(crate) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let node = &model[id];
+    let scanned = usize::try_from(attrs::Scan::num_scan_inputs(node)?).unwrap_or_default();
+    let states = node.inputs().len().saturating_sub(scanned);
+    let inputs: Vec<_> = node.inputs().iter().skip(states).map(|v| rank(model, (*v)?)).collect();
+    let body = node.regions().next().ok_or("its body is missing")?;
+    let results = model[body].output_values().skip(states);
+    let results: Vec<_> = results.map(|v| Some(rank(model, v)? + 1)).collect();
+    for (name, ranks) in [("scan_input_axes", inputs), ("scan_output_axes", results)] {
+        let Some(given) = model[id].read::<&[i64]>(name)?.filter(|a| a.iter().any(|&a| a < 0))
+        else {
+            continue;
+        };
+        let front = |(&axis, rank): (&i64, &Option<usize>)| match axis {
+            0.. => Some(axis),
+            _ => Some(axis + rank.as_ref().copied()? as i64),
+        };
+        let front: Option<Vec<i64>> = given.iter().zip(&ranks).map(front).collect();
+        let front = front.ok_or("the rank of what it scans is not known")?;
+        set(model, id, name, front);
+    }
+    Ok(Done::Kept)
+}

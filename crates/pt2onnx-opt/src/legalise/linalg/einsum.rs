@@ -1,0 +1,117 @@
+//! `Einsum` by matrix products, one operand at a time.
+
+use crate::legalise::{
+    error::Reason,
+    forms::input,
+    replace::{Done, replace},
+};
+use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs, einsum_terms};
+use pt2onnx_symbolic::Expr;
+
+/// An operand and the letters of its dimensions.
+struct Term {
+    value: Value,
+    letters: Vec<char>,
+}
+
+pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let equation = attrs::Einsum::equation(&model[id])?.to_owned();
+    let (left, right) = einsum_terms(&equation);
+    replace(model, id, |cx, node| {
+        let (mut terms, mut widest) = (Vec::new(), 0);
+        for (i, term) in left.split(',').enumerate() {
+            let value = input(node, i)?;
+            let others = term.chars().filter(|&c| c != '.').count();
+            let more = cx.rank(value).checked_sub(others).filter(|&n| n == 0 || term.contains('.'));
+            let more = more.ok_or_else(|| {
+                format!("operand {i} does not have the rank that the Einsum `{equation}` needs")
+            })?;
+            widest = widest.max(more);
+            terms.push(Term { value, letters: spelt(term, more) });
+        }
+        let wanted = spelt(&right, widest);
+        for letters in terms.iter().map(|term| &term.letters).chain([&wanted]) {
+            if letters.iter().enumerate().any(|(i, c)| letters[..i].contains(c)) {
+                return Err(format!("the Einsum `{equation}` needs a newer opset").into());
+            }
+        }
+        let mut rest = terms.into_iter();
+        let mut left = rest.next().ok_or("its operands are missing")?;
+        let rest: Vec<Term> = rest.collect();
+        for (i, right) in rest.iter().enumerate() {
+            let later = |c: &char| {
+                wanted.contains(c) || rest[i + 1..].iter().any(|t| t.letters.contains(c))
+            };
+            left = product(cx, &left, right, later);
+        }
+        let alone = |c: &char| wanted.contains(c);
+        let summed = summed(cx, &left, alone);
+        let value = arranged(cx, &summed, &wanted);
+        Ok(vec![if value == input(node, 0)? { cx.identity(value) } else { value }])
+    })
+}
+
+/// The letters of a term, in which an ellipsis stands for `count` dimensions. Each has a letter of its own, counted from the last.
+fn spelt(term: &str, count: usize) -> Vec<char> {
+    let (front, back) = term.split_once("...").unwrap_or((term, ""));
+    let own = (0..count as u32).rev().filter_map(|i| char::from_u32(0xE000 + i));
+    front
+        .chars()
+        .chain(own.take(if term.contains('.') { count } else { 0 }))
+        .chain(back.chars())
+        .collect()
+}
+
+/// Sums over the letters that are not needed.
+fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
+    let letters = term.letters.iter().enumerate();
+    let gone: Vec<usize> = letters.filter(|(_, c)| !needed(c)).map(|(i, _)| i).collect();
+    let value = match gone.is_empty() {
+        true => term.value,
+        false => cx.reduce(Reduction::Sum, term.value, &gone, false),
+    };
+    let letters = term.letters.iter().copied().filter(|c| needed(c)).collect();
+    Term { value, letters }
+}
+
+/// Transposes a term to the given order of letters.
+fn arranged(cx: &Builder, term: &Term, order: &[char]) -> Value {
+    let place = |c: &char| term.letters.iter().position(|l| l == c);
+    let perm: Vec<usize> = order.iter().filter_map(place).collect();
+    cx.transpose(term.value, &perm)
+}
+
+/// Multiplies two terms and sums over the letters that only they have.
+fn product(cx: &Builder, a: &Term, b: &Term, later: impl Fn(&char) -> bool) -> Term {
+    let a = summed(cx, a, |c| b.letters.contains(c) || later(c));
+    let b = summed(cx, b, |c| a.letters.contains(c) || later(c));
+    let pick = |term: &Term, f: &dyn Fn(&char) -> bool| -> Vec<char> {
+        term.letters.iter().copied().filter(f).collect()
+    };
+    let batch = pick(&a, &|c| b.letters.contains(c) && later(c));
+    let inner = pick(&a, &|c| b.letters.contains(c) && !later(c));
+    let rows = pick(&a, &|c| !b.letters.contains(c));
+    let columns = pick(&b, &|c| !a.letters.contains(c));
+    let size = |c: &char| {
+        let of = |t: &Term| {
+            let i = t.letters.iter().position(|l| l == c)?;
+            Some(cx.dim(t.value, i as i64))
+        };
+        // If one of them broadcasts, the larger size.
+        let one = Expr::int(1);
+        of(&a).filter(|d| *d != one).or_else(|| of(&b)).or_else(|| of(&a)).unwrap_or(one)
+    };
+    let sizes = |letters: &[char]| letters.iter().map(size).collect::<Vec<Expr>>();
+    let matrix = |t: &Term, first: &[char], second: &[char]| {
+        let order = [&batch, first, second].concat();
+        let value = cx.expand(arranged(cx, t, &order), &sizes(&order));
+        let mut dims = sizes(&batch);
+        dims.push(Expr::product(sizes(first)));
+        dims.push(Expr::product(sizes(second)));
+        cx.reshape(value, &dims)
+    };
+    let made = cx.matmul(matrix(&a, &rows, &inner), matrix(&b, &inner, &columns));
+    let letters = [batch.as_slice(), &rows, &columns].concat();
+    let value = cx.reshape(made, &sizes(&letters));
+    Term { value, letters }
+}

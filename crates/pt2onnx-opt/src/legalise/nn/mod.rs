@@ -1,0 +1,10 @@
+//! Replaces operators of neural networks: attention, normalizations, recurrent networks, pools, resizing, losses, quantization.
+
+pub(super) mod attention;
+pub(super) mod images;
+pub(super) mod loss;
+pub(super) mod normalization;
+pub(super) mod quantization;
+pub(super) mod recurrent;
+pub(super) mod resample;
+pub(super) mod rotary;

@@ -1,0 +1,301 @@
+//! Rewrites slices, splits and padding.
+
+use super::shapes;
+use crate::{
+    facts::dtype,
+    legalise::{
+        error::Reason,
+        forms::{
+            self, LONGEST, constant_ints, input, ints_as_attribute, keep_inputs, known_ints,
+            rank_of, set,
+        },
+        replace::{self, Done, replace},
+    },
+};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+/// As many parts as there are outputs; the last one may be smaller.
+pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if model[id].input(1).is_some() {
+        return forms::without(model, id, "num_outputs");
+    }
+    let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
+    let rank = rank_of(model, id, 0)? as i64;
+    let axis = attrs::Split::read(&model[id])?.axis;
+    let axis = usize::try_from(if axis < 0 { axis + rank } else { axis });
+    let size =
+        axis.ok().and_then(|a| model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?.get(a).cloned());
+    let size = size.ok_or("its axis is out of range")?;
+    if size.modulo(&Expr::int(count)) == Expr::int(0) {
+        // Without given sizes, all parts are equal.
+        return forms::without(model, id, "num_outputs");
+    }
+    let (sizes, done) = match size.as_int() {
+        Some(known) => {
+            let part = (known + count - 1) / count;
+            let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
+            (model.add_constant(Tensor::vector(&sizes)), Done::Kept)
+        }
+        None => replace::before(model, id, |cx, _| {
+            let size = cx.sizes(std::slice::from_ref(&size));
+            let part = cx.div(cx.add(size, count - 1), count);
+            let bounds: Vec<i64> = (0..=count).collect();
+            let bounds = cx.minimum(cx.mul(part, cx.ints(&bounds)), size);
+            let [starts, ends] = [(0, count), (1, count + 1)]
+                .map(|(from, to)| cx.slice(bounds, 0, &Expr::int(from), &Expr::int(to), 1));
+            Ok((cx.sub(ends, starts), Done::Fed))
+        })?,
+    };
+    model.set_inputs(id, &[Some(x), Some(sizes)]);
+    forms::without(model, id, "num_outputs")?;
+    Ok(done)
+}
+
+/// The sizes of the parts become an attribute. Computed sizes need slices.
+pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if known_ints(model, id, 1, "split").is_ok() {
+        return ints_as_attribute(model, id, 1, "split");
+    }
+    replace(model, id, |cx, node| {
+        let (x, sizes) = (input(node, 0)?, input(node, 1)?);
+        let axis = cx.ints(&[attrs::Split::read(node)?.axis]);
+        let mut start = cx.ints(&[0]);
+        let mut parts = Vec::new();
+        for i in 0..node.outputs().len() {
+            let end = cx.add(start, cx.gather(sizes, cx.ints(&[i as i64]), 0));
+            parts.push(cx.slice_op(x, start, end, axis, None));
+            start = end;
+        }
+        Ok(parts)
+    })
+}
+
+/// Bounds become attributes. Steps and computed bounds need a `Gather`.
+pub(crate) fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let given = |i: usize| match model[id].input(i) {
+        None => Some(None),
+        Some(v) => constant_ints(model, v).map(Some),
+    };
+    let steps = given(4);
+    let plain = matches!(&steps, Some(None))
+        || matches!(&steps, Some(Some(s)) if s.iter().all(|&s| s == 1));
+    if let (true, Some(Some(starts)), Some(Some(ends)), Some(axes)) =
+        (plain, given(1), given(2), given(3))
+    {
+        keep_inputs(model, id, 1);
+        set(model, id, "starts", starts);
+        set(model, id, "ends", ends);
+        if let Some(axes) = axes {
+            set(model, id, "axes", axes);
+        }
+        return Ok(Done::Kept);
+    }
+    let Some(steps) = steps else {
+        return Err("computed steps need a newer opset".into());
+    };
+    let axes = known_ints(model, id, 3, "axes")?;
+    let rank = rank_of(model, id, 0)?;
+    replace(model, id, |cx, node| {
+        let axes = axes.unwrap_or_else(|| (0..rank as i64).collect());
+        let mut x = input(node, 0)?;
+        for (i, &axis) in axes.iter().enumerate() {
+            let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
+            let axis = axis.map_err(|_| "its axis is out of range")?;
+            let step = steps.as_ref().and_then(|s| s.get(i)).copied().unwrap_or(1);
+            let element = |value: Value| {
+                let one = cx.gather(cx.cast(value, DType::I64), cx.ints(&[i as i64]), 0);
+                cx.reshape(one, &[Expr::int(1)])
+            };
+            let (start, end) = (element(input(node, 1)?), element(input(node, 2)?));
+            let picked = between(cx, x, axis, start, end, step);
+            x = cx.gather(x, picked, axis);
+        }
+        Ok(vec![x])
+    })
+}
+
+/// The positions of a slice along an axis.
+fn between(cx: &Builder, x: Value, axis: usize, start: Value, end: Value, step: i64) -> Value {
+    let all = cx.shape_op(x, attrs::Shape::default());
+    let size = cx.gather(all, cx.ints(&[axis as i64]), 0);
+    let count = |v: Value| cx.select(cx.less(v, 0), cx.add(v, size), v);
+    let (start, end) = (count(start), count(end));
+    let places = shapes::places(cx, size);
+    let (places, start, inside) = if step > 0 {
+        let start = cx.maximum(start, 0);
+        let inside = cx.not(cx.less(places, start));
+        (places, start, cx.and(inside, cx.less(places, end)))
+    } else {
+        let last = cx.sub(size, 1);
+        let start = cx.maximum(cx.minimum(start, last), 0);
+        let places = cx.sub(last, places);
+        let inside = cx.not(cx.greater(places, start));
+        (places, start, cx.and(inside, cx.greater(places, end)))
+    };
+    let inside = match step {
+        1 | -1 => inside,
+        _ => {
+            let apart = cx.sub(places, start);
+            let rest = cx.sub(apart, cx.mul(cx.div(apart, step), step));
+            cx.and(inside, cx.equal(rest, 0))
+        }
+    };
+    let found = cx.squeeze(cx.non_zero(inside), &[0]);
+    match step > 0 {
+        true => found,
+        false => cx.gather(places, found, 0),
+    }
+}
+
+/// Pads of some axes become pads of all axes.
+pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let axes = known_ints(model, id, 3, "axes")?.unwrap_or_default();
+    let rank = rank_of(model, id, 0)?;
+    let n = axes.len();
+    // Where each pad is taken from: the given pads, with a 0 after them.
+    let mut from = vec![2 * n as i64; 2 * rank];
+    for (i, &axis) in axes.iter().enumerate() {
+        let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
+        let axis = axis.ok().filter(|a| *a < rank).ok_or("its axis is out of range")?;
+        from[axis] = i as i64;
+        from[axis + rank] = (i + n) as i64;
+    }
+    replace(model, id, |cx, node| {
+        let given = input(node, 1)?;
+        let known = constant_ints(&cx.model(), given);
+        let pads = match known {
+            Some(mut known) => {
+                known.push(0);
+                let of = |i: &i64| known.get(*i as usize).copied().unwrap_or(0);
+                cx.ints(&from.iter().map(of).collect::<Vec<_>>())
+            }
+            None => cx.gather(cx.concat(&[given, cx.ints(&[0])], 0), cx.ints(&from), 0),
+        };
+        Ok(vec![cx.emit1(
+            "Pad",
+            &[node.input(0), Some(pads), node.input(2)],
+            node.attributes.clone(),
+        )])
+    })
+}
+
+/// Pads and value become attributes. What attributes cannot express is built by `Concat` or `Gather`.
+pub(crate) fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
+    let node = &model[id];
+    let mode = attrs::Pad::read(node)?.mode.to_owned();
+    let float = dtype(model, input(node, 0)?).is_some_and(|t| t.is_float());
+    let value = match node.input(2) {
+        None => Some(0.0),
+        Some(value) => forms::constant_numbers(model, value)
+            .and_then(|v| v.first().copied())
+            .filter(|v| v.is_nan() || f64::from(*v as f32) == *v),
+    };
+    match value {
+        Some(value) if float => {
+            keep_inputs(model, id, 1);
+            set(model, id, "pads", pads);
+            set(model, id, "value", value as f32);
+            Ok(Done::Kept)
+        }
+        _ if mode == "constant" => replace(model, id, |cx, node| joined(cx, node, &pads)),
+        _ => replace(model, id, |cx, node| mirrored(cx, node, &pads, &mode)),
+    }
+}
+
+/// Blocks of the value around the data.
+fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, Reason> {
+    let mut x = input(node, 0)?;
+    let kind = cx.dtype(x);
+    let value = match node.input(2) {
+        Some(value) => cx.reshape(value, &[]),
+        None => cx.scalar(0, kind),
+    };
+    let rank = cx.rank(x);
+    for axis in 0..rank {
+        let at = |i: usize| pads.get(i).copied().ok_or("there are too few pads");
+        let (before, after) = (at(axis)?, at(axis + rank)?);
+        let mut parts = Vec::new();
+        let block = |length: i64| {
+            let mut dims = cx.shape(x);
+            dims[axis] = Expr::int(length);
+            cx.expand(value, &dims)
+        };
+        if before > 0 {
+            parts.push(block(before));
+        }
+        let mut kept = x;
+        if before < 0 || after < 0 {
+            let start = Expr::int(before.saturating_neg().max(0));
+            let end = cx.dim(x, axis as i64) + after.min(0);
+            kept = cx.slice(x, axis, &start, &end, 1);
+        }
+        parts.push(kept);
+        if after > 0 {
+            parts.push(block(after));
+        }
+        x = cx.concat(&parts, axis);
+    }
+    Ok(vec![match Some(x) == node.input(0) {
+        true => cx.identity(x),
+        false => x,
+    }])
+}
+
+/// The modes `edge` and `reflect` by `Gather`.
+fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<Value>, Reason> {
+    let mut x = input(node, 0)?;
+    let rank = cx.rank(x);
+    for axis in 0..rank {
+        let at = |i: usize| pads.get(i).copied().ok_or("there are too few pads");
+        let (before, after) = (at(axis)?, at(axis + rank)?);
+        if (before, after) == (0, 0) {
+            continue;
+        }
+        let size = cx.dim(x, axis as i64).as_int().filter(|s| *s > 0);
+        let size = size
+            .ok_or("padding integers of unknown size by `edge` or `reflect` needs a newer opset")?;
+        if [before, after, size].iter().any(|n| n.unsigned_abs() > LONGEST.unsigned_abs()) {
+            return Err(
+                "padding by `edge` or `reflect` of so many elements needs a newer opset".into()
+            );
+        }
+        let source = |i: i64| match mode {
+            "edge" => i.clamp(0, size - 1),
+            _ if i < 0 => -i,
+            _ if i >= size => 2 * (size - 1) - i,
+            _ => i,
+        };
+        let places: Vec<i64> = (-before..size + after).map(source).collect();
+        if places.iter().any(|p| !(0..size).contains(p)) {
+            return Err("padding by more than the size needs a newer opset".into());
+        }
+        x = cx.gather(x, cx.ints(&places), axis);
+    }
+    Ok(vec![match Some(x) == node.input(0) {
+        true => cx.identity(x),
+        false => x,
+    }])
+}
+
+/// Known axes counted from the front.
+pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    let axes = known_ints(model, id, 3, "axes")?.filter(|a| a.iter().any(|&a| a < 0));
+    let Some(axes) = axes else {
+        return Ok(Done::Kept);
+    };
+    let rank = rank_of(model, id, 0)? as i64;
+    let front = |&a: &i64| if a < 0 { a + rank } else { a };
+    let front: Vec<i64> = axes.iter().map(front).collect();
+    let narrow = || front.iter().map(|&a| i32::try_from(a).ok()).collect::<Option<Vec<i32>>>();
+    // All of its integers have one type.
+    let front = match model[id].input(3).and_then(|v| dtype(model, v)) {
+        Some(DType::I32) => Tensor::vector(&narrow().ok_or("its axis is out of range")?),
+        _ => Tensor::vector(&front),
+    };
+    let front = model.add_constant(front);
+    model.replace_input(id, 3, Some(front));
+    Ok(Done::Kept)
+}
