@@ -5,7 +5,7 @@ use crate::{
     edit::Edit,
     error::Error,
     numbers::{STAND_IN, at_once, error, floats, unit},
-    options::{Options, WeightType},
+    options::{CastWeights, Options},
     summary::{Compressed, CompressedWeight, Losses, Sums},
 };
 use half::{bf16, f16, slice::HalfFloatSliceExt};
@@ -108,10 +108,10 @@ fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
 const LOOKED_AT: usize = 1 << 18;
 
 /// Whether a constant is a mask, with numbers that stand for infinity and that the type does not have.
-fn is_mask(name: &str, constant: &Tensor, to: WeightType) -> bool {
+fn is_mask(name: &str, constant: &Tensor, to: CastWeights) -> bool {
     let least = match to {
-        WeightType::Float16 => STAND_IN,
-        WeightType::Bfloat16 => INFINITE_BF16,
+        CastWeights::Float16 => STAND_IN,
+        CastWeights::Bfloat16 => INFINITE_BF16,
     };
     let first = floats(name, constant, 0, constant.numel().min(LOOKED_AT));
     // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an error when it is written.
@@ -122,10 +122,10 @@ fn is_mask(name: &str, constant: &Tensor, to: WeightType) -> bool {
 pub(crate) fn cast_weights(
     model: &mut Model,
     options: &Options,
-    to: WeightType,
+    to: CastWeights,
     done: &mut Compressed,
 ) -> Result<(), Error> {
-    if to == WeightType::Bfloat16 && model.opset < 13 {
+    if to == CastWeights::Bfloat16 && model.opset < 13 {
         return Err(Error::Opset {
             what: "weights of bfloat16".to_owned(),
             needs: 13,

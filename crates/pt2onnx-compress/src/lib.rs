@@ -33,7 +33,7 @@ mod summary;
 
 pub use error::Error;
 pub use observe::Observer;
-pub use options::{Calibration, Options, Precision, Quantize, Ranges, WeightType};
+pub use options::{Calibration, CastWeights, Options, Precision, Quantize, Ranges};
 pub use static_int8::activations;
 pub use summary::{Compressed, CompressedWeight};
 
@@ -57,7 +57,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
     }
     choose::check_patterns(model, options)?;
     let casts = options.precision == Precision::Float16
-        || options.cast_weights == Some(WeightType::Float16);
+        || options.cast_weights == Some(CastWeights::Float16);
     if casts && model.opset < CAST_TO_NUMBER {
         let (what, needs, opset) = ("casts".to_owned(), CAST_TO_NUMBER, model.opset);
         return Err(Error::Opset { what, needs, opset });

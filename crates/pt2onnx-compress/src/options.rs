@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum WeightType {
+pub enum CastWeights {
     /// IEEE's half.
     Float16,
     /// The upper half of a float32.
     Bfloat16,
 }
 
-impl WeightType {
+impl CastWeights {
     /// The element type.
     pub fn dtype(self) -> DType {
         match self {
@@ -93,7 +93,7 @@ pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A smaller type to store weights in; a `Cast` restores them.
-    pub cast_weights: Option<WeightType>,
+    pub cast_weights: Option<CastWeights>,
     /// The element type to compute in.
     pub precision: Precision,
     /// Whether inputs and outputs of the graph get the type of [`precision`](Self::precision), too.

@@ -5,7 +5,7 @@ use crate::{
     legalise::{LegaliseError, legalise_from},
     opaque::{self, Raising},
     opsets::{CONVERTED_OPSETS, OPSETS, OPTIMISED_OPSETS},
-    optimize::optimize_foreign,
+    optimize::optimize_imported,
     pass::Level,
     types::{self, keeping_outputs},
 };
@@ -53,7 +53,7 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
             if !OPTIMISED_OPSETS.contains(&written) {
                 in_opset(model, CANONICAL_OPSET)?;
             }
-            optimize_foreign(model, &Level::Simplify.into());
+            optimize_imported(model, &Level::Simplify.into());
             in_opset(model, opset)
         })
     });

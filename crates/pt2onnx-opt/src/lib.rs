@@ -70,15 +70,15 @@ pub use dims::regions_of_main;
 pub use fusion::{Fusion, fuse};
 pub use graph::{Changed, GraphMut};
 pub use journal::{Effect, Journal};
-pub use legalise::{Failure, LegaliseError, legalise, legalise_for, means_the_same};
+pub use legalise::{Inexpressible, LegaliseError, legalise, legalise_for, means_the_same};
 pub use opsets::{CONVERTED_OPSETS, OPSETS, OPTIMISED_OPSETS};
-pub use optimize::{optimize, optimize_foreign};
+pub use optimize::{optimize, optimize_imported};
 pub use outline::outline;
 pub use pass::{Level, Options, Pass, Passes, UnknownPass};
 pub use pattern::{Match, Pattern, PatternError};
 pub use rewrite::{become_node, bypass, substitute};
 pub use rules::Rules;
-pub use target::{Target, TargetError, Unrunnable, fit, fit_foreign};
+pub use target::{Target, TargetError, Unrunnable, fit, fit_imported};
 pub use types::infer_types;
 
 /// The examples of the README are tests.

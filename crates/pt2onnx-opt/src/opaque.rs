@@ -5,7 +5,7 @@
 
 use crate::{
     graph::GraphMut,
-    legalise::{Failure, ascend, means_the_same},
+    legalise::{Inexpressible, ascend, means_the_same},
     opsets::OPTIMISED_OPSETS,
 };
 use pt2onnx_ir::{
@@ -84,7 +84,7 @@ pub(crate) fn raise(model: &mut Model, id: NodeId, raising: Raising) {
 }
 
 /// The opaque nodes of a graph, and why each has no canonical form.
-pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Failure> {
+pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Inexpressible> {
     let model = &mut *graph.model;
     let mut failures = Vec::new();
     for id in model.nodes_in(&[graph.region]) {
@@ -94,7 +94,7 @@ pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Failure> {
         model[id].domain = Cow::Borrowed("");
         let reason = ascend(model, id, written, false).err();
         let reason = reason.unwrap_or_else(|| "it is in the body of such a node".to_owned());
-        failures.push(Failure { place: model.describe(id), reason, lowest: written });
+        failures.push(Inexpressible { place: model.describe(id), reason, lowest: written });
         model[id].domain = Cow::Borrowed(DOMAIN);
     }
     failures

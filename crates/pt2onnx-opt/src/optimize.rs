@@ -19,7 +19,7 @@ use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 ///
 /// Nodes of other domains are kept, and so are nodes that mean something else at
 /// [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET). Graph outputs keep their names and types, and named constants their
-/// names. Types must be correct; for models of other producers, use [`optimize_foreign`].
+/// names. Types must be correct; for models of other producers, use [`optimize_imported`].
 pub fn optimize(model: &mut Model, options: &Options) {
     opaque::each_graph(model, |graph| {
         run_all(graph, options);
@@ -66,16 +66,16 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
 ///
 /// Nodes of the main graph that mean something else at [`CANONICAL_OPSET`] take its form while the passes run, where legalisation
 /// can make them the older one again.
-pub fn optimize_foreign(model: &mut Model, options: &Options) {
+pub fn optimize_imported(model: &mut Model, options: &Options) {
     keeping_outputs(model, |model| {
         let named = dims::name(model);
-        all_foreign(model, options);
+        imported_graphs(model, options);
         named.undo(model);
     });
 }
 
 /// Optimises all graphs, with the types that follow from the inputs.
-fn all_foreign(model: &mut Model, options: &Options) {
+fn imported_graphs(model: &mut Model, options: &Options) {
     let written = model.opset;
     let older = OPSETS.contains(&written) && written < CANONICAL_OPSET;
     let alone = model.functions.is_empty();
@@ -85,7 +85,7 @@ fn all_foreign(model: &mut Model, options: &Options) {
             let mut back = true;
             opaque::each_graph(model, |graph| {
                 (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
-                foreign(graph, options, Some(Raising { written, alike: true }));
+                imported_graph(graph, options, Some(Raising { written, alike: true }));
                 let done = legalise(graph.model, written);
                 if let Err(error) = &done {
                     tracing::debug!(%error, "optimised without the canonical form");
@@ -95,10 +95,10 @@ fn all_foreign(model: &mut Model, options: &Options) {
             });
             if !back {
                 *model = before;
-                opaque::each_graph(model, |graph| foreign(graph, options, None));
+                opaque::each_graph(model, |graph| imported_graph(graph, options, None));
             }
         }
-        None => opaque::each_graph(model, |graph| foreign(graph, options, None)),
+        None => opaque::each_graph(model, |graph| imported_graph(graph, options, None)),
     }
 }
 
@@ -106,16 +106,18 @@ fn all_foreign(model: &mut Model, options: &Options) {
 const MAX_INFERRED: usize = 128;
 
 /// See [`Options::max_neutral_bytes`].
-const FOREIGN_NEUTRAL_BYTES: usize = 64 << 10;
+const IMPORTED_NEUTRAL_BYTES: usize = 64 << 10;
 
 /// See [`Options::max_generated_bytes`].
-const FOREIGN_GENERATED: usize = 128;
+const IMPORTED_GENERATED: usize = 128;
 
-fn foreign(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
+fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>) {
     let opset = options.opset.min(raised.map_or(graph.opset, |r| r.written));
-    let max_neutral_bytes = options.max_neutral_bytes.max(FOREIGN_NEUTRAL_BYTES);
-    let max_generated_bytes =
-        options.max_folded_bytes.saturating_mul(FOREIGN_GENERATED).max(options.max_generated_bytes);
+    let max_neutral_bytes = options.max_neutral_bytes.max(IMPORTED_NEUTRAL_BYTES);
+    let max_generated_bytes = options
+        .max_folded_bytes
+        .saturating_mul(IMPORTED_GENERATED)
+        .max(options.max_generated_bytes);
     let options = &Options {
         opset,
         max_neutral_bytes,

@@ -35,14 +35,14 @@ pub struct Options {
     /// takes the place of, if there are several.
     pub max_folded_bytes: usize,
     /// A folded result may have this many bytes, unless it is computed from a weight whose elements have fewer bits.
-    /// [`optimize_foreign`](crate::optimize_foreign) takes at least 128 times [`max_folded_bytes`](Self::max_folded_bytes), 1 MiB by
+    /// [`optimize_imported`](crate::optimize_imported) takes at least 128 times [`max_folded_bytes`](Self::max_folded_bytes), 1 MiB by
     /// default.
     pub max_generated_bytes: usize,
     /// Operands of more bytes than this, all together, are not read to fold a small result, and results between several nodes that
     /// are folded together have at most this many.
     pub max_read_bytes: usize,
     /// Named constants of more bytes than this stay even if they change nothing, as zeros do that are added: they might get other
-    /// values later. [`optimize_foreign`](crate::optimize_foreign) takes at least 64 KiB.
+    /// values later. [`optimize_imported`](crate::optimize_imported) takes at least 64 KiB.
     pub max_neutral_bytes: usize,
     /// Whether a result above [`max_folded_bytes`](Self::max_folded_bytes) may replace operands that nothing else uses and that
     /// are not smaller: a transposed weight instead of the weight and a `Transpose`.
@@ -51,7 +51,7 @@ pub struct Options {
     /// read. Replacing that weight later replaces all of them.
     pub merge_weights: bool,
     /// Whether nodes are merged that compute the same with different weights of equal content. Only the weights of nodes that are
-    /// the same otherwise are read. [`optimize_foreign`](crate::optimize_foreign) does so always.
+    /// the same otherwise are read. [`optimize_imported`](crate::optimize_imported) does so always.
     pub share_weights: bool,
     /// How many times all passes run at most.
     pub max_rounds: usize,

@@ -80,18 +80,18 @@ pub enum JoinError {
     ),
 }
 
-/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says. `foreign` says whether one
+/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says. `imported` says whether one
 /// of them is of another producer.
 pub(crate) fn join(
     first: &mut Model,
     mut second: Model,
-    foreign: bool,
+    imported: bool,
     links: &[(String, String)],
 ) -> Result<(), JoinError> {
     domains(first, &second)?;
     let pairs = pairs(first, &second, links)?;
-    let sizes = sizes(first, &second, foreign, &pairs)?;
-    dims::substitute(&mut second, &sizes, foreign);
+    let sizes = sizes(first, &second, imported, &pairs)?;
+    dims::substitute(&mut second, &sizes, imported);
     let given: Vec<_> = pairs.into_iter().map(|(output, input)| (input, output)).collect();
     first.append_graph(&second, &given);
     first.assign_names();
@@ -207,7 +207,7 @@ fn pairs(
 fn sizes(
     first: &Model,
     second: &Model,
-    foreign: bool,
+    imported: bool,
     pairs: &[(Value, Value)],
 ) -> Result<BTreeMap<String, Expr>, JoinError> {
     let mut sizes = BTreeMap::new();
@@ -225,7 +225,7 @@ fn sizes(
             });
         }
     }
-    let (known, own) = (dims::symbols(first, foreign), dims::symbols(second, foreign));
+    let (known, own) = (dims::symbols(first, imported), dims::symbols(second, imported));
     let mut taken: BTreeSet<String> = known.union(&own).cloned().collect();
     for symbol in own.intersection(&known).filter(|s| !s.starts_with('?')) {
         if !sizes.contains_key(symbol) {

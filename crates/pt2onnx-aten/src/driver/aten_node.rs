@@ -2,7 +2,7 @@
 //! inputs in the order of the schema, and attributes name the operator and its overload.
 
 use super::{
-    foreign::{Passed, pass},
+    opaque::{Passed, pass_argument},
     walk::Driver,
 };
 use crate::{ArgError, LowerError, Lowered, Schema};
@@ -84,7 +84,7 @@ impl<'a> Driver<'a> {
             // The runtime chooses layout and device.
             Argument::Layout(_) | Argument::Device(_) => return Ok(None),
             other => {
-                let passed = pass(&self.context(), other);
+                let passed = pass_argument(&self.context(), other);
                 match passed.map_err(|what| ArgError { name: name.to_owned(), what })? {
                     Passed::Nothing => return Ok(None),
                     Passed::Attribute(Attribute::Int(value)) => b.scalar(value, DType::I64),

@@ -1,7 +1,7 @@
 //! Ops whose translations are ONNX functions. Their nodes become calls.
 
 use super::{
-    foreign::{Passed, pass},
+    opaque::{Passed, pass_argument},
     walk::Driver,
 };
 use crate::{ArgError, LowerError, Lowered, cx::Outputs};
@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
             let untaken = |what: String| {
                 error(format!("the function {}.{} has no {what}", function.domain, function.name))
             };
-            match (pass(&self.context(), &arg.value).map_err(error)?, place(name)) {
+            match (pass_argument(&self.context(), &arg.value).map_err(error)?, place(name)) {
                 (Passed::Nothing, _) => {}
                 (Passed::Inputs(values), Some(place)) if values.len() == 1 => {
                     inputs[place] = values[0];

@@ -2,12 +2,12 @@
 
 mod aten_node;
 mod control;
-mod foreign;
 mod functions;
 mod kinds;
 mod lower;
 mod metadata;
 mod modules;
+mod opaque;
 mod options;
 mod originals;
 mod signature;

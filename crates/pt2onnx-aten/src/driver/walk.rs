@@ -143,7 +143,7 @@ impl<'a> Driver<'a> {
                 return Ok(());
             }
             if admitted {
-                let outputs = self.foreign(node)?;
+                let outputs = self.opaque_node(node)?;
                 return self.define(node, &recorded, outputs);
             }
             let nearest = self.registry.nearest(&name).map(str::to_owned);
@@ -153,7 +153,7 @@ impl<'a> Driver<'a> {
             Err(_) if admitted => {
                 self.abandoned = true;
                 let _ = self.builder.take_diagnostics();
-                let outputs = self.foreign(node)?;
+                let outputs = self.opaque_node(node)?;
                 self.define(node, &recorded, outputs)
             }
             Ok(outputs) => self.define(node, &recorded, outputs),

@@ -195,18 +195,18 @@ impl From<DefaultDtype> for pt2onnx::DefaultDtype {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum WeightType {
+pub enum CastWeights {
     /// IEEE's half
     Float16,
     /// The upper half of a float32
     Bfloat16,
 }
 
-impl From<WeightType> for pt2onnx::compress::WeightType {
-    fn from(to: WeightType) -> Self {
+impl From<CastWeights> for pt2onnx::compress::CastWeights {
+    fn from(to: CastWeights) -> Self {
         match to {
-            WeightType::Float16 => Self::Float16,
-            WeightType::Bfloat16 => Self::Bfloat16,
+            CastWeights::Float16 => Self::Float16,
+            CastWeights::Bfloat16 => Self::Bfloat16,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Defines the flags that say how weights are compressed.
 
 use super::{
-    choices::{Calibration, Precision, Quantize, WeightType},
+    choices::{Calibration, CastWeights, Precision, Quantize},
     merge::{set, set_list, set_some},
     values,
 };
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 pub struct Compress {
     /// Store weights in a smaller type, with a Cast after each
     #[arg(long, value_enum)]
-    cast_weights: Option<WeightType>,
+    cast_weights: Option<CastWeights>,
     /// Compute in another element type; inputs and outputs keep theirs
     #[arg(long, value_enum)]
     precision: Option<Precision>,

@@ -2,7 +2,7 @@
 
 use super::{
     bridge,
-    error::{Failure, LegaliseError, Reason},
+    error::{Inexpressible, LegaliseError, Reason},
     exact::{doubles, wrapping},
     meaning::fits,
     nn::images,
@@ -76,7 +76,7 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
                 Ok(Done::Fed | Done::Replaced) => {
                     let reason = "its older form is made of nodes that need older forms in turn";
                     let lowest = model.opset;
-                    failures.push(Failure { place, reason: reason.to_owned(), lowest });
+                    failures.push(Inexpressible { place, reason: reason.to_owned(), lowest });
                 }
                 Err(failure) => {
                     failed.insert(node);
@@ -104,13 +104,13 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
 }
 
 /// A node whose output has sizes that no tensor has: an older form would make it.
-fn impossible(model: &Model) -> Option<Failure> {
+fn impossible(model: &Model) -> Option<Inexpressible> {
     let sizes = |value: &Value| model[*value].ty.as_ref()?.as_tensor()?.shape.as_ref();
     model.nodes_in(&[Model::MAIN]).into_iter().find_map(|node| {
         let outputs = model[node].outputs();
         let wrong = outputs.iter().find(|v| sizes(v).is_some_and(|sizes| !is_possible(sizes)))?;
         let reason = format!("no tensor is {}", model[*wrong].ty.as_ref()?);
-        Some(Failure { place: model.describe(node), reason, lowest: model.opset })
+        Some(Inexpressible { place: model.describe(node), reason, lowest: model.opset })
     })
 }
 
@@ -127,7 +127,7 @@ struct Descent {
 
 impl Descent {
     /// Rewrites one node for the opset; if the runtime does not support its operator, for one without that operator.
-    fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Failure> {
+    fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Inexpressible> {
         // What cannot be rewritten stays.
         if matches!(self.target, Target::Ort | Target::OrtCpu)
             && let Ok(done @ Done::Replaced) = wrapping::exact(model, id, &mut self.sums)
@@ -165,13 +165,18 @@ impl Descent {
     }
 
     /// Rewrites one node, step by step.
-    fn descend(&mut self, model: &mut Model, id: NodeId, opset: u32) -> Result<Done, Failure> {
+    fn descend(
+        &mut self,
+        model: &mut Model,
+        id: NodeId,
+        opset: u32,
+    ) -> Result<Done, Inexpressible> {
         let op = model[id].op().to_owned();
         let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
         let mut done = Done::Kept;
         let steps = schema::versions(&op).iter().rev().map(|s| s.since);
         for since in steps.filter(|&s| opset < s && s <= newest) {
-            let failure = |model: &Model, reason: String| Failure {
+            let failure = |model: &Model, reason: String| Inexpressible {
                 place: model.describe(id),
                 reason,
                 lowest: since,

@@ -25,7 +25,7 @@ pub enum LegaliseError {
         /// The model's opset.
         from: u32,
         /// The nodes.
-        failures: Vec<Failure>,
+        failures: Vec<Inexpressible>,
     },
     /// The model has functions, which are not rewritten.
     #[error(
@@ -40,14 +40,14 @@ pub enum LegaliseError {
         /// The lowest opset that works.
         lowest: u32,
         /// All nodes that cannot be expressed.
-        failures: Vec<Failure>,
+        failures: Vec<Inexpressible>,
     },
 }
 
 /// A node that an opset cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Failure {
+pub struct Inexpressible {
     /// The node, with its source line if that is known.
     pub place: String,
     /// Why it cannot be expressed.
@@ -56,22 +56,22 @@ pub struct Failure {
     pub lowest: u32,
 }
 
-struct List<'a>(&'a [Failure]);
+struct List<'a>(&'a [Inexpressible]);
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Failure { place, reason, lowest } in self.0 {
+        for Inexpressible { place, reason, lowest } in self.0 {
             write!(f, "\n  {place}: {reason} (opset {lowest} or newer)")?;
         }
         Ok(())
     }
 }
 
-struct Places<'a>(&'a [Failure]);
+struct Places<'a>(&'a [Inexpressible]);
 
 impl fmt::Display for Places<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Failure { place, reason, .. } in self.0 {
+        for Inexpressible { place, reason, .. } in self.0 {
             write!(f, "\n  {place}: {reason}")?;
         }
         Ok(())

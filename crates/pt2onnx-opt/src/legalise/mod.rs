@@ -25,6 +25,6 @@ mod steps;
 pub(crate) use ascent::ascend;
 pub(crate) use descent::legalise_from;
 pub use descent::{legalise, legalise_for};
-pub use error::{Failure, LegaliseError};
+pub use error::{Inexpressible, LegaliseError};
 pub(crate) use index::indices::nonnegative_numbers;
 pub use meaning::means_the_same;

@@ -75,7 +75,7 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
 ///
 /// # Errors
 /// Those of [`fit`].
-pub fn fit_foreign(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError> {
+pub fn fit_imported(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError> {
     if !OPSETS.contains(&model.opset) {
         let (opset, first, last) = (model.opset, OPSETS.start(), OPSETS.end());
         return Ok(vec![format!(

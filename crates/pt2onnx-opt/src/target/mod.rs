@@ -15,5 +15,5 @@ mod tract;
 mod unsigned;
 
 pub use error::{TargetError, Unrunnable};
-pub use fit::{fit, fit_foreign};
+pub use fit::{fit, fit_imported};
 pub use name::Target;

@@ -14,7 +14,7 @@ mod types;
 use cases::run;
 use pt2onnx_ir::{Model, verify};
 use pt2onnx_opt::{
-    GraphMut, Options, Target, convert, fit, legalise, legalise_for, optimize, optimize_foreign,
+    GraphMut, Options, Target, convert, fit, legalise, legalise_for, optimize, optimize_imported,
 };
 
 /// The graph, without the header.
@@ -156,12 +156,12 @@ fn optimized() {
 }
 
 #[test]
-fn foreign() {
-    run("foreign", include_str!("cases/foreign.txt"), |text, _| {
+fn imported() {
+    run("imported", include_str!("cases/imported.txt"), |text, _| {
         let mut model = parse::model(text);
         model.assign_names();
         valid(&model);
-        optimize_foreign(&mut model, &Options::default());
+        optimize_imported(&mut model, &Options::default());
         valid(&model);
         graph(&model)
     });

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn fix(
     model: &mut Model,
-    foreign: bool,
+    imported: bool,
     constraints: &mut Constraints,
     fixed: &[(&String, Expr, i64)],
 ) -> Result<(), DimError> {
@@ -61,14 +61,14 @@ pub(super) fn fix(
         sizes.insert(symbol.to_string(), Expr::int(whole));
     }
     // Also what is known to equal them.
-    for symbol in symbols(model, foreign) {
+    for symbol in symbols(model, imported) {
         let known =
             constraints.resolve(&Expr::symbol(&symbol)).substitute(&|s| sizes.get(s).cloned());
         if known.is_static() {
             sizes.insert(symbol, known);
         }
     }
-    substitute(model, &sizes, foreign);
+    substitute(model, &sizes, imported);
     all_possible(model)
 }
 

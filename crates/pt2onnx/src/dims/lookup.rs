@@ -22,8 +22,8 @@ pub(super) fn place(target: &str) -> Option<(&str, i64)> {
 }
 
 /// The dimension that a symbol or `VALUE.AXIS` stands for.
-pub(super) fn dim(model: &Model, foreign: bool, target: &str) -> Result<Expr, DimError> {
-    let symbols = symbols(model, foreign);
+pub(super) fn dim(model: &Model, imported: bool, target: &str) -> Result<Expr, DimError> {
+    let symbols = symbols(model, imported);
     if symbols.contains(target) {
         return Ok(Expr::symbol(target));
     }

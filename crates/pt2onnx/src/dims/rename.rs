@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn rename(
     model: &mut Model,
-    foreign: bool,
+    imported: bool,
     constraints: &Constraints,
     options: &Options,
 ) -> Result<(), DimError> {
@@ -21,7 +21,7 @@ pub(super) fn rename(
     let mut alone = Vec::new();
     for (target, name) in &options.dim {
         let name = &valid(target, name)?;
-        let Some(dim) = dim(model, foreign, target).ok().filter(|d| !d.is_static()) else {
+        let Some(dim) = dim(model, imported, target).ok().filter(|d| !d.is_static()) else {
             // It was given a size, by this name or without need of one.
             match options.fix.iter().any(|(fixed, _)| fixed == name) {
                 true => continue,
@@ -54,7 +54,7 @@ pub(super) fn rename(
     }
     // Who gives several symbols one name says that they are equal at run time.
     for (symbol, name) in &names {
-        for other in symbols(model, foreign).iter().filter(|o| *o != symbol) {
+        for other in symbols(model, imported).iter().filter(|o| *o != symbol) {
             let equal = constraints.prove_eq(&Expr::symbol(symbol), &Expr::symbol(other));
             let (symbol, name) = (symbol.clone(), name.clone());
             match names.get(other) {
@@ -70,7 +70,7 @@ pub(super) fn rename(
         }
     }
     let names = names.into_iter().map(|(old, new)| (old, Expr::symbol(&new))).collect();
-    substitute(model, &names, foreign);
+    substitute(model, &names, imported);
     for (value, index, name) in alone {
         if let Some(Type::Tensor(t)) = &mut model[value].ty
             && let Some(dim) = t.shape.as_mut().and_then(|s| s.get_mut(index))

@@ -6,16 +6,16 @@ use pt2onnx_symbolic::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All symbols in types, as [`substitute`] sees them.
-pub(crate) fn symbols(model: &Model, foreign: bool) -> BTreeSet<String> {
-    let shapes = values(model, foreign).into_iter();
+pub(crate) fn symbols(model: &Model, imported: bool) -> BTreeSet<String> {
+    let shapes = values(model, imported).into_iter();
     let shapes = shapes.filter_map(|value| shape(model[value].ty.as_ref()?));
     shapes.flatten().flat_map(Expr::symbols).map(|s| s.to_string()).collect()
 }
 
 /// The values whose symbols are those of the main graph. In a model of another producer, bodies of loops and functions have names of
 /// their own: a value that a loop carries may have another size in each iteration.
-fn values(model: &Model, foreign: bool) -> Vec<Value> {
-    if !foreign {
+fn values(model: &Model, imported: bool) -> Vec<Value> {
+    if !imported {
         return model.values().map(|(value, _)| value).collect();
     }
     let regions = regions_of_main(model).into_iter();
@@ -42,12 +42,12 @@ fn shape_mut(ty: &mut Type) -> Option<&mut Vec<Expr>> {
     }
 }
 
-/// Replaces symbols of the main graph by expressions. `foreign` says whether the model is of another producer.
-pub(crate) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>, foreign: bool) {
+/// Replaces symbols of the main graph by expressions. `imported` says whether the model is of another producer.
+pub(crate) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>, imported: bool) {
     if with.is_empty() {
         return;
     }
-    for value in values(model, foreign) {
+    for value in values(model, imported) {
         if let Some(ty) = &mut model[value].ty {
             replace(ty, with);
         }

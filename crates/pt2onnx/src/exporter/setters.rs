@@ -4,7 +4,7 @@ use crate::{
     DefaultDtype, Detail, DynamicAxes, Exporter, InputNames, KvNames, Operators, Options,
     OutputNames, SaveOptions, State, Target, Training, Weights,
 };
-use pt2onnx_compress::{Calibration, Precision, Quantize, WeightType};
+use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize};
 use pt2onnx_opt::{Level, Pass};
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ setters! {
         kv_names: KvNames,
         weights_file: impl Into<String>,
         shard_size: u64,
-        cast_weights: WeightType,
+        cast_weights: CastWeights,
         quantize: Quantize,
         block: usize,
         accuracy_level: u8,

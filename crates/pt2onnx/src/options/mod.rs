@@ -17,7 +17,7 @@ pub use output_names::{InputNames, OutputNames};
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
 };
-use pt2onnx_compress::{Calibration, Precision, Quantize, Ranges, WeightType};
+use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize, Ranges};
 use pt2onnx_opt::{Level, Pass, Passes, Rules};
 use pt2onnx_writer::is_alignment;
 use serde::{Deserialize, Serialize};
@@ -166,7 +166,7 @@ pub struct Options {
     /// Whether weights of equal content become one; false by default.
     pub merge_weights: bool,
     /// A smaller type to store weights in; none by default.
-    pub cast_weights: Option<WeightType>,
+    pub cast_weights: Option<CastWeights>,
     /// The element type to compute in; [`Precision::Keep`] by default.
     pub precision: Precision,
     /// Whether inputs and outputs have the element type of `precision`, too; false by default.

@@ -29,7 +29,7 @@ pub struct OnnxProgram {
     /// Whether the caller may have changed it: by `model_mut`.
     edited_by_caller: bool,
     /// Whether it was read from a file.
-    foreign: bool,
+    imported: bool,
     compressed: Compressed,
     /// The model in ONNX Runtime, if it was run.
     #[cfg(feature = "ort")]
@@ -63,7 +63,7 @@ impl OnnxProgram {
             replaceable,
             edited: false,
             edited_by_caller: false,
-            foreign: false,
+            imported: false,
             compressed: Compressed::default(),
             #[cfg(feature = "ort")]
             session: None,
@@ -139,7 +139,7 @@ impl OnnxProgram {
         report.done(&model, &warnings);
         let (save, replaceable) = (SaveOptions::default(), FxHashSet::default());
         let mut program = Self::new(model, report, save, replaceable);
-        (program.foreign, program.inputs) = (true, reading.inputs);
+        (program.imported, program.inputs) = (true, reading.inputs);
         Ok(program)
     }
 

@@ -84,8 +84,8 @@ impl OnnxProgram {
         stage("optimise", || {
             let mut options = options.into();
             options.opset = self.model.opset;
-            match self.foreign {
-                true => pt2onnx_opt::optimize_foreign(&mut self.model, &options),
+            match self.imported {
+                true => pt2onnx_opt::optimize_imported(&mut self.model, &options),
                 false => pt2onnx_opt::optimize(&mut self.model, &options),
             }
             self.model.assign_names();
@@ -135,7 +135,7 @@ impl OnnxProgram {
     /// [`Error::Target`]: the runtime does not read the opset, or does not support some nodes. The model is then unchanged.
     pub fn fit(&mut self, target: Target) -> Result<(), Error> {
         let mut model = self.model.clone();
-        let fit = if self.foreign { pt2onnx_opt::fit_foreign } else { pt2onnx_opt::fit };
+        let fit = if self.imported { pt2onnx_opt::fit_imported } else { pt2onnx_opt::fit };
         let found = stage("target", || fit(&mut model, target)).0?;
         model.assign_names();
         self.changed();
@@ -186,7 +186,7 @@ impl OnnxProgram {
         let options = Options { dim: names.collect(), ..Options::default() };
         #[cfg(feature = "ort")]
         self.release();
-        Ok(dims::apply(&mut self.model, self.foreign, &Constraints::new(), &options)?)
+        Ok(dims::apply(&mut self.model, self.imported, &Constraints::new(), &options)?)
     }
 
     /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes. Only without
@@ -216,9 +216,9 @@ impl OnnxProgram {
             pt2onnx_opt::infer_types(model);
         }
         first.opset = opset;
-        let foreign = self.foreign || other.foreign;
-        joining::join(&mut first, second, foreign, links)?;
-        self.foreign = foreign;
+        let imported = self.imported || other.imported;
+        joining::join(&mut first, second, imported, links)?;
+        self.imported = imported;
         let mut inputs = self.inputs.clone();
         inputs.extend(other.inputs());
         // What was read for a part is not replaced by the whole.
@@ -253,7 +253,7 @@ impl OnnxProgram {
         let (mut model, source) = (self.model.clone(), self.source.as_ref());
         let renamed = naming::name(&mut model, source, options)?;
         let constraints = source.map(|program| program.constraints.clone());
-        dims::apply(&mut model, self.foreign, &constraints.unwrap_or_default(), options)?;
+        dims::apply(&mut model, self.imported, &constraints.unwrap_or_default(), options)?;
         naming::finish(&mut model, options, &renamed)?;
         #[cfg(feature = "ort")]
         self.release();

@@ -86,11 +86,11 @@ pub(crate) fn apply(
         }
     }
     let surplus = weights.iter().filter(|(name, _)| !used.contains(name.as_str()));
-    let (ignored, foreign): (Vec<_>, Vec<_>) =
+    let (ignored, surplus): (Vec<_>, Vec<_>) =
         surplus.partition(|(name, tensor)| notes.ignores(name, tensor));
     let named = |(name, _): &(&String, _)| (*name).clone();
     if unused == Unused::Error {
-        misfits.extend(foreign.iter().map(named).map(Misfit::Unused));
+        misfits.extend(surplus.iter().map(named).map(Misfit::Unused));
     }
     if !misfits.is_empty() {
         return Err(misfits);
@@ -98,7 +98,7 @@ pub(crate) fn apply(
     for (value, tensor) in fitting {
         put(model, value, tensor);
     }
-    Ok(foreign.iter().chain(&ignored).map(named).collect())
+    Ok(surplus.iter().chain(&ignored).map(named).collect())
 }
 
 /// Whether two tensors have the same type and elements.

@@ -25,7 +25,7 @@ ELEMENTS = {"s": [4, 6]}
 #: Files of cases whose numbers are not of this kind: operators on constants, functions.
 OTHERS = {"eval", "outline"}
 #: Rules of these files may round in another way.
-ROUNDS = {"convert", "foreign", "fuse", "legalise", "target"}
+ROUNDS = {"convert", "imported", "fuse", "legalise", "target"}
 #: Cases that cannot be compared, by file and title, and why.
 FREE = {
     ("convert", "the mask of Dropout, of opset 7: 12"): "ONNX Runtime has another mask before opset 12 than ONNX's reference",

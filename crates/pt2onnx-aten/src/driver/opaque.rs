@@ -21,7 +21,7 @@ pub(super) enum Passed {
 }
 
 /// Converts an argument. Tensors, and numbers that are only known at run time, become inputs, all others attributes.
-pub(super) fn pass(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
+pub(super) fn pass_argument(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
     let one = |value| Ok(Passed::Inputs(vec![Some(value)]));
     Ok(Passed::Attribute(match arg {
         Argument::None | Argument::OptionalTensor(None) => return Ok(Passed::Nothing),
@@ -68,7 +68,7 @@ pub(super) fn pass(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
 
 impl<'a> Driver<'a> {
     /// Emits the node as a node of its own domain.
-    pub(super) fn foreign(&self, node: &'a Node) -> Lowered<Outputs> {
+    pub(super) fn opaque_node(&self, node: &'a Node) -> Lowered<Outputs> {
         let op = &node.target;
         if self.aten_nodes && &*op.namespace == "aten" {
             return Ok(self.aten_node(ATEN_DOMAIN, node)?.into());
@@ -76,7 +76,7 @@ impl<'a> Driver<'a> {
         let (mut inputs, mut names, mut attributes) =
             (Vec::new(), Vec::new(), Attributes::default());
         for arg in &node.args {
-            let passed = pass(&self.context(), &arg.value)
+            let passed = pass_argument(&self.context(), &arg.value)
                 .map_err(|what| ArgError { name: arg.name.to_string(), what })?;
             match passed {
                 Passed::Nothing => {}
