@@ -1,10 +1,10 @@
 //! `pt2onnx ops` and `pt2onnx explain`: the ops that have a translation, and what they become.
 
 use crate::{
-    error::{Code, CommandError},
+    error::{CUSTOM_OPS, Code, CommandError},
     output::{print, print_json},
 };
-use pt2onnx::{CUSTOM_OPS, OPSETS, Registry, aten::AtenOp};
+use pt2onnx::{OPSETS, Registry, aten::AtenOp};
 use std::{
     collections::{BTreeSet, HashMap},
     fmt::{self, Write},

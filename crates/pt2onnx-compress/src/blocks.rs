@@ -121,11 +121,9 @@ impl Quantised {
     fn finite(&self, ranges: &[Range]) -> io::Result<()> {
         match ranges.iter().all(|range| range.is_finite()) {
             true => Ok(()),
-            false => Err(error(
-                &self.name,
-                "has NaN or infinite values, which cannot be quantised",
-                &format!("leave it out with `--compress-exclude {}`", self.name),
-            )),
+            false => {
+                Err(error(&self.name, "has NaN or infinite values, which cannot be quantised", ""))
+            }
         }
     }
 

@@ -77,8 +77,7 @@ impl Casting {
             _ => ("3.39e38", ""),
         };
         let what = format!("has numbers above {largest}, which are infinite in {}", self.to);
-        let help = format!("leave it out with `--compress-exclude {}`{or}", self.name);
-        error(&self.name, &what, &help)
+        error(&self.name, &what, or)
     }
 }
 

@@ -25,9 +25,7 @@ pub enum Error {
         with: &'static str,
     },
     /// The opset cannot express the weights.
-    #[error(
-        "{what} need opset {needs} or newer, but the model has opset {opset}: use `--opset {needs}`"
-    )]
+    #[error("{what} need opset {needs} or newer, but the model has opset {opset}")]
     Opset {
         /// What is asked for: `weights of int4`.
         what: String,

@@ -57,7 +57,7 @@ pub(crate) fn floats(
             };
             raw.as_chunks().0.iter().map(fits).collect::<Option<_>>().ok_or_else(|| {
                 let what = "has numbers above 3.4e38, which are infinite in float32";
-                error(name, what, &format!("leave it out with `--compress-exclude {name}`"))
+                error(name, what, "")
             })?
         }
         DType::F32 => raw.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
@@ -73,9 +73,12 @@ pub(crate) fn floats(
     })
 }
 
-/// The name of a weight in messages.
-pub(crate) fn error(name: &str, what: &str, help: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the weight `{name}` {what}: {help}"))
+/// A weight that cannot be compressed. `or` says what else helps than to leave it out.
+pub(crate) fn error(name: &str, what: &str, or: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the weight `{name}` {what}: leave it out by the option `compress-exclude`{or}"),
+    )
 }
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ fn multi_head() -> Pass {
         options.target == Target::Ort && fuse(graph, options, &fusions)
     })
         .description(
-            "Replaces the formula of attention by com.microsoft.MultiHeadAttention, for `--target ort` only.",
+            "Replaces the formula of attention by com.microsoft.MultiHeadAttention, for the target `ort` only.",
         )
         .precondition(
             "Queries, keys and values are float32 and transposed from `(batch, length, heads, size)`. There is no mask, a \

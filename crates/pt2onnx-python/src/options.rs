@@ -20,7 +20,16 @@ fn wrong(json: &str) -> Option<String> {
     let given: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).ok()?;
     given.into_iter().find_map(|(key, value)| {
         let why = serde_json::from_value::<Options>(serde_json::json!({ &key: value })).err()?;
-        Some(format!("the option `{}` cannot have this value: {why}", key.replace('-', "_")))
+        Some(keywords(&format!("the option `{key}` cannot have this value: {why}")))
+    })
+}
+
+/// A message in which options have the names that Python's parameters have: `cast_io` for `cast-io`.
+pub fn keywords(message: &str) -> String {
+    let keys = serde_json::to_value(Options::default()).unwrap_or_default();
+    let keys = keys.as_object().into_iter().flat_map(|keys| keys.keys());
+    keys.filter(|key| key.contains('-')).fold(message.to_owned(), |message, key| {
+        message.replace(&format!("`{key}`"), &format!("`{}`", key.replace('-', "_")))
     })
 }
 

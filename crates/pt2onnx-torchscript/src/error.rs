@@ -26,7 +26,7 @@ pub enum Error {
     #[error("the types of the inputs are not known: {}. Give them by the option `input`, as in `{example}`", missing.join(", "))]
     Untold { missing: Vec<String>, example: String },
 
-    #[error("`--input {name}={given}` does not fit the parameter `{name}: {ty}`{}. Give it as in `{name}={example}`", because(.why))]
+    #[error("`{name}={given}` of the option `input` does not fit the parameter `{name}: {ty}`{}. Give it as in `{name}={example}`", because(.why))]
     Misfit { name: String, given: String, ty: String, why: Option<String>, example: &'static str },
 
     #[error("there is no input `{path}`: the parameter `{name}: {ty}` has no such part")]

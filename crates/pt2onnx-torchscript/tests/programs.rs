@@ -289,7 +289,7 @@ fn what_stops_is_named_with_its_line() {
         (
             "    return torch.relu(x)\n",
             &[("x", "3")],
-            "`--input x=3` does not fit the parameter `x: Tensor`",
+            "`x=3` of the option `input` does not fit the parameter `x: Tensor`",
         ),
         ("    return (\n", X, "<bytes>, record `code/__torch__.py`, line 6: expected"),
     ] {

@@ -65,14 +65,14 @@ pub enum JoinError {
         second: u32,
     },
     /// Both models have a function of that name, and they differ.
-    #[error("both models have a function {0}: replace its calls first, by `optimize --inline`")]
+    #[error("both models have a function {0}: inline it first")]
     Function(
         /// Domain and name.
         String,
     ),
     /// What is a function in one model is an operator of the runtime in the other.
     #[error(
-        "{0} is a function in one model and an operator of the runtime in the other: replace the calls of the function first, by `optimize --inline`"
+        "{0} is a function in one model and an operator of the runtime in the other: inline the function first"
     )]
     Captured(
         /// Domain and name.

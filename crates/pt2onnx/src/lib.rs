@@ -65,7 +65,7 @@ pub use archives::programs;
 pub use diff::{Change, DiffOptions, Differences, Section, diff};
 pub use dims::DimError;
 pub use domains::DomainError;
-pub use error::{CUSTOM_OPS, Error, ErrorKind, Failure, Reason};
+pub use error::{Error, ErrorKind, Failure, Reason};
 pub use exporter::{Exporter, Source};
 pub use ir_version::{IR_VERSIONS, IrVersionError};
 pub use joining::JoinError;

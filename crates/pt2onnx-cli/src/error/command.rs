@@ -19,6 +19,12 @@ pub enum Code {
     Runtime = 7,
 }
 
+/// How ops of other libraries get a translation.
+pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--functions FILE.onnxtxt`), a Python function \
+    (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see \
+    https://github.com/pt2onnx/pt2onnx/blob/main/docs/custom-ops.md; or keep the op for a runtime that knows it: \
+    `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
+
 pub const REPORT_IT: &str = "if PyTorch runs the program with such inputs, this is a bug of pt2onnx: please report it with the archive";
 
 /// An error as the command shows it: lines without control characters, whatever names say.

@@ -1,13 +1,13 @@
 //! Turns the errors of an export into those of the command.
 
 use super::{
-    Code, CommandError, REPORT_IT,
+    CUSTOM_OPS, Code, CommandError, REPORT_IT,
     input::{archive, torchscript},
 };
 use pt2onnx::{
-    CUSTOM_OPS, Error, Failure, Misfit, Reason, RunError, alike,
+    Error, Failure, JoinError, Misfit, Reason, RunError, alike,
     aten::LowerError,
-    grouped,
+    compress, grouped,
     ir::Diagnostic,
     opt::{LegaliseError, TargetError},
     writer,
@@ -19,6 +19,12 @@ impl From<Error> for CommandError {
             Error::Archive(e) => archive(e),
             Error::TorchScript(e) => torchscript(e),
             Error::Program(failures) => program(failures),
+            Error::Compress(compress::Error::Opset { needs, .. }) => {
+                CommandError::new(Code::Usage, error.to_string()).help(use_opset(*needs))
+            }
+            Error::Join(e) if matches!(**e, JoinError::Function(_) | JoinError::Captured(_)) => {
+                CommandError::new(Code::Usage, error.to_string()).help("use `--inline`")
+            }
             Error::Options(_)
             | Error::IrVersion(_)
             | Error::Name(_)
@@ -144,14 +150,22 @@ fn legalise(error: &LegaliseError) -> CommandError {
         return places.fold(CommandError::new(Code::Program, what), CommandError::place);
     }
     let LegaliseError::Nodes { opset, lowest, failures } = error else {
-        return CommandError::new(Code::Program, error.to_string());
+        let report = CommandError::new(Code::Program, error.to_string());
+        return match error {
+            LegaliseError::Functions => report.help("use `--inline`"),
+            _ => report,
+        };
     };
     let report = CommandError::new(
         Code::Program,
         format!("the model needs operators that opset {opset} does not have"),
     );
     let places = failures.iter().map(|f| format!("{}: {}", f.place, f.reason));
-    places.fold(report, CommandError::place).help(format!("use `--opset {lowest}`"))
+    places.fold(report, CommandError::place).help(use_opset(*lowest))
+}
+
+fn use_opset(lowest: u32) -> String {
+    format!("use `--opset {lowest}`")
 }
 
 fn target(error: &TargetError) -> CommandError {

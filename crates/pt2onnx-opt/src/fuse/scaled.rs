@@ -133,8 +133,8 @@ impl<T: Real> Compute for Scaled<T> {
             true => Ok(()),
             false => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "a weight has no finite numbers after the arithmetic behind its layer was folded into it: leave this out with \
-                 `--optimize 1`",
+                "a weight has no finite numbers after the arithmetic behind its layer was folded into it: set the \
+                 option `optimize` to 1, which leaves this out",
             )),
         }
     }

@@ -28,9 +28,7 @@ pub enum LegaliseError {
         failures: Vec<Inexpressible>,
     },
     /// The model has functions, which are not rewritten.
-    #[error(
-        "the functions of a model cannot be rewritten for another opset: replace their calls by their bodies first (`--inline`)"
-    )]
+    #[error("the functions of a model cannot be rewritten for another opset: inline them first")]
     Functions,
     /// Nodes that the opset cannot express.
     #[error("the model needs opset {lowest}; opset {opset} cannot express:{}", List(failures))]

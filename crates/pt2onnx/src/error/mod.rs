@@ -5,6 +5,6 @@ mod failure;
 mod kind;
 
 pub use export::Error;
-pub use failure::{CUSTOM_OPS, Failure, Reason};
+pub use failure::{Failure, Reason};
 pub(crate) use failure::{of_lowering, of_passes};
 pub use kind::ErrorKind;

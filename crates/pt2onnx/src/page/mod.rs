@@ -104,7 +104,7 @@ fn write(title: &str, data: Value) -> String {
         " · pt2onnx</title>\n<style>\n",
         STYLE,
         "</style>\n</head>\n<body>\n<noscript>This page draws with JavaScript, which is off. It loads \
-         nothing. The same report without drawing: --report FILE.md.</noscript>\n",
+         nothing. The same report as Markdown is without drawings.</noscript>\n",
         "<script type=\"application/json\" id=\"data\">",
         &data,
         "</script>\n<script>\n/* dagre, which lays out the graph:\n\n",
