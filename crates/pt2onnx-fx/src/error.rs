@@ -13,8 +13,8 @@ use std::{fmt, path::PathBuf, sync::Arc};
 #[expect(missing_docs, reason = "the messages are the documentation of variants and fields")]
 #[non_exhaustive]
 pub enum Error {
-    #[error("{}: {source}", path.display())]
-    Io { path: Arc<PathBuf>, source: std::io::Error },
+    #[error("{}: {error}", path.display())]
+    Io { path: Arc<PathBuf>, error: std::io::Error },
 
     #[error(
         "{place}: not a .pt2 archive: {found}. Write one with `torch.export.save(exported_program, path)`"
@@ -28,9 +28,9 @@ pub enum Error {
     Saved { place: Place, found: NotAnArchive },
 
     #[error(
-        "{place}: the zip directory cannot be read, the file may be truncated or damaged: {source}"
+        "{place}: the zip directory cannot be read, the file may be truncated or damaged: {error}"
     )]
-    Zip { place: Place, source: zip::result::ZipError },
+    Zip { place: Place, error: zip::result::ZipError },
 
     #[error("{place}: record `{record}` {problem}")]
     Record { place: Place, record: String, problem: RecordProblem },
@@ -44,8 +44,8 @@ pub enum Error {
     #[error("{place}: no model `{model}` in the archive, it holds: {}", models.join(", "))]
     NoModel { place: Place, model: String, models: Vec<String> },
 
-    #[error("{place}: does not match the export schema: {source}")]
-    Json { place: Place, source: serde_json::Error },
+    #[error("{place}: does not match the export schema: {error}")]
+    Json { place: Place, error: serde_json::Error },
 
     #[error(
         "{place}: written with export schema {}.{} by torch {torch_version}, this reads up to {}.x. \
@@ -54,13 +54,13 @@ pub enum Error {
     )]
     SchemaVersion { place: Place, found: (u32, u32), torch_version: String },
 
-    #[error("{place}: {what} {name}: {source}")]
+    #[error("{place}: {what} {name}: {error}")]
     Tensor {
         place: Place,
         /// "weight", "constant".
         what: &'static str,
         name: String,
-        source: Box<TensorError>,
+        error: Box<TensorError>,
     },
 
     #[error(
@@ -238,8 +238,8 @@ pub enum PickleProblem {
 #[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]
 pub enum Invalid {
-    #[error("{owner}: `{text}` cannot be parsed: {source}")]
-    Expression { owner: String, text: String, source: ParseError },
+    #[error("{owner}: `{text}` cannot be parsed: {error}")]
+    Expression { owner: String, text: String, error: ParseError },
     #[error("{owner}: {value} is not among the values of {of} that are known")]
     Enum { owner: String, of: &'static str, value: i64 },
     #[error("{owner}: {value} has more than 64 bits")]

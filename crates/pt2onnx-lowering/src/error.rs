@@ -77,7 +77,6 @@ pub struct NodeError {
     /// The node, and where it is in the user's model.
     pub site: Site,
     /// Why.
-    #[source]
     pub reason: LowerError,
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 #[expect(missing_docs, reason = "the messages are the documentation of variants and fields")]
 #[non_exhaustive]
 pub enum Error {
-    #[error("{0}")]
+    #[error(transparent)]
     Archive(#[from] pt2onnx_fx::Error),
 
     #[error(

@@ -85,10 +85,10 @@ fn utf8(path: &Path) -> Result<String, Error> {
 /// The path from the model's folder to a file, with slashes, as it is written in the model file.
 fn location(source: &FileRange, target: &Path, options: &SaveOptions) -> Result<String, Error> {
     let real = |path: &Path| {
-        fs::canonicalize(path).map_err(|source| Error::Io {
+        fs::canonicalize(path).map_err(|error| Error::Io {
             path: path.to_owned(),
             doing: "refer to this",
-            source,
+            error,
         })
     };
     let (file, folder) = (real(&source.path)?, real(folder(target))?);

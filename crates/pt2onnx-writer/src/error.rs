@@ -11,21 +11,21 @@ pub(crate) const MAX_MODEL: u64 = 0x7fff_ffff;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system reported an error.
-    #[error("{}: cannot {doing}: {source}", .path.display())]
+    #[error("{}: cannot {doing}: {error}", .path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What was tried, such as `create a file in this folder`.
         doing: &'static str,
         /// The error.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The values of a weight could not be read.
     #[error("a weight cannot be read: {0}")]
-    Weight(#[source] std::io::Error),
+    Weight(std::io::Error),
     /// A weight is computed when it is written, and its element type cannot hold the result.
-    #[error("{0}")]
-    Values(#[source] std::io::Error),
+    #[error(transparent)]
+    Values(std::io::Error),
     /// There cannot be a file at the path.
     #[error("{}: {what}", .path.display())]
     Target {
@@ -120,10 +120,10 @@ pub enum Error {
 
 impl Error {
     /// The error of a weight: one of its values if it is of the kind that [`Compute::fill`](pt2onnx_tensor::Compute::fill) gives.
-    pub(crate) fn weight(source: std::io::Error) -> Self {
-        match source.kind() {
-            std::io::ErrorKind::InvalidData => Self::Values(source),
-            _ => Self::Weight(source),
+    pub(crate) fn weight(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::InvalidData => Self::Values(error),
+            _ => Self::Weight(error),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Device {
     }
 
     pub fn write(&self, content: impl FnOnce(&File) -> io::Result<()>) -> Result<(), Error> {
-        let error = |source| Error::Io { path: self.path(), doing: "write to this", source };
+        let error = |error| Error::Io { path: self.path(), doing: "write to this", error };
         let file = self.open().map_err(error)?;
         if file.is_terminal() {
             let what =
@@ -180,7 +180,7 @@ impl Target {
 
     fn error(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = self.path.clone();
-        move |source| Error::Io { path, doing, source }
+        move |error| Error::Io { path, doing, error }
     }
 
     /// A new file, with mode and owner of the one that it will replace.
@@ -194,10 +194,10 @@ impl Target {
             };
             self.hidden(make).map(Temporary::Hidden)
         });
-        let made = made.map_err(|source| Error::Io {
+        let made = made.map_err(|error| Error::Io {
             path: folder.to_owned(),
             doing: "create a file in this folder",
-            source,
+            error,
         })?;
         if let Some(old) = &self.old {
             alike(made.file(), old)

@@ -186,8 +186,8 @@ fn write(error: &writer::Error) -> CommandError {
         Io {
             path,
             doing,
-            source,
-        } => output(format!("cannot {doing}: {source}")).place(path.display()),
+            error,
+        } => output(format!("cannot {doing}: {error}")).place(path.display()),
         Target { path, what } => output(format!("the output {what}")).place(path.display()),
         Link { path, what } => output(format!("the file with the weights {what}"))
             .place(path.display())

@@ -21,15 +21,15 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
         Io { path, .. } if path.is_dir() => input("this is a folder, and an archive is one file".to_owned())
             .place(path.display())
             .help("give the `.pt2` file that `torch.export.save` wrote, or a pattern such as `FOLDER/*.pt2`"),
-        Io { path, source } => input(format!("the archive cannot be read: {source}")).place(path.display()),
+        Io { path, error } => input(format!("the archive cannot be read: {error}")).place(path.display()),
         Layout { place, found } => input(format!("this is not a .pt2 archive: {found}"))
             .place(place)
             .help(instead(found, place)),
         Saved { place, found } => input(format!("the tensors are not as PyTorch 1.6 and newer save them: {found}"))
             .place(place)
             .help("load them in PyTorch and write them with `torch.save(model.state_dict(), path)`"),
-        Zip { place, source } => {
-            input(format!("the archive's directory cannot be read: {source}")).place(place).help(damaged)
+        Zip { place, error } => {
+            input(format!("the archive's directory cannot be read: {error}")).place(place).help(damaged)
         }
         Record { place, record, problem } => input(format!("record `{record}` {problem}")).place(place).help(damaged),
         Pickle { place, problem } => input(problem.to_string())
@@ -41,8 +41,8 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
         NoModel { place, model, models } => {
             input(format!("the archive holds no model `{model}`")).place(place).help(format!("it holds: {}", models.join(", ")))
         }
-        Json { place, source } => {
-            input(format!("the program does not match the export schema: {source}")).place(place).help(damaged)
+        Json { place, error } => {
+            input(format!("the program does not match the export schema: {error}")).place(place).help(damaged)
         }
         SchemaVersion { place, found: (major, minor), torch_version } => {
             let (reads, by) = (fx::SCHEMA_MAJOR, torch_version);
@@ -50,7 +50,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
                 .place(place)
                 .help("use a newer pt2onnx, or an older PyTorch to export")
         }
-        Tensor { place, what, name, source } => input(format!("{what} {name}: {source}")).place(place).help(damaged),
+        Tensor { place, what, name, error } => input(format!("{what} {name}: {error}")).place(place).help(damaged),
         Pickled { place, what, name } => input(format!(
             "{what} {name} is stored as a Python pickle (a tensor subclass?), which is never executed"
         ))
@@ -125,14 +125,14 @@ pub(super) fn torchscript(error: &torchscript::Error) -> CommandError {
 pub fn model(path: &Path, error: &ReadError) -> CommandError {
     let input = |what: String| CommandError::new(Code::Input, what);
     match error {
-        ReadError::Io { path, doing, source } => not_onnx(path).unwrap_or_else(|| {
-            input(format!("the file cannot be {doing}: {source}")).place(path.display())
+        ReadError::Io { path, doing, error } => not_onnx(path).unwrap_or_else(|| {
+            input(format!("the file cannot be {doing}: {error}")).place(path.display())
         }),
         ReadError::Nested => input(error.to_string())
             .place(path.display())
             .help("give a model with less control flow within each other"),
-        ReadError::Decode { source } => {
-            let what = format!("this is not an ONNX model, or a damaged one: {source}");
+        ReadError::Decode { error } => {
+            let what = format!("this is not an ONNX model, or a damaged one: {error}");
             not_onnx(path).unwrap_or_else(|| input(what).place(path.display()))
         }
         ReadError::Invalid { place, invalid } => not_onnx(path).unwrap_or_else(|| {
@@ -178,22 +178,22 @@ pub fn weights(error: WeightsError) -> CommandError {
     match &error {
         Archive(e) => archive(e),
         TorchScript(e) => torchscript(e),
-        Io { path, source } => {
-            input(format!("the weights cannot be read: {source}")).place(path.display())
+        Io { path, error } => {
+            input(format!("the weights cannot be read: {error}")).place(path.display())
         }
-        Safetensors { path, source } => {
-            input(format!("the weights are neither safetensors nor an archive: {source}"))
+        Safetensors { path, error } => {
+            input(format!("the weights are neither safetensors nor an archive: {error}"))
                 .place(path.display())
         }
-        Tensor { path, name, source } => {
-            input(format!("weight {name}: {source}")).place(path.display())
+        Tensor { path, name, error } => {
+            input(format!("weight {name}: {error}")).place(path.display())
         }
         Type { path, name, dtype } => {
             input(format!("weight {name} has elements of type {dtype}, which are not supported"))
                 .place(path.display())
         }
-        Index { path, source } => {
-            input(format!("the index of the weights is not understood: {source}"))
+        Index { path, error } => {
+            input(format!("the index of the weights is not understood: {error}"))
                 .place(path.display())
         }
         Outside { path, file } => input(format!(
@@ -216,16 +216,16 @@ pub fn weights(error: WeightsError) -> CommandError {
 /// Arrays that cannot be read.
 pub fn arrays(error: ArraysError, path: &Path) -> CommandError {
     match error {
-        ArraysError::Weights(WeightsError::Safetensors { source, .. }) => {
-            let what = format!("the file has no arrays in a format that is known: {source}");
+        ArraysError::Weights(WeightsError::Safetensors { error, .. }) => {
+            let what = format!("the file has no arrays in a format that is known: {error}");
             CommandError::new(Code::Input, what)
                 .place(path.display())
                 .help("give a .npz, .npy or .safetensors file, or a dict of tensors of torch.save")
         }
         ArraysError::Weights(error) => weights(error),
         ArraysError::Zip(error) => archive(&error),
-        ArraysError::Io { source, .. } => {
-            CommandError::new(Code::Input, format!("the arrays cannot be read: {source}"))
+        ArraysError::Io { error, .. } => {
+            CommandError::new(Code::Input, format!("the arrays cannot be read: {error}"))
                 .place(path.display())
         }
         error => CommandError::new(Code::Input, error.to_string()).place(path.display()),

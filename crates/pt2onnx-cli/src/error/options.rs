@@ -7,16 +7,16 @@ use std::path::Path;
 impl From<OptionError> for CommandError {
     fn from(error: OptionError) -> Self {
         match &error {
-            OptionError::FunctionFile { path, source } => {
-                CommandError::new(Code::Input, format!("the functions cannot be read: {source}"))
+            OptionError::FunctionFile { path, error } => {
+                CommandError::new(Code::Input, format!("the functions cannot be read: {error}"))
                     .place(path.display())
             }
-            OptionError::RuleFile { path, source } => {
-                CommandError::new(Code::Input, format!("the rules cannot be read: {source}"))
+            OptionError::RuleFile { path, error } => {
+                CommandError::new(Code::Input, format!("the rules cannot be read: {error}"))
                     .place(path.display())
             }
-            OptionError::Functions { path, source } => functions(path, source),
-            OptionError::Rules { path, source } => functions(path, source),
+            OptionError::Functions { path, error } => functions(path, error),
+            OptionError::Rules { path, error } => functions(path, error),
             _ => CommandError::new(Code::Usage, error.to_string()),
         }
     }

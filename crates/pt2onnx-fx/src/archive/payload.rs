@@ -39,7 +39,7 @@ impl Archive {
         }
         let (json, place) = self.records.checked(&config)?;
         let config: s::PayloadConfig = serde_json::from_slice(json.bytes())
-            .map_err(|source| Error::Json { place: place.clone(), source })?;
+            .map_err(|error| Error::Json { place: place.clone(), error })?;
         let mut payloads = Vec::with_capacity(config.config.0.len());
         for (name, meta) in &config.config.0 {
             let opaque = ["custom_obj_", "opaque_obj_"]
@@ -114,11 +114,11 @@ impl Archive {
         } else {
             Tensor::strided(dtype, sizes, strides, offset, storage)
         };
-        view.map_err(|source| Error::Tensor {
+        view.map_err(|error| Error::Tensor {
             place: place.clone(),
             what,
             name: name.to_owned(),
-            source: Box::new(source),
+            error: Box::new(error),
         })
     }
 }

@@ -43,7 +43,7 @@ impl Records {
     /// The file cannot be read, or is not a zip file that can be used.
     pub fn open(path: &Path) -> Result<Self> {
         let path = Arc::new(path.to_path_buf());
-        let io = |source| Error::Io { path: path.clone(), source };
+        let io = |error| Error::Io { path: path.clone(), error };
         let file = pt2onnx_tensor::open(&path).map_err(io)?;
         // Pages of headers are many where tensors are small. Their mapping goes, the one of the tensors stays.
         let headers = file.try_clone().and_then(|file| Storage::map(file, &*path)).map_err(io)?;
@@ -169,7 +169,7 @@ impl Records {
         };
         let mut bytes = vec![0; size];
         let read = source.read_exact_at(&mut bytes, 0);
-        read.map_err(|error| Error::Io { path: source.path.clone(), source: error })?;
+        read.map_err(|error| Error::Io { path: source.path.clone(), error })?;
         Ok(Storage::new(bytes))
     }
 
@@ -181,7 +181,7 @@ impl Records {
 
 /// Where the bytes of each record are; names without the folder that PyTorch puts all records in.
 fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
-    let broken = |source| Error::Zip { place: place.clone(), source };
+    let broken = |error| Error::Zip { place: place.clone(), error };
     if !bytes.starts_with(b"PK") {
         return Err(Error::Layout { place: place.clone(), found: other_file(bytes) });
     }

@@ -119,11 +119,11 @@ impl Saved {
             self.problem(Problem::NoTensor { name, what })
         })?;
         let view = view.ok_or_else(|| self.problem(Problem::Malformed(name.to_owned())))?;
-        view.map_err(|source| Error::Tensor {
+        view.map_err(|error| Error::Tensor {
             place: self.place.clone(),
             what: "tensor",
             name: name.to_owned(),
-            source: Box::new(source),
+            error: Box::new(error),
         })
     }
 

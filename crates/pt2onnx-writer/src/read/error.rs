@@ -11,20 +11,20 @@ pub(super) type Result<T> = std::result::Result<T, ReadError>;
 #[non_exhaustive]
 pub enum ReadError {
     /// The operating system reported an error.
-    #[error("{}: cannot be {doing}: {source}", .path.display())]
+    #[error("{}: cannot be {doing}: {error}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What was tried, such as `opened`.
         doing: &'static str,
         /// The error.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// The bytes are not a protobuf message of this kind.
-    #[error("not an ONNX model, or a damaged one: {source}")]
+    #[error("not an ONNX model, or a damaged one: {error}")]
     Decode {
         /// The error of prost.
-        source: prost::DecodeError,
+        error: prost::DecodeError,
     },
     /// Bodies, types or other messages are within each other more often than protobuf's readers allow.
     #[error("bodies or types nest deeper than {MAX_NESTING}, the limit of protobuf")]
@@ -89,9 +89,9 @@ pub enum Invalid {
     #[error("`{0}` is not a file")]
     NotAFile(String),
     #[error(
-        "its data is in the file `{location}`, which cannot be opened: {source}. Copy this file beside the model as well"
+        "its data is in the file `{location}`, which cannot be opened: {error}. Copy this file beside the model as well"
     )]
-    Unread { location: String, source: std::io::Error },
+    Unread { location: String, error: std::io::Error },
     #[error("external data has two entries `{0}`")]
     TwoEntries(String),
     #[error("external data has `{key}` {value}, which is no number")]

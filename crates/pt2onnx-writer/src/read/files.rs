@@ -21,7 +21,7 @@ impl Mapped {
     fn open(path: PathBuf) -> Result<Self> {
         let error = |doing| {
             let path = path.clone();
-            move |source| ReadError::Io { path, doing, source }
+            move |error| ReadError::Io { path, doing, error }
         };
         let file = pt2onnx_tensor::open(&path).map_err(error("opened"))?;
         let whole = Storage::map(file, &path).map_err(error("mapped"))?;
@@ -147,8 +147,8 @@ impl Files {
             let folder = folder.unwrap_or(Path::new("."));
             let path = folder.join(relative);
             let real = |path: &Path| {
-                path.canonicalize().map_err(|source| {
-                    Invalid::Unread { location: location.to_owned(), source }.at(place)
+                path.canonicalize().map_err(|error| {
+                    Invalid::Unread { location: location.to_owned(), error }.at(place)
                 })
             };
             let target = real(&path)?;

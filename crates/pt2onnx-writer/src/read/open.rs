@@ -66,11 +66,11 @@ fn warned(reading: Reading) -> Model {
 }
 
 fn model(files: Files, bytes: Bytes) -> Result<Reading> {
-    let proto = ModelProto::decode(bytes).map_err(|source| {
+    let proto = ModelProto::decode(bytes).map_err(|error| {
         // `prost` has no kind of errors.
-        match source.to_string().contains("recursion limit reached") {
+        match error.to_string().contains("recursion limit reached") {
             true => ReadError::Nested,
-            false => ReadError::Decode { source },
+            false => ReadError::Decode { error },
         }
     })?;
     Reader::new(files).model(proto)

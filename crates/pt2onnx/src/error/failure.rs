@@ -18,7 +18,6 @@ pub struct Failure {
     /// The node; `None` for an input or output.
     pub site: Option<Site>,
     /// Why.
-    #[source]
     pub reason: Reason,
 }
 

@@ -48,7 +48,7 @@ impl Exporter {
         options.passes()?;
         let mut registry = Registry::default();
         for path in &options.functions {
-            let unread = |source| OptionError::FunctionFile { path: path.clone(), source };
+            let unread = |error| OptionError::FunctionFile { path: path.clone(), error };
             let bytes = pt2onnx_tensor::read(path).map_err(unread)?;
             match pt2onnx_writer::from_bytes(bytes.clone()) {
                 // Text is hardly ever a message of protobuf.
@@ -59,7 +59,7 @@ impl Exporter {
                         .map_err(|_| unread(io::Error::new(io::ErrorKind::InvalidData, neither)))?;
                     registry
                         .add_functions(text)
-                        .map_err(|source| OptionError::Functions { path: path.clone(), source })?;
+                        .map_err(|error| OptionError::Functions { path: path.clone(), error })?;
                 }
             }
         }

@@ -97,20 +97,20 @@ pub enum OptionError {
         &'static str,
     ),
     /// A file of rules cannot be read.
-    #[error("the rules cannot be read: {source} ({})", .path.display())]
+    #[error("the rules cannot be read: {error} ({})", .path.display())]
     RuleFile {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// A file of rules has an error in its text.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {error}", .path.display())]
     Rules {
         /// The file.
         path: PathBuf,
         /// The error, with its line and column.
-        source: Box<ParseError>,
+        error: Box<ParseError>,
     },
     /// A program is named, but a TorchScript archive has one only.
     #[error(
@@ -121,20 +121,20 @@ pub enum OptionError {
         String,
     ),
     /// A file of functions cannot be read.
-    #[error("the functions cannot be read: {source} ({})", .path.display())]
+    #[error("the functions cannot be read: {error} ({})", .path.display())]
     FunctionFile {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// A file of functions has an error in its text.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {error}", .path.display())]
     Functions {
         /// The file.
         path: PathBuf,
         /// The error, with its line and column.
-        source: ParseError,
+        error: ParseError,
     },
 }
 

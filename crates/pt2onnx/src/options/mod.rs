@@ -402,10 +402,10 @@ impl Options {
         let mut all: Option<Rules> = None;
         for path in &self.rules {
             let text = pt2onnx_tensor::read_text(path)
-                .map_err(|source| OptionError::RuleFile { path: path.clone(), source })?;
-            let rules: Rules = text.parse().map_err(|source| OptionError::Rules {
+                .map_err(|error| OptionError::RuleFile { path: path.clone(), error })?;
+            let rules: Rules = text.parse().map_err(|error| OptionError::Rules {
                 path: path.clone(),
-                source: Box::new(source),
+                error: Box::new(error),
             })?;
             all.get_or_insert_default().extend(rules);
         }

@@ -268,7 +268,6 @@ pub struct Stage {
 #[error("{error}")]
 pub struct Failed {
     /// Why.
-    #[source]
     pub error: Error,
     /// The report.
     pub report: Box<Report>,

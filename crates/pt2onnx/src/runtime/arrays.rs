@@ -25,12 +25,12 @@ const HEADER: usize = 10_000;
 #[non_exhaustive]
 pub enum ArraysError {
     /// The operating system refused.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {error}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Its reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// The zip of a `.npz` file cannot be read.
     #[error(transparent)]
@@ -55,7 +55,7 @@ pub enum ArraysError {
 /// See [`ArraysError`].
 pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, ArraysError> {
     let path = path.as_ref();
-    let io = |source| ArraysError::Io { path: path.to_owned(), source };
+    let io = |error| ArraysError::Io { path: path.to_owned(), error };
     let zip = |error| ArraysError::Zip(Box::new(error));
     let mut start = Vec::new();
     if !path.is_dir() {

@@ -19,7 +19,7 @@ pub enum RunError {
     },
     /// ONNX Runtime refuses the model.
     #[error("ONNX Runtime refuses the model: {0}")]
-    Load(#[source] ort::Error),
+    Load(ort::Error),
     /// The number of tensors is not the number of inputs.
     #[error("{given} tensors for the {} inputs {}", .names.len(), .names.join(", "))]
     Inputs {
@@ -60,7 +60,7 @@ pub enum RunError {
     },
     /// ONNX Runtime fails while it runs the model.
     #[error("ONNX Runtime cannot run the model: {0}")]
-    Run(#[source] ort::Error),
+    Run(ort::Error),
     /// An output is not a tensor, or has an element type that cannot be read.
     #[error("output {name}: {reason}")]
     Output {
@@ -85,5 +85,5 @@ pub enum RunError {
     },
     /// There is no temporary folder for weights that do not fit into a model in memory.
     #[error("no temporary folder for the weights: {0}")]
-    Folder(#[source] std::io::Error),
+    Folder(std::io::Error),
 }

@@ -21,12 +21,12 @@ use std::{
 #[non_exhaustive]
 pub enum WeightsError {
     /// The operating system refused.
-    #[error("{}: the weights cannot be read: {source}", .path.display())]
+    #[error("{}: the weights cannot be read: {error}", .path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// Its reason.
-        source: io::Error,
+        error: io::Error,
     },
     /// An archive, or what `torch.save` wrote, could not be read.
     #[error(transparent)]
@@ -35,22 +35,22 @@ pub enum WeightsError {
     #[error(transparent)]
     TorchScript(Box<pt2onnx_torchscript::Error>),
     /// The file is not in the format of safetensors.
-    #[error("{}: neither safetensors nor an archive: {source}", .path.display())]
+    #[error("{}: neither safetensors nor an archive: {error}", .path.display())]
     Safetensors {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: SafeTensorError,
+        error: SafeTensorError,
     },
     /// A tensor does not fit its bytes.
-    #[error("{}: weight {name}: {source}", .path.display())]
+    #[error("{}: weight {name}: {error}", .path.display())]
     Tensor {
         /// The file.
         path: PathBuf,
         /// The tensor.
         name: String,
         /// What is wrong with it.
-        source: TensorError,
+        error: TensorError,
     },
     /// The element type is known neither to PyTorch nor to ONNX.
     #[error("{}: weight {name}: elements of type {dtype} are not supported", .path.display())]
@@ -63,12 +63,12 @@ pub enum WeightsError {
         dtype: String,
     },
     /// The index cannot be parsed.
-    #[error("{}: the index is not understood: {source}", .path.display())]
+    #[error("{}: the index is not understood: {error}", .path.display())]
     Index {
         /// The index.
         path: PathBuf,
         /// What is wrong with it.
-        source: serde_json::Error,
+        error: serde_json::Error,
     },
     /// The index refers to files in other folders.
     #[error("{}: the index refers to `{file}`, which is not the name of a file beside it", .path.display())]
@@ -129,9 +129,9 @@ pub fn read_weights(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, 
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> WeightsError {
     let path = path.to_owned();
-    move |source| {
+    move |error| {
         let path = path.clone();
-        WeightsError::Io { path, source }
+        WeightsError::Io { path, error }
     }
 }
 
@@ -173,9 +173,9 @@ struct Index {
 
 fn index(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     let text = pt2onnx_tensor::read(path).map_err(io_error(path))?;
-    let Index { weight_map } = serde_json::from_slice(&text).map_err(|source| {
+    let Index { weight_map } = serde_json::from_slice(&text).map_err(|error| {
         let path = path.to_owned();
-        WeightsError::Index { path, source }
+        WeightsError::Index { path, error }
     })?;
     let mut files: BTreeMap<&str, IndexMap<String, Tensor>> = BTreeMap::new();
     let mut all = IndexMap::with_capacity(weight_map.len());
@@ -231,9 +231,9 @@ fn zip(path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
 fn safetensors(opened: File, path: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
     let whole = Storage::map(opened, path).map_err(io_error(path))?;
     let bytes = whole.bytes();
-    let (header, metadata) = SafeTensors::read_metadata(bytes).map_err(|source| {
+    let (header, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| {
         let path = path.to_owned();
-        WeightsError::Safetensors { path, source }
+        WeightsError::Safetensors { path, error }
     })?;
     // The length of the header stands in front of it.
     let start = size_of::<u64>() + header;
@@ -243,7 +243,7 @@ fn safetensors(opened: File, path: &Path) -> Result<IndexMap<String, Tensor>, We
             continue;
         };
         let error =
-            |source| WeightsError::Tensor { path: path.to_owned(), name: name.clone(), source };
+            |error| WeightsError::Tensor { path: path.to_owned(), name: name.clone(), error };
         let dtype = dtype(info.dtype).ok_or_else(|| WeightsError::Type {
             path: path.to_owned(),
             name: name.clone(),

@@ -66,10 +66,10 @@ impl Builder {
         if let Some(expr) = self.exprs.get(text) {
             return Ok(expr.clone());
         }
-        let expr = Expr::parse(text).map_err(|source| Invalid::Expression {
+        let expr = Expr::parse(text).map_err(|error| Invalid::Expression {
             owner: owner(),
             text: text.to_owned(),
-            source,
+            error,
         })?;
         self.exprs.insert(text.into(), expr.clone());
         Ok(expr)

@@ -32,7 +32,7 @@ pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
 
 /// Reads a program of any older schema, or tells what is wrong with one of the newest.
 fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
-    let in_json = |source| Error::Json { place: place.clone(), source };
+    let in_json = |error| Error::Json { place: place.clone(), error };
     let json = match serde_json::from_slice::<s::Header>(json) {
         Ok(header) if header.schema_version >= BARE_FLOATS_UNTIL => Cow::Borrowed(json),
         _ => upgrade::quote_floats(json),
