@@ -1,5 +1,4 @@
 //! An error says everything in its own text, or is transparent: what prints the chain of sources must not say the same twice.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::Path;

@@ -18,7 +18,7 @@ pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     log::init(args.verbose, false);
     let to = args.output.as_ref().unwrap_or(&args.model);
     let mut options = Options::default();
-    options.weights = args.to.into();
+    options.weights = args.to;
     args.saving.put(&mut options);
     options.check_together()?;
     check_data_file(&options)?;

@@ -18,12 +18,12 @@ use std::path::Path;
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     log::init(args.verbose, false);
     let mut options = Options::default();
-    options.weights = args.weights.unwrap_or_default().into();
+    options.weights = args.weights.unwrap_or_default();
     args.saving.put(&mut options);
     args.passes.put(&mut options);
     args.names.put(&mut options);
     args.compress.put(&mut options);
-    options.target = args.target.unwrap_or_default().into();
+    options.target = args.target.unwrap_or_default();
     options.check_rewrite()?;
     // `requires` of clap does not hold for what excludes the model.
     if args.merge.is_none() && !args.connect.is_empty() {

@@ -17,6 +17,9 @@ pub enum CastWeights {
     Bfloat16,
 }
 
+serde_plain::derive_display_from_serialize!(CastWeights);
+serde_plain::derive_fromstr_from_deserialize!(CastWeights);
+
 impl CastWeights {
     /// The element type.
     pub fn dtype(self) -> DType {
@@ -39,6 +42,9 @@ pub enum Precision {
     Float16,
 }
 
+serde_plain::derive_display_from_serialize!(Precision);
+serde_plain::derive_fromstr_from_deserialize!(Precision);
+
 /// How weights are quantised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,6 +61,9 @@ pub enum Quantize {
     /// Weights and activations of 8 bits, with scales that were found on samples.
     StaticInt8,
 }
+
+serde_plain::derive_display_from_serialize!(Quantize);
+serde_plain::derive_fromstr_from_deserialize!(Quantize);
 
 impl Quantize {
     /// The name of the option's value.
@@ -83,6 +92,9 @@ pub enum Calibration {
     Entropy,
 }
 
+serde_plain::derive_display_from_serialize!(Calibration);
+serde_plain::derive_fromstr_from_deserialize!(Calibration);
+
 /// The smallest and the largest number of activations.
 pub type Ranges = FxHashMap<Value, (f32, f32)>;
 
@@ -90,7 +102,7 @@ pub type Ranges = FxHashMap<Value, (f32, f32)>;
 pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
 
 /// What [`compress`](crate::compress) does. By default, nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// A smaller type to store weights in; a `Cast` restores them.
     pub cast_weights: Option<CastWeights>,

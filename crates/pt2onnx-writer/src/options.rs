@@ -27,6 +27,9 @@ pub enum Weights {
     None,
 }
 
+serde_plain::derive_display_from_serialize!(Weights);
+serde_plain::derive_fromstr_from_deserialize!(Weights);
+
 /// The largest [`SaveOptions::alignment`]: 1 GiB, as that of the largest pages.
 pub const MAX_ALIGNMENT: u64 = 1 << 30;
 

@@ -23,6 +23,9 @@ pub enum Training {
     Error,
 }
 
+serde_plain::derive_display_from_serialize!(Training);
+serde_plain::derive_fromstr_from_deserialize!(Training);
+
 /// The ops of a program that behave as in training.
 pub(crate) struct TrainingOps {
     ops: Vec<Site>,

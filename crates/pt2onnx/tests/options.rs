@@ -2,7 +2,7 @@
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
-use pt2onnx::{Error, Exporter, Options};
+use pt2onnx::{Error, Exporter, Operators, Options, Target};
 use serde_json::{Value, json};
 
 /// Every option, at a value other than its default.
@@ -113,6 +113,16 @@ fn setters_set_options() {
     let exporter = Exporter::new().opset(18).dim("s77", "batch").meta("k", "1").meta("k", "2");
     let given = json!({"opset": 18, "dim": {"s77": "batch"}, "meta": {"k": "2"}});
     assert_eq!(*exporter.options(), serde_json::from_value(given).unwrap());
+}
+
+#[test]
+fn values_have_the_same_names_as_text() {
+    assert_eq!("tensorrt".parse::<Target>().unwrap(), Target::TensorRt);
+    assert_eq!("aten-fallback".parse::<Operators>().unwrap(), Operators::AtenFallback);
+    assert_eq!(Operators::AtenFallback.to_string(), "aten-fallback");
+    let unknown = "tensor-rt".parse::<Target>().unwrap_err().to_string();
+    let names = "`standard`, `ort`, `ort-cpu`, `tensorrt`, `tract`";
+    assert_eq!(unknown, format!("unknown variant `tensor-rt`, expected one of {names}"));
 }
 
 #[test]

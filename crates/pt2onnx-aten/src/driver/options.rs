@@ -18,6 +18,9 @@ pub enum Detail {
     None,
 }
 
+serde_plain::derive_display_from_serialize!(Detail);
+serde_plain::derive_fromstr_from_deserialize!(Detail);
+
 /// Options of [`lower`](crate::lower). They can be made from a [`State`]; the others are then at their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
@@ -79,6 +82,9 @@ pub enum State {
     Error,
 }
 
+serde_plain::derive_display_from_serialize!(State);
+serde_plain::derive_fromstr_from_deserialize!(State);
+
 /// Which ops are kept: they become nodes of a domain of their own. PyTorch's older exporter calls this `operator_export_type`.
 ///
 /// Such a node has the name of the op, and its namespace as domain: `mylib` for `mylib::foo`, but `org.pytorch.aten` for
@@ -99,6 +105,9 @@ pub enum Operators {
     /// All ATen ops, except those that only compute sizes.
     Aten,
 }
+
+serde_plain::derive_display_from_serialize!(Operators);
+serde_plain::derive_fromstr_from_deserialize!(Operators);
 
 impl Operators {
     /// Whether an op may be kept.

@@ -1,7 +1,7 @@
 //! The command line: commands, and what each takes.
 
 use super::{
-    choices::{Place, Target},
+    choices,
     compress::Compress,
     names::Names,
     options::Options,
@@ -16,6 +16,7 @@ use clap::{
     builder::NonEmptyStringValueParser,
     error::{ContextKind, ErrorKind},
 };
+use pt2onnx::{Target, Weights};
 use serde_json::Value;
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf};
 
@@ -239,11 +240,11 @@ pub struct Optimize {
     #[command(flatten)]
     pub compress: Compress,
     /// The runtime to write for: its own operators may be used, and what it cannot run is rewritten or is an error
-    #[arg(long, value_enum, help_heading = "Optimisation")]
+    #[arg(long, value_parser = choices::target(), help_heading = "Optimisation")]
     pub target: Option<Target>,
     /// Where to write weights
-    #[arg(long, value_enum, help_heading = "Weights")]
-    pub weights: Option<Place>,
+    #[arg(long, value_parser = choices::weights_of_models(), help_heading = "Weights")]
+    pub weights: Option<Weights>,
     #[command(flatten)]
     pub saving: Saving,
     /// If there are warnings, write nothing and exit with code 4
@@ -270,8 +271,8 @@ pub struct ApplyWeights {
     #[arg(long, help_heading = "Weights")]
     pub allow_unused: bool,
     /// Where to write the weights
-    #[arg(long, value_enum, default_value_t, help_heading = "Weights")]
-    pub to: Place,
+    #[arg(long, value_parser = choices::weights_of_models(), default_value_t, help_heading = "Weights")]
+    pub to: Weights,
     #[command(flatten)]
     pub saving: Saving,
     /// Log each stage; twice: in detail

@@ -1,11 +1,12 @@
 //! Defines the flags that say how weights are compressed.
 
 use super::{
-    choices::{Calibration, CastWeights, Precision, Quantize},
+    choices,
     merge::{set, set_list, set_some},
     values,
 };
 use clap::{Args, builder::NonEmptyStringValueParser};
+use pt2onnx::compress::{Calibration, CastWeights, Precision, Quantize};
 use std::path::PathBuf;
 
 /// How weights are compressed.
@@ -13,16 +14,16 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Compression")]
 pub struct Compress {
     /// Store weights in a smaller type, with a Cast after each
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choices::cast_weights())]
     cast_weights: Option<CastWeights>,
     /// Compute in another element type; inputs and outputs keep theirs
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choices::precision())]
     precision: Option<Precision>,
     /// Give inputs and outputs the element type of `--precision`, too
     #[arg(long)]
     cast_io: bool,
     /// Quantise weights
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choices::quantize())]
     quantize: Option<Quantize>,
     /// Elements that share a scale: 16, 32, 64, 128 or 256 [default: those of a channel]
     #[arg(long, value_name = "N", value_parser = values::count)]
@@ -46,17 +47,17 @@ pub struct Compress {
     #[arg(long, value_name = "FILE.npz")]
     calibrate: Vec<PathBuf>,
     /// How the ranges of activations are found from samples
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choices::calibration())]
     calibration: Option<Calibration>,
 }
 
 impl Compress {
     /// Puts the flags that are given into the options.
     pub fn put(self, to: &mut pt2onnx::Options) {
-        set_some(&mut to.cast_weights, self.cast_weights.map(Into::into));
-        set(&mut to.precision, self.precision.map(Into::into));
+        set_some(&mut to.cast_weights, self.cast_weights);
+        set(&mut to.precision, self.precision);
         to.cast_io |= self.cast_io;
-        set_some(&mut to.quantize, self.quantize.map(Into::into));
+        set_some(&mut to.quantize, self.quantize);
         set_some(&mut to.block, self.block);
         to.asymmetric |= self.asymmetric;
         set_some(&mut to.accuracy_level, self.accuracy_level);
@@ -64,6 +65,6 @@ impl Compress {
         set_list(&mut to.compress_exclude, self.compress_exclude);
         set(&mut to.compress_min, self.compress_min);
         set_list(&mut to.calibrate, self.calibrate);
-        set(&mut to.calibration, self.calibration.map(Into::into));
+        set(&mut to.calibration, self.calibration);
     }
 }

@@ -1,7 +1,7 @@
 //! The flags that say what the model shall be. Each is a key of [`pt2onnx::Options`].
 
 use super::{
-    choices::{Metadata, Operators, State, Target, Training, Weights},
+    choices,
     compress::Compress,
     merge::{set, set_list, set_some},
     names::Names,
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{error::CommandError, options_file::OptionsFile};
 use clap::{Args, builder::NonEmptyStringValueParser};
+use pt2onnx::{Detail, Operators, State, Target, Training, Weights};
 use std::path::PathBuf;
 
 /// What the model shall be, for a conversion and for `check`.
@@ -23,10 +24,10 @@ pub struct Options {
     #[command(flatten)]
     script: Script,
     /// What to do with values that the program writes into its buffers and inputs
-    #[arg(long, value_enum, help_heading = "Input and output")]
+    #[arg(long, value_parser = choices::state(), help_heading = "Input and output")]
     state: Option<State>,
     /// What to do with ops that behave as in training, because the model was exported without `model.eval()`
-    #[arg(long, value_enum, help_heading = "Input and output")]
+    #[arg(long, value_parser = choices::training(), help_heading = "Input and output")]
     training: Option<Training>,
     /// Opset of the ONNX operators
     #[arg(long, aliases = ["opset-version", "opset_version"])]
@@ -36,7 +37,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = values::ir_version, help_heading = OPSET)]
     ir_version: Option<u32>,
     /// The runtime to write for
-    #[arg(long, value_enum, help_heading = OPSET)]
+    #[arg(long, value_parser = choices::target(), help_heading = OPSET)]
     target: Option<Target>,
     /// Seed for nodes that draw random numbers, to make them repeatable
     #[arg(long, value_name = "N", value_parser = values::seed, help_heading = OPSET)]
@@ -49,7 +50,7 @@ pub struct Options {
     #[command(flatten)]
     compress: Compress,
     /// What to do with ops that have no translation
-    #[arg(long, value_enum, help_heading = OPS)]
+    #[arg(long, value_parser = choices::operators(), help_heading = OPS)]
     operators: Option<Operators>,
     /// Write ATen ops that have no translation as nodes `ATen` with the op in an attribute, as torch.onnx's older exporter does
     #[arg(long, help_heading = OPS)]
@@ -69,7 +70,7 @@ pub struct Options {
     #[command(flatten)]
     names: Names,
     /// Where to write weights
-    #[arg(long, value_enum, help_heading = "Weights")]
+    #[arg(long, value_parser = choices::weights(), help_heading = "Weights")]
     weights: Option<Weights>,
     #[command(flatten)]
     pub saving: Saving,
@@ -77,8 +78,8 @@ pub struct Options {
     #[arg(long, help_heading = "Weights")]
     keep_initializers_as_inputs: bool,
     /// How much the model tells about the program
-    #[arg(long, value_enum, help_heading = METADATA)]
-    metadata: Option<Metadata>,
+    #[arg(long, value_parser = choices::metadata(), help_heading = METADATA)]
+    metadata: Option<Detail>,
     /// Write files in stack traces without their folders
     #[arg(long, help_heading = METADATA)]
     strip_paths: bool,
@@ -129,10 +130,10 @@ impl Options {
         self.names.put(to);
         set(&mut to.opset, self.opset);
         set_some(&mut to.ir_version, self.ir_version);
-        set(&mut to.target, self.target.map(Into::into));
-        set(&mut to.state, self.state.map(Into::into));
-        set(&mut to.training, self.training.map(Into::into));
-        set(&mut to.operators, self.operators.map(Into::into));
+        set(&mut to.target, self.target);
+        set(&mut to.state, self.state);
+        set(&mut to.training, self.training);
+        set(&mut to.operators, self.operators);
         to.aten_nodes |= self.aten_nodes;
         set_list(&mut to.functions, self.functions);
         set_list(&mut to.functions_of, self.functions_of);
@@ -140,9 +141,9 @@ impl Options {
         set_list(&mut to.custom_opset, self.custom_opset);
         set_some(&mut to.seed, self.seed);
         to.assume_finite |= self.assume_finite;
-        set(&mut to.weights, self.weights.map(Into::into));
+        set(&mut to.weights, self.weights);
         to.keep_initializers_as_inputs |= self.keep_initializers_as_inputs;
-        set(&mut to.metadata, self.metadata.map(Into::into));
+        set(&mut to.metadata, self.metadata);
         to.strip_paths |= self.strip_paths;
         to.doc_strings |= self.doc_strings;
         set_list(&mut to.meta, self.meta);

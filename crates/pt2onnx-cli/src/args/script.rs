@@ -1,11 +1,12 @@
 //! Defines the flags that tell what an archive leaves open.
 
 use super::{
-    choices::DefaultDtype,
+    choices,
     merge::{set, set_list, set_some},
     values,
 };
 use clap::{Args, builder::NonEmptyStringValueParser};
+use pt2onnx::DefaultDtype;
 
 /// What an archive leaves open.
 #[derive(Debug, Args)]
@@ -18,7 +19,7 @@ pub struct Script {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
     method: Option<String>,
     /// TorchScript: the type of floats that have no other: `torch.get_default_dtype()`
-    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Input and output")]
+    #[arg(long, value_parser = choices::default_dtype(), value_name = "TYPE", help_heading = "Input and output")]
     default_dtype: Option<DefaultDtype>,
     /// The program to convert, of an archive that has several [default: the only one, or `model`]
     #[arg(long = "model", value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
@@ -42,7 +43,7 @@ impl Script {
     pub fn put(self, to: &mut pt2onnx::Options) {
         set_list(&mut to.input, self.input);
         set(&mut to.method, self.method);
-        set(&mut to.default_dtype, self.default_dtype.map(Into::into));
+        set(&mut to.default_dtype, self.default_dtype);
         set_some(&mut to.model, self.program);
     }
 }

@@ -1,7 +1,5 @@
 //! The runtimes that models can be made for.
 
-use std::fmt;
-
 /// The runtime that a model is made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -21,15 +19,5 @@ pub enum Target {
     Tract,
 }
 
-/// The name of the `--target` option.
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Standard => "standard",
-            Self::Ort => "ort",
-            Self::OrtCpu => "ort-cpu",
-            Self::TensorRt => "tensorrt",
-            Self::Tract => "tract",
-        })
-    }
-}
+serde_plain::derive_display_from_serialize!(Target);
+serde_plain::derive_fromstr_from_deserialize!(Target);

@@ -19,6 +19,9 @@ pub enum DefaultDtype {
     Bfloat16,
 }
 
+serde_plain::derive_display_from_serialize!(DefaultDtype);
+serde_plain::derive_fromstr_from_deserialize!(DefaultDtype);
+
 impl DefaultDtype {
     /// The element type.
     pub fn dtype(self) -> DType {

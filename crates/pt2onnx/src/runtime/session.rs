@@ -20,7 +20,7 @@ use std::{fmt, path::Path};
 use tempfile::TempDir;
 
 /// How ONNX Runtime runs a model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionOptions {
     /// Number of threads that work on one operator; 0 leaves it to the runtime.
