@@ -40,7 +40,7 @@ pub(crate) struct Activation {
 impl Plan {
     /// The plan for the main graph. Bodies stay as they are.
     pub fn of(model: &Model, options: &Options) -> Result<Self, Error> {
-        let weights = choose::weights(model, options)?;
+        let weights = choose::weights(model, options);
         let weights = weights.into_iter().filter(|w| w.axes(model).is_some()).map(|w| w.value);
         let order: Vec<NodeId> = model.nodes(Model::MAIN).collect();
         let mut work = Work {

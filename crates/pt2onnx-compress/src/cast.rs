@@ -131,7 +131,7 @@ pub(crate) fn cast_weights(
             opset: model.opset,
         });
     }
-    let weights = choose::weights(model, options)?;
+    let weights = choose::weights(model, options);
     let mut edit = Edit::new(model);
     for weight in weights {
         let wider = matches!(weight.dtype, DType::F32 | DType::F64);

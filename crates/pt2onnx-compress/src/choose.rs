@@ -28,7 +28,7 @@ pub(crate) struct Axes {
 }
 
 /// The float weights that may be compressed: large enough, used only by nodes of the graph and its bodies, and not excluded.
-pub(crate) fn weights(model: &Model, options: &Options) -> Result<Vec<Weight>, Error> {
+pub(crate) fn weights(model: &Model, options: &Options) -> Vec<Weight> {
     let order: FxHashMap<NodeId, usize> =
         model.graph_nodes().into_iter().enumerate().map(|(i, node)| (node, i)).collect();
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn weights(model: &Model, options: &Options) -> Result<Vec<Weight>, E
             found.push(weight);
         }
     }
-    Ok(found)
+    found
 }
 
 impl Weight {

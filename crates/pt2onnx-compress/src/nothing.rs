@@ -21,7 +21,7 @@ pub(crate) fn note(
     let all: Vec<usize> =
         used.filter_map(|(_, data)| data.constant().filter(float)).map(Tensor::numel).collect();
     let few = all.iter().filter(|n| **n < options.min_elements).count();
-    let asked = choose::weights(model, options).unwrap_or_default();
+    let asked = choose::weights(model, options);
     let unfit = asked.iter().filter(|weight| float(&&weight.tensor)).count();
     let reasons = [
         (few, &*format!("of fewer than {} elements (`compress-min`)", options.min_elements)),

@@ -21,7 +21,7 @@ pub(crate) fn quantise(
     originals: &FxHashMap<Value, Tensor>,
     done: &mut Compressed,
 ) -> Result<(), Error> {
-    let weights = choose::weights(model, options)?;
+    let weights = choose::weights(model, options);
     let mut cx = Cx { edit: Edit::new(model), options, quantize, done };
     for weight in weights {
         if weight.tensor.rank() < 2 {

@@ -34,9 +34,10 @@ pub(crate) fn translate(
 ) -> Result<Translated, Error> {
     options.check()?;
     options.check_compression()?;
+    let passes = options.passes()?;
     report.program(&program);
     let mut source = Source { program: program.clone(), forgets_graph };
-    match stages(program, &mut source, options, registry, report) {
+    match stages(program, &mut source, options, passes, registry, report) {
         Ok(Made { model, warnings, untouched, compressed }) => {
             Ok(Translated { model, source: source.program, warnings, untouched, compressed })
         }
@@ -84,6 +85,7 @@ fn stages(
     mut program: ExportedProgram,
     source: &mut Source,
     options: &Options,
+    passes: pt2onnx_opt::Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Result<Made, Error> {
@@ -115,7 +117,7 @@ fn stages(
         registry.copy_functions(&mut model);
         report.stage("inline", || domains::inline(&mut model))?;
     }
-    report.stage("optimise", || optimise(&mut model, options))?;
+    report.stage("optimise", || optimise(&mut model, options, passes));
     let random = report.stage("seed", || random::seed(&mut model, options.seed));
     warnings.extend(Warning::all(WarningKind::Random, random));
     registry.copy_functions(&mut model);
@@ -270,9 +272,7 @@ fn compress(
 }
 
 /// Folds, simplifies and fuses. Weights that the model refers to in the archive stay as they are.
-fn optimise(model: &mut Model, options: &Options) -> Result<(), Error> {
-    let mut passes = options.passes()?;
+fn optimise(model: &mut Model, options: &Options, mut passes: pt2onnx_opt::Options) {
     passes.replace_weights &= options.weights != Weights::Link;
     pt2onnx_opt::optimize(model, &passes);
-    Ok(())
 }

@@ -252,11 +252,10 @@ fn onnx_runtime_finds_the_weights() {
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("below")).unwrap();
     fs::copy(mlp(), at("below/archive.pt2")).unwrap();
-    let external = SaveOptions { shard_size: Some(500), ..Weights::External.into() };
-    for options in [external, Weights::Link.into()] {
-        let options = SaveOptions { threshold: 1, ..options };
-        let link = options.weights == Weights::Link;
-        let exporter = Exporter::new().save_options(options);
+    let external = Exporter::new().weights(Weights::External).shard_size(500);
+    for exporter in [external, Exporter::new().weights(Weights::Link)] {
+        let exporter = exporter.external_threshold(1);
+        let link = exporter.options().weights == Weights::Link;
         let program = exporter.export(at("below/archive.pt2")).unwrap();
         let saved = program.save(at("m.onnx")).unwrap();
         assert_eq!(saved.data.is_empty(), link);

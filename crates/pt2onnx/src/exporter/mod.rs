@@ -38,13 +38,14 @@ impl Exporter {
         Self::default()
     }
 
-    /// An exporter with these options and the built-in translations. Reads the files of [`Options::functions`].
+    /// An exporter with these options and the built-in translations. Reads the files of [`Options::functions`] and
+    /// [`Options::rules`].
     ///
     /// # Errors
-    /// An option has a value that it cannot have ([`Options::check`]), or a file of functions cannot be read.
+    /// An option has a value that it cannot have ([`Options::check`]), or a file cannot be read.
     pub fn with_options(options: Options) -> Result<Self, OptionError> {
         options.check()?;
-        // Errors in rules are told before anything is done.
+        // Errors in rules are told before an archive is read.
         options.passes()?;
         let mut registry = Registry::default();
         for path in &options.functions {

@@ -1,8 +1,8 @@
 //! A method of the exporter for each option.
 
 use crate::{
-    DefaultDtype, Detail, DynamicAxes, Exporter, InputNames, KvNames, Operators, Options,
-    OutputNames, SaveOptions, State, Target, Training, Weights,
+    DefaultDtype, Detail, DynamicAxes, Exporter, InputNames, KvNames, Operators, OutputNames,
+    State, Target, Training, Weights,
 };
 use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize};
 use pt2onnx_opt::{Level, Pass};
@@ -103,22 +103,6 @@ setters! {
 }
 
 impl Exporter {
-    /// Sets where and how [`OnnxProgram::save`](crate::OnnxProgram::save) writes weights. [`SaveOptions::initializers`] is for
-    /// programs that are there already ([`OnnxProgram::save_with`](crate::OnnxProgram::save_with)).
-    pub fn save_options(mut self, save: SaveOptions) -> Self {
-        self.options = Options {
-            weights: save.weights,
-            weights_file: save.data_file,
-            external_threshold: save.threshold,
-            shard_size: save.shard_size,
-            alignment: save.alignment,
-            link_outside: save.link_outside,
-            keep_initializers_as_inputs: save.keep_initializers_as_inputs,
-            ..self.options
-        };
-        self
-    }
-
     /// Adds to [`Options::skip_pass`]. Can be called several times.
     pub fn skip_pass(mut self, pass: &Pass) -> Self {
         self.options.skip_pass.push(pass.name.to_owned());

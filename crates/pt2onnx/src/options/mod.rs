@@ -274,7 +274,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks values that the types allow and an export does not.
+    /// Checks values that the types allow and an export does not. Reads no files.
     ///
     /// # Errors
     /// The first value that is out of range.
@@ -296,7 +296,7 @@ impl Options {
             return Err(OptionError::Alignment(self.alignment));
         }
         self.compression().check().map_err(OptionError::Compress)?;
-        self.passes().map(|_| ())
+        self.standard_passes().map(|_| ())
     }
 
     /// Checks that no option is without effect, as another one is missing or says otherwise.
@@ -412,19 +412,24 @@ impl Options {
         Ok(all)
     }
 
-    /// What the optimiser may do, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize).
-    ///
-    /// # Errors
-    /// A pass to leave out does not exist.
-    pub fn passes(&self) -> Result<pt2onnx_opt::Options, OptionError> {
+    /// The standard passes without those to leave out.
+    fn standard_passes(&self) -> Result<Passes, OptionError> {
         let standard = Passes::standard();
         for name in &self.skip_pass {
             standard.get(name).map_err(OptionError::Pass)?;
         }
-        let rules = self.read_rules()?;
         let skipped = |name: &str| self.skip_pass.iter().any(|skip| skip == name);
-        let mut passes: Passes = standard.into_iter().filter(|pass| !skipped(pass.name)).collect();
-        if let Some(rules) = rules {
+        Ok(standard.into_iter().filter(|pass| !skipped(pass.name)).collect())
+    }
+
+    /// What the optimiser may do, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize). Reads the files of
+    /// [`rules`](Self::rules).
+    ///
+    /// # Errors
+    /// A pass to leave out does not exist, or a file of rules cannot be read.
+    pub fn passes(&self) -> Result<pt2onnx_opt::Options, OptionError> {
+        let mut passes = self.standard_passes()?;
+        if let Some(rules) = self.read_rules()? {
             passes = passes.first(Pass::of_rules("rules", rules));
         }
         Ok(pt2onnx_opt::Options {

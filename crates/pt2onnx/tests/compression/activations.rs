@@ -1,0 +1,179 @@
+//! Activations of 8 bits, with ranges from samples.
+
+use crate::models::*;
+use pt2onnx::{Error, OnnxProgram, SessionOptions, ir::Model, tensor::Tensor};
+
+/// Layers with activation functions, sums, pools, moves and a bias that is too large for integers.
+const NETWORK: &str = "g (float[2, 3, 8, 8] x) => (float[2, 10] y)
+  <float[8,3,3,3] w = {8,3,3,3}, float[8] b = {8,1}, float[8,8,3,3] v = {8,8,3,3}, float[128,10] u = {128,10}> {
+  a = Conv <pads = [1, 1, 1, 1]> (x, w, b)
+  r = Relu (a)
+  c = Conv <pads = [1, 1, 1, 1]> (r, v)
+  s = Add (c, r)
+  t = Relu (s)
+  p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (t)
+  f = Flatten (p)
+  y = MatMul (f, u)
+}";
+
+/// Products of activations, and a normalisation between layers.
+const ATTENTION: &str = "g (float[2, 5, 16] x) => (float[2, 5, 16] y)
+  <float[16,16] q = {16,16}, float[16,16] k = {16,16}, float[16,16] v = {16,16}, float[16] one = {16,1}> {
+  a = MatMul (x, q)
+  b = MatMul (x, k)
+  c = MatMul (x, v)
+  bt = Transpose <perm = [0, 2, 1]> (b)
+  s = MatMul (a, bt)
+  p = Softmax (s)
+  o = MatMul (p, c)
+  y = LayerNormalization (o, one)
+}";
+
+/// The model after calibration on these inputs, as its file.
+fn calibrated(model: &Model, json: &str, samples: &[Tensor]) -> Result<OnnxProgram, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("samples.npz");
+    let names = model.inputs().iter().map(|v| model[*v].name.as_ref().unwrap().to_string());
+    let arrays: Vec<(String, Tensor)> = names.zip(samples.iter().cloned()).collect();
+    let bytes = pt2onnx::to_npz(arrays.iter().map(|(n, t)| (n, t))).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    let mut program = program(model);
+    let options = options(json);
+    let mut compression = options.compression();
+    compression.ranges = program.calibrate(&compression, options.calibration, &[path])?;
+    program.compress(&compression)?;
+    Ok(program)
+}
+
+/// Model, opset, more options, how ranges are found, largest error, and how often some operators are there.
+type Activations =
+    (&'static str, u32, &'static str, &'static str, f32, &'static [(&'static str, usize)]);
+
+#[test]
+fn activations_of_8_bits() {
+    let cases: &[Activations] = &[
+        (NETWORK, 20, "", "min-max", 0.05, &[("QuantizeLinear", 6), ("DequantizeLinear", 10)]),
+        (NETWORK, 20, "", "percentile", 0.05, &[("QuantizeLinear", 6)]),
+        (NETWORK, 20, "", "entropy", 0.2, &[("QuantizeLinear", 6)]),
+        (NETWORK, 11, "", "min-max", 0.05, &[("QuantizeLinear", 6)]),
+        (
+            NETWORK,
+            20,
+            r#", "target": "tensorrt", "opset": 20"#,
+            "min-max",
+            0.05,
+            &[("DequantizeLinear", 9)],
+        ),
+        (
+            NETWORK,
+            20,
+            r#", "compress-exclude": ["MatMul"]"#,
+            "min-max",
+            0.05,
+            &[("QuantizeLinear", 3)],
+        ),
+        (
+            NETWORK,
+            20,
+            r#", "compress-include": ["MatMul"]"#,
+            "min-max",
+            0.05,
+            &[("QuantizeLinear", 1)],
+        ),
+        (ATTENTION, 20, "", "min-max", 0.1, &[("DequantizeLinear", 8)]),
+        (ATTENTION, 13, "", "percentile", 0.1, &[]),
+        (TIED, 20, "", "min-max", 0.05, &[("QuantizeLinear", 1), ("Gather", 2)]),
+        (TURNED, 20, "", "min-max", 0.05, &[("QuantizeLinear", 1), ("Transpose", 0)]),
+        (BODY, 20, "", "min-max", 0.05, &[("QuantizeLinear", 0), ("DequantizeLinear", 1)]),
+        (PRODUCTS, 20, "", "min-max", 0.05, &[("QuantizeLinear", 2)]),
+    ];
+    for (text, opset, more, method, tolerance, expected) in cases {
+        let json = format!(
+            r#"{{"compress-min": 100, "quantize": "static-int8", "calibration": "{method}"{more}}}"#
+        );
+        let text = if *opset < 17 {
+            text.replace("LayerNormalization (o, one)", "Mul (o, one)")
+        } else {
+            (*text).to_owned()
+        };
+        let model = model(*opset, &text);
+        let inputs = inputs(&model);
+        let mut after =
+            calibrated(&model, &json, &inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
+        let found = operators(&after);
+        for (op, count) in *expected {
+            assert_eq!(found.get(*op).copied().unwrap_or(0), *count, "{op} in {json}: {found:?}");
+        }
+        let wanted = program(&model).run(&inputs).unwrap();
+        if json.contains("tensorrt") {
+            // As it is: ONNX Runtime's products of int8 saturate on some processors.
+            after.session(&SessionOptions::new().optimize(false), &[]).unwrap();
+        }
+        let got = after.run(&inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
+        for (wanted, got) in wanted.iter().zip(&got) {
+            assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{json}");
+            let (wanted, got) = (wanted.to_vec::<f32>().unwrap(), got.to_vec::<f32>().unwrap());
+            let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+            let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+            assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
+        }
+    }
+}
+
+/// A channel of zeros keeps its bias, also where the scale of the input makes the steps of other channels coarse.
+#[test]
+fn bias_of_zeros() {
+    let rows = (0..32).map(|i| format!("{}, 0, {}", (i % 5) - 2, i % 3)).collect::<Vec<_>>();
+    for opset in [20, 11] {
+        let text = format!(
+            "<ir_version: 10, opset_import: [\"\" : {opset}]> g (float[1, 32] x) => (float[1, 3] y)
+             <float[32, 3] w = {{{}}}, float[3] b = {{1, 0.75, -0.5}}> {{ y = Gemm (x, w, b) }}",
+            rows.join(", ")
+        );
+        let x: Vec<f32> = numbers(32, 3).iter().map(|x| x * 5000.0).collect();
+        let x = Tensor::from_slice(vec![1, 32], &x).unwrap();
+        let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+        let mut after = calibrated(&text.parse().unwrap(), json, std::slice::from_ref(&x)).unwrap();
+        let y = after.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
+        assert!((y[1] - 0.75).abs() < 0.05, "{opset}: {y:?}");
+    }
+}
+
+/// Arrays of several samples, and samples that are not finite or do not fit.
+#[test]
+fn samples() {
+    let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+    let scale = |model: &Model, sizes: &[usize], all: &[f32]| {
+        let sample = Tensor::from_slice(sizes, all).unwrap();
+        let made = calibrated(model, json, &[sample]).map_err(|e| e.to_string())?;
+        let found = made.model().values().find(|(_, d)| d.name.as_deref() == Some("x_scale"));
+        Ok(found.map(|(_, data)| data.constant().unwrap().to_vec::<f32>().unwrap()[0] * 255.0))
+    };
+    let of = |x: &str| -> Model {
+        let text = format!(
+            "<ir_version: 10, opset_import: [\"\" : 20]> g (float[{x}] x) => (float[n, 1] y)
+             <float[2, 1] w = {{1, 2}}> {{ y = MatMul (x, w) }}"
+        );
+        text.parse().unwrap()
+    };
+    for (x, sizes, all) in [
+        ("1, 2", &[1, 2][..], &[0.0, 6.0][..]),
+        ("1, 2", &[3, 2], &[0.0, 1.0, 2.0, 3.0, 4.0, 6.0]),
+        ("1, 2", &[2, 1, 2], &[0.0, 1.0, 2.0, 6.0]),
+        ("n, 2", &[3, 2], &[0.0, 1.0, 2.0, 3.0, 4.0, 6.0]),
+        ("n, 2", &[2, 1, 2], &[0.0, 6.0, 2.0, 3.0]),
+    ] {
+        let found: Result<_, String> = scale(&of(x), sizes, all);
+        assert!((found.clone().unwrap().unwrap() - 6.0).abs() < 1e-5, "{x} {sizes:?}: {found:?}");
+    }
+    let none = scale(&of("n, 2"), &[0, 1, 2], &[]).unwrap_err();
+    assert!(none.contains("it has no samples"), "{none}");
+    // Nothing is known of a range with infinities: the input stays as it is.
+    assert_eq!(scale(&of("1, 2"), &[1, 2], &[0.0, f32::INFINITY]), Ok(None));
+    for (x, sizes, all) in
+        [("1, 2", &[1, 3][..], &[1.0, 2.0, 3.0][..]), ("2, 2", &[3, 2], &[0.0; 6])]
+    {
+        let error = scale(&of(x), sizes, all).unwrap_err();
+        assert!(error.contains(&format!("the input x takes float32[{x}], but float32")), "{error}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Weights of fewer bits: results stay near, and weights are read back as they were.
+
+use crate::models::*;
+use pt2onnx::{OnnxProgram, Options, SaveOptions, Weights};
+
+/// Model, opset, options, largest error relative to the largest element, and how often some operators are there.
+type Case = (&'static str, u32, &'static str, f32, &'static [(&'static str, usize)]);
+
+const CASES: &[Case] = &[
+    (PRODUCTS, 20, r#"{"cast-weights": "float16"}"#, 1e-3, &[("Cast", 3)]),
+    (PRODUCTS, 20, r#"{"cast-weights": "bfloat16"}"#, 8e-3, &[("Cast", 3)]),
+    (PRODUCTS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2), ("Gather", 2)]),
+    (PRODUCTS, 11, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 3)]),
+    (PRODUCTS, 20, r#"{"quantize": "int8", "asymmetric": true}"#, 1e-2, &[("DequantizeLinear", 3)]),
+    (PRODUCTS, 21, r#"{"quantize": "int8", "block": 16}"#, 1e-2, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"quantize": "int8", "block": 32, "asymmetric": true}"#,
+        1e-2,
+        &[("DequantizeLinear", 3)],
+    ),
+    (PRODUCTS, 21, r#"{"quantize": "int4", "block": 32}"#, 0.15, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"quantize": "int4", "block": 16, "asymmetric": true}"#,
+        0.15,
+        &[("DequantizeLinear", 3)],
+    ),
+    (PRODUCTS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.15,
+        &[("MatMulNBits", 2), ("GatherBlockQuantized", 1)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort", "asymmetric": true, "block": 16}"#,
+        0.15,
+        &[("MatMulNBits", 2)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int4", "target": "ort", "block": 32, "accuracy-level": 4}"#,
+        0.15,
+        &[("MatMulNBits", 2)],
+    ),
+    (PRODUCTS, 20, r#"{"quantize": "float8"}"#, 0.1, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("MatMulInteger", 2), ("DynamicQuantizeLinear", 2)],
+    ),
+    (PRODUCTS, 20, r#"{"precision": "float16"}"#, 5e-3, &[("Cast", 5)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"precision": "float16", "quantize": "int4", "block": 32}"#,
+        0.15,
+        &[("DequantizeLinear", 3)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int8", "compress-include": ["t", "Gemm"]}"#,
+        1e-2,
+        &[("DequantizeLinear", 1)],
+    ),
+    (
+        PRODUCTS,
+        20,
+        r#"{"quantize": "int8", "compress-exclude": ["w"]}"#,
+        1e-2,
+        &[("DequantizeLinear", 1)],
+    ),
+    (CONVOLUTIONS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2)]),
+    (CONVOLUTIONS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 2)]),
+    (CONVOLUTIONS, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
+    (TIED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
+    (TIED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("Gather", 2), ("MatMulInteger", 1)]),
+    (TIED, 21, r#"{"quantize": "int4", "block": 32}"#, 0.2, &[("DequantizeLinear", 1)]),
+    (
+        TIED,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.2,
+        &[("MatMulNBits", 1), ("GatherBlockQuantized", 1)],
+    ),
+    (TURNED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Transpose", 0), ("DequantizeLinear", 1)]),
+    (
+        TURNED,
+        21,
+        r#"{"quantize": "int4", "block": 16}"#,
+        0.15,
+        &[("Transpose", 0), ("DequantizeLinear", 1)],
+    ),
+    (
+        TURNED,
+        20,
+        r#"{"quantize": "int4", "target": "ort"}"#,
+        0.15,
+        &[("Transpose", 0), ("MatMulNBits", 1)],
+    ),
+    (
+        TURNED,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("Transpose", 0), ("MatMulInteger", 1)],
+    ),
+    (BODY, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 1)]),
+    (BODY, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 2)]),
+    (BODY, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("MatMulNBits", 2)]),
+    (BODY, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
+    (BOTH_WAYS, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
+    (BOTH_WAYS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 1)]),
+    (TURNED_TOO, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
+    (WEIGHED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("MatMulInteger", 0)]),
+    (WEIGHED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
+    (TABLE, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2)]),
+    (TABLE, 20, r#"{"quantize": "dynamic-int8"}"#, 1e-2, &[("Gather", 2)]),
+    (TABLE, 20, r#"{"quantize": "int4", "target": "ort"}"#, 0.15, &[("GatherBlockQuantized", 1)]),
+    (
+        QUANTISED,
+        20,
+        r#"{"quantize": "dynamic-int8"}"#,
+        3e-2,
+        &[("MatMulInteger", 3), ("DynamicQuantizeLinear", 2)],
+    ),
+];
+
+#[test]
+fn results_stay_near() {
+    for (text, opset, json, tolerance, expected) in CASES {
+        let precise = json.starts_with(r#"{"precision": "float16"}"#);
+        let min = if precise { "{" } else { "{\"compress-min\": 100, " };
+        let json = &json.replacen('{', min, 1);
+        let model = model(*opset, text);
+        let mut before = program(&model);
+        let mut after = compressed(&model, json).unwrap_or_else(|e| panic!("{json}: {e}"));
+        let found = operators(&after);
+        for (op, count) in *expected {
+            let there = found.get(*op).copied().unwrap_or(0);
+            assert_eq!(there, *count, "{op} in {json}: {found:?}");
+        }
+        let inputs = inputs(&model);
+        let wanted = before.run(&inputs).unwrap();
+        let got = after.run(&inputs).unwrap_or_else(|e| panic!("{json}: {e}"));
+        for (wanted, got) in wanted.iter().zip(&got) {
+            assert_eq!((wanted.dtype(), wanted.shape()), (got.dtype(), got.shape()), "{json}");
+            let (wanted, got) = (wanted.to_vec::<f32>().unwrap(), got.to_vec::<f32>().unwrap());
+            let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+            let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+            assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
+        }
+        // Bytes do not depend on the way to write them.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.onnx");
+        let save = SaveOptions { threshold: 1, ..Weights::External.into() };
+        after.save_with(&path, save).unwrap();
+        let read = OnnxProgram::open(&path).unwrap();
+        assert_eq!(constants(read.model()), constants(after.model()), "{json}");
+    }
+}
+
+#[test]
+fn what_is_lost_is_told() {
+    let program =
+        compressed(&model(21, TURNED), r#"{"quantize": "int8", "block": 32, "compress-min": 1}"#)
+            .unwrap();
+    assert!(program.compressed()[0].snr_db.is_none());
+    program.to_bytes().unwrap();
+    let all = program.compressed();
+    let [weight] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!((weight.name.as_str(), weight.form.as_str()), ("t", "int8, blocks of 32"));
+    assert_eq!((weight.bytes, weight.compressed_bytes), (5120, 1280 + 160));
+    assert!(weight.snr_db.is_some_and(|snr| (40.0..50.0).contains(&snr)), "{weight}");
+    assert!(weight.max_error.is_some_and(|e| e > 0.0 && e <= 0.5 / 127.0 + 1e-6), "{weight}");
+}
+
+/// Optimising a model again keeps its small weights.
+#[test]
+fn casts_of_weights_stay() {
+    let text = TURNED.replace("40", "80");
+    let mut program = compressed(&model(20, &text), r#"{"cast-weights": "float16"}"#).unwrap();
+    program.rewrite(&Options::default(), None, None).unwrap();
+    let bytes = program.to_bytes().unwrap();
+    let mut again = OnnxProgram::from_bytes(bytes.clone(), []).unwrap();
+    again.rewrite(&Options::default(), None, None).unwrap();
+    assert_eq!(operators(&again).get("Cast"), Some(&1));
+    assert!(again.to_bytes().unwrap().len() <= bytes.len());
+}
