@@ -1,5 +1,6 @@
-//! TorchScript: the fuzzed bytes as the code of a module, as its objects, as the inputs of its trace, or as its source ranges. The first
-//! byte says which.
+//! TorchScript: the fuzzed bytes as the code of a module, as its objects, as the inputs of its trace, or as its source ranges.
+//!
+//! The first byte says which.
 
 #![no_main]
 

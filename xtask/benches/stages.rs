@@ -1,5 +1,6 @@
-//! Benchmarks of each stage of a conversion and of the whole, from a program's JSON to the bytes of the model. The weights are
-//! as small as possible.
+//! Benchmarks of each stage of a conversion and of the whole, from a program's JSON to the bytes of the model.
+//!
+//! The weights are as small as possible.
 #![expect(clippy::unwrap_used, reason = "a bench that fails says so best by panicking")]
 
 use std::hint::black_box;

@@ -1,5 +1,7 @@
-//! `regen-aten`: generates pt2onnx-schemas: the list of PyTorch's operator schemas, and a constant for each schema, which
-//! the tables of pt2onnx-aten use. Making the list needs PyTorch. Checking it does not, because it contains a hash of itself.
+//! `regen-aten`: generates pt2onnx-schemas, the list of PyTorch's operator schemas with a constant for each.
+//!
+//! The tables of pt2onnx-aten use the constants. Making the list needs PyTorch. Checking it does not, because it contains a hash
+//! of itself.
 
 use std::collections::BTreeMap;
 use std::env;

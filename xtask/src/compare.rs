@@ -1,5 +1,6 @@
-//! `compare`: checks that two builds of the command write the same models for many archives. This shows that a change of the
-//! code does not change the models.
+//! `compare`: checks that two builds of the command write the same models for many archives.
+//!
+//! This shows that a change of the code does not change the models.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

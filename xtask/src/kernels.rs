@@ -1,5 +1,6 @@
-//! `regen-kernels`: generates the table of element types that ONNX Runtime's CPU kernels lack,
-//! `pt2onnx-opt/src/generated/ort_cpu.rs`. They are found by loading one-node models into the pinned release.
+//! `regen-kernels`: generates the table of element types that ONNX Runtime's CPU kernels lack, `pt2onnx-opt/src/generated/ort_cpu.rs`.
+//!
+//! They are found by loading one-node models into the pinned release.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! `regen-proto`: generates the Rust messages of pt2onnx-proto from `proto/onnx.proto`, and the standard's own descriptors
-//! from the pinned `onnx` package, for the test that compares both.
+//! `regen-proto`: generates the Rust messages of pt2onnx-proto from `proto/onnx.proto`.
+//!
+//! It also generates the standard's own descriptors from the pinned `onnx` package, for the test that compares both.
 
 use anyhow::{Context, Result};
 use prost_build::{Config, Module};

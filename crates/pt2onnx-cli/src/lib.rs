@@ -1,5 +1,6 @@
-//! The `pt2onnx` command: converts archives (`.pt2`, `.pt`) to ONNX files. It is a library so that Python's `python -m pt2onnx` is the same
-//! command.
+//! The `pt2onnx` command: converts archives (`.pt2`, `.pt`) to ONNX files.
+//!
+//! It is a library so that Python's `python -m pt2onnx` is the same command.
 //!
 //! Layer 6, above the facade. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
 //! `passes`). Everything else goes to standard error.

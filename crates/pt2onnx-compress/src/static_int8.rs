@@ -1,5 +1,7 @@
-//! Weights and activations of 8 bits, with scales that were found on samples: a pair of `QuantizeLinear` and `DequantizeLinear` after
-//! each activation, which runtimes join with the operators between them.
+//! Makes weights and activations 8 bits wide, with scales that were found on samples.
+//!
+//! A pair of `QuantizeLinear` and `DequantizeLinear` stands after each activation, which runtimes join with the operators between
+//! them.
 
 use crate::{
     activations::{Activation, Plan},

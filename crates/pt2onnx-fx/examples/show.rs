@@ -1,5 +1,6 @@
-//! Prints the graph of an archive as text, and lists its weights with their types, sizes and bytes. No weight is read.
-//! `cargo run -p pt2onnx-fx --example show MODEL.pt2...`
+//! Prints the graph of an archive as text, and lists its weights with their types, sizes and bytes.
+//!
+//! No weight is read. `cargo run -p pt2onnx-fx --example show MODEL.pt2...`
 
 use pt2onnx_fx::{archive, text};
 use std::io::Write;

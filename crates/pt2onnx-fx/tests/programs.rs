@@ -1,5 +1,7 @@
-//! Each archive of `tests/data` against what PyTorch prints of it (`NAME.torch.txt`, written by `make.py`), and what the
-//! passes make of it (`NAME.prepared.txt`, rewritten where the environment has `UPDATE`).
+//! Tests that the programs of `tests/data` are printed as PyTorch prints them, and what the passes make of them.
+//!
+//! PyTorch's text is `NAME.torch.txt`, written by `make.py`. After the passes it is `NAME.prepared.txt`, rewritten where the
+//! environment has `UPDATE`.
 
 mod common;
 

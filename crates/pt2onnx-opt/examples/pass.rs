@@ -1,5 +1,5 @@
-//! A pass of your own that runs together with the standard passes: it removes `mylib.Watch`, which returns
-//! its input.
+//! A pass of your own that runs together with the standard passes: it removes `mylib.Watch`, which returns its input.
+//!
 //! `cargo run -p pt2onnx-opt --example pass`
 
 use pt2onnx_ir::{Model, verify};

@@ -1,5 +1,6 @@
-//! Common subexpressions: of several nodes that do the same with the same inputs, one is kept. Nodes of a body also see nodes
-//! outside it.
+//! Common subexpressions: of several nodes that do the same with the same inputs, one is kept.
+//!
+//! Nodes of a body also see nodes outside it.
 
 use crate::{
     graph::{Changed, GraphMut},

@@ -1,5 +1,7 @@
-//! Names of dimensions while passes run: inputs whose dimensions have no name, or one that says nothing, get a symbol for each, so that
-//! sizes computed from it are known to be equal; names within the bodies of loops are not those of the graph around them.
+//! Names dimensions while passes run, so that sizes computed from one input are known to be equal.
+//!
+//! Inputs whose dimensions have no name, or one that says nothing, get a symbol for each. Names within the bodies of loops are
+//! not those of the graph around them.
 
 use crate::facts;
 use pt2onnx_ir::{Model, RegionId, TensorType, Type, Value, is_unknown, is_unknown_symbol};

@@ -1,5 +1,6 @@
-//! `proto/onnx.proto` against the standard's own descriptors, which `cargo xtask regen-proto` takes
-//! from the `onnx` Python package as `descriptors.txt`: a fact a line, sorted.
+//! Tests `proto/onnx.proto` against the standard's own descriptors.
+//!
+//! `cargo xtask regen-proto` takes these from the `onnx` Python package as `descriptors.txt`: a fact a line, sorted.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Function applications in canonical form: [`Expr::call`] folds constants, orders arguments, and applies the
-//! simplifications that always hold.
+//! Applies functions, in canonical form.
+//!
+//! [`Expr::call`] folds constants, orders arguments, and applies the simplifications that always hold.
 
 use crate::eval;
 use crate::expr::{Expr, Node, View};

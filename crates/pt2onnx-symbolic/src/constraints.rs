@@ -1,5 +1,4 @@
-//! Known facts about symbols and expressions (ranges, equalities, divisibility), and the ranges of expressions that follow
-//! from them.
+//! Known facts about symbols and expressions (ranges, equalities, divisibility), and the ranges of expressions that follow from them.
 
 use std::collections::BTreeMap;
 

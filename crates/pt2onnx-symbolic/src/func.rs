@@ -1,5 +1,6 @@
-//! The functions in expressions: their names in both spellings, how many arguments they take, and whether they return an
-//! integer, a float or a truth value.
+//! The functions in expressions.
+//!
+//! Each has a name in both spellings, a number of arguments, and returns an integer, a float or a truth value.
 
 /// Functions of sympy and of `torch.utils._sympy.functions`.
 ///

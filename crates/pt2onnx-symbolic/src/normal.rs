@@ -1,5 +1,4 @@
-//! The normal form for proofs, which makes more equal expressions identical than the canonical form does; and solving for a
-//! symbol.
+//! The normal form for proofs, which makes more equal expressions identical than the canonical form does; and solving for a symbol.
 
 use crate::apply::split_whole;
 use crate::expr::{Expr, View};

@@ -1,5 +1,6 @@
-//! Expressions as polynomials: sums of terms, each a number times a product of atoms (symbols, function applications, and
-//! powers that cannot be multiplied out).
+//! Expressions as polynomials: sums of terms, each a number times a product of atoms.
+//!
+//! Atoms are symbols, function applications, and powers that cannot be multiplied out.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,7 @@
-//! The main graph as bytes, without its initialisers. A message is a sequence of its fields, so that each node is encoded at once:
-//! as messages, all of them would be several times as large.
+//! The main graph as bytes, without its initialisers.
+//!
+//! A message is a sequence of its fields, so that each node is encoded at once: as messages, all of them would be several times
+//! as large.
 
 use crate::{
     error::Error,

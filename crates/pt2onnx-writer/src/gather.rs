@@ -1,5 +1,6 @@
-//! Elements of strided tensors in row-major order, one block at a time. Of a file, only what a block needs is read, one window
-//! at a time; nothing is mapped. All cores read and reorder.
+//! Elements of strided tensors in row-major order, one block at a time.
+//!
+//! Of a file, only what a block needs is read, one window at a time; nothing is mapped. All cores read and reorder.
 
 use crate::{
     copy::wide,

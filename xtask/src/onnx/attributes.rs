@@ -1,5 +1,6 @@
-//! Generates `generated/attrs.rs`: a struct for each operator, with its optional attributes as fields, and a function that
-//! reads each required attribute.
+//! Generates `generated/attrs.rs`: structs and functions that read the attributes of operators.
+//!
+//! Each operator has a struct with its optional attributes as fields, and a function for each required attribute.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
-//! `regen-onnx`: generates the tables and builder methods in `pt2onnx-ir/src/generated` from the operator schemas of the pinned
-//! `onnx` package.
+//! `regen-onnx`: generates `pt2onnx-ir/src/generated` from the operator schemas of the pinned `onnx` package.
+//!
+//! These are the tables and the builder methods.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! A decoder like Llama, with the nodes that PyTorch exports: RMS normalisation, rotary positions, grouped-query attention,
-//! gated feed-forward.
+//! A decoder like Llama, with the nodes that PyTorch exports.
+//!
+//! They are RMS normalisation, rotary positions, grouped-query attention, and gated feed-forward.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value as Json, json};

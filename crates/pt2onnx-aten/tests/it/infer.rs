@@ -1,6 +1,7 @@
-//! Types of results without PyTorch's records, held against these records: each node of each archive is asked for, from the recorded
-//! types of what it reads. `PT2ONNX_INFER=FOLDER,..` asks for archives below folders, instead of those of `testdata/cases`, and
-//! `PT2ONNX_INFER_SHOW=OP` shows what is not right of an op.
+//! Tests of the types that are inferred without PyTorch's records, against these records.
+//!
+//! Each node of each archive is asked for, from the recorded types of what it reads. `PT2ONNX_INFER=FOLDER,..` asks for archives
+//! below folders, instead of those of `testdata/cases`, and `PT2ONNX_INFER_SHOW=OP` shows what is not right of an op.
 
 #![expect(clippy::print_stdout, reason = "its table is what one wants to see")]
 

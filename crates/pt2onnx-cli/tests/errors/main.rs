@@ -1,5 +1,6 @@
-//! docs/errors.md: every error it lists is provoked here, exits with the code it says and has the text it says; and the
-//! texts in the sources are all listed. The exact output of all cases is in `snapshots/`; `cargo insta` updates it.
+//! Tests of docs/errors.md: every error that it lists is provoked, and has the text and the exit code that it says.
+//!
+//! The texts in the sources are all listed. The exact output of all cases is in `snapshots/`; `cargo insta` updates it.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 mod cases;

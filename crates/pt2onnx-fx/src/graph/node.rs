@@ -1,5 +1,6 @@
-//! Graphs, their nodes, and the arguments of these: a body of a higher-order op is an argument, so that each of the three may hold the
-//! others.
+//! Graphs, their nodes, and the arguments of these.
+//!
+//! A body of a higher-order op is an argument, so that each of the three may hold the others.
 
 use super::{
     device::{Device, Layout, MemoryFormat},

@@ -1,5 +1,6 @@
-//! Converts programs of PyTorch 2.1 to 2.5 (schema 1 to 7) to schema 8. This works on the JSON, so no other file has to know the
-//! older schemas.
+//! Converts programs of PyTorch 2.1 to 2.5 (schema 1 to 7) to schema 8.
+//!
+//! This works on the JSON, so no other file has to know the older schemas.
 
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};

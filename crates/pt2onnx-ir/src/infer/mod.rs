@@ -1,5 +1,6 @@
-//! Type inference. Element types follow from the type variables of the operator's schema, shapes from a rule for each
-//! operator. A rule never guesses: what it cannot know is an unknown dimension or an unknown rank.
+//! Infers types: element types from the type variables of the operator's schema, shapes by a rule for each operator.
+//!
+//! A rule never guesses: what it cannot know is an unknown dimension or an unknown rank.
 
 mod control;
 mod dtype;

@@ -1,5 +1,6 @@
-//! Bessel functions and the Airy function, by S. Moshier's approximations (Cephes), computed in float64. The relative
-//! error is 1e-15; near zeros of a function it is the absolute error.
+//! Bessel functions and the Airy function, by S. Moshier's approximations (Cephes), computed in float64.
+//!
+//! The relative error is 1e-15; near zeros of a function it is the absolute error.
 
 use crate::Cx;
 use crate::math::coefficients::*;

@@ -1,6 +1,7 @@
-//! The gamma function and related functions, computed in float64 by asymptotic series (Abramowitz and Stegun 6.1.41,
-//! 6.3.18, 23.2; DLMF 25.11, 8.11, 8.9). Recurrences shift small arguments to where the series hold. The relative error
-//! is about 1e-14; near zeros of a function it is the absolute error.
+//! The gamma function and related functions, computed in float64 by asymptotic series.
+//!
+//! The series are Abramowitz and Stegun 6.1.41, 6.3.18, 23.2; DLMF 25.11, 8.11, 8.9. Recurrences shift small arguments to where
+//! the series hold. The relative error is about 1e-14; near zeros of a function it is the absolute error.
 
 use crate::Cx;
 use crate::math::control::{any, repeat};

@@ -1,5 +1,6 @@
-//! The types in which formulas of several operators are computed: float16 and bfloat16 in float32, as in PyTorch, and float64 where
-//! digits would cancel.
+//! The types in which formulas of several operators are computed.
+//!
+//! float16 and bfloat16 are computed in float32, as in PyTorch, and in float64 where digits would cancel.
 
 use crate::{Cx, Lowered, TensorOrScalar};
 use pt2onnx_ir::Value;

@@ -1,5 +1,6 @@
-//! The test of the table: for each step of each operator, the schemas tell the difference, there is a rule, or the step is
-//! listed here.
+//! The test of the table of rules: each step of each operator has a rule, needs none, or is listed here.
+//!
+//! It needs none if the schemas tell the difference between its two forms.
 
 use super::rules;
 use crate::opsets::OPSETS;

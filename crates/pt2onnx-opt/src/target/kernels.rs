@@ -1,5 +1,6 @@
-//! Kernels of ONNX Runtime's CPU provider. Where it has none for an element type, casts are inserted around the node. The
-//! kernel table was measured on the pinned release.
+//! Inserts casts where ONNX Runtime's CPU provider has no kernel for an element type.
+//!
+//! The kernel table was measured on the pinned release.
 
 use super::{error::Unrunnable, runtime::types};
 use crate::{

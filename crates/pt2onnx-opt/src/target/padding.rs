@@ -1,6 +1,7 @@
-//! Zeros that a `Pad` adds before a pool. ONNX Runtime's optimiser merges the two, although what a `MaxPool` itself adds is less than
-//! all numbers, and a pool with `ceil_mode` drops windows that start in what it adds. It does not merge a `Pad` with axes, or one that
-//! adds -0.
+//! Keeps zeros that a `Pad` adds before a pool from being merged with the pool.
+//!
+//! ONNX Runtime's optimiser merges the two, although what a `MaxPool` itself adds is less than all numbers, and a pool with
+//! `ceil_mode` drops windows that start in what it adds. It does not merge a `Pad` with axes, or one that adds -0.
 
 use crate::facts::{dtype, is_zero};
 use pt2onnx_ir::{Model, NodeId, Use, Value, attrs};

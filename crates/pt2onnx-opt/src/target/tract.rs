@@ -1,5 +1,6 @@
-//! tract-onnx 0.23.9, from the operators that it registers. Left out are operators that failed in the conformance cases
-//! (`runtimes/tract`); these also showed the limits.
+//! The operators that tract-onnx 0.23.9 registers, without those that failed in the conformance cases.
+//!
+//! The cases are run by `runtimes/tract`; they also showed the limits.
 
 use super::runtime::{Limit, Runtime, types};
 use pt2onnx_ir::attrs;

@@ -1,5 +1,7 @@
-//! Weights of int8 as uint8, for ONNX Runtime: on x86 processors without VNNI, its products of uint8 and int8 saturate, and those of
-//! uint8 do not. A number and the zero point move by 128, so that values stay what they are.
+//! Stores weights of int8 as uint8 for ONNX Runtime, whose products of uint8 and int8 saturate on some processors.
+//!
+//! These are x86 processors without VNNI; products of uint8 and uint8 do not saturate. A number and the zero point move by 128,
+//! so that values stay what they are.
 
 use crate::{eval::evaluate, facts::shape, rewrite::replacement};
 use pt2onnx_ir::{Model, NodeId, Use, Value};

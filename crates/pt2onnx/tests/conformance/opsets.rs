@@ -1,5 +1,7 @@
-//! Older opsets: all cases of `first`, and a part of the others, which may need a newer one, or kernels that ONNX Runtime lacks,
-//! but must not go wrong. `known-failures.txt` may name a case at an opset: `case, opset 11: reason`.
+//! Runs the cases in older opsets: all cases of `first`, and a part of the others.
+//!
+//! The others may need a newer opset, or kernels that ONNX Runtime lacks, but must not go wrong. `known-failures.txt` may name a
+//! case at an opset: `case, opset 11: reason`.
 
 use super::{case::Case, run, verdict};
 use libtest_mimic::Trial;

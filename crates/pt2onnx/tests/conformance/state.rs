@@ -1,5 +1,6 @@
-//! Stateful programs: with `State::Pairs`, three steps in ONNX Runtime, each given the state that the one before gave, equal three
-//! steps in PyTorch, outputs and state.
+//! Runs three steps of stateful programs with `State::Pairs`, each given the state that the one before gave.
+//!
+//! Outputs and state equal those of three steps in PyTorch.
 
 use crate::{bundles, close};
 use libtest_mimic::Trial;

@@ -1,5 +1,6 @@
-//! Random models give in ONNX Runtime what they gave before, after each pass alone and after the passes of each level: also without a
-//! batch, and for inputs that are not finite.
+//! Tests that random models give in ONNX Runtime what they gave before, after each pass and after those of each level.
+//!
+//! Also without a batch, and for inputs that are not finite.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests")]
 

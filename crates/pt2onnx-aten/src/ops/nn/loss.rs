@@ -1,5 +1,6 @@
-//! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs. All take a reduction: 0
-//! for none, 1 for the mean, 2 for the sum.
+//! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs.
+//!
+//! All take a reduction: 0 for none, 1 for the mean, 2 for the sum.
 
 use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};

@@ -1,5 +1,6 @@
-//! The logarithm of the gamma function, its derivatives, incomplete gamma functions, and zeta. Formulas are in
-//! `math/gamma.rs`.
+//! The logarithm of the gamma function, its derivatives, incomplete gamma functions, and zeta.
+//!
+//! Formulas are in `math/gamma.rs`.
 
 use crate::math::gamma;
 use crate::math::precision::{double, double2};

@@ -1,5 +1,6 @@
-//! Builds programs from the records of their JSON, node by node while it is read. Names are shared, and each distinct expression, target
-//! and module stack is parsed once.
+//! Builds programs from the records of their JSON, node by node while it is read.
+//!
+//! Names are shared, and each distinct expression, target and module stack is parsed once.
 
 mod arguments;
 mod builder;

@@ -1,5 +1,6 @@
-//! Reads the JSON of a program and gives away each node, and the type of each tensor, as soon as it is read: all of them together
-//! would take more memory than the program that is built of them.
+//! Reads the JSON of a program and gives away each node, and the type of each tensor, as soon as it is read.
+//!
+//! All of them together would take more memory than the program that is built of them.
 
 use crate::schema as s;
 use serde::{

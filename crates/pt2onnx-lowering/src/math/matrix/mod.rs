@@ -1,5 +1,6 @@
-//! Linear algebra that ONNX has no operators for: loops over columns or rotations, for real and complex matrices. All
-//! dimensions before the last two are batch dimensions.
+//! Linear algebra that ONNX has no operators for: loops over columns or rotations, for real and complex matrices.
+//!
+//! All dimensions before the last two are batch dimensions.
 
 pub mod bunch_kaufman;
 pub mod cholesky;

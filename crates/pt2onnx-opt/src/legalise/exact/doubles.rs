@@ -1,5 +1,7 @@
-//! Operators that ONNX Runtime has for float32 only, in float64: convolutions, average pools, instance normalization and recurrent
-//! networks become others with the same sums. In float32, sums whose terms cancel would lose most of their digits.
+//! Operators that ONNX Runtime has for float32 only, in float64, by others with the same sums.
+//!
+//! They are convolutions, average pools, instance normalization and recurrent networks. In float32, sums whose terms cancel would
+//! lose most of their digits.
 
 use crate::{
     facts::{dtype, shape},

@@ -1,5 +1,7 @@
-//! Integers for ONNX Runtime, which sums them in float64, and takes int64 with equal upper halves for smaller or larger by their
-//! lower halves as int32. Both matter only if the numbers may be large.
+//! Sums and comparisons of large integers, which ONNX Runtime computes in float64 or by their lower halves.
+//!
+//! It sums integers in float64, and takes int64 with equal upper halves for smaller or larger by their lower halves as int32.
+//! Both matter only if the numbers may be large.
 
 use crate::{
     facts::dtype,
