@@ -1,5 +1,7 @@
 //! A method of the exporter for each option.
 
+#[cfg(doc)]
+use crate::Options;
 use crate::{
     DefaultDtype, Detail, DynamicAxes, Exporter, InputNames, KvNames, Operators, OutputNames,
     State, Target, Training, Weights,
