@@ -101,7 +101,7 @@ class Options(support.Test):
         self.raised(TypeError, lambda: pt2onnx.convert(support.MLP).save(self.folder / "m.onnx", nothing=1))
 
     def test_wrong_values(self) -> None:
-        for options in ({"opset": 99}, {"opset": "x"}, {"alignment": 3}, {"state": "other"}, {"optimize": 3}, {"dim": {"s0": 3}}, {"input_names": "x"}):
+        for options in ({"opset": 99}, {"opset": "x"}, {"alignment": 3}, {"state": "other"}, {"optimize": 3}, {"dim": {"s0": 3}}, {"input_names": "x"}, {"cast_io": True}):
             error = self.raised(ValueError, lambda options=options: pt2onnx.convert(support.MLP, **options))
             self.assertIn(next(iter(options)), str(error).lower())
 
