@@ -3,6 +3,7 @@
 use super::{
     activation, attention, axes, bits, bodies, comparison, early, einsum,
     error::Reason,
+    floats,
     forms::{ints_as_attribute, reduced_axes, unless, without},
     images, indexing, indices, integers, loss, normalization, padding, quantization, random,
     recurrent,
@@ -61,6 +62,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("BatchNormalization", 14, normalization::batch_in_training),
     needed("BatchNormalization", 15, normalization::batch_of_one_type),
     needed("Bernoulli", 15, random::bernoulli),
+    needed("BitCast", 26, floats::bit_cast),
     needed("BitShift", 11, integers::shift),
     needed("BitwiseAnd", 18, bits::binary),
     needed("BitwiseNot", 18, bits::not),
