@@ -524,9 +524,9 @@ checks! {
         {
           val_2 = Reciprocal (s)
           val_3 = Mul (x, val_2)
-          val_4 = Cast <to: int = 1> (z)
-          val_5 = Add (val_3, val_4)
-          val_6 = Round (val_5)
+          val_4 = Round (val_3)
+          val_5 = Cast <to: int = 1> (z)
+          val_6 = Add (val_4, val_5)
           val_7 = Clip (val_6, val_0, val_1)
           val_8 = Cast <to: int = 1> (z)
           val_9 = Sub (val_7, val_8)
