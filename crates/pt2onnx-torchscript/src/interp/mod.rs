@@ -1,11 +1,13 @@
 //! The interpreter: runs a method over types, and flattens it into a graph of ATen calls.
 
 mod assemble;
+mod autocast;
 mod branch;
 mod builtins;
 mod call;
 mod carried;
 mod cases;
+mod changes;
 mod compare;
 mod contents;
 mod copies;
@@ -53,6 +55,7 @@ use heap::Heap;
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
@@ -145,6 +148,8 @@ pub(crate) struct Interp<'a> {
     /// Where parts of the code come from, by file and position.
     origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
+    /// The type that autocast makes operators compute in, where it is on.
+    autocast: Option<DType>,
     /// What happens while no function runs.
     outside: &'static str,
     steps: u64,
@@ -207,6 +212,7 @@ impl<'a> Interp<'a> {
             frames: Vec::new(),
             origins: FxHashMap::default(),
             depth: 0,
+            autocast: None,
             outside: "loading",
             steps: 0,
             compared: Cell::new(0),

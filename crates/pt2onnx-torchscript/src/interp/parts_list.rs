@@ -202,6 +202,14 @@ impl Interp<'_> {
         self.of_tensors("slice", args)
     }
 
+    /// The elements as rows, the last one first.
+    fn reversed(&mut self, parts: &Parts) -> Step<Name> {
+        let (rows, dims) = (self.rows(parts)?, self.int_list([Expr::ZERO])?);
+        let reversed = self.of_tensors("flip", vec![Value::Tensor(rows.clone()), dims])?;
+        self.listed(&reversed, &[rows])?;
+        Ok(reversed)
+    }
+
     pub(super) fn slice_parts(
         &mut self,
         parts: &Parts,
@@ -209,10 +217,21 @@ impl Interp<'_> {
         end: &Value,
         step: &Value,
     ) -> Step<Value> {
-        if step.as_int() != Some(1) {
-            return unsupported("a slice with steps of a list whose length depends on data");
-        }
-        let tensor = self.rows_between(parts, start.clone(), end.clone())?;
+        let is_whole = matches!((start, end), (Value::None, Value::None));
+        let tensor = match step.as_int() {
+            Some(1) => self.rows_between(parts, start.clone(), end.clone())?,
+            Some(step) if step > 1 || step < 0 && is_whole => {
+                let rows = if step > 0 { self.rows(parts)? } else { self.reversed(parts)? };
+                let by = Value::int(step.saturating_abs());
+                let args = [Value::Tensor(rows), Value::int(0), start.clone(), end.clone(), by];
+                self.of_tensors("slice", args.to_vec())?
+            }
+            _ => {
+                return unsupported(
+                    "a slice backwards between bounds of a list whose length depends on data",
+                );
+            }
+        };
         Ok(Value::List(self.alloc(Item::Parts(Parts { tensor, ..parts.clone() }))?))
     }
 
@@ -353,9 +372,7 @@ impl Interp<'_> {
                 this
             }
             ("reverse", [_]) => {
-                let (rows, dims) = (self.rows(parts)?, self.int_list([Expr::ZERO])?);
-                let tensor = self.of_tensors("flip", vec![Value::Tensor(rows.clone()), dims])?;
-                self.listed(&tensor, &[rows])?;
+                let tensor = self.reversed(parts)?;
                 self.put(list, Parts { tensor, ..parts.clone() });
                 Value::None
             }
