@@ -461,7 +461,7 @@ def write(folder, name, options, made, tensors):
     made.save(str(target / "model.pt"))
     save_file(tensors, target / "io.safetensors")
     wider = {"atol": torchscript_quantized.QUANTA[name]} if name in torchscript_quantized.QUANTA else {}
-    refused = torchscript_memory.REFUSED | torchscript_values.REFUSED
+    refused = torchscript_memory.REFUSED | torchscript_values.REFUSED | torchscript_loops.REFUSED
     if name in refused:
         wider["refused"] = refused[name]
     about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options, **wider}

@@ -122,6 +122,112 @@ class Elements(nn.Module):
 script("elements_that_loops_change", Elements(), {"x": "float32[n,2]"}, (torch.randn(4, 2),), (torch.randn(7, 2),))
 
 
+class Replaced(nn.Module):
+    """Variables that each step gives another list or dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.ModuleList([nn.GRUCell(2, 4), nn.GRUCell(4, 3)])
+
+    def layers(self, x: Tensor):
+        states = [torch.zeros(1, 4), torch.zeros(1, 3)]
+        for t in range(x.size(0)):
+            after: List[Tensor] = []
+            y = x[t : t + 1]
+            for i, cell in enumerate(self.cells):
+                y = cell(y, states[i])
+                after.append(y)
+            states = after
+        return states
+
+    def step(self, x: Tensor, states: List[Tuple[Tensor, Tensor]]) -> Tuple[Tensor, List[Tuple[Tensor, Tensor]]]:
+        after: List[Tuple[Tensor, Tensor]] = []
+        for h, c in states:
+            h = torch.tanh(h + x)
+            c = c + h
+            after.append((h, c))
+            x = h
+        return x, after
+
+    def steps(self, x: Tensor):
+        states = [(torch.zeros(2), torch.zeros(2)), (torch.ones(2), torch.zeros(2))]
+        found: List[Tensor] = []
+        for t in range(x.size(0)):
+            y, states = self.step(x[t], states)
+            found = found + [y]
+        return torch.stack(found), states
+
+    def written(self, x: Tensor):
+        pair = [x[0].clone(), x[0].clone()]
+        for t in range(x.size(0)):
+            first = pair[0]
+            pair = [first + x[t], first]
+            pair[0].add_(1)
+            if bool(x[t].sum() > 0):
+                pair = [pair[1], pair[0]]
+            else:
+                other = [x[t]]
+                other.append(pair[1])
+                pair = other
+        return pair
+
+    def named(self, x: Tensor):
+        state: Dict[str, Tensor] = {"h": x[0], "n": torch.zeros((), dtype=torch.long)}
+        while bool(state["h"].abs().max() < 10):
+            state = {"h": state["h"] * 1.7 + 0.1, "n": state["n"] + 1}
+        return state
+
+    def rows(self, x: Tensor):
+        kept: List[Tensor] = []
+        total = [torch.zeros(2)]
+        for i in range(x.size(0)):
+            row = [torch.zeros(2)]
+            for t in range(x.size(0)):
+                row = [row[0] + x[t] * i]
+            total = [torch.tanh(total[0] + row[0])]
+            kept.append(total[0])
+        return torch.stack(kept), total
+
+    def forward(self, x: Tensor):
+        return self.layers(x), self.steps(x), self.written(x), self.named(x), self.rows(x)
+
+
+script("lists_that_loops_replace", Replaced(), {"x": "float32[n,2]"}, (torch.randn(4, 2),), (torch.randn(7, 2),))
+
+
+class Shared(nn.Module):
+    """Another name has the list that each step replaces."""
+
+    def forward(self, x: Tensor):
+        pair = [x[0], x[0]]
+        last = pair
+        for t in range(x.size(0)):
+            last = pair
+            pair = [x[t], pair[0]]
+        return last[0], last[1], pair[0], pair[1]
+
+
+script("a_list_by_two_names_in_a_loop", Shared(), {"x": "float32[n,2]"}, (torch.randn(4, 2),), (torch.randn(7, 2),))
+
+
+class WrittenBefore(nn.Module):
+    """The list of another name is changed in the first step, and then replaced."""
+
+    def forward(self, x: Tensor):
+        pair = [x[0], x[0]]
+        same = pair
+        for t in range(x.size(0)):
+            pair[0] = pair[0] + 1
+            pair = [x[t], pair[0]]
+        return same[0], pair[0], pair[1]
+
+
+script("a_list_changed_before_it_is_replaced", WrittenBefore(), {"x": "float32[n,2]"}, (torch.randn(4, 2),), (torch.randn(7, 2),))
+
+# Programs that are refused, and a part of the message.
+REFUSED = {"a_list_by_two_names_in_a_loop": "which it changes, is List", "a_list_changed_before_it_is_replaced": "changed by another name"}
+
+
 class Backwards(nn.Module):
     """Lists of unknown length that are read from behind and in steps."""
 

@@ -106,7 +106,11 @@ impl<'m> Builder<'m> {
             sizes: Sizes::default(),
             diagnostics: Diagnostics::default(),
         };
-        Self { state: RefCell::new(state), constraints: RefCell::new(constraints), of_scalars: Cell::new(false) }
+        Self {
+            state: RefCell::new(state),
+            constraints: RefCell::new(constraints),
+            of_scalars: Cell::new(false),
+        }
     }
 
     /// The model. Do not hold the reference while nodes are emitted: that would panic.

@@ -28,6 +28,7 @@ mod live;
 mod load;
 mod merge;
 mod module;
+mod moves;
 mod origin;
 mod parts;
 mod parts_list;
@@ -235,7 +236,7 @@ impl<'a> Interp<'a> {
         let count = (count as u64).saturating_add(self.compared.take());
         self.steps = self.steps.saturating_add(count);
         if self.heap.misread() {
-            let text = "a list or dict that a condition on data chose, and that is changed by another name,";
+            let text = "a list or dict that a condition or loop on data chose, and that is changed by another name,";
             return unsupported(text);
         }
         match self.steps > MAX_STEPS {
@@ -370,7 +371,12 @@ impl<'a> Interp<'a> {
 
 /// The problem that a value is of another kind.
 pub(crate) fn expected<T>(expected: &'static str, found: &Value) -> Step<T> {
-    Err(Problem::Kind { expected, found: found.kind().to_owned() })
+    let unknown = found.number().is_some_and(|number| crate::value::known(number).is_none());
+    let found = match unknown {
+        true => format!("{} that inputs, data or sizes decide", found.kind()),
+        false => found.kind().to_owned(),
+    };
+    Err(Problem::Kind { expected, found })
 }
 
 /// The problem that something is not supported.

@@ -6,6 +6,7 @@ use super::{
     changes::Change,
     expected,
     graph::Body,
+    moves::Owners,
 };
 use crate::{
     error::Problem,
@@ -26,6 +27,14 @@ pub(super) enum Test<'e> {
     While(&'e Expr),
     /// `for target in range(start, end)`: the variable that counts, its first value and the end.
     Range(Name, Value, Value),
+}
+
+/// A loop, the variables that its body assigns to, and those that have a list or dict of their own for it.
+struct Course<'e> {
+    test: &'e Test<'e>,
+    body: &'e [Stmt],
+    names: Vec<Name>,
+    owners: Owners,
 }
 
 /// What a try of a loop's body tells.
@@ -56,13 +65,19 @@ impl Interp<'_> {
         for variable in &carried {
             metas.push(self.meta(&variable.initial)?.clone());
         }
+        let mut course = Course { test, body, names, owners: Owners::new() };
         // The symbols of sizes that change from trip to trip.
         let mut changing = Vec::new();
         for _ in 0..MAX_TRIES {
-            let made = match self.attempt((test, body), env, &names, &carried, &metas)? {
+            let made = match self.attempt(&course, env, &carried, &metas)? {
                 Attempt::Changes(changes) => {
                     for change in changes {
-                        self.carry_change(change, env, &mut carried)?;
+                        match change {
+                            Change::Owner(name) => {
+                                self.make_owner(name, env, &mut course.owners)?;
+                            }
+                            change => self.carry_change(change, env, &mut carried)?,
+                        }
                     }
                     metas.clear();
                     for variable in &carried {
@@ -105,9 +120,8 @@ impl Interp<'_> {
     /// Runs test and body once, over variables of these types. All but what the graph has is as before then.
     fn attempt(
         &mut self,
-        (test, body): (&Test<'_>, &[Stmt]),
+        course: &Course<'_>,
         env: &Env,
-        names: &[Name],
         carried: &[Carried],
         metas: &[TensorMeta],
     ) -> Step<Attempt> {
@@ -118,7 +132,7 @@ impl Interp<'_> {
         let resized = std::mem::take(&mut self.resized);
         self.copy_of_heap()?;
         let (heap, fresh) = (self.heap.clone(), self.facts.symbols.clone());
-        let result = self.trip((test, body), (env, names), carried, metas, (&heap, fresh));
+        let result = self.trip(course, env, carried, metas, (&heap, fresh));
         self.nodes = outer;
         self.writes = writes;
         (self.replaced, self.hidden, self.heap) = (replaced, hidden, heap);
@@ -131,13 +145,14 @@ impl Interp<'_> {
 
     fn trip(
         &mut self,
-        (test, body): (&Test<'_>, &[Stmt]),
-        (env, names): (&Env, &[Name]),
+        course: &Course<'_>,
+        env: &Env,
         carried: &[Carried],
         metas: &[TensorMeta],
         (heap, mut fresh): (&[Item], Symbols),
     ) -> Step<Attempt> {
         let (inputs, within) = self.enter(env, carried, metas)?;
+        let Course { test, body, names, owners } = course;
         let verdict = self.verdict(test, &within, carried, &inputs)?;
         let nodes = std::mem::take(&mut self.nodes);
         let test_body = Body { inputs, nodes, outputs: vec![verdict] };
@@ -146,6 +161,10 @@ impl Interp<'_> {
         let (inputs, mut within) = self.enter(env, carried, metas)?;
         if let Flow::Return(_) = self.deeper(|interp| interp.block(body, &mut within))? {
             return Err(Problem::Loop("it returns".to_owned()));
+        }
+        let others = self.move_items((names, owners), (env, &mut within), heap.len())?;
+        if !others.is_empty() {
+            return Ok(Attempt::Changes(others));
         }
         let mut changes = self.changes(heap, carried, &inputs, &fresh.next(false))?;
         for name in names {
