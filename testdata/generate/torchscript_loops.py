@@ -228,6 +228,24 @@ script("a_list_changed_before_it_is_replaced", WrittenBefore(), {"x": "float32[n
 REFUSED = {"a_list_by_two_names_in_a_loop": "which it changes, is List", "a_list_changed_before_it_is_replaced": "changed by another name"}
 
 
+class Candidates(nn.Module):
+    """Tuples that data choose from a list."""
+
+    def forward(self, x: Tensor):
+        found: List[Tuple[Tensor, float, int]] = []
+        for i in range(3):
+            found.append((x * i, float(x[i].sum()), i * 2))
+        best = 0
+        for i in range(len(found)):
+            if found[i][1] > found[best][1]:
+                best = i
+        rows, total, number = found[best]
+        return rows, torch.tensor(total), number, found[int(x.sum() > 0) - 1][0]
+
+
+script("tuples_by_data", Candidates(), {"x": "float32[n>=3,2]"}, (torch.randn(4, 2),), (torch.randn(7, 2),))
+
+
 class Backwards(nn.Module):
     """Lists of unknown length that are read from behind and in steps."""
 
