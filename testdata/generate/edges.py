@@ -8,6 +8,7 @@ A line below is one program: a name, the element types, and expressions in x (an
 found most of them.
 """
 import itertools
+import math
 import sys
 
 import make
@@ -107,9 +108,14 @@ PROGRAMS = [
         "torch.lstm($S,(x[None,:2,:2],x[None,2:4,:2]),[$L],True,1,0.,False,False,False)", "torch.lstm($S,(x[:4,:4].reshape(2,4,2)[:,:2],x[4:,:4].reshape(2,4,2)[:,:2]),[$L,$L],True,1,0.,False,True,False)",
         "torch.gru($S,x[None,:2,:2],[$G],True,1,0.,False,False,False)", "torch.gru($S,x[:4,:4].reshape(2,4,2),[x[:6,:3],x[:6,3:5],x[2:,:3],x[2:,3:5]],False,1,0.,False,True,True)",
         "torch.rnn_tanh($S,x[None,:2,:2],[$R],True,1,0.,False,False,False)", "torch.rnn_relu($S,x[:4,:4].reshape(2,4,2)[:,:2],[$R,$R],True,1,0.,False,True,False)"])),
+    ("bits", "f32 f64 f16 bf16", [[0.0, -0.0, 1.0, -1.5, I, -I, 6e-8, -3e-5], [0.1, -7.3, 1e-40, -1e-45, 3.4e38, 65504.0, -2.0, 5e-324], [2.0, 4.0, 0.3, -1e-310, 1.7e308, 12345.678, 3.0, -0.7], [-2.2e-308, 1.2e-38, 6.1e-5, 5.0, 7.0, 8.0, -448.0, 57344.0]], (views := "x.view(torch.uint8) x.view(torch.int8) x.view(torch.int16) x.view(torch.int32) x.view(torch.int64) x.view(torch.float16) x.view(torch.bfloat16) x.view(torch.float32) x.view(torch.float64)") + " x.view(torch.bool) (v:=x*1,v.view(torch.uint8)[:,::2].zero_(),v)[2:] (v:=x*1,v.view(torch.int16)[1:].neg_(),v)[2:] torch.view_as_complex(x.float().reshape(-1,4,2)).view(torch.float64)"),
+    ("bits", "i64 i16 u8", [[i * j * 40503 % 256 for i in range(1, 9)] for j in range(1, 6)], views + " x.view(torch.float8_e4m3fn).float() x.view(torch.float8_e5m2).double()"),
+    ("long_bits", "i64", [[(i * 7 + j) ** 21 % (2**63) * (-1) ** i for i in range(1, 3)] for j in range(1, 9)] + [[2**63 - 1, -2**63], [2047 << 52, 1 << 52], [-1, 0], [255 << 23, -(1 << 63)]], views),
+    ("values_side_by_side", REAL, [[[a + (b if i == j else 0) + e * math.sin(17 * (i + 1) * (j + 1) + k) for i in range(3)] for j in range(3)] for k, (a, b, e) in enumerate([(2, 6, 1e-4), (0, 3, 1e-5), (2, 6, 6e-4), (0, 3, 5e-4), (1, 1, 1e-6), (0, 1, 1e-3), (2, 6, 1e-7), (-1, 5, 1e-3)])], "torch.linalg.eigvalsh(x) torch.linalg.eigvalsh(x[3]) (e:=torch.linalg.eigh(x),e[1]@torch.diag_embed(e[0])@e[1].mT)[1] torch.linalg.eigvalsh(Z(x,x-x.mT)) torch.linalg.svdvals(x) torch.linalg.pinv(x,hermitian=True)[[0,2]]"),
+    ("bits_of_bytes", "f32", [[0.0, -0.0, 1.0, -1.5, 448.0, -0.002, 0.3, 100.0], [7e-4, 2e-3, -5.0, 0.02, 5e-5, 1e-5, -240.0, 57344.0], [0.5, 3.0, 13.0, -0.1, N, N, 9.0, -9.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]], "x.to(torch.float8_e4m3fn).view(torch.uint8)[:2] x.to(torch.float8_e5m2).view(torch.uint8)[:2] x.to(torch.float8_e4m3fnuz).view(torch.uint8) x.to(torch.float8_e5m2).view(torch.int32)[:2] x.to(torch.float8_e5m2fnuz).view(torch.int16)"),
 ]
 # Programs that need their sizes.
-FIXED = ("means_of_slices", "nearest", "kept_sizes", "orders_of_infinity", "products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers", "long_transforms", "floors_of_integers", "complex_limits", "complex_powers", "beside_complex", "factors_for_many", "floors_of_shorts", "samples_of_pools", "networks_of_doubles", "zeros_before_a_pool")
+FIXED = ("means_of_slices", "nearest", "kept_sizes", "orders_of_infinity", "products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers", "long_transforms", "floors_of_integers", "complex_limits", "complex_powers", "beside_complex", "factors_for_many", "floors_of_shorts", "samples_of_pools", "networks_of_doubles", "zeros_before_a_pool", "values_side_by_side")
 
 
 def program(expressions, names):

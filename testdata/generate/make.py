@@ -105,11 +105,21 @@ def stateful_programs():
         def forward(self, x):
             return self.norm(x)
 
+    class Observer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.observer = torch.ao.quantization.FusedMovingAvgObsFakeQuantize()
+            self.observer(torch.tensor([-0.5, 1.25]))
+
+        def forward(self, x):
+            return self.observer(x)
+
     calls = [(torch.randn(1, 2, 1, 4), torch.tensor([i])) for i in (0, 1, 5)]
     for write in (index_copy, index_put, slice_copy):
         yield write.__name__, Cache(write).eval(), calls
     yield "counter", Counter(), [(torch.randn(2),) for _ in range(3)]
     yield "running_mean", RunningMean().train(), [(torch.randn(4, 3),) for _ in range(3)]
+    yield "observer", Observer().eval(), [(k * torch.randn(4, 3),) for k in (1, 5, 2)]
 
 
 def stateful(folder):

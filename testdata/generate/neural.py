@@ -64,7 +64,33 @@ def register(case):
     program("choose_qparams", chosen, (r(3, 8),))
     program("fake_quantize", lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127), (9 * r(4, 5),))
     program("fake_quantize_4_bits", lambda x: torch.fake_quantize_per_tensor_affine(x, 0.5, 3, 0, 15), (3 * r(4, 5),))
+    halves = torch.arange(-24, 24).reshape(2, 24) / 2
+    program("fake_quantize_halves", lambda x, s, z: (*(torch.fake_quantize_per_tensor_affine(x, 1.0, k, -8, 7) for k in (0, 1, -3)), torch.fake_quantize_per_channel_affine(x, s, z.int(), 0, -8, 7), torch.fake_quantize_per_channel_affine(x, s, z, 0, -8, 7), torch._fake_quantize_learnable_per_channel_affine(x, s, z, 0, -8, 7, 1.0)), (halves, torch.tensor([1.0, 0.5]), torch.tensor([1.0, -2.0])))
     program("fake_quantize_per_channel", lambda x: torch.fake_quantize_per_channel_affine(x, scales, zeros.int(), 1, -8, 7), (r(2, 4, 3),))
+
+    # Observers: flags and ranges are inputs, or buffers of a module prepared for quantisation-aware training.
+    I, on, off = torch.inf, torch.tensor([1]), torch.tensor([0])
+    observe = torch.ops.aten._fused_moving_avg_obs_fq_helper_functional
+    rows = [[0.5, -1.0, 2.0, 0.1], [3.0, 1.0, 2.0, 4.0], [-3.0, -1.0, -2.0, -0.25], [0.0, 0.0, 0.0, 0.0], [1e-6, -3e-6, 0.0, 2e-6], [1e-40, 0.0, 0.0, 0.0]]
+    rows = torch.tensor(rows)
+    whole = torch.tensor([-0.5]), torch.tensor([1.25]), torch.ones(1), torch.zeros(1, dtype=torch.int32)
+    each = torch.full((6,), I), torch.full((6,), -I), torch.ones(6), torch.zeros(6, dtype=torch.int32)
+    for low, high in ((-128, 127), (0, 127), (0, 255)):
+        program(f"observer_{low}_{high}", lambda x, a, b, c=low, d=high: (*observe(x, a, b, *whole, 0.01, c, d, -1), *observe(x - 5, a, b, *whole, 0.5, c, d, -1, False, True)), (rows, on, on))
+        program(f"observer_of_rows_{low}_{high}", lambda x, a, b, c=low, d=high: (*observe(x, a, b, *each, 0.01, c, d, 0, True), *observe(x, a, b, *each, 0.01, c, d, 0, True, True)), (rows, on, on))
+    seen = rows.amin(1), rows.amax(1), *each[2:]
+    for name, flags in (("observing", (on, off)), ("fixed", (off, on)), ("idle", (off, off))):
+        program(f"observer_{name}", lambda x, a, b: (*observe(x, a, b, *seen, 0.3, -128, 127, 0, True, True), *observe(x[:, :, None], a, b, *seen, 0.3, -8, 7, 0, True)), (rows * 2, *flags))
+    from torch.ao import quantization as ao
+    for name in ("observing", "fixed"):
+        module = torch.nn.Sequential(ao.QuantStub(), torch.nn.Conv2d(2, 3, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(48, 5), ao.DeQuantStub()).train()
+        module.qconfig = ao.get_default_qat_qconfig("fbgemm")
+        ao.prepare_qat(module, inplace=True)
+        module(r(2, 2, 6, 6))
+        module.eval()
+        if name == "fixed":
+            module.apply(ao.disable_observer)
+        program(f"quantisation_aware_{name}", module, (2 * r(3, 2, 6, 6),))
 
     # torchvision.
     try:

@@ -17,6 +17,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import torch
 import torchscript_cases
 import torchscript_control
+import torchscript_loops
 import torchscript_memory
 import torchscript_quantized
 import torchscript_values
@@ -450,7 +451,7 @@ script("numbers_of_data_decide", Places(), {"x": "float32[2,3]", "labels": "int6
        (torch.randn(2, 3), torch.tensor([4, 2]), 2, torch.tensor([5, -1])))
 
 
-CASES |= torchscript_control.CASES | torchscript_cases.CASES
+CASES |= torchscript_control.CASES | torchscript_cases.CASES | torchscript_loops.CASES
 CASES |= torchscript_quantized.CASES | torchscript_memory.CASES | torchscript_values.CASES
 
 
@@ -460,7 +461,7 @@ def write(folder, name, options, made, tensors):
     made.save(str(target / "model.pt"))
     save_file(tensors, target / "io.safetensors")
     wider = {"atol": torchscript_quantized.QUANTA[name]} if name in torchscript_quantized.QUANTA else {}
-    refused = torchscript_memory.REFUSED | torchscript_values.REFUSED
+    refused = torchscript_memory.REFUSED | torchscript_values.REFUSED | torchscript_loops.REFUSED
     if name in refused:
         wider["refused"] = refused[name]
     about = {"suite": "torchscript", "name": name, "torch": torch.__version__.split("+")[0], "options": options, **wider}
@@ -495,12 +496,13 @@ def save(folder, name):
     module = module.eval()
     made = torch.jit.script(module) if how == "script" else torch.jit.trace(module, copy.deepcopy(inputs))
     made = torch.jit.freeze(made) if name.startswith("frozen") else made
+    run = copy.deepcopy(made) if name in torchscript_loops.EXECUTED else module
     tensors = {}
     method = options.get("method", "forward")
     fixed = [key for key, text in options["input"].items() if "[" not in text]
     for prefix, given in zip(("", "alt."), (inputs, *others)):
         with torch.no_grad():
-            outputs = getattr(module, method)(*copy.deepcopy(given))
+            outputs = getattr(run, method)(*copy.deepcopy(given))
         # What the options fix is no input of the model.
         free = [t for t in leaves(torchscript_quantized.parts(given))]
         if "sizes.1" in fixed:

@@ -396,7 +396,7 @@ class ChosenAndChanged(nn.Module):
         return chosen[0]
 
 
-script(ChosenAndChanged, ROWS, X, refused="a list or dict that a condition on data chose, and that is changed by another name, is not supported")
+script(ChosenAndChanged, ROWS, X, refused="a list or dict that a condition or loop on data chose, and that is changed by another name, is not supported")
 
 
 class ReturnsNothing(nn.Module):

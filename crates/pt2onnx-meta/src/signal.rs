@@ -43,7 +43,7 @@ arguments! {
     struct Transforms { input: Value, s: Option<Vec<Expr>>, dim: Option<Vec<i64>>, out: String }
     struct ToReal { input: Value, dim: Vec<i64>, last_dim_size: Expr }
     struct ToComplex { input: Value, dim: Vec<i64>, onesided: bool }
-    struct Istft { input: Value, n_fft: i64, hop_length: Option<i64>, center: bool, length: Option<i64>, return_complex: bool }
+    struct Istft { input: Value, n_fft: i64, hop_length: Option<i64>, center: bool, length: Option<Expr>, return_complex: bool }
     struct Stft { input: Value, n_fft: i64, hop_length: Option<i64>, window: Option<Value>, center: bool, onesided: Option<bool>, return_complex: Option<bool> }
 }
 
@@ -141,7 +141,7 @@ fn istft(cx: &Cx, args: Istft) -> Lowered {
     };
     let padding = if center { n_fft / 2 * 2 } else { 0 };
     let span = (frames - 1) * hop_length.unwrap_or(n_fft / 4) + (n_fft - padding);
-    size.push(length.map_or(span, Expr::int));
+    size.push(length.unwrap_or(span));
     let dtype = cx.dtype(x);
     Ok(typed(cx, if return_complex { dtype } else { dtype.to_real() }, &size))
 }

@@ -291,6 +291,11 @@ fn what_stops_is_named_with_its_line() {
             &[("x", "3")],
             "`x=3` of the option `input` does not fit the parameter `x: Tensor`",
         ),
+        (
+            "    return torch.relu(torch.to_mkldnn(x))\n",
+            X,
+            "code/__torch__.py:5 (in forward): a module after torch.jit.optimize_for_inference, whose archive has no weights",
+        ),
         ("    return (\n", X, "<bytes>, record `code/__torch__.py`, line 6: expected"),
     ] {
         let body = format!("  def forward(self, x: Tensor) -> Tensor:\n{body}");

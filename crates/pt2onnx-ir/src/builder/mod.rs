@@ -32,7 +32,7 @@ use scopes::Sizes;
 use smallvec::SmallVec;
 use std::{
     borrow::Cow,
-    cell::{Ref, RefCell},
+    cell::{Cell, Ref, RefCell},
 };
 
 /// Constants of at most this many bytes are interned.
@@ -44,6 +44,8 @@ pub struct Builder<'m> {
     state: RefCell<State<'m>>,
     /// A cell of its own, so that it can be read while nodes are emitted.
     constraints: RefCell<Constraints>,
+    /// Whether sizes are computed as 0-d values now.
+    of_scalars: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -104,7 +106,11 @@ impl<'m> Builder<'m> {
             sizes: Sizes::default(),
             diagnostics: Diagnostics::default(),
         };
-        Self { state: RefCell::new(state), constraints: RefCell::new(constraints) }
+        Self {
+            state: RefCell::new(state),
+            constraints: RefCell::new(constraints),
+            of_scalars: Cell::new(false),
+        }
     }
 
     /// The model. Do not hold the reference while nodes are emitted: that would panic.

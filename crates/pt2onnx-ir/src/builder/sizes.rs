@@ -157,29 +157,62 @@ impl Builder<'_> {
         if let Some(known) = self.state.borrow().sizes.get_scalar(e) {
             return known;
         }
-        let source = self.state.borrow().sizes.source(e);
-        let value = match source {
-            Some(Source::Scalar(value)) => self.reshape(value, &[]),
-            _ => self.reshape(self.element(e), &[]),
+        let (source, vector) = {
+            let sizes = &self.state.borrow().sizes;
+            (sizes.source(e), sizes.get(e))
+        };
+        let value = match (source, vector) {
+            (Some(Source::Scalar(value)), _) | (None, Some(value)) => self.reshape(value, &[]),
+            (Some(Source::Dim(value, axis)), _) => {
+                self.reshape(self.shape_slice(value, axis, 1), &[])
+            }
+            (None, None) if self.of_scalars.get() || self.is_of_scalars(e) => {
+                let around = self.of_scalars.replace(true);
+                let value = self.compute(e);
+                self.of_scalars.set(around);
+                value
+            }
+            (None, None) => self.reshape(self.element(e), &[]),
         };
         self.set_contents(value, vec![e.clone()]);
         self.state.borrow_mut().sizes.put_scalar(e, value);
         value
     }
 
-    /// The value of an expression as a vector of one element.
+    /// Whether an expression is computed from 0-d values with fewer nodes than from vectors of one element: the form of its symbols
+    /// decides, as each of the other form needs a `Reshape`.
+    fn is_of_scalars(&self, e: &Expr) -> bool {
+        let is_scalar = |symbol: &Symbol| {
+            let source = self.state.borrow().sizes.source(&Expr::symbol(symbol));
+            let Some(Source::Scalar(value)) = source else { return false };
+            self.known_shape(value).is_some_and(|shape| shape.is_empty())
+        };
+        let symbols = e.symbols();
+        let scalars = symbols.iter().filter(|symbol| is_scalar(symbol)).count();
+        scalars > 0 && symbols.len() - scalars <= scalars
+    }
+
+    /// The value of an expression as a vector of one element; 0-d within [`Builder::number`] of 0-d values.
     fn element(&self, e: &Expr) -> Value {
+        if self.of_scalars.get() {
+            return self.number(e);
+        }
         if let Some(i) = e.as_int() {
             return self.ints(&[i]);
         }
         if let Some(known) = self.state.borrow().sizes.get(e) {
             return known;
         }
-        let source = self.state.borrow().sizes.source(e);
-        let value = match source {
-            Some(Source::Dim(value, axis)) => self.shape_slice(value, axis, 1),
-            Some(Source::Scalar(value)) => self.reshape(value, &[Expr::int(1)]),
-            None => self.compute(e),
+        let (source, scalar) = {
+            let sizes = &self.state.borrow().sizes;
+            (sizes.source(e), sizes.get_scalar(e))
+        };
+        let value = match (source, scalar) {
+            (Some(Source::Dim(value, axis)), _) => self.shape_slice(value, axis, 1),
+            (Some(Source::Scalar(value)), _) | (None, Some(value)) => {
+                self.reshape(value, &[Expr::int(1)])
+            }
+            (None, None) => self.compute(e),
         };
         self.set_contents(value, vec![e.clone()]);
         self.state.borrow_mut().sizes.put(e, value);
@@ -191,9 +224,9 @@ impl Builder<'_> {
         match e.view() {
             View::Int(i) => self.ints(&[i]),
             View::Rational(numerator, denominator) => {
-                self.vector(&[numerator as f64 / denominator as f64])
+                self.fraction(numerator as f64 / denominator as f64)
             }
-            View::Float(f) => self.vector(&[f]),
+            View::Float(f) => self.fraction(f),
             View::Symbol(name) => self.solve(e, name),
             View::Add(terms) => self.total(terms),
             View::Mul(factors) => self.chain(factors, |a, b| self.mul(a, b)),
@@ -206,6 +239,11 @@ impl Builder<'_> {
             },
             View::Call(func, args) => self.call(func, args),
         }
+    }
+
+    /// A known float in the form of [`Builder::element`].
+    fn fraction(&self, f: f64) -> Value {
+        if self.of_scalars.get() { self.scalar(f, DType::F64) } else { self.vector(&[f]) }
     }
 
     /// Computes a symbol from the first bound expression that is linear in it.

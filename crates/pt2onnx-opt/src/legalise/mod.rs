@@ -28,3 +28,4 @@ pub use descent::{legalise, legalise_for};
 pub use error::{Inexpressible, LegaliseError};
 pub(crate) use index::indices::nonnegative_numbers;
 pub use meaning::means_the_same;
+pub(crate) use pointwise::floats::compute_bits;

@@ -8,7 +8,7 @@ use super::{
     index::{axes, indexing, indices, scatter, sorting},
     linalg::{einsum, signal},
     nn::{attention, images, loss, normalization, quantization, recurrent, rotary},
-    pointwise::{activation, bits, comparison, integers, random},
+    pointwise::{activation, bits, comparison, floats, integers, random},
     replace::Done,
     shape::{padding, shapes, slicing},
 };
@@ -64,6 +64,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("BatchNormalization", 14, normalization::batch_in_training),
     needed("BatchNormalization", 15, normalization::batch_of_one_type),
     needed("Bernoulli", 15, random::bernoulli),
+    needed("BitCast", 26, floats::bit_cast),
     needed("BitShift", 11, integers::shift),
     needed("BitwiseAnd", 18, bits::binary),
     needed("BitwiseNot", 18, bits::not),

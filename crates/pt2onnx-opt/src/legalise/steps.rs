@@ -30,7 +30,6 @@ const NEWER: &[(&str, u32)] = &[
     ("AffineGrid", 20),
     ("Asinh", 9),
     ("Atanh", 9),
-    ("BitCast", 26),
     ("BlackmanWindow", 17),
     ("CenterCropPad", 18),
     ("Col2Im", 18),

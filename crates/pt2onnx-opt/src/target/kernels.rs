@@ -7,6 +7,7 @@ use crate::{
     casts::{bound, cast_around},
     facts::dtype,
     generated::ort_cpu,
+    legalise::compute_bits,
 };
 use pt2onnx_ir::{
     Model, NodeId, attrs,
@@ -22,6 +23,12 @@ use std::collections::BTreeSet;
 /// The nodes whose operator has no kernel at all.
 pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunnable>> {
     let (mut narrower, mut failures) = (BTreeSet::new(), Vec::new());
+    for id in model.nodes_in(&[Model::MAIN]) {
+        if model[id].is(BIT_CAST) && !gaps(model, id).is_empty() {
+            // Otherwise it fails below.
+            compute_bits(model, id);
+        }
+    }
     for id in model.nodes_in(&[Model::MAIN]) {
         for (variable, from, to) in gaps(model, id) {
             let Some(schema) = schema::lookup(model[id].op(), model.opset) else {
@@ -74,13 +81,13 @@ fn narrows(from: DType, to: DType) -> bool {
 
 /// Warns of nodes without a kernel, such as `Conv of float64`.
 pub(super) fn warnings(model: &Model) -> Vec<String> {
-    let (mut casts, mut newer, mut never) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut casts, mut newer, mut computed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for id in model.nodes_in(&[Model::MAIN]) {
         let op = model[id].op();
         for (_, from, to) in gaps(model, id) {
             match to {
                 Some(_) => casts.insert(format!("{op} of {from}")),
-                None if op == BIT_CAST => never.insert(format!("{op} of {from}")),
+                None if op == BIT_CAST => computed.insert(format!("{op} of {from}")),
                 None => newer.insert(format!("{op} of opset {}", model.opset)),
             };
         }
@@ -88,7 +95,7 @@ pub(super) fn warnings(model: &Model) -> Vec<String> {
     let kinds = [
         (casts, "the target `ort-cpu` inserts casts"),
         (newer, "give an older opset"),
-        (never, "no other type has the same bits"),
+        (computed, "the target `ort-cpu` computes it"),
     ];
     let kinds = kinds.into_iter().filter(|(what, _)| !what.is_empty());
     let texts = kinds.map(|(what, help)| {

@@ -14,16 +14,42 @@ pub(super) enum Slot {
     Variable(Name, Vec<usize>),
     /// The elements of a list of unknown length.
     List(Ref),
-    /// A part of an attribute of an object, as of a variable.
-    Attribute(Ref, Name, Vec<usize>),
+    /// A part of what an object, list or dict has at a place, as of a variable.
+    Member(Ref, Place, Vec<usize>),
     /// The memory of a tensor that the body writes into.
     Memory(Name),
 }
 
 impl Slot {
-    /// Whether it is a part of this attribute.
-    pub(super) fn is_attribute(&self, object: Ref, name: &Name) -> bool {
-        matches!(self, Self::Attribute(of, n, _) if *of == object && n == name)
+    /// Whether it is a part of a member, at this place or any.
+    pub(super) fn is_member(&self, item: Ref, place: Option<&Place>) -> bool {
+        matches!(self, Self::Member(of, at, _) if *of == item && place.is_none_or(|place| at == place))
+    }
+
+    /// What it is called in messages and in the model.
+    pub(super) fn name(&self) -> Name {
+        match self {
+            Self::Variable(name, _) | Self::Memory(name) => name.clone(),
+            Self::Member(_, place, _) => place.name(),
+            Self::List(_) => "list".into(),
+        }
+    }
+}
+
+/// Where something is in an object, list or dict.
+#[derive(Clone, PartialEq)]
+pub(super) enum Place {
+    Attribute(Name),
+    /// A position in a list, or among the entries of a dict.
+    Element(usize),
+}
+
+impl Place {
+    pub(super) fn name(&self) -> Name {
+        match self {
+            Self::Attribute(name) => name.clone(),
+            Self::Element(at) => format!("element_{at}").into(),
+        }
     }
 }
 

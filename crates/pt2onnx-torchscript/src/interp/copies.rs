@@ -143,9 +143,7 @@ impl Interp<'_> {
             }
             return Err(Problem::Loop(match &variable.slot {
                 Slot::List(_) => "it writes into a tensor that it adds to a list".to_owned(),
-                Slot::Variable(name, _) | Slot::Attribute(_, name, _) | Slot::Memory(name) => {
-                    format!("it writes into a tensor that it keeps in `{name}`")
-                }
+                slot => format!("it writes into a tensor that it keeps in `{}`", slot.name()),
             }));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::{
     Interp, Step,
-    carried::{Carried, leaves},
+    carried::{Carried, Place, leaves},
 };
 use crate::{
     error::Problem,
@@ -91,15 +91,15 @@ impl Interp<'_> {
         })
     }
 
-    /// Whether an attribute is not carried, or not in the form that it has after a trip.
-    pub(super) fn attribute_changes(
+    /// Whether an attribute or element is not carried, or not in the form that it has after a trip.
+    pub(super) fn is_changed(
         &self,
-        (object, name): (Ref, &Name),
+        (of, place): (Ref, &Place),
         (before, after): (&Value, &Value),
         carried: &[Carried],
     ) -> Step<bool> {
-        if carried.iter().any(|c| c.slot.is_attribute(object, name)) {
-            return self.form(name, before, after);
+        if carried.iter().any(|c| c.slot.is_member(of, Some(place))) {
+            return self.form(&place.name(), before, after);
         }
         Ok(match (before, after) {
             (Value::Opaque(_) | Value::Callee(_), _) => false,
@@ -111,36 +111,49 @@ impl Interp<'_> {
         })
     }
 
-    /// What an attribute begins with, so that it has the form of a value that it gets later.
-    pub(super) fn begin_attribute(
-        &mut self,
-        object: Ref,
-        name: &Name,
-        later: &Value,
-    ) -> Step<Value> {
-        let before = self.attribute_of(object, name).unwrap_or(Value::None);
-        if !self.form(name, &before, later)? {
+    /// What an attribute or element begins with, so that it has the form of a value that it gets later.
+    pub(super) fn begin_member(&mut self, of: Ref, place: &Place, later: &Value) -> Step<Value> {
+        let before = self.value_at(of, place).unwrap_or(Value::None);
+        if !self.form(&place.name(), &before, later)? {
             if leaves(&before).is_empty() {
-                let text = format!("`{name}`, which it changes, is {}", before.kind());
+                let text = format!("`{}`, which it changes, is {}", place.name(), before.kind());
                 return Err(Problem::Loop(text));
             }
             return Ok(before);
         }
         let begin = self.begin(Some(&before), later)?;
-        self.set_attribute_of(object, name, begin.clone());
+        self.set_value_at(of, place, begin.clone());
         Ok(begin)
     }
 
-    pub(super) fn attribute_of(&self, object: Ref, name: &Name) -> Option<Value> {
-        match self.heap.get(object.0) {
-            Some(Item::Object { attributes, .. }) => attributes.get(name).cloned(),
+    /// What an object, list or dict has at a place.
+    pub(super) fn value_at(&self, of: Ref, place: &Place) -> Option<Value> {
+        match (self.heap.get(of.0)?, place) {
+            (Item::Object { attributes, .. }, Place::Attribute(name)) => attributes.get(name),
+            (Item::List { items, .. }, Place::Element(at)) => items.get(*at),
+            (Item::Dict(entries), Place::Element(at)) => entries.get(*at).map(|(_, value)| value),
             _ => None,
         }
+        .cloned()
     }
 
-    pub(super) fn set_attribute_of(&mut self, object: Ref, name: &Name, value: Value) {
-        if let Some(Item::Object { attributes, .. }) = self.heap.get_mut(object.0) {
-            attributes.insert(name.clone(), value);
+    pub(super) fn set_value_at(&mut self, of: Ref, place: &Place, value: Value) {
+        if matches!(place, Place::Element(_)) {
+            self.heap.changes(of);
+        }
+        let slot = match (self.heap.get_mut(of.0), place) {
+            (Some(Item::Object { attributes, .. }), Place::Attribute(name)) => {
+                attributes.insert(name.clone(), value);
+                return;
+            }
+            (Some(Item::List { items, .. }), Place::Element(at)) => items.get_mut(*at),
+            (Some(Item::Dict(entries)), Place::Element(at)) => {
+                entries.get_mut(*at).map(|(_, value)| value)
+            }
+            _ => None,
+        };
+        if let Some(slot) = slot {
+            *slot = value;
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What values refer to. A list or dict that a condition on data chose is a copy of both that it chose from, and a change reaches only one
-//! of the three: reading the others afterwards is an error.
+//! What values refer to. A list or dict that a condition or loop on data chose is a copy of what it chose from, and a change reaches only one
+//! of them: reading the others afterwards is an error.
 
 use crate::value::{Item, Ref};
 use rustc_hash::{FxHashMap, FxHashSet};

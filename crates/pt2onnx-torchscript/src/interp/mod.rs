@@ -1,11 +1,13 @@
 //! The interpreter: runs a method over types, and flattens it into a graph of ATen calls.
 
 mod assemble;
+mod autocast;
 mod branch;
 mod builtins;
 mod call;
 mod carried;
 mod cases;
+mod changes;
 mod compare;
 mod contents;
 mod copies;
@@ -26,6 +28,7 @@ mod live;
 mod load;
 mod merge;
 mod module;
+mod moves;
 mod origin;
 mod parts;
 mod parts_list;
@@ -53,6 +56,7 @@ use heap::Heap;
 use indexmap::IndexMap;
 use pt2onnx_fx::{Argument, Constant, InputSpec, Name, Node};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
@@ -145,6 +149,8 @@ pub(crate) struct Interp<'a> {
     /// Where parts of the code come from, by file and position.
     origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
     depth: usize,
+    /// The type that autocast makes operators compute in, where it is on.
+    autocast: Option<DType>,
     /// What happens while no function runs.
     outside: &'static str,
     steps: u64,
@@ -207,6 +213,7 @@ impl<'a> Interp<'a> {
             frames: Vec::new(),
             origins: FxHashMap::default(),
             depth: 0,
+            autocast: None,
             outside: "loading",
             steps: 0,
             compared: Cell::new(0),
@@ -229,7 +236,7 @@ impl<'a> Interp<'a> {
         let count = (count as u64).saturating_add(self.compared.take());
         self.steps = self.steps.saturating_add(count);
         if self.heap.misread() {
-            let text = "a list or dict that a condition on data chose, and that is changed by another name,";
+            let text = "a list or dict that a condition or loop on data chose, and that is changed by another name,";
             return unsupported(text);
         }
         match self.steps > MAX_STEPS {
@@ -364,7 +371,12 @@ impl<'a> Interp<'a> {
 
 /// The problem that a value is of another kind.
 pub(crate) fn expected<T>(expected: &'static str, found: &Value) -> Step<T> {
-    Err(Problem::Kind { expected, found: found.kind().to_owned() })
+    let unknown = found.number().is_some_and(|number| crate::value::known(number).is_none());
+    let found = match unknown {
+        true => format!("{} that inputs, data or sizes decide", found.kind()),
+        false => found.kind().to_owned(),
+    };
+    Err(Problem::Kind { expected, found })
 }
 
 /// The problem that something is not supported.

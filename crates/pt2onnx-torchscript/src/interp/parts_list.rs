@@ -10,7 +10,7 @@ use super::{
 use crate::{
     error::Problem,
     schema::Type,
-    value::{Item, Parts, Ref, Value},
+    value::{Item, Parts, Ref, Tuple, Value},
 };
 use pt2onnx_fx::{Argument, Name, TensorMeta, archive::c10_number};
 use pt2onnx_symbolic::Expr;
@@ -87,8 +87,10 @@ impl Interp<'_> {
         let Some(first) = items.first() else {
             return Err(Problem::Raises("IndexError".to_owned()));
         };
-        let element = element_type(first);
-        let Some(element) = element else {
+        if let Value::Tuple(tuple) = first {
+            return self.any_tuple(&tuple.clone(), &items, index);
+        }
+        let Some(element) = element_type(first) else {
             return unsupported(format!(
                 "an index that depends on data, of a list of {}",
                 first.kind()
@@ -100,6 +102,20 @@ impl Interp<'_> {
         let tensor = self.stacked(items, &element)?;
         let (size, lengths, sequence) = (None, None, None);
         self.part(&Parts { tensor, dim: 0, size, lengths, element, sequence }, index)
+    }
+
+    /// As [`Interp::any_of`], of tuples that are like the first one: each part is chosen by itself.
+    fn any_tuple(&mut self, like: &Tuple, items: &[Value], index: &Value) -> Step<Value> {
+        let mut chosen = Vec::with_capacity(like.items.len());
+        for at in 0..like.items.len() {
+            let part = |item: &Value| match item {
+                Value::Tuple(tuple) => tuple.items.get(at).cloned(),
+                _ => None,
+            };
+            let parts = items.iter().map(part).collect::<Option<Vec<_>>>();
+            chosen.push(self.any_of(parts.unwrap_or_default(), index)?);
+        }
+        self.tuple(chosen, like.class.clone())
     }
 
     /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
@@ -202,6 +218,14 @@ impl Interp<'_> {
         self.of_tensors("slice", args)
     }
 
+    /// The elements as rows, the last one first.
+    fn reversed(&mut self, parts: &Parts) -> Step<Name> {
+        let (rows, dims) = (self.rows(parts)?, self.int_list([Expr::ZERO])?);
+        let reversed = self.of_tensors("flip", vec![Value::Tensor(rows.clone()), dims])?;
+        self.listed(&reversed, &[rows])?;
+        Ok(reversed)
+    }
+
     pub(super) fn slice_parts(
         &mut self,
         parts: &Parts,
@@ -209,10 +233,21 @@ impl Interp<'_> {
         end: &Value,
         step: &Value,
     ) -> Step<Value> {
-        if step.as_int() != Some(1) {
-            return unsupported("a slice with steps of a list whose length depends on data");
-        }
-        let tensor = self.rows_between(parts, start.clone(), end.clone())?;
+        let is_whole = matches!((start, end), (Value::None, Value::None));
+        let tensor = match step.as_int() {
+            Some(1) => self.rows_between(parts, start.clone(), end.clone())?,
+            Some(step) if step > 1 || step < 0 && is_whole => {
+                let rows = if step > 0 { self.rows(parts)? } else { self.reversed(parts)? };
+                let by = Value::int(step.saturating_abs());
+                let args = [Value::Tensor(rows), Value::int(0), start.clone(), end.clone(), by];
+                self.of_tensors("slice", args.to_vec())?
+            }
+            _ => {
+                return unsupported(
+                    "a slice backwards between bounds of a list whose length depends on data",
+                );
+            }
+        };
         Ok(Value::List(self.alloc(Item::Parts(Parts { tensor, ..parts.clone() }))?))
     }
 
@@ -353,9 +388,7 @@ impl Interp<'_> {
                 this
             }
             ("reverse", [_]) => {
-                let (rows, dims) = (self.rows(parts)?, self.int_list([Expr::ZERO])?);
-                let tensor = self.of_tensors("flip", vec![Value::Tensor(rows.clone()), dims])?;
-                self.listed(&tensor, &[rows])?;
+                let tensor = self.reversed(parts)?;
                 self.put(list, Parts { tensor, ..parts.clone() });
                 Value::None
             }

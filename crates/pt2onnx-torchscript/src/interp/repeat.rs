@@ -2,16 +2,17 @@
 
 use super::{
     Env, Flow, Interp, Step,
-    carried::{Carried, Slot, assigned, at_path, leaves, with_path},
+    carried::{Carried, Slot, assigned, at_path, with_path},
+    changes::Change,
     expected,
     graph::Body,
-    sample::Sample,
+    moves::Owners,
 };
 use crate::{
     error::Problem,
     syntax::{Expr, Stmt},
     types::Symbols,
-    value::{Item, Ref, Value},
+    value::{Item, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node, TensorMeta, ValueMeta, strides};
 use pt2onnx_symbolic::{Expr as Sym, Func};
@@ -28,25 +29,20 @@ pub(super) enum Test<'e> {
     Range(Name, Value, Value),
 }
 
+/// A loop, the variables that its body assigns to, and those that have a list or dict of their own for it.
+struct Course<'e> {
+    test: &'e Test<'e>,
+    body: &'e [Stmt],
+    names: Vec<Name>,
+    owners: Owners,
+}
+
 /// What a try of a loop's body tells.
 enum Attempt {
     /// The bodies, and what is carried as it is at the end of a trip.
     Done([Body; 2], Vec<Name>),
     /// The body changes more than was thought.
     Changes(Vec<Change>),
-}
-
-/// Something that the body changes and that is not carried yet.
-enum Change {
-    /// An attribute, and what it is after a trip.
-    Attribute(Ref, Name, Value),
-    /// A list, and what its elements are like.
-    List(Ref, Option<Sample>),
-    Memory(Name),
-    /// A variable is only written into.
-    InPlace(Name),
-    /// A variable has a value of another form before the loop than after a trip: it is to begin with this one.
-    Form(Name, Value),
 }
 
 impl Interp<'_> {
@@ -69,13 +65,19 @@ impl Interp<'_> {
         for variable in &carried {
             metas.push(self.meta(&variable.initial)?.clone());
         }
+        let mut course = Course { test, body, names, owners: Owners::new() };
         // The symbols of sizes that change from trip to trip.
         let mut changing = Vec::new();
         for _ in 0..MAX_TRIES {
-            let made = match self.attempt((test, body), env, &names, &carried, &metas)? {
+            let made = match self.attempt(&course, env, &carried, &metas)? {
                 Attempt::Changes(changes) => {
                     for change in changes {
-                        self.carry_change(change, env, &mut carried)?;
+                        match change {
+                            Change::Owner(name) => {
+                                self.make_owner(name, env, &mut course.owners)?;
+                            }
+                            change => self.carry_change(change, env, &mut carried)?,
+                        }
                     }
                     metas.clear();
                     for variable in &carried {
@@ -115,123 +117,11 @@ impl Interp<'_> {
         Err(Problem::Loop("the sizes of its tensors cannot be told".to_owned()))
     }
 
-    /// Carries the tensors and numbers in the value of a variable. The rest of it must stay as it is.
-    fn carry_variable(
-        &mut self,
-        name: &Name,
-        value: &Value,
-        carried: &mut Vec<Carried>,
-    ) -> Step<()> {
-        for path in leaves(value) {
-            let like = at_path(value, &path).unwrap_or(Value::None);
-            carried.push(self.carry(Slot::Variable(name.clone(), path), like, name)?);
-        }
-        Ok(())
-    }
-
-    /// A value that is carried.
-    fn carry(&mut self, slot: Slot, like: Value, name: &Name) -> Step<Carried> {
-        let initial = match &like {
-            Value::Tensor(tensor) => self.readable(tensor)?,
-            Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
-                let number = vec![like.clone()];
-                match self.operator("prim", "NumToTensor", number, Vec::new())? {
-                    Value::Tensor(tensor) => tensor,
-                    other => return expected("a tensor", &other),
-                }
-            }
-            other => {
-                let text = format!("`{name}`, which it changes, is {}", other.kind());
-                return Err(Problem::Loop(text));
-            }
-        };
-        Ok(Carried { slot, initial, like, variables: Vec::new() })
-    }
-
-    fn carry_change(
-        &mut self,
-        change: Change,
-        env: &mut Env,
-        carried: &mut Vec<Carried>,
-    ) -> Step<()> {
-        let more = match change {
-            Change::Form(name, value) => {
-                let begin = self.begin(env.get(&name), &value)?;
-                carried.retain(|c| !matches!(&c.slot, Slot::Variable(of, _) if *of == name));
-                self.carry_variable(&name, &begin, carried)?;
-                env.insert(name, begin);
-                return Ok(());
-            }
-            Change::Attribute(object, name, after) => {
-                let begin = self.begin_attribute(object, &name, &after)?;
-                carried.retain(|c| !c.slot.is_attribute(object, &name));
-                for path in leaves(&begin) {
-                    let like = at_path(&begin, &path).unwrap_or(Value::None);
-                    let slot = Slot::Attribute(object, name.clone(), path);
-                    carried.push(self.carry(slot, like, &name)?);
-                }
-                return Ok(());
-            }
-            Change::List(list, sample) => {
-                let initial = match self.parts_of(list) {
-                    Some(parts) if parts.sequence.is_some() => {
-                        let text = "it changes a list of tensors of several sizes".to_owned();
-                        return Err(Problem::Loop(text));
-                    }
-                    Some(parts)
-                        if parts.lengths.is_some() || parts.size.is_none() && parts.dim == 0 =>
-                    {
-                        parts.tensor
-                    }
-                    Some(_) => {
-                        let text = "it changes a list that a split gives".to_owned();
-                        return Err(Problem::Loop(text));
-                    }
-                    None => self.loosen(list, sample)?,
-                };
-                self.carry(Slot::List(list), Value::Tensor(initial), &"a list".into())?
-            }
-            Change::Memory(root) => self.carry_memory(root, None, carried)?,
-            Change::InPlace(name) => {
-                let slot = Slot::Variable(name.clone(), Vec::new());
-                let Some(at) = carried.iter().position(|variable| variable.slot == slot) else {
-                    return Ok(());
-                };
-                let initial = carried.remove(at).initial;
-                let root = self.whole_of(&initial);
-                if self.roots.get(&root).is_some_and(|of| *of != root) {
-                    return Err(written_view());
-                }
-                self.carry_memory(root, Some(name), carried)?
-            }
-        };
-        carried.push(more);
-        Ok(())
-    }
-
-    /// Memory that is carried, with one more variable that is it.
-    fn carry_memory(
-        &mut self,
-        root: Name,
-        variable: Option<Name>,
-        carried: &mut Vec<Carried>,
-    ) -> Step<Carried> {
-        let slot = Slot::Memory(root.clone());
-        let known = carried.iter().position(|other| other.slot == slot);
-        let mut memory = match known {
-            Some(at) => carried.remove(at),
-            None => self.carry(slot, Value::Tensor(root.clone()), &root)?,
-        };
-        memory.variables.extend(variable);
-        Ok(memory)
-    }
-
     /// Runs test and body once, over variables of these types. All but what the graph has is as before then.
     fn attempt(
         &mut self,
-        (test, body): (&Test<'_>, &[Stmt]),
+        course: &Course<'_>,
         env: &Env,
-        names: &[Name],
         carried: &[Carried],
         metas: &[TensorMeta],
     ) -> Step<Attempt> {
@@ -242,7 +132,7 @@ impl Interp<'_> {
         let resized = std::mem::take(&mut self.resized);
         self.copy_of_heap()?;
         let (heap, fresh) = (self.heap.clone(), self.facts.symbols.clone());
-        let result = self.trip((test, body), (env, names), carried, metas, (&heap, fresh));
+        let result = self.trip(course, env, carried, metas, (&heap, fresh));
         self.nodes = outer;
         self.writes = writes;
         (self.replaced, self.hidden, self.heap) = (replaced, hidden, heap);
@@ -255,13 +145,14 @@ impl Interp<'_> {
 
     fn trip(
         &mut self,
-        (test, body): (&Test<'_>, &[Stmt]),
-        (env, names): (&Env, &[Name]),
+        course: &Course<'_>,
+        env: &Env,
         carried: &[Carried],
         metas: &[TensorMeta],
         (heap, mut fresh): (&[Item], Symbols),
     ) -> Step<Attempt> {
         let (inputs, within) = self.enter(env, carried, metas)?;
+        let Course { test, body, names, owners } = course;
         let verdict = self.verdict(test, &within, carried, &inputs)?;
         let nodes = std::mem::take(&mut self.nodes);
         let test_body = Body { inputs, nodes, outputs: vec![verdict] };
@@ -270,6 +161,10 @@ impl Interp<'_> {
         let (inputs, mut within) = self.enter(env, carried, metas)?;
         if let Flow::Return(_) = self.deeper(|interp| interp.block(body, &mut within))? {
             return Err(Problem::Loop("it returns".to_owned()));
+        }
+        let others = self.move_items((names, owners), (env, &mut within), heap.len())?;
+        if !others.is_empty() {
+            return Ok(Attempt::Changes(others));
         }
         let mut changes = self.changes(heap, carried, &inputs, &fresh.next(false))?;
         for name in names {
@@ -307,9 +202,9 @@ impl Interp<'_> {
                     value => (value, name.clone()),
                 }
             }
-            Slot::Attribute(object, name, path) => {
-                let value = self.attribute_of(*object, name);
-                (value.and_then(|value| at_path(&value, path)), name.clone())
+            Slot::Member(of, place, path) => {
+                let value = self.value_at(*of, place);
+                (value.and_then(|value| at_path(&value, path)), place.name())
             }
             Slot::List(list) => {
                 let parts = self.parts_of(*list);
@@ -343,73 +238,6 @@ impl Interp<'_> {
         }
     }
 
-    /// What the body changed that is not carried. `first` is the first symbol that it may have made.
-    fn changes(
-        &self,
-        heap: &[Item],
-        carried: &[Carried],
-        inputs: &[Name],
-        first: &Sym,
-    ) -> Step<Vec<Change>> {
-        let is_carried = |slot: &Slot| carried.iter().any(|c| c.slot == *slot);
-        let mut found = Vec::new();
-        for (at, before) in heap.iter().enumerate() {
-            let (at, after) = (Ref(at), self.heap.get(at));
-            match (before, after) {
-                _ if is_carried(&Slot::List(at)) || self.unchanged(at.0, heap) => {}
-                (Item::List { items, .. }, Some(Item::List { .. } | Item::Parts(_))) => {
-                    let sample = match self.sample(at).map(|sample| sample.ragged_from(first)) {
-                        Some(None) => {
-                            let text = "it adds tensors to a list that differ in several sizes";
-                            return Err(Problem::Loop(text.to_owned()));
-                        }
-                        sample => sample.flatten(),
-                    };
-                    // What is in the list tells more than what joins it.
-                    let sample = sample.filter(|s| items.is_empty() || s.ragged.is_some());
-                    found.push(Change::List(at, sample));
-                }
-                (Item::Parts(_), Some(Item::Parts(_))) => found.push(Change::List(at, None)),
-                (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
-                    if a.len() == b.len() =>
-                {
-                    for (name, before) in a {
-                        let after = b.get(name).unwrap_or(&Value::None);
-                        if self.attribute_changes((at, name), (before, after), carried)? {
-                            found.push(Change::Attribute(at, name.clone(), after.clone()));
-                        }
-                    }
-                }
-                _ => {
-                    let text = "it changes a dict or adds an attribute, which is not supported";
-                    return Err(Problem::Loop(text.to_owned()));
-                }
-            }
-        }
-        let made: FxHashSet<Name> = self.nodes.iter().flat_map(Node::output_names).collect();
-        if self.resized.iter().any(|object| !made.contains(object)) {
-            let text = "it changes the sizes of a tensor in place";
-            return Err(Problem::Loop(text.to_owned()));
-        }
-        let outside = self.writes.iter().filter(|root| !made.contains(*root));
-        let mut outside: Vec<Name> =
-            outside.filter(|root| !inputs.contains(root)).cloned().collect();
-        outside.sort();
-        found.extend(outside.into_iter().map(Change::Memory));
-        for (variable, input) in carried.iter().zip(inputs) {
-            if !self.writes.contains(input) {
-                continue;
-            }
-            match &variable.slot {
-                Slot::Variable(name, path) if path.is_empty() => {
-                    found.push(Change::InPlace(name.clone()));
-                }
-                _ => return Err(written_view()),
-            }
-        }
-        Ok(found)
-    }
-
     /// The inputs of a body, and the variables that are seen in it.
     fn enter(
         &mut self,
@@ -420,13 +248,7 @@ impl Interp<'_> {
         let mut within = env.clone();
         let mut inputs = Vec::with_capacity(carried.len());
         for (variable, meta) in carried.iter().zip(metas) {
-            let wish = match &variable.slot {
-                Slot::Variable(name, _) | Slot::Attribute(_, name, _) | Slot::Memory(name) => {
-                    &**name
-                }
-                Slot::List(_) => "list",
-            };
-            let name = self.fresh(wish);
+            let name = self.fresh(&variable.slot.name());
             self.facts.values.insert(name.clone(), ValueMeta::from(meta.clone()));
             self.roots.insert(name.clone(), name.clone());
             if variable.memory().is_none() {
@@ -460,10 +282,10 @@ impl Interp<'_> {
                     parts.tensor = name;
                 }
             }
-            (Slot::Attribute(object, name, path), value) => {
-                let whole = self.attribute_of(*object, name);
+            (Slot::Member(of, place, path), value) => {
+                let whole = self.value_at(*of, place);
                 let whole = whole.map(|whole| with_path(&whole, path, value));
-                self.set_attribute_of(*object, name, whole.unwrap_or(Value::None));
+                self.set_value_at(*of, place, whole.unwrap_or(Value::None));
             }
             (Slot::Memory(root), value) => {
                 self.write_back(root, value)?;
@@ -562,35 +384,4 @@ impl Interp<'_> {
         self.copied_by_loop(carried, &body, &results)?;
         Ok(Flow::Next)
     }
-
-    /// Whether an item of the heap is as it was.
-    fn unchanged(&self, at: usize, before: &[Item]) -> bool {
-        let all = |a: &[Value], b: &[Value]| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
-        };
-        match (before.get(at), self.heap.get(at)) {
-            (Some(Item::List { items: a, .. }), Some(Item::List { items: b, .. })) => all(a, b),
-            (Some(Item::Parts(a)), Some(Item::Parts(b))) => a == b,
-            (Some(Item::Dict(a)), Some(Item::Dict(b))) => {
-                a.len() == b.len()
-                    && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0) && self.same(&a.1, &b.1))
-            }
-            (
-                Some(Item::Object { attributes: a, .. }),
-                Some(Item::Object { attributes: b, .. }),
-            ) => {
-                a.len() == b.len()
-                    && a.iter().zip(b).all(|(a, b)| {
-                        a.0 == b.0
-                            && (self.same(a.1, b.1)
-                                || matches!(a.1, Value::Opaque(_) | Value::Callee(_)))
-                    })
-            }
-            _ => false,
-        }
-    }
-}
-
-fn written_view() -> Problem {
-    Problem::Loop("it writes into a part of a tensor that it also replaces".to_owned())
 }

@@ -190,7 +190,11 @@ impl Interp<'_> {
         if let Some(target) = target {
             self.assign(target, entered, env)?;
         }
-        let flow = self.deeper(|interp| interp.block(body, env))?;
+        let within = self.autocast_within(&manager)?;
+        let around = std::mem::replace(&mut self.autocast, within);
+        let flow = self.deeper(|interp| interp.block(body, env));
+        self.autocast = around;
+        let flow = flow?;
         if self.has_method(&manager, "__exit__") {
             let args = vec![Value::None, Value::None, Value::None];
             self.method(&manager, "__exit__", args, Vec::new())?;

@@ -7,7 +7,7 @@ use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
     cx::Mode, op,
 };
-use pt2onnx_ir::{Type, Value};
+use pt2onnx_ir::{Type, Value, schema::data_type};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
@@ -282,7 +282,7 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     let axes = cx.axes(x, Some(&dims))?;
     let kept: Vec<usize> = (0..cx.rank(x)).filter(|a| !axes.contains(a)).collect();
     let bits = match cx.dtype(x) {
-        dtype if dtype.is_float() => bits_of_double(cx, cx.cast(x, DType::F64)),
+        dtype if dtype.is_float() => cx.bit_cast(cx.cast(x, DType::F64), data_type(DType::I64)),
         _ => cx.cast(x, DType::I64),
     };
     let order: Vec<usize> = axes.iter().chain(&kept).copied().collect();
@@ -292,35 +292,6 @@ fn hash_tensor(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool, mode: i64) -> L
     let rows = cx.reshape(moved, &shape);
     let found = fold(cx, rows, Scalar::Int(0), |a, b| cx.bitwise_xor(a, b));
     Ok(if keepdim { cx.unsqueeze(found, &axes) } else { found })
-}
-
-/// The bits of float64 as int64: sign, exponent and fraction. They are computed by exact arithmetic, since few runtimes
-/// have `BitCast`. Each NaN counts as the positive quiet one.
-fn bits_of_double(cx: &Cx, x: Value) -> Value {
-    let fraction_size = (1u64 << 52) as f64;
-    let size = cx.abs(x);
-    let two = cx.scalar(2.0, DType::F64);
-    // The logarithm is one off at most.
-    let guess = cx.floor(cx.mul(cx.log(size), std::f64::consts::LOG2_E));
-    let guess = cx.clamp(guess, Some(Scalar::Float(-1022.0)), Some(Scalar::Float(1023.0)));
-    let power = cx.pow(two, guess);
-    let too_high = cx.cast(cx.less(size, power), DType::F64);
-    let too_low = cx.cast(cx.greater_or_equal(cx.div(size, power), 2.0), DType::F64);
-    let exponent = cx.maximum(cx.add(cx.sub(guess, too_high), too_low), -1022.0);
-    // From 1 to 2; below 1 of subnormal numbers, whose exponent is spelled 0.
-    let mantissa = cx.div(size, cx.pow(two, exponent));
-    let whole = cx.floor(mantissa);
-    let biased = cx.add(cx.add(exponent, whole), 1022.0);
-    let fraction = cx.mul(cx.sub(mantissa, whole), fraction_size);
-    let int = |v| cx.cast(v, DType::I64);
-    let finite = cx.add(cx.mul(int(biased), 1i64 << 52), int(fraction));
-    let (quiet, infinity) = (0x7ff8_i64 << 48, cx.scalar(0x7ff0_i64 << 48, DType::I64));
-    let infinite = cx.select(cx.is_nan(x), quiet, infinity);
-    let special = cx.or(cx.is_nan(x), cx.is_inf(x, Default::default()));
-    let bits = cx.select(special, infinite, finite);
-    // 1 / -0 is negative, too.
-    let negative = cx.or(cx.less(x, 0.0), cx.less(cx.reciprocal(x), 0.0));
-    cx.select(negative, cx.add(bits, i64::MIN), bits)
 }
 
 /// `base^z = base^re (cos(im ln base) + i sin(im ln base))`.

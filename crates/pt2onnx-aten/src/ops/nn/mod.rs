@@ -12,6 +12,7 @@ pub(crate) mod interpolation;
 pub(crate) mod loss;
 pub(crate) mod loss_class;
 pub(crate) mod normalization;
+pub(crate) mod observers;
 pub(crate) mod packed;
 pub(crate) mod pooling;
 pub(crate) mod quantization;
@@ -33,6 +34,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     loss::OPS,
     loss_class::OPS,
     normalization::OPS,
+    observers::OPS,
     packed::OPS,
     pooling::OPS,
     quantization::OPS,

@@ -112,15 +112,15 @@ arguments! {
     }
 }
 
-/// How numbers become integers: `clamp(round(x / scale + zero_point), min, max)`. With an axis, scale and zero point are vectors
+/// How numbers become integers: `clamp(round(x / scale) + zero_point, min, max)`. With an axis, scale and zero point are vectors
 /// along it.
 #[derive(Clone, Copy)]
-struct Mapping {
-    scale: Value,
-    zero_point: Value,
-    axis: Option<i64>,
-    min: i64,
-    max: i64,
+pub(super) struct Mapping {
+    pub scale: Value,
+    pub zero_point: Value,
+    pub axis: Option<i64>,
+    pub min: i64,
+    pub max: i64,
 }
 
 impl Mapping {
@@ -128,6 +128,17 @@ impl Mapping {
     fn broadcast(&self, cx: &Cx, x: Value) -> Lowered<(Value, Value)> {
         let along = |v| along_axis(cx, x, v, self.axis);
         Ok((along(self.scale)?, along(self.zero_point)?))
+    }
+
+    /// What `x` becomes before it is clamped: `round(x / scale) + zero_point`. A zero point of floats is added before the sum is rounded.
+    fn unbounded(&self, cx: &Cx, x: Value) -> Lowered {
+        let (scale, zero_point) = self.broadcast(cx, x)?;
+        let wide = |v| cx.cast(v, cx.dtype(x));
+        let scaled = cx.mul(x, cx.reciprocal(wide(scale)));
+        Ok(match cx.dtype(zero_point).is_float() {
+            true => cx.round(cx.add(scaled, wide(zero_point))),
+            false => cx.add(cx.round(scaled), wide(zero_point)),
+        })
     }
 }
 
@@ -254,9 +265,9 @@ fn grouped(
     Ok((groups, column(scale), zero_point.map(column)))
 }
 
-/// The nearest number that a quantised tensor can hold, `(clamp(round(x / scale + zero_point)) - zero_point) * scale`:
+/// The nearest number that a quantised tensor can hold, `(clamp(round(x / scale) + zero_point) - zero_point) * scale`:
 /// `QuantizeLinear` and `DequantizeLinear` if the range is that of a byte, else the formula.
-fn nearest_quantized(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
+pub(super) fn nearest_quantized(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
     let &Mapping { scale, zero_point, axis, min, max } = mapping;
     let given = cx.dtype(x);
     let bytes = [DType::I8, DType::U8];
@@ -266,16 +277,15 @@ fn nearest_quantized(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
         return Ok(cx.cast(dequantize(cx, q, scale, Some(zero_point), axis)?, given));
     }
     let (scale, zero_point) = mapping.broadcast(cx, x)?;
-    let level = levels(cx, x, scale, Some(zero_point), min, max);
+    let wide = compute_type(cx, cx.dtype(scale));
+    let level = mapping.unbounded(cx, cx.cast(x, wide))?;
+    let level = cx.clamp(level, Some(Scalar::Int(min)), Some(Scalar::Int(max)));
     affine(cx, level, scale, Some(zero_point))
 }
 
 /// Which elements are inside the range, so that they are not clamped.
-fn within(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
-    let (scale, zero_point) = mapping.broadcast(cx, x)?;
-    let x = cx.cast(x, DType::F32);
-    let scaled = cx.mul(x, cx.reciprocal(cx.cast(scale, DType::F32)));
-    let level = cx.round(cx.add(scaled, cx.cast(zero_point, DType::F32)));
+pub(super) fn within(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
+    let level = mapping.unbounded(cx, cx.cast(x, DType::F32))?;
     Ok(cx.and(cx.greater_or_equal(level, mapping.min), cx.less_or_equal(level, mapping.max)))
 }
 
@@ -514,9 +524,9 @@ checks! {
         {
           val_2 = Reciprocal (s)
           val_3 = Mul (x, val_2)
-          val_4 = Cast <to: int = 1> (z)
-          val_5 = Add (val_3, val_4)
-          val_6 = Round (val_5)
+          val_4 = Round (val_3)
+          val_5 = Cast <to: int = 1> (z)
+          val_6 = Add (val_4, val_5)
           val_7 = Clip (val_6, val_0, val_1)
           val_8 = Cast <to: int = 1> (z)
           val_9 = Sub (val_7, val_8)

@@ -1,5 +1,6 @@
 //! Lists the translations of ops that change shapes and move elements.
 
+pub(crate) mod bits;
 pub(crate) mod diagonals;
 pub(crate) mod identity;
 pub(crate) mod joining;
@@ -13,6 +14,7 @@ pub(crate) mod view;
 use crate::AtenOp;
 
 pub(crate) static FAMILIES: &[&[AtenOp]] = &[
+    bits::OPS,
     diagonals::OPS,
     identity::OPS,
     joining::OPS,

@@ -10,7 +10,6 @@ use crate::{
 };
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_reshape_alias, reshape_by_two, parts),
@@ -59,10 +58,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::unsqueeze, unsqueeze, parts),
     op!(aten::unsqueeze_copy, unsqueeze, parts),
     op!(aten::view, reshape, parts),
-    op!(aten::view_dtype, view_dtype, complex = view_complex_dtype),
     op!(aten::view_as, reshape, parts),
     op!(aten::view_copy, reshape, parts),
-    op!(aten::view_copy_dtype, view_dtype, complex = view_complex_dtype),
 ];
 
 /// `Reshape` to the recorded sizes, which PyTorch computed from the parameter.
@@ -190,35 +187,6 @@ fn unsqueeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
     Ok(cx.unsqueeze(x, &[axis_of(cx.rank(x) + 1, dim)?]))
 }
 
-/// The same bits as another type of the same width: a `Cast` between integers, else `BitCast`.
-fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
-    let from = cx.dtype(x);
-    let whole = |d: DType| d.is_int() || d == DType::Bool;
-    if from.bits() != dtype.bits() {
-        return Err(LowerError::unsupported(format!(
-            "{from} cannot be viewed as {dtype}, which has another size"
-        )));
-    }
-    Ok(match from == dtype || whole(from) && whole(dtype) {
-        true => cx.cast(x, dtype),
-        false => cx.bit_cast(x, pt2onnx_ir::schema::data_type(dtype)),
-    })
-}
-
-/// Complex numbers as real ones, real and imaginary parts side by side in the last dimension; or the reverse.
-fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
-    if cx.dtype(x) != dtype.to_real() {
-        return Err(LowerError::unsupported(
-            "complex numbers cannot be viewed as a type of another precision",
-        ));
-    }
-    let mut sizes = cx.out_shape()?;
-    if dtype.is_complex() {
-        sizes.push(Expr::int(2));
-    }
-    Ok(cx.reshape(x, &sizes))
-}
-
 checks! {
     one_dimension_is_inferred {
         "aten.view(x: f32[s0, 4], [-1, 2]) -> f32[2*s0, 2]" => r#"
@@ -230,15 +198,6 @@ checks! {
           view = Reshape (x, val_0)
         }
         "#;
-    }
-
-    bits_of_another_type {
-        "aten.view.dtype(x: f32[2], torch.int32) -> i32[2]" => "
-        (float[2] x) => (int32[2] view)
-        {
-          view = BitCast <to: int = 6> (x)
-        }
-        ";
     }
 
     a_size_that_may_be_1_may_be_left_out {

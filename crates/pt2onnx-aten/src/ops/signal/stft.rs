@@ -279,7 +279,7 @@ arguments! {
         center: bool,
         normalized: bool,
         onesided: Option<bool>,
-        length: Option<i64>,
+        length: Option<Expr>,
         return_complex: bool,
     }
 }
@@ -336,8 +336,8 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let shape = [Expr::int(1), Expr::int(1), span.clone()];
     cx.set_type(envelope, Type::tensor(dtype, shape));
     let start = if center { n_fft / 2 } else { 0 };
-    let end = match length {
-        Some(length) => Expr::int(start + length),
+    let end = match &length {
+        Some(length) => length + start,
         None if center => &span - n_fft / 2,
         None => span.clone(),
     };
@@ -345,19 +345,14 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let shape = cx.out_shape()?;
     let finish = |sum: Value| {
         let signal = cx.div(cut(sum), cut(envelope));
-        let signal = match length {
-            Some(length) => {
-                // Samples after the last frame are zeros.
-                let missing = Expr::max(&(Expr::int(start + length) - &span), &Expr::int(0));
-                match cx.constraints().prove_ge(&span, &Expr::int(start + length)) {
-                    true => signal,
-                    false => {
-                        let pads = cx.sizes(&[Expr::int(0), missing]);
-                        cx.pad(signal, pads, None, cx.ints(&[2]), Default::default())
-                    }
-                }
+        // Samples after the last frame are zeros.
+        let signal = match length.is_none() || cx.constraints().prove_ge(&span, &end) {
+            true => signal,
+            false => {
+                let missing = Expr::max(&(&end - &span), &Expr::int(0));
+                let pads = cx.sizes(&[Expr::int(0), missing]);
+                cx.pad(signal, pads, None, cx.ints(&[2]), Default::default())
             }
-            None => signal,
         };
         cx.reshape(signal, &shape)
     };

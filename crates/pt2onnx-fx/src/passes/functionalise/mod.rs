@@ -33,6 +33,7 @@ use tied::Tied;
 ///   result: `add_(f16, f32)` becomes an `add` that gives f32, and a cast to f16.
 /// - Batch normalisation in training mode becomes `_native_batch_norm_legit_functional`, which returns the new running statistics.
 ///   Instance normalisation has no such variant, so nodes that compute the new statistics are added.
+/// - Observers of quantisation-aware training become `_fused_moving_avg_obs_fq_helper_functional`, which returns the new statistics.
 /// - An operator of another library that returns nothing gets a result, the new value of the tensor it writes into:
 ///   its only tensor, or the only one that is no input of the graph. Of those that
 ///   return something, the writes of torchaudio's `_lfilter_core_loop` are known; an archive does not say what others write.

@@ -1,4 +1,4 @@
-//! Normalisation in training mode, which updates running statistics that its schema does not mark as written.
+//! Normalisation in training mode and observers of quantisation, which update running statistics.
 
 use super::{memory::Writer, pass::Pass, variants::Statistics};
 use crate::{
@@ -8,27 +8,25 @@ use crate::{
     strides,
 };
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
 /// Parameters of the functional variants of batch normalisation.
 const BATCH_NORM: &[&str] =
     &["input", "weight", "bias", "running_mean", "running_var", "training", "momentum", "eps"];
 
 impl Pass<'_> {
-    /// Replaces a normalisation by operators that return the new running statistics.
+    /// Replaces an operator by operators that return the new running statistics.
     pub(super) fn statistics(&mut self, node: Node, kind: Statistics) -> Result<()> {
         match kind {
             Statistics::Batch => self.batch_norm(node),
             Statistics::Instance => self.instance_norm(node),
+            Statistics::Observer => self.observer(node),
         }
     }
 
     /// `_native_batch_norm_legit_functional` returns the normalised input, the mean and inverse deviation of the batch, and the new running
     /// mean and variance. `_batch_norm_with_update_functional` has a reserve before the last two.
     fn batch_norm(&mut self, mut node: Node) -> Result<()> {
-        let name = |arg: &str| node.arg(arg).and_then(Argument::name).cloned();
-        let (Some(mean), Some(var)) = (name("running_mean"), name("running_var")) else {
-            return Err(problem(&node, PassProblem::NoVariant));
-        };
         let (variant, results) = match node.target.is_aten("_batch_norm_with_update") {
             true => ("_batch_norm_with_update_functional", 4),
             false => ("_native_batch_norm_legit_functional", 3),
@@ -36,29 +34,55 @@ impl Pass<'_> {
         if node.outputs.len() > results {
             return Err(problem(&node, PassProblem::NoVariant));
         }
-        let by = Writer::by(&node);
-        let mut result = |hint: &str, like: &Name| {
-            let meta = self.emit.meta(like).map_err(|p| problem(&node, p))?;
+        let mean = self.meta_of(&node, "running_mean")?;
+        let absent = ["out", "save_mean", "save_invstd"].iter().skip(node.outputs.len());
+        let absent = absent.map(|hint| (*hint, mean.clone())).collect();
+        node.args.retain(|arg| BATCH_NORM.contains(&&*arg.name));
+        self.returning(node, variant, absent, &["running_mean", "running_var"])
+    }
+
+    /// `_fused_moving_avg_obs_fq_helper_functional` returns the quantised input, which of its elements are in range, and the new statistics.
+    fn observer(&mut self, node: Node) -> Result<()> {
+        let mask = TensorMeta { dtype: DType::Bool, ..self.meta_of(&node, "self")? };
+        let absent =
+            [("mask", mask)].into_iter().skip(node.outputs.len().saturating_sub(1)).collect();
+        let written = ["running_min", "running_max", "scale", "zero_point"];
+        self.returning(node, "_fused_moving_avg_obs_fq_helper_functional", absent, &written)
+    }
+
+    fn meta_of(&self, node: &Node, arg: &str) -> Result<TensorMeta> {
+        let name = node.arg(arg).and_then(Argument::name);
+        let name = name.ok_or_else(|| problem(node, PassProblem::NoVariant))?;
+        self.emit.meta(name).map_err(|p| problem(node, p))
+    }
+
+    /// Makes a node its functional variant, which also returns `results`, and then what the arguments `written` become.
+    fn returning(
+        &mut self,
+        mut node: Node,
+        variant: &str,
+        mut results: Vec<(&str, TensorMeta)>,
+        written: &[&'static str],
+    ) -> Result<()> {
+        let mut olds = Vec::new();
+        for &arg in written {
+            results.push((arg, self.meta_of(&node, arg)?));
+            olds.extend(node.arg(arg).and_then(Argument::name).cloned());
+        }
+        let mut names = Vec::new();
+        for (hint, meta) in results {
             let name = self.emit.taken.unique(&hint.into());
             self.emit.graph.values_mut().insert(name.clone(), meta.into());
-            Ok(name)
-        };
-        let mut added = Vec::new();
-        for hint in ["out", "save_mean", "save_invstd"].iter().skip(node.outputs.len()) {
-            added.push(result(hint, &mean)?);
+            names.push(name);
         }
-        let news = [
-            (mean.clone(), result("running_mean", &mean)?),
-            (var.clone(), result("running_var", &var)?),
-        ];
-        added.extend(news.iter().map(|(_, new)| new.clone()));
+        let by = Writer::by(&node);
         node.target = OpName::new("aten", variant, "default");
-        node.args.retain(|arg| BATCH_NORM.contains(&&*arg.name));
-        node.outputs.extend(added.into_iter().map(Argument::Tensor));
+        node.outputs.extend(names.iter().cloned().map(Argument::Tensor));
         self.emit.nodes.push(node);
-        for (old, new) in news {
-            let id = self.memory.tensor(&old);
-            self.memory.write(id, &new, by.clone(), &mut self.emit);
+        let news = &names[names.len() - olds.len()..];
+        for (old, new) in olds.iter().zip(news) {
+            let id = self.memory.tensor(old);
+            self.memory.write(id, new, by.clone(), &mut self.emit);
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub(super) enum Write {
     Replace,
     /// `fill_diagonal_`, which has no functional variant in PyTorch.
     FillDiagonal,
-    /// A normalisation that updates running statistics, even if its schema does not mark them as written.
+    /// An operator that updates running statistics, even if its schema does not mark them as written.
     Statistics(Statistics),
     /// It is an operator of another library that writes into the argument of this number.
     Argument(usize),
@@ -38,6 +38,8 @@ pub(super) enum Statistics {
     Batch,
     /// Mean and variance of each instance, averaged over the batch, per channel.
     Instance,
+    /// The range that an observer of quantisation-aware training has seen, and the scale and zero point for it.
+    Observer,
 }
 
 /// In-place overloads whose functional variant has another name or overload than dropping the underscore gives. Sorted.
@@ -181,6 +183,9 @@ pub(super) fn write(node: &Node) -> Write {
         | "cudnn_batch_norm"
         | "miopen_batch_norm" => Some(Statistics::Batch),
         "instance_norm" => Some(Statistics::Instance),
+        "fused_moving_avg_obs_fake_quant" | "_fused_moving_avg_obs_fq_helper" => {
+            return Write::Statistics(Statistics::Observer);
+        }
         _ => None,
     };
     if let Some(statistics) = statistics {

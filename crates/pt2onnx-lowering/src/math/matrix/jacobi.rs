@@ -77,7 +77,7 @@ fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     let rank = cx.rank(a.re);
     let numbers = cx.iota(&n);
     let one = identity(cx, &n, dtype);
-    let off = cx.sub(1.0, one);
+    let (off, half) = (cx.sub(1.0, one), cx.scalar(0.5, dtype));
     let mut start = vec![a];
     if vectors {
         let v = cx.expand(one, &cx.shape(a.re));
@@ -95,8 +95,10 @@ fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
         let product = picked.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 1], false));
         let (cos, sin) = rotation(cx, own, other, product, pairs.order);
         let turned = turn_columns(cx, state[0], &pairs, cos, sin);
+        // A Hermitian matrix is its own adjoint. Rounding must not change that: where the elements of a pair are next to equal, both of its
+        // columns would turn by other angles.
         let turned = turn_columns(cx, turned.adjoint(cx), &pairs, cos, sin);
-        // A Hermitian matrix is its own adjoint.
+        let turned = turned.add(cx, turned.adjoint(cx)).times(cx, half);
         let size = cabs1(cx, turned);
         let bound = cx.mul(most(size), epsilon(dtype));
         let go_on = cx.greater(most(cx.mul(size, off)), bound);

@@ -3,5 +3,6 @@
 pub(super) mod activation;
 pub(super) mod bits;
 pub(super) mod comparison;
+pub(super) mod floats;
 pub(super) mod integers;
 pub(super) mod random;

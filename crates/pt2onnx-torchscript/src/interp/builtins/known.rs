@@ -39,8 +39,51 @@ impl Interp<'_> {
             ("log", [_, _]) if let (Some(x), Some(y)) = (float(0), float(1)) => {
                 Value::float(x.ln() / y.ln())
             }
+            ("atan2", [_, _]) if let (Some(x), Some(y)) = (float(0), float(1)) => {
+                Value::float(x.atan2(y))
+            }
+            ("fmod", [_, _]) if let (Some(x), Some(y)) = (float(0), float(1)) => {
+                Value::float(x % y)
+            }
+            ("gcd", [_, _]) if let (Some(a), Some(b)) = (int(0), int(1)) => gcd(a, b)?,
+            ("isnan", [_]) if let Some(x) = float(0) => Value::bool(x.is_nan()),
+            ("isinf", [_]) if let Some(x) = float(0) => Value::bool(x.is_infinite()),
+            ("isfinite", [_]) if let Some(x) = float(0) => Value::bool(x.is_finite()),
+            (_, [_]) if let (Some(x), Some(function)) = (float(0), of_float(name)) => {
+                Value::float(function(x))
+            }
             _ => return Ok(None),
         }))
+    }
+}
+
+/// A function of one float.
+fn of_float(name: &str) -> Option<fn(f64) -> f64> {
+    Some(match name {
+        "acos" => f64::acos,
+        "acosh" => f64::acosh,
+        "asin" => f64::asin,
+        "asinh" => f64::asinh,
+        "atanh" => f64::atanh,
+        "cosh" => f64::cosh,
+        "degrees" => f64::to_degrees,
+        "expm1" => f64::exp_m1,
+        "log10" => f64::log10,
+        "log1p" => f64::ln_1p,
+        "radians" => f64::to_radians,
+        "sinh" => f64::sinh,
+        _ => return None,
+    })
+}
+
+fn gcd(a: i64, b: i64) -> Step<Value> {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    match i64::try_from(a) {
+        Ok(divisor) => Ok(Value::int(divisor)),
+        Err(_) => unsupported("an integer of more than 64 bits"),
     }
 }
 

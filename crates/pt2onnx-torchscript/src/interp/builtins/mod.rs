@@ -12,7 +12,7 @@ mod tensors;
 mod text;
 mod unknown;
 
-use super::{Interp, Step, call::Kwargs, fits::Bound};
+use super::{Interp, Step, call::Kwargs, fits::Bound, unsupported};
 use crate::{
     error::Problem,
     schema::{Schema, Type},
@@ -43,7 +43,8 @@ impl Interp<'_> {
         if args.iter().chain(kwargs.iter().map(|(_, value)| value)).any(unclear) {
             return super::compare::unclear();
         }
-        let (name, mut args, kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        let (name, mut args, mut kwargs) = self.upgraded(namespace, name, args, kwargs)?;
+        self.autocast_arguments(namespace, &name, &mut args, &mut kwargs)?;
         self.constant_operand(namespace, &name, &mut args, &kwargs)?;
         let full = format!("{namespace}::{name}");
         let (schema, bound) = self.overload(&full, &args, &kwargs)?;
@@ -71,8 +72,10 @@ impl Interp<'_> {
         args: &[Value],
         kwargs: &Kwargs,
     ) -> Step<Option<Value>> {
-        if !matches!(namespace, "aten" | "prim") {
-            return Ok(None);
+        match namespace {
+            "aten" | "prim" => {}
+            "profiler" => return Ok(Some(Value::Opaque("a record of the profiler".into()))),
+            _ => return Ok(None),
         }
         if name == "RaiseException" {
             let text = args.first().map(|v| self.text_of(v).text).unwrap_or_default();
@@ -81,6 +84,18 @@ impl Interp<'_> {
                 _ => "an exception".to_owned(),
             };
             return Err(Problem::Raises(format!("{class}: {text}")));
+        }
+        match name {
+            "to_mkldnn" | "ConstantMKLDNNTensor" => {
+                let text = "a module after torch.jit.optimize_for_inference, whose archive has no weights (save it before),";
+                return unsupported(text);
+            }
+            "_nested_tensor_from_mask_left_aligned" => {
+                let text = "padded steps are computed like others, as while gradients are enabled; without these, PyTorch sets them to 0";
+                self.note(text.to_owned());
+                return Ok(Some(Value::bool(false)));
+            }
+            _ => {}
         }
         if let Some(value) = self.on_tensors(namespace, name, args, kwargs)? {
             return Ok(Some(value));

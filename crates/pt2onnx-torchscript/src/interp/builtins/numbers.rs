@@ -55,6 +55,10 @@ impl Interp<'_> {
             | ("_is_tracing" | "is_tracing" | "is_scripting_unset", _) => {
                 return Ok(Some(Value::bool(false)));
             }
+            // float16, bfloat16
+            ("get_autocast_dtype", [device]) => {
+                return Ok(Some(Value::int(if device.as_str() == Some("cpu") { 15 } else { 5 })));
+            }
             ("is_scripting", _) => return Ok(Some(Value::bool(true))),
             ("dict", []) => return self.dict(Vec::new()).map(Some),
             ("dict", [list @ Value::List(_)]) => {

@@ -1,0 +1,154 @@
+//! Translates views of tensors as another element type.
+
+use crate::{AtenOp, Cx, LowerError, Lowered, checks, op};
+use pt2onnx_ir::{Value, attrs, schema::data_type};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::{DType, Tensor};
+
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::view_dtype, view_dtype, complex = view_complex_dtype),
+    op!(aten::view_copy_dtype, view_dtype, complex = view_complex_dtype),
+];
+
+/// The same bits as another type.
+fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    bits_as(cx, x, dtype, &cx.out_shape()?)
+}
+
+/// The same bits as elements of `dtype`, of which there are `sizes`. Elements of another width are parts of one element, the low bits
+/// first, or made of several.
+fn bits_as(cx: &Cx, x: Value, dtype: DType, sizes: &[Expr]) -> Lowered {
+    let from = cx.dtype(x);
+    let (wide, narrow) = (from.bits().max(dtype.bits()), from.bits().min(dtype.bits()));
+    if wide == narrow {
+        return Ok(of_same_width(cx, x, dtype));
+    }
+    let x = cx.cast(of_same_width(cx, x, unsigned(from)?), DType::I64);
+    let powers: Vec<i64> = (0..wide / narrow).map(|i| 1 << (i * narrow)).collect();
+    let each = cx.constant(Tensor::vector(&powers));
+    let bits = if from.bits() == wide {
+        let x = cx.unsqueeze(x, &[cx.rank(x)]);
+        let modulo = |a, b| cx.mod_(a, b, attrs::Mod::default());
+        let shifted = cx.div(cx.sub(x, modulo(x, each)), each);
+        let parts = modulo(shifted, cx.scalar(1i64 << narrow, DType::I64));
+        cx.reshape(parts, sizes)
+    } else {
+        let groups = [sizes, &[Expr::int(powers.len() as i64)]].concat();
+        let parts = cx.mul(cx.reshape(x, &groups), each);
+        let part = |i: usize| cx.take(parts, sizes.len(), &Expr::int(i as i64));
+        (1..powers.len()).fold(part(0), |sum, i| cx.add(sum, part(i)))
+    };
+    Ok(of_same_width(cx, cx.cast(bits, unsigned(dtype)?), dtype))
+}
+
+/// A `Cast` between integers, else `BitCast`.
+fn of_same_width(cx: &Cx, x: Value, dtype: DType) -> Value {
+    let from = cx.dtype(x);
+    let whole = |d: DType| d.is_int() || d == DType::Bool;
+    match from == dtype || whole(from) && whole(dtype) {
+        true => cx.cast(x, dtype),
+        false => cx.bit_cast(x, data_type(dtype)),
+    }
+}
+
+/// The unsigned integer type of the same width.
+fn unsigned(dtype: DType) -> Lowered<DType> {
+    Ok(match dtype.bits() {
+        8 => DType::U8,
+        16 => DType::U16,
+        32 => DType::U32,
+        64 => DType::U64,
+        _ => {
+            return Err(LowerError::unsupported(format!(
+                "elements of {dtype} cannot be viewed as another type"
+            )));
+        }
+    })
+}
+
+/// The same bits, if any are complex numbers: pairs of real ones, side by side in the last dimension.
+fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    let (mut sizes, mut given) = (cx.out_shape()?, cx.shape(x));
+    let mut flat = sizes.clone();
+    if dtype.is_complex() {
+        sizes.push(Expr::int(2));
+        double_last(&mut flat);
+    }
+    if cx.dtype(x) == dtype.to_real() {
+        return Ok(cx.reshape(x, &sizes));
+    }
+    if given.len() > flat.len() {
+        given.pop();
+        double_last(&mut given);
+    }
+    let bits = bits_as(cx, cx.reshape(x, &given), dtype.to_real(), &flat)?;
+    Ok(cx.reshape(bits, &sizes))
+}
+
+fn double_last(sizes: &mut [Expr]) {
+    if let Some(last) = sizes.last_mut() {
+        *last = &*last * 2;
+    }
+}
+
+checks! {
+    bits_of_another_type {
+        "aten.view.dtype(x: f32[2], torch.int32) -> i32[2]" => "
+        (float[2] x) => (int32[2] view)
+        {
+          view = BitCast <to: int = 6> (x)
+        }
+        ";
+    }
+
+    bytes_of_a_float {
+        "aten.view.dtype(x: f32[2], torch.uint8) -> u8[8]" => "
+        (float[2] x) => (uint8[8] view)
+        <
+          int64[4] val_0 = {1, 256, 65536, 16777216},
+          int64[1] val_1 = {1},
+          int64 val_2 = {256},
+          int64[1] val_3 = {8}
+        >
+        {
+          val_4 = BitCast <to: int = 12> (x)
+          val_5 = Cast <to: int = 7> (val_4)
+          val_6 = Unsqueeze (val_5, val_1)
+          val_7 = Mod (val_6, val_0)
+          val_8 = Sub (val_6, val_7)
+          val_9 = Div (val_8, val_0)
+          val_10 = Mod (val_9, val_2)
+          val_11 = Reshape (val_10, val_3)
+          view = Cast <to: int = 2> (val_11)
+        }
+        ";
+    }
+
+    a_float_of_bytes {
+        "aten.view.dtype(x: u8[s0, 4], torch.float32) -> f32[s0, 1]" => "
+        (uint8[s0,4] x) => (float[s0,1] view)
+        <
+          int64[4] val_0 = {1, 256, 65536, 16777216},
+          int64[3] val_1 = {0, 1, 4},
+          int64 val_2 = {0},
+          int64 val_3 = {1},
+          int64 val_4 = {2},
+          int64 val_5 = {3}
+        >
+        {
+          val_6 = Cast <to: int = 7> (x)
+          val_7 = Reshape (val_6, val_1)
+          val_8 = Mul (val_7, val_0)
+          val_9 = Gather <axis: int = 2> (val_8, val_2)
+          val_10 = Gather <axis: int = 2> (val_8, val_3)
+          val_11 = Add (val_9, val_10)
+          val_12 = Gather <axis: int = 2> (val_8, val_4)
+          val_13 = Add (val_11, val_12)
+          val_14 = Gather <axis: int = 2> (val_8, val_5)
+          val_15 = Add (val_13, val_14)
+          val_16 = Cast <to: int = 12> (val_15)
+          view = BitCast <to: int = 1> (val_16)
+        }
+        ";
+    }
+}
