@@ -1,7 +1,7 @@
 //! Where sizes can be read: the first tensor that has each of them.
 
 use crate::facts::{self, rank};
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, Type, Value, attrs};
+use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -61,11 +61,14 @@ impl Sources {
     ) -> Option<()> {
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
-        let parts = self.parts(elements)?;
+        let parts = self.parts(model, elements)?;
         if dtype != DType::I64 || found(model, output, scalar)? == parts {
             return None;
         }
         if parts.len() > 1 && same_source(&parts).is_none() && reads_directly(model, id) {
+            return None;
+        }
+        if model[id].is("Shape") && needs_two(model, &parts, opset) && !only_sizes(model, id) {
             return None;
         }
         let at = InsertPoint::Before(id);
@@ -93,20 +96,55 @@ impl Sources {
         Some(())
     }
 
-    fn parts(&self, elements: &[Expr]) -> Option<Vec<Part>> {
+    /// Numbers beside a size are read with it, where the same tensor has them there.
+    fn parts(&self, model: &Model, elements: &[Expr]) -> Option<Vec<Part>> {
         let mut parts: Vec<Part> = Vec::new();
+        let size = |x: Value, axis: usize| facts::shape(model, x)?.get(axis)?.as_int();
         for e in elements {
-            let part = match e.as_int() {
-                Some(number) => Part::Numbers(vec![number]),
-                None => {
-                    let (value, axis) = self.places.get(e.as_symbol()?)?;
-                    Part::Sizes(*value, *axis, axis + 1)
+            let part = match (e.as_int(), parts.last()) {
+                (Some(number), Some(Part::Sizes(x, _, to))) if size(*x, *to) == Some(number) => {
+                    Part::Sizes(*x, *to, to + 1)
+                }
+                (Some(number), _) => Part::Numbers(vec![number]),
+                (None, _) => {
+                    let (x, axis) = *self.places.get(e.as_symbol()?)?;
+                    let mut from = axis;
+                    while let Some(Part::Numbers(numbers)) = parts.last_mut()
+                        && let Some(before) = from.checked_sub(1)
+                        && size(x, before).is_some_and(|s| numbers.last() == Some(&s))
+                    {
+                        from = before;
+                        numbers.pop();
+                        if numbers.is_empty() {
+                            parts.pop();
+                        }
+                    }
+                    Part::Sizes(x, from, axis + 1)
                 }
             };
             push(&mut parts, part);
         }
         Some(parts)
     }
+}
+
+/// Whether two nodes or more read the parts.
+fn needs_two(model: &Model, parts: &[Part], opset: u32) -> bool {
+    match parts {
+        [Part::Sizes(x, from, to)] => {
+            opset < SHAPE_OF_SOME && (*from, Some(*to)) != (0, rank(model, *x))
+        }
+        [Part::Numbers(_)] => false,
+        _ => true,
+    }
+}
+
+/// Whether only the sizes of a node's operand are used, so that the operand need not be computed.
+fn only_sizes(model: &Model, id: NodeId) -> bool {
+    let of_shape = |u: Use| matches!(u, Use::Input(user, _) if model[user].is("Shape"));
+    model[id]
+        .input(0)
+        .is_some_and(|x| matches!(model[x].def(), Def::Node(..)) && model[x].uses().all(of_shape))
 }
 
 /// Adds a part, or makes the last one longer.
