@@ -22,8 +22,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         }
         changed |= match model[id].op() {
             "If" => branch(model, id).is_some() || shared(model, id),
-            "Loop" => course(model, id).is_some() || hoist(model, id),
-            "Scan" => hoist(model, id),
+            "Loop" => course(model, id).is_some() || unchanged(model, id) | hoist(model, id),
+            "Scan" => unchanged(model, id) | hoist(model, id),
             _ => false,
         };
     }
@@ -197,6 +197,40 @@ fn movable(model: &Model, node: NodeId, region: RegionId) -> bool {
         && cse::repeatable(model, node)
         && data.inputs().iter().flatten().all(outside)
         && !data.outputs().iter().any(given_out)
+}
+
+/// States that a body gives back as it gets them are the first state, in the body and behind it.
+fn unchanged(model: &mut Model, id: NodeId) -> Changed {
+    let Some(region) = body(model, id, "body") else {
+        return false;
+    };
+    // The states come after the number of iterations and the condition, and after the condition.
+    let (first, count) = match model[id].read::<i64>("num_scan_inputs") {
+        Ok(Some(scanned)) => (0, model[id].inputs().len().saturating_sub(scanned as usize)),
+        _ => (2, model[id].inputs().len()),
+    };
+    let results: Vec<Value> = model[region].output_values().skip(first / 2).collect();
+    let mut changed = false;
+    for i in first..count {
+        let inside = model[region].inputs().get(i).copied();
+        let after = model[id].outputs().get(i - first).copied();
+        let (Some(initial), Some(inside), Some(after)) = (model[id].input(i), inside, after) else {
+            continue;
+        };
+        if results.get(i - first) != Some(&inside) {
+            continue;
+        }
+        if model[after].uses().len() > 0 {
+            take_place(model, after, initial);
+            changed = true;
+        }
+        for at in model[inside].uses().collect::<Vec<_>>() {
+            if let Use::Input(user, at) = at {
+                changed |= model.replace_input(user, at as usize, Some(initial));
+            }
+        }
+    }
+    changed
 }
 
 /// Operators that compute a result for any input of their type; `Cast`, if it is not one of texts.
