@@ -220,14 +220,34 @@ fn unchanged(model: &mut Model, id: NodeId) -> Changed {
         if results.get(i - first) != Some(&inside) {
             continue;
         }
-        if model[after].uses().len() > 0 {
-            take_place(model, after, initial);
+        changed |= feed(model, after, initial) | feed(model, inside, initial);
+    }
+    // An output of the graph would need a node, which the last of these outputs saves.
+    let outputs = model[id].outputs().to_vec();
+    let kept = |i: usize| {
+        let inside = model[region].inputs().get(first + i);
+        model[outputs[i]].uses().len() > 0 && (first + i >= count || results.get(i) != inside)
+    };
+    if (0..outputs.len()).any(kept) {
+        return changed;
+    }
+    for (i, output) in outputs.into_iter().enumerate() {
+        if let Some(initial) = model[id].input(first + i).filter(|_| first + i < count)
+            && model[output].uses().len() > 0
+        {
+            take_place(model, output, initial);
             changed = true;
         }
-        for at in model[inside].uses().collect::<Vec<_>>() {
-            if let Use::Input(user, at) = at {
-                changed |= model.replace_input(user, at as usize, Some(initial));
-            }
+    }
+    changed
+}
+
+/// Gives nodes that use a value another one.
+fn feed(model: &mut Model, old: Value, new: Value) -> Changed {
+    let mut changed = false;
+    for at in model[old].uses().collect::<Vec<_>>() {
+        if let Use::Input(user, at) = at {
+            changed |= model.replace_input(user, at as usize, Some(new));
         }
     }
     changed

@@ -139,10 +139,10 @@ fn fusing() -> Vec<Pass> {
             .precondition(
                 "The operands are matrices, and the added value does not broadcast the product.",
             ),
-        fusions("clip", clip_fusions, 12)
-            .description("Replaces two of Min, Max, Relu and Clip by Clip.")
+        fusions("clip", clip_fusions, 7)
+            .description("Replaces two of Min, Max, Relu and Clip by one.")
             .precondition(
-                "Both bounds are constants, and the lower one is not above the upper one.",
+                "The bounds are constants, and no lower one is above an upper one. Before opset 12, the type is float32.",
             ),
         fusions("gelu", gelu_fusions, 20)
             .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")

@@ -86,7 +86,11 @@ pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
     let inner = "{i:Clip(x) | i:Relu(x) | i:Min(x, d) | i:Max(x, d)}";
     let outer =
         format!("{{o:Clip({inner}) | o:Relu({inner}) | o:Min({inner}, c) | o:Max({inner}, c)}}");
-    Ok(vec![Fusion::new(&outer, clip)?])
+    // Older forms of `Clip` and their runtimes are for float32.
+    let single = |cx: &Builder<'_>, found: &Match<'_>| {
+        found.value("x").and_then(|x| cx.known_dtype(x)) == Some(DType::F32)
+    };
+    Ok(vec![Fusion::new(&outer, clip)?.since(12), Fusion::new(&outer, clip)?.when(single)])
 }
 
 /// The lower and the upper bound of a node; `None` if they are not known. `number` has that of `Min` and `Max`.

@@ -96,13 +96,13 @@ impl Sources {
         Some(())
     }
 
-    /// Numbers beside a size are read with it, where the same tensor has them there.
+    /// What stands beside a size is read with it, where the same tensor has it there.
     fn parts(&self, model: &Model, elements: &[Expr]) -> Option<Vec<Part>> {
         let mut parts: Vec<Part> = Vec::new();
-        let size = |x: Value, axis: usize| facts::shape(model, x)?.get(axis)?.as_int();
+        let dim = |x: Value, axis: usize| facts::shape(model, x)?.get(axis);
         for e in elements {
             let part = match (e.as_int(), parts.last()) {
-                (Some(number), Some(Part::Sizes(x, _, to))) if size(*x, *to) == Some(number) => {
+                (_, Some(Part::Sizes(x, _, to))) if dim(*x, *to) == Some(e) => {
                     Part::Sizes(*x, *to, to + 1)
                 }
                 (Some(number), _) => Part::Numbers(vec![number]),
@@ -111,7 +111,7 @@ impl Sources {
                     let mut from = axis;
                     while let Some(Part::Numbers(numbers)) = parts.last_mut()
                         && let Some(before) = from.checked_sub(1)
-                        && size(x, before).is_some_and(|s| numbers.last() == Some(&s))
+                        && dim(x, before).and_then(Expr::as_int).as_ref() == numbers.last()
                     {
                         from = before;
                         numbers.pop();
