@@ -49,7 +49,7 @@ impl Sources {
         }
     }
 
-    /// Replaces an output of a node by sizes that are read from their sources in as few nodes as possible. `None` if the node is
+    /// Replaces an output of a node by sizes that are read from their sources in as few nodes as possible. Returns the new value. `None` if the node is
     /// one of these already, or not all elements are sizes.
     pub fn read(
         &self,
@@ -58,7 +58,7 @@ impl Sources {
         output: Value,
         elements: &[Expr],
         opset: u32,
-    ) -> Option<()> {
+    ) -> Option<Value> {
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
         let parts = self.parts(model, elements)?;
@@ -93,7 +93,7 @@ impl Sources {
         let made = model.producer(new)?;
         model[made].origins = model[id].origins.clone();
         crate::rewrite::substitute(model, output, new);
-        Some(())
+        Some(new)
     }
 
     /// What stands beside a size is read with it, where the same tensor has it there.
