@@ -62,7 +62,8 @@ impl Sources {
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
         let parts = self.parts(model, elements)?;
-        if dtype != DType::I64 || found(model, output, scalar)? == parts {
+        let good = found(model, output, scalar)? == parts;
+        if dtype != DType::I64 || good && (opset < SHAPE_OF_SOME || !reads_alone(model, id)) {
             return None;
         }
         if parts.len() > 1 && same_source(&parts).is_none() && reads_directly(model, id) {
@@ -164,6 +165,16 @@ fn reads_directly(model: &Model, id: NodeId) -> bool {
     let of_shape =
         || node.input(0).and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Shape"));
     node.is("Shape") || matches!(node.op(), "Gather" | "Slice") && of_shape()
+}
+
+/// Whether a node takes neighbouring elements of a `Shape` that nothing else uses: one node can do both.
+fn reads_alone(model: &Model, id: NodeId) -> bool {
+    let node = &model[id];
+    let whole = node.input(0).filter(|&whole| node.is("Gather") && model[whole].uses().len() == 1);
+    let of_shape =
+        whole.and_then(|whole| model.producer(whole)).is_some_and(|n| model[n].is("Shape"));
+    let vector = node.outputs().first().is_some_and(|&v| rank(model, v) == Some(1));
+    of_shape && vector && made_of_one(model, node.outputs()[0]).is_none_or(|parts| parts.len() == 1)
 }
 
 fn same_source(parts: &[Part]) -> Option<Value> {
