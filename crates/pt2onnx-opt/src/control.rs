@@ -3,6 +3,7 @@
 use crate::{
     cse, facts,
     graph::{Changed, GraphMut},
+    opsets::SIZES_AS_INPUTS,
     pass::Options,
 };
 use pt2onnx_ir::{
@@ -14,7 +15,7 @@ use rustc_hash::FxHashSet;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
-    let nodes = graph.nodes();
+    let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
     for id in nodes {
         if !model.contains(id) || !model[id].domain.is_empty() || model.is_unused(id) {
@@ -22,7 +23,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         }
         changed |= match model[id].op() {
             "If" => branch(model, id).is_some() || shared(model, id),
-            "Loop" => course(model, id).is_some() || unchanged(model, id) | hoist(model, id),
+            "Loop" => course(model, id, opset).is_some() || unchanged(model, id) | hoist(model, id),
             "Scan" => unchanged(model, id) | hoist(model, id),
             _ => false,
         };
@@ -84,7 +85,7 @@ fn take_place(model: &mut Model, old: Value, new: Value) {
 }
 
 /// A `Loop` that runs never or once.
-fn course(model: &mut Model, id: NodeId) -> Option<()> {
+fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
     let node = &model[id];
     let region = body(model, id, "body")?;
     let count = node.input(0).map(|v| number(model, v));
@@ -102,7 +103,8 @@ fn course(model: &mut Model, id: NodeId) -> Option<()> {
     let starts = matches!(going, None | Some(Some(true)));
     let ends = count == Some(Some(1))
         || matches!(count, None | Some(Some(1..))) && truth(model, once_more) == Some(false);
-    if !starts || !ends {
+    let stacks = outputs.len() > carried && opset < SIZES_AS_INPUTS;
+    if !starts || !ends || stacks {
         return None;
     }
     let inputs = model[region].inputs().to_vec();
