@@ -24,7 +24,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         changed |= match model[id].op() {
             "If" => branch(model, id).is_some() || shared(model, id),
             "Loop" => course(model, id, opset).is_some() || unchanged(model, id) | hoist(model, id),
-            "Scan" => unchanged(model, id) | hoist(model, id),
+            // Before, sequence lengths came first.
+            "Scan" if opset >= 9 => unchanged(model, id) | hoist(model, id),
+            "Scan" => hoist(model, id),
             _ => false,
         };
     }
