@@ -57,19 +57,34 @@ impl Model {
         outputs: &[Value],
         origins: &[OriginId],
     ) {
-        self.set_outputs_as_written(region, outputs);
+        self.put_outputs(region, outputs);
         for (i, &value) in outputs.iter().enumerate() {
             if !self.can_define_outputs(region, value) || outputs[..i].contains(&value) {
-                let node = self.add_erased_node();
-                let result = self.add_value(Def::Node(node, 0), self[value].ty.clone());
-                let origins = origins.into();
-                self[region].outputs[i].copy = Some(PlannedCopy { result, origins });
+                self.plan_copy(region, i, origins);
             }
         }
     }
 
-    /// Sets the output slots of a region exactly as given: no `Identity` is ever inserted for them.
+    /// Sets the output slots of a region as given: no `Identity` is ever inserted for them, but for a constant in a body. A file may have
+    /// it as an initialiser of the body; in a model, constants belong to no region.
     pub fn set_outputs_as_written(&mut self, region: RegionId, outputs: &[Value]) {
+        self.put_outputs(region, outputs);
+        for (i, &value) in outputs.iter().enumerate() {
+            if region != Self::MAIN && matches!(self[value].def(), Def::Constant(_)) {
+                self.plan_copy(region, i, &[]);
+            }
+        }
+    }
+
+    /// Plans a copy for a slot that has no node which made its value.
+    fn plan_copy(&mut self, region: RegionId, i: usize, origins: &[OriginId]) {
+        let ty = self[self[region].outputs[i].value].ty.clone();
+        let node = self.add_erased_node();
+        let result = self.add_value(Def::Node(node, 0), ty);
+        self[region].outputs[i].copy = Some(PlannedCopy { result, origins: origins.into() });
+    }
+
+    fn put_outputs(&mut self, region: RegionId, outputs: &[Value]) {
         let slot = |&value: &Value| Output { name: None, value, copy: None };
         let new = outputs.iter().map(slot).collect();
         let old = std::mem::replace(&mut self[region].outputs, new);

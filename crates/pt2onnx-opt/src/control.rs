@@ -3,6 +3,7 @@
 use crate::{
     cse, facts,
     graph::{Changed, GraphMut},
+    opsets::SIZES_AS_INPUTS,
     pass::Options,
 };
 use pt2onnx_ir::{
@@ -14,7 +15,7 @@ use rustc_hash::FxHashSet;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
-    let nodes = graph.nodes();
+    let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
     for id in nodes {
         if !model.contains(id) || !model[id].domain.is_empty() || model.is_unused(id) {
@@ -22,7 +23,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         }
         changed |= match model[id].op() {
             "If" => branch(model, id).is_some() || shared(model, id),
-            "Loop" => course(model, id).is_some() || hoist(model, id),
+            "Loop" => course(model, id, opset).is_some() || unchanged(model, id) | hoist(model, id),
+            // Before, sequence lengths came first.
+            "Scan" if opset >= 9 => unchanged(model, id) | hoist(model, id),
             "Scan" => hoist(model, id),
             _ => false,
         };
@@ -84,7 +87,7 @@ fn take_place(model: &mut Model, old: Value, new: Value) {
 }
 
 /// A `Loop` that runs never or once.
-fn course(model: &mut Model, id: NodeId) -> Option<()> {
+fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
     let node = &model[id];
     let region = body(model, id, "body")?;
     let count = node.input(0).map(|v| number(model, v));
@@ -102,7 +105,8 @@ fn course(model: &mut Model, id: NodeId) -> Option<()> {
     let starts = matches!(going, None | Some(Some(true)));
     let ends = count == Some(Some(1))
         || matches!(count, None | Some(Some(1..))) && truth(model, once_more) == Some(false);
-    if !starts || !ends {
+    let stacks = outputs.len() > carried && opset < SIZES_AS_INPUTS;
+    if !starts || !ends || stacks {
         return None;
     }
     let inputs = model[region].inputs().to_vec();
@@ -197,6 +201,60 @@ fn movable(model: &Model, node: NodeId, region: RegionId) -> bool {
         && cse::repeatable(model, node)
         && data.inputs().iter().flatten().all(outside)
         && !data.outputs().iter().any(given_out)
+}
+
+/// States that a body gives back as it gets them are the first state, in the body and behind it.
+fn unchanged(model: &mut Model, id: NodeId) -> Changed {
+    let Some(region) = body(model, id, "body") else {
+        return false;
+    };
+    // The states come after the number of iterations and the condition, and after the condition.
+    let (first, count) = match model[id].read::<i64>("num_scan_inputs") {
+        Ok(Some(scanned)) => (0, model[id].inputs().len().saturating_sub(scanned as usize)),
+        _ => (2, model[id].inputs().len()),
+    };
+    let results: Vec<Value> = model[region].output_values().skip(first / 2).collect();
+    let mut changed = false;
+    for i in first..count {
+        let inside = model[region].inputs().get(i).copied();
+        let after = model[id].outputs().get(i - first).copied();
+        let (Some(initial), Some(inside), Some(after)) = (model[id].input(i), inside, after) else {
+            continue;
+        };
+        if results.get(i - first) != Some(&inside) {
+            continue;
+        }
+        changed |= feed(model, after, initial) | feed(model, inside, initial);
+    }
+    // An output of the graph would need a node, which the last of these outputs saves.
+    let outputs = model[id].outputs().to_vec();
+    let kept = |i: usize| {
+        let inside = model[region].inputs().get(first + i);
+        model[outputs[i]].uses().len() > 0 && (first + i >= count || results.get(i) != inside)
+    };
+    if (0..outputs.len()).any(kept) {
+        return changed;
+    }
+    for (i, output) in outputs.into_iter().enumerate() {
+        if let Some(initial) = model[id].input(first + i).filter(|_| first + i < count)
+            && model[output].uses().len() > 0
+        {
+            take_place(model, output, initial);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Gives nodes that use a value another one.
+fn feed(model: &mut Model, old: Value, new: Value) -> Changed {
+    let mut changed = false;
+    for at in model[old].uses().collect::<Vec<_>>() {
+        if let Use::Input(user, at) = at {
+            changed |= model.replace_input(user, at as usize, Some(new));
+        }
+    }
+    changed
 }
 
 /// Operators that compute a result for any input of their type; `Cast`, if it is not one of texts.

@@ -5,7 +5,7 @@ use crate::{
     dims, fold,
     graph::{Changed, GraphMut},
     journal::{self, Counts},
-    legalise::legalise,
+    legalise::legalise_from,
     opaque::{self, Raising},
     opsets::OPSETS,
     pass::{Options, Pass},
@@ -86,7 +86,7 @@ fn imported_graphs(model: &mut Model, options: &Options) {
             opaque::each_graph(model, |graph| {
                 (graph.model.opset, graph.opset) = (CANONICAL_OPSET, CANONICAL_OPSET);
                 imported_graph(graph, options, Some(Raising { written, alike: true }));
-                let done = legalise(graph.model, written);
+                let done = legalise_from(graph.model, written, written);
                 if let Err(error) = &done {
                     tracing::debug!(%error, "optimised without the canonical form");
                 }

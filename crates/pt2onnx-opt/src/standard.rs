@@ -58,8 +58,8 @@ fn simplifying() -> Vec<Pass> {
             .description(
                 "Removes nodes that do nothing: a zero that is added may have made 0.0 of -0.0. Merges chains of reshapes, \
                  transposes, slices and casts, packs of all parts of a tensor, operands that are broadcast anyway, dimensions \
-                 that are taken away and added again, initial states of zeros, and guards that change nothing. Takes items of \
-                 sequences from where they were put in.",
+                 that are taken away and added again, initial states of zeros, parts without elements, and guards that change nothing. \
+                 Takes items of sequences from where they were put in.",
             )
             .precondition("A size given in a type is the size at run time."),
         Pass::new("fold", fold::run)
@@ -74,8 +74,9 @@ fn simplifying() -> Vec<Pass> {
             ),
         Pass::new("control", control::run)
             .description(
-                "Replaces If by the branch that it takes, and Loop that runs never or once by its body. Moves nodes that both \
-                 branches have, and nodes that are the same in each iteration, before the If or Loop.",
+                "Replaces If by the branch that it takes, and Loop that runs never or once by its body. Takes states that \
+                 a body does not change from before the Loop or Scan. Moves nodes that both branches have, and nodes that are the \
+                 same in each iteration, before the If or Loop.",
             )
             .precondition(
                 "The condition or the number of iterations is a constant. Nodes of loops are moved only if they cannot fail.",
@@ -111,10 +112,10 @@ fn fusing() -> Vec<Pass> {
                 "All parameters are float32 or float64 constants, and nothing else uses the weight.",
             ),
         fusions("scalars", scalar_fusions, 9)
-            .description("Merges two sums or two products with constants.")
+            .description("Merges two sums, products, Max or Min with constants.")
             .precondition(
                 "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
-                 are both above or both below 1.",
+                 are both above or both below 1. No constant of Max or Min is NaN.",
             ),
         fusions("floor-division", quotient_fusions, 9)
             .description("Replaces the formula of a floor division by Div.")
@@ -139,10 +140,10 @@ fn fusing() -> Vec<Pass> {
             .precondition(
                 "The operands are matrices, and the added value does not broadcast the product.",
             ),
-        fusions("clip", clip_fusions, 12)
-            .description("Replaces two of Min, Max, Relu and Clip by Clip.")
+        fusions("clip", clip_fusions, 7)
+            .description("Replaces two of Min, Max, Relu and Clip by one.")
             .precondition(
-                "Both bounds are constants, and the lower one is not above the upper one.",
+                "The bounds are constants, and no lower one is above an upper one. Before opset 12, the type is float32.",
             ),
         fusions("gelu", gelu_fusions, 20)
             .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")

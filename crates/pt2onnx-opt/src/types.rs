@@ -11,6 +11,7 @@ use crate::{
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, attrs};
 use pt2onnx_symbolic::{Constraints, Expr, Range};
+use rustc_hash::FxHashSet;
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
 /// the model's types are kept; of graph outputs also the shapes.
@@ -31,14 +32,43 @@ pub fn infer_types(model: &mut Model) {
     }
 }
 
-/// Calls `work`, and gives the graph's outputs the types back that they had before.
+/// Calls `work`, and gives the graph's outputs the types back that they had before. Outputs of bodies get those whose sizes do not follow:
+/// of a loop that runs never, runtimes know the sizes from there.
 pub(crate) fn keeping_outputs<T>(model: &mut Model, work: impl FnOnce(&mut Model) -> T) -> T {
+    let bodies: Vec<_> = { bodies(model).into_iter() }
+        .map(|body| (body, model[body].output_values().map(|v| model[v].ty.clone()).collect()))
+        .collect();
     let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
     let done = work(model);
     for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
         model[value].ty = claim;
     }
+    let left = FxHashSet::from_iter(self::bodies(model));
+    for (body, claims) in bodies {
+        restore_sizes(model, Some(body).filter(|body| left.contains(body)), claims);
+    }
     done
+}
+
+fn bodies(model: &Model) -> Vec<RegionId> {
+    model.all_nodes().into_iter().flat_map(|n| model[n].regions().collect::<Vec<_>>()).collect()
+}
+
+/// Gives outputs of a body without sizes those of these types.
+fn restore_sizes(model: &mut Model, body: Option<RegionId>, claims: Vec<Option<Type>>) {
+    let outputs: Vec<_> = body.into_iter().flat_map(|b| model[b].output_values()).collect();
+    if outputs.len() != claims.len() {
+        return;
+    }
+    for (value, claim) in outputs.into_iter().zip(claims) {
+        let own = model.producer(value).is_some_and(|n| Some(model[n].region()) == body);
+        if let (true, Some(Type::Tensor(ty)), Some(Type::Tensor(claim))) =
+            (own, &mut model[value].ty, claim)
+            && ty.dtype == claim.dtype
+        {
+            ty.shape = ty.shape.take().or(claim.shape);
+        }
+    }
 }
 
 /// [`infer_types`] for one graph; returns the sizes that it computes. With `raised`, opaque nodes become

@@ -35,7 +35,7 @@ const REDUCTIONS: &[&str] = &[
 fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
     let source = inner.node.input(0)?;
-    let perm = attrs::Transpose::read(inner.node).ok()?.perm?;
+    let perm = inner.perm()?;
     let given = n.ints(1).filter(|a| !a.is_empty())?;
     let over: Vec<usize> =
         given.iter().map(|&a| eval::axis(a, perm.len())).collect::<Option<_>>()?;
@@ -51,8 +51,7 @@ fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
 
 fn transposes(n: &Seen, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
-    let outer_perm = attrs::Transpose::read(n.node).ok()?.perm?;
-    let inner_perm = attrs::Transpose::read(inner.node).ok()?.perm?;
+    let (outer_perm, inner_perm) = (n.perm()?, inner.perm()?);
     let source = inner.node.input(0)?;
     let joined: Vec<i64> = outer_perm
         .iter()
@@ -178,7 +177,8 @@ fn counted(b: Bounds, size: &Expr) -> Option<Bounds> {
     (b.step == 1).then_some(Bounds { start: front(b.start)?, end: front(b.end)?, ..b })
 }
 
-/// `Concat` of `Concat`s along the same dimension. The last one of a chain takes the operands of all.
+/// `Concat` of `Concat`s along the same dimension, and of operands that have no elements. The last one of a chain takes the operands of
+/// all.
 fn concats(n: &Seen) -> Option<Action> {
     let rank = n.shape(n.output())?.len();
     let axis = |node: &Node| match node.is("Concat") {
@@ -204,7 +204,17 @@ fn concats(n: &Seen) -> Option<Action> {
             None => flat.push(value),
         }
     }
-    (flat.len() > n.node.inputs().len())
+    let empty = |v: Value| {
+        n.shape(v).zip(own).is_some_and(|(s, i)| s.get(i).and_then(|d| d.as_int()) == Some(0))
+    };
+    // One stays, if all are empty.
+    let mut left = flat.len();
+    flat.retain(|v| {
+        let drops = left > 1 && v.is_some_and(empty);
+        left -= usize::from(drops);
+        !drops
+    });
+    (flat != n.node.inputs())
         .then(|| Action::Become("Concat", flat, n.node.attributes.clone().into()))
 }
 

@@ -33,6 +33,9 @@ struct Kept {
 
 /// Removes a node that adds dimensions, if all that leads there can keep them.
 pub(super) fn run(model: &mut Model, id: NodeId, options: &Options) -> Changed {
+    if taken_away(model, id) {
+        return false;
+    }
     let found = added(model, id).and_then(|axes| Kept::find(model, id, axes));
     let Some((kept, constants)) = found.and_then(|kept| {
         let constants = kept.constants(model, options)?;
@@ -42,6 +45,12 @@ pub(super) fn run(model: &mut Model, id: NodeId, options: &Options) -> Changed {
     };
     kept.apply(model, &constants);
     true
+}
+
+/// Whether the dimensions that a node adds are only taken away again.
+fn taken_away(model: &Model, id: NodeId) -> bool {
+    let squeezed = |u: Use| matches!(u, Use::Input(user, 0) if model[user].is("Squeeze"));
+    model[id].outputs().iter().all(|v| model[*v].uses().all(squeezed))
 }
 
 impl Kept {

@@ -94,6 +94,15 @@ fn chosen(n: &Seen) -> Option<Value> {
 /// The updates of a `ScatterND` that writes each row once, in order.
 fn writes_all(n: &Seen) -> Option<Value> {
     let (x, rows, updates) = (n.node.input(0)?, n.node.input(1)?, n.node.input(2)?);
+    let plain = attrs::ScatterND::read(n.node).ok()?.reduction == "none";
+    if !plain || !n.same_shape(x, updates) {
+        return None;
+    }
+    if let Some(given) = n.ints(1) {
+        let sizes = n.model[rows].constant()?.shape();
+        let all = n.shape(x)?.first()?.as_int()?;
+        return (sizes == [given.len(), 1] && given.into_iter().eq(0..all)).then_some(updates);
+    }
     let column =
         |v: Value| n.producer(v).filter(|u| matches!(u.node.op(), "Unsqueeze" | "Reshape"));
     let range = n.producer(column(rows)?.node.input(0)?).filter(|r| r.node.is("Range"))?;
@@ -102,8 +111,7 @@ fn writes_all(n: &Seen) -> Option<Value> {
         return None;
     };
     let each = one.as_int() == Some(1) && length == n.shape(x)?.first()? && length == all;
-    let plain = attrs::ScatterND::read(n.node).ok()?.reduction == "none";
-    (plain && counts && each && n.same_shape(x, updates)).then_some(updates)
+    (counts && each).then_some(updates)
 }
 
 /// Whether all elements of the second input are 1.
@@ -119,8 +127,8 @@ fn is_flat(n: &Seen, x: Value) -> bool {
 
 /// Whether a `Transpose` moves only dimensions of size 1, and gives the same sizes.
 fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
-    let perm = attrs::Transpose::read(n.node).ok()?.perm;
-    let same = perm.is_some_and(|p| p.iter().copied().eq(0..p.len() as i64));
+    let perm = n.perm()?;
+    let same = perm.iter().copied().eq(0..perm.len() as i64);
     Some(same || n.moves_ones()? && n.same_shape(x, n.output()))
 }
 

@@ -4,14 +4,13 @@ use super::{
     kept::added,
     seen::{Action, Seen},
 };
-use pt2onnx_ir::attrs;
 
 /// `Unsqueeze` of other dimensions instead of both.
 pub(super) fn rule(n: &Seen) -> Option<Action> {
     let node = Some(n.node).filter(|node| node.is("Transpose"))?;
     let inner = n.model.producer(node.input(0)?).filter(|&i| n.model[i].is("Unsqueeze"))?;
     let source = n.model[inner].input(0)?;
-    let perm = attrs::Transpose::read(node).ok()?.perm?;
+    let perm = n.perm()?;
     let ones = added(n.model, inner)?;
     let is_one = |&p: &i64| ones.iter().any(|&a| a as i64 == p);
     let (axes, rest): (Vec<_>, Vec<_>) = perm.iter().enumerate().partition(|(_, p)| is_one(p));

@@ -81,7 +81,7 @@ fn taken(n: &Seen, piece: Value) -> Option<Part> {
             let (source, index) = (made.node.input(0)?, one(1)?);
             let step = made.node.input(4).map_or(Some(1), |_| one(4))?;
             let axis = axis(n, made.node.input(3).map_or(Some(0), |_| one(3))?, source)?;
-            (step == 1 && index >= 0 && one(2)? == index + 1).then_some(Part {
+            (step == 1 && index >= 0 && Some(one(2)?) == index.checked_add(1)).then_some(Part {
                 source,
                 axis,
                 index,

@@ -51,12 +51,15 @@ impl<'a> Seen<'a> {
     /// Whether a `Transpose` keeps the order of elements: only dimensions of size 1 move.
     pub fn moves_ones(&self) -> Option<bool> {
         let shape = self.shape(self.node.input(0)?)?;
-        let perm = match attrs::Transpose::read(self.node).ok()?.perm {
-            Some(perm) => perm,
-            None => (0..shape.len() as i64).rev().collect(),
-        };
+        let perm = self.perm()?;
         let is_one = |p: i64| shape.get(p as usize).and_then(|d| d.as_int()) == Some(1);
         Some(perm.into_iter().filter(|&p| !is_one(p)).is_sorted())
+    }
+
+    /// How a `Transpose` moves dimensions: without the attribute, it reverses them.
+    pub fn perm(&self) -> Option<Vec<i64>> {
+        let given = attrs::Transpose::read(self.node).ok()?.perm;
+        given.or_else(|| Some((0..self.shape(self.node.input(0)?)?.len() as i64).rev().collect()))
     }
 
     pub fn output(&self) -> Value {

@@ -1,6 +1,6 @@
 //! Sequences whose items are known: what is taken out of them is taken from where it was put in.
 
-use crate::{eval, facts, graph::Changed, rewrite};
+use crate::{eval, facts, graph::Changed, opsets::SIZES_AS_INPUTS, rewrite};
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -9,7 +9,7 @@ use pt2onnx_tensor::Tensor;
 const MOST: usize = 256;
 
 /// Replaces a node that takes something out of a sequence, or splits a tensor into one.
-pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
+pub(super) fn run(model: &mut Model, id: NodeId, opset: u32) -> Changed {
     if !model[id].domain.is_empty() {
         return false;
     }
@@ -17,7 +17,7 @@ pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
         "SequenceAt" => at(model, id),
         "SequenceLength" => length(model, id),
         "ConcatFromSequence" => concat(model, id),
-        "SplitToSequence" => split(model, id),
+        "SplitToSequence" if opset >= SIZES_AS_INPUTS => split(model, id),
         _ => None,
     };
     done.is_some_and(|changed| changed)

@@ -2,20 +2,19 @@
 
 use super::seen::{Action, Seen};
 use crate::elementwise::{is_broadcasting, is_unary};
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::Value;
 
 /// At most this many nodes are between the two.
 const FAR: usize = 16;
 
 pub(super) fn rule(n: &Seen) -> Option<Action> {
-    let outer = Some(n.node).filter(|node| node.is("Transpose"))?;
-    let outer = attrs::Transpose::read(outer).ok()?.perm?;
+    let outer = Some(n).filter(|n| n.node.is("Transpose"))?.perm()?;
     let mut value = n.node.input(0)?;
     let mut between = Vec::new();
     loop {
         let made = n.producer(value).filter(|_| n.is_used_once(value) && between.len() < FAR)?;
         if made.node.is("Transpose") {
-            let inner = attrs::Transpose::read(made.node).ok()?.perm?;
+            let inner = made.perm()?;
             let joined = outer.iter().map(|&p| inner.get(usize::try_from(p).ok()?).copied());
             let joined = joined.collect::<Option<Vec<i64>>>()?;
             let source = made.node.input(0)?;

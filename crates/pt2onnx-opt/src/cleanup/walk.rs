@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
-    let nodes = graph.nodes();
+    let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
     // In order, so that one walk merges a whole chain.
     for id in nodes {
@@ -27,7 +27,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         if !model[id].domain.is_empty() {
             continue;
         }
-        if sequences::run(model, id) {
+        if sequences::run(model, id, opset) {
             changed = true;
             if !model.contains(id) {
                 continue;

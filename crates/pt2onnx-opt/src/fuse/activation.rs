@@ -1,11 +1,12 @@
 //! Fuses formulas of activation functions, and bounds into `Clip`.
 
 use crate::{
+    facts::number_of,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Value, attrs};
-use pt2onnx_tensor::{DType, Scalar};
+use pt2onnx_ir::{Builder, Node, Value, attrs};
+use pt2onnx_tensor::DType;
 
 /// `0.5 x (1 + erf(x / sqrt(2)))` and its approximation by `tanh`. Nodes of float64 are kept, because `Gelu` computes with
 /// float32 constants.
@@ -79,44 +80,65 @@ fn at_most_float32(cx: &Builder<'_>, found: &Match<'_>) -> bool {
     })
 }
 
-/// Both bounds by one `Clip`. A single `Min` or `Max` is kept, because runtimes differ in what `Clip` gives for NaN and infinity.
+/// Two nodes that bound `x` by numbers become one. A single `Min` or `Max` is kept, because runtimes differ in what `Clip` gives for
+/// infinity if one bound is missing.
 pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
-    let positive = |cx: &Builder<'_>, found: &Match<'_>| {
-        let low = either(found.number(cx, "low")?, 0.0, f64::max);
-        clip(cx, found, low, found.number(cx, "high")?)
+    let inner = "{i:Clip(x) | i:Relu(x) | i:Min(x, d) | i:Max(x, d)}";
+    let outer =
+        format!("{{o:Clip({inner}) | o:Relu({inner}) | o:Min({inner}, c) | o:Max({inner}, c)}}");
+    // Older forms of `Clip` and their runtimes are for float32.
+    let single = |cx: &Builder<'_>, found: &Match<'_>| {
+        found.value("x").and_then(|x| cx.known_dtype(x)) == Some(DType::F32)
     };
-    let above = |cx: &Builder<'_>, found: &Match<'_>| {
-        let low = either(found.number(cx, "low")?, found.number(cx, "least")?, f64::max);
-        clip(cx, found, low, found.number(cx, "high")?)
-    };
-    let below = |cx: &Builder<'_>, found: &Match<'_>| {
-        let high = either(found.number(cx, "high")?, found.number(cx, "most")?, f64::min);
-        clip(cx, found, found.number(cx, "low")?, high)
-    };
-    Ok(vec![
-        Fusion::new("{Min(Max(x, low), high) | Max(Min(x, high), low)}", |cx, found| {
-            clip(cx, found, found.number(cx, "low")?, found.number(cx, "high")?)
-        })?,
-        Fusion::new("Clip(Relu(x), low, high)", positive)?,
-        Fusion::new("Relu(Clip(x, low, high))", positive)?,
-        Fusion::new("{Clip(Max(x, least), low, high) | Max(Clip(x, low, high), least)}", above)?,
-        Fusion::new("{Clip(Min(x, most), low, high) | Min(Clip(x, low, high), most)}", below)?,
-        Fusion::new("{Min(Relu(x), high) | Relu(Min(x, high))}", |cx, found| {
-            clip(cx, found, 0.0, found.number(cx, "high")?)
-        })?,
-    ])
+    Ok(vec![Fusion::new(&outer, clip)?.since(12), Fusion::new(&outer, clip)?.when(single)])
 }
 
-/// One of two bounds, or NaN if either is.
-fn either(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
+/// The lower and the upper bound of a node; `None` if they are not known. `number` has that of `Min` and `Max`.
+fn bounds(cx: &Builder<'_>, node: &Node, number: Option<Value>) -> Option<[Option<f64>; 2]> {
+    let element = |v: Value| Some(number_of(&cx.model(), v)?.1).filter(|n| !n.is_nan());
+    let bound = |i: usize| node.input(i).map_or(Some(None), |v| element(v).map(Some));
+    let found = match node.op() {
+        "Relu" => [Some(0.0), None],
+        "Max" => [Some(element(number?)?), None],
+        "Min" => [None, Some(element(number?)?)],
+        _ => [bound(1)?, bound(2)?],
+    };
+    // If the lower bound is above the upper one, `Min` and `Max` give the upper one in either order; `Clip` is not sure to.
+    ordered(found).then_some(found)
 }
 
-/// If the lower bound is above the upper one, `Min` and `Max` give the upper one in either order; `Clip` is not sure to.
-fn clip(cx: &Builder<'_>, found: &Match<'_>, low: f64, high: f64) -> Option<Value> {
-    let x = found.value("x")?;
-    if low.is_nan() || high.is_nan() || low > high || !found.keeps_shape(cx, x) {
+fn ordered([low, high]: [Option<f64>; 2]) -> bool {
+    low.zip(high).is_none_or(|(low, high)| low <= high)
+}
+
+/// One of two bounds.
+fn either(a: Option<f64>, b: Option<f64>, pick: fn(f64, f64) -> f64) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(pick(a, b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn clip(cx: &Builder<'_>, found: &Match<'_>) -> Option<Value> {
+    let (x, inner, outer) = (found.value("x")?, found.node(cx, "i")?, found.node(cx, "o")?);
+    let [low, high] = bounds(cx, &inner, found.value("d"))?;
+    let [least, most] = bounds(cx, &outer, found.value("c"))?;
+    let both = [either(low, least, f64::max), either(high, most, f64::min)];
+    if !ordered(both) || !found.keeps_shape(cx, x) {
         return None;
     }
-    Some(cx.clamp(x, Some(Scalar::Float(low)), Some(Scalar::Float(high))))
+    let scalar = |b: Option<f64>| b.map(|b| cx.scalar(b, cx.dtype(x)));
+    let one = |op: &str| inner.op() == op || outer.op() == op;
+    let [low, high] = both;
+    Some(match (low, high) {
+        (Some(_), Some(_)) => cx.emit1("Clip", &[Some(x), scalar(low), scalar(high)], Vec::new()),
+        (Some(_), None) if one("Clip") => cx.emit1("Clip", &[Some(x), scalar(low)], Vec::new()),
+        (None, Some(_)) if one("Clip") => {
+            cx.emit1("Clip", &[Some(x), None, scalar(high)], Vec::new())
+        }
+        (Some(0.0), None) if one("Relu") => cx.emit1("Relu", &[Some(x)], Vec::new()),
+        (Some(_), None) => cx.emit1("Max", &[Some(x), scalar(low)], Vec::new()),
+        (None, Some(_)) => cx.emit1("Min", &[Some(x), scalar(high)], Vec::new()),
+        (None, None) => x,
+    })
 }

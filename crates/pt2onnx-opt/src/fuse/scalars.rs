@@ -10,7 +10,7 @@ use pt2onnx_tensor::{DType, Tensor};
 /// Constants of up to this many bytes are read.
 const READ: usize = 64 << 10;
 
-/// Two sums or products with constants are one, if nothing but the last bits of a float can differ.
+/// Two sums, products or bounds with constants are one, if nothing but the last bits of a float can differ.
 pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
     let chain = |pattern: &str, how: How, op: &'static str, joined: &'static str| {
         Fusion::new(pattern, move |cx, found| merged(cx, found, how, op, joined))
@@ -20,6 +20,8 @@ pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
         chain("Sub(r:Sub(x, c), d)", How::Sum, "Sub", "Add")?,
         chain("Mul(r:Mul(x, c), d)", How::Product, "Mul", "Mul")?,
         chain("Div(r:Div(x, c), d)", How::Quotient, "Div", "Mul")?,
+        chain("Max(r:Max(x, c), d)", How::Bound, "Max", "Max")?,
+        chain("Min(r:Min(x, c), d)", How::Bound, "Min", "Min")?,
     ])
 }
 
@@ -28,6 +30,7 @@ enum How {
     Sum,
     Product,
     Quotient,
+    Bound,
 }
 
 /// `op(x, joined(c, d))`.
@@ -44,7 +47,7 @@ fn merged(
     }
     let read = |v: Value| cx.constant_of(v).filter(|t| t.has_data() && t.nbytes() <= READ);
     let (a, b) = (read(c)?, read(d)?);
-    let fits = a.shape() == b.shape() || a.rank() == 0 || b.rank() == 0;
+    let fits = a.shape() == b.shape() || a.numel() == 1 || b.numel() == 1;
     let exact = a.dtype().is_int() && how != How::Quotient;
     if !fits || !(exact || harmless(&a, &b, how)?) {
         return None;
@@ -59,6 +62,9 @@ const ALIKE: f64 = 16.0;
 /// Whether the merged constant gives the same floats up to rounding, and is infinite where the chain is.
 fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
     let (a, b) = (floats(a)?, floats(b)?);
+    if how == How::Bound {
+        return Some(!a.iter().chain(&b).any(|v| v.is_nan()));
+    }
     // Far from where sums and products overflow, in float32 as well as in float64.
     let inside = |v: &f64| (1e-9..1e9).contains(&v.abs());
     if !a.iter().chain(&b).all(inside) {
@@ -78,6 +84,7 @@ fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
         // The first step must not overflow where both together do not.
         How::Product => small(&a) || large(&b),
         How::Quotient => large(&a) || small(&b),
+        How::Bound => true,
     })
 }
 

@@ -4,6 +4,7 @@ use crate::{
     eval, facts,
     graph::{Changed, GraphMut},
     grouped::grouped,
+    opsets::SIZES_AS_INPUTS,
     pass::Options,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
@@ -18,6 +19,9 @@ struct Part {
 }
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+    if graph.opset < SIZES_AS_INPUTS {
+        return false;
+    }
     let nodes = graph.nodes();
     let model = &mut *graph.model;
     let parts = nodes.into_iter().filter_map(|id| {

@@ -58,10 +58,11 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
     // An `Identity` that makes an output has older forms, too.
     model.finish_outputs(Model::MAIN);
     let (levels, sums) = (FxHashMap::default(), FxHashSet::default());
-    let mut descent = Descent { opset, written, target, levels, sums };
+    let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
+    let mut descent =
+        Descent { opset, written, known: known.unwrap_or_default(), target, levels, sums };
     let mut failures = Vec::new();
     let mut failed = FxHashSet::default();
-    let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
     for round in 1.. {
         let mut again = false;
         for node in model.nodes_in(&[Model::MAIN]) {
@@ -118,6 +119,8 @@ struct Descent {
     opset: u32,
     /// The opset that the model was written for.
     written: u32,
+    /// The nodes of lower indices were there before.
+    known: usize,
     target: Target,
     /// The opset of a node's form, where it is not the model's.
     levels: FxHashMap<NodeId, u32>,
@@ -183,8 +186,12 @@ impl Descent {
             };
             let older = schema::lookup(&op, since - 1);
             let mut fit = fits(model, id, older);
-            let rule = rules::at(&op, since);
-            if let Some(rule) = rule.filter(|r| !matches!(r.when, When::Needed) || fit.is_err()) {
+            let rule = rules::at(&op, since).filter(|r| match r.when {
+                When::Needed => fit.is_err(),
+                When::Counted(input) => fit.is_err() || !self.counts(model, id, since, input),
+                When::Wider | When::Always => true,
+            });
+            if let Some(rule) = rule {
                 match (rule.apply)(model, id).map_err(|Reason(reason)| failure(model, reason))? {
                     Done::Replaced => return Ok(Done::Replaced),
                     Done::Fed => done = Done::Fed,
@@ -211,6 +218,14 @@ impl Descent {
             self.levels.insert(id, since - 1);
         }
         Ok(done)
+    }
+
+    /// Whether the computed indices of a node are those of the older form, because the node was written in it.
+    fn counts(&self, model: &Model, id: NodeId, since: u32, input: usize) -> bool {
+        let computed = |v: Value| model[v].constant().is_none();
+        self.written < since
+            && id.index() < self.known
+            && model[id].input(input).is_some_and(computed)
     }
 }
 

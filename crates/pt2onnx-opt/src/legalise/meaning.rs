@@ -25,7 +25,7 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
         && between.all(|step| {
             let kept = rules::at(op, step).is_none_or(|r| match r.when {
                 When::Needed => true,
-                When::Wider => written == low,
+                When::Wider | When::Counted(_) => written == low,
                 When::Always => false,
             });
             kept && fits(model, node, schema::lookup(op, step)).is_ok()

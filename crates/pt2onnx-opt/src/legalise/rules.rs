@@ -21,6 +21,9 @@ pub(super) enum When {
     Needed,
     /// Always: the older form may accept the node but mean something else. The newer form keeps the meaning of the older one.
     Wider,
+    /// As `Wider`: the newer form also counts the indices, which are this input, from the end. Nodes that were written in the older form keep
+    /// indices that nodes compute.
+    Counted(usize),
     /// Always: both forms may accept a node but mean different things.
     Always,
 }
@@ -42,6 +45,10 @@ const fn needed(op: &'static str, since: u32, apply: Apply) -> Rule {
 
 const fn wider(op: &'static str, since: u32, apply: Apply) -> Rule {
     rule(op, since, When::Wider, apply)
+}
+
+const fn counted(op: &'static str, since: u32, input: usize, apply: Apply) -> Rule {
+    rule(op, since, When::Counted(input), apply)
 }
 
 const fn always(op: &'static str, since: u32, apply: Apply) -> Rule {
@@ -99,7 +106,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Expand", 8, early::expand),
     wider("Flatten", 11, axes::axis),
     needed("GRU", 14, recurrent::time_first),
-    wider("Gather", 11, indices::indices),
+    counted("Gather", 11, 1, indices::indices),
     needed("GatherElements", 11, indexing::elements),
     needed("GatherND", 11, indexing::tuples),
     needed("GatherND", 12, indexing::batches),
@@ -134,7 +141,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
     needed("NonZero", 9, early::counted),
     needed("OneHot", 9, early::one_hot),
-    wider("OneHot", 11, indices::one_hot),
+    counted("OneHot", 11, 0, indices::one_hot),
     needed("Pad", 11, slicing::pad),
     needed("Pad", 18, slicing::pad_of_all),
     wider("Pad", 19, padding::wrap),

@@ -216,7 +216,7 @@ impl Sized<'_, '_> {
     /// `Where`, if its condition is known.
     fn chosen(&self) -> Option<Vec<Expr>> {
         let (condition, a, b) = (self.input(0)?, self.input(1)?, self.input(2)?);
-        let length = *[condition.len(), a.len(), b.len()].iter().max()?;
+        let length = common(common(condition.len(), a.len())?, b.len())?;
         let at = |v: &[Expr], i: usize| v.get(if v.len() == 1 { 0 } else { i }).cloned();
         let one = |i: usize| match at(&condition, i)?.as_int()? {
             0 => at(&b, i),
@@ -264,11 +264,16 @@ fn remainder(a: &Expr, b: &Expr) -> Option<Expr> {
 }
 
 fn elementwise(a: &[Expr], b: &[Expr], f: fn(&Expr, &Expr) -> Option<Expr>) -> Option<Vec<Expr>> {
-    let length = match (a.len(), b.len()) {
-        (a, b) if a == b || b == 1 => a,
-        (1, b) => b,
-        _ => return None,
-    };
+    let length = common(a.len(), b.len())?;
     let at = |v: &[Expr], i: usize| v.get(if v.len() == 1 { 0 } else { i }).cloned();
     (0..length).map(|i| f(&at(a, i)?, &at(b, i)?)).collect()
+}
+
+/// The length of what vectors of two lengths broadcast to.
+fn common(a: usize, b: usize) -> Option<usize> {
+    match (a, b) {
+        (a, b) if a == b || b == 1 => Some(a),
+        (1, b) => Some(b),
+        _ => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! Where sizes can be read: the first tensor that has each of them.
 
 use crate::facts::{self, rank};
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, Type, Value, attrs};
+use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -49,7 +49,7 @@ impl Sources {
         }
     }
 
-    /// Replaces an output of a node by sizes that are read from their sources in as few nodes as possible. `None` if the node is
+    /// Replaces an output of a node by sizes that are read from their sources in as few nodes as possible. Returns the new value. `None` if the node is
     /// one of these already, or not all elements are sizes.
     pub fn read(
         &self,
@@ -58,14 +58,18 @@ impl Sources {
         output: Value,
         elements: &[Expr],
         opset: u32,
-    ) -> Option<()> {
+    ) -> Option<Value> {
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
-        let parts = self.parts(elements)?;
-        if dtype != DType::I64 || found(model, output, scalar)? == parts {
+        let parts = self.parts(model, elements)?;
+        let good = found(model, output, scalar)? == parts;
+        if dtype != DType::I64 || good && (opset < SHAPE_OF_SOME || !reads_alone(model, id)) {
             return None;
         }
         if parts.len() > 1 && same_source(&parts).is_none() && reads_directly(model, id) {
+            return None;
+        }
+        if model[id].is("Shape") && needs_two(model, &parts, opset) && !only_sizes(model, id) {
             return None;
         }
         let at = InsertPoint::Before(id);
@@ -90,23 +94,58 @@ impl Sources {
         let made = model.producer(new)?;
         model[made].origins = model[id].origins.clone();
         crate::rewrite::substitute(model, output, new);
-        Some(())
+        Some(new)
     }
 
-    fn parts(&self, elements: &[Expr]) -> Option<Vec<Part>> {
+    /// What stands beside a size is read with it, where the same tensor has it there.
+    fn parts(&self, model: &Model, elements: &[Expr]) -> Option<Vec<Part>> {
         let mut parts: Vec<Part> = Vec::new();
+        let dim = |x: Value, axis: usize| facts::shape(model, x)?.get(axis);
         for e in elements {
-            let part = match e.as_int() {
-                Some(number) => Part::Numbers(vec![number]),
-                None => {
-                    let (value, axis) = self.places.get(e.as_symbol()?)?;
-                    Part::Sizes(*value, *axis, axis + 1)
+            let part = match (e.as_int(), parts.last()) {
+                (_, Some(Part::Sizes(x, _, to))) if dim(*x, *to) == Some(e) => {
+                    Part::Sizes(*x, *to, to + 1)
+                }
+                (Some(number), _) => Part::Numbers(vec![number]),
+                (None, _) => {
+                    let (x, axis) = *self.places.get(e.as_symbol()?)?;
+                    let mut from = axis;
+                    while let Some(Part::Numbers(numbers)) = parts.last_mut()
+                        && let Some(before) = from.checked_sub(1)
+                        && dim(x, before).and_then(Expr::as_int).as_ref() == numbers.last()
+                    {
+                        from = before;
+                        numbers.pop();
+                        if numbers.is_empty() {
+                            parts.pop();
+                        }
+                    }
+                    Part::Sizes(x, from, axis + 1)
                 }
             };
             push(&mut parts, part);
         }
         Some(parts)
     }
+}
+
+/// Whether two nodes or more read the parts.
+fn needs_two(model: &Model, parts: &[Part], opset: u32) -> bool {
+    match parts {
+        [Part::Sizes(x, from, to)] => {
+            opset < SHAPE_OF_SOME && (*from, Some(*to)) != (0, rank(model, *x))
+        }
+        [Part::Numbers(_)] => false,
+        _ => true,
+    }
+}
+
+/// Whether only the sizes of a node's operand are used, so that the operand need not be computed.
+fn only_sizes(model: &Model, id: NodeId) -> bool {
+    let of_shape = |u: Use| matches!(u, Use::Input(user, _) if model[user].is("Shape"));
+    model[id]
+        .input(0)
+        .is_some_and(|x| matches!(model[x].def(), Def::Node(..)) && model[x].uses().all(of_shape))
 }
 
 /// Adds a part, or makes the last one longer.
@@ -126,6 +165,16 @@ fn reads_directly(model: &Model, id: NodeId) -> bool {
     let of_shape =
         || node.input(0).and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Shape"));
     node.is("Shape") || matches!(node.op(), "Gather" | "Slice") && of_shape()
+}
+
+/// Whether a node takes neighbouring elements of a `Shape` that nothing else uses: one node can do both.
+fn reads_alone(model: &Model, id: NodeId) -> bool {
+    let node = &model[id];
+    let whole = node.input(0).filter(|&whole| node.is("Gather") && model[whole].uses().len() == 1);
+    let of_shape =
+        whole.and_then(|whole| model.producer(whole)).is_some_and(|n| model[n].is("Shape"));
+    let vector = node.outputs().first().is_some_and(|&v| rank(model, v) == Some(1));
+    of_shape && vector && made_of_one(model, node.outputs()[0]).is_none_or(|parts| parts.len() == 1)
 }
 
 fn same_source(parts: &[Part]) -> Option<Value> {

@@ -8,11 +8,19 @@ use crate::{
 use pt2onnx_ir::{Model, NodeId, RegionId, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
+
+/// The elements of a vector or scalar of int64, and how many dimensions it has.
+type Sizes = (usize, Vec<Expr>);
 
 /// What is known while a graph is walked.
 struct Walk<'a> {
     computed: &'a Computed,
     sources: Sources,
+    /// The first value in scope that has these elements, vector or scalar.
+    firsts: FxHashMap<Sizes, Value>,
+    /// What `firsts` has, in order.
+    order: Vec<Sizes>,
     /// The opset that the model is written for.
     opset: u32,
     changed: Changed,
@@ -20,16 +28,23 @@ struct Walk<'a> {
 
 /// Replaces computed sizes by known ones. In the shape of a `Reshape`, sizes of the operand become 0, and one other unknown size
 /// becomes -1; in that of an `Expand`, they become 1; the end of a `Slice` becomes the largest number. Other vectors of sizes are
-/// read from the first tensor that has them.
+/// read from the first tensor that has them, and once.
 pub(crate) fn spell_out(graph: &mut GraphMut<'_>, computed: &Computed, opset: u32) -> Changed {
-    let mut walk = Walk { computed, sources: Sources::default(), opset, changed: false };
+    let mut walk = Walk {
+        computed,
+        sources: Sources::default(),
+        firsts: FxHashMap::default(),
+        order: Vec::new(),
+        opset,
+        changed: false,
+    };
     walk.region(graph.model, graph.region);
     walk.changed
 }
 
 impl Walk<'_> {
     fn region(&mut self, model: &mut Model, region: RegionId) {
-        let outer = self.sources.len();
+        let (outer, before) = (self.sources.len(), self.order.len());
         for input in model[region].inputs().to_vec() {
             self.sources.add(model, input);
         }
@@ -43,6 +58,9 @@ impl Walk<'_> {
             }
         }
         self.sources.truncate(outer);
+        for sizes in self.order.drain(before..) {
+            self.firsts.remove(&sizes);
+        }
     }
 
     fn node(&mut self, model: &mut Model, id: NodeId) -> Changed {
@@ -60,14 +78,38 @@ impl Walk<'_> {
         replaced > 0 || done.is_some()
     }
 
-    fn output(&self, model: &mut Model, id: NodeId, output: Value) -> Option<()> {
+    fn output(&mut self, model: &mut Model, id: NodeId, output: Value) -> Option<()> {
         let unneeded = model[output].uses().len() == 0 || model[id].op() == "Identity";
-        let elements = self.computed.get(&output).filter(|_| !unneeded)?;
+        let computed = self.computed;
+        let elements = computed.get(&output).filter(|_| !unneeded)?;
         let numbers: Option<Vec<i64>> = elements.iter().map(Expr::as_int).collect();
         match numbers {
             Some(numbers) => constant(model, output, &numbers),
-            None => self.sources.read(model, id, output, elements, self.opset),
+            None => self.sizes(model, id, output, elements),
         }
+    }
+
+    /// Takes the first value that has these elements; if this is the first one, reads it from where the sizes are.
+    fn sizes(
+        &mut self,
+        model: &mut Model,
+        id: NodeId,
+        output: Value,
+        elements: &[Expr],
+    ) -> Option<()> {
+        let (dtype, shape) = facts::tensor_type(model, output)?;
+        let key = (shape.len(), elements.to_vec());
+        if dtype != DType::I64 {
+            return None;
+        }
+        if let Some(&first) = self.firsts.get(&key) {
+            model.replace_all_uses(output, first);
+            return Some(());
+        }
+        let new = self.sources.read(model, id, output, elements, self.opset);
+        self.firsts.insert(key.clone(), new.unwrap_or(output));
+        self.order.push(key);
+        new.map(|_| ())
     }
 
     /// The elements of a vector that nodes compute.
