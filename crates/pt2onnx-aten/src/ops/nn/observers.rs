@@ -1,6 +1,6 @@
 //! Fake quantisation with an observer, as quantisation-aware training has it: the range of what it has seen gives scale and zero point.
 
-use super::quantization::{Mapping, nearest_quantized, within};
+use crate::math::quantization::{Mapping, nearest_quantized, within};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
