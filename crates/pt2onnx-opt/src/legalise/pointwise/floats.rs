@@ -91,11 +91,12 @@ fn bits_of(cx: &Builder, x: Value, size: usize, layout: &Layout) -> Value {
     let lowest = (1 - layout.bias) as f64;
     // The logarithm is one off at most.
     let guess = cx.floor(cx.mul(cx.log(length), std::f64::consts::LOG2_E));
-    let guess = cx.clamp(guess, Some(lowest.into()), Some(1023.0.into()));
     let power = power_of_two(cx, guess);
     let too_high = cx.cast(cx.less(length, power), DType::F64);
     let too_low = cx.cast(cx.greater_or_equal(cx.div(length, power), 2.0), DType::F64);
-    let exponent = cx.maximum(cx.add(cx.sub(guess, too_high), too_low), lowest);
+    let exponent = cx.add(cx.sub(guess, too_high), too_low);
+    // Also that of 0, whose logarithm is infinite.
+    let exponent = cx.select(cx.less(exponent, lowest), lowest, exponent);
     // From 1 to 2; below 1 of subnormal numbers, whose exponent is spelled 0.
     let mantissa = cx.div(length, power_of_two(cx, exponent));
     let whole = cx.floor(mantissa);
@@ -125,8 +126,10 @@ fn float_of(cx: &Builder, bits: Value, size: usize, layout: &Layout) -> Value {
     let spelled = cx.div(magnitude, unit);
     let fraction = cx.cast(cx.sub(magnitude, cx.mul(spelled, unit)), DType::F64);
     let spelled = cx.cast(spelled, DType::F64);
-    let mantissa = cx.add(cx.minimum(spelled, 1.0), cx.mul(fraction, 1.0 / unit as f64));
-    let exponent = cx.sub(cx.maximum(spelled, 1.0), layout.bias as f64);
+    let whole = cx.cast(cx.greater(spelled, 0.0), DType::F64);
+    let mantissa = cx.add(whole, cx.mul(fraction, 1.0 / unit as f64));
+    // The spelling 0 has the exponent of 1.
+    let exponent = cx.sub(cx.sub(spelled, whole), (layout.bias - 1) as f64);
     let length = cx.mul(mantissa, power_of_two(cx, exponent));
     let nan = match layout.infinity {
         Some(infinity) => cx.greater(magnitude, infinity),
