@@ -129,12 +129,7 @@ fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
         let x = input(node, 0)?;
         let flat = cx.emit1("Flatten", &[Some(x)], attributes([("axis", (axis as i64).into())]));
         let found = cx.emit1(op, &[Some(flat)], attributes([("axis", 1.into())]));
-        let sizes = cx.emit1("Shape", &[Some(x)], attributes([]));
-        let made = cx.emit1("Reshape", &[Some(found), Some(sizes)], attributes([]));
-        if let Some(ty) = cx.type_of(x) {
-            cx.set_type(made, ty);
-        }
-        Ok(vec![made])
+        Ok(vec![cx.reshape(found, &cx.shape(x))])
     })
 }
 
