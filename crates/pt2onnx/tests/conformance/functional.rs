@@ -9,7 +9,9 @@ fn writes_nowhere(graph: &Graph) -> bool {
     graph.nodes.iter().all(|node| {
         let name = &*node.target.name;
         let in_place = name.ends_with('_') && !name.ends_with("__");
-        let statistics = name.contains("batch_norm") || name.contains("instance_norm");
+        let statistics = ["batch_norm", "instance_norm", "moving_avg_obs"]
+            .iter()
+            .any(|part| name.contains(part));
         let aten = &*node.target.namespace == "aten" || node.target.is_higher_order();
         let bodies = node.bodies().all(writes_nowhere);
         aten && bodies
