@@ -162,9 +162,12 @@ impl Builder<'_> {
             (sizes.source(e), sizes.get(e))
         };
         let value = match (source, vector) {
-            (Some(Source::Scalar(value)), _) | (None, Some(value)) => self.reshape(value, &[]),
-            (Some(Source::Dim(value, axis)), _) => {
-                self.reshape(self.shape_slice(value, axis, 1), &[])
+            (Some(Source::Scalar(value)), _) | (_, Some(value)) => self.reshape(value, &[]),
+            (Some(Source::Dim(value, axis)), None) => {
+                let vector = self.shape_slice(value, axis, 1);
+                self.set_contents(vector, vec![e.clone()]);
+                self.state.borrow_mut().sizes.put(e, vector);
+                self.reshape(vector, &[])
             }
             (None, None) if self.of_scalars.get() || self.is_of_scalars(e) => {
                 let around = self.of_scalars.replace(true);
