@@ -88,6 +88,17 @@ impl DType {
         matches!(self, U64 | U32 | U16 | U8 | U4 | U2)
     }
 
+    /// The unsigned integer type of the same size, if that is 8, 16, 32 or 64 bits.
+    pub fn to_unsigned(self) -> Option<DType> {
+        Some(match self.bits() {
+            8 => DType::U8,
+            16 => DType::U16,
+            32 => DType::U32,
+            64 => DType::U64,
+            _ => return None,
+        })
+    }
+
     /// The type of the real and imaginary parts of a complex type. Other types are returned as they are.
     pub fn to_real(self) -> DType {
         match self {

@@ -53,16 +53,8 @@ fn of_same_width(cx: &Cx, x: Value, dtype: DType) -> Value {
 
 /// The unsigned integer type of the same width.
 fn unsigned(dtype: DType) -> Lowered<DType> {
-    Ok(match dtype.bits() {
-        8 => DType::U8,
-        16 => DType::U16,
-        32 => DType::U32,
-        64 => DType::U64,
-        _ => {
-            return Err(LowerError::unsupported(format!(
-                "elements of {dtype} cannot be viewed as another type"
-            )));
-        }
+    dtype.to_unsigned().ok_or_else(|| {
+        LowerError::unsupported(format!("elements of {dtype} cannot be viewed as another type"))
     })
 }
 

@@ -46,7 +46,10 @@ fn layout(dtype: DType) -> Option<Layout> {
 pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let to = schema::dtype(attrs::BitCast::to(&model[id])?);
     let from = input(&model[id], 0).map(|x| dtype(model, x))?;
-    let computed = |d: &DType| d.is_int() || *d == DType::Bool || layout(*d).is_some();
+    let computed = |d: &DType| {
+        let whole = (d.is_int() || *d == DType::Bool) && d.to_unsigned().is_some();
+        whole || layout(*d).is_some()
+    };
     let (Some(from), Some(to)) = (from.filter(computed), to.filter(computed)) else {
         return Err("the bits of this element type cannot be computed".into());
     };
@@ -54,7 +57,7 @@ pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         let x = input(node, 0)?;
         let bits = match layout(from) {
             Some(layout) => bits_of(cx, x, from.bits(), &layout),
-            None => cx.cast(unsigned(cx, x), DType::I64),
+            None => cx.cast(cx.cast(x, from.to_unsigned().unwrap_or(from)), DType::I64),
         };
         Ok(vec![match layout(to) {
             Some(layout) => cx.cast(float_of(cx, bits, to.bits(), &layout), to),
@@ -66,17 +69,6 @@ pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// Replaces a `BitCast` by arithmetic. Returns whether its types allow that.
 pub(crate) fn compute_bits(model: &mut Model, id: NodeId) -> bool {
     bit_cast(model, id).is_ok()
-}
-
-/// A signed integer as the unsigned one of the same bits.
-fn unsigned(cx: &Builder, x: Value) -> Value {
-    let dtype = match cx.dtype(x) {
-        DType::I32 => DType::U32,
-        DType::I16 => DType::U16,
-        DType::I8 => DType::U8,
-        other => other,
-    };
-    cx.cast(x, dtype)
 }
 
 /// The bits of the sign alone, as int64.
