@@ -29,6 +29,7 @@ mod read;
 mod scalar;
 mod storage;
 mod tensor;
+mod transpose;
 
 pub use dtype::DType;
 pub use element::Element;
@@ -38,3 +39,4 @@ pub use promotion::{Category, promote_types, result_type};
 pub use scalar::Scalar;
 pub use storage::{FileRange, Storage};
 pub use tensor::{Compute, Tensor, TensorError};
+pub use transpose::{CACHE_LINE, transpose};

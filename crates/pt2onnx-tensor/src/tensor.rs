@@ -1,6 +1,6 @@
 //! Tensors: strided views of storages. Several tensors may share one storage.
 
-use crate::{DType, Element, Storage};
+use crate::{DType, Element, Storage, transpose::transpose};
 use bytes::Bytes;
 use std::{borrow::Cow, fmt, io, sync::Arc};
 
@@ -426,8 +426,6 @@ fn gather<const W: usize>(
     start: usize,
     out: &mut [u8],
 ) {
-    /// A transposition is copied in blocks of this size, so that the cache lines of both sides stay in the cache.
-    const BLOCK: usize = 32;
     if out.is_empty() {
         return;
     }
@@ -452,21 +450,14 @@ fn gather<const W: usize>(
         }
         return;
     }
-    let mut copy = |row: usize, column: usize| {
-        let (to, from) = (row * columns + column, start + row * down + column * across);
-        let to = out.get_mut(to * W..).and_then(|to| to.first_chunk_mut::<W>());
-        let from = bytes.get(from * W..).and_then(|from| from.first_chunk());
-        if let (Some(to), Some(from)) = (to, from) {
+    if down == 1 {
+        let from = bytes.get(start * W..).unwrap_or_default();
+        return transpose::<W>(from, across * W, out, columns * W, [rows, columns]);
+    }
+    for (i, to) in out.as_chunks_mut::<W>().0.iter_mut().enumerate() {
+        let from = start + i / columns * down + i % columns * across;
+        if let Some(from) = bytes.get(from * W..).and_then(<[u8]>::first_chunk) {
             *to = *from;
-        }
-    };
-    for top in (0..rows).step_by(BLOCK) {
-        for left in (0..columns).step_by(BLOCK) {
-            for row in top..rows.min(top + BLOCK) {
-                for column in left..columns.min(left + BLOCK) {
-                    copy(row, column);
-                }
-            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     memory::{Scratch, of_length},
     sink::Sink,
 };
-use pt2onnx_tensor::{Storage, Tensor};
+use pt2onnx_tensor::{CACHE_LINE, Storage, Tensor, transpose};
 use rayon::prelude::*;
 use std::{io, mem};
 
@@ -22,12 +22,6 @@ const GAP: usize = if cfg!(test) { 8 } else { 1 << 10 };
 
 /// Bytes that are worth a thread.
 const SHARE: usize = if cfg!(test) { 16 } else { 256 << 10 };
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
-/// Lines of a cache, in which elements form a square.
-type Tile = [[u8; LINE]; LINE];
 
 /// A dimension: its size, and the bytes from one position to the next.
 #[derive(Clone, Copy, Debug)]
@@ -173,7 +167,7 @@ fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result
         return Ok(());
     };
     let shares = (bytes / SHARE).min(4 * rayon::current_num_threads()).max(1);
-    let rows = dim.size.div_ceil(shares).next_multiple_of(LINE / width.min(LINE));
+    let rows = dim.size.div_ceil(shares).next_multiple_of(CACHE_LINE / width.min(CACHE_LINE));
     let to = to.get_mut(..end).unwrap_or_default();
     to.par_chunks_mut(rows * dim.to).enumerate().for_each(|(i, to)| {
         let mut part = dims.to_vec();
@@ -217,7 +211,9 @@ fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
             return;
         }
         if (along.from, across.to) == (W, W) {
-            return transposed::<W>(along, across, from.get(f..).unwrap_or_default(), to, t);
+            let (from, to) =
+                (from.get(f..).unwrap_or_default(), to.get_mut(t..).unwrap_or_default());
+            return transpose::<W>(from, across.from, to, along.to, [along.size, across.size]);
         }
         for i in 0..along.size {
             let (f, t) = (f + i * along.from, t + i * along.to);
@@ -226,86 +222,6 @@ fn scattered<const W: usize>(dims: &[Dim], from: &[u8], to: &mut [u8]) {
             }
         }
     });
-}
-
-/// Transposes a matrix whose rows are contiguous in the source, `along`, and whose columns are contiguous in the block, `across`: in tiles
-/// whose rows and columns are cache lines, so that each line is read and written once.
-fn transposed<const W: usize>(along: Dim, across: Dim, from: &[u8], to: &mut [u8], t: usize) {
-    let side = LINE / W;
-    let (mut tile, mut turned) = ([[0; LINE]; LINE], [[0; LINE]; LINE]);
-    for i0 in (0..along.size).step_by(side) {
-        let width = side.min(along.size - i0);
-        for j0 in (0..across.size).step_by(side) {
-            let height = side.min(across.size - j0);
-            for (k, line) in tile.iter_mut().take(height).enumerate() {
-                let start = (j0 + k) * across.from + i0 * W;
-                match from.get(start..).and_then(<[u8]>::first_chunk::<LINE>) {
-                    Some(whole) if width == side => *line = *whole,
-                    _ => {
-                        let part = from.get(start..start + width * W).unwrap_or_default();
-                        line.iter_mut().zip(part).for_each(|(to, x)| *to = *x);
-                    }
-                }
-            }
-            turn::<W>(&tile, &mut turned);
-            for (i, column) in turned.iter().take(width).enumerate() {
-                let start = t + (i0 + i) * along.to + j0 * W;
-                match to.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<LINE>) {
-                    Some(whole) if height == side => *whole = *column,
-                    _ => {
-                        let part = to.get_mut(start..start + height * W).unwrap_or_default();
-                        part.iter_mut().zip(column).for_each(|(to, x)| *to = *x);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Makes the columns of a tile the rows of another.
-#[inline]
-fn turn<const W: usize>(tile: &Tile, out: &mut Tile) {
-    if W == 2 {
-        return turn_halves(tile, out);
-    }
-    for (i, to) in out.iter_mut().take(LINE / W).enumerate() {
-        for (to, line) in to.as_chunks_mut::<W>().0.iter_mut().zip(tile) {
-            if let Some(element) = line.as_chunks::<W>().0.get(i) {
-                *to = *element;
-            }
-        }
-    }
-}
-
-/// The same for elements of two bytes: four by four, of which a row is a word.
-fn turn_halves(tile: &Tile, out: &mut Tile) {
-    const EVEN: u64 = 0x0000_ffff_0000_ffff;
-    const LOW: u64 = 0x0000_0000_ffff_ffff;
-    let (fours, _) = tile.as_chunks::<4>();
-    for (k, four) in fours.iter().take(LINE / 8).enumerate() {
-        let words = |line: &[u8; LINE]| {
-            let (words, _) = line.as_chunks::<8>();
-            std::array::from_fn(|i| u64::from_le_bytes(words.get(i).copied().unwrap_or_default()))
-        };
-        let rows: [[u64; LINE / 8]; 4] = four.each_ref().map(words);
-        for (i, to) in out.as_chunks_mut::<4>().0.iter_mut().take(LINE / 8).enumerate() {
-            let [a, b, c, d] = rows.map(|row| row[i]);
-            // Pairs of two rows, and then of four.
-            let (ab, cd) = ((a & EVEN) | (b & EVEN) << 16, (c & EVEN) | (d & EVEN) << 16);
-            let (ba, dc) = ((a >> 16 & EVEN) | (b & !EVEN), (c >> 16 & EVEN) | (d & !EVEN));
-            let turned = [
-                (ab & LOW) | cd << 32,
-                (ba & LOW) | dc << 32,
-                ab >> 32 | (cd & !LOW),
-                ba >> 32 | (dc & !LOW),
-            ];
-            for (line, word) in to.iter_mut().zip(turned) {
-                if let Some(place) = line.as_chunks_mut::<8>().0.get_mut(k) {
-                    *place = word.to_le_bytes();
-                }
-            }
-        }
-    }
 }
 
 /// Calls `each` with the offsets of all positions.
