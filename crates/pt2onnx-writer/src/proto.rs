@@ -43,8 +43,8 @@ pub(crate) struct Frame {
 
 /// Appends the fields of a graph.
 pub(crate) fn field(graph: GraphProto, to: &mut Vec<u8>) {
-    // Writing to a Vec cannot fail.
-    let _ = graph.encode(to);
+    // `encode` would measure the message first, to see whether it fits.
+    graph.encode_raw(to);
 }
 
 /// Appends the type of a value.
