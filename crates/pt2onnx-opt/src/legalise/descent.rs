@@ -138,7 +138,7 @@ impl Descent {
             return Ok(done);
         }
         if !self.levels.contains_key(&id)
-            && let Some(done) = doubles::exact(model, id, self.target)
+            && let Some(done) = doubles::exact(model, id, self.opset, self.target)
         {
             return Ok(done);
         }

@@ -1,14 +1,14 @@
 //! Operators that ONNX Runtime has for float32 only, in float64, by others with the same sums.
 //!
-//! They are convolutions, average pools, instance normalization and recurrent networks. In float32, sums whose terms cancel would
-//! lose most of their digits.
+//! They are convolutions, average pools, instance normalization, recurrent networks, and samples of images below opset 20. In float32,
+//! sums whose terms cancel would lose most of their digits.
 
 use crate::{
     facts::{dtype, shape},
     legalise::{
         error::Reason,
         forms::input,
-        nn::recurrent::Network,
+        nn::{recurrent::Network, sampling::grid_sample},
         replace::{Done, replace},
     },
     target::Target,
@@ -20,7 +20,7 @@ use pt2onnx_tensor::{DType, Tensor};
 type Emit = fn(&Builder, &Node, &Windows) -> Result<Vec<Value>, Reason>;
 
 /// Replaces a node of float64 that the target has no kernel for. Where sizes are not known, nothing is done: `fit` inserts casts.
-pub(crate) fn exact(model: &mut Model, id: NodeId, target: Target) -> Option<Done> {
+pub(crate) fn exact(model: &mut Model, id: NodeId, opset: u32, target: Target) -> Option<Done> {
     if !matches!(target, Target::Ort | Target::OrtCpu) {
         return None;
     }
@@ -32,6 +32,7 @@ pub(crate) fn exact(model: &mut Model, id: NodeId, target: Target) -> Option<Don
             let network = Network::of(model, &model[id])?;
             return replace(model, id, |cx, node| network.emit(cx, node)).ok();
         }
+        "GridSample" if opset < 20 => return grid_sample(model, id).ok(),
         "AveragePool" => average_pool,
         "Conv" => conv,
         "ConvTranspose" => conv_transpose,

@@ -1,16 +1,16 @@
-//! Fourier transforms: the axis becomes an attribute, and transforms of known length become matrix products.
+//! Fourier transforms: the axis becomes an attribute, or the transforms become matrix products.
 
 use crate::legalise::{
     error::Reason,
     forms::{constant_ints, input, keep_inputs, rank_of, set},
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Model, NodeId, Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
 
-/// The longest transform that is written as a matrix product.
+/// The longest transform whose matrices are constants.
 const LONGEST: i64 = 512;
 
 /// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no one-sided inverse.
@@ -38,64 +38,86 @@ pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// A product with the cosines and one with the sines.
 pub(crate) fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let length = match model[id].input(1) {
-        None => None,
-        Some(length) => {
-            let known = constant_ints(model, length).filter(|v| v.len() == 1);
-            Some(known.ok_or("a computed length needs a newer opset")?[0])
-        }
-    };
-    replace(model, id, |cx, node| emit(cx, node, length))
+    replace(model, id, |cx, node| {
+        let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
+        let options = attrs::DFT::read(node)?;
+        Ok(vec![transformed(cx, input(node, 0)?, axis, node.input(1), options)?])
+    })
 }
 
-fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, Reason> {
-    let x = input(node, 0)?;
-    let (kind, rank) = (cx.dtype(x), cx.rank(x));
-    let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
-    let axis = axis.filter(|a| a + 1 < rank).ok_or("its axis is out of range")?;
-    let attrs::DFT { inverse, onesided } = attrs::DFT::read(node)?;
-    let half = inverse && onesided;
-    let size = cx.dim(x, axis as i64).as_int();
-    let size = size.ok_or("a DFT of unknown length needs a newer opset")?;
-    let length = length.unwrap_or(if half { 2 * (size - 1) } else { size });
-    if !(1..=LONGEST).contains(&length) {
-        return Err(format!("a DFT of more than {LONGEST} elements needs a newer opset").into());
+/// Windows of a signal, each transformed.
+pub(crate) fn short_time(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    replace(model, id, |cx, node| {
+        let (signal, step) = (input(node, 0)?, scalar(cx, input(node, 1)?));
+        let window = node.input(2);
+        let length = match (node.input(3), window) {
+            (Some(length), _) => scalar(cx, length),
+            (None, Some(window)) => cx.dim(window, 0),
+            (None, None) => {
+                return Err("neither the length of its frames nor a window is given".into());
+            }
+        };
+        let signal = match cx.known_shape(signal).map(|shape| shape.len()) {
+            Some(3) => signal,
+            // Real numbers need not have a dimension of real and imaginary parts.
+            Some(2) => cx.unsqueeze(signal, &[2]),
+            Some(rank) => return Err(format!("a signal of rank {rank}").into()),
+            None => return Err("the rank of its input is not known".into()),
+        };
+        let count = (cx.dim(signal, 1) - &length).floor_div(&step) + 1;
+        let starts = cx.unsqueeze(cx.mul(cx.iota(&count), cx.size(&step)), &[1]);
+        let mut frames = cx.gather(signal, cx.add(starts, cx.iota(&length)), 1);
+        if let Some(window) = window {
+            frames = cx.mul(frames, cx.unsqueeze(window, &[1]));
+        }
+        let onesided = attrs::STFT::read(node)?.onesided;
+        let options = attrs::DFT { onesided, ..attrs::DFT::default() };
+        Ok(vec![transformed(cx, frames, Some(2), None, options)?])
+    })
+}
+
+/// The number that a tensor of one element holds.
+fn scalar(cx: &Builder, value: Value) -> Expr {
+    if let Some([known]) = constant_ints(&cx.model(), value).as_deref() {
+        return Expr::int(*known);
     }
-    // Elements beyond the length are cut off. Missing ones are 0 and need no rows.
-    let used = if half { length / 2 + 1 } else { length }.min(size);
-    let made = match (half, onesided) {
-        (false, true) => length / 2 + 1,
-        _ => length,
+    let number = cx.unknown_dim();
+    cx.bind_scalar(number.clone(), value);
+    number
+}
+
+/// The transform of `x` along an axis, made as long as `length` says.
+fn transformed(
+    cx: &Builder,
+    x: Value,
+    axis: Option<usize>,
+    length: Option<Value>,
+    attrs::DFT { inverse, onesided }: attrs::DFT,
+) -> Result<Value, Reason> {
+    let (kind, rank) = (cx.dtype(x), cx.rank(x));
+    let axis = axis.filter(|a| a + 1 < rank).ok_or("its axis is out of range")?;
+    let half = inverse && onesided;
+    let size = cx.dim(x, axis as i64);
+    let length = match length {
+        Some(length) => scalar(cx, length),
+        None if half => (&size - 1) * 2,
+        None => size.clone(),
     };
+    let halved = |length: &Expr| length.floor_div(&Expr::int(2)) + 1;
+    // Elements beyond the length are cut off. Missing ones are 0 and need no rows.
+    let used = if half { halved(&length) } else { length.clone() };
+    let used = if used == size { used } else { used.min(&size) };
+    let made = if onesided && !half { halved(&length) } else { length.clone() };
     let wide = if kind == DType::F64 { DType::F64 } else { DType::F32 };
     let part = |index: i64| {
         let one = cx.take(cx.cast(x, wide), rank - 1, &Expr::int(index));
-        let cut = cx.slice(one, axis, &Expr::int(0), &Expr::int(used), 1);
+        let cut = cx.slice(one, axis, &Expr::int(0), &used, 1);
         cx.swap_axes(cut, axis, rank - 2)
     };
     let real = part(0);
     let imaginary = (cx.dim(x, -1).as_int() == Some(2)).then(|| part(1));
-    let matrix = |f: fn(f64) -> f64| {
-        let weight = |row: i64| match (half, inverse) {
-            // Each stands for its conjugate too.
-            (true, _) if row != 0 && 2 * row != length => 2.0 / length as f64,
-            (_, true) => 1.0 / length as f64,
-            _ => 1.0,
-        };
-        let element = |row: i64, column: i64| {
-            let turns = (row * column % length) as f64 / length as f64;
-            f(TAU * turns) * weight(row)
-        };
-        let all: Vec<f64> =
-            (0..used).flat_map(|row| (0..made).map(move |column| element(row, column))).collect();
-        let flat = match wide {
-            DType::F64 => Tensor::vector(&all),
-            _ => Tensor::vector(&all.iter().map(|&v| v as f32).collect::<Vec<f32>>()),
-        };
-        let shaped = flat.reshaped(vec![used as usize, made as usize]);
-        shaped.map(|t| cx.constant(t)).ok_or("a matrix of another size")
-    };
-    let (cosines, sines) = (matrix(f64::cos)?, matrix(f64::sin)?);
+    let waves = Waves { rows: used, columns: made, length, inverse, half };
+    let [cosines, sines] = waves.matrices(cx, wide);
     // e^(-it) forwards, e^(it) backwards.
     let turned = |a: Value, b: Option<Value>, plus: bool| {
         let first = cx.matmul(a, cosines);
@@ -117,5 +139,75 @@ fn emit(cx: &Builder, node: &Node, length: Option<i64>) -> Result<Vec<Value>, Re
         .into_iter()
         .map(|p| cx.unsqueeze(cx.swap_axes(p, axis, rank - 2), &[rank - 1]))
         .collect();
-    Ok(vec![cx.cast(cx.concat(&columns, rank - 1), kind)])
+    Ok(cx.cast(cx.concat(&columns, rank - 1), kind))
+}
+
+/// Cosines and sines of the products of row and column, in turns of `length`.
+struct Waves {
+    rows: Expr,
+    columns: Expr,
+    length: Expr,
+    inverse: bool,
+    /// Rows stand for their conjugates, too.
+    half: bool,
+}
+
+impl Waves {
+    /// Both matrices: constants, or computed if they are large or their sizes are not known.
+    fn matrices(&self, cx: &Builder, kind: DType) -> [Value; 2] {
+        let known = [&self.rows, &self.columns, &self.length].map(Expr::as_int);
+        match known {
+            [Some(rows), Some(columns), Some(length @ 1..=LONGEST)] => {
+                [f64::cos, f64::sin].map(|f| self.constant(cx, kind, [rows, columns, length], f))
+            }
+            _ => self.computed(cx, kind),
+        }
+    }
+
+    fn constant(
+        &self,
+        cx: &Builder,
+        kind: DType,
+        [rows, columns, length]: [i64; 3],
+        f: fn(f64) -> f64,
+    ) -> Value {
+        let weight = |row: i64| match (self.half, self.inverse) {
+            (true, _) if row != 0 && 2 * row != length => 2.0 / length as f64,
+            (_, true) => 1.0 / length as f64,
+            _ => 1.0,
+        };
+        let element = |row: i64, column: i64| {
+            let turns = (row * column % length) as f64 / length as f64;
+            f(TAU * turns) * weight(row)
+        };
+        let row = |row: i64| (0..columns).map(move |column| element(row, column));
+        let all: Vec<f64> = (0..rows).flat_map(row).collect();
+        let flat = match kind {
+            DType::F64 => Tensor::vector(&all),
+            _ => Tensor::vector(&all.iter().map(|&v| v as f32).collect::<Vec<f32>>()),
+        };
+        cx.constant(flat.reshaped([rows as usize, columns as usize]).unwrap_or(flat))
+    }
+
+    fn computed(&self, cx: &Builder, kind: DType) -> [Value; 2] {
+        let rows = cx.unsqueeze(cx.iota(&self.rows), &[1]);
+        let length = cx.size(&self.length);
+        let whole = cx.mod_(cx.mul(rows, cx.iota(&self.columns)), length, Default::default());
+        let turn = cx.div(cx.scalar(TAU, kind), Operand::Number(length));
+        let angles = cx.mul(cx.cast(whole, kind), turn);
+        let waves = [cx.cos(angles), cx.sin(angles)];
+        if !self.inverse {
+            return waves;
+        }
+        let weight = match self.half {
+            false => Operand::from(1.0),
+            true => {
+                let twice = cx.mul(rows, 2i64);
+                let ends = cx.or(cx.equal(rows, 0i64), cx.equal(twice, length));
+                Operand::from(cx.select(ends, cx.scalar(1.0, kind), 2.0))
+            }
+        };
+        let weight = cx.div(weight, cx.cast(length, kind));
+        waves.map(|waves| cx.mul(waves, weight))
+    }
 }

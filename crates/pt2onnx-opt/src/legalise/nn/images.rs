@@ -1,15 +1,10 @@
 //! `Resize`, pools and `GridSample`: options that older forms do not have.
 
-use super::resample::resample;
-use crate::{
-    facts::rank,
-    legalise::{
-        error::Reason,
-        forms::{
-            attributes, constant_ints, constant_numbers, input, rank_of, set, unless, without,
-        },
-        replace::{Done, replace},
-    },
+use super::{resample::resample, sampling::grid_sample};
+use crate::legalise::{
+    error::Reason,
+    forms::{attributes, constant_ints, constant_numbers, input, rank_of, set, unless, without},
+    replace::{Done, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
@@ -242,15 +237,12 @@ fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
     (drops && !(more && options.count_include_pad)).then_some(pads)
 }
 
-/// Older names of the modes. Images must have two spatial dimensions.
+/// Older names of the modes, and images of two dimensions only.
 pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let node = &model[id];
-    match node.input(0).and_then(|x| rank(model, x)) {
-        Some(4) => {}
-        Some(rank) => return Err(format!("sampling from rank {rank} needs a newer opset").into()),
-        None => return Err("the rank of the input is not known".into()),
+    if rank_of(model, id, 0)? != 4 {
+        return grid_sample(model, id);
     }
-    let older = match attrs::GridSample::read(node)?.mode {
+    let older = match attrs::GridSample::read(&model[id])?.mode {
         "linear" => "bilinear",
         "cubic" => "bicubic",
         other => other,

@@ -1,4 +1,4 @@
-//! Replaces operators of neural networks: attention, normalizations, recurrent networks, pools, resizing, losses, quantization.
+//! Replaces operators of neural networks: attention, normalizations, recurrent networks, pools, resizing, sampling, losses, quantization.
 
 pub(super) mod attention;
 pub(super) mod images;
@@ -8,3 +8,4 @@ pub(super) mod quantization;
 pub(super) mod recurrent;
 pub(super) mod resample;
 pub(super) mod rotary;
+pub(super) mod sampling;
