@@ -53,15 +53,24 @@ impl OptionsFile {
         Ok(file)
     }
 
-    /// An error about a value that this file or a flag gave.
+    /// An error about a value that this file or a flag gave, or about a file that it names.
     pub fn explain(&self, error: OptionError, merged: &Options) -> CommandError {
         let key = error.key();
         let table = DeTable::parse(&self.text).ok();
         let span = table.and_then(|table| Some(table.get_ref().get_key_value(key)?.0.span()));
         let unchanged = keys(&self.options).get(key) == keys(merged).get(key);
-        match span {
-            Some(span) if unchanged => self.wrong(key, &error.to_string(), Some(span.start)),
-            _ => error.into(),
+        let Some(at) = span.filter(|_| unchanged).map(|span| span.start) else {
+            return error.into();
+        };
+        match error {
+            OptionError::FunctionFile { .. }
+            | OptionError::Functions { .. }
+            | OptionError::RuleFile { .. }
+            | OptionError::Rules { .. } => {
+                let named = format!("`{key}` in {}", self.place(Some(at)));
+                CommandError::from(error).help(format!("{named} names this file"))
+            }
+            _ => self.wrong(key, &error.to_string(), Some(at)),
         }
     }
 

@@ -22,6 +22,7 @@
 pub mod archive;
 mod error;
 pub mod graph;
+mod inferred;
 pub mod passes;
 pub mod printer;
 mod python;
@@ -40,5 +41,6 @@ pub use graph::{
     ModuleFrame, Mutation, MutationKind, Name, NamedArg, Node, NodeMeta, OpName, OpParts,
     OutputSpec, Site, SourceLine, SymArg, TensorMeta, ValueMap, ValueMeta, Values, dtype_numbered,
 };
+pub use inferred::{Contents, Outcome, Typed};
 pub use readable::readable;
 pub use schema::MAJOR as SCHEMA_MAJOR;

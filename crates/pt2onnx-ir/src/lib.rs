@@ -26,6 +26,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! What a model consists of:
+//!
+//! | item | what it is |
+//! | --- | --- |
+//! | [`Model`] | the arena; `model[id]` is a node or the data of a value, and methods of the model change them |
+//! | [`Value`] | the id of a tensor, a sequence or an optional value; its [`Def`] says whether an input, a constant or a node gives it |
+//! | [`NodeId`], [`Node`] | a call of an operator, with inputs, outputs and attributes; it stands in one region |
+//! | [`RegionId`] | a list of nodes with inputs and outputs: [`Model::MAIN`], the body of a node, or the body of a function |
+//! | [`Type`] | an element type and sizes ([`Expr`](pt2onnx_symbolic::Expr)), as far as they are known |
+//! | [`InsertPoint`], [`Builder`] | the place where new nodes go, and what emits them and infers their types |
+//! | [`OriginId`] | where in the source program a node comes from |
+//!
 //! [`Graph`] shows a region to petgraph's algorithms; [`dot()`] draws a model.
 
 #![deny(missing_debug_implementations)]

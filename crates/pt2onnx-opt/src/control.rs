@@ -13,6 +13,9 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashSet;
 
+/// The name of the pass.
+pub(crate) const NAME: &str = "control";
+
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     let (nodes, opset) = (graph.nodes(), graph.opset);

@@ -2,7 +2,7 @@
 
 use crate::{
     assume::{self, Taken},
-    dims, fold,
+    control, dims, fold,
     graph::{Changed, GraphMut},
     journal::{self, Counts},
     legalise::legalise_from,
@@ -125,7 +125,7 @@ fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Ra
         share_weights: true,
         ..options.clone()
     };
-    if options.active().any(|p| p.name == "fold") {
+    if options.runs(fold::NAME) {
         fold::constants(graph);
     }
     let (region, graph_opset) = (graph.region, graph.opset);
@@ -138,7 +138,7 @@ fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Ra
             settle(&mut graph, &options, raised, &taken);
         }
     };
-    if !options.active().any(|p| p.name == "control") {
+    if !options.runs(control::NAME) {
         return;
     }
     loop {
@@ -152,7 +152,7 @@ fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Ra
 
 /// Infers types and runs the passes until nothing changes.
 fn settle(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>, taken: &Taken) {
-    let folds = options.active().any(|p| p.name == "fold");
+    let folds = options.runs(fold::NAME);
     for _ in 0..MAX_INFERRED {
         let computed = types::infer(graph, raised, taken);
         let before = noted(graph, options);

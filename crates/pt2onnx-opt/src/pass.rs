@@ -64,6 +64,11 @@ impl Options {
     pub fn active(&self) -> impl Iterator<Item = &Pass> {
         self.passes.iter().filter(|p| p.level <= self.level)
     }
+
+    /// Whether the pass of that name runs.
+    pub(crate) fn runs(&self, name: &str) -> bool {
+        self.active().any(|p| p.name == name)
+    }
 }
 
 type Run = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;

@@ -62,7 +62,7 @@ fn simplifying() -> Vec<Pass> {
                  Takes items of sequences from where they were put in.",
             )
             .precondition("A size given in a type is the size at run time."),
-        Pass::new("fold", fold::run)
+        Pass::new(fold::NAME, fold::run)
             .description(
                 "Replaces nodes by constants if their inputs are constants or their result follows from the types. Several \
                  nodes may become a larger constant than one. Weights that are filled with one number become constants. In models of \
@@ -72,7 +72,7 @@ fn simplifying() -> Vec<Pass> {
                 "The operator is not for random numbers, and the node has the form of the newest opset. DequantizeLinear of a \
                  constant stays, unless the result is quantized again.",
             ),
-        Pass::new("control", control::run)
+        Pass::new(control::NAME, control::run)
             .description(
                 "Replaces If by the branch that it takes, and Loop that runs never or once by its body. Takes states that \
                  a body does not change from before the Loop or Scan. Moves nodes that both branches have, and nodes that are the \

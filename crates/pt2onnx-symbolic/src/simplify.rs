@@ -30,28 +30,30 @@ impl Constraints {
                 return Expr::bool(known);
             }
             if matches!(func, Func::Max | Func::Min) && args.len() <= MAX_COMPARED {
-                let mut kept: Vec<Expr> = args.to_vec();
-                let mut index = 0;
-                while index < kept.len() {
-                    let beaten = kept.iter().enumerate().any(|(other, candidate)| {
-                        other != index
-                            && if func == Func::Max {
-                                self.prove_ge(candidate, &kept[index])
-                            } else {
-                                self.prove_ge(&kept[index], candidate)
-                            }
-                    });
-                    if beaten {
-                        kept.remove(index);
-                    } else {
-                        index += 1;
-                    }
-                }
-                return Expr::call(func, kept);
+                return Expr::call(func, self.undominated(func, args.to_vec()));
             }
         }
         let value =
             if expr.is_integer() { Range::from(self.interval(&expr)).as_int() } else { None };
         value.map_or(expr, Expr::int)
+    }
+
+    /// The arguments of a maximum or minimum without those that cannot decide it.
+    fn undominated(&self, func: Func, mut args: Vec<Expr>) -> Vec<Expr> {
+        let beats = |a: &Expr, b: &Expr| match func {
+            Func::Max => self.prove_ge(a, b),
+            _ => self.prove_ge(b, a),
+        };
+        let mut index = 0;
+        while index < args.len() {
+            let others = args.iter().enumerate().filter(|(other, _)| *other != index);
+            let beaten = others.map(|(_, other)| other).any(|other| beats(other, &args[index]));
+            if beaten {
+                args.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        args
     }
 }

@@ -23,6 +23,7 @@
 mod dtype;
 mod element;
 mod file;
+mod float_format;
 mod narrow;
 mod promotion;
 mod read;
@@ -34,6 +35,7 @@ mod transpose;
 pub use dtype::DType;
 pub use element::Element;
 pub use file::{open, read, read_text};
+pub use float_format::{FloatFormat, NonFinite};
 pub use narrow::Narrow;
 pub use promotion::{Category, promote_types, result_type};
 pub use scalar::Scalar;

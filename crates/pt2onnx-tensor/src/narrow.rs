@@ -1,6 +1,6 @@
 //! Element types that Rust has no type for: floats of 8 and 4 bits, integers of 4 and 2 bits.
 
-use crate::{DType, Tensor, TensorError};
+use crate::{DType, FloatFormat, NonFinite, Tensor, TensorError};
 
 /// What the bits of a narrow element mean. An element alone in a byte, in the low bits, is its *code*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +11,7 @@ pub struct Narrow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Sign, exponent, mantissa.
-    Float {
-        mantissa: u32,
-        bias: i32,
-        special: Special,
-    },
+    Float(FloatFormat),
     /// E8M0: a power of two, without a sign.
     Power,
     Int {
@@ -24,37 +19,16 @@ enum Kind {
     },
 }
 
-/// The codes of a float type that are no finite numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Special {
-    /// None.
-    Nothing,
-    /// All ones is NaN.
-    Nan,
-    /// Negative zero is NaN.
-    NegativeZero,
-    /// As in IEEE 754.
-    InfinityAndNan,
-}
-
 impl Narrow {
     /// The meaning of a type; `None` if Rust has a type for it.
     pub fn of(dtype: DType) -> Option<Self> {
-        let float = |mantissa, bias, special| Kind::Float { mantissa, bias, special };
-        let (bits, kind) = match dtype {
-            DType::F8E4M3FN => (8, float(3, 7, Special::Nan)),
-            DType::F8E4M3FNUZ => (8, float(3, 8, Special::NegativeZero)),
-            DType::F8E5M2 => (8, float(2, 15, Special::InfinityAndNan)),
-            DType::F8E5M2FNUZ => (8, float(2, 16, Special::NegativeZero)),
-            DType::F8E8M0 => (8, Kind::Power),
-            DType::F4E2M1 => (4, float(1, 1, Special::Nothing)),
-            DType::I4 => (4, Kind::Int { signed: true }),
-            DType::U4 => (4, Kind::Int { signed: false }),
-            DType::I2 => (2, Kind::Int { signed: true }),
-            DType::U2 => (2, Kind::Int { signed: false }),
-            _ => return None,
+        let kind = match dtype {
+            DType::F8E8M0 => Kind::Power,
+            DType::I4 | DType::I2 => Kind::Int { signed: true },
+            DType::U4 | DType::U2 => Kind::Int { signed: false },
+            _ => Kind::Float(FloatFormat::of(dtype).filter(|format| format.bits <= 8)?),
         };
-        Some(Self { bits, kind })
+        Some(Self { bits: dtype.bits() as u32, kind })
     }
 
     /// The number of a code.
@@ -69,16 +43,15 @@ impl Narrow {
             }
             Kind::Power if code == u8::MAX => f32::NAN,
             Kind::Power => (f64::from(code) - 127.0).exp2() as f32,
-            Kind::Float { mantissa, bias, special } => {
+            Kind::Float(format) => {
+                if format.non_finite == NonFinite::NegativeZero && code == sign {
+                    return f32::NAN;
+                }
                 let magnitude = code & (sign - 1);
-                let number = match special {
-                    Special::NegativeZero if code == sign => return f32::NAN,
-                    Special::Nan if magnitude == sign - 1 => f64::NAN,
-                    Special::InfinityAndNan if magnitude >= 0x7c => match magnitude {
-                        0x7c => f64::INFINITY,
-                        _ => f64::NAN,
-                    },
-                    _ => finite(magnitude, mantissa, bias),
+                let number = match u64::from(magnitude) {
+                    bits if bits <= format.largest() => finite(magnitude, format),
+                    bits if Some(bits) == format.infinity() => f64::INFINITY,
+                    _ => f64::NAN,
                 };
                 (if code & sign == 0 { number } else { -number }) as f32
             }
@@ -91,50 +64,40 @@ impl Narrow {
     /// `None` where ONNX does not say, or says different things at different opsets: NaN in `float4e2m1`, saturated infinities in
     /// the types whose names end in `fnuz`. Also `None` for integers and E8M0.
     pub fn nearest(self, number: f64, saturate: bool) -> Option<u8> {
-        let Kind::Float { mantissa, bias, special } = self.kind else {
+        let Kind::Float(format) = self.kind else {
             return None;
         };
-        let sign = 1u8 << (self.bits - 1);
-        let signed = if number.is_sign_negative() { sign } else { 0 };
-        let nan = match special {
-            Special::Nothing => None,
-            Special::NegativeZero => Some(sign),
-            Special::Nan | Special::InfinityAndNan => Some(signed | (sign - 1)),
-        };
+        let FloatFormat { fraction, bias, non_finite, .. } = format;
+        let signed = if number.is_sign_negative() { format.sign() as u8 } else { 0 };
+        // NaN has a sign, unless it is the negative zero.
+        let nan = format.nan().map(|nan| nan as u8 | signed);
         if number.is_nan() {
             return nan;
         }
-        let largest = sign
-            - 1
-            - match special {
-                Special::Nothing | Special::NegativeZero => 0,
-                Special::Nan => 1,
-                Special::InfinityAndNan => 4,
-            };
+        let largest = format.largest() as u8;
         let least = 1 - bias;
         let exponent = exponent(number).max(least);
         // All numbers between two powers of two, and below the least, are multiples of one number.
-        let unit = f64::from(exponent - mantissa as i32).exp2();
+        let unit = f64::from(exponent - fraction as i32).exp2();
         let rounded = (number.abs() / unit).round_ties_even() * unit;
-        if rounded > finite(largest, mantissa, bias) {
-            return match special {
-                Special::Nothing => Some(signed | largest),
-                Special::NegativeZero if saturate && number.is_infinite() => None,
+        if rounded > finite(largest, format) {
+            return match non_finite {
+                NonFinite::Nothing => Some(signed | largest),
+                NonFinite::NegativeZero if saturate && number.is_infinite() => None,
                 _ if saturate => Some(signed | largest),
-                Special::InfinityAndNan => Some(signed | 0x7c),
-                _ => nan,
+                _ => format.infinity().map_or(nan, |infinity| Some(signed | infinity as u8)),
             };
         }
         // As bits of float64: what rounding carries into the exponent, the code carries, too.
         let code = match rounded < f64::from(least).exp2() {
-            true => rounded / f64::from(least - mantissa as i32).exp2(),
+            true => rounded / f64::from(least - fraction as i32).exp2(),
             false => {
-                let steps = (rounded.to_bits() >> (52 - mantissa)) as i64;
-                (steps - (i64::from(1023 - bias) << mantissa)) as f64
+                let steps = (rounded.to_bits() >> (52 - fraction)) as i64;
+                (steps - (i64::from(1023 - bias) << fraction)) as f64
             }
         } as u8;
-        match special {
-            Special::NegativeZero if code == 0 => Some(0),
+        match non_finite {
+            NonFinite::NegativeZero if code == 0 => Some(0),
             _ => Some(signed | code),
         }
     }
@@ -148,7 +111,7 @@ impl Narrow {
     /// The code of exactly this number; `None` if there is none. NaN is NaN.
     pub fn exact(self, number: f64) -> Option<u8> {
         let code = match self.kind {
-            Kind::Float { .. } => self.nearest(number, false)?,
+            Kind::Float(_) => self.nearest(number, false)?,
             Kind::Int { .. } => self.wrapped(number as i128)?,
             Kind::Power if number.is_nan() => u8::MAX,
             Kind::Power => u8::try_from(exponent(number) + 127).ok()?,
@@ -159,12 +122,12 @@ impl Narrow {
 }
 
 /// The number of a code without its sign, if it is finite.
-fn finite(code: u8, mantissa: u32, bias: i32) -> f64 {
-    let (steps, fraction) = (i32::from(code >> mantissa), f64::from(code & ((1 << mantissa) - 1)));
-    let fraction = fraction / f64::from(1u32 << mantissa);
+fn finite(code: u8, format: FloatFormat) -> f64 {
+    let unit = 1u8 << format.fraction;
+    let (steps, fraction) = (i32::from(code / unit), f64::from(code % unit) / f64::from(unit));
     match steps {
-        0 => fraction * f64::from(1 - bias).exp2(),
-        _ => (1.0 + fraction) * f64::from(steps - bias).exp2(),
+        0 => fraction * f64::from(1 - format.bias).exp2(),
+        _ => (1.0 + fraction) * f64::from(steps - format.bias).exp2(),
     }
 }
 

@@ -7,7 +7,7 @@ use pt2onnx_aten::{Registry, infer};
 use pt2onnx_fx::{Node, text};
 use pt2onnx_torchscript::{
     Archive, Error, Given, flatten, inputs, loaded, signature,
-    types::{Contents, Facts, Outcome, Typed, Types},
+    types::{Facts, Outcome, Types},
 };
 use std::{fmt::Write as _, io::Write as _};
 
@@ -16,37 +16,15 @@ struct Lowerings(Registry);
 
 impl Types for Lowerings {
     fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
-        let contents = facts.contents.iter().map(|(name, contents)| {
-            let contents = match contents {
-                Contents::Exact(tensor) => infer::Contents::Exact(tensor.clone()),
-                Contents::Exprs(elements) => infer::Contents::Exprs(elements.clone()),
-            };
-            (name.clone(), contents)
-        });
-        let contents = contents.collect();
-        let (values, constraints) = (&facts.values, &facts.constraints);
         let known = infer::Facts {
-            values,
-            contents: &contents,
-            constraints,
+            values: &facts.values,
+            contents: &facts.contents,
+            constraints: &facts.constraints,
             default_dtype: self.default_dtype(),
         };
         let outcomes = self.0.infer(node, &known, &mut |float| facts.symbols.next(float));
-        let outcomes = outcomes.map_err(|error| error.to_string())?.into_iter();
-        Ok(outcomes.map(outcome).collect())
+        outcomes.map_err(|error| error.to_string())
     }
-}
-
-fn outcome(outcome: infer::Outcome) -> Outcome {
-    match outcome {
-        infer::Outcome::One(one) => Outcome::One(typed(one)),
-        infer::Outcome::List(items) => Outcome::List(items.into_iter().map(typed).collect()),
-        infer::Outcome::None => Outcome::None,
-    }
-}
-
-fn typed(typed: infer::Typed) -> Typed {
-    Typed { meta: typed.meta, contents: typed.contents.map(Contents::Exprs) }
 }
 
 /// Everything there is to say of an archive.

@@ -1,8 +1,9 @@
 //! What the interpreter must be told of each operator: the types of its results. `aten` tells it.
 
-use pt2onnx_fx::{Name, Node, ValueMeta, Values};
+pub use pt2onnx_fx::{Contents, Outcome, Typed};
+use pt2onnx_fx::{Name, Node, Values};
 use pt2onnx_symbolic::{Constraints, Expr};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 
 /// Tells the types of the results of operators. The interpreter runs in a thread of its own, which has a large stack.
@@ -12,7 +13,8 @@ pub trait Types: Send {
     /// `node` calls an operator of the dispatcher (`aten.add.Tensor`) with arguments by the names of its schema; those with their
     /// default value are absent. Known integers are [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
     /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`. `node.outputs` is empty: the interpreter names the results when it knows how many
-    /// there are. What the node reads is in `facts` by name.
+    /// there are. What the node reads is in `facts` by name. Elements need not be told of results of arithmetic on sizes: the interpreter
+    /// computes them itself.
     ///
     /// Calls are in the order of execution, and each names values that were inputs or results before. A name is never used twice, also
     /// not in bodies, so that an implementation may keep what it knows of a value by its name. It need not, as `facts` has all that
@@ -34,54 +36,6 @@ pub trait Types: Send {
     /// The type of floats that have no other (`torch.get_default_dtype()`).
     fn default_dtype(&self) -> DType {
         DType::F32
-    }
-}
-
-/// A result of an operator.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// A tensor or a number.
-    One(Typed),
-    /// A list of tensors: `split`, `unbind`.
-    List(Vec<Typed>),
-    /// An optional tensor that is None.
-    None,
-}
-
-/// The type of a value, and its elements where they are known.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Typed {
-    /// The type.
-    pub meta: ValueMeta,
-    /// The elements. `None` says that they are not known; the interpreter then computes those of arithmetic on sizes itself.
-    pub contents: Option<Contents>,
-}
-
-impl From<ValueMeta> for Typed {
-    fn from(meta: ValueMeta) -> Self {
-        Self { meta, contents: None }
-    }
-}
-
-/// Known elements of a tensor.
-#[derive(Clone, Debug)]
-pub enum Contents {
-    /// All elements are known. Only small tensors have these, see [`MAX_CONTENTS`].
-    Exact(Tensor),
-    /// The elements of a tensor of rank 0 or 1, as expressions over sizes. Truth values are 0 and 1, or relations.
-    Exprs(Vec<Expr>),
-}
-
-impl PartialEq for Contents {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Exprs(a), Self::Exprs(b)) => a == b,
-            (Self::Exact(a), Self::Exact(b)) => {
-                (a.dtype(), a.shape()) == (b.dtype(), b.shape()) && a.to_bytes() == b.to_bytes()
-            }
-            _ => false,
-        }
     }
 }
 

@@ -4,34 +4,19 @@ use crate::{
     Error, OptionError, Options, Registry, Report, Warning, WarningKind,
     torchscript_program::{self, Read},
 };
-use bytes::Bytes;
 use pt2onnx_fx::archive::{Archive, Records};
 use std::path::Path;
 
-/// Where an archive is.
-pub(crate) enum Place<'a> {
-    File(&'a Path),
-    Bytes(Bytes),
-}
-
 /// Reads the program of an archive, of either kind.
 pub(crate) fn read(
-    place: &Place<'_>,
+    records: Records,
     options: &Options,
     registry: &Registry,
     report: &mut Report,
 ) -> Result<Read, Error> {
-    let opened = match place {
-        Place::File(path) => Archive::open(path),
-        Place::Bytes(bytes) => Archive::from_bytes(bytes.clone()),
-    };
-    let archive = match opened {
+    let archive = match Archive::new(records.clone()) {
         Err(error) if torchscript_program::is_one(&error) => {
-            let records = match place {
-                Place::File(path) => Records::open(path),
-                Place::Bytes(bytes) => Records::from_bytes(bytes.clone()),
-            };
-            return flattened(records.map_err(Error::Archive)?, options, registry, report);
+            return flattened(records, options, registry, report);
         }
         opened => opened.map_err(Error::Archive)?,
     };

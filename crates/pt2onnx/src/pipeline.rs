@@ -36,7 +36,7 @@ pub(crate) fn translate(
     options.check_compression()?;
     let passes = options.passes()?;
     report.program(&program);
-    let mut source = Source { program: program.clone(), forgets_graph };
+    let mut source = Archived { program: program.clone(), forgets_graph };
     match stages(program, &mut source, options, passes, registry, report) {
         Ok(Made { model, warnings, untouched, compressed }) => {
             Ok(Translated { model, source: source.program, warnings, untouched, compressed })
@@ -51,13 +51,13 @@ pub(crate) fn translate(
 }
 
 /// The program as the archive has it.
-struct Source {
+struct Archived {
     program: ExportedProgram,
     /// Whether its graph is freed when passes are done.
     forgets_graph: bool,
 }
 
-impl Source {
+impl Archived {
     /// The nodes that passes have rewritten, for metadata. Nothing else is read from the graph any more.
     fn originals(&mut self, program: &ExportedProgram, options: &Options) -> Originals {
         let (graph, archived) = (&program.graph, &self.program.graph);
@@ -83,7 +83,7 @@ struct Made {
 /// One line for each stage, in the order in which they run.
 fn stages(
     mut program: ExportedProgram,
-    source: &mut Source,
+    source: &mut Archived,
     options: &Options,
     passes: pt2onnx_opt::Options,
     registry: &Registry,

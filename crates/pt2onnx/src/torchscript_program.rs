@@ -133,34 +133,21 @@ struct Lowerings<'a>(&'a Registry, DefaultDtype);
 
 impl Types for Lowerings<'_> {
     fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String> {
-        let contents = node.input_names().into_iter().filter_map(|name| {
-            let known = match facts.contents.get(&name)? {
-                Contents::Exact(tensor) => infer::Contents::Exact(tensor.clone()),
-                Contents::Exprs(elements) => infer::Contents::Exprs(elements.clone()),
-            };
-            Some((name, known))
-        });
-        let contents = contents.collect();
         let known = infer::Facts {
             values: &facts.values,
-            contents: &contents,
+            contents: &facts.contents,
             constraints: &facts.constraints,
             default_dtype: self.default_dtype(),
         };
         let mut symbol = |float: bool| facts.symbols.next(float);
         let outcomes = self.0.infer(node, &known, &mut symbol);
-        let outcomes = outcomes.map_err(|error| error.to_string())?;
-        let mut computed = self.computed(node, &known, &outcomes).unwrap_or_default().into_iter();
-        let mut typed = |typed: infer::Typed| Typed {
-            meta: typed.meta,
-            contents: typed.contents.map(Contents::Exprs).or(computed.next().map(Contents::Exact)),
-        };
-        let outcome = |outcome| match outcome {
-            infer::Outcome::One(one) => Outcome::One(typed(one)),
-            infer::Outcome::List(all) => Outcome::List(all.into_iter().map(&mut typed).collect()),
-            infer::Outcome::None => Outcome::None,
-        };
-        Ok(outcomes.into_iter().map(outcome).collect())
+        let mut outcomes = outcomes.map_err(|error| error.to_string())?;
+        let computed = self.computed(node, &known, &outcomes).unwrap_or_default();
+        let typed = outcomes.iter_mut().flat_map(Outcome::typed_mut);
+        for (typed, elements) in typed.zip(computed) {
+            typed.contents.get_or_insert(Contents::Exact(elements));
+        }
+        Ok(outcomes)
     }
 
     fn schemas(&self, operator: &str) -> Vec<String> {
@@ -179,15 +166,15 @@ impl Lowerings<'_> {
         &self,
         node: &Node,
         facts: &infer::Facts,
-        results: &[infer::Outcome],
+        results: &[Outcome],
     ) -> Option<Vec<Tensor>> {
-        let few = |typed: &infer::Typed| {
+        let few = |typed: &Typed| {
             let meta = typed.meta.tensor()?;
             let numel = Expr::product(&meta.sizes).as_int()?;
             let few = meta.dtype.is_int() && (0..=MAX_COMPUTED).contains(&numel);
             few.then_some(meta.dtype)
         };
-        let typed = results.iter().flat_map(infer::Outcome::typed);
+        let typed = results.iter().flat_map(Outcome::typed);
         let dtypes: Vec<DType> = typed.map(few).collect::<Option<_>>()?;
         let known = node.input_names().iter().all(|name| facts.contents.contains_key(name));
         if !known || node.target.name.ends_with('_') {

@@ -7,9 +7,10 @@
 mod node;
 mod scratch;
 
-use pt2onnx_fx::graph::{Name, ValueMeta, Values};
+use pt2onnx_fx::graph::{Name, Values};
+pub use pt2onnx_fx::{Contents, Outcome, Typed};
 use pt2onnx_symbolic::{Constraints, Expr};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 
 /// What is known of the values that a node reads.
@@ -23,46 +24,6 @@ pub struct Facts<'a> {
     pub constraints: &'a Constraints,
     /// The type of floats that have no other: `torch.get_default_dtype()` of the process that ran the program.
     pub default_dtype: DType,
-}
-
-/// Known elements of a tensor.
-#[derive(Clone, Debug)]
-pub enum Contents {
-    /// All elements.
-    Exact(Tensor),
-    /// The elements of an integer tensor of rank 0 or 1, as expressions over sizes.
-    Exprs(Vec<Expr>),
-}
-
-/// A result of a node.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    /// A tensor or a number.
-    One(Typed),
-    /// A list of tensors.
-    List(Vec<Typed>),
-    /// An optional tensor that is None.
-    None,
-}
-
-impl Outcome {
-    /// The tensors or numbers of the result.
-    pub fn typed(&self) -> &[Typed] {
-        match self {
-            Self::One(one) => std::slice::from_ref(one),
-            Self::List(all) => all,
-            Self::None => &[],
-        }
-    }
-}
-
-/// The type of a result, and its elements where they are known.
-#[derive(Clone, Debug)]
-pub struct Typed {
-    /// The type. Strides are not known: a tensor has none here.
-    pub meta: ValueMeta,
-    /// The elements, of integer vectors and scalars only.
-    pub contents: Option<Vec<Expr>>,
 }
 
 /// Gives new symbols: for sizes and integers that depend on data, and for floats if it is told `true`.

@@ -1,7 +1,7 @@
 //! The results of a node: by its rule, or else by its lowering.
 
 use super::{
-    Facts, NewSymbol, Outcome, Typed,
+    Contents, Facts, NewSymbol, Outcome, Typed,
     scratch::{self, Types},
 };
 use crate::{
@@ -258,8 +258,8 @@ fn written(node: &Node) -> Option<Vec<&Argument>> {
 fn same_as(written: Vec<&Argument>, facts: &Facts) -> Lowered<Vec<Outcome>> {
     let one = |arg: &Argument| match facts.values.get(arg.name()?)? {
         ValueMeta::Tensor(t) => {
-            let meta = meta(t.dtype, t.sizes.clone()).into();
-            Some(Outcome::One(Typed { meta, contents: None }))
+            let meta = ValueMeta::from(meta(t.dtype, t.sizes.clone()));
+            Some(Outcome::One(meta.into()))
         }
         _ => None,
     };
@@ -276,8 +276,8 @@ fn item(node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outco
         return Err(unknown());
     };
     let known = match facts.contents.get(name) {
-        Some(super::Contents::Exprs(e)) => e.first().cloned(),
-        Some(super::Contents::Exact(t)) if !meta.dtype.is_float() => {
+        Some(Contents::Exprs(e)) => e.first().cloned(),
+        Some(Contents::Exact(t)) if !meta.dtype.is_float() => {
             t.to_vec::<i64>().and_then(|e| e.first().copied().map(Expr::int))
         }
         _ => None,
@@ -292,7 +292,7 @@ fn item(node: &Node, facts: &Facts, symbol: &mut NewSymbol) -> Lowered<Vec<Outco
         d if d.is_float() => ValueMeta::SymFloat { expr: value(true), hint: None },
         _ => ValueMeta::SymInt { expr: value(false), hint: None },
     };
-    Ok(vec![Outcome::One(Typed { meta, contents: None })])
+    Ok(vec![Outcome::One(meta.into())])
 }
 
 /// Whether a tensor may have no elements.
@@ -379,6 +379,7 @@ fn outcomes(
     metas: Vec<Option<TensorMeta>>,
     contents: Option<Vec<Expr>>,
 ) -> Vec<Outcome> {
+    let contents = contents.map(Contents::Exprs);
     let typed = |meta: TensorMeta| Typed { meta: meta.into(), contents: contents.clone() };
     if schema.is_some_and(|s| matches!(&*s.returns, [ty] if ty.list)) {
         return vec![Outcome::List(metas.into_iter().flatten().map(typed).collect())];

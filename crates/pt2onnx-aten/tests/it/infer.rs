@@ -202,7 +202,7 @@ impl<'a> Match<'a> {
         match (self.graph.values.get(name), &found.meta) {
             (Some(ValueMeta::Tensor(recorded)), ValueMeta::Tensor(meta)) => {
                 self.tensor(meta, recorded)?;
-                let known = found.contents.clone().map(|c| (name.clone(), Contents::Exprs(c)));
+                let known = found.contents.clone().map(|c| (name.clone(), c));
                 self.contents.extend(known);
                 Ok(())
             }

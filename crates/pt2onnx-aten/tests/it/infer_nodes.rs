@@ -56,9 +56,12 @@ fn told_by(program: &str, default_dtype: DType) -> String {
                 lines.push(format!("{name}: none"));
                 continue;
             };
-            let known = result.contents.as_ref().map(|c| format!(" = {}", list(c)));
+            let known = result.contents.as_ref().map(|contents| match contents {
+                Contents::Exprs(elements) => format!(" = {}", list(elements)),
+                Contents::Exact(tensor) => format!(" = {tensor:?}"),
+            });
             lines.push(format!("{name}: {}{}", show(&result.meta), known.unwrap_or_default()));
-            contents.extend(result.contents.map(|c| (name.clone(), Contents::Exprs(c))));
+            contents.extend(result.contents.map(|c| (name.clone(), c)));
             values.insert(name, result.meta);
         }
     }

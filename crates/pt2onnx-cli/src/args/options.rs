@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{error::CommandError, options_file::OptionsFile};
 use clap::{Args, builder::NonEmptyStringValueParser};
-use pt2onnx::{Detail, Operators, State, Target, Training, Weights};
+use pt2onnx::{Detail, Exporter, Operators, State, Target, Training, Weights};
 use std::path::PathBuf;
 
 /// What the model shall be, for a conversion and for `check`.
@@ -113,10 +113,13 @@ impl Options {
         let file = self.options.as_deref().map(OptionsFile::read).transpose()?;
         let mut options = file.as_ref().map(|file| file.options.clone()).unwrap_or_default();
         self.put(&mut options);
-        options.check().map_err(|error| match &file {
-            Some(file) => file.explain(error, &options),
-            None => error.into(),
-        })?;
+        match &file {
+            // Files that the options name are read as well: their errors say where the name stands.
+            Some(file) => Exporter::with_options(options.clone())
+                .map(drop)
+                .map_err(|error| file.explain(error, &options))?,
+            None => options.check()?,
+        }
         check_data_file(&options)?;
         Ok(options)
     }

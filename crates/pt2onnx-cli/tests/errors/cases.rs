@@ -164,6 +164,8 @@ pub const CASES: &[Case] = &[
     case(good, "MODEL -o OUT --options HERE/options/alignment.toml"),
     case(good, "MODEL -o OUT --options HERE/options/target.toml --opset 26"),
     case(good, "MODEL -o OUT --options HERE/options/functions.toml"),
+    case(good, "MODEL -o OUT --options HERE/options/rules.toml"),
+    case(good, "MODEL -o OUT --options HERE/options/no-rules.toml"),
     case(good, "MODEL -o OUT --functions-of all --opset 14"),
     case(good, "MODEL -o OUT --quantize static-int8"),
     case(good, "MODEL -o OUT --calibrate FOLDER/none.npz"),

@@ -4,12 +4,11 @@ use super::records::Records;
 use crate::error::{Error, NotAnArchive, Result};
 use bytes::Bytes;
 use pt2onnx_tensor::Storage;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// An open archive.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    path: Option<PathBuf>,
     pub(super) records: Records,
 }
 
@@ -22,7 +21,7 @@ impl Archive {
     /// # Errors
     /// [`Error::Layout`], which names what the file is, if it is not an archive; others if it cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of(Some(path.as_ref().to_path_buf()), Records::open(path.as_ref())?)
+        Self::new(Records::open(path.as_ref())?)
     }
 
     /// Reads an archive in memory. Nothing is copied.
@@ -30,20 +29,19 @@ impl Archive {
     /// # Errors
     /// Those of [`open`](Self::open), except of files.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self> {
-        Self::of(None, Records::from_bytes(bytes.into())?)
+        Self::new(Records::from_bytes(bytes.into())?)
     }
 
-    fn of(path: Option<PathBuf>, records: Records) -> Result<Self> {
-        let archive = Self { path, records };
+    /// The archive that these records are.
+    ///
+    /// # Errors
+    /// They are those of something else, or compressed.
+    pub fn new(records: Records) -> Result<Self> {
+        let archive = Self { records };
         match archive.refusal() {
             Some(found) => Err(Error::Layout { place: archive.records.place, found }),
-            None => Ok(Self { records: archive.records.stored()?, ..archive }),
+            None => Ok(Self { records: archive.records.stored()? }),
         }
-    }
-
-    /// Path the archive was opened by; `None` if it is in memory.
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
     }
 
     /// Names of all records, without the archive's folder, in the directory's order.

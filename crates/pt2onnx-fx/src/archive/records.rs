@@ -22,7 +22,7 @@ pub struct Records {
     pub(super) place: Place,
     bytes: Storage,
     /// By name without the folder that PyTorch puts all records in.
-    entries: IndexMap<String, Entry>,
+    entries: Arc<IndexMap<String, Entry>>,
 }
 
 /// A record.
@@ -48,7 +48,7 @@ impl Records {
         // Pages of headers are many where tensors are small. Their mapping goes, the one of the tensors stays.
         let headers = file.try_clone().and_then(|file| Storage::map(file, &*path)).map_err(io)?;
         let place = Place::File(Arc::clone(&path));
-        let entries = entries(&place, headers.bytes())?;
+        let entries = Arc::new(entries(&place, headers.bytes())?);
         drop(headers);
         let bytes = Storage::map(file, &*path).map_err(io)?;
         Ok(Self { place, bytes, entries })
@@ -64,7 +64,7 @@ impl Records {
 
     /// Finds the records of a zip in these bytes.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
-        let entries = entries(&place, bytes.bytes())?;
+        let entries = Arc::new(entries(&place, bytes.bytes())?);
         Ok(Self { place, bytes, entries })
     }
 

@@ -4,6 +4,7 @@
 //! known, types do not fit), a method reports a [`Diagnostic`] and returns some value of the model. [`Model::build`]
 //! returns all diagnostics, [`Builder::take_diagnostics`] those so far.
 
+mod arithmetic;
 mod diagnostic;
 mod operand;
 mod reduction;
@@ -32,7 +33,7 @@ use scopes::Sizes;
 use smallvec::SmallVec;
 use std::{
     borrow::Cow,
-    cell::{Cell, Ref, RefCell},
+    cell::{Ref, RefCell},
 };
 
 /// Constants of at most this many bytes are interned.
@@ -44,8 +45,6 @@ pub struct Builder<'m> {
     state: RefCell<State<'m>>,
     /// A cell of its own, so that it can be read while nodes are emitted.
     constraints: RefCell<Constraints>,
-    /// Whether sizes are computed as 0-d values now.
-    of_scalars: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -106,11 +105,7 @@ impl<'m> Builder<'m> {
             sizes: Sizes::default(),
             diagnostics: Diagnostics::default(),
         };
-        Self {
-            state: RefCell::new(state),
-            constraints: RefCell::new(constraints),
-            of_scalars: Cell::new(false),
-        }
+        Self { state: RefCell::new(state), constraints: RefCell::new(constraints) }
     }
 
     /// The model. Do not hold the reference while nodes are emitted: that would panic.

@@ -4,9 +4,9 @@
 //! returns. Expressions are computed from their symbols on demand, once per region. So the program's ops on sizes need no
 //! translation.
 
-use super::{Builder, Diagnostic, scopes::Source};
-use crate::{Type, Value, attribute::attributes, attrs};
-use pt2onnx_symbolic::{Expr, Func, Symbol, View};
+use super::{Builder, arithmetic::Form, scopes::Source};
+use crate::{Type, Value, attribute::attributes};
+use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
 
 impl Builder<'_> {
@@ -151,6 +151,11 @@ impl Builder<'_> {
 
     /// The value of an expression, 0-d: int64 for integers, double for fractions, bool for relations.
     pub fn number(&self, e: &Expr) -> Value {
+        self.number_of(e, false)
+    }
+
+    /// As [`Builder::number`]. `of_scalars`: it is computed from 0-d values, whatever the form of its symbols.
+    pub(super) fn number_of(&self, e: &Expr, of_scalars: bool) -> Value {
         if let Some(i) = e.as_int() {
             return self.constant(Tensor::scalar(i));
         }
@@ -169,12 +174,7 @@ impl Builder<'_> {
                 self.state.borrow_mut().sizes.put(e, vector);
                 self.reshape(vector, &[])
             }
-            (None, None) if self.of_scalars.get() || self.is_of_scalars(e) => {
-                let around = self.of_scalars.replace(true);
-                let value = self.compute(e);
-                self.of_scalars.set(around);
-                value
-            }
+            (None, None) if of_scalars || self.is_of_scalars(e) => self.compute(e, Form::Scalar),
             (None, None) => self.reshape(self.element(e), &[]),
         };
         self.set_contents(value, vec![e.clone()]);
@@ -195,11 +195,8 @@ impl Builder<'_> {
         scalars > 0 && symbols.len() - scalars <= scalars
     }
 
-    /// The value of an expression as a vector of one element; 0-d within [`Builder::number`] of 0-d values.
-    fn element(&self, e: &Expr) -> Value {
-        if self.of_scalars.get() {
-            return self.number(e);
-        }
+    /// The value of an expression as a vector of one element.
+    pub(super) fn element(&self, e: &Expr) -> Value {
         if let Some(i) = e.as_int() {
             return self.ints(&[i]);
         }
@@ -215,208 +212,10 @@ impl Builder<'_> {
             (Some(Source::Scalar(value)), _) | (None, Some(value)) => {
                 self.reshape(value, &[Expr::int(1)])
             }
-            (None, None) => self.compute(e),
+            (None, None) => self.compute(e, Form::Vector),
         };
         self.set_contents(value, vec![e.clone()]);
         self.state.borrow_mut().sizes.put(e, value);
         value
     }
-
-    /// Emits the arithmetic of an expression that cannot be read.
-    fn compute(&self, e: &Expr) -> Value {
-        match e.view() {
-            View::Int(i) => self.ints(&[i]),
-            View::Rational(numerator, denominator) => {
-                self.fraction(numerator as f64 / denominator as f64)
-            }
-            View::Float(f) => self.fraction(f),
-            View::Symbol(name) => self.solve(e, name),
-            View::Add(terms) => self.total(terms),
-            View::Mul(factors) => self.chain(factors, |a, b| self.mul(a, b)),
-            View::Pow(base, exponent) => match exponent.as_int() {
-                Some(n @ 2..=4) => {
-                    let base = self.element(base);
-                    (1..n).fold(base, |power, _| self.mul(power, base))
-                }
-                _ => self.arithmetic(base, exponent, |a, b| self.pow(a, b)),
-            },
-            View::Call(func, args) => self.call(func, args),
-        }
-    }
-
-    /// A known float in the form of [`Builder::element`].
-    fn fraction(&self, f: f64) -> Value {
-        if self.of_scalars.get() { self.scalar(f, DType::F64) } else { self.vector(&[f]) }
-    }
-
-    /// Computes a symbol from the first bound expression that is linear in it.
-    fn solve(&self, symbol: &Expr, name: &str) -> Value {
-        let found = {
-            let s = self.state.borrow();
-            let sizes = &s.sizes;
-            let mut candidates: Vec<_> = sizes
-                .readable()
-                .filter(|e| {
-                    e.symbols()
-                        .iter()
-                        .all(|o| &**o == name || sizes.source(&Expr::symbol(o)).is_some())
-                })
-                .filter_map(|e| Some((e.clone(), e.solve_linear(name)?)))
-                .collect();
-            candidates.sort_by(|a, b| a.0.cmp_form(&b.0));
-            candidates.into_iter().next()
-        };
-        match found {
-            Some((e, (a, b))) if a != 0 => {
-                let rest = match b.as_int() {
-                    Some(0) => self.element(&e),
-                    _ => self.arithmetic(&e, &b, |x, b| self.sub(x, b)),
-                };
-                self.div(rest, a)
-            }
-            _ if Expr::is_opaque(name) => {
-                self.diagnose(Diagnostic::LargeSize);
-                self.ints(&[1])
-            }
-            _ => {
-                self.report(format!("the size {symbol} cannot be computed from the inputs"));
-                self.ints(&[1])
-            }
-        }
-    }
-
-    /// A sum; terms with a negative coefficient are subtracted.
-    fn total(&self, terms: &[Expr]) -> Value {
-        let negative = |t: &Expr| match t.view() {
-            View::Int(i) => i < 0,
-            View::Mul(factors) => factors[0].as_int().is_some_and(|c| c < 0),
-            _ => false,
-        };
-        let mut ordered: Vec<(bool, Expr)> = terms
-            .iter()
-            .map(|t| if negative(t) { (true, -t) } else { (false, t.clone()) })
-            .collect();
-        ordered.sort_by_key(|(negative, _)| *negative);
-        let mut terms = ordered.into_iter();
-        let first = terms.next().map(
-            |(negative, t)| {
-                if negative { self.element(&-t) } else { self.element(&t) }
-            },
-        );
-        let mut sum = first.unwrap_or_else(|| self.ints(&[0]));
-        for (negative, term) in terms {
-            let (a, b) = self.common(sum, self.element(&term));
-            sum = if negative { self.sub(a, b) } else { self.add(a, b) };
-        }
-        sum
-    }
-
-    /// Applies an operation to the values of all arguments, from the left.
-    fn chain(&self, args: &[Expr], op: impl Fn(Value, Value) -> Value) -> Value {
-        let mut values = args.iter().map(|a| self.element(a));
-        let first = values.next().unwrap_or_else(|| self.ints(&[1]));
-        values.fold(first, |a, b| {
-            let (a, b) = self.common(a, b);
-            op(a, b)
-        })
-    }
-
-    /// Casts both to double if one is a float, else to int64.
-    fn common(&self, a: Value, b: Value) -> (Value, Value) {
-        let double = [a, b].iter().any(|&v| self.dtype(v).is_float());
-        let dtype = if double { DType::F64 } else { DType::I64 };
-        (self.cast(a, dtype), self.cast(b, dtype))
-    }
-
-    fn arithmetic(&self, a: &Expr, b: &Expr, op: impl Fn(Value, Value) -> Value) -> Value {
-        let (a, b) = self.common(self.element(a), self.element(b));
-        op(a, b)
-    }
-
-    fn double(&self, e: &Expr) -> Value {
-        self.cast(self.element(e), DType::F64)
-    }
-
-    fn call(&self, func: Func, args: &[Expr]) -> Value {
-        use Func::*;
-        let int = |v: Value| self.cast(v, DType::I64);
-        match (func, args) {
-            (Max, _) => self.chain(args, |a, b| self.maximum(a, b)),
-            (Min, _) => self.chain(args, |a, b| self.minimum(a, b)),
-            (FloorDiv | CleanDiv, [a, b]) => self.floor_div(a, b),
-            // -(-a // b)
-            (CeilDiv, [a, b]) => self.mul(self.floor_div(&-a, b), -1),
-            (Mod | PythonMod, [a, b]) => {
-                self.arithmetic(a, b, |a, b| self.mod_(a, b, attrs::Mod::default()))
-            }
-            (ModularIndexing, [a, b, m]) => {
-                self.arithmetic(&a.floor_div(b), m, |a, b| self.mod_(a, b, attrs::Mod::default()))
-            }
-            (IntTrueDiv | FloatTrueDiv, [a, b]) => self.div(self.double(a), self.double(b)),
-            (CeilToInt | Ceiling, [a]) => int(self.ceil(self.double(a))),
-            (FloorToInt | Floor, [a]) => int(self.floor(self.double(a))),
-            (TruncToInt, [a]) => int(self.double(a)),
-            (TruncToFloat, [a]) => self.cast(int(self.double(a)), DType::F64),
-            (RoundToInt, [a]) => int(self.round(self.double(a))),
-            (ToFloat, [a]) => self.double(a),
-            (ToSingle, [a]) => self.cast(self.cast(self.element(a), DType::F32), DType::F64),
-            (Abs, [a]) => self.abs(self.element(a)),
-            (PowByNatural | FloatPow, [a, b]) => self.arithmetic(a, b, |a, b| self.pow(a, b)),
-            (LShift, [a, b]) => self.mul(self.element(a), self.element(&power_of_two(b))),
-            (RShift, [a, b]) => self.floor_div(a, &power_of_two(b)),
-            (Sqrt, [a]) => self.sqrt(self.double(a)),
-            (Exp, [a]) => self.exp(self.double(a)),
-            (Log, [a]) => self.log(self.double(a)),
-            (Log2, [a]) => self.div(self.log(self.double(a)), std::f64::consts::LN_2),
-            (Sin, [a]) => self.sin(self.double(a)),
-            (Cos, [a]) => self.cos(self.double(a)),
-            (Tanh, [a]) => self.tanh(self.double(a)),
-            (Eq, [a, b]) => self.arithmetic(a, b, |a, b| self.equal(a, b)),
-            (Ne, [a, b]) => self.not(self.arithmetic(a, b, |a, b| self.equal(a, b))),
-            (Lt, [a, b]) => self.arithmetic(a, b, |a, b| self.less(a, b)),
-            (Le, [a, b]) => self.arithmetic(a, b, |a, b| self.less_or_equal(a, b)),
-            (Gt, [a, b]) => self.arithmetic(a, b, |a, b| self.greater(a, b)),
-            (Ge, [a, b]) => self.arithmetic(a, b, |a, b| self.greater_or_equal(a, b)),
-            (And, [first, rest @ ..]) => {
-                rest.iter().fold(self.truth(first), |all, e| self.and(all, self.truth(e)))
-            }
-            (Or, [first, rest @ ..]) => {
-                rest.iter().fold(self.truth(first), |any, e| self.or(any, self.truth(e)))
-            }
-            (Not, [a]) => self.not(self.truth(a)),
-            (Where, [c, a, b]) => {
-                let (a, b) = self.common(self.element(a), self.element(b));
-                self.select(self.truth(c), a, b)
-            }
-            _ => {
-                let shown = Expr::call(func, args.to_vec());
-                self.report(format!("sizes of the form {shown} are not supported"));
-                self.ints(&[1])
-            }
-        }
-    }
-
-    fn truth(&self, e: &Expr) -> Value {
-        self.cast(self.element(e), DType::Bool)
-    }
-
-    /// `floor(a / b)`. ONNX's `Div` of integers rounds towards zero, so `a` is made a multiple of `b` first, unless neither
-    /// can be negative.
-    fn floor_div(&self, a: &Expr, b: &Expr) -> Value {
-        let nonnegative = {
-            let constraints = self.constraints();
-            let zero = Expr::int(0);
-            constraints.prove_ge(a, &zero) && constraints.prove_ge(b, &zero)
-        };
-        self.arithmetic(a, b, |a, b| {
-            let whole =
-                if nonnegative { a } else { self.sub(a, self.mod_(a, b, attrs::Mod::default())) };
-            self.div(whole, b)
-        })
-    }
-}
-
-/// `2 ** e`.
-fn power_of_two(e: &Expr) -> Expr {
-    Expr::call(Func::PowByNatural, vec![Expr::int(2), e.clone()])
 }

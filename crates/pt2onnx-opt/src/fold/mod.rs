@@ -18,6 +18,9 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use sharers::Sharers;
 
+/// The name of the pass.
+pub(crate) const NAME: &str = "fold";
+
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut fold = Fold { options, generated: 0, sharers: None };
     let mut changed = false;

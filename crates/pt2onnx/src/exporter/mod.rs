@@ -6,11 +6,11 @@ mod source;
 pub use source::Source;
 
 use crate::{
-    Error, Failed, OnnxProgram, OptionError, Options, Registry, Report,
-    archives::{self, Place},
+    Error, Failed, OnnxProgram, OptionError, Options, Registry, Report, archives,
     pipeline::{self, Translated, translate},
     torchscript_program::Read,
 };
+use pt2onnx_fx::archive::Records;
 use pt2onnx_ir::ParseError;
 use pt2onnx_writer::Inputs;
 use std::{fmt, io};
@@ -175,12 +175,12 @@ impl Exporter {
     }
 
     fn read(&self, source: Source<'_>, report: &mut Report) -> Result<Read, Error> {
-        let mut archive = |place| archives::read(&place, &self.options, &self.registry, report);
-        match source {
-            Source::File(path) => archive(Place::File(&path)),
-            Source::Bytes(bytes) => archive(Place::Bytes(bytes)),
-            Source::Program(program) => Read::exported(*program, &self.options),
-        }
+        let records = match source {
+            Source::File(path) => Records::open(&path),
+            Source::Bytes(bytes) => Records::from_bytes(bytes),
+            Source::Program(program) => return Read::exported(*program, &self.options),
+        };
+        archives::read(records.map_err(Error::Archive)?, &self.options, &self.registry, report)
     }
 
     fn translated(&self, read: Read, report: &mut Report) -> Result<Translated, Error> {

@@ -26,8 +26,11 @@ pub(super) fn region(model: &Model, value: Value) -> Option<RegionId> {
     }
 }
 
+/// The node of each body.
+pub(super) type Owners = FxHashMap<RegionId, NodeId>;
+
 /// The node that each body belongs to. The bodies of functions belong to none.
-pub(super) fn owners(model: &Model) -> FxHashMap<RegionId, NodeId> {
+pub(super) fn owners(model: &Model) -> Owners {
     let nodes = model.all_nodes().into_iter();
     let owned = nodes
         .flat_map(|node| model[node].regions().map(move |body| (body, node)).collect::<Vec<_>>());
@@ -35,11 +38,7 @@ pub(super) fn owners(model: &Model) -> FxHashMap<RegionId, NodeId> {
 }
 
 /// Whether a region is the main graph, or a body in it.
-pub(super) fn in_main(
-    model: &Model,
-    owners: &FxHashMap<RegionId, NodeId>,
-    mut region: RegionId,
-) -> bool {
+pub(super) fn in_main(model: &Model, owners: &Owners, mut region: RegionId) -> bool {
     while region != Model::MAIN {
         match owners.get(&region) {
             Some(&node) => region = model[node].region(),
@@ -52,7 +51,7 @@ pub(super) fn in_main(
 /// Carries a value of a body out to the main graph.
 pub(super) fn collect(
     model: &mut Model,
-    owners: &FxHashMap<RegionId, NodeId>,
+    owners: &Owners,
     value: Value,
     mut region: RegionId,
 ) -> Result<Collected, String> {

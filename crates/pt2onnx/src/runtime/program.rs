@@ -2,7 +2,7 @@
 
 use super::{
     RunError, Session, SessionOptions,
-    bodies::{Collected, collect, in_main, owners, region, together},
+    bodies::{Collected, Owners, collect, in_main, owners, region, together},
 };
 use crate::{Error, OnnxProgram, naming::find};
 use ort::ep::ExecutionProviderDispatch;
@@ -62,13 +62,7 @@ impl OnnxProgram {
         self.verified()?;
         let mut model = self.model().clone();
         let owners = owners(&model);
-        let values = names.iter().map(|name| {
-            let name = name.as_ref();
-            let in_main =
-                |v: &Value| region(&model, *v).is_none_or(|r| in_main(&model, &owners, r));
-            let value = find(&model, name).filter(in_main);
-            value.ok_or_else(|| RunError::NoValue(name.to_owned()))
-        });
+        let values = names.iter().map(|name| wanted(&model, &owners, name.as_ref()));
         let values = values.collect::<Result<Vec<Value>, _>>()?;
         let ends: Vec<Value> = model.inputs().to_vec();
         if ends.len() != inputs.len() {
@@ -80,25 +74,17 @@ impl OnnxProgram {
             pt2onnx_opt::infer_types(&mut model);
         }
         // The outputs from which each value is put together.
-        let mut wanted: Vec<(Value, Vec<Value>)> = Vec::new();
+        let mut sources: Vec<(Value, Vec<Value>)> = Vec::new();
         for (&value, name) in values.iter().zip(names) {
-            if wanted.iter().any(|(known, _)| *known == value) {
+            if sources.iter().any(|(known, _)| *known == value) {
                 continue;
             }
-            match (region(&model, value), model[value].def()) {
-                (None, _) | (Some(Model::MAIN), Def::Input(..)) => {}
-                (Some(Model::MAIN), _) => wanted.push((value, vec![value])),
-                (Some(body), _) => {
-                    let collected = collect(&mut model, &owners, value, body);
-                    let name = name.as_ref().to_owned();
-                    let Collected { elements, sizes } =
-                        collected.map_err(|reason| RunError::Output { name, reason })?;
-                    wanted.push((value, vec![elements, sizes]));
-                }
-            }
+            let outputs = outputs_of(&mut model, &owners, value)
+                .map_err(|reason| RunError::Output { name: name.as_ref().to_owned(), reason })?;
+            sources.extend(outputs.map(|outputs| (value, outputs)));
         }
         let computed: Vec<Value> =
-            wanted.iter().flat_map(|(_, outputs)| outputs).copied().collect();
+            sources.iter().flat_map(|(_, outputs)| outputs).copied().collect();
         let mut results = Vec::new();
         if !computed.is_empty() {
             model.set_outputs(Model::MAIN, &computed);
@@ -110,7 +96,7 @@ impl OnnxProgram {
         let mut known: Vec<(Value, Tensor)> = known.collect();
         // One result for a value of the main graph, two for one of a body.
         let mut results = results.into_iter();
-        for (value, outputs) in wanted {
+        for (value, outputs) in sources {
             let name = model[value].name.as_deref().unwrap_or_default();
             match (outputs.len(), results.next(), results.as_slice().first()) {
                 (2, Some(elements), Some(sizes)) => {
@@ -128,5 +114,27 @@ impl OnnxProgram {
         });
         // Every value is one of the three.
         Ok(tensors.flatten().collect())
+    }
+}
+
+/// The value of that name that can be computed: those of functions cannot.
+fn wanted(model: &Model, owners: &Owners, name: &str) -> Result<Value, RunError> {
+    let computable = |v: &Value| region(model, *v).is_none_or(|r| in_main(model, owners, r));
+    find(model, name).filter(computable).ok_or_else(|| RunError::NoValue(name.to_owned()))
+}
+
+/// The outputs that tell a value: itself, or two for a value in a body, its elements and their sizes. `None` if it need not be computed.
+fn outputs_of(
+    model: &mut Model,
+    owners: &Owners,
+    value: Value,
+) -> Result<Option<Vec<Value>>, String> {
+    match (region(model, value), model[value].def()) {
+        (None, _) | (Some(Model::MAIN), Def::Input(..)) => Ok(None),
+        (Some(Model::MAIN), _) => Ok(Some(vec![value])),
+        (Some(body), _) => {
+            let Collected { elements, sizes } = collect(model, owners, value, body)?;
+            Ok(Some(vec![elements, sizes]))
+        }
     }
 }

@@ -36,92 +36,121 @@ fn embedding_bag_with_padding(cx: &Cx, mut args: EmbeddingBagArgs) -> Lowered<Ou
 /// The sum (mode 0), mean (1) or maximum (2) of the rows of each bag, without those of the padding index: a `ScatterND` of the rows
 /// to their bags. An index belongs to the last bag that starts at it or before.
 fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
-    let EmbeddingBagArgs { weight, indices, offsets, mode, .. } = args;
-    if cx.rank(indices) != 1 {
-        return Err(LowerError::unsupported("the indices of bags must be a vector"));
-    }
-    let dtype = cx.dtype(weight);
-    let (indices, mut starts) = (cx.cast(indices, DType::I64), cx.cast(offsets, DType::I64));
-    let mut bags = cx.dim(offsets, 0);
-    let count = cx.dim(indices, 0);
-    let mut used = None;
-    if args.include_last_offset {
-        bags = bags - 1;
-        // Indices from the last offset on belong to no bag.
-        let end = cx.slice(starts, 0, &bags, &(&bags + 1), 1);
-        used = Some(cx.unsqueeze(cx.less(cx.iota(&count), end), &[1]));
-        starts = cx.slice(starts, 0, &Expr::int(0), &bags, 1);
-    }
-    // The number of bags that start at each index or before it.
-    let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
-    let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
-    let padding = args.padding_idx.map(|p| match (p, cx.dim(weight, 0).as_int()) {
-        (p @ ..0, Some(rows)) => p + rows,
-        (p, _) => p,
-    });
-    let known = padding.map(|p| cx.not(cx.unsqueeze(cx.equal(indices, p), &[1])));
-    let counts = match (known, used) {
-        (Some(known), Some(used)) => Some(cx.and(known, used)),
-        (known, used) => known.or(used),
-    };
-    let mut rows = cx.gather(weight, indices, 0);
-    if let Some(scales) = args.per_sample_weights {
-        rows = cx.mul(rows, cx.unsqueeze(scales, &[1]));
-    }
-    let width = cx.dim(weight, 1);
-    // float16 and bfloat16 are reduced in float32.
-    let wide = widened(dtype);
-    let reduced = |values, start: f64, reduction| {
-        let empty = cx.full(&[bags.clone(), cx.dim(values, 1)], start, wide);
-        let values = cx.cast(values, wide);
-        cx.scatter_nd(empty, bag, values, attrs::ScatterND { reduction })
-    };
-    let counted = |values, instead: f64| match counts {
-        Some(counts) => cx.select(counts, values, instead),
-        None => values,
-    };
-    // The rows of each bag that count.
-    let sizes = |counts: Option<Value>| {
-        let ones = cx.full(&[count.clone(), Expr::int(1)], 1, dtype);
-        let ones = counts.map_or(ones, |counts| cx.select(counts, ones, 0.0));
-        reduced(ones, 0.0, "add")
-    };
+    let (mode, dtype) = (args.mode, cx.dtype(args.weight));
+    let width = cx.dim(args.weight, 1);
+    let bags = Bags::of(cx, args)?;
     let result = match mode {
-        0 => reduced(counted(rows, 0.0), 0.0, "add"),
+        0 => bags.sums(cx),
         1 => {
-            let sums = reduced(counted(rows, 0.0), 0.0, "add");
+            let sums = bags.sums(cx);
             // As in PyTorch, indices from the last offset on count in the size of the last bag.
-            let sizes = sizes(known);
-            cx.div(sums, cx.maximum(sizes, 1.0))
+            cx.div(sums, cx.maximum(bags.sizes(cx, bags.unpadded), 1.0))
         }
         2 => {
-            let none = f64::NEG_INFINITY;
-            let numbers = match cx.minds_nan(rows) {
-                true => cx.select(cx.is_nan(rows), none, rows),
-                false => rows,
-            };
-            let largest = reduced(counted(numbers, none), none, "max");
-            let largest = match cx.minds_nan(rows) {
-                true => {
-                    // A NaN stays if it is the first of its bag.
-                    let places = cx.cast(cx.unsqueeze(cx.iota(&count), &[1]), DType::F32);
-                    let empty = cx.full(&[bags.clone(), Expr::int(1)], f64::INFINITY, DType::F32);
-                    let options = attrs::ScatterND { reduction: "min" };
-                    let places = counted(places, f64::INFINITY);
-                    let first = cx.scatter_nd(empty, bag, places, options);
-                    let last = cx.cast(cx.size(&(&count - 1)), DType::F32);
-                    let first = cx.cast(cx.minimum(cx.squeeze(first, &[1]), last), DType::I64);
-                    let first = cx.gather(rows, first, 0);
-                    cx.select(cx.is_nan(first), f64::NAN, largest)
-                }
-                false => largest,
-            };
-            cx.select(cx.greater(sizes(counts), 0.0), largest, 0.0)
+            let largest = bags.largest(cx);
+            cx.select(cx.greater(bags.sizes(cx, bags.counting), 0.0), largest, 0.0)
         }
         other => return Err(LowerError::unknown("reduction of bags", other)),
     };
-    cx.set_type(result, pt2onnx_ir::Type::tensor(wide, [bags, width]));
+    cx.set_type(result, pt2onnx_ir::Type::tensor(bags.wide, [bags.number, width]));
     Ok(cx.cast(result, dtype).into())
+}
+
+/// Rows of a table, each in a bag.
+struct Bags {
+    rows: Value,
+    /// How many rows there are.
+    count: Expr,
+    /// The bag of each row, as a column.
+    bag: Value,
+    /// How many bags there are.
+    number: Expr,
+    /// The type in which rows are reduced: float32 for float16 and bfloat16.
+    wide: DType,
+    /// Which rows are not those of the padding index, as a column of bools; all if there is none.
+    unpadded: Option<Value>,
+    /// Which of these are in a bag.
+    counting: Option<Value>,
+}
+
+impl Bags {
+    fn of(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Self> {
+        let EmbeddingBagArgs { weight, indices, offsets, .. } = args;
+        if cx.rank(indices) != 1 {
+            return Err(LowerError::unsupported("the indices of bags must be a vector"));
+        }
+        let (indices, mut starts) = (cx.cast(indices, DType::I64), cx.cast(offsets, DType::I64));
+        let mut number = cx.dim(offsets, 0);
+        let count = cx.dim(indices, 0);
+        let mut used = None;
+        if args.include_last_offset {
+            number = number - 1;
+            // Indices from the last offset on belong to no bag.
+            let end = cx.slice(starts, 0, &number, &(&number + 1), 1);
+            used = Some(cx.unsqueeze(cx.less(cx.iota(&count), end), &[1]));
+            starts = cx.slice(starts, 0, &Expr::int(0), &number, 1);
+        }
+        // The number of bags that start at each index or before it.
+        let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
+        let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
+        let padding = args.padding_idx.map(|p| match (p, cx.dim(weight, 0).as_int()) {
+            (p @ ..0, Some(rows)) => p + rows,
+            (p, _) => p,
+        });
+        let unpadded = padding.map(|p| cx.not(cx.unsqueeze(cx.equal(indices, p), &[1])));
+        let counting = match (unpadded, used) {
+            (Some(unpadded), Some(used)) => Some(cx.and(unpadded, used)),
+            (unpadded, used) => unpadded.or(used),
+        };
+        let mut rows = cx.gather(weight, indices, 0);
+        if let Some(scales) = args.per_sample_weights {
+            rows = cx.mul(rows, cx.unsqueeze(scales, &[1]));
+        }
+        let wide = widened(cx.dtype(weight));
+        Ok(Self { rows, count, bag, number, wide, unpadded, counting })
+    }
+
+    /// The values of the rows of each bag, reduced.
+    fn reduced(&self, cx: &Cx, values: Value, start: f64, reduction: &'static str) -> Value {
+        let empty = cx.full(&[self.number.clone(), cx.dim(values, 1)], start, self.wide);
+        let values = cx.cast(values, self.wide);
+        cx.scatter_nd(empty, self.bag, values, attrs::ScatterND { reduction })
+    }
+
+    /// The values of rows that count, and others instead of the rest.
+    fn counted(&self, cx: &Cx, values: Value, instead: f64) -> Value {
+        self.counting.map_or(values, |counting| cx.select(counting, values, instead))
+    }
+
+    fn sums(&self, cx: &Cx) -> Value {
+        self.reduced(cx, self.counted(cx, self.rows, 0.0), 0.0, "add")
+    }
+
+    /// How many of these rows each bag has.
+    fn sizes(&self, cx: &Cx, of: Option<Value>) -> Value {
+        let ones = cx.full(&[self.count.clone(), Expr::int(1)], 1, cx.dtype(self.rows));
+        let ones = of.map_or(ones, |of| cx.select(of, ones, 0.0));
+        self.reduced(cx, ones, 0.0, "add")
+    }
+
+    /// The largest number of each column. A NaN stays if it is the first of its bag.
+    fn largest(&self, cx: &Cx) -> Value {
+        let (rows, none) = (self.rows, f64::NEG_INFINITY);
+        if !cx.minds_nan(rows) {
+            return self.reduced(cx, self.counted(cx, rows, none), none, "max");
+        }
+        let numbers = cx.select(cx.is_nan(rows), none, rows);
+        let largest = self.reduced(cx, self.counted(cx, numbers, none), none, "max");
+        let places = cx.cast(cx.unsqueeze(cx.iota(&self.count), &[1]), DType::F32);
+        let empty = cx.full(&[self.number.clone(), Expr::int(1)], f64::INFINITY, DType::F32);
+        let options = attrs::ScatterND { reduction: "min" };
+        let places = self.counted(cx, places, f64::INFINITY);
+        let first = cx.scatter_nd(empty, self.bag, places, options);
+        let last = cx.cast(cx.size(&(&self.count - 1)), DType::F32);
+        let first = cx.cast(cx.minimum(cx.squeeze(first, &[1]), last), DType::I64);
+        let first = cx.gather(rows, first, 0);
+        cx.select(cx.is_nan(first), f64::NAN, largest)
+    }
 }
 
 /// `x` with each row in `indices` whose norm is above `max_norm` scaled by `max_norm / (norm + 1e-7)` (ATen/native/Embedding.cpp).

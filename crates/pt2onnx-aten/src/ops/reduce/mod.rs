@@ -5,6 +5,7 @@ pub(crate) mod cumulative;
 pub(crate) mod histograms;
 pub(crate) mod norms;
 pub(crate) mod reduction;
+pub(crate) mod samples;
 pub(crate) mod searching;
 pub(crate) mod segments;
 pub(crate) mod sorting;
@@ -18,6 +19,7 @@ pub(crate) static FAMILIES: &[&[AtenOp]] = &[
     histograms::OPS,
     norms::OPS,
     reduction::OPS,
+    samples::OPS,
     searching::OPS,
     segments::OPS,
     sorting::OPS,

@@ -55,6 +55,15 @@ impl Frames {
         })
     }
 
+    /// Frames, made of bins by kernels, at distances of `hop`, and added up: `span` samples.
+    fn overlapped(&self, cx: &Cx, bins: Value, kernels: Value, span: &Expr) -> Value {
+        let options = attrs::ConvTranspose { strides: Some(vec![self.hop]), ..Default::default() };
+        let sum = cx.conv_transpose(bins, kernels, None, options);
+        let shape = [cx.dim(bins, 0), Expr::int(1), span.clone()];
+        cx.set_type(sum, Type::tensor(cx.dtype(bins), shape));
+        sum
+    }
+
     /// Kernels of convolutions: `[c * bins + k, 0, n]` is part `c` of `exp(-2 pi i k n / length)`, times `factor(k)`, times the
     /// window. `factor` has one value for bins 0 and `length / 2` and one for the others.
     fn kernels(
@@ -319,22 +328,11 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let kernels = frames.kernels(cx, twice, Some(window), dtype)?;
     let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
     let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
-    let options = || attrs::ConvTranspose { strides: Some(vec![frames.hop]), ..Default::default() };
     let count = cx.dim(re, 2);
     let span = (&count - 1) * frames.hop + n_fft;
-    // Re sum (re + i im) exp(+i ...) = sum re cos - im sin: the basis has -sin.
-    let overlap = |re: Value, im: Value| {
-        let both = cx.concat(&[re, im], 1);
-        let sum = cx.conv_transpose(both, kernels, None, options());
-        let shape = [cx.dim(re, 0), Expr::int(1), span.clone()];
-        cx.set_type(sum, Type::tensor(dtype, shape));
-        sum
-    };
     let squares = cx.reshape(cx.mul(window, window), &[1, 1, n_fft].map(Expr::int));
-    let ones = cx.full(&[Expr::int(1), Expr::int(1), count.clone()], 1, dtype);
-    let envelope = cx.conv_transpose(ones, squares, None, options());
-    let shape = [Expr::int(1), Expr::int(1), span.clone()];
-    cx.set_type(envelope, Type::tensor(dtype, shape));
+    let ones = cx.full(&[Expr::int(1), Expr::int(1), count], 1, dtype);
+    let envelope = frames.overlapped(cx, ones, squares, &span);
     let start = if center { n_fft / 2 } else { 0 };
     let end = match &length {
         Some(length) => length + start,
@@ -356,12 +354,14 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         };
         cx.reshape(signal, &shape)
     };
-    let real = finish(overlap(re, im));
+    // Re sum (re + i im) exp(+i ...) = sum re cos - im sin: the basis has -sin.
+    let real = finish(frames.overlapped(cx, cx.concat(&[re, im], 1), kernels, &span));
     if !return_complex {
         return Ok(real);
     }
     // Im sum (re + i im) exp(+i ...) = sum im cos + re sin
-    let imaginary = finish(overlap(im, cx.neg(re)));
+    let both = cx.concat(&[im, cx.neg(re)], 1);
+    let imaginary = finish(frames.overlapped(cx, both, kernels, &span));
     let both = Complex::new(real, imaginary);
     Ok(both.value(cx))
 }
