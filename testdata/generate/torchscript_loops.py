@@ -349,3 +349,23 @@ def padding(length, *lengths):
 
 script("padded_encoder", PaddedEncoder(), {"x": "float32[batch,time,8]", "padded": "bool[batch,time]"},
        (torch.randn(2, 5, 8), padding(5, 5, 3)), (torch.randn(3, 6, 8), padding(6, 6, 2, 4)))
+
+
+class RowsAppended(nn.Module):
+    """Lists that each trip of a loop makes longer, of which there may be none."""
+
+    def forward(self, x: Tensor):
+        rows, numbers, both = [x.sum(0)], torch.jit.annotate(List[int], []), [x.mean(), x.sum()]
+        lengths = torch.jit.annotate(List[int], [])
+        for i in range(x.size(0)):
+            rows.append(rows[0] * i + x[i])
+            numbers.append(i * 2)
+            both.append(x[i, 0, 0])
+            both.append(x[i, 0, 1])
+            for j in range(x.size(1)):
+                lengths.append(i + j)
+            lengths.append(len(lengths))
+        return torch.stack(rows), torch.tensor(numbers, dtype=torch.int64), torch.stack(both), torch.tensor(lengths, dtype=torch.int64), rows[-1], len(numbers)
+
+
+script("rows_appended", RowsAppended(), {"x": "float32[n>=0,b,4]"}, (torch.rand(3, 2, 4),), (torch.rand(0, 3, 4),))

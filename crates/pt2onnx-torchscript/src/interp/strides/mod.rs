@@ -31,7 +31,9 @@ impl Interp<'_> {
         };
         let is = |e: &Expr, value: &Expr| Expr::call(Func::Eq, vec![e.clone(), value.clone()]);
         let (mut next, mut all) = (Expr::ONE, Vec::with_capacity(order.len()));
-        for (size, stride) in order.iter().filter_map(|&d| meta.sizes.get(d).zip(meta.strides.get(d))) {
+        for (size, stride) in
+            order.iter().filter_map(|&d| meta.sizes.get(d).zip(meta.strides.get(d)))
+        {
             // The stride of a dimension of one element says nothing.
             all.push(Expr::call(Func::Or, vec![is(size, &Expr::ONE), is(stride, &next)]));
             next = &next * size;
