@@ -2,7 +2,7 @@
 
 use crate::{facts, graph::Changed, rewrite::substitute};
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
-use pt2onnx_tensor::Tensor;
+use pt2onnx_symbolic::Expr;
 
 /// The first opset with `start` of `Shape`, and after that with `allowzero` of `Reshape`.
 pub(crate) const SINCE: u32 = 15;
@@ -45,10 +45,7 @@ fn stack(model: &mut Model, id: NodeId, region: RegionId, at: usize) -> Option<(
     let state = *model[region].inputs().get(at + 2)?;
     let mut results: Vec<Value> = model[region].output_values().collect();
     *results.get_mut(at + 1)? = state;
-    let axes = model.add_constant(Tensor::vector(&[0i64]));
-    let part = add(model, InsertPoint::End(region), "Squeeze", &[row, axes], &[]);
-    model[part].ty = Some(Type::tensor(dtype, sizes.clone()));
-    results.push(part);
+    results.push(row);
     model.set_outputs(region, &results);
     model.erase(concat);
 
@@ -56,21 +53,18 @@ fn stack(model: &mut Model, id: NodeId, region: RegionId, at: usize) -> Option<(
     let rows = model.insert_output(id, end);
     let length = facts::shape(model, old).and_then(|shape| shape.first().cloned());
     let length = length.filter(|_| none).unwrap_or_else(|| model.unknown_dim());
-    let ty = Type::tensor(dtype, [vec![length], sizes.clone()].concat());
-    model[rows].ty = Some(ty.clone());
+    let stacked = [vec![length.clone(), Expr::ONE], sizes.clone()].concat();
+    model[rows].ty = Some(Type::tensor(dtype, stacked));
     let behind = match model.next(id) {
         Some(next) => InsertPoint::Before(next),
         None => InsertPoint::End(model[id].region()),
     };
-    let mut all = rows;
-    if !sizes.iter().all(facts::known) {
-        // If there is no iteration, not all runtimes know the sizes of a row.
-        let many = add(model, behind, "Shape", &[rows], &[("start", 0), ("end", 1)]);
-        let others = add(model, behind, "Shape", &[initial], &[("start", 1)]);
-        let shape = add(model, behind, "Concat", &[many, others], &[("axis", 0)]);
-        all = add(model, behind, "Reshape", &[rows, shape], &[("allowzero", 1)]);
-        model[all].ty = Some(ty);
-    }
+    // If there is no iteration, not all runtimes know the sizes of a row: the first state has them.
+    let many = add(model, behind, "Shape", &[rows], &[("start", 0), ("end", 1)]);
+    let others = add(model, behind, "Shape", &[initial], &[("start", 1)]);
+    let shape = add(model, behind, "Concat", &[many, others], &[("axis", 0)]);
+    let mut all = add(model, behind, "Reshape", &[rows, shape], &[("allowzero", 1)]);
+    model[all].ty = Some(Type::tensor(dtype, [vec![length], sizes].concat()));
     if !none {
         all = add(model, behind, "Concat", &[initial, all], &[("axis", 0)]);
     }
