@@ -58,11 +58,20 @@ def problem(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: A
 
     try:
         inputs = of_torch._combine_args(model, args, kwargs)
-        of_torch._check_dynamic_shapes(inputs, shapes)
-        by_name = shapes if isinstance(shapes, dict) else dict(zip(inputs, shapes))
+        validate = of_torch._check_dynamic_shapes
+    except Exception:
+        # What is wrong with the arguments, torch.export says.
+        return None
+    try:
+        # Integers may be dynamic.
+        whole = getattr(of_torch, "_IntWrapper", None)
+        validate(_pytree.tree_map_only(int, whole, inputs) if whole else inputs, shapes)
+    except Exception as error:
+        return error
+    by_name = shapes if isinstance(shapes, dict) else dict(zip(inputs, shapes))
+    try:
         of_torch._tree_map_with_path(check, inputs, by_name, tree_name="inputs")
     except Exception as error:
-        # What else can be wrong, torch.export says.
         return error if type(error).__name__ == "UserError" else None
     return ValueError("; ".join(found)) if found else None
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -349,3 +349,82 @@ def padding(length, *lengths):
 
 script("padded_encoder", PaddedEncoder(), {"x": "float32[batch,time,8]", "padded": "bool[batch,time]"},
        (torch.randn(2, 5, 8), padding(5, 5, 3)), (torch.randn(3, 6, 8), padding(6, 6, 2, 4)))
+
+
+class RowsAppended(nn.Module):
+    """Lists that each trip of a loop makes longer, of which there may be none."""
+
+    def forward(self, x: Tensor):
+        rows, numbers, both = [x.sum(0)], torch.jit.annotate(List[int], []), [x.mean(), x.sum()]
+        lengths = torch.jit.annotate(List[int], [])
+        for i in range(x.size(0)):
+            rows.append(rows[0] * i + x[i])
+            numbers.append(i * 2)
+            both.append(x[i, 0, 0])
+            both.append(x[i, 0, 1])
+            for j in range(x.size(1)):
+                lengths.append(i + j)
+            lengths.append(len(lengths))
+        return torch.stack(rows), torch.tensor(numbers, dtype=torch.int64), torch.stack(both), torch.tensor(lengths, dtype=torch.int64), rows[-1], len(numbers)
+
+
+script("rows_appended", RowsAppended(), {"x": "float32[n>=0,b,4]"}, (torch.rand(3, 2, 4),), (torch.rand(0, 3, 4),))
+
+
+class Hypothesis(NamedTuple):
+    tokens: List[int]
+    state: Tensor
+
+
+class NestedStates(nn.Module):
+    """Lists and dicts within lists, dicts and tuples, which each trip of a loop replaces."""
+
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.ModuleList([nn.LSTMCell(4, 4) for _ in range(2)])
+
+    def step(self, x: Tensor, state: Tuple[Tensor, List[Tuple[Tensor, Tensor]]]) -> Tuple[Tensor, Tuple[Tensor, List[Tuple[Tensor, Tensor]]]]:
+        total, old = state
+        new: List[Tuple[Tensor, Tensor]] = []
+        for i, cell in enumerate(self.cells):
+            h, c = cell(x, old[i])
+            new.append((h, c))
+            x = h
+        return x, (total + x, new)
+
+    def forward(self, x: Tensor):
+        zero = torch.zeros(2, 4)
+        state = (zero, [(zero, zero), (zero, zero)])
+        lists: List[List[Tensor]] = [[zero, zero + 1], [zero + 2]]
+        dicts: Dict[str, Dict[str, Tensor]] = {"a": {"k": zero, "v": zero + 1}}
+        best = Hypothesis([0], zero)
+        pair = ([1, 2], zero)
+        for t in range(x.size(0)):
+            y, state = self.step(x[t], state)
+            if bool(x[t].sum() > 0):
+                lists = [[lists[0][1] + x[t], y], [lists[1][0] * 0.5]]
+            else:
+                lists = [[y * 1.5, lists[0][0]], [lists[1][0] - x[t]]]
+            lists[0][0].add_(1)
+            dicts["a"] = {"k": dicts["a"]["k"] + x[t], "v": dicts["a"]["v"] * y}
+            best = Hypothesis(best.tokens + [int(x[t].argmax())], best.state + y)
+            pair = ([pair[0][1], pair[0][0] + pair[0][1]], pair[1] + x[t] * pair[0][0])
+        tokens = torch.tensor(best.tokens, dtype=torch.int64)
+        return state, lists[0][0], lists[0][1], lists[1][0], dicts["a"]["k"], dicts["a"]["v"], tokens, best.state, pair[0][0], pair[1]
+
+
+script("nested_states", NestedStates(), {"x": "float32[n,2,4]"}, (torch.randn(4, 2, 4),), (torch.randn(1, 2, 4),))
+
+
+class StateInTwoPlaces(nn.Module):
+    """What a loop replaces is in another place as well."""
+
+    def forward(self, x: Tensor):
+        states = [[x[0]], [x[0] + 1]]
+        for t in range(x.size(0)):
+            states = [states[1], [states[0][0] + x[t]]]
+        return states[0][0], states[1][0]
+
+
+script("state_in_two_places", StateInTwoPlaces(), {"x": "float32[n,2,4]"}, (torch.randn(4, 2, 4),), (torch.randn(1, 2, 4),))
+REFUSED["state_in_two_places"] = "which it changes, is List"

@@ -451,3 +451,26 @@ class OrdersOfViews(nn.Module):
 
 
 script(OrdersOfViews, {"x": "float32[n,3,4]"}, (torch.randn(2, 3, 4),), (torch.randn(5, 3, 4),))
+
+
+class AsksForItsOrder(nn.Module):
+    """`is_contiguous` is what strides and sizes say, in each memory format."""
+
+    def turned(self, x: Tensor):
+        y = x[0, 0].t()
+        return y * 2 if y.is_contiguous() else y * 3
+
+    def forward(self, x: Tensor):
+        y, z = x.permute(0, 2, 3, 1), x.contiguous(memory_format=torch.channels_last)
+        plain = [x.is_contiguous(), y.is_contiguous(), z.is_contiguous(), x[0].is_contiguous(), x[:, :1].is_contiguous(), x.unsqueeze(0).expand(2, -1, -1, -1, -1).is_contiguous()]
+        last = [t.is_contiguous(memory_format=torch.channels_last) for t in [x, y, z, z.clone(), z.contiguous(), z[0]]]
+        rows = x[0, :, 0] + 0
+        part = rows[:, 1:]
+        if not part.is_contiguous():
+            part = part.contiguous()
+        part.add_(1)
+        return self.turned(x), torch.tensor(plain), torch.tensor(last), z.stride(1), part
+
+
+ORDERED = {"x": "float32[n,3,h,w]"}
+script(AsksForItsOrder, ORDERED, (torch.rand(2, 3, 4, 5),), (torch.rand(1, 3, 1, 2),))

@@ -218,3 +218,33 @@ class WritesByBounds(nn.Module):
 
 
 script("writes_by_bounds", WritesByBounds(), {"x": "float32[n,4]", "k": "int64[]"}, (torch.rand(3, 4), -1), (torch.rand(6, 4), 2))
+
+
+class NumbersTakenApart(nn.Module):
+    """Functions of numbers that data and sizes decide."""
+
+    def forward(self, x: Tensor, n: int):
+        f = float(x.sum().item()) * 10
+        (a, b), (c, d), (e, g) = math.modf(f), math.modf(x.size(0) / 2), math.frexp(f)
+        quotient, rest = divmod(f, 3.0)
+        floats = [a, b, c, d, e, math.frexp(-f)[0], math.tan(f), math.atan(f), math.ldexp(f, n), math.log(float(n) + 3.0, 2.5), quotient, rest]
+        return torch.tensor(floats, dtype=torch.float64), g, math.factorial(n), math.factorial(x.size(0))
+
+
+script("numbers_taken_apart", NumbersTakenApart(), {"x": "float32[n]", "n": "int64[]"}, (torch.rand(3), 5), (-torch.rand(4), 0))
+
+
+class ComplexNumbers(nn.Module):
+    """Arithmetic on complex numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.r = 1.5
+
+    def forward(self, x: Tensor):
+        z = complex(self.r, 2.0)
+        numbers = torch.tensor([z, z * 2.0, z / complex(1.0, -3.0), z / complex(-3.0, 1.0), z - 1, 1 + z, -z])
+        return x * z, x * (z * z), numbers, torch.tensor(z - 1.0, dtype=torch.complex128), x * abs(z), z == complex(1.5, 2.0), z != 1.5, complex(self.r, 0.0) == 1.5
+
+
+script("complex_numbers", ComplexNumbers(), {"x": "complex64[n]"}, (torch.randn(3, dtype=torch.complex64),), (torch.randn(4, dtype=torch.complex64),))

@@ -1,7 +1,7 @@
 //! `If` and `Loop` whose course is known, and nodes of bodies that can stand before them.
 
 use crate::{
-    cse, facts,
+    appended, cse, facts,
     graph::{Changed, GraphMut},
     opsets::SIZES_AS_INPUTS,
     pass::Options,
@@ -26,7 +26,10 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         }
         changed |= match model[id].op() {
             "If" => branch(model, id).is_some() || shared(model, id),
-            "Loop" => course(model, id, opset).is_some() || unchanged(model, id) | hoist(model, id),
+            "Loop" => {
+                course(model, id, opset).is_some()
+                    || stacked_rows(model, id, opset) | unchanged(model, id) | hoist(model, id)
+            }
             // Before, sequence lengths came first.
             "Scan" if opset >= 9 => unchanged(model, id) | hoist(model, id),
             "Scan" => hoist(model, id),
@@ -130,6 +133,12 @@ fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
         take_place(model, old, new);
     }
     model.erase(id).then_some(())
+}
+
+/// Rows that a `Loop` appends to states, as outputs that it stacks.
+fn stacked_rows(model: &mut Model, id: NodeId, opset: u32) -> Changed {
+    let body = body(model, id, "body").filter(|_| opset >= appended::SINCE);
+    body.is_some_and(|body| appended::run(model, id, body))
 }
 
 /// A value with a new first dimension.

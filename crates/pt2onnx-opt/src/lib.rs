@@ -29,6 +29,7 @@
 
 #![warn(missing_debug_implementations)]
 
+mod appended;
 mod assume;
 mod casts;
 mod cleanup;

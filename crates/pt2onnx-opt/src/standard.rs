@@ -76,7 +76,7 @@ fn simplifying() -> Vec<Pass> {
             .description(
                 "Replaces If by the branch that it takes, and Loop that runs never or once by its body. Takes states that \
                  a body does not change from before the Loop or Scan. Moves nodes that both branches have, and nodes that are the \
-                 same in each iteration, before the If or Loop.",
+                 same in each iteration, before the If or Loop. A Loop that appends a row to a state gives back the rows instead.",
             )
             .precondition(
                 "The condition or the number of iterations is a constant. Nodes of loops are moved only if they cannot fail.",

@@ -399,6 +399,32 @@ def test_verify_with_keywords_in_another_order() -> None:
     assert pt2onnx.verify(program, model, kwargs={"b": b, "a": X}).ok
 
 
+class Repeat(torch.nn.Module):
+    def forward(self, x: torch.Tensor, n: int) -> torch.Tensor:
+        return x * n + torch.ones(n)[0]
+
+
+@since(2, 8)
+@pytest.mark.parametrize("size", [torch.export.Dim.DYNAMIC, torch.export.Dim.AUTO])
+def test_integers_that_are_dynamic(size: Any) -> None:
+    program = check(Repeat(), (torch.randn(3, 2), 5), others=[(torch.randn(4, 2), 3)], dynamic_shapes=({0: "rows"}, size), verify=True)
+    assert program.input_names == ["x", "n"] and program.verification.ok
+
+
+@since(2, 8)
+def test_integers_that_are_static() -> None:
+    program = check(Repeat(), (torch.randn(3, 2), 5), dynamic_shapes={"x": {0: "rows"}, "n": torch.export.Dim.STATIC})
+    assert program.input_names == ["x"]
+
+
+@since(2, 8)
+@pytest.mark.parametrize("size", [torch.export.Dim("n"), {0: "n"}])
+def test_integers_that_cannot_be_dynamic(size: Any) -> None:
+    """A model in which they are static is not made instead."""
+    with pytest.raises(pt2onnx.TorchExportError, match="Dim"):
+        pt2onnx.export(Repeat().eval(), (torch.randn(3, 2), 5), dynamic_shapes=({0: "rows"}, size), fallback=True)
+
+
 class Sum(torch.nn.Module):
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return a + b

@@ -23,8 +23,8 @@ pub(super) enum Change {
     Memory(Name),
     /// A variable is only written into.
     InPlace(Name),
-    /// A variable gets another list or dict.
-    Owner(Name),
+    /// A variable gets others in place of these lists or dicts.
+    Owner(Name, Vec<Ref>),
     /// A variable has a value of another form before the loop than after a trip: it is to begin with this one.
     Form(Name, Value),
 }
@@ -70,7 +70,7 @@ impl Interp<'_> {
         carried: &mut Vec<Carried>,
     ) -> Step<()> {
         let more = match change {
-            Change::Owner(_) => return Ok(()),
+            Change::Owner(..) => return Ok(()),
             Change::Form(name, value) => {
                 let begin = self.begin(env.get(&name), &value)?;
                 carried.retain(|c| !matches!(&c.slot, Slot::Variable(of, _) if *of == name));

@@ -1,114 +1,236 @@
-//! Variables that a loop gives another list or dict in each trip (`states = new`): it moves into the one that the variable had, which the loop
-//! then carries.
+//! Lists and dicts that a loop replaces in each trip (`states = new`), also within others and within tuples: what is new moves into those that
+//! were there before, which the loop then carries.
 
 use super::{Env, Interp, Step, changes::Change};
-use crate::value::{Item, Ref, Value};
+use crate::value::{Item, Ref, Tuple, Value};
 use pt2onnx_fx::Name;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
-/// Variables with a list or dict of their own.
+/// The lists and dicts that only a variable refers to.
 pub(super) type Owners = Vec<(Name, Ref)>;
 
+/// How deeply lists, dicts and tuples may nest.
+const MAX_NESTING: usize = 20;
+
+/// A list or dict, and the one in whose place it stands after a trip.
+struct Pair {
+    from: Ref,
+    to: Ref,
+}
+
 impl Interp<'_> {
-    /// Gives a variable a copy of its list or dict, which no other name refers to.
+    /// Gives a variable copies of these lists and dicts, which no other name refers to.
     pub(super) fn make_owner(
         &mut self,
         name: Name,
+        of: &[Ref],
         env: &mut Env,
         owners: &mut Owners,
     ) -> Step<()> {
-        let found = env.get(&name).and_then(item_of);
-        let Some((old, item)) = found.and_then(|of| Some((of, self.heap.get(of.0)?.clone())))
-        else {
-            return Ok(());
-        };
-        let own = self.alloc(item)?;
-        self.heap.may_be(own, old);
-        let value = match env.get(&name) {
-            Some(Value::Dict(_)) => Value::Dict(own),
-            _ => Value::List(own),
-        };
-        env.insert(name.clone(), value);
-        owners.push((name, own));
+        let Some(value) = env.get(&name).cloned() else { return Ok(()) };
+        let mut made = Vec::new();
+        let value = self.owned(&value, of, &mut made, MAX_NESTING)?;
+        owners.extend(made.into_iter().map(|own| (name.clone(), own)));
+        env.insert(name, value);
         Ok(())
     }
 
-    /// Moves what the variables refer to after a trip into what they referred to before it. `count`: how many items there were before the
-    /// trip. Returns the variables that need a list or dict of their own first.
+    fn owned(
+        &mut self,
+        value: &Value,
+        of: &[Ref],
+        made: &mut Vec<Ref>,
+        depth: usize,
+    ) -> Step<Value> {
+        let Some(depth) = depth.checked_sub(1) else { return Ok(value.clone()) };
+        if let Value::Tuple(tuple) = value {
+            let items = tuple.items.iter().map(|item| self.owned(item, of, made, depth));
+            let items = items.collect::<Step<_>>()?;
+            return Ok(Value::Tuple(Arc::new(Tuple::new(items, tuple.class.clone()))));
+        }
+        let Some((old, mut item)) =
+            item_of(value).and_then(|at| Some((at, self.heap.get(at.0)?.clone())))
+        else {
+            return Ok(value.clone());
+        };
+        for part in parts_of(&mut item) {
+            *part = self.owned(part, of, made, depth)?;
+        }
+        if !of.contains(&old) {
+            if let Some(slot) = self.heap.get_mut(old.0) {
+                *slot = item;
+            }
+            return Ok(value.clone());
+        }
+        let own = self.alloc(item)?;
+        self.heap.may_be(own, old);
+        made.push(own);
+        Ok(match value {
+            Value::Dict(_) => Value::Dict(own),
+            _ => Value::List(own),
+        })
+    }
+
+    /// Moves what is new in variables after a trip into what they referred to before it, with the items of then. `names`: those that the
+    /// body assigns to. Returns what needs to be the variable's own first.
     pub(super) fn move_items(
         &mut self,
         (names, owners): (&[Name], &Owners),
         (before, after): (&Env, &mut Env),
-        count: usize,
+        items: &[Item],
     ) -> Step<Vec<Change>> {
         let (mut others, mut moves) = (Vec::new(), Vec::new());
-        for name in names {
+        let mut variables: Vec<&Name> = before.keys().collect();
+        variables.sort();
+        for name in variables {
             let (Some(old), Some(new)) = (before.get(name), after.get(name)) else { continue };
-            let same_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
-            let (Some(from), Some(to), true) = (item_of(new), item_of(old), same_kind) else {
-                continue;
-            };
-            if from == to
-                || from.0 < count
-                || self.is_shared([from, to], name, names, after, count)?
-            {
+            let mut pairs = Vec::new();
+            self.pairs(old, new, items, &mut pairs, MAX_NESTING);
+            self.steps(pairs.len())?;
+            if pairs.is_empty() || self.is_shared(&pairs, (name, new), names, after, items.len())? {
                 continue;
             }
-            match owners.iter().any(|owner| *owner == (name.clone(), to)) {
-                true => moves.push((name, from, to, old.clone())),
-                false => others.push(Change::Owner(name.clone())),
+            let owns = |to| owners.iter().any(|(of, own)| of == name && *own == to);
+            let foreign: Vec<Ref> =
+                pairs.iter().map(|pair| pair.to).filter(|to| !owns(*to)).collect();
+            match foreign.is_empty() {
+                true => moves.push((name, old, new.clone())),
+                false => others.push(Change::Owner(name.clone(), foreign)),
             }
         }
         if others.is_empty() {
-            for (name, from, to, value) in moves {
-                if let Some(item) = self.heap.get(from.0).cloned()
-                    && let Some(slot) = self.heap.get_mut(to.0)
-                {
-                    *slot = item;
-                    after.insert(name.clone(), value);
-                }
+            for (name, old, new) in moves {
+                let value = self.settled(old, &new, items, MAX_NESTING);
+                after.insert(name.clone(), value);
             }
         }
         Ok(others)
     }
 
-    /// Whether another carried variable, or something that was there before the trip, refers to one of these items.
+    /// Whether the contents of two lists or dicts, before the trip and now, stand in the same places.
+    fn aligned(&self, old: Option<&Item>, new: Option<&Item>) -> bool {
+        match (old, new) {
+            (Some(Item::List { items: a, .. }), Some(Item::List { items: b, .. })) => {
+                a.len() == b.len()
+            }
+            (Some(Item::Dict(a)), Some(Item::Dict(b))) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0))
+            }
+            _ => false,
+        }
+    }
+
+    /// The lists and dicts made in the trip that stand in the place of others.
+    fn pairs(&self, old: &Value, new: &Value, items: &[Item], found: &mut Vec<Pair>, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        if let (Value::Tuple(a), Value::Tuple(b)) = (old, new) {
+            if a.items.len() == b.items.len() {
+                let both = a.items.iter().zip(&b.items);
+                both.for_each(|(a, b)| self.pairs(a, b, items, found, depth));
+            }
+            return;
+        }
+        let Some((to, from)) = place(old, new, items.len()) else { return };
+        if to != from {
+            found.push(Pair { from, to });
+        }
+        let (Some(a), Some(b)) = (items.get(to.0), self.heap.get(from.0)) else { return };
+        if self.aligned(Some(a), Some(b)) {
+            values_of(a).zip(values_of(b)).for_each(|(a, b)| self.pairs(a, b, items, found, depth));
+        }
+    }
+
+    /// The value before the trip, with the contents of the new one.
+    fn settled(&mut self, old: &Value, new: &Value, items: &[Item], depth: usize) -> Value {
+        let Some(depth) = depth.checked_sub(1) else { return new.clone() };
+        if let (Value::Tuple(a), Value::Tuple(b)) = (old, new)
+            && a.items.len() == b.items.len()
+        {
+            let both = a.items.iter().zip(&b.items);
+            let items = both.map(|(a, b)| self.settled(a, b, items, depth)).collect();
+            return Value::Tuple(Arc::new(Tuple::new(items, b.class.clone())));
+        }
+        let found = place(old, new, items.len());
+        let Some((to, mut item)) =
+            found.and_then(|(to, from)| Some((to, self.heap.get(from.0)?.clone())))
+        else {
+            return new.clone();
+        };
+        let was = items.get(to.0);
+        if self.aligned(was, Some(&item)) {
+            for (part, was) in
+                parts_of(&mut item).into_iter().zip(was.into_iter().flat_map(values_of))
+            {
+                *part = self.settled(was, part, items, depth);
+            }
+        }
+        if let Some(slot) = self.heap.get_mut(to.0) {
+            *slot = item;
+        }
+        old.clone()
+    }
+
+    /// Whether another carried variable, something that was there before the trip, or the variable itself in another place refers to one of
+    /// these lists and dicts.
     fn is_shared(
         &mut self,
-        items: [Ref; 2],
-        of: &Name,
+        pairs: &[Pair],
+        (of, value): (&Name, &Value),
         names: &[Name],
         env: &Env,
         count: usize,
     ) -> Step<bool> {
-        let variables = names.iter().filter(|name| *name != of).filter_map(|name| env.get(name));
-        let mut open: Vec<Ref> = Vec::new();
-        variables.for_each(|value| references(value, &mut open));
-        open.extend((0..count).map(Ref).filter(|item| !items.contains(item)));
-        let mut seen = FxHashSet::default();
+        let moved: FxHashSet<Ref> = pairs.iter().flat_map(|pair| [pair.from, pair.to]).collect();
+        if moved.len() != 2 * pairs.len() {
+            return Ok(true);
+        }
+        // The variable's own lists and dicts, down to those that move.
+        let (mut own, mut open) = (FxHashSet::default(), Vec::new());
+        contained(value, &mut open);
         let mut steps = 0;
         while let Some(at) = open.pop() {
-            if !seen.insert(at) {
+            if own.insert(at)
+                && let Some(item) = self.heap.get(at.0)
+            {
+                values_of(item).for_each(|value| contained(value, &mut open));
+            } else if moved.contains(&at) {
+                return Ok(true);
+            }
+            steps += 1;
+        }
+        // What is to take in another one is nowhere else.
+        if pairs.iter().any(|pair| own.contains(&pair.to)) {
+            return Ok(true);
+        }
+        let variables = names.iter().filter(|name| *name != of).filter_map(|name| env.get(name));
+        variables.for_each(|value| references(value, &mut open));
+        open.extend(
+            (0..count).map(Ref).filter(|item| !own.contains(item) && !moved.contains(item)),
+        );
+        let mut seen = FxHashSet::default();
+        while let Some(at) = open.pop() {
+            if moved.contains(&at) {
+                self.steps(steps)?;
+                return Ok(true);
+            }
+            // What the variable has in place is followed as a part of it.
+            if own.contains(&at) || !seen.insert(at) {
                 continue;
             }
             let known = open.len();
             match self.heap.get(at.0) {
-                Some(Item::List { items, .. }) => {
-                    items.iter().for_each(|value| references(value, &mut open));
-                }
-                Some(Item::Dict(entries)) => {
-                    entries.iter().for_each(|(_, value)| references(value, &mut open));
-                }
                 Some(Item::Object { attributes, .. }) => {
                     attributes.values().for_each(|value| references(value, &mut open));
                 }
                 Some(Item::Parts(parts)) => open.extend(parts.lengths),
+                Some(item) => values_of(item).for_each(|value| references(value, &mut open)),
                 None => {}
             }
             steps += 1 + open.len() - known;
         }
         self.steps(steps)?;
-        Ok(items.iter().any(|item| seen.contains(item)))
+        Ok(false)
     }
 }
 
@@ -117,6 +239,40 @@ fn item_of(value: &Value) -> Option<Ref> {
     match value {
         Value::List(item) | Value::Dict(item) => Some(*item),
         _ => None,
+    }
+}
+
+/// A list or dict before a trip, and the one after it, if that is the same or was made in the trip. `count`: how many items there were.
+fn place(old: &Value, new: &Value, count: usize) -> Option<(Ref, Ref)> {
+    let same_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
+    let (to, from) = item_of(old).zip(item_of(new))?;
+    (same_kind && (to == from || from.0 >= count)).then_some((to, from))
+}
+
+/// The values in a list or dict.
+fn values_of(item: &Item) -> Box<dyn Iterator<Item = &Value> + '_> {
+    match item {
+        Item::List { items, .. } => Box::new(items.iter()),
+        Item::Dict(entries) => Box::new(entries.iter().map(|(_, value)| value)),
+        Item::Object { .. } | Item::Parts(_) => Box::new(std::iter::empty()),
+    }
+}
+
+/// The values in a list or dict, to be changed.
+fn parts_of(item: &mut Item) -> Vec<&mut Value> {
+    match item {
+        Item::List { items, .. } => items.iter_mut().collect(),
+        Item::Dict(entries) => entries.iter_mut().map(|(_, value)| value).collect(),
+        Item::Object { .. } | Item::Parts(_) => Vec::new(),
+    }
+}
+
+/// Adds the lists and dicts that a value is or has in tuples.
+fn contained(value: &Value, found: &mut Vec<Ref>) {
+    match value {
+        Value::List(item) | Value::Dict(item) => found.push(*item),
+        Value::Tuple(tuple) => tuple.items.iter().for_each(|item| contained(item, found)),
+        _ => {}
     }
 }
 

@@ -73,8 +73,8 @@ impl Interp<'_> {
                 Attempt::Changes(changes) => {
                     for change in changes {
                         match change {
-                            Change::Owner(name) => {
-                                self.make_owner(name, env, &mut course.owners)?;
+                            Change::Owner(name, of) => {
+                                self.make_owner(name, &of, env, &mut course.owners)?;
                             }
                             change => self.carry_change(change, env, &mut carried)?,
                         }
@@ -162,7 +162,7 @@ impl Interp<'_> {
         if let Flow::Return(_) = self.deeper(|interp| interp.block(body, &mut within))? {
             return Err(Problem::Loop("it returns".to_owned()));
         }
-        let others = self.move_items((names, owners), (env, &mut within), heap.len())?;
+        let others = self.move_items((names, owners), (env, &mut within), heap)?;
         if !others.is_empty() {
             return Ok(Attempt::Changes(others));
         }

@@ -12,8 +12,6 @@ impl Interp<'_> {
         let float = |at: usize| args.get(at).and_then(Value::as_f64);
         let int = |at: usize| args.get(at).and_then(Value::as_int);
         Ok(Some(match (name, args) {
-            ("abs", [Value::Complex(re, im)]) => Value::float(re.hypot(*im)),
-            ("angle", [Value::Complex(re, im)]) => Value::float(im.atan2(*re)),
             ("factorial", [Value::Int(_)]) if let Some(n) = int(0) => factorial(n)?,
             ("ldexp", [_, Value::Int(_)]) if let (Some(x), Some(i)) = (float(0), int(1)) => {
                 Value::float(scaled(x, i))

@@ -1,6 +1,7 @@
 //! Operators that the interpreter runs itself, because their operands are not tensors, and the way to those that become nodes.
 
 mod by_data;
+mod complex;
 mod dicts;
 mod known;
 mod letters;

@@ -1,5 +1,6 @@
 //! Runs operators on numbers and other plain values.
 
+use super::complex;
 use crate::{
     error::Problem,
     interp::{Interp, Step, compare},
@@ -13,6 +14,9 @@ use std::sync::Arc;
 impl Interp<'_> {
     /// The result of an operator on plain values; `None` if it is another operator.
     pub(super) fn on_values(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        if let Some(value) = complex::on_complex(name, args) {
+            return Ok(Some(value));
+        }
         let found = self.on_identity(name, args)?;
         if found.is_some() || name == "__not__" {
             return Ok(found);
@@ -147,7 +151,8 @@ impl Interp<'_> {
 
     /// The quotient and the rest.
     fn divmod(&mut self, a: &Value, b: &Value) -> Step<Option<Value>> {
-        let parts = [compare::binary("floordiv", a, b)?, compare::binary("remainder", a, b)?];
+        let pair = [a.clone(), b.clone()];
+        let parts = [self.on_values("floordiv", &pair)?, self.on_values("remainder", &pair)?];
         match parts {
             [Some(quotient), Some(rest)] => self.tuple(vec![quotient, rest], None).map(Some),
             _ => Ok(None),

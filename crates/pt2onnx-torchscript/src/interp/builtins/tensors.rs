@@ -1,5 +1,6 @@
 //! Operators on tensors that need no node: their types answer. And those that read a tensor as a number.
 
+use super::complex;
 use crate::{
     error::Problem,
     interp::{
@@ -180,15 +181,16 @@ impl Interp<'_> {
                 let bytes = self.meta(of)?.dtype.bits() / 8;
                 Ok(Some(Value::int(i64::try_from(bytes).unwrap_or(0))))
             }
-            ("is_contiguous", [_, ..]) => {
-                if let Some(known) = self.is_contiguous(self.meta(of)?)
-                    && args.len() == 1
-                    && kwargs.is_empty()
-                {
-                    return Ok(Some(Value::bool(known)));
-                }
-                self.note("`is_contiguous` is taken to be true".to_owned());
-                Ok(Some(Value::bool(true)))
+            ("is_contiguous", [_, rest @ ..]) => {
+                let named = kwargs.iter().find(|(name, _)| name == "memory_format");
+                let format = rest.first().or(named.map(|(_, value)| value));
+                let format = format.and_then(Value::as_int).unwrap_or(0);
+                let Some(condition) = self.is_in_format(self.meta(of)?, format) else {
+                    self.note("`is_contiguous` is taken to be true".to_owned());
+                    return Ok(Some(Value::bool(true)));
+                };
+                let known = self.decide(&condition);
+                Ok(Some(Value::Bool(known.map_or(condition, Expr::bool))))
             }
             ("get_device", [_]) => Ok(Some(Value::int(-1))),
             _ => Ok(None),
@@ -382,6 +384,9 @@ impl Interp<'_> {
         for item in &flat {
             numbers.push(self.scalar_of(item, &Type::Number)?);
         }
+        if numbers.iter().any(|number| matches!(number, Value::Complex(..))) {
+            return self.complex_tensor(&numbers, shape, dtype.map(|(_, dtype)| dtype)).map(Some);
+        }
         let dtype = match dtype {
             Some((_, dtype)) => dtype,
             None => self.natural_dtype(value, &numbers),
@@ -418,6 +423,32 @@ impl Interp<'_> {
                 self.operator("aten", "reshape", vec![row, sizes], Kwargs::new()).map(Some)
             }
         }
+    }
+
+    /// A tensor of known complex numbers.
+    fn complex_tensor(
+        &mut self,
+        numbers: &[Value],
+        mut shape: Vec<usize>,
+        dtype: Option<DType>,
+    ) -> Step<Value> {
+        let part = match (dtype, self.types.default_dtype()) {
+            (Some(DType::C64), _) | (None, DType::F32) => DType::F32,
+            (Some(DType::C128), _) | (None, DType::F64) => DType::F64,
+            (dtype, default) => {
+                let dtype = dtype.unwrap_or(default);
+                return unsupported(format!("a tensor of complex numbers as {dtype}"));
+            }
+        };
+        let pairs: Option<Vec<_>> = numbers.iter().map(complex::parts).collect();
+        let Some(pairs) = pairs else {
+            return unsupported("a tensor of complex numbers that are not known");
+        };
+        let elements: Vec<Expr> =
+            pairs.into_iter().flat_map(|(re, im)| [re, im]).map(Expr::float).collect();
+        shape.push(2);
+        let pairs = self.constant(&elements, shape, part)?;
+        self.operator("aten", "view_as_complex", vec![pairs], Kwargs::new())
     }
 
     fn natural_dtype(&self, value: &Value, numbers: &[Value]) -> DType {

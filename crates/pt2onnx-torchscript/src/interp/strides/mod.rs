@@ -11,13 +11,40 @@ use pt2onnx_fx::{
     strides::{self, contiguous},
     views::Shared,
 };
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, Func};
 use std::sync::Arc;
 
 impl Interp<'_> {
     /// Whether all elements of a tensor follow each other in order; `None` if that is not known.
     pub(super) fn is_contiguous(&self, meta: &TensorMeta) -> Option<bool> {
         strides::is_contiguous(meta, self.constraints())
+    }
+
+    /// Whether the elements of a tensor follow each other in the order of a memory format, as a condition on its sizes; `None` if its
+    /// strides are not known.
+    pub(super) fn is_in_format(&self, meta: &TensorMeta, format: i64) -> Option<Expr> {
+        if !strides::has_strides(meta) {
+            return None;
+        }
+        let Some(order) = order_in_memory(format, meta.sizes.len()) else {
+            return Some(Expr::bool(false));
+        };
+        let is = |e: &Expr, value: &Expr| Expr::call(Func::Eq, vec![e.clone(), value.clone()]);
+        let (mut next, mut all) = (Expr::ONE, Vec::with_capacity(order.len()));
+        for (size, stride) in
+            order.iter().filter_map(|&d| meta.sizes.get(d).zip(meta.strides.get(d)))
+        {
+            // The stride of a dimension of one element says nothing.
+            all.push(Expr::call(Func::Or, vec![is(size, &Expr::ONE), is(stride, &next)]));
+            next = &next * size;
+        }
+        let in_order = Expr::call(Func::And, all);
+        // The sizes of a tensor in the plain order that has no elements do not matter.
+        Some(match format {
+            CHANNELS_LAST | CHANNELS_LAST_3D => in_order,
+            _ if self.constraints().prove_ge(&next, &Expr::ONE) => in_order,
+            _ => Expr::call(Func::Or, vec![is(&next, &Expr::ZERO), in_order]),
+        })
     }
 
     /// Adds the strides of the results of a node, as far as they are known. `shared` says which of them are views.
@@ -80,6 +107,14 @@ impl Interp<'_> {
         let order = match node.arg("memory_format") {
             None | Some(Argument::None | Argument::MemoryFormat(MemoryFormat::Preserve)) => order,
             Some(Argument::MemoryFormat(MemoryFormat::Contiguous)) => Order::Own,
+            Some(Argument::MemoryFormat(format)) => {
+                let number = match format {
+                    MemoryFormat::ChannelsLast => CHANNELS_LAST,
+                    _ => CHANNELS_LAST_3D,
+                };
+                let order = order_in_memory(number, meta.sizes.len());
+                return order.map(|order| ordered(&meta.sizes, &order)).unwrap_or_default();
+            }
             _ => return Vec::new(),
         };
         let named = node.input_names();
@@ -93,6 +128,32 @@ impl Interp<'_> {
             Order::Images | Order::Ordered => Vec::new(),
         }
     }
+}
+
+/// `torch.channels_last` and `torch.channels_last_3d`, as numbers.
+const CHANNELS_LAST: i64 = 2;
+const CHANNELS_LAST_3D: i64 = 3;
+
+/// The dimensions of a tensor in the order that a memory format gives them, the innermost one first; `None` if it has no such order.
+fn order_in_memory(format: i64, rank: usize) -> Option<Vec<usize>> {
+    match (format, rank) {
+        (CHANNELS_LAST, 4) => Some(vec![1, 3, 2, 0]),
+        (CHANNELS_LAST_3D, 5) => Some(vec![1, 4, 3, 2, 0]),
+        (CHANNELS_LAST | CHANNELS_LAST_3D, _) => None,
+        _ => Some((0..rank).rev().collect()),
+    }
+}
+
+/// The strides of a new tensor in this order of dimensions.
+fn ordered(sizes: &[Expr], order: &[usize]) -> Vec<Expr> {
+    let permuted: Vec<Expr> = order.iter().rev().filter_map(|&d| sizes.get(d)).cloned().collect();
+    let mut strides = vec![Expr::ONE; sizes.len()];
+    for (&d, stride) in order.iter().rev().zip(contiguous(&permuted)) {
+        if let Some(slot) = strides.get_mut(d) {
+            *slot = stride;
+        }
+    }
+    strides
 }
 
 /// Whether `matmul` does not compute the transposed product.
