@@ -1,7 +1,7 @@
 //! Where sizes can be read: the first tensor that has each of them.
 
 use crate::facts::{self, rank};
-use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, NodeId, Type, Use, Value, attrs};
+use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -240,7 +240,7 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
         let to = range.end.map_or(Some(rank), |e| usize::try_from(e).ok())?;
         return Some(Part::Sizes(x, from, to));
     }
-    if scalar && node.is("Squeeze") {
+    if scalar && takes_out(model, node) {
         let part = plain(model, node.input(0)?, false)?;
         return Some(part).filter(|p| matches!(p, Part::Sizes(_, from, to) if from + 1 == *to));
     }
@@ -251,6 +251,14 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
     let from = usize::try_from(*axes.first()?).ok()?;
     let run = axes.iter().enumerate().all(|(i, &a)| a == (from + i) as i64);
     (run && (index.rank() == 0) == scalar).then_some(Part::Sizes(x, from, from + axes.len()))
+}
+
+/// Whether a node makes a number of a vector. A `Reshape` of one that nothing else uses is no shorter than a `Gather`, and the `Shape`
+/// that a `Gather` takes is of use for other sizes.
+fn takes_out(model: &Model, node: &Node) -> bool {
+    let is_vector = |u: Use| !matches!(u, Use::Input(user, 0) if model[user].is("Reshape"));
+    let shared = |vector: Value| model[vector].uses().any(is_vector);
+    node.is("Squeeze") || node.is("Reshape") && node.input(0).is_some_and(shared)
 }
 
 fn emit(model: &mut Model, at: InsertPoint, part: &Part, opset: u32) -> Value {
