@@ -51,7 +51,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Split" => split(n),
         "Shape" => vec![shape(n)],
         "Size" | "SequenceLength" | "OptionalHasElement" => vec![Some(vec![])],
-        "ConstantOfShape" => vec![n.contents(0)],
+        "ConstantOfShape" => vec![n.contents(0).or_else(|| n.dims_of(0))],
         "Range" => vec![Some(vec![range_length(n)])],
         "OneHot" => vec![one_hot(n)],
         "TopK" => vec![top_k(n); 2],

@@ -75,8 +75,7 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
     };
     let fits = |bias: Value| model[bias].constant().is_some_and(|t| t.shape() == [width]);
     let float = matches!(tensor.dtype(), DType::F32 | DType::F64 | DType::F16 | DType::BF16);
-    let known = facts::shape(model, x)?.len() > 0 && rows > 0 && width > 0;
-    if !float || !known || !bias.is_none_or(fits) {
+    if !float || rows == 0 || width == 0 || !bias.is_none_or(fits) {
         return None;
     }
     let (region, dtype) = (node.region(), tensor.dtype());
@@ -110,20 +109,21 @@ fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
         true => Some(joined(constants(|layer| layer.bias)?, 1, [total])?),
         false => None,
     };
-    let mut shape = facts::shape(model, *model[first].outputs().first()?)?.clone();
-    let last = shape.len().checked_sub(1)?;
+    let mut shape = facts::shape(model, *model[first].outputs().first()?).cloned();
     let mut inputs = vec![Some(kind.x), Some(model.add_constant(weight))];
     inputs.extend(bias.map(|bias| Some(model.add_constant(bias))));
     let at = InsertPoint::Before(first);
     let product = model.add_node(at, kind.op, &inputs, model[first].attributes.clone(), 1);
     let sizes: Vec<i64> = group.iter().map(|layer| layer.width as i64).collect();
     let sizes = model.add_constant(Tensor::vector(&sizes));
-    let axis = Attributes::from_iter([("axis".into(), (last as i64).into())]);
+    let axis = Attributes::from_iter([("axis".into(), (-1).into())]);
     let result = model[product].outputs()[0];
     let split = model.add_node(at, "Split", &[Some(result), Some(sizes)], axis, group.len());
     let mut typed = |value: Value, width: usize, model: &mut Model| {
-        shape[last] = Expr::int(width as i64);
-        let ty = TensorType { dtype: kind.dtype, shape: Some(shape.clone()) };
+        if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
+            *last = Expr::int(width as i64);
+        }
+        let ty = TensorType { dtype: kind.dtype, shape: shape.clone() };
         model[value].ty = Some(Type::Tensor(ty));
     };
     typed(result, total, model);
