@@ -200,9 +200,9 @@ fn fusing() -> Vec<Pass> {
         Pass::new("join", join)
             .late()
             .description(
-                "Replaces three or more MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
+                "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
             )
-            .precondition("The weights are constants that nothing else uses. No vector is added to a MatMul."),
+            .precondition("The weights are constants that nothing else uses. The nodes become fewer."),
         Pass::new("split", split)
             .late()
             .description("Replaces slices of one tensor along one dimension by Split.")

@@ -14,9 +14,6 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use std::{io, sync::Arc};
 
-/// Of two layers, `Split` would take the place of the one that is saved.
-const FEWEST: usize = 3;
-
 /// Weights of fewer bytes are computed at once.
 const SMALL: usize = 64 << 10;
 
@@ -30,6 +27,7 @@ struct Kind {
     rows: usize,
     /// Whether the columns of the product are rows of the weight.
     transposed: bool,
+    /// Whether it is a `Gemm` with a bias.
     bias: bool,
 }
 
@@ -37,6 +35,8 @@ struct Layer {
     node: NodeId,
     weight: Value,
     bias: Option<Value>,
+    /// The `Add` of a bias.
+    sum: Option<NodeId>,
     width: usize,
 }
 
@@ -48,8 +48,17 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let model = &mut *graph.model;
     let layers = nodes.into_iter().filter_map(|id| layer(model, id));
     let mut changed = false;
-    for (kind, group) in grouped(layers) {
-        changed |= group.len() >= FEWEST && join(model, &kind, &group).is_some();
+    for (kind, mut group) in grouped(layers) {
+        // Biases are joined if all layers have one; otherwise, their sums stay.
+        let sums = group.iter().all(|layer| layer.sum.is_some());
+        if !kind.bias && !sums {
+            group.iter_mut().for_each(|layer| (layer.bias, layer.sum) = (None, None));
+        }
+        let (before, after) = match sums {
+            true => (2 * group.len(), 3),
+            false => (group.len(), 2),
+        };
+        changed |= before > after && join(model, &kind, &group).is_some();
     }
     changed
 }
@@ -60,7 +69,7 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
     let (x, weight, bias) = (node.input(0)?, node.input(1)?, node.input(2));
     let (op, transposed) = match node.op() {
         _ if !node.domain.is_empty() || model.is_unused(id) => return None,
-        "MatMul" if !has_bias(model, *node.outputs().first()?) => ("MatMul", false),
+        "MatMul" => ("MatMul", false),
         "Gemm" => {
             let given = attrs::Gemm::read(node).ok()?;
             let plain = given.alpha == 1.0 && given.beta == 1.0 && !given.trans_a;
@@ -80,18 +89,24 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
     }
     let (region, dtype) = (node.region(), tensor.dtype());
     let kind = Kind { x, region, op, dtype, rows, transposed, bias: bias.is_some() };
-    Some((kind, Layer { node: id, weight, bias, width }))
+    let (bias, sum) = match (op, added(model, id, &fits)) {
+        ("MatMul", Some((bias, sum))) => (Some(bias), Some(sum)),
+        _ => (bias, None),
+    };
+    Some((kind, Layer { node: id, weight, bias, sum, width }))
 }
 
-/// Whether a vector is added to a product: ONNX Runtime looks for such products to fuse a whole attention.
-fn has_bias(model: &Model, product: Value) -> bool {
-    let vector = |v: &Value| model[*v].constant().is_some_and(|t| t.rank() == 1);
-    model[product].uses().any(|u| match u {
-        Use::Input(user, _) => {
-            model[user].is("Add") && model[user].inputs().iter().flatten().any(vector)
-        }
-        _ => false,
-    })
+/// The bias that is added to a product that nothing else uses, and the `Add`.
+fn added(model: &Model, id: NodeId, fits: impl Fn(Value) -> bool) -> Option<(Value, NodeId)> {
+    let product = *model[id].outputs().first()?;
+    let [Use::Input(sum, at)] = model[product].uses().collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let node = &model[sum];
+    let same = node.is("Add") && node.domain.is_empty() && node.region() == model[id].region();
+    let other = usize::from(at == 0);
+    let bias = same.then(|| node.input(other)).flatten().filter(|&bias| fits(bias))?;
+    Some((bias, sum))
 }
 
 fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
@@ -105,36 +120,50 @@ fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
         true => joined(weights, 1, [total, kind.rows])?,
         false => joined(weights, kind.rows, [kind.rows, total])?,
     };
-    let bias = match kind.bias {
-        true => Some(joined(constants(|layer| layer.bias)?, 1, [total])?),
-        false => None,
+    let Layer { bias, sum, .. } = group.first()?;
+    let bias = match bias {
+        Some(_) => Some(joined(constants(|layer| layer.bias)?, 1, [total])?),
+        None => None,
     };
     let mut shape = facts::shape(model, *model[first].outputs().first()?).cloned();
-    let mut inputs = vec![Some(kind.x), Some(model.add_constant(weight))];
-    inputs.extend(bias.map(|bias| Some(model.add_constant(bias))));
-    let at = InsertPoint::Before(first);
-    let product = model.add_node(at, kind.op, &inputs, model[first].attributes.clone(), 1);
-    let sizes: Vec<i64> = group.iter().map(|layer| layer.width as i64).collect();
-    let sizes = model.add_constant(Tensor::vector(&sizes));
-    let axis = Attributes::from_iter([("axis".into(), (-1).into())]);
-    let result = model[product].outputs()[0];
-    let split = model.add_node(at, "Split", &[Some(result), Some(sizes)], axis, group.len());
-    let mut typed = |value: Value, width: usize, model: &mut Model| {
+    let mut typed = |model: &mut Model, value: Value, width: usize| {
         if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
             *last = Expr::int(width as i64);
         }
         let ty = TensorType { dtype: kind.dtype, shape: shape.clone() };
         model[value].ty = Some(Type::Tensor(ty));
     };
-    typed(result, total, model);
-    let parts = model[split].outputs().to_vec();
-    for (part, layer) in parts.into_iter().zip(group) {
-        typed(part, layer.width, model);
-        model.merge_origins(product, layer.node);
-        model.merge_origins(split, layer.node);
-        let old = model[layer.node].outputs()[0];
+    let at = InsertPoint::Before(first);
+    let mut inputs = vec![Some(kind.x), Some(model.add_constant(weight))];
+    let bias = bias.map(|bias| model.add_constant(bias));
+    inputs.extend(bias.filter(|_| kind.bias).map(Some));
+    let product = model.add_node(at, kind.op, &inputs, model[first].attributes.clone(), 1);
+    let mut made = vec![product];
+    let mut result = model[product].outputs()[0];
+    if sum.is_some() {
+        typed(model, result, total);
+        made.push(model.add_node(at, "Add", &[Some(result), bias], Attributes::new(), 1));
+        result = model[*made.last()?].outputs()[0];
+    }
+    typed(model, result, total);
+    let sizes: Vec<i64> = group.iter().map(|layer| layer.width as i64).collect();
+    let sizes = model.add_constant(Tensor::vector(&sizes));
+    let axis = Attributes::from_iter([("axis".into(), (-1).into())]);
+    let split = model.add_node(at, "Split", &[Some(result), Some(sizes)], axis, group.len());
+    made.push(split);
+    for (i, layer) in group.iter().enumerate() {
+        let part = model[split].outputs()[i];
+        typed(model, part, layer.width);
+        let last = layer.sum.unwrap_or(layer.node);
+        for &node in &made {
+            model.merge_origins(node, layer.node);
+            model.merge_origins(node, last);
+        }
+        let old = model[last].outputs()[0];
         crate::rewrite::substitute(model, old, part);
-        model.erase(layer.node);
+        for node in layer.sum.into_iter().chain([layer.node]) {
+            model.erase(node);
+        }
     }
     Some(())
 }

@@ -4,7 +4,7 @@ use crate::facts::{self, rank};
 use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The first opset whose `Shape` has `start` and `end`.
 const SHAPE_OF_SOME: u32 = 15;
@@ -58,6 +58,7 @@ impl Sources {
         output: Value,
         elements: &[Expr],
         opset: u32,
+        is_read: impl Fn(&[Expr]) -> bool,
     ) -> Option<Value> {
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
@@ -67,6 +68,9 @@ impl Sources {
             return None;
         }
         if parts.len() > 1 && same_source(&parts).is_none() && reads_directly(model, id) {
+            return None;
+        }
+        if parts.len() > 1 && same_source(&parts).is_none() && costs(model, id, &parts, is_read) {
             return None;
         }
         if model[id].is("Shape") && needs_two(model, &parts, opset) && !only_sizes(model, id) {
@@ -127,6 +131,22 @@ impl Sources {
         }
         Some(parts)
     }
+}
+
+/// Whether reading the parts of a `Concat` needs more nodes than it saves.
+fn costs(model: &Model, id: NodeId, parts: &[Part], is_read: impl Fn(&[Expr]) -> bool) -> bool {
+    let new = |part: &&Part| match part {
+        Part::Numbers(_) => false,
+        Part::Sizes(x, from, to) => {
+            let sizes = facts::shape(model, *x).and_then(|shape| shape.get(*from..*to));
+            !sizes.is_some_and(&is_read)
+        }
+    };
+    let only_here = |u: Use| matches!(u, Use::Input(user, _) if model[user].is("Concat"));
+    let inputs: FxHashSet<Value> = model[id].inputs().iter().flatten().copied().collect();
+    let saved =
+        |v: &&Value| matches!(model[**v].def(), Def::Node(..)) && model[**v].uses().all(only_here);
+    model[id].is("Concat") && parts.iter().filter(new).count() > inputs.iter().filter(saved).count()
 }
 
 /// Whether two nodes or more read the parts.
