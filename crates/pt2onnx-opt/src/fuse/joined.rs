@@ -89,7 +89,7 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
     }
     let (region, dtype) = (node.region(), tensor.dtype());
     let kind = Kind { x, region, op, dtype, rows, transposed, bias: bias.is_some() };
-    let (bias, sum) = match (op, added(model, id, &fits)) {
+    let (bias, sum) = match (op, added(model, id, fits)) {
         ("MatMul", Some((bias, sum))) => (Some(bias), Some(sum)),
         _ => (bias, None),
     };
