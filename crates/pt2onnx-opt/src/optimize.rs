@@ -123,6 +123,7 @@ fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Ra
         max_neutral_bytes,
         max_generated_bytes,
         share_weights: true,
+        join_weights: true,
         ..options.clone()
     };
     if options.runs(fold::NAME) {

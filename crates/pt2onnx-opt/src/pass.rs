@@ -53,6 +53,9 @@ pub struct Options {
     /// Whether nodes are merged that compute the same with different weights of equal content. Only the weights of nodes that are
     /// the same otherwise are read. [`optimize_imported`](crate::optimize_imported) does so always.
     pub share_weights: bool,
+    /// Whether the weights of layers that have one input become one weight without a name.
+    /// [`optimize_imported`](crate::optimize_imported) does so always.
+    pub join_weights: bool,
     /// How many times all passes run at most.
     pub max_rounds: usize,
     /// Where to note what each pass did.

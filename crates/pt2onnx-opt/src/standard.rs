@@ -5,7 +5,7 @@ use crate::{
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, hard_swish_fusions, instance_norm_fusions,
-        layer_norm_fusions, multi_head_fusions, pad_fusions, projections, quotient_fusions,
+        join, layer_norm_fusions, multi_head_fusions, pad_fusions, projections, quotient_fusions,
         rms_norm_fusions, rotary_fusions, scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
@@ -39,6 +39,7 @@ impl Default for Options {
             replace_weights: true,
             merge_weights: false,
             share_weights: false,
+            join_weights: false,
             max_rounds: 16,
             journal: None,
         }
@@ -196,6 +197,12 @@ fn fusing() -> Vec<Pass> {
             .precondition(
                 "The tensor is the result of a Transpose or Reshape, as feature maps are before attention. The nodes become fewer.",
             ),
+        Pass::new("join", join)
+            .late()
+            .description(
+                "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
+            )
+            .precondition("The weights are constants that nothing else uses. The nodes become fewer."),
         Pass::new("split", split)
             .late()
             .description("Replaces slices of one tensor along one dimension by Split.")

@@ -54,7 +54,9 @@ pub(super) fn gather_nd(n: &Node) -> Option<Shape> {
 }
 
 pub(super) fn reshape(n: &Node) -> Option<Shape> {
-    let (from, mut target) = (n.shape(0)?, n.contents(1)?);
+    let (Some(from), Some(mut target)) = (n.shape(0), n.contents(1)) else {
+        return n.dims_of(1);
+    };
     let copy = n.int("allowzero").unwrap_or(0) == 0;
     for (i, dim) in target.iter_mut().enumerate() {
         if copy && dim.as_int() == Some(0) {
@@ -84,7 +86,7 @@ pub(super) fn flatten(n: &Node) -> Option<Shape> {
 }
 
 pub(super) fn expand(n: &Node) -> Option<Shape> {
-    Some(n.broadcast(&n.shape(0)?, &n.contents(1)?))
+    Some(n.broadcast(&n.shape(0)?, &n.contents(1).or_else(|| n.dims_of(1))?))
 }
 
 pub(super) fn transpose(n: &Node) -> Option<Shape> {
@@ -123,28 +125,39 @@ pub(super) fn unsqueeze(n: &Node) -> Option<Shape> {
 }
 
 pub(super) fn tile(n: &Node) -> Option<Shape> {
-    let (x, repeats) = (n.shape(0)?, n.contents(1)?);
+    let Some((x, repeats)) = n.shape(0).zip(n.contents(1)) else {
+        return n.dims_of(1);
+    };
     Some(x.iter().zip(&repeats).map(|(d, r)| d * r).collect())
 }
 
 pub(super) fn pad(n: &Node) -> Option<Shape> {
-    let (mut x, pads) = (n.shape(0)?, n.contents(1)?);
+    let mut x = n.shape(0)?;
     let axes: Vec<usize> = match n.input(3) {
         None => (0..x.len()).collect(),
         Some(_) => n.numbers(3)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
     };
+    let pads = n.contents(1);
     for (i, &axis) in axes.iter().enumerate() {
-        x[axis] = &x[axis] + pads.get(i)? + pads.get(i + axes.len())?;
+        x[axis] = match &pads {
+            Some(pads) => &x[axis] + pads.get(i)? + pads.get(i + axes.len())?,
+            None => n.unknown_dim(),
+        };
     }
     Some(x)
 }
 
 pub(super) fn slice(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
-    let axes: Vec<usize> = match n.input(3) {
-        None => (0..n.shape(1)?.first()?.as_int()? as usize).collect(),
-        Some(_) => n.numbers(3)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
+    let count = || n.shape(1)?.first()?.as_int().and_then(|count| usize::try_from(count).ok());
+    let given = match n.input(3) {
+        None => count().map(|count| (0..count as i64).collect()),
+        Some(_) => n.numbers(3),
     };
+    let Some(given) = given else {
+        return Some(x.iter().map(|_| n.unknown_dim()).collect());
+    };
+    let axes: Vec<usize> = given.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?;
     let (starts, ends) = (n.numbers(1), n.numbers(2));
     let steps = n.input(4).map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
     for (i, &axis) in axes.iter().enumerate() {
@@ -172,11 +185,13 @@ pub(super) fn split(n: &Node) -> Vec<Option<Shape>> {
         let mut x = n.shape(0)?;
         let axis = n.axis(0, x.len())?;
         x[axis] = match n.input(1) {
-            Some(_) => {
-                let parts = n.contents(1)?;
-                n.equal(&Expr::sum(parts.iter().cloned()), &x[axis]);
-                parts.get(i)?.clone()
-            }
+            Some(_) => match n.contents(1) {
+                Some(parts) => {
+                    n.equal(&Expr::sum(parts.iter().cloned()), &x[axis]);
+                    parts.get(i)?.clone()
+                }
+                None => n.unknown_dim(),
+            },
             None => {
                 let (size, pieces) = (x[axis].as_int()?, n.node.outputs().len() as i64);
                 let length = (size + pieces - 1) / pieces;

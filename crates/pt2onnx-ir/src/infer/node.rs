@@ -12,6 +12,9 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::cell::{Cell, RefCell};
 
+/// Tensors of more dimensions are not known to exist.
+const MAX_RANK: i64 = 64;
+
 /// A node, and everything that rules may use.
 pub(super) struct Node<'a> {
     pub model: &'a Model,
@@ -68,6 +71,15 @@ impl Node<'_> {
     /// Elements of input `i`, if all are known numbers.
     pub(super) fn numbers(&self, i: usize) -> Option<Vec<i64>> {
         self.contents(i)?.iter().map(Expr::as_int).collect()
+    }
+
+    /// New unknown dimensions, one for each element of input `i`, a vector.
+    pub(super) fn dims_of(&self, i: usize) -> Option<Shape> {
+        let length = match self.shape(i)?.as_slice() {
+            [length] => length.as_int().filter(|length| (0..=MAX_RANK).contains(length))?,
+            _ => return None,
+        };
+        Some((0..length).map(|_| self.unknown_dim()).collect())
     }
 
     /// The attribute `axis`, counted from the front; `None` if it is out of range.

@@ -51,7 +51,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "Split" => split(n),
         "Shape" => vec![shape(n)],
         "Size" | "SequenceLength" | "OptionalHasElement" => vec![Some(vec![])],
-        "ConstantOfShape" => vec![n.contents(0)],
+        "ConstantOfShape" => vec![n.contents(0).or_else(|| n.dims_of(0))],
         "Range" => vec![Some(vec![range_length(n)])],
         "OneHot" => vec![one_hot(n)],
         "TopK" => vec![top_k(n); 2],
@@ -293,9 +293,12 @@ fn arg_reduce(n: &Node) -> Option<Shape> {
     Some(without(x, &[axis], n.int("keepdims").unwrap_or(1) != 0))
 }
 
-/// `Shape`: a vector with one element for each dimension from `start` to `end`, both clamped to the rank.
+/// `Shape`: a vector with one element for each dimension from `start` to `end`, both clamped to the rank. It is one even if the rank
+/// is not known.
 fn shape(n: &Node) -> Option<Shape> {
-    let rank = n.shape(0)?.len() as i64;
+    let Some(rank) = n.shape(0).map(|shape| shape.len() as i64) else {
+        return Some(vec![n.unknown_dim()]);
+    };
     let held = |i: i64| (if i < 0 { i.saturating_add(rank) } else { i }).clamp(0, rank);
     let (start, end) = (n.int("start").unwrap_or(0), n.int("end").unwrap_or(rank));
     Some(vec![Expr::int((held(end) - held(start)).max(0))])

@@ -9,12 +9,14 @@ use pt2onnx_tensor::DType;
 pub(super) fn rule(n: &Seen) -> Option<Action> {
     let x = n.node.input(0)?;
     match n.node.op() {
-        "Transpose" => transposes(n, x).or_else(|| views(n, x)),
+        "Transpose" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
+            let inner = n.producer(x)?;
+            moves(n, &inner, inner.node.input(0)?)
+        }
         "Cast" => casts(n, x),
         "CastLike" => cast_to(n, x),
         "Slice" => slices(n, x),
         "Concat" => concats(n),
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => views(n, x),
         op if op.starts_with("Reduce") => reduction(n, REDUCTIONS.iter().find(|&&r| r == op)?, x),
         _ => None,
     }
@@ -49,19 +51,26 @@ fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
     })
 }
 
-fn transposes(n: &Seen, x: Value) -> Option<Action> {
-    let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
+/// One node that moves elements as two do, the inner one and then `n`: it moves those of `operand`, which has the sizes of the inner one's
+/// operand.
+pub(super) fn moves(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
+    transposes(n, inner, operand).or_else(|| views(n, inner, operand))
+}
+
+fn transposes(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
+    if !(n.node.is("Transpose") && inner.node.is("Transpose")) {
+        return None;
+    }
     let (outer_perm, inner_perm) = (n.perm()?, inner.perm()?);
-    let source = inner.node.input(0)?;
     let joined: Vec<i64> = outer_perm
         .iter()
         .map(|&p| inner_perm.get(usize::try_from(p).ok()?).copied())
         .collect::<Option<_>>()?;
     if joined.iter().copied().eq(0..joined.len() as i64) {
-        return Some(Action::Forward(source));
+        return Some(Action::Forward(operand));
     }
     let attributes = Attributes::from_iter([("perm".into(), joined.into())]);
-    Some(Action::Become("Transpose", vec![Some(source)], Box::new(attributes)))
+    Some(Action::Become("Transpose", vec![Some(operand)], Box::new(attributes)))
 }
 
 /// A cast to the type of another value, whose elements are not needed.
@@ -219,28 +228,30 @@ fn concats(n: &Seen) -> Option<Action> {
 }
 
 /// All of these nodes keep the order of elements, so that the last one can take the first one's operand.
-fn views(n: &Seen, x: Value) -> Option<Action> {
-    let inner = n.producer(x).filter(|inner| is_view(inner) && is_view(n))?;
+fn views(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
+    if !(is_view(inner) && is_view(n)) {
+        return None;
+    }
     // An `Unsqueeze` can take the transpose, whatever the sizes.
     let moved = n.node.is("Transpose") && inner.node.is("Unsqueeze");
     if moved || n.checks_sizes() || inner.checks_sizes() {
         return None;
     }
     let source = inner.node.input(0)?;
-    if n.same_shape(source, n.output()) || cancels(n, &inner) {
-        return Some(Action::Forward(source));
+    if n.same_shape(source, n.output()) || cancels(n, inner) {
+        return Some(Action::Forward(operand));
     }
     if let Some(sizes) = target(n.shape(n.output())?) {
-        return Some(Action::Reshape(source, sizes));
+        return Some(Action::Reshape(operand, sizes));
     }
     if !n.node.is("Reshape") {
-        return ones(n, &inner, source);
+        return ones(n, inner, operand);
     }
     let keeps = match n.ints(1) {
         _ if attrs::Reshape::read(n.node).ok()?.allowzero => true,
         // A 0 copies the operand's size, so that size must be the same in both operands.
         Some(sizes) => {
-            let (from, through) = (n.shape(source)?, n.shape(x)?);
+            let (from, through) = (n.shape(source)?, n.shape(inner.output())?);
             let same =
                 |i: usize| from.get(i).is_some_and(|d| known(d) && Some(d) == through.get(i));
             sizes.iter().enumerate().all(|(i, &s)| s != 0 || same(i))
@@ -251,7 +262,7 @@ fn views(n: &Seen, x: Value) -> Option<Action> {
     keeps.then(|| {
         Action::Become(
             "Reshape",
-            vec![Some(source), n.node.input(1)],
+            vec![Some(operand), n.node.input(1)],
             n.node.attributes.clone().into(),
         )
     })
@@ -266,15 +277,16 @@ fn is_view(n: &Seen) -> bool {
 }
 
 /// Dimensions of size 1 that both nodes add, or both remove.
-fn ones(n: &Seen, inner: &Seen, source: Value) -> Option<Action> {
+fn ones(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
     let given = |s: &Seen, rank: usize| {
         let mut axes: Vec<usize> =
             s.ints(1)?.iter().map(|&a| eval::axis(a, rank)).collect::<Option<_>>()?;
         axes.sort_unstable();
         Some(axes)
     };
+    let rank = |v: Value| Some(n.shape(v)?.len());
     let (start, middle, end) =
-        (n.shape(source)?.len(), n.shape(inner.output())?.len(), n.shape(n.output())?.len());
+        (rank(inner.node.input(0)?)?, rank(inner.output())?, rank(n.output())?);
     // The dimensions of the larger shape that the smaller one does not have, and those of the middle one.
     let (outer, kept, adds) = match (inner.node.op(), n.node.op()) {
         ("Unsqueeze", "Unsqueeze") => (given(n, end)?, given(inner, middle)?, true),
@@ -285,7 +297,7 @@ fn ones(n: &Seen, inner: &Seen, source: Value) -> Option<Action> {
     let inside = kept.iter().map(|&i| rest.get(i).copied()).collect::<Option<Vec<usize>>>()?;
     let mut axes: Vec<i64> = outer.into_iter().chain(inside).map(|i| i as i64).collect();
     axes.sort_unstable();
-    Some(if adds { Action::Unsqueeze(source, axes) } else { Action::Squeeze(source, axes) })
+    Some(if adds { Action::Unsqueeze(operand, axes) } else { Action::Squeeze(operand, axes) })
 }
 
 /// Whether the outer node removes the dimensions that the inner one adds.

@@ -22,9 +22,9 @@ pub(super) enum Action {
     Slice(Value, [Vec<i64>; 4]),
     /// Make it a `Squeeze` of a value.
     Squeeze(Value, Vec<i64>),
-    /// Make it a `Transpose` with these dimensions of its operand, which values lead to from a source without a transpose: the first
-    /// of them is the operand, the last one is computed from the source.
-    Meet(Vec<Value>, Value, Vec<i64>),
+    /// Let these values be computed from a source, not from a transpose or reshape of it: the first of them is the node's operand,
+    /// the last one is computed from the source. Then do this.
+    Meet(Vec<Value>, Value, Box<Action>),
     /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
     Reshape(Value, Vec<i64>),
 }

@@ -1,6 +1,9 @@
-//! Two transposes with nodes between them that compute element by element: the first one moves to the second one.
+//! Two transposes or reshapes with nodes between them that compute element by element: the first one moves to the second one.
 
-use super::seen::{Action, Seen};
+use super::{
+    chain,
+    seen::{Action, Seen},
+};
 use crate::elementwise::{is_broadcasting, is_unary};
 use pt2onnx_ir::Value;
 
@@ -8,17 +11,17 @@ use pt2onnx_ir::Value;
 const FAR: usize = 16;
 
 pub(super) fn rule(n: &Seen) -> Option<Action> {
-    let outer = Some(n).filter(|n| n.node.is("Transpose"))?.perm()?;
+    if !matches!(n.node.op(), "Transpose" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze") {
+        return None;
+    }
     let mut value = n.node.input(0)?;
     let mut between = Vec::new();
     loop {
         let made = n.producer(value).filter(|_| n.is_used_once(value) && between.len() < FAR)?;
-        if made.node.is("Transpose") {
-            let inner = made.perm()?;
-            let joined = outer.iter().map(|&p| inner.get(usize::try_from(p).ok()?).copied());
-            let joined = joined.collect::<Option<Vec<i64>>>()?;
-            let source = made.node.input(0)?;
-            return (!between.is_empty()).then_some(Action::Meet(between, source, joined));
+        if let Some(&last) = between.first()
+            && let Some(action) = chain::moves(n, &made, last)
+        {
+            return Some(Action::Meet(between, made.node.input(0)?, Box::new(action)));
         }
         between.push(value);
         value = operand(&made)?;

@@ -100,7 +100,10 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
             let axes = model.add_constant(Tensor::vector(&axes));
             rewrite::become_node(model, id, "Squeeze", &[Some(x), Some(axes)], Attributes::new());
         }
-        Action::Meet(between, source, perm) => meet(model, id, &between, source, perm),
+        Action::Meet(between, source, action) => {
+            meet(model, &between, source);
+            return apply(model, id, *action);
+        }
         Action::Take(input, value) => return model.replace_input(id, input, Some(value)),
         Action::Reshape(x, sizes) => {
             join_origins(model, id, Some(x));
@@ -111,8 +114,8 @@ fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {
     true
 }
 
-/// Lets the values between two transposes be computed from the operand of the first one.
-fn meet(model: &mut Model, id: NodeId, between: &[Value], source: Value, perm: Vec<i64>) {
+/// Lets values be computed from the operand of the node that the last one is computed from.
+fn meet(model: &mut Model, between: &[Value], source: Value) {
     let shape = model[source].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
     for &value in between {
         if let Some(Type::Tensor(t)) = &mut model[value].ty {
@@ -122,12 +125,12 @@ fn meet(model: &mut Model, id: NodeId, between: &[Value], source: Value, perm: V
     let first = between.last().and_then(|&v| model.producer(v));
     if let Some(first) = first {
         let from = |v: Option<Value>| {
-            v.and_then(|v| model.producer(v)).is_some_and(|n| model[n].is("Transpose"))
+            let made = v.and_then(|v| model.producer(v));
+            made.is_some_and(|made| model[made].input(0) == Some(source))
         };
         let at = model[first].inputs().iter().position(|&v| from(v));
         model.replace_input(first, at.unwrap_or(0), Some(source));
     }
-    model[id].set_attribute("perm", perm);
 }
 
 /// If a node takes the input of the node before it, it does that node's work too, and gets its origins.

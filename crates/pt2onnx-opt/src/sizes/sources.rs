@@ -1,10 +1,10 @@
 //! Where sizes can be read: the first tensor that has each of them.
 
 use crate::facts::{self, rank};
-use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, NodeId, Type, Use, Value, attrs};
+use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The first opset whose `Shape` has `start` and `end`.
 const SHAPE_OF_SOME: u32 = 15;
@@ -58,6 +58,7 @@ impl Sources {
         output: Value,
         elements: &[Expr],
         opset: u32,
+        is_read: impl Fn(&[Expr]) -> bool,
     ) -> Option<Value> {
         let (dtype, shape) = facts::tensor_type(model, output)?;
         let scalar = shape.is_empty();
@@ -67,6 +68,9 @@ impl Sources {
             return None;
         }
         if parts.len() > 1 && same_source(&parts).is_none() && reads_directly(model, id) {
+            return None;
+        }
+        if parts.len() > 1 && same_source(&parts).is_none() && costs(model, id, &parts, is_read) {
             return None;
         }
         if model[id].is("Shape") && needs_two(model, &parts, opset) && !only_sizes(model, id) {
@@ -127,6 +131,22 @@ impl Sources {
         }
         Some(parts)
     }
+}
+
+/// Whether reading the parts of a `Concat` needs more nodes than it saves.
+fn costs(model: &Model, id: NodeId, parts: &[Part], is_read: impl Fn(&[Expr]) -> bool) -> bool {
+    let new = |part: &&Part| match part {
+        Part::Numbers(_) => false,
+        Part::Sizes(x, from, to) => {
+            let sizes = facts::shape(model, *x).and_then(|shape| shape.get(*from..*to));
+            !sizes.is_some_and(&is_read)
+        }
+    };
+    let only_here = |u: Use| matches!(u, Use::Input(user, _) if model[user].is("Concat"));
+    let inputs: FxHashSet<Value> = model[id].inputs().iter().flatten().copied().collect();
+    let saved =
+        |v: &&Value| matches!(model[**v].def(), Def::Node(..)) && model[**v].uses().all(only_here);
+    model[id].is("Concat") && parts.iter().filter(new).count() > inputs.iter().filter(saved).count()
 }
 
 /// Whether two nodes or more read the parts.
@@ -240,7 +260,7 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
         let to = range.end.map_or(Some(rank), |e| usize::try_from(e).ok())?;
         return Some(Part::Sizes(x, from, to));
     }
-    if scalar && node.is("Squeeze") {
+    if scalar && takes_out(model, node) {
         let part = plain(model, node.input(0)?, false)?;
         return Some(part).filter(|p| matches!(p, Part::Sizes(_, from, to) if from + 1 == *to));
     }
@@ -251,6 +271,14 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
     let from = usize::try_from(*axes.first()?).ok()?;
     let run = axes.iter().enumerate().all(|(i, &a)| a == (from + i) as i64);
     (run && (index.rank() == 0) == scalar).then_some(Part::Sizes(x, from, from + axes.len()))
+}
+
+/// Whether a node makes a number of a vector. A `Reshape` of one that nothing else uses is no shorter than a `Gather`, and the `Shape`
+/// that a `Gather` takes is of use for other sizes.
+fn takes_out(model: &Model, node: &Node) -> bool {
+    let is_vector = |u: Use| !matches!(u, Use::Input(user, 0) if model[user].is("Reshape"));
+    let shared = |vector: Value| model[vector].uses().any(is_vector);
+    node.is("Squeeze") || node.is("Reshape") && node.input(0).is_some_and(shared)
 }
 
 fn emit(model: &mut Model, at: InsertPoint, part: &Part, opset: u32) -> Value {

@@ -106,7 +106,9 @@ impl Walk<'_> {
             model.replace_all_uses(output, first);
             return Some(());
         }
-        let new = self.sources.read(model, id, output, elements, self.opset);
+        let firsts = &self.firsts;
+        let is_read = |sizes: &[Expr]| firsts.contains_key(&(1, sizes.to_vec()));
+        let new = self.sources.read(model, id, output, elements, self.opset, is_read);
         self.firsts.insert(key.clone(), new.unwrap_or(output));
         self.order.push(key);
         new.map(|_| ())

@@ -113,8 +113,12 @@ fn converted() {
 fn fuse() {
     run("fuse", include_str!("cases/fuse.txt"), |text, argument| {
         let (pass, opset) = argument.split_once(' ').unwrap_or((argument, "26"));
-        let options =
-            Options { opset: opset.parse().unwrap(), target: Target::Ort, ..Options::default() };
+        let options = Options {
+            opset: opset.parse().unwrap(),
+            target: Target::Ort,
+            join_weights: true,
+            ..Options::default()
+        };
         with_pass(pass, text, &options)
     });
 }

@@ -73,9 +73,9 @@ fn difference(a: &[f32], b: &[f32]) -> Option<String> {
     Some(format!("element {place} is {}, not {}", b[place], a[place]))
 }
 
-/// With ONNX Runtime's own operators.
+/// With ONNX Runtime's own operators, and joined weights.
 fn options(level: Level) -> Options {
-    Options { target: Target::Ort, ..Options::from(level) }
+    Options { target: Target::Ort, join_weights: true, ..Options::from(level) }
 }
 
 #[test]
