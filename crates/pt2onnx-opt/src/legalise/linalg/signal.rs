@@ -5,7 +5,7 @@ use crate::legalise::{
     forms::{constant_ints, input, keep_inputs, rank_of, set},
     replace::{Done, replace},
 };
-use pt2onnx_ir::{Builder, Model, NodeId, Operand, Value, attrs};
+use pt2onnx_ir::{Builder, Model, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::TAU;
@@ -109,13 +109,22 @@ fn transformed(
     let used = if used == size { used } else { used.min(&size) };
     let made = if onesided && !half { halved(&length) } else { length.clone() };
     let wide = if kind == DType::F64 { DType::F64 } else { DType::F32 };
-    let part = |index: i64| {
-        let one = cx.take(cx.cast(x, wide), rank - 1, &Expr::int(index));
+    let x = cx.cast(x, wide);
+    let rows = |one: Value| {
         let cut = cx.slice(one, axis, &Expr::int(0), &used, 1);
         cx.swap_axes(cut, axis, rank - 2)
     };
+    let part = |index: i64| rows(cx.take(x, rank - 1, &Expr::int(index)));
     let real = part(0);
-    let imaginary = (cx.dim(x, -1).as_int() == Some(2)).then(|| part(1));
+    let imaginary = match cx.dim(x, -1).as_int() {
+        Some(1) => None,
+        Some(_) => Some(part(1)),
+        // The sum of the imaginary part, if there is one.
+        None => {
+            let rest = cx.slice(x, rank - 1, &Expr::int(1), &Expr::int(2), 1);
+            Some(rows(cx.reduce(Reduction::Sum, rest, &[rank - 1], false)))
+        }
+    };
     let waves = Waves { rows: used, columns: made, length, inverse, half };
     let [cosines, sines] = waves.matrices(cx, wide);
     // e^(-it) forwards, e^(it) backwards.

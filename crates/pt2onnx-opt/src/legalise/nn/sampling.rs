@@ -171,7 +171,7 @@ impl Axis<'_, '_> {
     fn position(&self, pixel: Value) -> Value {
         let cx = self.cx;
         let place = cx.add(cx.cast(pixel, DType::I64), 1i64);
-        cx.clip_op(place, cx.scalar(0i64, DType::I64), cx.size(&(self.size + 1)))
+        cx.minimum(cx.maximum(place, 0i64), cx.size(&(self.size + 1)))
     }
 
     fn number(&self, size: &Expr) -> Operand {
