@@ -323,7 +323,7 @@ impl Choice<'_> {
         let others = !self.only.is_empty() && !self.only.iter().any(|op| *op == node.op());
         let named = [SUMS, OTHERS].iter().any(|list| list.contains(&node.op()));
         let excluded = self.options.exclude.iter().any(|p| p == node.op());
-        if others || named || excluded || !node.domain.is_empty() {
+        if others || named || excluded || !node.domain.is_empty() || self.is_quantised(id) {
             return true;
         }
         let Some(schema) = schema::lookup(node.op(), model.opset) else {
@@ -355,6 +355,35 @@ impl Choice<'_> {
             let own = self.is_float(*value) && !node.is("Cast") && !variables.contains(&variable);
             other || own && takes_half(schema, variable)
         })
+    }
+
+    /// Whether runtimes compute with quantised numbers here: a node between `DequantizeLinear` and `QuantizeLinear`, and these two. Their kernels
+    /// take scales of float32.
+    fn is_quantised(&self, id: NodeId) -> bool {
+        let (model, node) = (self.model, &self.model[id]);
+        let restored = |v: Value| model.producer(v).filter(|&n| model[n].is("DequantizeLinear"));
+        let users = |id: NodeId| {
+            let uses = model[id].outputs().iter().flat_map(|&v| model[v].uses());
+            uses.map(|at| match at {
+                Use::Input(user, _) => Some(user),
+                Use::Output(..) => None,
+            })
+        };
+        let between = |id: NodeId| {
+            let mut floats = model[id].inputs().iter().flatten().filter(|v| self.is_float(**v));
+            let quantised = |user: NodeId| model[user].is("QuantizeLinear");
+            floats.clone().next().is_some()
+                && floats.all(|&v| restored(v).is_some())
+                && users(id).all(|user| user.is_some_and(quantised))
+        };
+        match node.op() {
+            "QuantizeLinear" => true,
+            "DequantizeLinear" => {
+                let computed = node.input(0).is_some_and(|v| model.producer(v).is_some());
+                computed || users(id).any(|user| user.is_some_and(between))
+            }
+            _ => between(id),
+        }
     }
 
     /// Whether a weight is to stay as it is.

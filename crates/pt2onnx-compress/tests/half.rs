@@ -203,6 +203,34 @@ g (float[1,2] x) => (int32[1,2] y, float[1,2] z)
 
 /// Names of weights and operators that stay.
 #[test]
+fn quantised_numbers() {
+    insta::assert_snapshot!(halved(
+        "g (float[N,4] x) => (float[N,8] y, float[N,1] z) <float s = {0.5}, uint8 o = {3}, uint8[4,1] w = {1, 2, 3, 4}> {
+            q = QuantizeLinear (x, s, o) d = DequantizeLinear (q, s, o) c = Concat <axis: int = 1> (d, d) r = QuantizeLinear (c, s, o)
+            y = DequantizeLinear (r, s, o) v = DequantizeLinear (w, s, o) z = MatMul (x, v) }"
+    ), @"
+g (float[N,4] x) => (float[N,8] y, float[N,1] z)
+<
+  float s_float32 = {0.5},
+  uint8 o = {3},
+  uint8[4,1] w = {1, 2, 3, 4},
+  float16 s = {0.5}
+>
+{
+  val_1 = Cast <to: int = 10> (x)
+  q = QuantizeLinear (x, s_float32, o)
+  d = DequantizeLinear (q, s_float32, o)
+  c = Concat <axis: int = 1> (d, d)
+  r = QuantizeLinear (c, s_float32, o)
+  y = DequantizeLinear (r, s_float32, o)
+  v = DequantizeLinear (w, s, o)
+  val_0 = MatMul (val_1, v)
+  z = Cast <to: int = 1> (val_0)
+}
+");
+}
+
+#[test]
 fn left_out() {
     let graph = "g (float[1,2] x) => (float[1,2] y) <float[2,2] v = {1, 2, 3, 4}, float[2,2] w = {1, 2, 3, 4}> {
         a = MatMul (x, v) b = MatMul (a, w) c = Relu (b) y = Neg (c) }";
