@@ -21,7 +21,7 @@ GRAPHS = [
     ("Sign of int64 below 2^32", "int64[4] x", "int64[4] y", "y = Sign(x)", [np.array([2**31] * 4)], [1] * 4),
     ("ReduceMax of int64 with equal upper halves", "int64[1,40] x, int64[1] a", "int64[1,1] y", "y = ReduceMax(x, a)", [np.array([[2**31] + [1] * 39]), np.array([1])], 2**31),
     ("MatMul of a transpose with a vector", "float[2,2] x, float[2] v", "float[2] y", "t = Transpose<perm = [1, 0]>(x) y = MatMul(t, v)", [np.array([[1, 2], [3, 4]], np.float32), np.array([1, 0], np.float32)], [1, 2]),
-    ("MatMul of float16 of a tensor whose batch a Transpose moves", "float16[1,n,1] x, float16[1,1] w", "float16[n,1,1] y", "t = Transpose<perm = [1, 0, 2]>(x) y = MatMul(t, w)", [np.ones((1, 2, 1), np.float16), np.ones((1, 1), np.float16)], [1, 1]),
+    ("MatMul of float16 weights and a tensor whose batch a Transpose moves", "float16[3,n,4] x", "float16[n,3,1] y", "w = Constant<value = float16[4,1] {15360, 15360, 15360, 15360}>() t = Transpose<perm = [1, 0, 2]>(x) y = MatMul(t, w)", [np.ones((3, 2, 4), np.float16)], [4] * 6),
     ("MaxPool with NaN", "float[1,1,2] x", "float[1,1,1] y", "y = MaxPool<kernel_shape = [2]>(x)", [np.array([[[NAN, 1]]], np.float32)], NAN),
     ("MaxPool of padding with zeros", "float[1,1,1] x", "float[1,1,2] y", "s = Constant<value = int64[6] {0, 0, 1, 0, 0, 1}>() p = Pad(x, s) y = MaxPool<kernel_shape = [2]>(p)", [np.array([[[-1]]], np.float32)], [0, 0]),
     ("MaxPool in one dimension of negative infinities", "float[1,1,2] x", "float[1,1,1] y", "y = MaxPool<kernel_shape = [2]>(x)", [np.full((1, 1, 2), -INF, np.float32)], -INF),
