@@ -5,7 +5,7 @@ use super::{
     replace::{Done, replace},
 };
 use crate::facts::rank;
-use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, Value, attrs};
+use pt2onnx_ir::{Attribute, Attributes, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
 /// The longest constant that takes the place of numbers in the model. What needs a longer one needs a newer opset.
@@ -57,6 +57,18 @@ pub(super) fn unless(
 pub(super) fn constant_ints(model: &Model, value: Value) -> Option<Vec<i64>> {
     let tensor = model[value].constant()?;
     tensor.to_vec::<i64>().or_else(|| widened::<i32, _>(tensor))
+}
+
+/// A constant of these sizes, in float64 or else float32. Reports a diagnostic if there are more or fewer numbers.
+pub(super) fn floats(cx: &Builder, kind: DType, numbers: &[f64], sizes: &[usize]) -> Value {
+    let flat = match kind {
+        DType::F64 => Tensor::vector(numbers),
+        _ => Tensor::vector(&numbers.iter().map(|&x| x as f32).collect::<Vec<_>>()),
+    };
+    cx.constant(flat.reshaped(sizes.to_vec()).unwrap_or_else(|| {
+        cx.report(format!("{} numbers for a constant of sizes {sizes:?}", numbers.len()));
+        flat
+    }))
 }
 
 /// The elements of a constant, if float64 holds them exactly.

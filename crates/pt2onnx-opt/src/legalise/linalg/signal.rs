@@ -2,12 +2,12 @@
 
 use crate::legalise::{
     error::Reason,
-    forms::{constant_ints, input, keep_inputs, rank_of, set},
+    forms::{constant_ints, floats, input, keep_inputs, rank_of, set},
     replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 use std::f64::consts::TAU;
 
 /// The longest transform whose matrices are constants.
@@ -191,11 +191,7 @@ impl Waves {
         };
         let row = |row: i64| (0..columns).map(move |column| element(row, column));
         let all: Vec<f64> = (0..rows).flat_map(row).collect();
-        let flat = match kind {
-            DType::F64 => Tensor::vector(&all),
-            _ => Tensor::vector(&all.iter().map(|&v| v as f32).collect::<Vec<f32>>()),
-        };
-        cx.constant(flat.reshaped([rows as usize, columns as usize]).unwrap_or(flat))
+        floats(cx, kind, &all, &[rows as usize, columns as usize])
     }
 
     fn computed(&self, cx: &Builder, kind: DType) -> [Value; 2] {

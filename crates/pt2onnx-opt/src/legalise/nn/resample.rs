@@ -2,11 +2,11 @@
 
 use crate::legalise::{
     error::Reason,
-    forms::{LONGEST, constant_numbers, input},
+    forms::{LONGEST, constant_numbers, floats, input},
     replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 
 /// For each output element, positions of input elements and their weights.
 type Taps = Vec<Vec<(i64, f32)>>;
@@ -99,13 +99,9 @@ fn along(cx: &Builder, x: Value, axis: usize, taps: &Taps) -> Result<Value, Reas
     sizes[0] = taps.len();
     let mut sum: Option<Value> = None;
     for k in 0..count {
-        let weights: Vec<f32> = column(k).map(|(_, w)| w).collect();
-        let weights = match kind {
-            DType::F64 => Tensor::vector(&weights.iter().map(|&w| w.into()).collect::<Vec<f64>>()),
-            _ => Tensor::vector(&weights),
-        };
-        let weights = weights.reshaped(sizes.clone()).ok_or("too many weights")?;
-        let part = cx.mul(cx.gather(x, places(k), axis), cx.constant(weights));
+        let weights: Vec<f64> = column(k).map(|(_, w)| w.into()).collect();
+        let part = cx.gather(x, places(k), axis);
+        let part = cx.mul(part, floats(cx, kind, &weights, &sizes));
         sum = Some(sum.map_or(part, |sum| cx.add(sum, part)));
     }
     sum.ok_or_else(|| "a Resize to size 0 needs a newer opset".into())

@@ -2,12 +2,12 @@
 
 use crate::legalise::{
     error::Reason,
-    forms::input,
+    forms::{floats, input},
     replace::{Done, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::DType;
 
 /// The pixels that are read along each dimension: they begin so many before a place rounded down. Their weights are the products of a row
 /// vector, the powers of what was rounded off, and a matrix.
@@ -123,12 +123,12 @@ impl Axis<'_, '_> {
         let first = cx.floor(place);
         let numbers = |count: usize, from: i64| -> Value {
             let all: Vec<f64> = (0..count).map(|i| i as f64 - from as f64).collect();
-            self.constant(&all, &[count])
+            floats(cx, self.kind, &all, &[count])
         };
         let pixels = cx.add(first, numbers(weights.len(), *before));
         let pixels = if cubic { self.inside(pixels) } else { pixels };
         let powers = cx.pow(cx.sub(place, first), numbers(weights.len(), 0));
-        let matrix = self.constant(&weights.concat(), &[weights.len(); 2]);
+        let matrix = floats(cx, self.kind, &weights.concat(), &[weights.len(); 2]);
         (self.position(pixels), Some(cx.matmul(powers, matrix)))
     }
 
@@ -179,13 +179,5 @@ impl Axis<'_, '_> {
             Some(known) => Operand::from(known as f64),
             None => Operand::from(self.cx.cast(self.cx.number(size), self.kind)),
         }
-    }
-
-    fn constant(&self, numbers: &[f64], sizes: &[usize]) -> Value {
-        let flat = match self.kind {
-            DType::F64 => Tensor::vector(numbers),
-            _ => Tensor::vector(&numbers.iter().map(|&x| x as f32).collect::<Vec<_>>()),
-        };
-        self.cx.constant(flat.reshaped(sizes.to_vec()).unwrap_or(flat))
     }
 }
