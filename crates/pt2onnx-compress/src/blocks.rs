@@ -19,7 +19,10 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Quantised {
     pub name: String,
+    /// The weight, or what is stored, if codes can be computed in that order: a transposed weight is transposed when it is written.
     pub source: Tensor,
+    /// The order of dimensions in which the source is the weight, if not its own.
+    pub order: Option<Vec<usize>>,
     pub scheme: Scheme,
     pub outer: usize,
     pub axis: usize,
@@ -40,6 +43,14 @@ impl Quantised {
         axis: Option<usize>,
         block: Option<usize>,
     ) -> Self {
+        // Codes of blocks, and two in a byte, depend on their neighbours.
+        let alone = block.is_none() && !is_half_byte(&scheme);
+        let (source, order) = match source.as_stored().filter(|_| alone) {
+            Some((stored, order)) => (stored, Some(order)),
+            None => (source, None),
+        };
+        let place = |axis| order.as_ref().and_then(|order| order.get(axis)).copied();
+        let axis = axis.map(|axis| place(axis).unwrap_or(axis));
         let shape = source.shape();
         let (outer, size, inner) = match axis {
             Some(axis) => (
@@ -50,7 +61,7 @@ impl Quantised {
             None => (1, 1, source.numel()),
         };
         let (losses, params, whole) = (Arc::default(), OnceLock::new(), axis.is_none());
-        Self { name, source, scheme, outer, axis: size, inner, block, whole, losses, params }
+        Self { name, source, order, scheme, outer, axis: size, inner, block, whole, losses, params }
     }
 
     /// Scales that there are.

@@ -107,8 +107,12 @@ impl Tensors {
         let shape = weight.source.shape().to_vec();
         let make = |part, dtype, shape| tensor(&weight, part, dtype, shape);
         let dtype = weight.scheme.dtype();
+        let codes = make(Part::Codes, dtype, shape)?;
         Ok(Self {
-            codes: make(Part::Codes, dtype, shape)?,
+            codes: match &weight.order {
+                Some(order) => codes.permuted(order).ok_or(TensorError::NoLayout(dtype))?,
+                None => codes,
+            },
             scales: make(Part::Scales, weight.scheme.scale, scales.clone())?,
             zeros: match weight.scheme.symmetric && !weight.scheme.offset {
                 true => None,

@@ -70,6 +70,17 @@ fn clamped(x: f32) -> f32 {
 }
 
 impl Casting {
+    /// The tensor of the results. A transposed weight is read as it is stored: it is transposed when it is written.
+    pub fn tensor(mut self) -> Option<Tensor> {
+        let to = self.to;
+        let Some((stored, order)) = self.source.as_stored() else {
+            return Tensor::computed(to, self.source.shape().to_vec(), Arc::new(self)).ok();
+        };
+        self.source = stored;
+        let whole = Tensor::computed(to, self.source.shape().to_vec(), Arc::new(self)).ok()?;
+        whole.permuted(&order)
+    }
+
     /// The error of a number that the type does not have.
     fn overflow(&self) -> io::Error {
         let (largest, or) = match self.to {
@@ -150,7 +161,7 @@ pub(crate) fn cast_weights(
             clamp: false,
             losses: losses.clone(),
         };
-        let Ok(tensor) = Tensor::computed(to, weight.tensor.shape(), Arc::new(casting)) else {
+        let Some(tensor) = casting.tensor() else {
             continue;
         };
         let summary = CompressedWeight {

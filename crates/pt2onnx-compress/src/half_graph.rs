@@ -154,10 +154,10 @@ impl Work<'_> {
             clamp: true,
             losses: Arc::default(),
         };
-        let made = Tensor::computed(DType::F16, tensor.shape(), Arc::new(casting));
         // Small ones are read by others, such as ONNX's checker.
-        let made =
-            made.ok().and_then(|t| if t.numel() <= 64 { t.evaluated().ok() } else { Some(t) });
+        let made = casting
+            .tensor()
+            .and_then(|t| if t.numel() <= 64 { t.evaluated().ok() } else { Some(t) });
         match made {
             Some(half) => {
                 let made =

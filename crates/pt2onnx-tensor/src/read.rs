@@ -64,19 +64,28 @@ impl Tensor {
         if start.checked_add(out.len()).is_none_or(|end| end > self.nbytes()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some(compute) = self.compute() {
-            return compute.fill(start, out);
-        }
-        let storage = self.storage().ok_or_else(|| io::Error::other("a weight has no values"))?;
         if self.is_contiguous() {
-            return storage.read(self.offset() * self.dtype().bits() / 8 + start, out);
+            return self.read_stored(self.offset() * self.dtype().bits() / 8 + start, out);
         }
         let width = self.dtype().bits() / 8;
         if !start.is_multiple_of(width) || !out.len().is_multiple_of(width) {
             let what = "a range of a view must begin and end between elements";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        Panels::new(self, storage, width).read(start / width, out)
+        Panels::new(self, width).read(start / width, out)
+    }
+
+    /// Fills `out` with bytes of the storage, or of the elements in the order in which they are computed, from byte `start` on. Sizes and strides
+    /// do not matter. Ends are those of [`read`](Self::read).
+    ///
+    /// # Errors
+    /// The elements cannot be read or computed, the range is not inside, or there are no values.
+    pub fn read_stored(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+        match (self.storage(), self.compute()) {
+            (Some(storage), _) => storage.read(start, out),
+            (None, Some(compute)) => compute.fill(start, out),
+            (None, None) => Err(io::Error::other("a weight has no values")),
+        }
     }
 
     /// The same tensor with its elements in memory, if they are to be computed; otherwise the tensor itself.
@@ -90,7 +99,14 @@ impl Tensor {
         let mut bytes = vec![0; self.nbytes()];
         compute.prepare()?;
         compute.fill(0, &mut bytes)?;
-        Self::new(self.dtype(), self.shape(), bytes).map_err(io::Error::other)
+        match self.is_contiguous() {
+            true => Self::new(self.dtype(), self.shape(), bytes),
+            false => {
+                let (strides, storage) = (self.strides(), Storage::new(bytes));
+                Self::strided(self.dtype(), self.shape(), strides, self.offset(), storage)
+            }
+        }
+        .map_err(io::Error::other)
     }
 
     /// The parts of files that the elements are in, or are computed from.
@@ -104,7 +120,7 @@ impl Tensor {
 
 /// A view as matrices of its last two dimensions.
 struct Panels<'a> {
-    storage: &'a Storage,
+    tensor: &'a Tensor,
     width: usize,
     start: usize,
     /// Sizes and strides of the dimensions before, innermost last.
@@ -115,13 +131,13 @@ struct Panels<'a> {
 }
 
 impl<'a> Panels<'a> {
-    fn new(tensor: &Tensor, storage: &'a Storage, width: usize) -> Self {
+    fn new(tensor: &'a Tensor, width: usize) -> Self {
         let strides = tensor.strides();
         let sizes = tensor.shape().iter().copied();
         let mut outer: Vec<_> = sizes.zip(strides.iter().copied()).collect();
         let columns = outer.pop().unwrap_or((1, 0));
         let rows = outer.pop().unwrap_or((1, 0));
-        Self { storage, width, start: tensor.offset(), outer, rows, columns }
+        Self { tensor, width, start: tensor.offset(), outer, rows, columns }
     }
 
     /// Reads from element `at` on. A range is at most the rest of a row, whole rows, and the start of a row, for each panel.
@@ -159,7 +175,7 @@ impl<'a> Panels<'a> {
         if across == 1 {
             let parts = out.chunks_exact_mut(columns * width).enumerate();
             let mut parts = parts.map(|(row, part)| ((at + row * down) * width, part));
-            return parts.try_for_each(|(at, part)| self.storage.read(at, part));
+            return parts.try_for_each(|(at, part)| self.tensor.read_stored(at, part));
         }
         // Along the dimension of the smaller step, all between its ends is read.
         let (first, second) = ((rows, down, columns), (columns, across, 1));
@@ -176,7 +192,7 @@ impl<'a> Panels<'a> {
         for begin in (0..short).step_by(COLUMNS) {
             let count = COLUMNS.min(short - begin);
             for (i, line) in lines.chunks_exact_mut(span).take(count).enumerate() {
-                self.storage.read((at + (begin + i) * jump) * width, line)?;
+                self.tensor.read_stored((at + (begin + i) * jump) * width, line)?;
             }
             for l in 0..long {
                 for i in 0..count {
@@ -189,12 +205,17 @@ impl<'a> Panels<'a> {
         Ok(())
     }
 
-    /// Reads one element after the other, from the mapped file.
+    /// Reads one element after the other, from the mapped file if they are in one.
     fn single(&self, at: usize, size: (usize, usize), out: &mut [u8]) -> io::Result<()> {
-        let bytes = self.storage.bytes();
+        let bytes = self.tensor.storage().map(Storage::bytes);
         for (i, to) in out.chunks_exact_mut(self.width).enumerate().take(size.0 * size.1) {
             let from = at + i / size.1 * self.rows.1 + i % size.1 * self.columns.1;
-            copy(bytes.get(from * self.width..(from + 1) * self.width), Some(to));
+            match bytes {
+                Some(bytes) => {
+                    copy(bytes.get(from * self.width..(from + 1) * self.width), Some(to))
+                }
+                None => self.tensor.read_stored(from * self.width, to)?,
+            }
         }
         Ok(())
     }
@@ -216,6 +237,57 @@ mod tests {
     use super::*;
     use crate::DType;
     use std::io::Write;
+
+    /// Bytes that are computed one by one.
+    #[derive(Debug)]
+    struct Counted;
+
+    impl crate::Compute for Counted {
+        fn operands(&self) -> Vec<Tensor> {
+            Vec::new()
+        }
+
+        fn unit(&self) -> usize {
+            1
+        }
+
+        fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+            (start..).zip(out).for_each(|(i, to)| *to = (i * 7 % 251) as u8);
+            Ok(())
+        }
+    }
+
+    /// All ranges of a permuted tensor are the same whether its elements are computed or stored.
+    #[test]
+    fn ranges_of_computed_views() {
+        let shape = [2, 20, 3];
+        let whole = Tensor::computed(DType::U8, shape, std::sync::Arc::new(Counted)).unwrap();
+        let stored = Tensor::new(DType::U8, shape, whole.to_bytes().into_owned()).unwrap();
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+            let (view, expected) =
+                (whole.permuted(&order).unwrap(), stored.permuted(&order).unwrap());
+            let bytes = expected.to_bytes();
+            assert_eq!(view.shape(), order.map(|i| shape[i]));
+            assert_eq!(
+                (view.to_bytes(), view.evaluated().unwrap().to_bytes()),
+                (bytes.clone(), bytes.clone())
+            );
+            for start in 0..bytes.len() {
+                let mut out = vec![0; bytes.len() - start];
+                view.read(start, &mut out).unwrap();
+                assert_eq!(out, bytes[start..], "{order:?} from {start}");
+            }
+            match view.as_stored() {
+                Some((tensor, back)) => {
+                    assert!(tensor.same(&whole) && tensor.permuted(&back).unwrap().same(&view));
+                }
+                None => assert!(view.same(&whole)),
+            }
+        }
+        assert!(whole.permuted(&[0, 1]).is_none() && whole.permuted(&[0, 1, 1]).is_none());
+        let gaps = Tensor::strided(DType::U8, [3, 2], [1, 4], 0, stored.storage().unwrap().clone());
+        assert!(gaps.unwrap().as_stored().is_none());
+    }
 
     /// All ranges of views of several forms, in memory and in a file, are what `to_bytes` has there.
     #[test]

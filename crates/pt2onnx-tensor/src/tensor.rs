@@ -53,7 +53,7 @@ enum Data {
     Strings(Arc<[Bytes]>),
     /// No values, only type and shape: a weight saved under FakeTensorMode. Clones of the tensor share the `Arc`.
     Absent(Arc<()>),
-    /// Contiguous elements that are computed when they are needed.
+    /// Elements that are computed when they are needed, each once: views of them are as those of a storage.
     Computed(Arc<dyn Compute>),
 }
 
@@ -356,10 +356,9 @@ impl Tensor {
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         let storage = match &self.0.data {
             Data::Bytes(storage) => storage,
-            Data::Computed(compute) => {
-                let mut bytes = vec![0; self.nbytes()];
-                return match compute.fill(0, &mut bytes) {
-                    Ok(()) => Cow::Owned(bytes),
+            Data::Computed(_) => {
+                return match self.evaluated() {
+                    Ok(tensor) => Cow::Owned(tensor.to_bytes().into_owned()),
                     Err(_) => Cow::Borrowed(&[]),
                 };
             }
@@ -407,6 +406,41 @@ impl Tensor {
             offset: self.0.offset * 2,
             data: self.0.data.clone(),
         })
+    }
+
+    /// A view with the dimensions in another order, as `permute` of PyTorch: dimension `i` is dimension `order[i]` of this tensor. `None` if
+    /// `order` is no order of the dimensions, or if elements cannot be reached one by one: strings, those that are not whole bytes, and
+    /// those that are computed together ([`Compute::unit`]).
+    pub fn permuted(&self, order: &[usize]) -> Option<Self> {
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        let width = self.0.dtype.bits();
+        let alone = match &self.0.data {
+            Data::Bytes(_) | Data::Absent(_) => true,
+            Data::Computed(compute) => compute.unit() * 8 == width,
+            Data::Strings(_) => false,
+        };
+        if !sorted.into_iter().eq(0..self.rank()) || !alone || !width.is_multiple_of(8) {
+            return None;
+        }
+        let own = self.strides();
+        let of = |v: &[usize]| order.iter().filter_map(|&i| v.get(i).copied()).collect::<Vec<_>>();
+        let (shape, strides) = (of(&self.0.shape), of(&own));
+        let strides = (!strides_are_contiguous(&shape, &strides)).then_some(strides);
+        Some(Self::of(View { shape, strides, ..View::clone(&self.0) }))
+    }
+
+    /// A contiguous tensor of the same elements in the order in which they are stored, and the order of its dimensions that
+    /// [gives this tensor](Self::permuted). `None` if this tensor is contiguous, or if there are gaps or elements that are stored once and
+    /// used twice.
+    pub fn as_stored(&self) -> Option<(Self, Vec<usize>)> {
+        let strides = self.0.strides.as_ref()?;
+        let mut stored: Vec<usize> = (0..self.rank()).collect();
+        stored.sort_by_key(|&i| std::cmp::Reverse(strides[i]));
+        let whole = self.permuted(&stored).filter(Self::is_contiguous)?;
+        let mut order = vec![0; stored.len()];
+        stored.iter().enumerate().for_each(|(place, &i)| order[i] = place);
+        Some((whole, order))
     }
 
     /// The same elements with other sizes. `None` if the number of elements differs or the tensor is not contiguous.

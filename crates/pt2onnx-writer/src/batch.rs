@@ -177,7 +177,7 @@ impl<'a> Batch<'a> {
         path: impl AsRef<Path>,
         content: &[u8],
     ) -> Result<(), Error> {
-        let fill = |out: &_| FileSink::fill(out, &|_| {}, |sink| sink.write_all(content));
+        let fill = |out: &_| FileSink::stream(out, &|_| {}, |sink| sink.write_all(content));
         match self.place(what, &Output::from(path))? {
             Destination::File(target) => {
                 let written = target.write(fill)?;
@@ -210,7 +210,7 @@ impl<'a> Batch<'a> {
                 done.set(done.get() + bytes);
                 progress(done.get(), total);
             };
-            device.write(|out| FileSink::fill(out, &advance, |sink| model.write(sink)))?;
+            device.write(|out| FileSink::stream(out, &advance, |sink| model.write(sink)))?;
         }
         let _locks = locked(named.iter().map(|(_, target)| target.folder()));
         // If an error follows, dropping these restores the old files.

@@ -6,8 +6,8 @@ use std::{
     io::{self, Write},
 };
 
-/// The most bytes in memory at a time. For larger writes, Linux looks for larger pages, which is slow if memory is fragmented.
-pub(crate) const PIECE: usize = 1 << 20;
+/// The most bytes of a read or write. For larger writes, Linux looks for larger pages, which is slow if memory is fragmented.
+pub(crate) const PIECE: usize = 64 << 10;
 
 /// Appends `length` bytes of a file, from byte `start` of the range. Returns how many of them the kernel copied.
 #[cfg(target_os = "linux")]

@@ -1,13 +1,14 @@
 //! Elements of strided tensors in row-major order, one block at a time.
 //!
-//! Of a file, only what a block needs is read, one window at a time; nothing is mapped. All cores read and reorder.
+//! Of a file, only what a block needs is read, one window at a time; nothing is mapped. Elements that are computed come in the same way.
+//! All cores read, compute and reorder.
 
 use crate::{
     copy::wide,
     memory::{Scratch, of_length},
-    sink::Sink,
+    sink::{Rows, Sink},
 };
-use pt2onnx_tensor::{CACHE_LINE, Storage, Tensor, transpose};
+use pt2onnx_tensor::{CACHE_LINE, Tensor, transpose};
 use rayon::prelude::*;
 use std::{io, mem};
 
@@ -16,6 +17,9 @@ const BLOCK: usize = if cfg!(test) { 96 } else { 16 << 20 };
 
 /// Bytes of a file that are in memory at a time.
 const WINDOW: usize = if cfg!(test) { 40 } else { 4 << 20 };
+
+/// Bytes that are worth a read. Where blocks in order would need many shorter ones, blocks are written out of order.
+const READ: usize = if cfg!(test) { 16 } else { 4 << 10 };
 
 /// Larger gaps are skipped when a file is read: an additional read costs less.
 const GAP: usize = if cfg!(test) { 8 } else { 1 << 10 };
@@ -39,21 +43,16 @@ pub(crate) fn gather(
     out: &mut impl Sink,
     scratch: &mut Scratch,
 ) -> io::Result<()> {
-    let Some(storage) = tensor.storage().filter(|_| tensor.numel() > 0) else {
+    if tensor.numel() == 0 {
         return Ok(());
-    };
+    }
+    if let Some(compute) = tensor.compute() {
+        compute.prepare()?;
+    }
     let width = tensor.dtype().bits() / 8;
     let Scratch { block, window } = scratch;
-    let mut source = Source { storage, window };
-    let dims = dims(tensor, width);
-    blocks(&dims, tensor.offset() * width, &mut |dims, at| {
-        let bytes = width * dims.iter().map(|d| d.size).product::<usize>();
-        let mut order = dims.to_vec();
-        order.sort_by_key(|d| std::cmp::Reverse(d.from));
-        fill(&mut source, &order, width, at, of_length(block, bytes))?;
-        *block = out.block(mem::take(block), bytes)?;
-        Ok(())
-    })
+    let mut gather = Gather { source: Source { tensor, window }, width, block, out };
+    gather.blocks(&dims(tensor, width), tensor.offset() * width)
 }
 
 /// Dimensions in row-major order. Adjacent ones are merged where the strides allow it. `to` is the step in the whole tensor.
@@ -79,28 +78,93 @@ fn dims(tensor: &Tensor, width: usize) -> Vec<Dim> {
     dims
 }
 
-/// Calls `each` with the dimensions and the start of each block, in order.
-fn blocks(
-    dims: &[Dim],
-    at: usize,
-    each: &mut impl FnMut(&[Dim], usize) -> io::Result<()>,
-) -> io::Result<()> {
-    let Some((first, inner)) = dims.split_first() else {
-        return each(dims, at);
-    };
-    // `to` is the size of everything inside the dimension.
-    let rows = (BLOCK / first.to).min(first.size);
-    if rows == 0 {
-        return (0..first.size).try_for_each(|i| blocks(inner, at + i * first.from, each));
-    }
-    let mut block = dims.to_vec();
-    for start in (0..first.size).step_by(rows) {
-        if let Some(part) = block.first_mut() {
-            part.size = rows.min(first.size - start);
+/// A tensor that is written. Positions are in bytes.
+struct Gather<'a, S> {
+    source: Source<'a>,
+    /// Bytes of an element.
+    width: usize,
+    block: &'a mut Vec<u8>,
+    out: &'a mut S,
+}
+
+impl<S: Sink> Gather<'_, S> {
+    /// Writes the elements of these dimensions, which begin at byte `at` of the source.
+    fn blocks(&mut self, dims: &[Dim], at: usize) -> io::Result<()> {
+        let Some((first, inner)) = dims.split_first() else {
+            return self.block(dims, at);
+        };
+        // `to` is the size of everything inside the dimension.
+        let rows = (BLOCK / first.to).min(first.size);
+        if let Some(tile) = self.tile(first, inner, rows) {
+            return self.tiles(dims, at, tile);
         }
-        each(&block, at + start * first.from)?;
+        if rows == 0 {
+            return (0..first.size).try_for_each(|i| self.blocks(inner, at + i * first.from));
+        }
+        let mut block = dims.to_vec();
+        for start in (0..first.size).step_by(rows) {
+            if let Some(part) = block.first_mut() {
+                part.size = rows.min(first.size - start);
+            }
+            self.block(&block, at + start * first.from)?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Writes a block that comes next.
+    fn block(&mut self, dims: &[Dim], at: usize) -> io::Result<()> {
+        let bytes = self.fill(dims, at)?;
+        *self.block = self.out.block(mem::take(self.block), bytes)?;
+        Ok(())
+    }
+
+    /// The sizes of the two outer dimensions in a block, if blocks out of order are read faster: where `rows` of the first one are
+    /// short in a file.
+    fn tile(&mut self, first: &Dim, inner: &[Dim], rows: usize) -> Option<[usize; 2]> {
+        let second = inner.first()?;
+        let turned = 0 < first.from && first.from < second.from;
+        let short = rows < first.size && 2 * rows * first.from < READ;
+        if !turned || !short || self.source.in_memory().is_some() {
+            return None;
+        }
+        let tall = (READ / first.from).clamp(1, first.size);
+        let across = (BLOCK / tall / second.to).min(second.size);
+        (across > 0 && self.out.is_random()).then_some([tall, across])
+    }
+
+    /// Writes blocks of so many positions of the two outer dimensions.
+    fn tiles(&mut self, dims: &[Dim], at: usize, [tall, across]: [usize; 2]) -> io::Result<()> {
+        let mut tile = dims.to_vec();
+        let [first, second, ..] = dims else {
+            return Ok(());
+        };
+        for i in (0..first.size).step_by(tall) {
+            for j in (0..second.size).step_by(across) {
+                let rows = Rows {
+                    count: tall.min(first.size - i),
+                    length: across.min(second.size - j) * second.to,
+                    start: i * first.to + j * second.to,
+                    step: first.to,
+                };
+                if let [a, b, ..] = tile.as_mut_slice() {
+                    (a.size, a.to) = (rows.count, rows.length);
+                    b.size = rows.length / second.to;
+                }
+                self.fill(&tile, at + i * first.from + j * second.from)?;
+                *self.block = self.out.rows(mem::take(self.block), rows)?;
+            }
+        }
+        self.out.skip(wide(first.size * first.to))
+    }
+
+    /// Reads elements into the block. Returns their bytes.
+    fn fill(&mut self, dims: &[Dim], at: usize) -> io::Result<usize> {
+        let bytes = self.width * dims.iter().map(|d| d.size).product::<usize>();
+        let mut order = dims.to_vec();
+        order.sort_by_key(|d| std::cmp::Reverse(d.from));
+        fill(&mut self.source, &order, self.width, at, of_length(self.block, bytes))?;
+        Ok(bytes)
+    }
 }
 
 /// Bytes from the start of the first element to the end of the last one.
@@ -244,22 +308,28 @@ fn copy<const W: usize>(from: &[u8], f: usize, to: &mut [u8], t: usize) {
     }
 }
 
-/// The bytes of a tensor.
+/// The bytes of a tensor, as they are stored or computed.
 struct Source<'a> {
-    storage: &'a Storage,
+    tensor: &'a Tensor,
     window: &'a mut Vec<u8>,
 }
 
-impl Source<'_> {
-    /// Bytes of the storage, read if they are in a file.
+impl<'a> Source<'a> {
+    /// All bytes, if they need not be read or computed.
+    fn in_memory(&self) -> Option<&'a [u8]> {
+        let storage = self.tensor.storage().filter(|storage| storage.source().is_none())?;
+        Some(storage.bytes())
+    }
+
     fn read(&mut self, start: usize, length: usize) -> io::Result<&[u8]> {
-        let Some(source) = self.storage.source() else {
-            let bytes = self.storage.bytes().get(start..start + length);
+        if let Some(bytes) = self.in_memory() {
+            let bytes = bytes.get(start..start + length);
             return bytes.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
-        };
+        }
+        let tensor = self.tensor;
         let window = of_length(self.window, length);
         let parts = window.par_chunks_mut(SHARE).enumerate();
-        parts.try_for_each(|(i, part)| source.read_exact_at(part, wide(start + i * SHARE)))?;
+        parts.try_for_each(|(i, part)| tensor.read_stored(start + i * SHARE, part))?;
         Ok(window)
     }
 
@@ -272,21 +342,12 @@ impl Source<'_> {
         rows: usize,
     ) -> io::Result<&[u8]> {
         let window = of_length(self.window, rows * length);
-        let storage = self.storage;
+        let tensor = self.tensor;
         let together = (SHARE / length.max(1)).max(1);
         let parts = window.par_chunks_mut(together * length.max(1)).enumerate();
         parts.try_for_each(|(i, part)| {
-            for (j, row) in part.chunks_exact_mut(length.max(1)).enumerate() {
-                let at = start + (i * together + j) * step;
-                match storage.source() {
-                    Some(source) => source.read_exact_at(row, wide(at))?,
-                    None => match storage.bytes().get(at..at + length) {
-                        Some(bytes) => row.copy_from_slice(bytes),
-                        None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-                    },
-                }
-            }
-            Ok(())
+            let mut rows = part.chunks_exact_mut(length.max(1)).enumerate();
+            rows.try_for_each(|(j, row)| tensor.read_stored(start + (i * together + j) * step, row))
         })?;
         Ok(window)
     }
@@ -295,8 +356,48 @@ impl Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pt2onnx_tensor::DType;
-    use std::io::Write;
+    use crate::sink::FileSink;
+    use pt2onnx_tensor::{Compute, DType, Storage};
+    use std::{
+        io::{Read, Seek, Write},
+        sync::Arc,
+    };
+
+    /// Writes a tensor to memory, and to a file, which takes blocks out of order, with something before and after.
+    fn written(tensor: &Tensor, scratch: &mut Scratch) -> [Vec<u8>; 2] {
+        let mut out = Vec::new();
+        gather(tensor, &mut out, scratch).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        FileSink::fill(&file, &|_| {}, |sink| {
+            sink.write_all(b"before")?;
+            gather(tensor, sink, scratch)?;
+            sink.write_all(b"after")
+        })
+        .unwrap();
+        let mut content = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut content).unwrap();
+        let inside = content.strip_prefix(b"before").and_then(|c| c.strip_suffix(b"after"));
+        [out, inside.unwrap().to_vec()]
+    }
+
+    /// Elements that are those of another tensor.
+    #[derive(Debug)]
+    struct Copied(Tensor);
+
+    impl Compute for Copied {
+        fn operands(&self) -> Vec<Tensor> {
+            vec![self.0.clone()]
+        }
+
+        fn unit(&self) -> usize {
+            self.0.dtype().bits() / 8
+        }
+
+        fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+            self.0.read(start, out)
+        }
+    }
 
     /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small limits above.
     #[test]
@@ -314,6 +415,11 @@ mod tests {
             (&[3, 40], &[1, 3], 2),
             (&[37, 33], &[1, 37], 0),
             (&[70, 130], &[1, 70], 3),
+            (&[70, 130], &[1, 80], 3),
+            (&[2, 9, 50], &[450, 1, 9], 2),
+            (&[9, 50, 3], &[3, 27, 1], 2),
+            (&[5, 2, 50], &[2, 1, 10], 0),
+            (&[3, 300], &[1, 3], 0),
             (&[2, 30, 3], &[90, 1, 30], 0),
             (&[4, 5, 6], &[1, 4, 20], 1),
             (&[6, 1, 5, 4], &[20, 99, 1, 5], 0),
@@ -328,9 +434,22 @@ mod tests {
                 for storage in [Storage::new(bytes.clone()), mapped.slice(64..200_000).unwrap()] {
                     let tensor =
                         Tensor::strided(dtype, *shape, *strides, *offset, storage).unwrap();
-                    let mut out = Vec::new();
-                    gather(&tensor, &mut out, &mut scratch).unwrap();
-                    assert!(out == *tensor.to_bytes(), "{dtype} {shape:?} {strides:?}");
+                    let expected = tensor.to_bytes();
+                    for bytes in written(&tensor, &mut scratch) {
+                        assert!(bytes == *expected, "{dtype} {shape:?} {strides:?}");
+                    }
+                    if let Some((stored, order)) = tensor.as_stored() {
+                        let copied = Tensor::computed(
+                            dtype,
+                            stored.shape().to_vec(),
+                            Arc::new(Copied(stored.clone())),
+                        );
+                        for bytes in
+                            written(&copied.unwrap().permuted(&order).unwrap(), &mut scratch)
+                        {
+                            assert!(bytes == *expected, "computed {dtype} {shape:?} {strides:?}");
+                        }
+                    }
                 }
             }
         }

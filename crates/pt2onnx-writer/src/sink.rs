@@ -1,10 +1,11 @@
-//! Where a model is written to. A file is written by a thread of its own, so that the next block is computed meanwhile.
+//! Where a model is written to. A file is written by a thread of its own, so that the next block is computed meanwhile. A new
+//! file takes parts in any order.
 
 use crate::copy::{PIECE, copy, through_memory, wide};
 use pt2onnx_tensor::FileRange;
 use std::{
     fs::File,
-    io::{self, Seek, Write},
+    io::{self, Seek, SeekFrom, Write},
     mem,
     sync::mpsc::{self, Receiver, Sender, SyncSender},
     thread,
@@ -12,6 +13,9 @@ use std::{
 
 /// Parts of files of at least this size are copied by the thread, others are short writes.
 const WORTH_A_JOB: u64 = 64 << 10;
+
+/// Bytes of short writes that become one job.
+const TOGETHER: usize = 1 << 20;
 
 /// The most bytes that are copied before progress is reported.
 const SLICE: u64 = 64 << 20;
@@ -28,12 +32,42 @@ pub(crate) trait Sink: Write {
         self.write_all(block.get(..length).unwrap_or_default())?;
         Ok(block)
     }
+
+    /// Whether [`rows`](Self::rows) and [`skip`](Self::skip) work: the sink takes bytes out of order.
+    fn is_random(&self) -> bool {
+        false
+    }
+
+    /// Writes the rows that a block begins with. The position stays. Returns memory for the next block.
+    fn rows(&mut self, _block: Vec<u8>, _rows: Rows) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotSeekable.into())
+    }
+
+    /// Skips so many bytes, which are zero where nothing is written.
+    fn skip(&mut self, _bytes: u64) -> io::Result<()> {
+        Err(io::ErrorKind::NotSeekable.into())
+    }
 }
 
 impl Sink for Vec<u8> {}
 
-/// A new file, written from start to end.
+/// Where rows go that lie side by side in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    /// Their number.
+    pub count: usize,
+    /// The bytes of each.
+    pub length: usize,
+    /// Bytes from the position of the sink to the first row.
+    pub start: usize,
+    /// Bytes from the start of a row to the start of the next.
+    pub step: usize,
+}
+
+/// A file, or what looks like one.
 pub(crate) struct FileSink<'a> {
+    /// Whether it takes bytes out of order.
+    random: bool,
     /// What the thread does next. It takes a job when it is done with the one before.
     jobs: SyncSender<Job>,
     /// Memory of blocks that are written.
@@ -49,6 +83,8 @@ enum Job {
     Write(Vec<u8>),
     /// Write the first bytes of a block, and give its memory back.
     Block(Vec<u8>, usize),
+    /// Write the rows that a block begins with, and give its memory back. The position stays.
+    Rows(Vec<u8>, Rows),
     /// Copy bytes of a file: the start in the range, and the length.
     Copy(FileRange, u64, u64),
     /// Skip bytes, which are then zero.
@@ -56,9 +92,27 @@ enum Job {
 }
 
 impl<'a> FileSink<'a> {
-    /// Writes `content` to a file. When this returns, all of it is written, or the error says why not.
+    /// Writes `content` to a new file. When this returns, all of it is written, or the error says why not.
     pub fn fill(
         file: &File,
+        progress: &'a dyn Fn(u64),
+        content: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        Self::run(file, true, progress, content)
+    }
+
+    /// Does the same with a device, a pipe or any other file, which is written from start to end.
+    pub fn stream(
+        file: &File,
+        progress: &'a dyn Fn(u64),
+        content: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        Self::run(file, false, progress, content)
+    }
+
+    fn run(
+        file: &File,
+        random: bool,
         progress: &'a dyn Fn(u64),
         content: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -67,7 +121,7 @@ impl<'a> FileSink<'a> {
         thread::scope(|scope| {
             let thread =
                 thread::Builder::new().spawn_scoped(scope, move || work(file, &to_do, &free))?;
-            let mut sink = Self { jobs, written, short: Vec::new(), progress };
+            let mut sink = Self { random, jobs, written, short: Vec::new(), progress };
             let filled = content(&mut sink).and_then(|()| sink.flush());
             drop(sink); // The thread ends when there are no more jobs.
             let worked = thread.join().map_err(|_| io::Error::other("the writing thread panicked"));
@@ -78,14 +132,6 @@ impl<'a> FileSink<'a> {
             }
             filled
         })
-    }
-
-    /// Skips so many bytes, which are then zero.
-    pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
-        match i64::try_from(bytes).map_err(io::Error::other)? {
-            0 => Ok(()),
-            bytes => self.hand_over(Job::Skip(bytes)),
-        }
     }
 
     /// Gives the thread a job, after the short writes before it.
@@ -102,10 +148,10 @@ impl<'a> FileSink<'a> {
 
 impl Write for FileSink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.short.len() >= PIECE {
+        if self.short.len() >= TOGETHER {
             self.flush()?;
         }
-        let piece = bytes.get(..PIECE - self.short.len()).unwrap_or(bytes);
+        let piece = bytes.get(..TOGETHER - self.short.len()).unwrap_or(bytes);
         self.short.extend_from_slice(piece);
         (self.progress)(wide(piece.len()));
         Ok(piece.len())
@@ -146,6 +192,23 @@ impl Sink for FileSink<'_> {
         (self.progress)(wide(length));
         Ok(self.written.try_recv().unwrap_or_default())
     }
+
+    fn is_random(&self) -> bool {
+        self.random
+    }
+
+    fn rows(&mut self, block: Vec<u8>, rows: Rows) -> io::Result<Vec<u8>> {
+        self.hand_over(Job::Rows(block, rows))?;
+        (self.progress)(wide(rows.count * rows.length));
+        Ok(self.written.try_recv().unwrap_or_default())
+    }
+
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        match i64::try_from(bytes).map_err(io::Error::other)? {
+            0 => Ok(()),
+            bytes => self.hand_over(Job::Skip(bytes)),
+        }
+    }
 }
 
 /// Does jobs until there are no more. Returns the number of bytes that the kernel copied.
@@ -153,11 +216,20 @@ fn work(mut file: &File, jobs: &Receiver<Job>, free: &Sender<Vec<u8>>) -> io::Re
     let mut in_kernel = 0;
     for job in jobs {
         match job {
-            Job::Write(bytes) => file.write_all(&bytes)?,
+            Job::Write(bytes) => in_pieces(file, &bytes)?,
             Job::Block(block, length) => {
-                let bytes = block.get(..length).unwrap_or_default();
-                bytes.chunks(PIECE).try_for_each(|piece| file.write_all(piece))?;
+                in_pieces(file, block.get(..length).unwrap_or_default())?;
                 // Nobody needs the memory after the last block.
+                free.send(block).ok();
+            }
+            Job::Rows(block, rows) => {
+                let position = file.stream_position()?;
+                let bytes = block.chunks_exact(rows.length.max(1)).take(rows.count);
+                for (i, row) in bytes.enumerate() {
+                    file.seek(SeekFrom::Start(position + wide(rows.start + i * rows.step)))?;
+                    in_pieces(file, row)?;
+                }
+                file.seek(SeekFrom::Start(position))?;
                 free.send(block).ok();
             }
             Job::Copy(source, start, length) => in_kernel += copy(&source, start, length, file)?,
@@ -165,6 +237,10 @@ fn work(mut file: &File, jobs: &Receiver<Job>, free: &Sender<Vec<u8>>) -> io::Re
         }
     }
     Ok(in_kernel)
+}
+
+fn in_pieces(mut file: &File, bytes: &[u8]) -> io::Result<()> {
+    bytes.chunks(PIECE).try_for_each(|piece| file.write_all(piece))
 }
 
 #[cfg(all(test, target_os = "linux"))]

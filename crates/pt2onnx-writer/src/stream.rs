@@ -315,11 +315,11 @@ fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
 /// Writes a tensor's elements in row-major order. Elements in a file are read or copied, not mapped: this keeps memory free,
 /// and a truncated file is an error instead of a crash.
 fn elements(tensor: &Tensor, out: &mut impl Sink, scratch: &mut Scratch) -> io::Result<()> {
-    if let Some(compute) = tensor.compute() {
-        return computed(&**compute, tensor.nbytes(), out, scratch);
-    }
     if !tensor.is_contiguous() {
         return gather(tensor, out, scratch);
+    }
+    if let Some(compute) = tensor.compute() {
+        return computed(&**compute, tensor.nbytes(), out, scratch);
     }
     match tensor.storage().and_then(|s| s.source()) {
         Some(source) => out.copy(source, wide(start(tensor)), wide(tensor.nbytes())),
