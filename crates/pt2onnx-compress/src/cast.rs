@@ -114,7 +114,7 @@ fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
         .collect()
 }
 
-/// Elements of a constant that are looked at for numbers that stand for infinity. A mask has them in its first rows.
+/// Elements of a constant, as it is stored, that are looked at for numbers that stand for infinity. A mask has them in its first rows.
 const LOOKED_AT: usize = 1 << 18;
 
 /// Whether a constant is a mask, with numbers that stand for infinity and that the type does not have.
@@ -123,7 +123,8 @@ fn is_mask(name: &str, constant: &Tensor, to: CastWeights) -> bool {
         CastWeights::Float16 => STAND_IN,
         CastWeights::Bfloat16 => INFINITE_BF16,
     };
-    let first = floats(name, constant, 0, constant.numel().min(LOOKED_AT));
+    let stored = constant.as_stored().map_or_else(|| constant.clone(), |(stored, _)| stored);
+    let first = floats(name, &stored, 0, stored.numel().min(LOOKED_AT));
     // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an error when it is written.
     first.map_or(true, |first| first.iter().any(|x| x.is_finite() && x.abs() >= least))
 }
