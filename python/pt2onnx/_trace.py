@@ -50,6 +50,7 @@ def _other_sizes(made: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _fails(error: Exception) -> str:
+    """The note that a module fails at other sizes."""
     return f"The module fails at other sizes of the dynamic dimensions ({_capture.brief(error)})"
 
 

@@ -110,7 +110,7 @@ impl Tensors {
         Ok(Self {
             codes: make(Part::Codes, dtype, shape)?,
             scales: make(Part::Scales, weight.scheme.scale, scales.clone())?,
-            zeros: match weight.scheme.symmetric && !weight.scheme.offset {
+            zeros: match weight.scheme.symmetric && !weight.scheme.unsigned {
                 true => None,
                 false => Some(make(Part::Zeros, dtype, scales)?),
             },

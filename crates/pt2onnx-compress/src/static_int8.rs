@@ -109,7 +109,7 @@ impl Work<'_> {
         let scheme = Scheme {
             format: Format::Int8,
             symmetric,
-            offset: !symmetric,
+            unsigned: !symmetric,
             scale: DType::F32,
             restored: DType::F32,
         };
