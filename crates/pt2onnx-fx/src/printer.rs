@@ -203,7 +203,7 @@ pub fn target_str(op: &OpName) -> impl Display {
 }
 
 /// `a, b`.
-fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
+pub(crate) fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
     from_fn(move |f| {
         for (i, item) in items.clone().enumerate() {
             if i > 0 {

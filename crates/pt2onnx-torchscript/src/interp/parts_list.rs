@@ -28,9 +28,7 @@ impl Interp<'_> {
 
     /// A list of the parts of a tensor along a dimension.
     pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
-        let tensor = tensor.clone();
-        let element = Type::Tensor;
-        let parts = Parts { tensor, dim, size, lengths: None, element, sequence: None };
+        let parts = Parts { dim, size, ..Parts::rows(tensor.clone(), Type::Tensor) };
         Ok(Value::List(self.alloc(Item::Parts(parts))?))
     }
 
@@ -100,8 +98,7 @@ impl Interp<'_> {
             return Ok(one);
         }
         let tensor = self.stacked(items, &element)?;
-        let (size, lengths, sequence) = (None, None, None);
-        self.part(&Parts { tensor, dim: 0, size, lengths, element, sequence }, index)
+        self.part(&Parts::rows(tensor, element), index)
     }
 
     /// As [`Interp::any_of`], of tuples that are like the first one: each part is chosen by itself.
@@ -531,9 +528,7 @@ impl Interp<'_> {
             false => self.stacked(items, &element)?,
             true => self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?,
         };
-        let (size, lengths, sequence) = (None, None, None);
-        let parts = Parts { tensor: tensor.clone(), dim: 0, size, lengths, element, sequence };
-        self.represent(list, parts);
+        self.represent(list, Parts::rows(tensor.clone(), element));
         Ok(tensor)
     }
 

@@ -210,9 +210,7 @@ impl Interp<'_> {
         let args = vec![sizes, item.clone()];
         match self.operator("aten", "full", args, vec![("dtype".into(), dtype)])? {
             Value::Tensor(tensor) => {
-                let (dim, size, lengths, sequence) = (0, None, None, None);
-                let parts = Parts { tensor, dim, size, lengths, element, sequence };
-                self.alloc(Item::Parts(parts)).map(Value::List)
+                self.alloc(Item::Parts(Parts::rows(tensor, element))).map(Value::List)
             }
             other => expected("a tensor", &other),
         }
