@@ -369,6 +369,7 @@ fn list_element(global: &str) -> Option<Type> {
     }
 }
 
+/// What the tensors of an attribute are in the module.
 fn role_of(class: &ClassDef, name: &str) -> Role {
     if class.class.names("__parameters__").contains(&name) {
         Role::Parameter
