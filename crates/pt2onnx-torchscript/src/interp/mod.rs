@@ -39,6 +39,7 @@ mod repeat;
 mod sample;
 mod saved_tensor;
 mod sequence;
+mod stacked;
 mod state;
 mod stmt;
 mod strides;
