@@ -194,6 +194,7 @@ def exporting() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _flagged() -> Iterator[None]:
+    """Sets the flag behind ``is_in_onnx_export``, which has another place in each version of torch: the first that is there."""
     flags = []
     for module, holder, name in (
         ("torch.onnx._internal.exporter._flags", None, "_is_onnx_exporting"),
@@ -225,7 +226,7 @@ def _settings(strict: bool) -> Iterator[None]:
             # Sizes of 0 and 1 stay dynamic.
             stack.enter_context(config.patch(backed_size_oblivious=True))
         if strict:
-            # Dynamo does not know it.
+            # Dynamo does not know torch.jit.isinstance.
             stack.callback(setattr, torch.jit, "isinstance", torch.jit.isinstance)
             torch.jit.isinstance = isinstance
         yield
@@ -239,8 +240,9 @@ def _of_larger(
     try:
         with _answers.noted() as answers:
             found = _export(model, *_larger.larger(model, args, kwargs, shapes), shapes, strict, answers)
-        one = answers.wrong or answers.narrow or answers.by_user or not _larger.same_results(program, found)
-        return None if one or (compared and not _same_numbers(found, model, args, kwargs)) else found
+        if answers.wrong or answers.narrow or answers.by_user or not _larger.same_results(program, found):
+            return None
+        return None if compared and not _same_numbers(found, model, args, kwargs) else found
     except Exception:
         # Such as sizes that belong to those of other inputs.
         return None
@@ -254,7 +256,7 @@ def _same_numbers(program: torch.export.ExportedProgram, model: Any, args: tuple
     from . import _verify
 
     made = program.module()
-    # The example may be what they exclude.
+    # Assertions may exclude the sizes of the example.
     _drop_assertions(made)
     made._forward_pre_hooks.clear()
     with torch.no_grad(), _verify.keeping_buffers(model):

@@ -6,6 +6,7 @@ This module and ``_capture`` use names of torch that are not public. Each is one
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import dataclasses
 import gc
@@ -62,9 +63,6 @@ def parts(
 
 def _without_symbolic_bools(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """The program with tensors for outputs that are computed bools, which torch's serialiser does not know."""
-    import copy
-    import dataclasses
-
     import torch
 
     signature = program.graph_signature

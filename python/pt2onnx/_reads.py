@@ -55,8 +55,6 @@ def _of_script(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 def _of_module(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[_script.Leaf], list[bool]]:
     """The values within the arguments, and whether a trace reads them."""
-    import torch
-
     names = _trace._names(getattr(model, "forward", model), len(args))
     given = _script.flatten({**dict(zip(names, args)), **kwargs}, None)
     args, kwargs = _ways.numbers_as_tensors(args, dict(kwargs))

@@ -7,12 +7,9 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _errors, _shapes
-
-if TYPE_CHECKING:
-    import torch
 
 #: Arguments with other sizes, and what these are.
 Other = tuple[tuple[Any, ...], dict[str, Any], str]

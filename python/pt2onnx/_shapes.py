@@ -128,8 +128,8 @@ def names(program: torch.export.ExportedProgram, shapes: Any) -> dict[str, str]:
 def from_dynamic_axes(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], axes: tuple[Any, Any, Any], *, lenient: bool
 ) -> dict[str, Any]:
-    """``dynamic_axes`` of torch.onnx.export as dynamic shapes by name of argument. ``axes`` are it, the names of inputs, and those of
-    outputs.
+    """``dynamic_axes`` of torch.onnx.export as dynamic shapes by name of argument. ``axes`` are ``dynamic_axes``, ``input_names`` and
+    ``output_names``.
 
     The names are those of ``input_names`` or of the model's parameters; where they are neither, the axes are in the order of the
     inputs. Names of outputs have no effect on shapes. If ``lenient``, other names have none either, and are warned of.
@@ -170,7 +170,7 @@ def by_name(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[s
 
 
 def by_argument(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> dict[str, Any]:
-    """The same of dynamic shapes by parameter, or in their order. Raises TypeError if the arguments do not fit."""
+    """Dynamic shapes, given by parameter or in their order, by name of argument. Raises TypeError if the arguments do not fit."""
     given = signature(model).bind(*args, **kwargs).arguments
     return _flat(model, dict(zip(given, shapes)) if isinstance(shapes, (list, tuple)) else shapes or {})
 

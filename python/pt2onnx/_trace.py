@@ -50,6 +50,7 @@ def _other_sizes(made: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _fails(error: Exception) -> str:
+    """The note that a module fails at other sizes."""
     return f"The module fails at other sizes of the dynamic dimensions ({_capture.brief(error)})"
 
 
@@ -95,7 +96,7 @@ def _traced(
     forward = module.forward
     names = _names(forward, len(args))
     axes = _shapes.by_argument(module, args, kwargs, shapes)
-    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, axes) if leaf.is_tensor]
+    leaves = _tensor_leaves(names, args, kwargs, axes)
     paths = [leaf.path for leaf in leaves]
     if not paths:
         raise TypeError("a trace needs a tensor among the arguments")
@@ -213,7 +214,7 @@ def run_at_other_sizes(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     """Runs the module at other sizes of the dynamic dimensions. Raises TraceWarning if it fails at all of them."""
     names = _names(getattr(model, "forward", model), len(args))
     axes = _shapes.by_argument(model, args, kwargs, shapes)
-    leaves = [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, axes) if leaf.is_tensor]
+    leaves = _tensor_leaves(names, args, kwargs, axes)
     failure: Exception | None = None
     for other_args, other_kwargs, _ in _script.at_other_sizes(names, args, kwargs, leaves):
         try:
@@ -235,6 +236,11 @@ def _names(forward: Callable[..., Any], count: int) -> list[str]:
     if count > len(names):
         raise TypeError(f"there are {count} arguments, but the module takes {len(names)}")
     return names
+
+
+def _tensor_leaves(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], axes: Any) -> list[_script.Leaf]:
+    """The tensors within the arguments, with their dynamic axes. ``names`` are those of the positional arguments."""
+    return [leaf for leaf in _script.flatten({**dict(zip(names, args)), **kwargs}, axes) if leaf.is_tensor]
 
 
 def _sign(function: Any, names: list[str]) -> None:

@@ -29,10 +29,12 @@ from make import leaves
 
 # Short names for the tensors of the table.
 def f(*shape):
+    """Float32."""
     return torch.randn(shape)
 
 
 def p(*shape):
+    """Float32 between 0.1 and 0.9: probabilities, variances, positive numbers."""
     return torch.rand(shape) * 0.8 + 0.1
 
 
@@ -45,14 +47,17 @@ def i8(*shape):
 
 
 def h(*shape):
+    """Float16."""
     return torch.randn(shape).half()
 
 
 def c(*shape):
+    """Complex64."""
     return torch.randn(shape, dtype=torch.complex64)
 
 
 def t(*values, dtype=None):
+    """A vector of these values, or the only one without dimensions."""
     return torch.tensor(values if len(values) > 1 else values[0], dtype=dtype)
 
 

@@ -8,7 +8,6 @@ import linecache
 import random
 import re
 
-import make
 import torch
 import torch.nn.functional as F
 from random_ops import EXACT, GROUPS

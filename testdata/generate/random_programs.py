@@ -11,7 +11,6 @@ A program depends on its seed alone. Its calls are drawn from the table in rando
 from __future__ import annotations
 
 import argparse
-import copy
 import dataclasses
 import logging
 import multiprocessing

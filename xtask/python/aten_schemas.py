@@ -4,8 +4,6 @@ Read by `cargo xtask regen-aten`. torchvision's operators are there because the 
 detection models use them; importing both modules below registers schemas.
 """
 
-import sys
-
 import torch
 import torch.ao.quantization.fx._decomposed  # noqa: F401
 import torchvision

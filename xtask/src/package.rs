@@ -23,7 +23,7 @@ pub struct Options {
     /// Run the tests that need no PyTorch instead; `cargo xtask test` does so as well.
     #[arg(long)]
     without_torch: bool,
-    /// Check the types of the package instead, with mypy and pyright.
+    /// Check the types of the package instead, with mypy and pyright, and the names in all Python sources, with ruff.
     #[arg(long)]
     types: bool,
     /// Arguments for pytest.
@@ -68,7 +68,8 @@ pub fn python(options: &Options) -> Result<()> {
     run(command.env("PYTHONPATH", root().join("python")))
 }
 
-/// Checks the types of the package against the packages of an interpreter.
+/// Checks the types of the package against the packages of an interpreter, and that all Python sources use each name that they define or
+/// import: of two tests of one name, the first would never run.
 fn types(interpreter: &Path) -> Result<()> {
     let tools = root().join("python/tests/types.txt");
     let wanted = fs::read_to_string(&tools)?;
@@ -79,7 +80,7 @@ fn types(interpreter: &Path) -> Result<()> {
         command.args(["-m", tool, flag]).arg(interpreter);
         run(command.current_dir(root()))?;
     }
-    Ok(())
+    run(Command::new(&python).args(["-m", "ruff", "check", "--quiet"]).current_dir(root()))
 }
 
 /// Builds the native half with these flags for cargo, and puts it beside the package's modules.

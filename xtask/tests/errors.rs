@@ -1,5 +1,7 @@
 //! An error says everything in its own text, or is transparent: what prints the chain of sources must not say the same twice.
 
+mod sources;
+
 use std::fs;
 use std::path::Path;
 
@@ -19,20 +21,12 @@ fn said_twice(text: &str) -> Vec<&str> {
 #[test]
 fn nothing_is_said_twice() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut folders = vec![root.join("crates")];
     let mut errors = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension() == Some("rs".as_ref()) {
-                let text = fs::read_to_string(&path).unwrap();
-                if text.contains("thiserror::Error") {
-                    errors += 1;
-                    assert_eq!(said_twice(&text), [""; 0], "{}", path.display());
-                }
-            }
+    for path in sources::rust_files(&root.join("crates")) {
+        let text = fs::read_to_string(&path).unwrap();
+        if text.contains("thiserror::Error") {
+            errors += 1;
+            assert_eq!(said_twice(&text), [""; 0], "{}", path.display());
         }
     }
     assert!(errors > 20, "the errors are not found");

@@ -1,6 +1,8 @@
 //! No crate has a circle of files that use each other's items. The files of pt2onnx-lowering and pt2onnx-aten are in layers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod sources;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,20 +68,12 @@ fn a_family_never_imports_a_family() {
 /// A lowering has a test beside it: `checks!` shows the nodes that it emits.
 #[test]
 fn each_family_has_a_check() {
-    let ops = workspace().join("crates/pt2onnx-aten/src/ops");
-    let mut folders = vec![ops];
+    let files = sources::rust_files(&workspace().join("crates/pt2onnx-aten/src/ops"));
     let mut families = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension() == Some("rs".as_ref()) && !path.ends_with("mod.rs") {
-                families += 1;
-                let source = fs::read_to_string(&path).unwrap();
-                assert!(source.contains("checks! {"), "{} has no `checks!`", path.display());
-            }
-        }
+    for path in files.iter().filter(|path| !path.ends_with("mod.rs")) {
+        families += 1;
+        let source = fs::read_to_string(path).unwrap();
+        assert!(source.contains("checks! {"), "{} has no `checks!`", path.display());
     }
     assert!(families > 50, "the families are not found");
 }

@@ -7,7 +7,7 @@ use crate::{
 use pt2onnx::{OPSETS, Registry, aten::AtenOp};
 use std::{
     collections::{BTreeSet, HashMap},
-    fmt::{self, Write},
+    fmt,
 };
 
 /// What each op became in the conformance cases. `cargo xtask regen-ops` writes it.
@@ -77,6 +77,7 @@ impl fmt::Display for Form<'_> {
     }
 }
 
+/// The table, by the names of ops.
 fn table() -> HashMap<&'static str, Tested<'static>> {
     let row = |line: &'static str| match line.split('\t').collect::<Vec<_>>()[..] {
         [name, cases, operators, opset, types, older] => {
@@ -128,45 +129,48 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     let all = registry.ops();
     let found: Vec<_> = all.iter().filter(is_it).collect();
     if found.is_empty() {
-        let error =
-            CommandError::new(Code::Program, format!("there is no translation of {wanted}"));
-        let meant = |base: &str| -> Vec<&str> {
-            let names = all.iter().map(|op| op.name());
-            names.filter(|name| name.split('.').next() == Some(base)).collect()
-        };
-        // An overload that there is not, or Python's name of the function or module.
-        let base = wanted.split('.').next().unwrap_or_default();
-        let python = format!("aten::{}", op.rsplit('.').next().unwrap_or(op).to_lowercase());
-        let meant = [base, &python].map(meant).into_iter().find(|ops| !ops.is_empty());
-        return Err(error.help(match (meant, registry.nearest(&wanted)) {
-            (Some(ops), _) => format!("there is {}", ops.join(", ")),
-            (None, Some(near)) => format!("the most similar supported op: {near}; or {CUSTOM_OPS}"),
-            (None, None) if wanted.starts_with("aten::") => {
-                format!("`pt2onnx ops` lists what there is; or {CUSTOM_OPS}")
-            }
-            (None, None) => CUSTOM_OPS.to_owned(),
-        }));
+        return Err(no_translation(op, &wanted, &registry));
     }
-    let mut out = String::new();
-    for op in found {
-        let tested = table.get(op.name()).copied().unwrap_or_default();
-        // A String takes whatever is written to it.
-        let _ = writeln!(out, "{}", op.schema);
-        let _ =
-            writeln!(out, "  complex tensors: {}", if op.takes_complex() { "yes" } else { "no" });
-        let (forms, refused) = tested.forms();
-        for form in &forms {
-            let _ = writeln!(out, "  {form}");
+    let describe =
+        |op: &&AtenOp| description(op, table.get(op.name()).copied().unwrap_or_default());
+    Ok(found.into_iter().map(describe).collect())
+}
+
+/// The error that there is no translation of `wanted`, as which `op` was read; with the ops that may be meant.
+fn no_translation(op: &str, wanted: &str, registry: &Registry) -> CommandError {
+    let all = registry.ops();
+    let meant = |base: &str| -> Vec<&str> {
+        let names = all.iter().map(|op| op.name());
+        names.filter(|name| name.split('.').next() == Some(base)).collect()
+    };
+    // An overload that there is not, or Python's name of the function or module.
+    let base = wanted.split('.').next().unwrap_or_default();
+    let python = format!("aten::{}", op.rsplit('.').next().unwrap_or(op).to_lowercase());
+    let meant = [base, &python].map(meant).into_iter().find(|ops| !ops.is_empty());
+    let error = CommandError::new(Code::Program, format!("there is no translation of {wanted}"));
+    error.help(match (meant, registry.nearest(wanted)) {
+        (Some(ops), _) => format!("there is {}", ops.join(", ")),
+        (None, Some(near)) => format!("the most similar supported op: {near}; or {CUSTOM_OPS}"),
+        (None, None) if wanted.starts_with("aten::") => {
+            format!("`pt2onnx ops` lists what there is; or {CUSTOM_OPS}")
         }
-        let oldest = forms.iter().map(|form| form.first).min().unwrap_or(*OPSETS.start());
-        if oldest > *OPSETS.start() {
-            let _ = writeln!(out, "  opset {} and older: not possible", oldest - 1);
-        }
-        if let Some(refused) = refused {
-            let _ = writeln!(out, "  some uses need opset {} or newer", refused + 1);
-        }
-        let _ =
-            writeln!(out, "  tested by {} cases, results of type: {}", tested.cases, tested.types);
+        (None, None) => CUSTOM_OPS.to_owned(),
+    })
+}
+
+/// What an op becomes in each opset, and how it is tested.
+fn description(op: &AtenOp, tested: Tested<'_>) -> String {
+    let complex = if op.takes_complex() { "yes" } else { "no" };
+    let mut lines = vec![op.schema.to_string(), format!("  complex tensors: {complex}")];
+    let (forms, refused) = tested.forms();
+    lines.extend(forms.iter().map(|form| format!("  {form}")));
+    let oldest = forms.iter().map(|form| form.first).min().unwrap_or(*OPSETS.start());
+    if oldest > *OPSETS.start() {
+        lines.push(format!("  opset {} and older: not possible", oldest - 1));
     }
-    Ok(out)
+    if let Some(refused) = refused {
+        lines.push(format!("  some uses need opset {} or newer", refused + 1));
+    }
+    lines.push(format!("  tested by {} cases, results of type: {}\n", tested.cases, tested.types));
+    lines.join("\n")
 }

@@ -7,7 +7,7 @@ use crate::{
     run,
 };
 use pt2onnx::{
-    Exporter, OnnxProgram, OutputCheck, Session, SessionOptions, Tolerance, Verdict, Verification,
+    Exporter, OnnxProgram, OutputCheck, Session, SessionOptions, Tolerance, Verification,
     ir::{Def, Model, Value},
     opt::Level,
     tensor::Tensor,
@@ -111,13 +111,12 @@ fn report(
     what: &str,
     how: &str,
 ) -> Result<Option<Code>, CommandError> {
-    let good = |check: &&OutputCheck| matches!(check.verdict, Verdict::Close | Verdict::OnlyNan);
-    let passed = checks.iter().filter(good).count();
+    let passed = checks.iter().filter(|check| check.is_expected()).count();
     let all = passed == checks.len();
     if json {
         let outputs = checks.iter().map(|check| {
             json!({
-                "name": check.name, "passed": good(&check), "max_abs": check.max_abs, "max_rel": check.max_rel,
+                "name": check.name, "passed": check.is_expected(), "max_abs": check.max_abs, "max_rel": check.max_rel,
                 "verdict": check.to_string(),
             })
         });
@@ -131,70 +130,77 @@ fn report(
     Ok((!all).then_some(Code::Different))
 }
 
+/// A value of one model, that of the same name of another model, and the name.
+type Shared = (String, Value, Value);
+
 /// Compares the values that have a name in both models, in the order of the first.
 fn each(args: &Verify, inputs: &[Tensor]) -> Result<Option<Code>, CommandError> {
     let a = read(&args.model)?;
-    let (b, how) = match (&args.against, &args.running.archive) {
-        (Some(other), _) => (read(other)?, "against the other model"),
-        (None, Some(archive)) => (
+    let (b, how) = other_model(args)?;
+    let (shared, mut first, mut second) = readable(&a, &b)?;
+    let takes: Vec<String> = first.input_names().map(str::to_owned).collect();
+    let got = first.run(inputs)?;
+    let expected = second.run(&ordered(inputs, &takes, second.input_names()))?;
+    let names = shared.iter().map(|(name, ..)| name.as_str());
+    let checks = Verification::new(names, &got, &expected, tolerance(args)).outputs;
+    if args.running.json {
+        return report(&checks, true, "values", how);
+    }
+    let number = shared.len();
+    let differ = checks.iter().filter(|check| !check.is_expected()).count();
+    let pairs = checks.iter().zip(&shared);
+    let Some((check, (_, value, _))) = pairs.into_iter().find(|(c, _)| !c.is_expected()) else {
+        print(&format!("all {number} values of the same name are as expected, {how}\n"))?;
+        return Ok(None);
+    };
+    let node = a.producer(*value).map(|node| format!("  computed by {}\n", a.describe(node)));
+    let node = node.unwrap_or_default();
+    print(&format!(
+        "{differ} of {number} values of the same name differ, {how}; the first:\n{check}\n{node}"
+    ))?;
+    Ok(Some(Code::Different))
+}
+
+/// The model to compare with, and what it is.
+fn other_model(args: &Verify) -> Result<(Model, &'static str), CommandError> {
+    match (&args.against, &args.running.archive) {
+        (Some(other), _) => Ok((read(other)?, "against the other model")),
+        (None, Some(archive)) => Ok((
             plain(archive)?.model().clone(),
             "against the archive's program, translated without optimisation",
-        ),
+        )),
         (None, None) => {
             let help = "give another model with --against, or the archive with --archive";
-            return Err(CommandError::new(Code::Usage, "--each compares two models").help(help));
+            Err(CommandError::new(Code::Usage, "--each compares two models").help(help))
         }
+    }
+}
+
+/// The values of the same name that can be read from both models, and a session of each model that gives them.
+fn readable(a: &Model, b: &Model) -> Result<(Vec<Shared>, Session, Session), CommandError> {
+    let pair = |(name, value): (&str, Value)| {
+        let (_, other) = named(b).find(|(n, _)| *n == name)?;
+        Some((name.to_owned(), value, other))
     };
-    let mut shared: Vec<(String, Value, Value)> = named(&a)
-        .filter_map(|(name, value)| {
-            let (_, other) = named(&b).find(|(n, _)| *n == name)?;
-            Some((name.to_owned(), value, other))
-        })
-        .collect();
+    let mut shared: Vec<Shared> = named(a).filter_map(pair).collect();
     if shared.is_empty() {
         let what = "no value has the same name in both models";
-        return Err(
-            CommandError::new(Code::Usage, what).help("compare the outputs, without --each")
-        );
+        let error = CommandError::new(Code::Usage, what);
+        return Err(error.help("compare the outputs, without --each"));
     }
-    let mut first = session(&a, shared.iter().map(|(_, value, _)| *value))?;
-    let mut second = session(&b, shared.iter().map(|(.., value)| *value))?;
+    let sessions = |shared: &[Shared]| -> Result<(Session, Session), CommandError> {
+        let first = session(a, shared.iter().map(|(_, value, _)| *value))?;
+        Ok((first, session(b, shared.iter().map(|(.., value)| *value))?))
+    };
+    let (mut first, mut second) = sessions(&shared)?;
     let readable = first.readable_outputs().zip(second.readable_outputs());
     let readable: Vec<bool> = readable.map(|(a, b)| a && b).collect();
     if readable.contains(&false) {
         let mut readable = readable.into_iter();
         shared.retain(|_| readable.next().unwrap_or(true));
-        first = session(&a, shared.iter().map(|(_, value, _)| *value))?;
-        second = session(&b, shared.iter().map(|(.., value)| *value))?;
+        (first, second) = sessions(&shared)?;
     }
-    let takes: Vec<String> = first.input_names().map(str::to_owned).collect();
-    let got = first.run(inputs)?;
-    let expected = second.run(&ordered(inputs, &takes, second.input_names()))?;
-    let names = shared.iter().map(|(name, ..)| name.as_str());
-    let found = Verification::new(names, &got, &expected, tolerance(args));
-    let differ: Vec<(usize, &OutputCheck)> = found
-        .outputs
-        .iter()
-        .enumerate()
-        .filter(|(_, check)| !matches!(check.verdict, Verdict::Close | Verdict::OnlyNan))
-        .collect();
-    if args.running.json {
-        return report(&found.outputs, true, "values", how);
-    }
-    let Some((first, check)) = differ.first() else {
-        return print(&format!(
-            "all {} values of the same name are as expected, {how}\n",
-            shared.len()
-        ))
-        .map(|()| None);
-    };
-    let node = shared.get(*first).and_then(|(_, value, _)| a.producer(*value));
-    let node = node.map(|node| format!("  computed by {}\n", a.describe(node))).unwrap_or_default();
-    let (bad, number) = (differ.len(), shared.len());
-    print(&format!(
-        "{bad} of {number} values of the same name differ, {how}; the first:\n{check}\n{node}"
-    ))?;
-    Ok(Some(Code::Different))
+    Ok((shared, first, second))
 }
 
 /// A model that gives these values.

@@ -175,7 +175,7 @@ fn reports_that_cannot_be() {
 }
 
 #[test]
-fn check() {
+fn check_tells_of_each_archive_and_fails_if_one_cannot_be_converted() {
     let folder = tempdir().unwrap();
     let bad = archive(&folder, "bad.pt2", unknown_op());
     let none = folder.path().join("none.pt2");

@@ -152,7 +152,7 @@ fn two_models() {
 
 /// Names decide which input and output is which, and nothing that is expected is left out.
 #[test]
-fn by_names() {
+fn names_decide_which_input_and_output_is_which() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
     let write = |name: &str, text: &str| {

@@ -41,7 +41,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     }) else {
         return false;
     };
-    let scheme = Scheme { offset: true, scale: weight.dtype, ..cx.scheme(weight.dtype) };
+    let scheme = Scheme { unsigned: true, scale: weight.dtype, ..cx.scheme(weight.dtype) };
     let made = Quantised::new(weight.name.clone(), rows, scheme, Some(1), Some(block));
     let (n, k) = (made.outer, made.axis);
     let made = Arc::new(made);

@@ -114,7 +114,7 @@ impl Tensors {
                 None => codes,
             },
             scales: make(Part::Scales, weight.scheme.scale, scales.clone())?,
-            zeros: match weight.scheme.symmetric && !weight.scheme.offset {
+            zeros: match weight.scheme.symmetric && !weight.scheme.unsigned {
                 true => None,
                 false => Some(make(Part::Zeros, dtype, scales)?),
             },

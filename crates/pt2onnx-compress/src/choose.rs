@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns() {
+    fn a_star_stands_for_any_text() {
         for (pattern, name, expected) in [
             ("a.b", "a.b", true),
             ("a", "a.b", false),

@@ -37,7 +37,7 @@ impl Cx<'_> {
                 Quantize::Float8 => Format::Float8,
             },
             symmetric: !self.options.asymmetric,
-            offset: match self.quantize {
+            unsigned: match self.quantize {
                 Quantize::DynamicInt8 => true,
                 Quantize::StaticInt8 => !self.options.symmetric_activations,
                 _ => false,

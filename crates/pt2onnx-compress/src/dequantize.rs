@@ -47,7 +47,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     };
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.
-    scheme.offset &= !others.is_empty();
+    scheme.unsigned &= !others.is_empty();
     let made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
     let Some(stored) = store(cx, &weight, made, axis) else {
         return Ok(());

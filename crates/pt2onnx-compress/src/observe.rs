@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges() {
+    fn a_range_is_of_finite_numbers_in_each_method() {
         use Calibration::{Entropy, MinMax, Percentile};
         for method in [MinMax, Percentile, Entropy] {
             assert_eq!(range(method, &[]), None);

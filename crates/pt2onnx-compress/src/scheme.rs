@@ -18,7 +18,7 @@ pub(crate) struct Scheme {
     pub format: Format,
     pub symmetric: bool,
     /// Whether codes have no sign. The middle code, 8 or 128, then stands for 0 if the scheme is symmetric.
-    pub offset: bool,
+    pub unsigned: bool,
     /// The element type of scales.
     pub scale: DType,
     /// The element type that codes are restored to.
@@ -66,6 +66,7 @@ fn near(dtype: DType, x: f32, up: bool) -> f32 {
     }
 }
 
+/// The nearest integer; ties go to even.
 fn rounded(x: f32) -> f32 {
     x.round_ties_even()
 }
@@ -82,10 +83,10 @@ impl Scheme {
     /// The element type of the codes.
     pub fn dtype(&self) -> DType {
         match self.format {
-            Format::Int8 if self.offset => DType::U8,
+            Format::Int8 if self.unsigned => DType::U8,
             Format::Int8 => DType::I8,
             Format::Float8 => DType::F8E4M3FN,
-            Format::Int4 if self.offset => DType::U8,
+            Format::Int4 if self.unsigned => DType::U8,
             Format::Int4 if self.symmetric => DType::I4,
             Format::Int4 => DType::U4,
         }
@@ -94,11 +95,11 @@ impl Scheme {
     /// The smallest and the largest code.
     fn limits(&self) -> (f32, f32) {
         match (self.format, self.symmetric) {
-            (Format::Int8, true) if self.offset => (1.0, 255.0),
+            (Format::Int8, true) if self.unsigned => (1.0, 255.0),
             (Format::Int8, true) => (-127.0, 127.0),
-            (Format::Int8, false) if self.offset => (0.0, 255.0),
+            (Format::Int8, false) if self.unsigned => (0.0, 255.0),
             (Format::Int8, false) => (-128.0, 127.0),
-            (Format::Int4, true) if !self.offset => (-8.0, 7.0),
+            (Format::Int4, true) if !self.unsigned => (-8.0, 7.0),
             (Format::Int4, _) => (0.0, 15.0),
             (Format::Float8, _) => (-float8::LARGEST, float8::LARGEST),
         }
@@ -111,7 +112,7 @@ impl Scheme {
             (Format::Int8, true) => high.max(-low) / 127.0,
             (Format::Float8, _) => high.max(-low) / float8::LARGEST,
             // The number of the largest magnitude becomes code 0, which stands for -8 scales.
-            (Format::Int4, true) if self.offset => (if high > -low { high } else { low }) / -8.0,
+            (Format::Int4, true) if self.unsigned => (if high > -low { high } else { low }) / -8.0,
             (Format::Int4, true) => (high / 7.0).max(low / -8.0),
             (Format::Int8, false) => part(low, high, 255.0),
             (Format::Int4, false) => part(low, high, 15.0),
@@ -119,8 +120,8 @@ impl Scheme {
         let scale = self.stored(scale, high.max(-low));
         let (first, last) = self.limits();
         let zero = match (self.format, self.symmetric) {
-            (Format::Int8, true) if self.offset => MIDDLE.into(),
-            (_, true) if self.offset => 8.0,
+            (Format::Int8, true) if self.unsigned => MIDDLE.into(),
+            (_, true) if self.unsigned => 8.0,
             (_, true) => 0.0,
             (_, false) => rounded(first - low / scale).clamp(first, last),
         };
@@ -163,7 +164,7 @@ impl Scheme {
         let (first, last) = (first - param.zero, last - param.zero);
         let shift = param.zero as i32 as u8;
         // The reciprocal, as ONNX Runtime's own quantiser of blocks takes it.
-        let inverse = (self.offset && self.format == Format::Int4).then_some(1.0 / param.scale);
+        let inverse = (self.unsigned && self.format == Format::Int4).then_some(1.0 / param.scale);
         for ((x, code), back) in all {
             let scaled = inverse.map_or(x / param.scale, |inverse| x * inverse);
             let integer = scaled.max(first).min(last) + MAGIC;
@@ -172,7 +173,7 @@ impl Scheme {
         }
     }
 
-    /// Does the same with a scale for each number.
+    /// Does the same as [`Scheme::encode`] with a scale and zero point for each number.
     pub fn encode_each(
         &self,
         numbers: &[f32],
@@ -201,8 +202,8 @@ impl Scheme {
 mod tests {
     use super::*;
 
-    fn scheme(format: Format, symmetric: bool, offset: bool, scale: DType) -> Scheme {
-        Scheme { format, symmetric, offset, scale, restored: scale }
+    fn scheme(format: Format, symmetric: bool, unsigned: bool, scale: DType) -> Scheme {
+        Scheme { format, symmetric, unsigned, scale, restored: scale }
     }
 
     /// Numbers, and the scale, zero point and codes that they get.
@@ -272,7 +273,7 @@ mod tests {
             let (mut codes, mut back) = (vec![0; numbers.len()], vec![0.0; numbers.len()]);
             scheme.encode(numbers, param, &mut codes, &mut back);
             assert_eq!(codes, *expected, "{numbers:?} {scheme:?}");
-            if !(scheme.offset && scheme.format == Format::Int4) {
+            if !(scheme.unsigned && scheme.format == Format::Int4) {
                 let (mut each, params) = (vec![0; numbers.len()], vec![param; numbers.len()]);
                 scheme.encode_each(numbers, &params, &mut each, &mut back);
                 assert_eq!(each, codes);

@@ -109,7 +109,7 @@ impl Work<'_> {
         let scheme = Scheme {
             format: Format::Int8,
             symmetric,
-            offset: !symmetric,
+            unsigned: !symmetric,
             scale: DType::F32,
             restored: DType::F32,
         };
@@ -130,8 +130,8 @@ impl Work<'_> {
 /// Steps that the largest number of a bias has at least where all channels share a scale.
 const FINE: f32 = 128.0;
 
-/// Makes the bias of a layer integers: its scales are those of the layer's sums. A bias that is too large for that stays as it is, and one that
-/// the scale of all channels makes too coarse. A scale of its own is fine enough for a channel: the codes of its products are larger by far.
+/// Makes the bias of a layer integers, with the scales of the layer's sums. A bias stays as it is if its integers would be too large, or too
+/// coarse because all channels share a scale. Where each channel has a scale, that is fine enough: the integers of sums are larger by far.
 fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
     let model = &*edit.model;
     let node = &model[id];
@@ -146,48 +146,55 @@ fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
     let value = node.input(2)?;
     let given = model[value].constant().filter(|t| t.dtype() == DType::F32 && t.rank() == 1)?;
     let numbers = given.to_vec::<f32>()?;
-    let [input, weight] = [scales(model, node.input(0)?)?, scales(model, node.input(1)?)?];
-    let [input] = input.as_slice() else {
-        return None;
-    };
-    let largest = numbers.iter().fold(0f32, |most, x| most.max(x.abs()));
-    let scales: Vec<f32> = match weight.as_slice() {
-        [one] if numbers.len() > 1 && one * input * FINE > largest => return None,
-        [one] => vec![one * input; numbers.len()],
-        all if all.len() == numbers.len() => all.iter().map(|scale| scale * input).collect(),
-        _ => return None,
-    };
-    let codes: Vec<f64> = numbers
-        .iter()
-        .zip(&scales)
-        .map(|(x, scale)| (f64::from(*x) / f64::from(*scale)).round_ties_even())
-        .collect();
-    // Sums are added to it: half of the range is left to them.
-    if !codes.iter().all(|code| code.abs() < f64::from(1 << 30)) {
+    let scales = scales_of_sums(model, id, &numbers)?;
+    let codes = bias_codes(&numbers, &scales)?;
+    // Before opset 13, `DequantizeLinear` has no axis.
+    let shared = model.opset < 13;
+    if shared && scales.iter().any(|scale| *scale != scales[0]) {
         return None;
     }
-    let codes: Vec<i32> = codes.into_iter().map(|code| code as i32).collect();
     let name = model[value].name.as_deref().unwrap_or("bias").to_owned();
     let ty = model[value].ty.clone();
-    let whole = scales.iter().all(|scale| *scale == scales[0]) && model.opset < 13;
-    if model.opset < 13 && !whole {
-        return None;
-    }
     let (at, like) = edit.before(&[(id, 2)]);
     let codes = edit.constant(Tensor::vector(&codes), &name, "quantized");
-    let scales = match (whole, scales.first()) {
+    let scales = match (shared, scales.first()) {
         (true, Some(one)) => Tensor::scalar(*one),
         _ => Tensor::vector(&scales),
     };
     let scales = edit.constant(scales, &name, "scale");
     let inputs = [Some(codes), Some(scales)];
     let mut restore = NewNode::of("DequantizeLinear", &inputs);
-    if !whole {
+    if !shared {
         restore = restore.int("axis", 0);
     }
     let restored = edit.add1(at, like, restore, ty);
     edit.model.replace_input(id, 2, Some(restored));
     Some(())
+}
+
+/// The scale of each channel's sums: those of the input and the weight, multiplied.
+fn scales_of_sums(model: &Model, id: NodeId, bias: &[f32]) -> Option<Vec<f32>> {
+    let node = &model[id];
+    let [input, weight] = [scales(model, node.input(0)?)?, scales(model, node.input(1)?)?];
+    let [input] = input.as_slice() else {
+        return None;
+    };
+    let largest = bias.iter().fold(0f32, |most, x| most.max(x.abs()));
+    match weight.as_slice() {
+        [one] if bias.len() > 1 && one * input * FINE > largest => None,
+        [one] => Some(vec![one * input; bias.len()]),
+        all if all.len() == bias.len() => Some(all.iter().map(|scale| scale * input).collect()),
+        _ => None,
+    }
+}
+
+/// The numbers of a bias as integers. Sums are added to them: half of the range is left to these.
+fn bias_codes(numbers: &[f32], scales: &[f32]) -> Option<Vec<i32>> {
+    let code = |(x, scale): (&f32, &f32)| {
+        let code = (f64::from(*x) / f64::from(*scale)).round_ties_even();
+        (code.abs() < f64::from(1 << 30)).then_some(code as i32)
+    };
+    numbers.iter().zip(scales).map(code).collect()
 }
 
 /// The scales of a value that a `DequantizeLinear` makes.

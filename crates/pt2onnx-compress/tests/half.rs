@@ -231,7 +231,7 @@ g (float[N,4] x) => (float[N,8] y, float[N,1] z)
 }
 
 #[test]
-fn left_out() {
+fn nodes_that_are_left_out_stay_in_float32() {
     let graph = "g (float[1,2] x) => (float[1,2] y) <float[2,2] v = {1, 2, 3, 4}, float[2,2] w = {1, 2, 3, 4}> {
         a = MatMul (x, v) b = MatMul (a, w) c = Relu (b) y = Neg (c) }";
     let out = |exclude: &[&str], include: &[&str]| {

@@ -72,9 +72,10 @@ impl<'a> Printer<'a> {
             let parts = parts(node);
             let users = match &parts {
                 Some(parts) => parts.iter().filter(|p| self.is_used_part(p)).count(),
-                None => { node.outputs.first() }
-                    .and_then(Argument::name)
-                    .map_or(0, |n| self.users_of(n)),
+                None => {
+                    let name = node.outputs.first().and_then(Argument::name);
+                    name.map_or(0, |name| self.users_of(name))
+                }
             };
             write!(
                 f,
@@ -202,7 +203,7 @@ pub fn target_str(op: &OpName) -> impl Display {
 }
 
 /// `a, b`.
-fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
+pub(crate) fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
     from_fn(move |f| {
         for (i, item) in items.clone().enumerate() {
             if i > 0 {

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn reshapes() {
+    fn a_reshape_is_a_view_where_pytorch_makes_one() {
         let known = Constraints::new();
         // As torch.empty_strided(sizes, strides).view(to) has it.
         let view = |strides| Reshape::View(exprs(strides));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps() {
+    fn strides_that_show_an_element_twice_overlap() {
         for (sizes, strides, expected) in [
             ("2 3", "3 1", true),
             ("2 3", "1 2", true),

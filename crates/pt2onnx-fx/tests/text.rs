@@ -72,7 +72,7 @@ graph(x: f32[s0, 8], w: f32[8, 4][1, 8] as PARAMETER('fc.weight'), b: i64[] as B
 }
 
 #[test]
-fn calls() {
+fn a_call_alone_is_a_program() {
     for (call, printed) in [
         ("aten.relu(x: f32[s0])", None),
         (

@@ -92,6 +92,13 @@ pub struct SignatureError {
     pub reason: String,
 }
 
+impl SignatureError {
+    /// The error that the input, output, weight or state `name` cannot be in the model.
+    pub fn new(what: &'static str, name: &str, reason: &str) -> Self {
+        Self { what, name: name.to_owned(), reason: reason.to_owned() }
+    }
+}
+
 /// The operators that the nodes of each op became: `Gemm` for `aten.linear.default`. The keys are ops as FX prints them.
 pub type Emitted = BTreeMap<String, BTreeSet<String>>;
 

@@ -28,6 +28,7 @@ pub(crate) fn broadcast(cx: &Cx, shapes: &[Vec<Expr>]) -> Vec<Expr> {
     shapes.iter().fold(Vec::new(), join)
 }
 
+/// The error that a rule cannot tell the type.
 pub(crate) fn unknown<T>(why: &str) -> Lowered<T> {
     Err(LowerError::unsupported(why))
 }
@@ -37,6 +38,7 @@ pub(crate) fn fresh(cx: &Cx) -> Expr {
     Expr::symbol(&format!("{FRESH}{}", cx.unknown_dim()))
 }
 
+/// What symbols of such sizes begin with; no symbol of PyTorch has a space.
 const FRESH: &str = "fresh ";
 
 /// Whether a symbol stands for a new size, which depends on data.

@@ -19,8 +19,9 @@ use std::sync::LazyLock;
 impl Passes {
     /// The standard passes, in the order they run. Threads share them: the patterns of a pass are read when it first runs.
     pub fn standard() -> Self {
-        static STANDARD: LazyLock<Passes> =
-            LazyLock::new(|| [simplifying(), fusing()].into_iter().flatten().collect());
+        static STANDARD: LazyLock<Passes> = LazyLock::new(|| {
+            [simplifying(), merging(), replacing(), late()].into_iter().flatten().collect()
+        });
         STANDARD.clone()
     }
 }
@@ -53,6 +54,7 @@ impl From<Level> for Options {
     }
 }
 
+/// Passes of the level `simplify`: fewer nodes, the same operators.
 fn simplifying() -> Vec<Pass> {
     let passes = [
         Pass::new("cleanup", cleanup::run)
@@ -103,7 +105,8 @@ fn simplifying() -> Vec<Pass> {
     passes.into_iter().map(|p| p.level(Level::Simplify)).collect()
 }
 
-fn fusing() -> Vec<Pass> {
+/// Fusions that merge a node into the weights, the attributes or the constant of its neighbour.
+fn merging() -> Vec<Pass> {
     vec![
         fusions("batch-norm", batch_norm_fusions, 9)
             .description(
@@ -146,6 +149,12 @@ fn fusing() -> Vec<Pass> {
             .precondition(
                 "The bounds are constants, and no lower one is above an upper one. Before opset 12, the type is float32.",
             ),
+    ]
+}
+
+/// Fusions that replace a formula by the operator that computes it.
+fn replacing() -> Vec<Pass> {
+    vec![
         fusions("gelu", gelu_fusions, 20)
             .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")
             .precondition("The type is not float64."),
@@ -180,6 +189,12 @@ fn fusing() -> Vec<Pass> {
                 "The formula rotates the two halves of the last dimension. Both halves and all heads have the same cosines \
                  and sines.",
             ),
+    ]
+}
+
+/// Passes that run when the others change nothing any more.
+fn late() -> Vec<Pass> {
+    vec![
         fusions("factors", factor_fusions, 9)
             .late()
             .description(

@@ -24,7 +24,8 @@ fn wrong(json: &str) -> Option<String> {
     })
 }
 
-/// A message in which options have the names that Python's parameters have: `cast_io` for `cast-io`.
+/// A message in which options have the names that Python's parameters have: `cast_io` for `cast-io`. Messages of the library put the key
+/// of an option in backquotes, as they do with a name of the model: one that is spelt like such a key is changed as well.
 pub fn keywords(message: &str) -> String {
     let keys = serde_json::to_value(Options::default()).unwrap_or_default();
     let keys = keys.as_object().into_iter().flat_map(|keys| keys.keys());

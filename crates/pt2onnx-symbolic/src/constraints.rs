@@ -32,6 +32,7 @@ impl Constraints {
         Constraints::default()
     }
 
+    /// Forgets what was simplified and proved: a new fact may tell more.
     fn forget(&mut self) {
         self.simplified.forget();
         self.proved.forget();

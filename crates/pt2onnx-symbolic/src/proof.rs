@@ -121,6 +121,7 @@ impl Constraints {
         self.proved.get(&(expr.clone(), goal), || self.at_least(expr, goal, &Cell::new(BUDGET)))
     }
 
+    /// As [`Constraints::proves`], by other bounds and by splitting functions, of which `budget` says how many more.
     fn at_least(&self, expr: &Expr, goal: i64, budget: &Cell<u32>) -> bool {
         let reaches = |interval: Interval| interval.lo.is_some_and(|lo| lo >= goal.into());
         if reaches(self.interval(expr)) {
@@ -223,6 +224,7 @@ fn never_zero(expr: &Expr) -> bool {
     common > 1 && constant % common != 0
 }
 
+/// Whether each term is a multiple of `factor`.
 fn divisible(expr: &Expr, factor: i64) -> bool {
     poly::to_terms(expr).iter().all(|term| {
         let Coef::Exact(coef, 1) = term.coef else {

@@ -94,7 +94,7 @@ fn proofs() {
 }
 
 #[test]
-fn errors() {
+fn texts_that_are_no_expressions_are_errors() {
     check(include_str!("data/errors.txt"), |text| match Expr::parse(text) {
         Ok(expr) => expr.to_string(),
         Err(error) => error.to_string(),
@@ -103,7 +103,7 @@ fn errors() {
 
 /// Texts that would take the stack or all memory if there were no limits. The default thread of a test has 2 MiB.
 #[test]
-fn hostile() {
+fn texts_that_nest_or_grow_without_end_are_errors() {
     let long = "s".repeat(MAX_TEXT + 1);
     assert_eq!(Expr::parse(&long), Err(ParseError::TooLong(long.len())));
 

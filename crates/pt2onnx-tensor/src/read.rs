@@ -177,7 +177,8 @@ impl<'a> Panels<'a> {
             let mut parts = parts.map(|(row, part)| ((at + row * down) * width, part));
             return parts.try_for_each(|(at, part)| self.tensor.read_stored(at, part));
         }
-        // Along the dimension of the smaller step, all between its ends is read.
+        // Lines are read along the dimension of the smaller step, with all that lies between their ends. Of each dimension: its size, its step
+        // in the file, and its step in `out`.
         let (first, second) = ((rows, down, columns), (columns, across, 1));
         let by_rows = rows > 1 && (down <= across || across > NEAR) && down <= NEAR;
         let ((long, step, to), (short, jump, aside)) = match by_rows {
@@ -221,6 +222,7 @@ impl<'a> Panels<'a> {
     }
 }
 
+/// Copies an element, if both sides have one of the same width.
 fn copy(from: Option<&[u8]>, to: Option<&mut [u8]>) {
     if let (Some(from), Some(to)) = (from, to)
         && from.len() == to.len()

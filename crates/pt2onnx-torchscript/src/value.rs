@@ -153,6 +153,11 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// The rows of a tensor, of any number: parts along the first dimension that do not have it.
+    pub(crate) fn rows(tensor: Name, element: Type) -> Self {
+        Self { tensor, dim: 0, size: None, lengths: None, element, sequence: None }
+    }
+
     /// Whether both divide their tensors in the same way.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let plain = self.sequence.is_none() && other.sequence.is_none();

@@ -49,7 +49,6 @@ pub fn goes_external(options: &SaveOptions, embedded: u64) -> Result<bool, Error
             let named = options.data_file.is_some() || options.shard_size.is_some();
             Ok(embedded > MAX_MODEL || named)
         }
-
         Weights::Embed if embedded > MAX_MODEL => Err(Error::TooLarge(embedded)),
         Weights::Embed => Ok(false),
     }

@@ -1,4 +1,5 @@
-//! Writes ONNX graphs as protobuf files with external data, and reads them.
+//! Writes ONNX graphs as protobuf files with external data, and reads them: the crate is named after the former, and has both directions
+//! because they share the protobuf messages and the rules for external data.
 //!
 //! Layer 4, and the one crate that knows both the IR and protobuf. It works on any model in `pt2onnx-ir`; `examples/build.rs` builds,
 //! optimises and writes one.

@@ -286,7 +286,7 @@ fn names_of_data_files() {
 
 /// Contiguous parts of files stay where they are; all else is in the model file.
 #[test]
-fn links() {
+fn contiguous_parts_of_files_are_linked() {
     let folder = tempdir().unwrap();
     let below = folder.path().join("below");
     fs::create_dir(&below).unwrap();

@@ -1,7 +1,7 @@
-//! Converts PyTorch's exported programs (`.pt2` archives) to ONNX models.
+//! Converts PyTorch programs to ONNX models: `.pt2` archives of `torch.export.save`, and `.pt` files of `torch.jit.save`.
 //!
-//! Layer 5: combines the crates below it, and is the library to use. An archive is what Python's
-//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes. The conversion needs neither Python nor
+//! Layer 5: combines the crates below it, and is the library to use. In Python,
+//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes an archive. The conversion needs neither Python nor
 //! PyTorch.
 //!
 //! ```

@@ -100,7 +100,7 @@ impl Verification {
         Self { outputs: checks.collect() }
     }
 
-    /// Whether all outputs are as expected.
+    /// Whether all outputs are as expected, and none is of NaN only, which would prove nothing.
     pub fn passed(&self) -> bool {
         self.outputs.iter().all(|o| o.verdict == Verdict::Close)
     }
@@ -149,6 +149,11 @@ impl fmt::Display for OutputCheck {
 }
 
 impl OutputCheck {
+    /// Whether the output is as expected. It may be of NaN only.
+    pub fn is_expected(&self) -> bool {
+        matches!(self.verdict, Verdict::Close | Verdict::OnlyNan)
+    }
+
     /// Compares an output with the expected one. Without a tolerance, that of the element type is used.
     pub fn new(name: &str, got: &Tensor, expected: &Tensor, tolerance: Option<Tolerance>) -> Self {
         let mut check =

@@ -58,7 +58,7 @@ fn names_opsets_and_sizes() {
 
 /// What nodes, values, bodies and the models say of themselves stays, from both.
 #[test]
-fn metadata() {
+fn joined_models_keep_the_metadata_of_both() {
     let told = |name: &str, op: &str| {
         let text = format!(
             r#"<ir_version: 10, opset_import: ["" : 20]> {name} (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ y = {op} (x, w) }}"#
@@ -284,7 +284,7 @@ fn sizes_in_bodies() {
 
 /// Cut points are described as in the file, get the names that are asked for, and take what has a default along.
 #[test]
-fn parts() {
+fn extracted_parts_have_the_names_and_types_of_their_cut_points() {
     let cut = |text: &str, inputs: &str, outputs: &str| {
         let names = |all: &str| all.split(',').map(str::to_owned).collect::<Vec<_>>();
         let mut part = program(text);

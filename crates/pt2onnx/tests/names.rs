@@ -134,7 +134,7 @@ fn ranges_in_metadata() {
 
 /// Caches of keys and values are called as runtimes of language models want them.
 #[test]
-fn caches() {
+fn caches_have_the_names_that_runtimes_want() {
     let bundle = bundles::unpack(&bundles::testdata().join("cases/models.tar.zst"));
     let archive = bundles::temporary(&bundle["transformers/gpt2.dyncache"]["model.pt2"]);
     let names = |exporter: Exporter| {

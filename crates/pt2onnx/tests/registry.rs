@@ -54,7 +54,7 @@ static TABLE: &[AtenOp] = &[
 ];
 
 #[test]
-fn closures() {
+fn a_registered_closure_translates_its_op() {
     let used = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let mut registry = Registry::default();
     let counter = used.clone();

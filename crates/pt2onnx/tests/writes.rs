@@ -4,7 +4,7 @@ use pt2onnx::{Exporter, fx::text};
 
 /// A number that is written into a column or a range of a tensor with a dynamic dimension is one `Where`.
 #[test]
-fn numbers() {
+fn a_number_written_into_a_dynamic_tensor_is_one_where() {
     let program = "graph(x: f32[s0, 5]) {
         column: f32[s0] = aten.select.int(self = x, dim = 1, index = -1)
         zeros: f32[s0] = aten.fill.Scalar(self = column, value = 0)

@@ -332,7 +332,7 @@ def test_nothing_is_left() -> None:
     assert lstm(torch.randn(4, 1, 2))[0].shape == (4, 1, 3)
 
 
-def test_threads() -> None:
+def test_programs_in_threads() -> None:
     """Exports of programs in several threads at once."""
     import concurrent.futures
 
@@ -614,7 +614,7 @@ def test_code_that_asks_for_1() -> None:
         check(Call(lambda x: x * int(round(x.shape[0] / 2.0))), (x,), dynamic_shapes=(({0: "n"},),))
 
 
-def test_threads() -> None:
+def test_modules_in_threads() -> None:
     """Exports at the same time leave torch as it was."""
     from torch.fx.experimental.sym_node import SymNode
 

@@ -114,7 +114,7 @@ def test_numbers_are_inputs(model: Any, values: tuple[Any, ...]) -> None:
         same(program(x, value), model(x, value))
 
 
-class Empty(torch.nn.Module):
+class Rowless(torch.nn.Module):
     """Asks whether there are rows."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -124,7 +124,7 @@ class Empty(torch.nn.Module):
 
 
 def test_sizes_that_are_zero_in_the_example() -> None:
-    model = torch.jit.script(Empty())
+    model = torch.jit.script(Rowless())
     program = pt2onnx.export(model, (torch.zeros(0, 3),), input_names=["x"], dynamic_axes={"x": [0]}, dynamo=False)
     for size in (0, 1, 4):
         x = torch.randn(size, 3)
@@ -185,7 +185,7 @@ def test_lists_of_any_sizes() -> None:
     assert len(pt2onnx.export(script, (x,), dynamo=False).output_names) == 3
 
 
-class Empty(torch.nn.Module):
+class EmptyLists(torch.nn.Module):
     """Two lists that stay empty, as the first one never gets longer than it is."""
 
     def forward(self, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -200,7 +200,7 @@ class Empty(torch.nn.Module):
 
 def test_empty_lists() -> None:
     """A model must have results: the lists are sequences then. The code reads elements, though not at these sizes."""
-    program = pt2onnx.export(torch.jit.script(Empty()), (torch.randn(4, 2),), input_names=["x"], dynamo=False)
+    program = pt2onnx.export(torch.jit.script(EmptyLists()), (torch.randn(4, 2),), input_names=["x"], dynamo=False)
     assert program.input_names == ["x"] and program(torch.randn(4, 2)) == ([], [])
 
 

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn extents() {
+    fn an_extent_is_layers_or_bytes() {
         assert!(matches!("32".parse(), Ok(Extent::Layers(32))));
         assert!(matches!("4GB".parse(), Ok(Extent::Bytes(4_000_000_000))));
         assert!("4TB".parse::<Extent>().is_err());

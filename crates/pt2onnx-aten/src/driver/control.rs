@@ -8,7 +8,7 @@ use crate::{
     Cx, FromArg, LowerError, Lowered, TensorOrScalar,
     cx::{Call, Mode, Outputs, Scope},
 };
-use pt2onnx_fx::graph::{Argument, Graph, Node, SymArg, ValueMeta};
+use pt2onnx_fx::graph::{Argument, Graph, Name, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -114,7 +114,7 @@ impl<'a> Driver<'a> {
                 tensors(carried).chain(additional.iter().cloned()).collect();
             // The test is translated twice, over other values.
             driver.builder.open_scope();
-            let verdict = driver.turn(test, &operands, carried.len());
+            let verdict = driver.iteration(test, &operands, carried.len());
             driver.builder.close_scope();
             let verdict = verdict?
                 .first()
@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
         let next: Lowered<Vec<Value>> = (|| {
             let operands: Vec<TensorOrScalar> =
                 tensors(&inputs[2..]).chain(additional.iter().cloned()).collect();
-            let next = self.turn(body, &operands, carried.len())?;
+            let next = self.iteration(body, &operands, carried.len())?;
             let mut outputs = vec![go_on(self, &next)?];
             outputs.extend(next);
             Ok(outputs)
@@ -317,11 +317,11 @@ impl<'a> Driver<'a> {
 
     /// Translates a body into the open region, with the operands as its inputs. Returns its outputs.
     fn body(&mut self, graph: &'a Graph, operands: &[TensorOrScalar]) -> Lowered<Vec<Value>> {
-        self.turn(graph, operands, 0)
+        self.iteration(graph, operands, 0)
     }
 
     /// As [`body`](Self::body), for a body whose first inputs have another value each time.
-    fn turn(
+    fn iteration(
         &mut self,
         graph: &'a Graph,
         operands: &[TensorOrScalar],
@@ -330,33 +330,8 @@ impl<'a> Driver<'a> {
         let values: Vec<Value> = operands.iter().map(|o| self.tensor_of(o)).collect();
         let outer = std::mem::replace(&mut self.scope, Scope::of(graph));
         for (at, (input, &value)) in graph.inputs.iter().zip(&values).enumerate() {
-            let Some(name) = input.name() else { continue };
-            match self.scope.meta(name) {
-                Some(
-                    ValueMeta::SymInt { expr, .. }
-                    | ValueMeta::SymFloat { expr, .. }
-                    | ValueMeta::SymBool { expr, .. },
-                ) => match expr.as_symbol() {
-                    Some(symbol) if at < carried => self.builder.rebind_scalar(symbol, value),
-                    _ => self.builder.bind_scalar(expr.clone(), value),
-                },
-                Some(ValueMeta::Tensor(meta)) => {
-                    // In the body, a carried value can have sizes of its own, others in each trip.
-                    let own = self.builder.shape(value);
-                    for (axis, (size, own)) in meta.sizes.iter().zip(&own).enumerate() {
-                        if let Some(symbol) =
-                            size.as_symbol().filter(|_| at < carried && size != own)
-                        {
-                            self.builder.rebind_dim(symbol, value, axis);
-                        }
-                    }
-                    let bound = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
-                    if !meta.sizes.iter().all(bound) {
-                        self.builder.bind_recorded_dims(value, &meta.sizes);
-                    }
-                    self.scope.define(name, value);
-                }
-                _ => self.scope.define(name, value),
+            if let Some(name) = input.name() {
+                self.body_input(name, value, at < carried);
             }
         }
         let origin = self.builder.origin();
@@ -367,6 +342,36 @@ impl<'a> Driver<'a> {
         outputs
     }
 
+    /// Gives an input of a body its value, and symbols in its type their places. One that is carried can have another value in each
+    /// iteration, and sizes of its own.
+    fn body_input(&mut self, name: &'a Name, value: Value, is_carried: bool) {
+        match self.scope.meta(name) {
+            Some(
+                ValueMeta::SymInt { expr, .. }
+                | ValueMeta::SymFloat { expr, .. }
+                | ValueMeta::SymBool { expr, .. },
+            ) => match expr.as_symbol() {
+                Some(symbol) if is_carried => self.builder.rebind_scalar(symbol, value),
+                _ => self.builder.bind_scalar(expr.clone(), value),
+            },
+            Some(ValueMeta::Tensor(meta)) => {
+                let own = self.builder.shape(value);
+                for (axis, (size, own)) in meta.sizes.iter().zip(&own).enumerate() {
+                    if let Some(symbol) = size.as_symbol().filter(|_| is_carried && size != own) {
+                        self.builder.rebind_dim(symbol, value, axis);
+                    }
+                }
+                let bound = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
+                if !meta.sizes.iter().all(bound) {
+                    self.builder.bind_recorded_dims(value, &meta.sizes);
+                }
+                self.scope.define(name, value);
+            }
+            _ => self.scope.define(name, value),
+        }
+    }
+
+    /// An output of a body as a tensor.
     fn body_output(&self, output: &Argument) -> Lowered {
         let operand = TensorOrScalar::from_arg(&self.pairs_context(), output);
         Ok(self.tensor_of(&operand.map_err(LowerError::Unsupported)?))

@@ -11,9 +11,12 @@ use crate::{SignatureError, args::brief};
 use pt2onnx_fx::graph::{
     Argument, ConstantValue, ExportedProgram, InputSpec, Name, OutputSpec, SymArg, ValueMeta,
 };
-use pt2onnx_ir::{Builder, Model, Type, Value};
+use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use rustc_hash::FxHashMap;
+
+/// The weights that are constants already, by the address of their memory.
+type Weights<'a> = FxHashMap<usize, Vec<(&'a Tensor, Value)>>;
 
 impl<'a> Driver<'a> {
     /// Writes the metadata of an input, weight or output.
@@ -23,8 +26,7 @@ impl<'a> Driver<'a> {
 
     /// Adds the model's inputs and weights.
     pub(super) fn inputs(&mut self, program: &'a ExportedProgram, state: State) {
-        // The views that are values already, by the address of their memory.
-        let mut weights: FxHashMap<usize, Vec<(&Tensor, Value)>> = FxHashMap::default();
+        let mut weights = Weights::default();
         let mut pairs = Vec::new();
         for spec in &program.signature.inputs {
             match spec {
@@ -33,29 +35,14 @@ impl<'a> Driver<'a> {
                 | InputSpec::TensorConstant { name, target } => {
                     if state == State::Pairs && is_written(program, name) {
                         pairs.push((spec, name, target));
-                        continue;
+                    } else if let Some(tensor) = program.tensor_of(spec) {
+                        let value = self.weight(tensor, target, &mut weights);
+                        self.note(value, Role::Input(spec, target));
+                        self.scope.define(name, value);
+                    } else {
+                        let reason = "the archive holds no tensor of this name";
+                        self.errors.signature.push(SignatureError::new("weight", target, reason));
                     }
-                    let Some(tensor) = program.tensor_of(spec) else {
-                        self.errors.signature.push(SignatureError {
-                            what: "weight",
-                            name: target.to_string(),
-                            reason: "the archive holds no tensor of this name".to_owned(),
-                        });
-                        continue;
-                    };
-                    // Tied weights are one constant, which has the first of their names.
-                    let views = weights.entry(tensor.address()).or_default();
-                    let known = views
-                        .iter()
-                        .find(|(t, _)| t.numel() > 0 && t.same(tensor))
-                        .map(|(_, v)| *v);
-                    let value = known.unwrap_or_else(|| {
-                        let value = weight(&self.builder, tensor, target);
-                        views.push((tensor, value));
-                        value
-                    });
-                    self.note(value, Role::Input(spec, target));
-                    self.scope.define(name, value);
                 }
                 InputSpec::UserInput(arg) => {
                     let done = self.user_input(spec, arg);
@@ -72,12 +59,25 @@ impl<'a> Driver<'a> {
         }
     }
 
+    /// A constant of a weight. Tied weights are one constant, which has the first of their names.
+    fn weight(&self, tensor: &'a Tensor, target: &Name, known: &mut Weights<'a>) -> Value {
+        let views = known.entry(tensor.address()).or_default();
+        let tied = views.iter().find(|(other, _)| other.numel() > 0 && other.same(tensor));
+        if let Some(&(_, value)) = tied {
+            return value;
+        }
+        let value = self.builder.edit(|model| {
+            let value = model.add_constant(tensor.view_as_real());
+            model[value].name = Some(target.clone());
+            value
+        });
+        views.push((tensor, value));
+        value
+    }
+
+    /// Adds the input for an argument of the user.
     fn user_input(&mut self, spec: &InputSpec, arg: &'a Argument) -> Result<(), SignatureError> {
-        let unsupported = |name: &str, reason: &str| SignatureError {
-            what: "input",
-            name: name.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let unsupported = |name: &str, reason: &str| SignatureError::new("input", name, reason);
         let Some(name) = arg.name() else {
             return Ok(());
         };
@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
         for (i, spec) in program.signature.outputs.iter().enumerate() {
             match spec {
                 OutputSpec::UserOutput(arg) => match self.output(arg) {
-                    // If nodes failed, this error is only a consequence.
+                    // If nodes failed, this error only follows from theirs.
                     Err(error) => errors.extend((!self.partial).then_some(error)),
                     Ok(Some(value)) => {
                         let name = arg.name().cloned();
@@ -147,25 +147,26 @@ impl<'a> Driver<'a> {
                 | OutputSpec::ParameterMutation { .. }
                 | OutputSpec::UserInputMutation { .. } => {}
                 other => {
-                    errors.push(SignatureError {
-                        what: "output",
-                        name: other.name().map(ToString::to_string).unwrap_or_default(),
-                        reason:
-                            "losses and gradients are not supported: export the program for inference"
-                                .to_owned(),
-                    });
+                    let name = other.name().map_or("", |name| name);
+                    let reason =
+                        "losses and gradients are not supported: export the program for inference";
+                    errors.push(SignatureError::new("output", name, reason));
                 }
             }
         }
         errors.extend(self.state_outputs(program, state, &mut outputs));
         let diagnostics = self.builder.take_diagnostics();
         let diagnostics = diagnostics.into_iter().take(if self.partial { 0 } else { 1 });
-        errors.extend(diagnostics.map(|diagnostic| SignatureError {
-            what: "output",
-            name: "sizes".to_owned(),
-            reason: diagnostic.to_string(),
-        }));
+        errors.extend(
+            diagnostics.map(|found| SignatureError::new("output", "sizes", &found.to_string())),
+        );
         self.errors.signature.extend(errors);
+        self.set_outputs(&outputs);
+        warnings
+    }
+
+    /// Gives the model its outputs, with their names and metadata.
+    fn set_outputs(&self, outputs: &[Output]) {
         let values: Vec<Value> = outputs.iter().map(|output| output.value).collect();
         self.builder.edit(|model| {
             model.set_outputs(Model::MAIN, &values);
@@ -176,13 +177,13 @@ impl<'a> Driver<'a> {
             }
             model.finish_outputs(Model::MAIN);
             let values: Vec<Value> = model.output_values().collect();
-            for (value, output) in values.into_iter().zip(&outputs) {
+            for (value, output) in values.into_iter().zip(outputs) {
                 self.annotator.value(model, value, Role::Output(output.kind));
             }
         });
-        warnings
     }
 
+    /// The value of an output; none for what the model leaves out.
     fn output(&self, arg: &Argument) -> Result<Option<Value>, SignatureError> {
         let known = |s: Scalar| Ok(Some(python_number(&self.builder, s)));
         match arg {
@@ -192,11 +193,7 @@ impl<'a> Driver<'a> {
             Argument::Float(f) | Argument::SymFloat(SymArg::Value(f)) => known(Scalar::Float(*f)),
             Argument::Bool(b) | Argument::SymBool(SymArg::Value(b)) => known(Scalar::Bool(*b)),
             _ => {
-                let unsupported = |reason: &str| SignatureError {
-                    what: "output",
-                    name: brief(arg),
-                    reason: reason.to_owned(),
-                };
+                let unsupported = |reason: &str| SignatureError::new("output", &brief(arg), reason);
                 let name =
                     arg.name().ok_or_else(|| unsupported("it is neither a tensor nor a number"))?;
                 if let Some(value) = self.scope.value(name) {
@@ -212,13 +209,4 @@ impl<'a> Driver<'a> {
             }
         }
     }
-}
-
-/// A constant of the weight `tensor`, with the name `target`.
-fn weight(builder: &Builder, tensor: &Tensor, target: &Name) -> Value {
-    builder.edit(|model| {
-        let value = model.add_constant(tensor.view_as_real());
-        model[value].name = Some(target.clone());
-        value
-    })
 }

@@ -24,7 +24,7 @@ impl<'a> Driver<'a> {
         target: &Name,
     ) -> Result<(), SignatureError> {
         let Some(ValueMeta::Tensor(meta)) = self.scope.meta(placeholder) else {
-            return Err(signature(target, "the archive does not give its type"));
+            return Err(SignatureError::new("state", target, "the archive does not give its type"));
         };
         let value = self.builder.edit(|model| {
             let value = model.add_input(Model::MAIN, Some(onnx_type(meta)));
@@ -46,31 +46,28 @@ impl<'a> Driver<'a> {
     ) -> Vec<SignatureError> {
         let mut errors = Vec::new();
         for mutation in &program.mutations {
+            let mut fail =
+                |reason: &str| errors.push(SignatureError::new("state", &mutation.target, reason));
             match state {
-                State::Drop => {}
-                State::Error => errors.push(signature(
-                    &mutation.target,
-                    &format!("the program writes into {mutation}"),
-                )),
-                State::Outputs | State::Pairs => {
-                    let Some(value) = self.scope.value(&mutation.value) else {
-                        if !self.partial {
-                            errors.push(signature(
-                                &mutation.target,
-                                "nothing in the program computes its new value",
-                            ));
-                        }
-                        continue;
-                    };
-                    let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
-                    let name = if next {
-                        format!("{}.next", mutation.target)
-                    } else {
-                        mutation.target.to_string()
-                    };
-                    outputs.push(Output { name: Some(name.into()), value, kind: kind(mutation) });
+                State::Drop => continue,
+                State::Error => {
+                    fail(&format!("the program writes into {mutation}"));
+                    continue;
                 }
+                State::Outputs | State::Pairs => {}
             }
+            let Some(value) = self.scope.value(&mutation.value) else {
+                if !self.partial {
+                    fail("nothing in the program computes its new value");
+                }
+                continue;
+            };
+            let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
+            let name = match next {
+                true => format!("{}.next", mutation.target),
+                false => mutation.target.to_string(),
+            };
+            outputs.push(Output { name: Some(name.into()), value, kind: kind(mutation) });
         }
         errors
     }
@@ -83,8 +80,4 @@ fn kind(mutation: &Mutation) -> &'static str {
         MutationKind::Buffer | MutationKind::Constant => "BUFFER_MUTATION",
         MutationKind::UserInput => "USER_INPUT_MUTATION",
     }
-}
-
-fn signature(target: &Name, reason: &str) -> SignatureError {
-    SignatureError { what: "state", name: target.to_string(), reason: reason.to_owned() }
 }

@@ -110,7 +110,7 @@ mod tests {
     use super::OpName;
 
     #[test]
-    fn names() {
+    fn names_are_printed_as_pytorch_and_schemas_have_them() {
         for (target, display, schema) in [
             ("torch.ops.aten.add.Tensor", "aten.add.Tensor", "aten::add.Tensor"),
             ("torch.ops.aten.relu.default", "aten.relu.default", "aten::relu"),

@@ -25,46 +25,57 @@ fn expand(graph: &mut Graph) -> Result<()> {
     let mut taken = Taken::by(graph);
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for node in std::mem::take(&mut graph.nodes) {
-        if !is_foreach(&node) {
-            nodes.push(node);
-            continue;
-        }
-        let Some((name, overload)) = single(&node) else {
-            nodes.push(node);
-            continue;
-        };
-        let Some(Argument::Tensors(tensors)) = node.args.first().map(|a| &a.value) else {
-            return Err(problem(&node, PassProblem::NoVariant));
-        };
-        let results = node.output_names();
-        for (i, x) in tensors.iter().enumerate() {
-            let result = match results.get(i) {
-                Some(result) => result.clone(),
-                None => {
-                    let new = taken.unique(&name.as_str().into());
-                    if let Some(meta) = graph.values.get(x).cloned() {
-                        graph.values_mut().insert(new.clone(), meta);
-                    }
-                    new
-                }
-            };
-            let args = node.args.iter().map(|arg| each(arg, i, &name));
-            let args = args.collect::<Option<Vec<_>>>();
-            nodes.push(Node {
-                name: result.clone(),
-                target: OpName::new("aten", &name, overload),
-                args: args.ok_or_else(|| problem(&node, PassProblem::NoVariant))?,
-                outputs: vec![Argument::Tensor(result)],
-                single_return: None,
-                meta: node.meta.clone(),
-            });
+        match single(&node).filter(|_| is_foreach(&node)) {
+            Some((name, overload)) => {
+                let target = OpName::new("aten", &name, overload);
+                nodes.extend(one_each(graph, &node, &target, &mut taken)?);
+            }
+            None => nodes.push(node),
         }
     }
     graph.nodes = nodes;
     Ok(())
 }
 
-/// The operator on one tensor.
+/// A node of the operator `target` for each tensor of a list.
+fn one_each(
+    graph: &mut Graph,
+    node: &Node,
+    target: &OpName,
+    taken: &mut Taken,
+) -> Result<Vec<Node>> {
+    let refused = || problem(node, PassProblem::NoVariant);
+    let Some(Argument::Tensors(tensors)) = node.args.first().map(|a| &a.value) else {
+        return Err(refused());
+    };
+    let results = node.output_names();
+    let mut nodes = Vec::with_capacity(tensors.len());
+    for (i, x) in tensors.iter().enumerate() {
+        let result = match results.get(i) {
+            Some(result) => result.clone(),
+            // An operator that writes has no results.
+            None => {
+                let new = taken.unique(&target.name);
+                if let Some(meta) = graph.values.get(x).cloned() {
+                    graph.values_mut().insert(new.clone(), meta);
+                }
+                new
+            }
+        };
+        let args = node.args.iter().map(|arg| each(arg, i, &target.name));
+        nodes.push(Node {
+            name: result.clone(),
+            target: target.clone(),
+            args: args.collect::<Option<_>>().ok_or_else(refused)?,
+            outputs: vec![Argument::Tensor(result)],
+            single_return: None,
+            meta: node.meta.clone(),
+        });
+    }
+    Ok(nodes)
+}
+
+/// The name and overload of the operator on one tensor; `None` if there is none.
 fn single(node: &Node) -> Option<(String, &'static str)> {
     let name = node.target.name.strip_prefix("_foreach_")?;
     let plain = name.trim_end_matches('_');

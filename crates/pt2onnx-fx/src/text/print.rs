@@ -6,7 +6,7 @@ use crate::{
         ArgKind, Argument, ConstantValue, ExportedProgram, Graph, InputSpec, Name, NamedArg, Node,
         OpName, OutputSpec, SymArg, TensorMeta, ValueMeta,
     },
-    printer::range_constraints,
+    printer::{range_constraints, separated},
     python::{PyBool, PyComplex, PyFloat, PyStr},
 };
 use pt2onnx_symbolic::Expr;
@@ -95,17 +95,9 @@ fn target(op: &OpName) -> impl Display {
     })
 }
 
+/// The comma before an item of a list, if it is not the first.
 fn comma(f: &mut fmt::Formatter<'_>, i: usize) -> fmt::Result {
     f.write_str(if i > 0 { ", " } else { "" })
-}
-
-fn separated<D: Display>(items: impl Iterator<Item = D> + Clone) -> impl Display {
-    from_fn(move |f| {
-        items.clone().enumerate().try_for_each(|(i, item)| {
-            comma(f, i)?;
-            item.fmt(f)
-        })
-    })
 }
 
 /// A name; in backquotes if it is not an identifier.

@@ -54,10 +54,7 @@ impl Builder<'_> {
                 if let Some(result) = self.ones_only(x, &from, dims) {
                     return result;
                 }
-                // Without `allowzero`, a size that is 0 at run time would copy the size of `from`.
-                if !dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
-                    given = attributes([("allowzero", 1i64.into())]);
-                }
+                given = self.allowzero(dims);
                 self.sizes(dims)
             }
         };
@@ -76,12 +73,17 @@ impl Builder<'_> {
             return self.reshape(x, &dims);
         }
         let rank = dims.len();
-        let mut given = crate::Attributes::new();
-        if !dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
-            given = attributes([("allowzero", 1i64.into())]);
-        }
         let target = self.shape_slice(like, 0, rank);
+        let given = self.allowzero(&dims);
         self.emit_typed("Reshape", &[x, target], given, Type::tensor(self.dtype(x), dims))
+    }
+
+    /// The attribute of a `Reshape` to these computed sizes. Without `allowzero`, one that is 0 at run time would copy the size of the operand.
+    fn allowzero(&self, dims: &[Expr]) -> crate::Attributes {
+        match dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
+            true => crate::Attributes::new(),
+            false => attributes([("allowzero", 1i64.into())]),
+        }
     }
 
     /// `x` reshaped by `Squeeze` and `Unsqueeze`, if `from` and `dims` differ only in dimensions of size 1. This needs no

@@ -70,6 +70,19 @@ pub fn scan(
         let found = scan(cx, 0, &moved, initial, step);
         return found.into_iter().map(|v| cx.transpose(v, &back)).collect();
     }
+    scan_slices(cx, axis, inputs, initial, step)
+}
+
+/// [`scan`] where slices are not empty.
+fn scan_slices(
+    cx: &Cx,
+    axis: usize,
+    inputs: &[Value],
+    initial: &[Scalar],
+    step: impl FnOnce(&[Value], &[Value]) -> Vec<Value>,
+) -> Vec<Value> {
+    let wanted = cx.shape(inputs[0]);
+    let rank = wanted.len();
     // ONNX Runtime refuses sequences of length 0: what may be one gets an element more.
     let may_be_empty = may_be_empty_along(cx, inputs[0], &[axis]);
     let longer = |v: &Value| match may_be_empty {

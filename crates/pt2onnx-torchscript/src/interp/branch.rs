@@ -9,17 +9,13 @@ use super::{
 };
 use crate::{
     error::Problem,
-    syntax::Stmt,
-    types::{Contents, Symbols, of_data},
+    types::{Contents, of_data},
     value::{Item, Ref, Value},
 };
 use pt2onnx_fx::{Argument, Name, Node};
 use pt2onnx_symbolic::{Expr, Func};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
-
-/// How often what follows a condition runs in each of its branches, at most.
-const MAX_TAILS: usize = 32;
 
 /// The condition, or its contrary.
 fn if_so(condition: &Expr, truth: bool) -> Expr {
@@ -31,16 +27,6 @@ fn if_so(condition: &Expr, truth: bool) -> Expr {
 
 /// What a branch does.
 pub(super) type Body<'b> = &'b dyn Fn(&mut Interp<'_>, &mut Env) -> Step<Flow>;
-
-/// What is left to do after a condition that is not known.
-pub(super) enum After<'s> {
-    /// Both branches are merged.
-    Merged,
-    /// So is what follows them.
-    End(Flow),
-    /// This branch is taken.
-    Branch(&'s [Stmt]),
-}
 
 /// What a branch left behind.
 struct Branch {
@@ -78,121 +64,7 @@ enum Both {
 }
 
 impl Interp<'_> {
-    /// A condition that is not known: both branches run. If they cannot be merged, each also runs what follows, the last block of
-    /// `behind` first, and the result is that of the function or loop. If that fails, too, and sizes of inputs decide, the error names the
-    /// condition, so that the whole method runs for each case. Where data decide whether a tensor is empty, it is taken to be not.
-    pub(super) fn undecided<'s>(
-        &mut self,
-        test: &Value,
-        [then, other]: [&'s [Stmt]; 2],
-        behind: &[&'s [Stmt]],
-        env: &mut Env,
-    ) -> Step<After<'s>> {
-        let (heap, contents) = (self.heap.clone(), self.facts.contents.clone());
-        self.steps(heap.len())?;
-        let (nodes, frames, depth) = (self.nodes.len(), self.frames.len(), self.depth);
-        let (warnings, mut within) = (self.warnings.len(), env.clone());
-        let outdated = self.copies.outdated.clone();
-        let bodies: [Body<'_>; 2] =
-            [&|interp, env| interp.block(then, env), &|interp, env| interp.block(other, env)];
-        let problem = match self.of_branches(test, bodies, &mut within) {
-            Ok(flow) => {
-                *env = within;
-                return Ok(match flow {
-                    Flow::Next => After::Merged,
-                    flow => After::End(flow),
-                });
-            }
-            Err(problem @ (Problem::Branch(_) | Problem::Unsupported(_))) => problem,
-            Err(problem) => return Err(problem),
-        };
-        let again = |interp: &mut Self| {
-            (interp.heap, interp.facts.contents) = (heap.clone(), contents.clone());
-            interp.copies.outdated.clone_from(&outdated);
-            interp.nodes.truncate(nodes);
-            interp.waiting.clear();
-            interp.frames.truncate(frames);
-            interp.depth = depth;
-            interp.warnings.truncate(warnings);
-        };
-        let mut problem = self.of_sizes(test, problem);
-        if !behind.is_empty() && self.tails < MAX_TAILS {
-            self.tails += 1;
-            again(self);
-            let whole = |branch| [behind, &[branch]].concat();
-            let bodies: [Body<'_>; 2] =
-                [&|interp, env| interp.blocks(whole(then), env), &|interp, env| {
-                    interp.blocks(whole(other), env)
-                }];
-            let mut within = env.clone();
-            match self.of_branches(test, bodies, &mut within) {
-                Ok(flow) => {
-                    *env = within;
-                    return Ok(After::End(flow));
-                }
-                Err(second) => match (&problem, self.of_sizes(test, second)) {
-                    // The cases may do better.
-                    (
-                        Problem::Sizes { .. },
-                        Problem::Raises(_) | Problem::Type { .. } | Problem::Kind { .. },
-                    ) => {}
-                    (_, second) => problem = second,
-                },
-            }
-        }
-        let (Value::Bool(condition), Problem::Branch(_) | Problem::Unsupported(_)) =
-            (test, &problem)
-        else {
-            return Err(problem);
-        };
-        let Some(general) = self.unless_empty(condition) else {
-            return Err(problem);
-        };
-        again(self);
-        let value = if general { "true" } else { "false" };
-        self.note(format!("`{condition}` is taken to be {value} as nothing is empty"));
-        Ok(After::Branch(if general { then } else { other }))
-    }
-
-    /// Runs both branches. Where sizes decide, nothing is None in one of them only, and in a run by cases all numbers are the same.
-    fn of_branches(&mut self, test: &Value, bodies: [Body<'_>; 2], env: &mut Env) -> Step<Flow> {
-        let condition = match test {
-            Value::Bool(condition)
-                if !of_data(condition) || self.unless_empty(condition).is_some() =>
-            {
-                condition
-            }
-            _ => return self.both(test, bodies, env),
-        };
-        // A size of which it was said that it may be 0 is asked for that. Whether a size is even, or which of two is larger, nothing tells.
-        let general = !self.may_be_zero(condition) && self.is_general(condition);
-        self.sizes_decide |= general;
-        let strict = self.strict || (self.by_cases && general);
-        let outer = std::mem::replace(&mut self.strict, strict);
-        let optional = std::mem::replace(&mut self.optional, false);
-        let both = self.both(test, bodies, env);
-        (self.strict, self.optional) = (outer, optional);
-        both
-    }
-
-    /// The problem of branches that cannot be merged, with the condition if sizes of inputs decide.
-    fn of_sizes(&self, test: &Value, problem: Problem) -> Problem {
-        match (test, &problem) {
-            (Value::Bool(condition), Problem::Branch(_) | Problem::Unsupported(_))
-                if !of_data(condition) =>
-            {
-                Problem::of_sizes(condition, &problem)
-            }
-            _ => problem,
-        }
-    }
-
-    /// Whether a condition is about a size of an input that may be 0.
-    fn may_be_zero(&self, condition: &Expr) -> bool {
-        let least = |symbol: &str| self.facts.constraints.range(symbol).min;
-        condition.symbols().iter().any(|s| !Symbols::makes(s) && least(s) == Some(0))
-    }
-
+    /// Runs both branches, again with more of what they write into, until their ends can be merged.
     pub(super) fn both(
         &mut self,
         test: &Value,
@@ -276,24 +148,14 @@ impl Interp<'_> {
         Ok(Both::Merged(match (yes, no) {
             (Ok(yes), Ok(no)) => self.merge(condition, (yes, no), old, memory, env)?,
             // A branch that raises is an assertion that the other one is taken.
-            (Err(Problem::Raises(_)), Ok(no)) => {
-                self.nodes.extend(no.nodes);
-                *env = no.env;
-                self.written_back(memory, no.copies.clone())?;
-                self.disown(memory, &no.copies);
-                no.flow
-            }
-            (Ok(yes), Err(Problem::Raises(_))) => {
+            (Err(Problem::Raises(_)), Ok(no)) => self.only(no, memory, env)?,
+            (Ok(mut yes), Err(Problem::Raises(_))) => {
                 // What the first branch made stands behind what was there before, in the heap of the second one.
                 let made = self.heap.made_since(old);
-                self.heap = yes.heap;
+                self.heap = std::mem::take(&mut yes.heap);
                 self.heap.extend(made);
-                self.facts.contents = yes.contents;
-                self.nodes.extend(yes.nodes);
-                *env = yes.env;
-                self.written_back(memory, yes.copies.clone())?;
-                self.disown(memory, &yes.copies);
-                yes.flow
+                self.facts.contents = std::mem::take(&mut yes.contents);
+                self.only(yes, memory, env)?
             }
             (Err(problem), _) | (_, Err(problem)) => return Err(problem),
         }))
@@ -393,6 +255,15 @@ impl Interp<'_> {
         })
     }
 
+    /// Goes on after the branch that runs for certain.
+    fn only(&mut self, branch: Branch, memory: &[Name], env: &mut Env) -> Step<Flow> {
+        self.nodes.extend(branch.nodes);
+        *env = branch.env;
+        self.written_back(memory, branch.copies.clone())?;
+        self.disown(memory, &branch.copies);
+        Ok(branch.flow)
+    }
+
     /// Where a branch runs for certain, what stood for memory in it is that memory from its end on.
     fn disown(&mut self, memory: &[Name], copies: &[Name]) {
         for (memory, copy) in memory.iter().zip(copies) {
@@ -416,6 +287,7 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// Merges what both branches left behind into the results of a `cond` node, and returns what they do with the flow.
     fn merge(
         &mut self,
         condition: &Condition,

@@ -63,6 +63,7 @@ impl Interp<'_> {
         Ok(Carried { slot, initial, like, variables: Vec::new() })
     }
 
+    /// Carries what the body of a loop changes from now on.
     pub(super) fn carry_change(
         &mut self,
         change: Change,
@@ -90,22 +91,7 @@ impl Interp<'_> {
             }
             Change::List(list, sample) => {
                 carried.retain(|c| !c.slot.is_member(list, None));
-                let initial = match self.parts_of(list) {
-                    Some(parts) if parts.sequence.is_some() => {
-                        let text = "it changes a list of tensors of several sizes".to_owned();
-                        return Err(Problem::Loop(text));
-                    }
-                    Some(parts)
-                        if parts.lengths.is_some() || parts.size.is_none() && parts.dim == 0 =>
-                    {
-                        parts.tensor
-                    }
-                    Some(_) => {
-                        let text = "it changes a list that a split gives".to_owned();
-                        return Err(Problem::Loop(text));
-                    }
-                    None => self.loosen(list, sample)?,
-                };
+                let initial = self.list_as_tensor(list, sample)?;
                 self.carry(Slot::List(list), Value::Tensor(initial), &"a list".into())?
             }
             Change::Memory(root) => self.carry_memory(root, None, carried)?,
@@ -124,6 +110,20 @@ impl Interp<'_> {
         };
         carried.push(more);
         Ok(())
+    }
+
+    /// The tensor of a list whose length changes in the loop; `sample` tells what its elements are like.
+    fn list_as_tensor(&mut self, list: Ref, sample: Option<Sample>) -> Step<Name> {
+        let Some(parts) = self.parts_of(list) else {
+            return self.loosen(list, sample);
+        };
+        if parts.sequence.is_some() {
+            return Err(Problem::Loop("it changes a list of tensors of several sizes".to_owned()));
+        }
+        if parts.lengths.is_none() && (parts.size.is_some() || parts.dim != 0) {
+            return Err(Problem::Loop("it changes a list that a split gives".to_owned()));
+        }
+        Ok(parts.tensor)
     }
 
     /// Memory that is carried, with one more variable that is it.
@@ -151,53 +151,80 @@ impl Interp<'_> {
         inputs: &[Name],
         first: &Sym,
     ) -> Step<Vec<Change>> {
-        let is_carried = |slot: &Slot| carried.iter().any(|c| c.slot == *slot);
         let mut found = Vec::new();
         for (at, before) in heap.iter().enumerate() {
-            let (at, after) = (Ref(at), self.heap.get(at));
-            match (before, after) {
-                _ if is_carried(&Slot::List(at)) || self.unchanged(at.0, heap) => {}
-                (Item::List { items: a, .. }, Some(Item::List { items: b, .. }))
-                    if a.len() == b.len() =>
-                {
-                    let places = (0..a.len()).map(Place::Element);
-                    self.member_changes(at, places.zip(a.iter().zip(b)), carried, &mut found)?;
-                }
-                (Item::Dict(a), Some(Item::Dict(b)))
-                    if a.len() == b.len()
-                        && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0)) =>
-                {
-                    let values = a.iter().map(|(_, value)| value).zip(b.iter().map(|(_, v)| v));
-                    let places = (0..a.len()).map(Place::Element);
-                    self.member_changes(at, places.zip(values), carried, &mut found)?;
-                }
-                (Item::List { items, .. }, Some(Item::List { .. } | Item::Parts(_))) => {
-                    let sample = match self.sample(at).map(|sample| sample.ragged_from(first)) {
-                        Some(None) => {
-                            let text = "it adds tensors to a list that differ in several sizes";
-                            return Err(Problem::Loop(text.to_owned()));
-                        }
-                        sample => sample.flatten(),
-                    };
-                    // What is in the list tells more than what joins it.
-                    let sample = sample.filter(|s| items.is_empty() || s.ragged.is_some());
-                    found.push(Change::List(at, sample));
-                }
-                (Item::Parts(_), Some(Item::Parts(_))) => found.push(Change::List(at, None)),
-                (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
-                    if a.len() == b.len() =>
-                {
-                    let places = a.keys().cloned().map(Place::Attribute);
-                    let after = |name| b.get(name).unwrap_or(&Value::None);
-                    let values = a.iter().map(|(name, before)| (before, after(name)));
-                    self.member_changes(at, places.zip(values), carried, &mut found)?;
-                }
-                _ => {
-                    let text = "it adds keys to a dict or attributes to an object";
-                    return Err(Problem::Loop(text.to_owned()));
-                }
+            let item = Ref(at);
+            let is_carried = carried.iter().any(|c| c.slot == Slot::List(item));
+            if !is_carried && !self.unchanged(at, heap) {
+                self.item_changes(item, before, carried, first, &mut found)?;
             }
         }
+        self.memory_changes(carried, inputs, &mut found)?;
+        Ok(found)
+    }
+
+    /// Notes how an item of the heap differs from what it was before a trip.
+    fn item_changes(
+        &self,
+        of: Ref,
+        before: &Item,
+        carried: &[Carried],
+        first: &Sym,
+        found: &mut Vec<Change>,
+    ) -> Step<()> {
+        match (before, self.heap.get(of.0)) {
+            (Item::List { items: a, .. }, Some(Item::List { items: b, .. }))
+                if a.len() == b.len() =>
+            {
+                let places = (0..a.len()).map(Place::Element);
+                self.member_changes(of, places.zip(a.iter().zip(b)), carried, found)
+            }
+            (Item::Dict(a), Some(Item::Dict(b)))
+                if a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(&a.0, &b.0)) =>
+            {
+                let values = a.iter().map(|(_, value)| value).zip(b.iter().map(|(_, v)| v));
+                let places = (0..a.len()).map(Place::Element);
+                self.member_changes(of, places.zip(values), carried, found)
+            }
+            (Item::List { items, .. }, Some(Item::List { .. } | Item::Parts(_))) => {
+                let sample = match self.sample(of).map(|sample| sample.ragged_from(first)) {
+                    Some(None) => {
+                        let text = "it adds tensors to a list that differ in several sizes";
+                        return Err(Problem::Loop(text.to_owned()));
+                    }
+                    sample => sample.flatten(),
+                };
+                // What is in the list tells more than what joins it.
+                let sample = sample.filter(|s| items.is_empty() || s.ragged.is_some());
+                found.push(Change::List(of, sample));
+                Ok(())
+            }
+            (Item::Parts(_), Some(Item::Parts(_))) => {
+                found.push(Change::List(of, None));
+                Ok(())
+            }
+            (Item::Object { attributes: a, .. }, Some(Item::Object { attributes: b, .. }))
+                if a.len() == b.len() =>
+            {
+                let places = a.keys().cloned().map(Place::Attribute);
+                let after = |name| b.get(name).unwrap_or(&Value::None);
+                let values = a.iter().map(|(name, before)| (before, after(name)));
+                self.member_changes(of, places.zip(values), carried, found)
+            }
+            _ => {
+                let text = "it adds keys to a dict or attributes to an object";
+                Err(Problem::Loop(text.to_owned()))
+            }
+        }
+    }
+
+    /// Notes the memory that the body writes into: that of tensors from before the loop, and that of carried variables.
+    fn memory_changes(
+        &self,
+        carried: &[Carried],
+        inputs: &[Name],
+        found: &mut Vec<Change>,
+    ) -> Step<()> {
         let made: FxHashSet<Name> = self.nodes.iter().flat_map(Node::output_names).collect();
         if self.resized.iter().any(|object| !made.contains(object)) {
             let text = "it changes the sizes of a tensor in place";
@@ -219,7 +246,7 @@ impl Interp<'_> {
                 _ => return Err(written_view()),
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Notes which attributes or elements of an item differ before and after a trip.

@@ -7,14 +7,14 @@ use crate::{
 };
 use pt2onnx_fx::{Argument, Name, Node, SymArg, ValueMeta};
 use pt2onnx_symbolic::{Expr, Func, View};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
 
 /// The elements of a tensor as expressions, if it is small and of a type that numbers have.
 pub(super) fn elements(tensor: &Tensor) -> Option<Vec<Expr>> {
     if tensor.numel() > MAX_CONTENTS || !tensor.has_data() {
         return None;
     }
-    fn ints<T: pt2onnx_tensor::Element + Into<i64>>(tensor: &Tensor) -> Option<Vec<Expr>> {
+    fn ints<T: Element + Into<i64>>(tensor: &Tensor) -> Option<Vec<Expr>> {
         Some(tensor.to_vec::<T>()?.into_iter().map(|i| Expr::int(i.into())).collect())
     }
     match tensor.dtype() {
@@ -31,6 +31,24 @@ pub(super) fn elements(tensor: &Tensor) -> Option<Vec<Expr>> {
         DType::F64 => Some(tensor.to_vec::<f64>()?.into_iter().map(Expr::float).collect()),
         _ => None,
     }
+}
+
+/// The bytes of known numbers as elements of this type; `None` if there is no conversion.
+pub(super) fn encode(
+    elements: &[Expr],
+    numbers: &[f64],
+    dtype: DType,
+    wide: bool,
+) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for (element, &number) in elements.iter().zip(numbers) {
+        let scalar = match element.as_int() {
+            Some(i) if wide || !dtype.is_float() => Scalar::Int(i),
+            _ => Scalar::Float(number),
+        };
+        bytes.extend_from_slice(&scalar.to_tensor(dtype)?.to_bytes());
+    }
+    Some(bytes)
 }
 
 /// The complex number in a tensor.
@@ -60,7 +78,7 @@ impl Interp<'_> {
         let integer = meta.dtype.is_int() || meta.dtype == DType::Bool;
         let mut elements = self.computed(node, meta.dtype, meta.sizes.len(), length)?;
         // In float64, these of two float32 are exact enough to be rounded once.
-        let name = node.target.name.trim_end_matches('_');
+        let name = plain_name(node);
         if meta.dtype == DType::F32 && ROUNDED.contains(&name) {
             elements.iter_mut().for_each(|e| *e = single(e));
         }
@@ -97,96 +115,44 @@ impl Interp<'_> {
         parts
     }
 
+    /// The elements of a result of this type, by the name of the operator.
     fn computed(&self, node: &Node, dtype: DType, rank: usize, length: usize) -> Option<Vec<Expr>> {
         let operand = |name: &str| self.operand(node.arg(name)?);
-        let name = node.target.name.trim_end_matches('_');
-        let name = if node.target.name.starts_with("__") { &*node.target.name } else { name };
-        let number = |name: &str, default: i64| match node.arg(name) {
-            None => Some(default),
-            Some(Argument::Int(i)) => Some(*i),
-            _ => None,
-        };
+        let name = plain_name(node);
         match name {
             "scalar_tensor" => Some(converted(operand("s")?, dtype)),
             "detach" | "clone" | "to" | "contiguous" | "alias" | "_to_copy" | "type_as" | "cpu"
             | "float" | "lift_fresh" | "squeeze" | "unsqueeze" | "view" | "reshape" | "flatten"
             | "double" | "long" => Some(converted(operand("self")?, dtype)),
             "floor" | "ceil" | "neg" | "trunc" | "abs" => {
-                let items = operand("self")?.into_iter();
-                let items = items.map(|e| {
-                    let value = as_value(e);
-                    match compare::unary(name, &value).ok()?? {
-                        Value::Int(e) if !dtype.is_int() => Some(compare::to_float(&e)),
-                        other => other.number().cloned(),
-                    }
-                });
-                items.collect()
+                operand("self")?.into_iter().map(|e| unary(name, e, dtype)).collect()
             }
             "add" | "sub" | "mul" | "div" | "floor_divide" | "remainder" | "rsub" | "eq" | "ne"
             | "lt" | "le" | "gt" | "ge" | "maximum" | "minimum" | "__and__" | "__or__" | "max"
             | "min"
                 if node.arg("other").is_some() =>
             {
-                if number("alpha", 1)? != 1 {
-                    return None;
-                }
-                let op = match (name, node.arg("rounding_mode")) {
-                    ("div", Some(Argument::String(mode))) if mode == "floor" => "floordiv",
-                    ("div", Some(Argument::String(_))) => "trunc_div",
-                    ("floor_divide", _) => "floordiv",
-                    ("maximum", _) => "max",
-                    ("minimum", _) => "min",
-                    ("rsub", _) => "sub",
-                    _ => name,
-                };
-                let (mut a, mut b) = (operand("self")?, operand("other")?);
-                if name == "rsub" {
-                    std::mem::swap(&mut a, &mut b);
-                }
-                if dtype == DType::F32 || self.in_single(node) {
-                    a.iter_mut().chain(&mut b).for_each(|e| *e = single(e));
-                }
-                let results = (0..length).map(|i| {
-                    let pick = |v: &[Expr]| v.get(if v.len() == 1 { 0 } else { i }).cloned();
-                    self.arithmetic(op, pick(&a)?, pick(&b)?, dtype)
-                });
-                results.collect()
+                self.binary(node, dtype, length)
             }
-            "stack" | "cat" => {
-                let Argument::Tensors(names) = node.arg("tensors")? else { return None };
-                if number("dim", 0)? != 0 {
-                    return None;
-                }
-                let parts =
-                    names.iter().map(|n| self.elements_of(n)).collect::<Option<Vec<_>>>()?;
-                Some(parts.into_iter().flatten().collect())
-            }
+            "stack" | "cat" => self.elements_joined(node),
             "select" if rank == 0 => {
                 let items = operand("self")?;
-                let index = number("index", 0)?;
-                let index = if index < 0 { index + items.len() as i64 } else { index };
+                let index = from_start(int_arg(node, "index", 0)?, items.len());
                 Some(vec![items.get(usize::try_from(index).ok()?)?.clone()])
             }
-            "slice" if number("step", 1)? == 1 => {
+            "slice" if int_arg(node, "step", 1)? == 1 => {
                 let items = operand("self")?;
-                let start = match node.arg("start") {
-                    None | Some(Argument::None) => 0,
-                    Some(Argument::Int(i)) if *i < 0 => i + items.len() as i64,
-                    Some(Argument::Int(i)) => *i,
-                    _ => return None,
-                };
+                let start = from_start(int_arg(node, "start", 0)?, items.len());
                 let start = usize::try_from(start.max(0)).ok()?.min(items.len());
                 Some(items.get(start..start.checked_add(length)?)?.to_vec())
             }
-            "prod" | "sum" if rank == 0 => {
-                let items = operand("self")?;
-                Some(vec![if name == "prod" { Expr::product(&items) } else { Expr::sum(&items) }])
-            }
+            "prod" if rank == 0 => Some(vec![Expr::product(&operand("self")?)]),
+            "sum" if rank == 0 => Some(vec![Expr::sum(&operand("self")?)]),
             "max" | "min" if rank == 0 && node.arg("dim").is_none() => {
                 let mut items = operand("self")?.into_iter();
                 let first = items.next()?;
-                let least = items.try_fold(first, |a, b| self.arithmetic(name, a, b, dtype))?;
-                Some(vec![least])
+                let extreme = items.try_fold(first, |a, b| self.arithmetic(name, a, b, dtype))?;
+                Some(vec![extreme])
             }
             "reciprocal" => {
                 let inverse = |e: Expr| known(&e).map(|f| Expr::float(1.0 / f));
@@ -194,6 +160,43 @@ impl Interp<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The elements of a result of arithmetic or a comparison; an operand of one element is broadcast.
+    fn binary(&self, node: &Node, dtype: DType, length: usize) -> Option<Vec<Expr>> {
+        if int_arg(node, "alpha", 1)? != 1 {
+            return None;
+        }
+        let mut a = self.operand(node.arg("self")?)?;
+        let mut b = self.operand(node.arg("other")?)?;
+        let op = match (plain_name(node), node.arg("rounding_mode")) {
+            ("div", Some(Argument::String(mode))) if mode == "floor" => "floordiv",
+            ("div", Some(Argument::String(_))) => "trunc_div",
+            ("floor_divide", _) => "floordiv",
+            ("maximum", _) => "max",
+            ("minimum", _) => "min",
+            ("rsub", _) => {
+                std::mem::swap(&mut a, &mut b);
+                "sub"
+            }
+            (name, _) => name,
+        };
+        if dtype == DType::F32 || self.in_single(node) {
+            a.iter_mut().chain(&mut b).for_each(|e| *e = single(e));
+        }
+        let pick = |v: &[Expr], i| v.get(if v.len() == 1 { 0 } else { i }).cloned();
+        (0..length).map(|i| self.arithmetic(op, pick(&a, i)?, pick(&b, i)?, dtype)).collect()
+    }
+
+    /// The elements of vectors or numbers that are joined along the first dimension.
+    fn elements_joined(&self, node: &Node) -> Option<Vec<Expr>> {
+        let Argument::Tensors(names) = node.arg("tensors")? else { return None };
+        if int_arg(node, "dim", 0)? != 0 {
+            return None;
+        }
+        let parts: Vec<_> =
+            names.iter().map(|name| self.elements_of(name)).collect::<Option<_>>()?;
+        Some(parts.concat())
     }
 
     /// Whether a node computes in float32: it has such a tensor, and none of float64.
@@ -249,6 +252,34 @@ const SPLITS: &[&str] = &["chunk", "split", "split_with_sizes", "unbind"];
 /// Operators whose results in float32 are those in float64, rounded.
 const ROUNDED: &[&str] =
     &["add", "div", "mul", "reciprocal", "rsub", "sub", "to", "_to_copy", "float"];
+
+/// The name of an operator, without the `_` of one that writes.
+fn plain_name(node: &Node) -> &str {
+    let name = &*node.target.name;
+    if name.starts_with("__") { name } else { name.trim_end_matches('_') }
+}
+
+/// An integer argument; `None` if it is given and is no known integer.
+fn int_arg(node: &Node, name: &str, default: i64) -> Option<i64> {
+    match node.arg(name) {
+        None | Some(Argument::None) => Some(default),
+        Some(Argument::Int(i)) => Some(*i),
+        _ => None,
+    }
+}
+
+/// An index that counts from the end if it is negative, as one from the start.
+fn from_start(index: i64, length: usize) -> i64 {
+    if index < 0 { index + length as i64 } else { index }
+}
+
+/// An element of the result of `floor` and the like.
+fn unary(name: &str, e: Expr, dtype: DType) -> Option<Expr> {
+    match compare::unary(name, &as_value(e)).ok()?? {
+        Value::Int(e) if !dtype.is_int() => Some(compare::to_float(&e)),
+        other => other.number().cloned(),
+    }
+}
 
 /// A number, rounded to float32.
 fn single(e: &Expr) -> Expr {

@@ -1,10 +1,9 @@
 //! Pickled objects become values; tensors become inputs of the graph, with their paths as names.
 
-use super::{Interp, Step, unsupported};
+use super::{Interp, Step, expected, saved_tensor, unsupported};
 use crate::{
     archive::ClassDef,
     error::Problem,
-    quantized::Kind,
     schema::Type,
     syntax,
     types::Contents,
@@ -12,15 +11,11 @@ use crate::{
 };
 use pt2onnx_fx::{
     Argument, Constant, Device, InputSpec, Name, TensorMeta, ValueMeta,
-    archive::{
-        pickle::{Id, Pickle, Value as Data},
-        storage_type,
-    },
+    archive::pickle::{Id, Pickle, Value as Data},
 };
-use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 /// Tensors of no more elements than these are known to the interpreter, if they are constants of the code.
 const KNOWN_ELEMENTS: usize = 64;
@@ -47,6 +42,28 @@ struct Loader<'p> {
     made: FxHashMap<Id, Value>,
 }
 
+/// Where a value is in the module.
+#[derive(Clone, Copy)]
+struct Location<'p> {
+    path: &'p str,
+    /// What its tensors are.
+    role: Role,
+    /// How many levels of values may follow.
+    levels: usize,
+}
+
+impl<'p> Location<'p> {
+    /// The path of an item or attribute of this value.
+    fn part(self, part: impl Display) -> String {
+        if self.path.is_empty() { part.to_string() } else { format!("{}.{part}", self.path) }
+    }
+
+    /// The same with another path.
+    fn at(self, path: &'p str) -> Self {
+        Self { path, ..self }
+    }
+}
+
 impl Interp<'_> {
     /// The value of a pickle, whose storages are in a folder. Parts of it are named by their paths.
     pub(super) fn load(
@@ -56,28 +73,22 @@ impl Interp<'_> {
         role: Role,
     ) -> Step<Value> {
         let mut loader = Loader { pickle, folder, made: FxHashMap::default() };
-        self.value(&mut loader, pickle.root_id(), "", role, MAX_NESTING)
+        let root = Location { path: "", role, levels: MAX_NESTING };
+        self.value(&mut loader, pickle.root_id(), root)
     }
 
-    fn value(
-        &mut self,
-        loader: &mut Loader<'_>,
-        id: Id,
-        path: &str,
-        role: Role,
-        depth: usize,
-    ) -> Step<Value> {
+    /// The value with this id. One that was made before is the same value.
+    fn value(&mut self, loader: &mut Loader<'_>, id: Id, place: Location<'_>) -> Step<Value> {
         self.step()?;
         if let Some(made) = loader.made.get(&id) {
             let made = made.clone();
-            self.tied(&made, path, role);
+            self.tied(&made, place.path, place.role);
             return Ok(made);
         }
-        if depth == 0 {
+        let Some(levels) = place.levels.checked_sub(1) else {
             return Err(Problem::Depth(MAX_NESTING));
-        }
-        let part =
-            |at: usize| if path.is_empty() { at.to_string() } else { format!("{path}.{at}") };
+        };
+        let place = Location { levels, ..place };
         let value = match loader.pickle.get(id) {
             Data::None => Value::None,
             Data::Bool(value) => Value::bool(*value),
@@ -88,7 +99,7 @@ impl Interp<'_> {
                 let list = self.list(Vec::new(), None)?;
                 loader.made.insert(id, list.clone());
                 for (at, &item) in items.clone().iter().enumerate() {
-                    let item = self.value(loader, item, &part(at), role, depth - 1)?;
+                    let item = self.value(loader, item, place.at(&place.part(at)))?;
                     if let Value::List(list) = &list {
                         self.items_mut(*list)?.push(item);
                     }
@@ -98,28 +109,27 @@ impl Interp<'_> {
             Data::Tuple(items) => {
                 let mut made = Vec::with_capacity(items.len());
                 for (at, &item) in items.clone().iter().enumerate() {
-                    made.push(self.value(loader, item, &part(at), role, depth - 1)?);
+                    made.push(self.value(loader, item, place.at(&place.part(at)))?);
                 }
                 self.tuple(made, None)?
             }
             Data::Dict(entries) => {
                 let mut made = Vec::with_capacity(entries.len());
                 for (at, &(key, value)) in entries.clone().iter().enumerate() {
-                    let key = self.value(loader, key, path, role, depth - 1)?;
+                    let key = self.value(loader, key, place)?;
                     let path = match &key {
-                        Value::Str(name) if path.is_empty() => name.to_string(),
-                        Value::Str(name) => format!("{path}.{name}"),
-                        _ => part(at),
+                        Value::Str(name) => place.part(name),
+                        _ => place.part(at),
                     };
-                    made.push((key, self.value(loader, value, &path, role, depth - 1)?));
+                    made.push((key, self.value(loader, value, place.at(&path))?));
                 }
                 self.dict(made)?
             }
             Data::Object { class, state } => {
-                return self.object(loader, id, (&class.clone(), *state), path, depth);
+                return self.object(loader, id, (&class.clone(), *state), place);
             }
             Data::Call { global, arguments } => {
-                self.called(loader, &global.clone(), *arguments, path, role, depth)?
+                self.called(loader, &global.clone(), *arguments, place)?
             }
             // `torch.per_tensor_affine`.
             Data::Global(name) if name.starts_with("torch.per_") => Value::str(name),
@@ -137,13 +147,13 @@ impl Interp<'_> {
         loader: &mut Loader<'_>,
         id: Id,
         (class, state): (&str, Option<Id>),
-        path: &str,
-        depth: usize,
+        place: Location<'_>,
     ) -> Step<Value> {
+        let plain = Location { role: Role::Attribute, ..place };
         let Some(class) = self.archive.class(class).cloned() else {
             let made = match state {
                 Some(state) if class.starts_with("__torch__.torch.classes.") => {
-                    let state = self.value(loader, state, path, Role::Attribute, depth - 1)?;
+                    let state = self.value(loader, state, plain)?;
                     self.saved_packed(class, &state)?
                 }
                 _ => Value::Opaque(class.into()),
@@ -151,14 +161,14 @@ impl Interp<'_> {
             loader.made.insert(id, made.clone());
             return Ok(made);
         };
-        let object = self.new_object(&class, path.into())?;
+        let object = self.new_object(&class, place.path.into())?;
         loader.made.insert(id, object.clone());
         let Some(state) = state else {
             return Ok(object);
         };
         let methods = &class.class;
         if methods.method("__setstate__").is_some() && methods.method("__getstate__").is_some() {
-            let state = self.value(loader, state, path, Role::Attribute, depth - 1)?;
+            let state = self.value(loader, state, plain)?;
             self.method(&object, "__setstate__", vec![state], Vec::new())?;
             return Ok(object);
         }
@@ -171,8 +181,8 @@ impl Interp<'_> {
             };
             let name = Name::from(&**name);
             let role = role_of(&class, &name);
-            let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
-            let value = self.value(loader, value, &path, role, depth - 1)?;
+            let path = place.part(&name);
+            let value = self.value(loader, value, Location { role, ..place.at(&path) })?;
             if let Value::Object(object) = &object
                 && let Some(Item::Object { attributes, .. }) = self.heap.get_mut(object.0)
             {
@@ -182,51 +192,36 @@ impl Interp<'_> {
         Ok(object)
     }
 
+    /// What a call in a pickle makes: a tensor, a list with its type, a device, a complex number, or a member of an Enum.
     fn called(
         &mut self,
         loader: &mut Loader<'_>,
         global: &str,
         arguments: Id,
-        path: &str,
-        role: Role,
-        depth: usize,
+        place: Location<'_>,
     ) -> Step<Value> {
         let items: Vec<Id> = match loader.pickle.get(arguments) {
             Data::Tuple(items) => items.to_vec(),
             _ => vec![arguments],
         };
-        let element = |global: &str| match global {
-            "torch.jit._pickle.build_intlist" => Some(Type::Int),
-            "torch.jit._pickle.build_tensorlist" => Some(Type::Tensor),
-            "torch.jit._pickle.build_doublelist" => Some(Type::Float),
-            "torch.jit._pickle.build_boollist" => Some(Type::Bool),
-            _ => None,
-        };
+        if let (Some(element), &[items, ..]) = (list_element(global), items.as_slice()) {
+            let list = self.value(loader, items, place)?;
+            return self.annotate(&Type::List(Box::new(element)), list);
+        }
         match (global, items.as_slice()) {
             ("torch._utils._rebuild_tensor_v2", _) => {
-                match view(self.archive.records(), loader.pickle, loader.folder, &items) {
-                    Some(tensor) => self.tensor(tensor, path, role),
+                let (path, records) = (place.path, self.archive.records());
+                match saved_tensor::view(records, loader.pickle, loader.folder, &items) {
+                    Some(tensor) => self.tensor(tensor, path, place.role),
                     None => unsupported(format!("the tensor `{path}`, which is not a plain one,")),
                 }
             }
-            ("torch._utils._rebuild_parameter", &[data, ..]) => {
-                self.value(loader, data, path, role, depth - 1)
-            }
+            ("torch._utils._rebuild_parameter", &[data, ..]) => self.value(loader, data, place),
             ("torch._utils._rebuild_qtensor", &[.., quantizer, _, _]) => {
-                let found = quantized(self.archive.records(), loader.pickle, loader.folder, &items);
-                let Some((kind, tensor)) = found else {
-                    return unsupported(format!("the quantised tensor `{path}`"));
-                };
-                let part = format!("{path}.quantizer");
-                let quantizer = self.value(loader, quantizer, &part, role, depth - 1)?;
-                let quantizer = self.sequence(&quantizer).unwrap_or_default();
-                match self.tensor(tensor, path, role)? {
-                    Value::Tensor(ints) => self.saved_quantized(ints, kind, &quantizer),
-                    other => super::expected("a tensor", &other),
-                }
+                self.rebuilt_quantized(loader, &items, quantizer, place)
             }
             ("torch.jit._pickle.restore_type_tag", &[value, ty]) => {
-                let value = self.value(loader, value, path, role, depth - 1)?;
+                let value = self.value(loader, value, place)?;
                 if let Data::Text(text) = loader.pickle.get(ty)
                     && let Some(ty) = type_of(text)
                 {
@@ -238,28 +233,43 @@ impl Interp<'_> {
                 Ok(Value::Device(Arc::new(Device { kind: "cpu".into(), index: None })))
             }
             ("builtins.complex", &[re, im]) => {
-                let re = self.value(loader, re, path, role, depth - 1)?;
-                let im = self.value(loader, im, path, role, depth - 1)?;
+                let re = self.value(loader, re, place)?;
+                let im = self.value(loader, im, place)?;
                 match re.as_f64().zip(im.as_f64()) {
                     Some((re, im)) => Ok(Value::Complex(re, im)),
                     None => unsupported("this complex number"),
                 }
             }
-            (_, &[items, ..]) if element(global).is_some() => {
-                let value = self.value(loader, items, path, role, depth - 1)?;
-                match element(global) {
-                    Some(ty) => self.annotate(&Type::List(Box::new(ty)), value),
-                    None => Ok(value),
-                }
-            }
             (_, &[value]) => {
-                let value = self.value(loader, value, path, role, depth - 1)?;
+                let value = self.value(loader, value, place)?;
                 match self.archive.class(global).cloned() {
                     Some(class) => self.member_of(&class, value),
                     None => unsupported(format!("{global} among the objects")),
                 }
             }
             _ => unsupported(format!("{global} among the objects")),
+        }
+    }
+
+    /// The quantised tensor of `_rebuild_qtensor`: its integers, and scale and zero point from its quantizer.
+    fn rebuilt_quantized(
+        &mut self,
+        loader: &mut Loader<'_>,
+        items: &[Id],
+        quantizer: Id,
+        place: Location<'_>,
+    ) -> Step<Value> {
+        let path = place.path;
+        let records = self.archive.records();
+        let found = saved_tensor::quantized(records, loader.pickle, loader.folder, items);
+        let Some((kind, tensor)) = found else {
+            return unsupported(format!("the quantised tensor `{path}`"));
+        };
+        let quantizer = self.value(loader, quantizer, place.at(&place.part("quantizer")))?;
+        let quantizer = self.sequence(&quantizer).unwrap_or_default();
+        match self.tensor(tensor, path, place.role)? {
+            Value::Tensor(ints) => self.saved_quantized(ints, kind, &quantizer),
+            other => expected("a tensor", &other),
         }
     }
 
@@ -348,6 +358,18 @@ impl Interp<'_> {
     }
 }
 
+/// The element type of the lists that a function of pickles makes.
+fn list_element(global: &str) -> Option<Type> {
+    match global {
+        "torch.jit._pickle.build_intlist" => Some(Type::Int),
+        "torch.jit._pickle.build_tensorlist" => Some(Type::Tensor),
+        "torch.jit._pickle.build_doublelist" => Some(Type::Float),
+        "torch.jit._pickle.build_boollist" => Some(Type::Bool),
+        _ => None,
+    }
+}
+
+/// What the tensors of an attribute are in the module.
 fn role_of(class: &ClassDef, name: &str) -> Role {
     if class.class.names("__parameters__").contains(&name) {
         Role::Parameter
@@ -365,110 +387,4 @@ fn type_of(text: &str) -> Option<Type> {
     }
     let file = syntax::parse(&format!("class T:\n  x : {text}\n")).ok()?;
     file.classes.first()?.attributes.first().map(|(_, ty, _)| Type::of(ty))
-}
-
-/// The tensor that the arguments of `_rebuild_tensor_v2` describe; `None` if it is not a plain one.
-pub(super) fn view(
-    records: &pt2onnx_fx::archive::Records,
-    pickle: &Pickle,
-    folder: &str,
-    items: &[Id],
-) -> Option<Tensor> {
-    let (dtype, record, offset, sizes, strides) = described(pickle, items)?;
-    let storage = records.get(&format!("{folder}/{record}"))?;
-    // A tensor without values is saved as no bytes.
-    if storage.bytes().is_empty() && !sizes.contains(&0) {
-        return Tensor::absent(dtype, sizes).ok();
-    }
-    Tensor::strided(dtype, sizes, strides, offset, storage).ok()
-}
-
-/// The integers of the quantised tensor that the arguments of `_rebuild_qtensor` describe, and their kind.
-fn quantized(
-    records: &pt2onnx_fx::archive::Records,
-    pickle: &Pickle,
-    folder: &str,
-    items: &[Id],
-) -> Option<(Kind, Tensor)> {
-    let (class, record, offset, mut sizes, mut strides) = layout(pickle, items)?;
-    let kind = Kind::of_storage(&class)?;
-    let dtype = kind.ints();
-    if kind == Kind::Quint4x2 {
-        let last = sizes.last_mut().filter(|last| **last % 2 == 0)?;
-        *last /= 2;
-        let mut stride = 1;
-        for (size, place) in sizes.iter().zip(&mut strides).rev() {
-            *place = stride;
-            stride *= size;
-        }
-    }
-    let storage = records.get(&format!("{folder}/{record}"))?;
-    let tensor = match storage.bytes().is_empty() && !sizes.contains(&0) {
-        true => Tensor::absent(dtype, sizes),
-        false => Tensor::strided(dtype, sizes, strides, offset, storage),
-    };
-    Some((kind, tensor.ok()?))
-}
-
-/// Element type or class of the storage, record, offset, sizes and strides of a tensor.
-type Layout<T> = (T, Arc<str>, usize, Vec<usize>, Vec<usize>);
-
-/// Element type, record, offset, sizes and strides of a tensor.
-pub(super) type Described = Layout<DType>;
-
-pub(super) fn described(pickle: &Pickle, items: &[Id]) -> Option<Described> {
-    let (class, record, offset, sizes, strides) = layout(pickle, items)?;
-    Some((storage_type(&class)??, record, offset, sizes, strides))
-}
-
-/// The element type of the integers of a quantised tensor, and its sizes.
-pub(super) fn described_quantized(pickle: &Pickle, items: &[Id]) -> Option<(DType, Vec<usize>)> {
-    let (class, _, _, sizes, _) = layout(pickle, items)?;
-    Some((Kind::of_storage(&class)?.ints(), sizes))
-}
-
-/// Class of the storage, record, offset, sizes and strides of a tensor.
-fn layout(pickle: &Pickle, items: &[Id]) -> Option<Layout<String>> {
-    let &[storage, offset, sizes, strides, ..] = items else {
-        return None;
-    };
-    let tuple = |id: Id| match pickle.get(id) {
-        Data::Tuple(items) => Some(items.clone()),
-        _ => None,
-    };
-    let number = |id: Id| match pickle.get(id) {
-        Data::Int(i) => usize::try_from(*i).ok(),
-        _ => None,
-    };
-    let Data::Persistent(storage) = pickle.get(storage) else {
-        return None;
-    };
-    let storage = tuple(*storage)?;
-    let &[_, class, record, ..] = &*storage else {
-        return None;
-    };
-    let (Data::Global(class), Data::Text(record)) = (pickle.get(class), pickle.get(record)) else {
-        return None;
-    };
-    let sizes = tuple(sizes)?.iter().map(|&id| number(id)).collect::<Option<Vec<_>>>()?;
-    let strides = tuple(strides)?.iter().map(|&id| number(id)).collect::<Option<Vec<_>>>()?;
-    Some((class.to_string(), record.clone(), number(offset)?, sizes, strides))
-}
-
-/// The bytes of known numbers as elements of this type; `None` if there is no conversion.
-pub(super) fn encode(
-    elements: &[Expr],
-    numbers: &[f64],
-    dtype: DType,
-    wide: bool,
-) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for (element, &number) in elements.iter().zip(numbers) {
-        let scalar = match element.as_int() {
-            Some(i) if wide || !dtype.is_float() => pt2onnx_tensor::Scalar::Int(i),
-            _ => pt2onnx_tensor::Scalar::Float(number),
-        };
-        bytes.extend_from_slice(&scalar.to_tensor(dtype)?.to_bytes());
-    }
-    Some(bytes)
 }

@@ -1,5 +1,6 @@
 //! The interpreter: runs a method over types, and flattens it into a graph of ATen calls.
 
+mod argument;
 mod assemble;
 mod autocast;
 mod branch;
@@ -36,11 +37,15 @@ mod quantized;
 mod ragged;
 mod repeat;
 mod sample;
+mod saved_tensor;
 mod sequence;
+mod stacked;
 mod state;
 mod stmt;
 mod strides;
 mod traced;
+mod undecided;
+mod writes;
 
 use crate::{
     archive::Archive,

@@ -1,20 +1,13 @@
 //! Lists whose length depends on data: they are the parts of one tensor, and their elements are read by slices of it.
 
-use super::{
-    Interp, Step,
-    call::Kwargs,
-    expected,
-    sample::{Sample, element_type},
-    unsupported,
-};
+use super::{Interp, Step, call::Kwargs, expected, sample::element_type, unsupported};
 use crate::{
     error::Problem,
     schema::Type,
     value::{Item, Parts, Ref, Tuple, Value},
 };
-use pt2onnx_fx::{Argument, Name, TensorMeta, archive::c10_number};
+use pt2onnx_fx::{Argument, Name, TensorMeta};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
 
 impl Interp<'_> {
     /// What such a list is made of; `None` for other lists.
@@ -28,9 +21,7 @@ impl Interp<'_> {
 
     /// A list of the parts of a tensor along a dimension.
     pub(super) fn new_parts(&mut self, tensor: &Name, dim: i64, size: Option<Expr>) -> Step<Value> {
-        let tensor = tensor.clone();
-        let element = Type::Tensor;
-        let parts = Parts { tensor, dim, size, lengths: None, element, sequence: None };
+        let parts = Parts { dim, size, ..Parts::rows(tensor.clone(), Type::Tensor) };
         Ok(Value::List(self.alloc(Item::Parts(parts))?))
     }
 
@@ -100,8 +91,7 @@ impl Interp<'_> {
             return Ok(one);
         }
         let tensor = self.stacked(items, &element)?;
-        let (size, lengths, sequence) = (None, None, None);
-        self.part(&Parts { tensor, dim: 0, size, lengths, element, sequence }, index)
+        self.part(&Parts::rows(tensor, element), index)
     }
 
     /// As [`Interp::any_of`], of tuples that are like the first one: each part is chosen by itself.
@@ -116,67 +106,6 @@ impl Interp<'_> {
             chosen.push(self.any_of(parts.unwrap_or_default(), index)?);
         }
         self.tuple(chosen, like.class.clone())
-    }
-
-    /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
-    pub(super) fn stacked(&mut self, items: Vec<Value>, element: &Type) -> Step<Name> {
-        let mut tensors = Vec::with_capacity(items.len());
-        for item in &items {
-            tensors.push(self.as_part(item, element)?);
-        }
-        for pair in tensors.windows(2) {
-            if let [a, b] = pair {
-                let (a, b) = (self.meta(a)?.clone(), self.meta(b)?.clone());
-                self.same_type(&a, (b.dtype, &b.sizes))?;
-            }
-        }
-        let list = tensors.iter().cloned().map(Value::Tensor).collect();
-        let list = self.list(list, Some(Type::Tensor))?;
-        let stacked = self.of_tensors("stack", vec![list])?;
-        self.listed(&stacked, &tensors)?;
-        Ok(stacked)
-    }
-
-    /// An element as a tensor.
-    pub(super) fn as_part(&mut self, item: &Value, element: &Type) -> Step<Name> {
-        let found = match (item, element) {
-            (Value::Tensor(_), Type::Tensor) => item.clone(),
-            (Value::Int(_), Type::Int)
-            | (Value::Float(_), Type::Float)
-            | (Value::Bool(_), Type::Bool) => {
-                self.operator("prim", "NumToTensor", vec![item.clone()], Kwargs::new())?
-            }
-            _ => {
-                return unsupported(
-                    "a list of values of several types, whose length or index depends on data",
-                );
-            }
-        };
-        match found {
-            Value::Tensor(name) => Ok(name),
-            other => expected("a tensor", &other),
-        }
-    }
-
-    /// An error unless a tensor has this type and these sizes.
-    pub(super) fn same_type(
-        &self,
-        meta: &TensorMeta,
-        (dtype, sizes): (DType, &[Expr]),
-    ) -> Step<()> {
-        let equal = meta.dtype == dtype
-            && meta.sizes.len() == sizes.len()
-            && meta
-                .sizes
-                .iter()
-                .zip(sizes)
-                .all(|(a, b)| a == b || self.constraints().prove_eq(a, b) == Some(true));
-        match equal {
-            true => Ok(()),
-            false => unsupported(
-                "a list of tensors of several types or sizes, whose length or index depends on data,",
-            ),
-        }
     }
 
     /// The size of the dimension that is divided.
@@ -201,7 +130,7 @@ impl Interp<'_> {
     }
 
     /// The tensor of a list whose elements are single slices along dimension 0, as those that change are.
-    fn rows(&self, parts: &Parts) -> Step<Name> {
+    pub(super) fn rows(&self, parts: &Parts) -> Step<Name> {
         self.not_sequence("such a change", parts)?;
         match (&parts.size, parts.lengths, parts.dim) {
             (None, None, 0) => Ok(parts.tensor.clone()),
@@ -455,121 +384,5 @@ impl Interp<'_> {
             }
         }
         self.join(list, parts, pieces.clone(), &pieces)
-    }
-
-    /// A tensor with a dimension in another place.
-    pub(super) fn moved(&mut self, tensor: Name, from: i64, to: i64) -> Step<Name> {
-        match from == to {
-            true => Ok(tensor),
-            false => {
-                let args = vec![Value::Tensor(tensor), Value::int(from), Value::int(to)];
-                self.of_tensors("movedim", args)
-            }
-        }
-    }
-
-    /// All elements in one tensor: stacked along a new dimension, or behind each other along one that they have.
-    pub(super) fn joined(&mut self, parts: &Parts, stacks: bool, dim: i64) -> Step<Value> {
-        let tensor = Value::Tensor(parts.tensor.clone());
-        let rank = i64::try_from(self.meta(&parts.tensor)?.sizes.len()).unwrap_or(0);
-        if parts.size.is_some() {
-            let front = |dim: i64| if dim < 0 { dim + rank } else { dim };
-            return match !stacks && front(dim) == front(parts.dim) {
-                true => Ok(tensor),
-                false => unsupported("joining pieces whose number depends on data"),
-            };
-        }
-        let from = if parts.dim < 0 { parts.dim + rank } else { parts.dim };
-        // The elements have one dimension less.
-        let to = match (stacks, dim < 0) {
-            (true, true) => dim + rank,
-            (false, true) => dim + rank - 1,
-            (_, false) => dim,
-        };
-        let moved = Value::Tensor(self.moved(parts.tensor.clone(), from, to)?);
-        if stacks {
-            return Ok(moved);
-        }
-        let args = vec![moved, Value::int(to), Value::int(to + 1)];
-        self.of_tensors("flatten", args).map(Value::Tensor)
-    }
-
-    /// `torch.tensor` of a list of numbers.
-    pub(super) fn tensor_of_parts(
-        &mut self,
-        list: Ref,
-        dtype: Option<&Value>,
-        kwargs: &Kwargs,
-    ) -> Step<Value> {
-        let Some(parts) = self.parts_of(list) else {
-            return expected("a list", &Value::None);
-        };
-        let rows = Value::Tensor(self.rows(&parts)?);
-        let dtype = kwargs.iter().find(|(n, _)| n == "dtype").map(|(_, v)| v).or(dtype);
-        let natural = match parts.element {
-            Type::Float => self.types.default_dtype(),
-            Type::Bool => DType::Bool,
-            _ => DType::I64,
-        };
-        let dtype = match dtype {
-            None | Some(Value::None) => c10_number(natural).map_or(Value::None, Value::int),
-            Some(given) => given.clone(),
-        };
-        self.operator("aten", "to", vec![rows, dtype], Kwargs::new())
-    }
-
-    /// Makes a list one of unknown length. `sample` tells of its elements if it is empty.
-    pub(super) fn loosen(&mut self, list: Ref, sample: Option<Sample>) -> Step<Name> {
-        let items = self.items(list).to_vec();
-        if let Some(sample @ Sample { ragged: Some(dim), .. }) = &sample {
-            return self.loosen_ragged(list, sample, *dim);
-        }
-        let Some(Sample { element, dtype, sizes, .. }) = self.sample(list).or(sample) else {
-            return Err(Problem::Loop("it changes a list whose elements are not known".to_owned()));
-        };
-        let tensor = match items.is_empty() {
-            false => self.stacked(items, &element)?,
-            true => self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?,
-        };
-        let (size, lengths, sequence) = (None, None, None);
-        let parts = Parts { tensor: tensor.clone(), dim: 0, size, lengths, element, sequence };
-        self.represent(list, parts);
-        Ok(tensor)
-    }
-
-    /// A tensor without elements.
-    pub(super) fn nothing(&mut self, dtype: DType, sizes: Vec<Expr>) -> Step<Name> {
-        let sizes = self.int_list(sizes)?;
-        let dtype = c10_number(dtype).map_or(Value::None, Value::int);
-        match self.operator("aten", "zeros", vec![sizes], vec![("dtype".into(), dtype)])? {
-            Value::Tensor(name) => Ok(name),
-            other => expected("a tensor", &other),
-        }
-    }
-
-    /// The list as a result of the program: a node that makes it one value.
-    pub(super) fn list_output(&mut self, list: Ref) -> Step<Argument> {
-        let Some(parts) = self.parts_of(list) else {
-            return expected("a list", &Value::None);
-        };
-        self.parts_output(&parts)
-    }
-
-    /// The parts as one value.
-    pub(super) fn parts_output(&mut self, parts: &Parts) -> Step<Argument> {
-        if parts.sequence.is_some() {
-            return Ok(Argument::Tensor(self.readable(&parts.tensor)?));
-        }
-        let mut args = vec![
-            ("self", Argument::Tensor(self.readable(&parts.tensor)?)),
-            ("dim", Argument::Int(parts.dim)),
-        ];
-        if let Some(size) = &parts.size {
-            args.push(("size", self.argument(&Value::Int(size.clone()), &Type::Int)?));
-        }
-        if let Some(lengths) = parts.lengths {
-            args.push(("lengths", Argument::Tensor(self.lengths(lengths)?)));
-        }
-        self.one_value("list_of_parts", args)
     }
 }

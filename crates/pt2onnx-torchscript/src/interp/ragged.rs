@@ -38,10 +38,8 @@ impl Interp<'_> {
         };
         self.listed(&tensor, &elements)?;
         let lengths = self.alloc(Item::List { items: lengths, element: Some(Type::Int) })?;
-        let element = Type::Tensor;
-        let (size, lengths, sequence) = (None, Some(lengths), None);
-        let parts = Parts { tensor: tensor.clone(), dim: along, size, lengths, element, sequence };
-        self.represent(list, parts);
+        let rows = Parts::rows(tensor.clone(), Type::Tensor);
+        self.represent(list, Parts { dim: along, lengths: Some(lengths), ..rows });
         Ok(tensor)
     }
 

@@ -45,31 +45,34 @@ enum Attempt {
     Changes(Vec<Change>),
 }
 
+/// The variables from before the loop that its body assigns to. The one that counts gets its first value.
+fn loop_variables(test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Vec<Name> {
+    let mut names = Vec::new();
+    assigned(body, &mut names);
+    if let Test::Range(target, start, _) = test {
+        env.insert(target.clone(), start.clone());
+        names.push(target.clone());
+    }
+    let mut seen = FxHashSet::default();
+    names.retain(|name| env.contains_key(name) && seen.insert(name.clone()));
+    names
+}
+
 impl Interp<'_> {
     /// A loop on data. What its body changes must be tensors, numbers and lists of them.
     pub(super) fn repeat(&mut self, test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Step<Flow> {
-        let mut names = Vec::new();
-        assigned(body, &mut names);
-        if let Test::Range(target, start, _) = test {
-            env.insert(target.clone(), start.clone());
-            names.push(target.clone());
-        }
-        let mut seen = FxHashSet::default();
-        names.retain(|name| env.contains_key(name) && seen.insert(name.clone()));
+        let names = loop_variables(test, body, env);
         let mut carried = Vec::new();
         for name in &names {
             let Some(like) = env.get(name).cloned() else { continue };
             self.carry_variable(name, &like, &mut carried)?;
         }
-        let mut metas = Vec::with_capacity(carried.len());
-        for variable in &carried {
-            metas.push(self.meta(&variable.initial)?.clone());
-        }
+        let mut metas = self.initial_metas(&carried)?;
         let mut course = Course { test, body, names, owners: Owners::new() };
         // The symbols of sizes that change from trip to trip.
         let mut changing = Vec::new();
         for _ in 0..MAX_TRIES {
-            let made = match self.attempt(&course, env, &carried, &metas)? {
+            match self.attempt(&course, env, &carried, &metas)? {
                 Attempt::Changes(changes) => {
                     for change in changes {
                         match change {
@@ -79,42 +82,53 @@ impl Interp<'_> {
                             change => self.carry_change(change, env, &mut carried)?,
                         }
                     }
-                    metas.clear();
-                    for variable in &carried {
-                        metas.push(self.meta(&variable.initial)?.clone());
-                    }
-                    continue;
+                    metas = self.initial_metas(&carried)?;
                 }
-                Attempt::Done(bodies, made) => (bodies, made),
-            };
-            let mut stable = true;
-            for (meta, name) in metas.iter_mut().zip(&made.1) {
-                let next = self.meta(name)?.clone();
-                let plain = [&*meta, &next].map(|meta| self.is_contiguous(meta)) == [Some(true); 2];
-                if next.dtype != meta.dtype || next.sizes.len() != meta.sizes.len() {
-                    let text = "a tensor that it changes gets another type or number of dimensions";
-                    return Err(Problem::Loop(text.to_owned()));
-                }
-                for (size, other) in meta.sizes.iter_mut().zip(&next.sizes) {
-                    if self.facts.constraints.prove_eq(size, other) != Some(true)
-                        && !changing.contains(size)
-                    {
-                        *size = self.size_symbol();
-                        changing.push(size.clone());
-                        stable = false;
+                Attempt::Done(bodies, made) => {
+                    if !self.generalise(&mut metas, &made, &mut changing)? {
+                        return self.finish_loop(bodies, &carried, (metas, &changing), env);
                     }
                 }
-                stable &= plain || meta.strides.is_empty();
-                meta.strides = match plain {
-                    true => strides::contiguous(&meta.sizes),
-                    false => Vec::new(),
-                };
-            }
-            if stable {
-                return self.finish_loop(made.0, &carried, (metas, &changing), env);
             }
         }
         Err(Problem::Loop("the sizes of its tensors cannot be told".to_owned()))
+    }
+
+    /// The types of what is carried, before the loop.
+    fn initial_metas(&self, carried: &[Carried]) -> Step<Vec<TensorMeta>> {
+        carried.iter().map(|variable| self.meta(&variable.initial).cloned()).collect()
+    }
+
+    /// Gives sizes that a trip changes a symbol of their own, and forgets strides that it changes. Whether any type became another one.
+    fn generalise(
+        &mut self,
+        metas: &mut [TensorMeta],
+        made: &[Name],
+        changing: &mut Vec<Sym>,
+    ) -> Step<bool> {
+        let mut changed = false;
+        for (meta, name) in metas.iter_mut().zip(made) {
+            let next = self.meta(name)?.clone();
+            let plain = [&*meta, &next].map(|meta| self.is_contiguous(meta)) == [Some(true); 2];
+            if next.dtype != meta.dtype || next.sizes.len() != meta.sizes.len() {
+                let text = "a tensor that it changes gets another type or number of dimensions";
+                return Err(Problem::Loop(text.to_owned()));
+            }
+            for (size, other) in meta.sizes.iter_mut().zip(&next.sizes) {
+                let same = self.facts.constraints.prove_eq(size, other) == Some(true);
+                if !same && !changing.contains(size) {
+                    *size = self.size_symbol();
+                    changing.push(size.clone());
+                    changed = true;
+                }
+            }
+            changed |= !plain && !meta.strides.is_empty();
+            meta.strides = match plain {
+                true => strides::contiguous(&meta.sizes),
+                false => Vec::new(),
+            };
+        }
+        Ok(changed)
     }
 
     /// Runs test and body once, over variables of these types. All but what the graph has is as before then.

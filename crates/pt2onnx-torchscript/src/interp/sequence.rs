@@ -194,6 +194,5 @@ impl Interp<'_> {
 
 /// A sequence as a list.
 fn sequence(tensor: Name, dtype: DType) -> Parts {
-    let (element, sequence) = (Type::Tensor, Some(dtype));
-    Parts { tensor, dim: 0, size: None, lengths: None, element, sequence }
+    Parts { sequence: Some(dtype), ..Parts::rows(tensor, Type::Tensor) }
 }

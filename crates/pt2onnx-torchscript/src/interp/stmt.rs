@@ -1,7 +1,7 @@
 //! Runs statements: branches, loops, assignments, `with`.
 
 use super::{
-    Env, Flow, Interp, Step, branch::After, carried::assigned, expected, parts, repeat::Test,
+    Env, Flow, Interp, Step, carried::assigned, expected, parts, repeat::Test, undecided::After,
     unsupported,
 };
 use crate::{

@@ -2,7 +2,7 @@
 
 use super::{
     inputs::{Given, Size},
-    load,
+    saved_tensor,
 };
 use crate::{archive::Archive, error::Result};
 use pt2onnx_fx::archive::pickle::{Id, Pickle, Value as Data};
@@ -76,9 +76,9 @@ fn walk(pickle: &Pickle, id: Id, path: String, found: &mut Vec<(String, Given)>,
             let Data::Tuple(items) = pickle.get(*arguments) else { return };
             let known = |sizes: Vec<usize>| sizes.into_iter().map(Size::Known).collect();
             let given = match &**global {
-                "torch._utils._rebuild_tensor_v2" => load::described(pickle, items)
+                "torch._utils._rebuild_tensor_v2" => saved_tensor::described(pickle, items)
                     .map(|(dtype, _, _, sizes, _)| Given::Tensor(dtype, known(sizes))),
-                "torch._utils._rebuild_qtensor" => load::described_quantized(pickle, items)
+                "torch._utils._rebuild_qtensor" => saved_tensor::described_quantized(pickle, items)
                     .map(|(dtype, sizes)| Given::Quantized(dtype, known(sizes))),
                 _ => None,
             };

@@ -3,6 +3,7 @@
 mod error;
 mod files;
 mod graph;
+mod node;
 mod open;
 mod reading;
 mod sparse;

@@ -8,37 +8,24 @@ use super::{
 use crate::Options;
 use pt2onnx_ir::{Model, Type};
 use pt2onnx_symbolic::{Constraints, Expr};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+/// Names of dimensions, by their symbols.
+type Names = BTreeMap<String, String>;
+
+/// Gives dimensions the names that the options `dim` and `dynamic_axes` ask for.
+///
+/// # Errors
+/// There is no such dimension, it is static, or two dimensions that are never equal would have one name.
 pub(super) fn rename(
     model: &mut Model,
     imported: bool,
     constraints: &Constraints,
     options: &Options,
 ) -> Result<(), DimError> {
-    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let mut names = names_of_dims(model, imported, options)?;
     // Axes that are called otherwise than their symbol elsewhere.
     let mut alone = Vec::new();
-    for (target, name) in &options.dim {
-        let name = &valid(target, name)?;
-        let Some(dim) = dim(model, imported, target).ok().filter(|d| !d.is_static()) else {
-            // It was given a size, by this name or without need of one.
-            match options.fix.iter().any(|(fixed, _)| fixed == name) {
-                true => continue,
-                false => {
-                    let (target, name) = (target.clone(), name.clone());
-                    return Err(DimError::Fixed { target, name });
-                }
-            }
-        };
-        let symbol = symbol_of(&dim, target)?;
-        if let Some(first) = names.insert(symbol.clone(), name.clone())
-            && first != *name
-        {
-            let second = name.clone();
-            return Err(DimError::Twice { symbol, first, second });
-        }
-    }
     for (value, axis, name) in options.dynamic_axes.iter() {
         let (index, dim) = axis_of(model, end(model, value)?, value, axis)?;
         if dim.is_static() {
@@ -52,9 +39,51 @@ pub(super) fn rename(
             _ => alone.push((end(model, value)?, index, name)),
         }
     }
-    // Who gives several symbols one name says that they are equal at run time.
-    for (symbol, name) in &names {
-        for other in symbols(model, imported).iter().filter(|o| *o != symbol) {
+    are_distinct(&names, &symbols(model, imported), constraints)?;
+    let names = names.into_iter().map(|(old, new)| (old, Expr::symbol(&new))).collect();
+    substitute(model, &names, imported);
+    for (value, index, name) in alone {
+        if let Some(Type::Tensor(t)) = &mut model[value].ty
+            && let Some(dim) = t.shape.as_mut().and_then(|s| s.get_mut(index))
+        {
+            *dim = Expr::symbol(&name);
+        }
+    }
+    Ok(())
+}
+
+/// The names that the option `dim` gives.
+fn names_of_dims(model: &Model, imported: bool, options: &Options) -> Result<Names, DimError> {
+    let mut names = Names::new();
+    for (target, name) in &options.dim {
+        let name = &valid(target, name)?;
+        let Some(dim) = dim(model, imported, target).ok().filter(|d| !d.is_static()) else {
+            // It was given a size, by this name or without need of one.
+            if options.fix.iter().any(|(fixed, _)| fixed == name) {
+                continue;
+            }
+            let (target, name) = (target.clone(), name.clone());
+            return Err(DimError::Fixed { target, name });
+        };
+        let symbol = symbol_of(&dim, target)?;
+        if let Some(first) = names.insert(symbol.clone(), name.clone())
+            && first != *name
+        {
+            let second = name.clone();
+            return Err(DimError::Twice { symbol, first, second });
+        }
+    }
+    Ok(names)
+}
+
+/// Checks that no name stands for two sizes. Who gives several symbols one name says that they are equal at run time.
+fn are_distinct(
+    names: &Names,
+    symbols: &BTreeSet<String>,
+    constraints: &Constraints,
+) -> Result<(), DimError> {
+    for (symbol, name) in names {
+        for other in symbols.iter().filter(|other| *other != symbol) {
             let equal = constraints.prove_eq(&Expr::symbol(symbol), &Expr::symbol(other));
             let (symbol, name) = (symbol.clone(), name.clone());
             match names.get(other) {
@@ -69,18 +98,10 @@ pub(super) fn rename(
             }
         }
     }
-    let names = names.into_iter().map(|(old, new)| (old, Expr::symbol(&new))).collect();
-    substitute(model, &names, imported);
-    for (value, index, name) in alone {
-        if let Some(Type::Tensor(t)) = &mut model[value].ty
-            && let Some(dim) = t.shape.as_mut().and_then(|s| s.get_mut(index))
-        {
-            *dim = Expr::symbol(&name);
-        }
-    }
     Ok(())
 }
 
+/// The name, if a dimension can have it.
 fn valid(target: &str, name: &str) -> Result<String, DimError> {
     let owned = name.to_owned();
     match name.is_empty() || name.starts_with('?') {

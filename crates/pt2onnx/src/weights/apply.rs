@@ -45,44 +45,40 @@ pub(crate) fn apply(
     let notes = Notes::of(model);
     let (mut fitting, mut misfits) = (Vec::new(), Vec::new());
     let mut used: FxHashSet<&str> = FxHashSet::default();
-    let mut others: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
+    let mut tied: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
     for (other, name) in &notes.tied {
-        others.entry(name).or_default().push(other);
+        tied.entry(name).or_default().push(other);
     }
     for (value, data) in model.values() {
-        let key = target(data).or(data.name.as_deref());
-        let mut names =
-            key.into_iter().chain(key.and_then(|k| others.get(k)).into_iter().flatten().copied());
-        let given = names.find_map(|name| weights.get_key_value(name));
-        let name = || data.name.as_deref().unwrap_or_default().to_owned();
         let Some(wanted) = open(data) else { continue };
-        match given {
-            Some((key, tensor)) => {
-                used.insert(key);
-                for (other, also) in names.filter_map(|name| weights.get_key_value(name)) {
-                    used.insert(other);
-                    if !equal(tensor, also) {
-                        let (name, other) = (other.clone(), key.clone());
-                        misfits.push(Misfit::Tied { name, other });
-                    }
-                }
-                let tensor = as_the_model_has_it(tensor, &wanted);
-                let found = WeightType::of(&tensor);
-                let filled = data.constant().filter(|t| t.has_data());
-                match filled.filter(|_| !replaceable.contains(&value)) {
-                    _ if found != wanted => {
-                        let name = name();
-                        misfits.push(Misfit::Type { name, wanted, found });
-                    }
-                    Some(there) if there.to_bytes() == tensor.to_bytes() => {}
-                    Some(_) => misfits.push(Misfit::Filled(name())),
-                    None => fitting.push((value, tensor)),
-                }
+        let key = target(data).or(data.name.as_deref());
+        let others = key.and_then(|key| tied.get(key)).into_iter().flatten().copied();
+        let mut given =
+            key.into_iter().chain(others).filter_map(|name| weights.get_key_value(name));
+        let name = || data.name.as_deref().unwrap_or_default().to_owned();
+        let Some((key, tensor)) = given.next() else {
+            if needs_values(data) {
+                misfits.push(Misfit::Missing { name: name(), ty: wanted });
             }
-            None if needs_values(data) => {
-                misfits.push(Misfit::Missing { name: name(), ty: wanted })
+            continue;
+        };
+        used.insert(key);
+        for (other, also) in given {
+            used.insert(other);
+            if !equal(tensor, also) {
+                misfits.push(Misfit::Tied { name: other.clone(), other: key.clone() });
             }
-            None => {}
+        }
+        let tensor = as_the_model_has_it(tensor, &wanted);
+        let found = WeightType::of(&tensor);
+        let filled = data.constant().filter(|t| t.has_data() && !replaceable.contains(&value));
+        match filled {
+            _ if found != wanted => {
+                misfits.push(Misfit::Type { name: name(), wanted, found });
+            }
+            Some(there) if there.to_bytes() == tensor.to_bytes() => {}
+            Some(_) => misfits.push(Misfit::Filled(name())),
+            None => fitting.push((value, tensor)),
         }
     }
     let surplus = weights.iter().filter(|(name, _)| !used.contains(name.as_str()));

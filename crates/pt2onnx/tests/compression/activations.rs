@@ -141,7 +141,7 @@ fn bias_of_zeros() {
 
 /// Arrays of several samples, and samples that are not finite or do not fit.
 #[test]
-fn samples() {
+fn samples_may_be_several_and_must_be_finite_and_fit() {
     let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
     let scale = |model: &Model, sizes: &[usize], all: &[f32]| {
         let sample = Tensor::from_slice(sizes, all).unwrap();

@@ -5,7 +5,7 @@ use pt2onnx::{ir::Model, tensor::Tensor};
 
 /// What cannot be compressed as asked.
 #[test]
-fn errors() {
+fn what_cannot_be_compressed_as_asked_is_an_error() {
     let plain = model(20, &TURNED.replace("y = MatMul (x, b)", "a = MatMul (x, b) y = Relu (a)"));
     for (opset, json, said) in [
         (20, r#"{"quantize": "int4"}"#, "weights of int4 need opset 21 or newer"),

@@ -77,6 +77,9 @@ const SMALLEST: f64 = 6.1e-5_f32 as f64;
 
 /// Scale and zero point that map a range, and 0, onto the integers of another: `ChooseQuantizationParams` of PyTorch's kernels. With
 /// `symmetric`, a range of both signs has its zero point in the middle.
+///
+/// `choose_qparams` in `quantization.rs` is another function of PyTorch: it divides in float32, rounds before it subtracts, and does not
+/// enlarge a small range. Each follows its own source, so they share no formula.
 fn scale_and_zero_point(
     cx: &Cx,
     (low, high): (Value, Value),

@@ -8,6 +8,7 @@ use crate::{
 use std::sync::Arc;
 
 impl Builder {
+    /// A node, in the form that the newest PyTorch writes.
     pub(super) fn node(&mut self, n: &s::Node) -> Built<Node> {
         let target = match self.targets.get(&*n.target) {
             Some(target) => target.clone(),
@@ -29,7 +30,7 @@ impl Builder {
         }
         let name = match (&n.name, outputs.as_slice()) {
             (Some(name), _) => self.name(name),
-            // torch 2.9 and 2.10 write no name: it is that of a single result, and for more FX made one up.
+            // torch 2.9 and 2.10 write no name: a single result has it; of several results it is lost.
             (None, [only]) if only.name().is_some() => {
                 only.name().cloned().unwrap_or_else(|| target.name.clone())
             }
@@ -49,6 +50,7 @@ impl Builder {
         Ok(Node { name, target, args, outputs, single_return, meta: self.meta(n).into() })
     }
 
+    /// Where a node came from: the metadata that later stages read. Other keys are left out.
     pub(super) fn meta(&mut self, n: &s::Node) -> NodeMeta {
         let mut meta = NodeMeta::default();
         for (key, text) in &n.metadata.0 {
@@ -65,20 +67,22 @@ impl Builder {
                         pairs.map(|(a, b)| (self.name(a), self.name(b))).collect();
                 }
                 "nn_module_stack" => {
-                    meta.nn_module_stack = match self.stacks.get(&**text) {
-                        Some(stack) => stack.clone(),
-                        None => {
-                            let stack: Arc<[_]> =
-                                text.split(';').filter_map(|f| self.frame(f)).collect();
-                            self.stacks.insert((&**text).into(), stack.clone());
-                            stack
-                        }
-                    }
+                    meta.nn_module_stack = self.module_stack(text);
                 }
                 _ => {}
             }
         }
         meta
+    }
+
+    /// The calls of modules in `nn_module_stack`, from the outermost. Nodes with the same text share them.
+    fn module_stack(&mut self, text: &str) -> Arc<[ModuleFrame]> {
+        if let Some(stack) = self.stacks.get(text) {
+            return stack.clone();
+        }
+        let stack: Arc<[_]> = text.split(';').filter_map(|frame| self.frame(frame)).collect();
+        self.stacks.insert(text.into(), stack.clone());
+        stack
     }
 
     /// `key,path,type`; commas in brackets do not count.

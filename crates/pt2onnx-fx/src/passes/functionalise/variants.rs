@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variants() {
+    fn the_functional_variant_has_the_name_without_its_mark() {
         for (name, expected) in [
             ("add_", Some("add")),
             ("index_put_", Some("index_put")),

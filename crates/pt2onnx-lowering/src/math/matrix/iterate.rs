@@ -73,22 +73,8 @@ pub fn iterate(
         cx.set_type(value, ty.clone());
     }
     let (last, stacks) = results.split_at(initial.len());
-    let turned: Vec<Value> = stacks
-        .iter()
-        .zip(&scanned)
-        .map(|(&stack, ty)| {
-            let inner = ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default();
-            let rank = inner.len();
-            let mut shape = vec![count.clone()];
-            shape.extend(inner);
-            let dtype = ty.as_tensor().map_or(DType::F32, |t| t.dtype);
-            cx.set_type(stack, Type::tensor(dtype, shape));
-            // The steps' dimension becomes the last one.
-            let perm: Vec<usize> = (1..=rank).chain([0]).collect();
-            cx.transpose(stack, &perm)
-        })
-        .collect();
-    let mut turned = turned.into_iter();
+    let turned = stacks.iter().zip(&scanned).map(|(&stack, ty)| steps_last(cx, stack, ty, count));
+    let mut turned = turned.collect::<Vec<Value>>().into_iter();
     let collected = collected
         .iter()
         .filter_map(|(complex, _)| {
@@ -96,6 +82,18 @@ pub fn iterate(
         })
         .collect();
     (regroup(start, last), collected)
+}
+
+/// The values of type `ty` that `count` steps of a `Loop` gave, with the dimension of the steps as the last one instead of the first.
+fn steps_last(cx: &Cx, stack: Value, ty: &Type, count: &Expr) -> Value {
+    let inner = ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default();
+    let rank = inner.len();
+    let mut shape = vec![count.clone()];
+    shape.extend(inner);
+    let dtype = ty.as_tensor().map_or(DType::F32, |t| t.dtype);
+    cx.set_type(stack, Type::tensor(dtype, shape));
+    let perm: Vec<usize> = (1..=rank).chain([0]).collect();
+    cx.transpose(stack, &perm)
 }
 
 /// Numbers from a list of their parts. Each is real or complex as the one of `like`.

@@ -181,8 +181,7 @@ impl Interp<'_> {
             if rank > 1 {
                 return crate::interp::unsupported("tolist of rows whose number is not known");
             }
-            let (tensor, dim, size, lengths) = (tensor.clone(), 0, None, None);
-            let parts = Parts { tensor, dim, size, lengths, element, sequence: None };
+            let parts = Parts::rows(tensor.clone(), element);
             return self.alloc(crate::value::Item::Parts(parts)).map(Value::List);
         };
         self.room(count)?;

@@ -61,13 +61,7 @@ impl Interp<'_> {
                 Some(at) => Value::int(i64::try_from(at).unwrap_or(i64::MAX)),
                 None => return Err(Problem::Raises("ValueError: not in the list".to_owned())),
             },
-            ("count", [_, item]) => {
-                let mut count = 0;
-                for other in &items {
-                    count += i64::from(self.place_of([other], item)?.is_some());
-                }
-                Value::int(count)
-            }
+            ("count", [_, item]) => self.times(&items, item)?,
             ("sorted", [_]) => {
                 let sorted = self.sorted(items, false)?;
                 self.list(sorted, element)?
@@ -80,37 +74,14 @@ impl Interp<'_> {
                 }
                 return self.fold("add", &items).map(|sum| sum.or(Some(Value::int(0))));
             }
-            ("all" | "any", [_]) => {
-                let func = if name == "all" { Func::And } else { Func::Or };
-                let mut result = Expr::bool(name == "all");
-                for item in &items {
-                    let truth = match (self.truth(item)?, self.truth_of(item)?) {
-                        (Some(truth), _) => Expr::bool(truth),
-                        (None, Value::Bool(truth)) => truth,
-                        _ => return Ok(None),
-                    };
-                    result = Expr::call(func, vec![result, truth]);
-                }
-                Value::Bool(result)
-            }
+            ("all" | "any", [_]) => return self.all_or_any(name, &items),
             _ => return Ok(None),
         }))
     }
 
-    /// Operators that change the list.
+    /// The result of an operator that changes the list; `None` if it is another operator.
     fn change_list(&mut self, name: &str, list: Ref, args: &[Value]) -> Step<Option<Value>> {
         let length = i64::try_from(self.items(list).len()).unwrap_or(i64::MAX);
-        let place = |index: &Value| -> Step<usize> {
-            let Some(at) = index.as_int() else {
-                return expected("a known integer", index);
-            };
-            let at = if at < 0 { at.saturating_add(length) } else { at };
-            let raise = || Problem::Raises("IndexError".to_owned());
-            if !(0..length).contains(&at) {
-                return Err(raise());
-            }
-            usize::try_from(at).map_err(|_| raise())
-        };
         Ok(Some(match (name, args) {
             ("append", [of, item]) => {
                 self.items_mut(list)?.push(item.clone());
@@ -136,7 +107,7 @@ impl Interp<'_> {
                 None => return Err(Problem::Raises("IndexError: pop from empty list".to_owned())),
             },
             ("pop" | "Delete", [_, index]) => {
-                let at = place(index)?;
+                let at = place(index, length)?;
                 self.items_mut(list)?.remove(at)
             }
             ("remove", [_, item]) => {
@@ -176,6 +147,31 @@ impl Interp<'_> {
         }))
     }
 
+    /// How often an item occurs.
+    fn times(&self, items: &[Value], item: &Value) -> Step<Value> {
+        let mut count = 0;
+        for other in items {
+            count += i64::from(self.place_of([other], item)?.is_some());
+        }
+        Ok(Value::int(count))
+    }
+
+    /// Whether all of the items are true, or any; `None` if one of them has no truth value.
+    fn all_or_any(&mut self, name: &str, items: &[Value]) -> Step<Option<Value>> {
+        let func = if name == "all" { Func::And } else { Func::Or };
+        let mut result = Expr::bool(name == "all");
+        for item in items {
+            let truth = match (self.truth(item)?, self.truth_of(item)?) {
+                (Some(truth), _) => Expr::bool(truth),
+                (None, Value::Bool(truth)) => truth,
+                _ => return Ok(None),
+            };
+            result = Expr::call(func, vec![result, truth]);
+        }
+        Ok(Some(Value::Bool(result)))
+    }
+
+    /// Whether an item is equal to this one, as a truth value that sizes may decide.
     fn contains(&self, items: &[Value], item: &Value) -> Step<Value> {
         let mut found = Expr::bool(false);
         for other in items {
@@ -214,14 +210,13 @@ impl Interp<'_> {
         let args = vec![sizes, item.clone()];
         match self.operator("aten", "full", args, vec![("dtype".into(), dtype)])? {
             Value::Tensor(tensor) => {
-                let (dim, size, lengths, sequence) = (0, None, None, None);
-                let parts = Parts { tensor, dim, size, lengths, element, sequence };
-                self.alloc(Item::Parts(parts)).map(Value::List)
+                self.alloc(Item::Parts(Parts::rows(tensor, element))).map(Value::List)
             }
             other => expected("a tensor", &other),
         }
     }
 
+    /// The items in order. `reverse` exchanges what is less and greater, so that equal items stay in their order.
     fn sorted(&mut self, mut items: Vec<Value>, reverse: bool) -> Step<Vec<Value>> {
         if !items.iter().all(|item| order(item, item).is_some()) {
             return self.sorted_by_exchange(items, reverse);
@@ -261,6 +256,7 @@ impl Interp<'_> {
         Ok(items)
     }
 
+    /// The items under an operation of two numbers, from the first on; `None` if it is not one of them.
     fn fold(&mut self, op: &str, items: &[Value]) -> Step<Option<Value>> {
         let mut result: Option<Value> = None;
         for item in items {
@@ -282,6 +278,18 @@ impl Interp<'_> {
     ) -> Step<Value> {
         let items = items.into_iter().map(Value::Int).collect();
         self.list(items, Some(Type::Int))
+    }
+}
+
+/// The position that an index means; a negative one counts from the end.
+fn place(index: &Value, length: i64) -> Step<usize> {
+    let Some(at) = index.as_int() else {
+        return expected("a known integer", index);
+    };
+    let at = if at < 0 { at.saturating_add(length) } else { at };
+    match usize::try_from(at) {
+        Ok(place) if at < length => Ok(place),
+        _ => Err(Problem::Raises("IndexError".to_owned())),
     }
 }
 

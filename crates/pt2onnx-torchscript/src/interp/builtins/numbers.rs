@@ -3,7 +3,7 @@
 use super::complex;
 use crate::{
     error::Problem,
-    interp::{Interp, Step, compare},
+    interp::{Interp, Step, compare, expected, unsupported},
     schema::Type,
     value::{Value, known},
 };
@@ -21,84 +21,11 @@ impl Interp<'_> {
         if found.is_some() || name == "__not__" {
             return Ok(found);
         }
-        match (name, args) {
-            ("Int" | "IntImplicit", [a]) => return self.as_whole(a).map(Some),
-            ("Float" | "FloatImplicit", [a]) => return self.real_of(a).map(Some),
-            ("Bool", [a]) => return self.truth_of(a).map(Some),
-            ("ScalarImplicit", [a @ Value::Tensor(_)]) => {
-                return self.scalar_of(a, &Type::Number).map(Some);
+        for table in [Self::conversion, Self::on_ranges, Self::on_surroundings, Self::on_known] {
+            let found = table(self, name, args)?;
+            if found.is_some() {
+                return Ok(found);
             }
-            ("str", [a]) => return Ok(Some(self.text_of(a).value())),
-            ("hex" | "oct" | "bin" | "chr", [a]) => return self.digits(name, a),
-            ("unchecked_unwrap_optional" | "_unwrap_optional" | "wait" | "unchecked_cast", [a]) => {
-                return match (name, a) {
-                    ("_unwrap_optional", Value::None) => {
-                        Err(Problem::Raises("an exception: unwrapping None".to_owned()))
-                    }
-                    (_, Value::Maybe(maybe)) if name != "wait" => Ok(Some(maybe.value.clone())),
-                    _ => Ok(Some(a.clone())),
-                };
-            }
-            ("len", [Value::Tuple(tuple)]) => {
-                return Ok(Some(Value::int(i64::try_from(tuple.items.len()).unwrap_or(i64::MAX))));
-            }
-            ("rangelist", [n]) => {
-                let items = self.range(std::slice::from_ref(n))?;
-                return self.list(items, Some(Type::Int)).map(Some);
-            }
-            ("device", [a, ..]) if !matches!(a, Value::Tensor(_)) => {
-                let device = Device { kind: "cpu".into(), index: None };
-                return Ok(Some(Value::Device(Arc::new(device))));
-            }
-            ("type", [Value::Device(device)]) => return Ok(Some(Value::str(&device.kind))),
-            ("index", [Value::Device(_)]) => return Ok(Some(Value::None)),
-            ("warn" | "Print" | "set_grad_enabled" | "_set_grad_enabled" | "manual_seed", _) => {
-                return Ok(Some(Value::None));
-            }
-            ("is_grad_enabled" | "is_autocast_enabled" | "is_autocast_cpu_enabled", _)
-            | ("_is_tracing" | "is_tracing" | "is_scripting_unset", _) => {
-                return Ok(Some(Value::bool(false)));
-            }
-            // float16, bfloat16
-            ("get_autocast_dtype", [device]) => {
-                return Ok(Some(Value::int(if device.as_str() == Some("cpu") { 15 } else { 5 })));
-            }
-            ("is_scripting", _) => return Ok(Some(Value::bool(true))),
-            ("dict", []) => return self.dict(Vec::new()).map(Some),
-            ("dict", [list @ Value::List(_)]) => {
-                let dict = self.dict(Vec::new())?;
-                for pair in self.sequence(list).unwrap_or_default() {
-                    match self.sequence(&pair).as_deref() {
-                        Some([key, value]) => self.set_item(&dict, key, value.clone())?,
-                        _ => return crate::interp::expected("pairs of keys and values", &pair),
-                    }
-                }
-                return Ok(Some(dict));
-            }
-            ("Complex" | "complex", [a, b]) => {
-                return Ok(a.as_f64().zip(b.as_f64()).map(|(a, b)| Value::Complex(a, b)));
-            }
-            ("__range_length", [Value::Int(start), Value::Int(end), Value::Int(step)])
-                if let Some(known) = step.as_int().filter(|&step| step != 0)
-                    && (start.as_int().is_none() || end.as_int().is_none()) =>
-            {
-                let span = if known > 0 { end - start } else { start - end };
-                let stride = Expr::int(known.saturating_abs());
-                return Ok(Some(Value::Int(Expr::max(&span.ceil_div(&stride), &Expr::ZERO))));
-            }
-            ("__range_length", [start, end, step]) => {
-                let args = [start.clone(), end.clone(), step.clone()];
-                let length = self.range(&args)?.len();
-                return Ok(Some(Value::int(i64::try_from(length).unwrap_or(i64::MAX))));
-            }
-            ("divmod", [a, b]) => return self.divmod(a, b),
-            ("__derive_index", [Value::Int(i), Value::Int(start), Value::Int(step)]) => {
-                return Ok(Some(Value::Int(start + i * step)));
-            }
-            _ => {}
-        }
-        if let Some(value) = self.on_known(name, args)? {
-            return Ok(Some(value));
         }
         let found = match args {
             [a] => compare::unary(name, a)?,
@@ -109,6 +36,100 @@ impl Interp<'_> {
             Some(value) => Ok(Some(value)),
             None => self.on_unknown_numbers(name, args),
         }
+    }
+
+    /// The result of a conversion to another kind of value; `None` if it is another operator.
+    fn conversion(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        match (name, args) {
+            ("Int" | "IntImplicit", [a]) => self.as_whole(a).map(Some),
+            ("Float" | "FloatImplicit", [a]) => self.real_of(a).map(Some),
+            ("Bool", [a]) => self.truth_of(a).map(Some),
+            ("ScalarImplicit", [a @ Value::Tensor(_)]) => {
+                self.scalar_of(a, &Type::Number).map(Some)
+            }
+            ("Complex" | "complex", [a, b]) => {
+                Ok(a.as_f64().zip(b.as_f64()).map(|(a, b)| Value::Complex(a, b)))
+            }
+            ("str", [a]) => Ok(Some(self.text_of(a).value())),
+            ("hex" | "oct" | "bin" | "chr", [a]) => self.digits(name, a),
+            ("_unwrap_optional", [Value::None]) => {
+                Err(Problem::Raises("an exception: unwrapping None".to_owned()))
+            }
+            (
+                "unchecked_unwrap_optional" | "_unwrap_optional" | "unchecked_cast",
+                [Value::Maybe(maybe)],
+            ) => Ok(Some(maybe.value.clone())),
+            ("unchecked_unwrap_optional" | "_unwrap_optional" | "wait" | "unchecked_cast", [a]) => {
+                Ok(Some(a.clone()))
+            }
+            ("dict", []) => self.dict(Vec::new()).map(Some),
+            ("dict", [pairs @ Value::List(_)]) => self.dict_of(pairs).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A dict of a list of pairs.
+    fn dict_of(&mut self, pairs: &Value) -> Step<Value> {
+        let dict = self.dict(Vec::new())?;
+        for pair in self.sequence(pairs).unwrap_or_default() {
+            match self.sequence(&pair).as_deref() {
+                Some([key, value]) => self.set_item(&dict, key, value.clone())?,
+                _ => return expected("pairs of keys and values", &pair),
+            }
+        }
+        Ok(dict)
+    }
+
+    /// The result of an operator on ranges or lengths; `None` if it is another operator.
+    fn on_ranges(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        match (name, args) {
+            ("len", [Value::Tuple(tuple)]) => {
+                Ok(Some(Value::int(i64::try_from(tuple.items.len()).unwrap_or(i64::MAX))))
+            }
+            ("rangelist", [n]) => {
+                let items = self.range(std::slice::from_ref(n))?;
+                self.list(items, Some(Type::Int)).map(Some)
+            }
+            ("__range_length", [Value::Int(start), Value::Int(end), Value::Int(step)])
+                if let Some(known) = step.as_int().filter(|&step| step != 0)
+                    && (start.as_int().is_none() || end.as_int().is_none()) =>
+            {
+                let span = if known > 0 { end - start } else { start - end };
+                let stride = Expr::int(known.saturating_abs());
+                Ok(Some(Value::Int(Expr::max(&span.ceil_div(&stride), &Expr::ZERO))))
+            }
+            ("__range_length", [_, _, _]) => {
+                let length = self.range(args)?.len();
+                Ok(Some(Value::int(i64::try_from(length).unwrap_or(i64::MAX))))
+            }
+            ("__derive_index", [Value::Int(i), Value::Int(start), Value::Int(step)]) => {
+                Ok(Some(Value::Int(start + i * step)))
+            }
+            ("divmod", [a, b]) => self.divmod(a, b),
+            _ => Ok(None),
+        }
+    }
+
+    /// The result of an operator on devices, or on the state in which PyTorch runs; `None` if it is another operator.
+    fn on_surroundings(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
+        Ok(Some(match (name, args) {
+            ("device", [a, ..]) if !matches!(a, Value::Tensor(_)) => {
+                Value::Device(Arc::new(Device { kind: "cpu".into(), index: None }))
+            }
+            ("type", [Value::Device(device)]) => Value::str(&device.kind),
+            ("index", [Value::Device(_)]) => Value::None,
+            ("warn" | "Print" | "set_grad_enabled" | "_set_grad_enabled" | "manual_seed", _) => {
+                Value::None
+            }
+            ("is_grad_enabled" | "is_autocast_enabled" | "is_autocast_cpu_enabled", _)
+            | ("_is_tracing" | "is_tracing" | "is_scripting_unset", _) => Value::bool(false),
+            ("is_scripting", _) => Value::bool(true),
+            // bfloat16 on the CPU, otherwise float16.
+            ("get_autocast_dtype", [device]) => {
+                Value::int(if device.as_str() == Some("cpu") { 15 } else { 5 })
+            }
+            _ => return Ok(None),
+        }))
     }
 
     /// The result of `not`, `is`, and comparisons of what are no numbers; `None` if it is another operator.
@@ -169,7 +190,7 @@ impl Interp<'_> {
                 Ok(i) => Ok(Value::int(i)),
                 Err(_) => Err(Problem::Raises("ValueError: no integer".to_owned())),
             },
-            other => crate::interp::expected("a number", other),
+            other => expected("a number", other),
         }
     }
 
@@ -182,12 +203,10 @@ impl Interp<'_> {
             }
             Value::Str(text) => match text.trim_ascii_start().parse() {
                 Ok(f) => Ok(Value::float(f)),
-                Err(_) if text.contains(['x', 'X']) => {
-                    crate::interp::unsupported("a float in hexadecimal digits")
-                }
+                Err(_) if text.contains(['x', 'X']) => unsupported("a float in hexadecimal digits"),
                 Err(_) => Err(Problem::Raises("ValueError: no float".to_owned())),
             },
-            other => crate::interp::expected("a number", other),
+            other => expected("a number", other),
         }
     }
 
@@ -202,7 +221,7 @@ impl Interp<'_> {
             },
             _ => match self.truth(value)? {
                 Some(truth) => Ok(Value::bool(truth)),
-                None => crate::interp::expected("a number", value),
+                None => expected("a number", value),
             },
         }
     }

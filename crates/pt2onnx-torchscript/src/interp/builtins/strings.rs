@@ -118,45 +118,8 @@ impl Interp<'_> {
                 let kept = first.zip(last).and_then(|(first, last)| text.get(first..last));
                 kept.unwrap_or_default().to_vec()
             }
-            "center" | "ljust" | "rjust" | "zfill" => {
-                let width = usize::try_from(rest.int(0, 0)?).unwrap_or(0);
-                self.room(width)?;
-                let fill = rest.bytes(1, if name == "zfill" { "0" } else { " " })?;
-                let [fill] = fill else {
-                    return raises(
-                        "TypeError: the fill character must be exactly one character long",
-                    );
-                };
-                let missing = width.saturating_sub(text.len());
-                let before = match name {
-                    "ljust" => 0,
-                    "center" => missing / 2 + (missing & width & 1),
-                    _ => missing,
-                };
-                let fill = |count| vec![*fill; count];
-                [&fill(before), text, &fill(missing - before)].concat()
-            }
-            "expandtabs" => {
-                let size = usize::try_from(rest.int(0, 8)?).unwrap_or(0);
-                let tabs = text.iter().filter(|c| **c == b'\t').count();
-                self.room(tabs.saturating_mul(size))?;
-                // A new line is one more column.
-                let (mut made, mut column) = (Vec::with_capacity(text.len()), 0);
-                for c in text {
-                    match (c, size) {
-                        (b'\t', 0) => {}
-                        (b'\t', _) => {
-                            made.resize(made.len() + size - column % size, b' ');
-                            column = 0;
-                        }
-                        _ => {
-                            made.push(*c);
-                            column += 1;
-                        }
-                    }
-                }
-                made
-            }
+            "center" | "ljust" | "rjust" | "zfill" => self.justified(name, text, rest)?,
+            "expandtabs" => self.without_tabs(text, rest)?,
             "replace" => self.replaced(text, rest)?,
             "slice" => {
                 let known = |at: usize| match rest.0.get(at) {
@@ -175,6 +138,46 @@ impl Interp<'_> {
             _ => return Ok(None),
         };
         of_bytes(&made).map(Some)
+    }
+
+    /// `center`, `ljust`, `rjust` and `zfill`: a string of at least some width.
+    fn justified(&mut self, name: &str, text: &[u8], rest: &Rest<'_>) -> Step<Vec<u8>> {
+        let width = usize::try_from(rest.int(0, 0)?).unwrap_or(0);
+        self.room(width)?;
+        let fill = rest.bytes(1, if name == "zfill" { "0" } else { " " })?;
+        let [fill] = fill else {
+            return raises("TypeError: the fill character must be exactly one character long");
+        };
+        let missing = width.saturating_sub(text.len());
+        let before = match name {
+            "ljust" => 0,
+            "center" => missing / 2 + (missing & width & 1),
+            _ => missing,
+        };
+        let fill = |count| vec![*fill; count];
+        Ok([&fill(before), text, &fill(missing - before)].concat())
+    }
+
+    /// `expandtabs`: spaces up to the next multiple of a width. A new line is one more column.
+    fn without_tabs(&mut self, text: &[u8], rest: &Rest<'_>) -> Step<Vec<u8>> {
+        let size = usize::try_from(rest.int(0, 8)?).unwrap_or(0);
+        let tabs = text.iter().filter(|c| **c == b'\t').count();
+        self.room(tabs.saturating_mul(size))?;
+        let (mut made, mut column) = (Vec::with_capacity(text.len()), 0);
+        for c in text {
+            match (c, size) {
+                (b'\t', 0) => {}
+                (b'\t', _) => {
+                    made.resize(made.len() + size - column % size, b' ');
+                    column = 0;
+                }
+                _ => {
+                    made.push(*c);
+                    column += 1;
+                }
+            }
+        }
+        Ok(made)
     }
 
     /// `replace`. An empty string is found before the text, again and again.
@@ -279,11 +282,10 @@ fn searched(name: &str, text: &[u8], rest: &Rest<'_>) -> Step<Option<Value>> {
                     })
                 }
                 _ => {
-                    let found = if end > start {
-                        let last = name.starts_with('r');
-                        find(between(text, from, to)?, other, last).map(|at| at + from)
-                    } else {
-                        other.is_empty().then_some(from)
+                    let last = name.starts_with('r');
+                    let found = match end > start {
+                        true => find(between(text, from, to)?, other, last).map(|at| at + from),
+                        false => other.is_empty().then_some(from),
                     };
                     match found {
                         Some(at) => number(at),

@@ -4,7 +4,7 @@ use super::complex;
 use crate::{
     error::Problem,
     interp::{
-        Interp, Step, call::Kwargs, compare, contents, emit::dtype_of, expected, unsupported,
+        Interp, Step, argument::dtype_of, call::Kwargs, compare, contents, expected, unsupported,
     },
     schema::Type,
     types::Contents,
@@ -495,7 +495,7 @@ impl Interp<'_> {
     fn constant(&mut self, elements: &[Expr], shape: Vec<usize>, dtype: DType) -> Step<Value> {
         let numbers: Vec<f64> = elements.iter().filter_map(known).collect();
         let wide = elements.iter().any(|e| e.as_int().is_some_and(|i| i.unsigned_abs() > 1 << 53));
-        let bytes = super::super::load::encode(elements, &numbers, dtype, wide);
+        let bytes = contents::encode(elements, &numbers, dtype, wide);
         let tensor = bytes.and_then(|bytes| pt2onnx_tensor::Tensor::new(dtype, shape, bytes).ok());
         let Some(tensor) = tensor else {
             return unsupported(format!("a constant tensor of {dtype}"));

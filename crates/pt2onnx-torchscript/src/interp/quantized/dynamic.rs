@@ -79,6 +79,9 @@ impl Interp<'_> {
         self.emit(&schema, vec![Some(x), Some(columns), Some(zero_point), Some(weight_zero)])
     }
 
+    /// A float tensor quantised by its own range: with the scale and zero point of `quantized_decomposed.choose_qparams`. PyTorch's kernel
+    /// computes them in float64, as observers do (`ops/nn/observers.rs` of pt2onnx-aten); the results differ by one quantum at most. A range
+    /// below the smallest scale gets another zero point than there.
     fn by_own_range(&mut self, x: Value, kind: Kind, reduce_range: bool) -> Step<Value> {
         let (low, high, number) = kind.range();
         if !matches!(kind, Kind::Quint8 | Kind::Qint8) {

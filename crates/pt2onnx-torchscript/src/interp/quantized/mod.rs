@@ -15,8 +15,9 @@ use crate::{
     types::Contents,
     value::{Value, known},
 };
-use pt2onnx_fx::{InputSpec, Name};
+use pt2onnx_fx::{Constant, InputSpec, Name};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
 /// The arguments of a call by the names of its schema.
@@ -210,33 +211,32 @@ impl Interp<'_> {
             };
         }
         let root = self.roots.get(name).unwrap_or(name);
-        let spec = self.specs.iter().find(|spec| spec.name() == Some(root))?;
-        let target = match spec {
-            InputSpec::Parameter { target, .. } | InputSpec::Buffer { target, .. } => &**target,
-            _ => return None,
-        };
-        let tensor = self.state.get(target).or_else(|| match self.constants.get(target) {
-            Some(pt2onnx_fx::Constant::Tensor(tensor)) => Some(tensor),
-            _ => None,
-        })?;
+        let tensor = self.saved_tensor(self.target_of(root)?)?;
         if tensor.numel() != 1 || self.changed.contains(root) {
             return None;
         }
         known(super::contents::elements(tensor)?.first()?)
     }
 
+    /// The path of the parameter or buffer that is this input.
+    fn target_of(&self, input: &Name) -> Option<&Name> {
+        match self.specs.iter().find(|spec| spec.name() == Some(input))? {
+            InputSpec::Parameter { target, .. } | InputSpec::Buffer { target, .. } => Some(target),
+            _ => None,
+        }
+    }
+
+    /// The tensor of the archive with this path.
+    fn saved_tensor(&self, target: &str) -> Option<&Tensor> {
+        self.state.get(target).or_else(|| match self.constants.get(target) {
+            Some(Constant::Tensor(tensor)) => Some(tensor),
+            _ => None,
+        })
+    }
+
     /// The elements of a tensor of the archive as known integers.
     fn saved_ints(&self, name: &Name) -> Option<Vec<i64>> {
-        let spec = self.specs.iter().find(|spec| spec.name() == Some(name))?;
-        let target = match spec {
-            InputSpec::Parameter { target, .. } | InputSpec::Buffer { target, .. } => &**target,
-            _ => return None,
-        };
-        let tensor = self.state.get(target).or_else(|| match self.constants.get(target) {
-            Some(pt2onnx_fx::Constant::Tensor(tensor)) => Some(tensor),
-            _ => None,
-        });
-        let elements = match tensor {
+        let elements = match self.saved_tensor(self.target_of(name)?) {
             Some(tensor) => super::contents::elements(tensor)?,
             None => match self.facts.contents.get(name)? {
                 Contents::Exact(tensor) => super::contents::elements(tensor)?,
