@@ -1,7 +1,6 @@
 //! Changes of element type. ONNX has no devices, layouts and memory formats.
 
 use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
-use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_cast_Byte, to),
@@ -22,15 +21,11 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(prims::convert_element_type, to_given),
 ];
 
-/// `x` as the type that PyTorch recorded for the result. A complex number becomes a real one by its real part, and true if a part
-/// is not 0.
+/// `x` as the type that PyTorch recorded for the result.
 fn to(cx: &Cx, x: Complex) -> Lowered {
     let complex = cx.recorded(0).is_some_and(|m| m.dtype.is_complex());
-    Ok(match cx.out_dtype()? {
-        dtype if complex => cx.pairs(x.cast(cx, dtype)),
-        DType::Bool => x.truth(cx),
-        dtype => cx.cast(x.re, dtype),
-    })
+    let converted = x.converted(cx, cx.out_dtype()?, complex);
+    Ok(if complex { cx.pairs(converted) } else { converted.re })
 }
 
 /// [`to`]; the type, or a tensor of that type, is an argument.
