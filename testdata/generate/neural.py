@@ -132,6 +132,9 @@ def register(case):
     program("convolution", lambda x, w: torch.convolution(x, w, None, [2], [1], [1], True, [1], 2), (r(2, 4, 5), r(4, 3, 3)), ({0: dyn, 2: dyn}, None), (r(3, 4, 6), r(4, 3, 3)))
     program("fold", lambda x: F.fold(x, (6, 5), (3, 2), stride=(2, 1), padding=1), (r(2, 12, 18),))
     program("affine_grid", lambda t: F.affine_grid(t, [2, 3, 4, 5], align_corners=False), (r(2, 2, 3),))
+    program("affine_grid_line", lambda t: F.affine_grid(t, [2, 3, 4, 1], align_corners=True), (r(2, 2, 3),))
+    program("affine_grid_volume", lambda t: F.affine_grid(t, [2, 3, 1, 4, 5], align_corners=True), (r(2, 3, 4),))
+    program("complex_truth", lambda x: (x.to(torch.bool), torch.zeros_like(x.real, dtype=torch.bool).copy_(x), x.any(), x.logical_not()), (torch.complex(r(3, 4).relu(), r(4, 3).T.relu()),), ({0: dyn},), (torch.complex(r(5, 4).relu(), r(4, 5).T.relu()),))
     program("instance_norm_running", torch.nn.InstanceNorm2d(3, affine=True, track_running_stats=True), (r(2, 3, 4, 5),))
     def apart(x, w=None, b=None):
         n, c, *spatial = x.shape

@@ -291,4 +291,9 @@ pub enum PassProblem {
     NoVariant,
     #[error("passes arguments to its body in an unsupported way")]
     Body,
+    #[error(
+        "runs under autocast, but the archive records its result as if it did not (PyTorch 2.15 does so with `strict=True`). \
+         Export the model with `strict=False`"
+    )]
+    WithoutAutocast,
 }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use pt2onnx_fx::{archive, passes, printer};
+use pt2onnx_fx::{archive, passes, printer, text};
 use pt2onnx_tensor::DType;
 use std::fs;
 
@@ -194,4 +194,25 @@ fn from_memory() {
         error.to_string(),
         "the program's JSON: the archive has no data for parameter a.weight, which the program uses"
     );
+}
+
+/// What `strict=True` of PyTorch 2.15 gives.
+#[test]
+fn types_recorded_as_without_autocast_are_an_error() {
+    let program = |result: &str| {
+        format!(
+            "graph(x: f32[2, 2]) {{
+    wrap: (y: {result}[2, 2],) = higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, None, graph body(x: f32[2, 2]) {{
+        matmul: {result}[2, 2] = aten.matmul.default(self = x, other = x)
+        return (matmul,)
+    }}, x)
+    return (y,)
+}}"
+        )
+    };
+    let inlined =
+        |result| passes::inline::inline(&mut text::parse_program(&program(result)).unwrap());
+    inlined("bf16").unwrap();
+    let error = inlined("f32").unwrap_err().to_string();
+    assert!(error.contains("aten.matmul.default (node `matmul`): runs under autocast"), "{error}");
 }

@@ -2,7 +2,8 @@
 //!
 //! The operators are those that have a kernel for the dispatch keys `AutocastCPU` and `AutocastCUDA` in PyTorch 2.15.
 
-use super::names::Taken;
+use super::{names::Taken, problem::problem};
+use crate::error::{PassProblem, Result};
 use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName};
 use pt2onnx_tensor::DType;
 
@@ -289,30 +290,31 @@ struct Autocast {
 }
 
 /// Adds the casts of autocast to the bodies of `wrap_with_autocast`, as `_to_copy` nodes. The ops themselves stay.
-pub(super) fn write_casts(program: &mut ExportedProgram) {
-    write(&mut program.graph, &[]);
+pub(super) fn write_casts(program: &mut ExportedProgram) -> Result<()> {
+    write(&mut program.graph, &[])
 }
 
-fn write(graph: &mut Graph, within: &[Autocast]) {
+fn write(graph: &mut Graph, within: &[Autocast]) -> Result<()> {
     for node in graph.nodes.iter_mut().filter(|n| n.target.is_higher_order()) {
         let inside = match &*node.target.name {
             "wrap_with_autocast" => entered(node, within),
             _ => within.to_vec(),
         };
-        node.bodies_mut().for_each(|body| write(body, &inside));
+        node.bodies_mut().try_for_each(|body| write(body, &inside))?;
     }
     if within.is_empty() || !graph.nodes.iter().any(|n| &*n.target.namespace == "aten") {
-        return;
+        return Ok(());
     }
     let mut taken = Taken::by(graph);
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for mut node in std::mem::take(&mut graph.nodes) {
         for autocast in within {
-            cast(&mut node, autocast, graph, &mut taken, &mut nodes);
+            cast(&mut node, autocast, graph, &mut taken, &mut nodes)?;
         }
         nodes.push(node);
     }
     graph.nodes = nodes;
+    Ok(())
 }
 
 /// The state of autocast within `wrap_with_autocast(device, dtype, enabled, cache_enabled, body, ...)`.
@@ -357,8 +359,7 @@ fn policy(node: &Node, autocast: &Autocast, types: &[DType], graph: &Graph) -> O
         return (!own).then_some(policy);
     }
     // An operator that calls one of those: `einsum` on a CPU, `lstm`. It is the recorded type that tells.
-    let result = node.output_names().into_iter().find_map(|n| graph.tensor(&n).map(|m| m.dtype));
-    let calls = result == Some(autocast.dtype)
+    let calls = recorded(node, graph) == Some(autocast.dtype)
         && !own
         && !CONVERSIONS.contains(&&*op.name)
         && !op.name.ends_with('_')
@@ -373,7 +374,7 @@ fn cast(
     graph: &mut Graph,
     taken: &mut Taken,
     nodes: &mut Vec<Node>,
-) {
+) -> Result<()> {
     // 64-bit floats are left alone.
     let eligible = |name: &Name, graph: &Graph| {
         let meta = graph.tensor(name)?;
@@ -383,7 +384,7 @@ fn cast(
     let names = node.input_names();
     let types: Vec<DType> = names.iter().filter_map(|n| eligible(n, graph)).collect();
     let Some(policy) = policy(node, autocast, &types, graph) else {
-        return;
+        return Ok(());
     };
     let dtype = match policy {
         Policy::Lower => autocast.dtype,
@@ -391,6 +392,15 @@ fn cast(
         Policy::Widest if types.contains(&DType::F32) => DType::F32,
         Policy::Widest => autocast.dtype,
     };
+    // The types of the operands are then wrong, too, and those of all that follows.
+    let recorded = recorded(node, graph);
+    if policy == Policy::Lower
+        && !types.is_empty()
+        && recorded == Some(DType::F32)
+        && dtype != DType::F32
+    {
+        return Err(problem(node, PassProblem::WithoutAutocast));
+    }
     let meta = node.meta.clone();
     for arg in &mut node.args {
         arg.value.for_each_name_mut(&mut |name| {
@@ -418,6 +428,12 @@ fn cast(
             *name = new;
         });
     }
+    Ok(())
+}
+
+/// The recorded type of the first result.
+fn recorded(node: &Node, graph: &Graph) -> Option<DType> {
+    node.output_names().into_iter().find_map(|n| graph.tensor(&n).map(|m| m.dtype))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ const INLINED: &[(&str, usize, usize)] = &[
 /// The casts of autocast become nodes.
 /// Values of a body keep their names if those are free. The results of the op are replaced by those of the body.
 pub fn inline(program: &mut ExportedProgram) -> Result<()> {
-    autocast::write_casts(program);
+    autocast::write_casts(program)?;
     let replaced = inline_graph(&mut program.graph)?;
     for output in &mut program.signature.outputs {
         if let OutputSpec::UserOutput(arg) = output {

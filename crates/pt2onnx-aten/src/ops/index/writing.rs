@@ -1,20 +1,22 @@
 //! Tensors with a part replaced. Writes into views become these ops.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
-use crate::{AtenOp, Cx, Lowered, arguments, checks, cx::axis_of, op};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::copy, copy, parts),
+    op!(aten::copy, copy),
     op!(aten::select_scatter, select_scatter, parts),
     op!(aten::slice_scatter, slice_scatter, parts),
 ];
 
 /// `source` in the element type and shape of `x`.
-fn copy(cx: &Cx, x: Value, source: Value) -> Lowered {
-    Ok(cx.expand(cx.cast(source, cx.dtype(x)), &cx.shape(x)))
+fn copy(cx: &Cx, x: Complex, source: Complex) -> Lowered {
+    let complex = x.im.is_some();
+    let converted = source.converted(cx, cx.dtype(x.re), complex).expand(cx, &cx.shape(x.re));
+    Ok(if complex { cx.pairs(converted) } else { converted.re })
 }
 
 /// `x` with `source` in place of element `index` along `dim`: a `ScatterND` along the first dimension, else a `Where` over a mask if
@@ -228,6 +230,78 @@ fn joined(cx: &Cx, x: Value, axis: usize, start: &Expr, source: Value, end: &Exp
 }
 
 checks! {
+    copies_of_complex_numbers {
+        "aten.copy(x: b8[s0], y: c64[s0]) -> b8[s0]" => "
+        (bool[s0] x, float[s0,2] y) => (bool[s0] copy)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1}
+        >
+        {
+          val_2 = Gather <axis: int = 1> (y, val_0)
+          val_3 = Gather <axis: int = 1> (y, val_1)
+          val_4 = Cast <to: int = 9> (val_2)
+          val_5 = Cast <to: int = 9> (val_3)
+          copy = Or (val_4, val_5)
+        }
+        ";
+        "aten.copy(x: f64[3, s0], y: c64[s0]) -> f64[3, s0]" => "
+        (double[3,s0] x, float[s0,2] y) => (double[3,s0] copy)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[2] val_2 = {3, 1}
+        >
+        {
+          val_3 = Gather <axis: int = 1> (y, val_0)
+          val_4 = Gather <axis: int = 1> (y, val_1)
+          val_5 = Cast <to: int = 11> (val_3)
+          copy = Expand (val_5, val_2)
+        }
+        ";
+        "aten.copy(x: c64[3, s0], y: f64[s0]) -> c64[3, s0]" => "
+        (float[3,s0,2] x, double[s0] y) => (float[3,s0,2] copy)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[2] val_2 = {3, 1},
+          float val_3 = {0.0},
+          int64[1] val_4 = {2},
+          int64[6] val_5 = {0, 0, 0, 0, 0, 1}
+        >
+        {
+          val_6 = Gather <axis: int = 2> (x, val_0)
+          val_7 = Gather <axis: int = 2> (x, val_1)
+          val_8 = Cast <to: int = 1> (y)
+          val_9 = Expand (val_8, val_2)
+          val_10 = Shape <start: int = 0, end: int = 2> (x)
+          val_11 = Expand (val_3, val_10)
+          val_12 = Unsqueeze (val_9, val_4)
+          copy = Pad (val_12, val_5)
+        }
+        ";
+        "aten.copy(x: c64[3, s0], y: c64[s0]) -> c64[3, s0]" => "
+        (float[3,s0,2] x, float[s0,2] y) => (float[3,s0,2] copy)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          int64[2] val_2 = {3, 1},
+          int64[1] val_3 = {2}
+        >
+        {
+          val_4 = Gather <axis: int = 2> (x, val_0)
+          val_5 = Gather <axis: int = 2> (x, val_1)
+          val_6 = Gather <axis: int = 1> (y, val_0)
+          val_7 = Gather <axis: int = 1> (y, val_1)
+          val_8 = Expand (val_6, val_2)
+          val_9 = Expand (val_7, val_2)
+          val_10 = Unsqueeze (val_8, val_3)
+          val_11 = Unsqueeze (val_9, val_3)
+          copy = Concat <axis: int = 2> (val_10, val_11)
+        }
+        ";
+    }
+
     pieces_around_a_range {
         "aten.slice_scatter(x: f32[s0, 8], y: f32[s0, 2], 1, 3, 5) -> f32[s0, 8]" => "
         (float[s0,8] x, float[s0,2] y) => (float[s0,8] slice_scatter)

@@ -1,5 +1,6 @@
 //! Images: sampling at grids, windows as columns, pixels moved between channels and space.
 
+use crate::math::reduce::as_axis;
 use crate::math::window::{lattice, per_dim};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Value, attrs};
@@ -70,9 +71,29 @@ fn grid_sampler(
     Ok(cx.add(cx.grid_sample(x, held, options), spoiled))
 }
 
-/// The grid of an affine map `theta` for images of that size: `AffineGrid`.
+/// The grid of an affine map `theta` for images of that size: `AffineGrid`. Where corners are aligned, a dimension of size 1 has its
+/// place in the centre, but ONNX does not say where: the grid is then a sum of products.
 fn affine_grid(cx: &Cx, theta: Value, size: Vec<Expr>, align_corners: bool) -> Lowered {
-    Ok(cx.affine_grid(theta, cx.sizes(&size), attrs::AffineGrid { align_corners }))
+    let sides = size.get(2..).unwrap_or_default();
+    if !align_corners || sides.iter().all(|n| cx.constraints().prove_ge(n, &Expr::int(2))) {
+        return Ok(cx.affine_grid(theta, cx.sizes(&size), attrs::AffineGrid { align_corners }));
+    }
+    let (rank, dtype) = (sides.len(), cx.dtype(theta));
+    let between: Vec<usize> = (1..=rank).collect();
+    let column = |i| cx.unsqueeze(cx.gather(theta, cx.scalar(i as i64, DType::I64), 2), &between);
+    let products = sides.iter().enumerate().map(|(axis, n)| {
+        let places = as_axis(cx, aligned_places(cx, n, dtype), axis + 1, rank + 2);
+        // The first column of `theta` is for the last dimension.
+        cx.mul(places, column(rank - 1 - axis))
+    });
+    Ok(products.fold(column(rank), |sum, product| cx.add(sum, product)))
+}
+
+/// `n` places from -1 to 1; one is 0.
+fn aligned_places(cx: &Cx, n: &Expr, dtype: DType) -> Value {
+    let last = n - 1;
+    let doubled = cx.sub(cx.mul(cx.iota(n), 2), cx.size(&last));
+    cx.div(cx.cast(doubled, dtype), cx.cast(cx.size(&last.max(&Expr::int(1))), dtype))
 }
 
 /// The windows of an image as columns: a `Gather` of rows and then one of columns, at the places of the windows.
@@ -245,6 +266,56 @@ checks! {
         (float[1,2,5,4] x, float[1,3,3,2] g) => (float[1,2,3,3] grid_sampler)
         {
           grid_sampler = GridSample (x, g)
+        }
+        ";
+    }
+
+    one_place_between_aligned_corners_is_the_centre {
+        "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], True) -> f32[2, 4, 1, 2]" => "
+        (float[2,2,3] t) => (float[2,4,1,2] affine_grid_generator)
+        <
+          int64 val_0 = {2},
+          int64[2] val_1 = {1, 2},
+          int64[4] val_2 = {0, 1, 2, 3},
+          int64 val_3 = {3},
+          int64[3] val_4 = {0, 2, 3},
+          int64 val_5 = {1},
+          int64[1] val_6 = {0},
+          int64 val_7 = {0},
+          int64[3] val_8 = {0, 1, 3}
+        >
+        {
+          val_9 = Gather <axis: int = 2> (t, val_0)
+          val_10 = Unsqueeze (val_9, val_1)
+          val_11 = Mul (val_2, val_0)
+          val_12 = Sub (val_11, val_3)
+          val_13 = Cast <to: int = 1> (val_12)
+          val_14 = Cast <to: int = 1> (val_3)
+          val_15 = Div (val_13, val_14)
+          val_16 = Unsqueeze (val_15, val_4)
+          val_17 = Gather <axis: int = 2> (t, val_5)
+          val_18 = Unsqueeze (val_17, val_1)
+          val_19 = Mul (val_16, val_18)
+          val_20 = Add (val_10, val_19)
+          val_21 = Mul (val_6, val_0)
+          val_22 = Sub (val_21, val_7)
+          val_23 = Cast <to: int = 1> (val_22)
+          val_24 = Cast <to: int = 1> (val_5)
+          val_25 = Div (val_23, val_24)
+          val_26 = Unsqueeze (val_25, val_8)
+          val_27 = Gather <axis: int = 2> (t, val_7)
+          val_28 = Unsqueeze (val_27, val_1)
+          val_29 = Mul (val_26, val_28)
+          affine_grid_generator = Add (val_20, val_29)
+        }
+        ";
+        "aten.affine_grid_generator(t: f32[2, 2, 3], [2, 3, 4, 1], False) -> f32[2, 4, 1, 2]" => "
+        (float[2,2,3] t) => (float[2,4,1,2] affine_grid_generator)
+        <
+          int64[4] val_0 = {2, 3, 4, 1}
+        >
+        {
+          affine_grid_generator = AffineGrid (t, val_0)
         }
         ";
     }

@@ -21,11 +21,11 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(prims::convert_element_type, to_given),
 ];
 
-/// `x` as the type that PyTorch recorded for the result. A complex number becomes a real one by its real part.
+/// `x` as the type that PyTorch recorded for the result.
 fn to(cx: &Cx, x: Complex) -> Lowered {
     let complex = cx.recorded(0).is_some_and(|m| m.dtype.is_complex());
-    let dtype = cx.out_dtype()?;
-    Ok(if complex { cx.pairs(x.cast(cx, dtype)) } else { cx.cast(x.re, dtype) })
+    let converted = x.converted(cx, cx.out_dtype()?, complex);
+    Ok(if complex { cx.pairs(converted) } else { converted.re })
 }
 
 /// [`to`]; the type, or a tensor of that type, is an argument.
@@ -45,6 +45,23 @@ checks! {
           val_2 = Gather <axis: int = 1> (x, val_0)
           val_3 = Gather <axis: int = 1> (x, val_1)
           to = Cast <to: int = 11> (val_2)
+        }
+        ";
+    }
+
+    a_complex_number_is_true_if_a_part_is_not_0 {
+        "aten._to_copy(x: c64[s0], dtype=torch.bool) -> b8[s0]" => "
+        (float[s0,2] x) => (bool[s0] _to_copy)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1}
+        >
+        {
+          val_2 = Gather <axis: int = 1> (x, val_0)
+          val_3 = Gather <axis: int = 1> (x, val_1)
+          val_4 = Cast <to: int = 9> (val_2)
+          val_5 = Cast <to: int = 9> (val_3)
+          _to_copy = Or (val_4, val_5)
         }
         ";
     }

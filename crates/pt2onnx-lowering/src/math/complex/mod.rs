@@ -338,6 +338,15 @@ impl Complex {
         self.over(cx, cx.select(cx.equal(norm, 0.0), 1.0, norm))
     }
 
+    /// Numbers of type `dtype`, complex or real. A complex number becomes a real one by its real part, and true if a part is not 0.
+    pub fn converted(self, cx: &Cx, dtype: DType, complex: bool) -> Self {
+        match dtype {
+            _ if complex => self.cast(cx, dtype),
+            DType::Bool => self.truth(cx).into(),
+            _ => cx.cast(self.re, dtype).into(),
+        }
+    }
+
     /// Whether a part is not 0, as bool.
     pub fn truth(self, cx: &Cx) -> Value {
         let truth = |x| cx.cast(x, DType::Bool);
