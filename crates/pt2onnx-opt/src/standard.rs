@@ -116,7 +116,7 @@ fn fusing() -> Vec<Pass> {
             .description("Merges two sums, products, Max or Min with constants.")
             .precondition(
                 "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
-                 are both above or both below 1. No constant of Max or Min is NaN.",
+                 are both above or both below 1, or the value is known to be small. No constant of Max or Min is NaN.",
             ),
         fusions("floor-division", quotient_fusions, 9)
             .description("Replaces the formula of a floor division by Div.")

@@ -347,7 +347,36 @@ def networks():
         case("LeakyRelu", a, alpha=-0.25)
     for op in ["Sinh", "Cosh", "Asin", "Acos", "Atan"]:
         case(op, array([-0.75, -0.25, 0.0, 0.5, 1.0], "float32"))
+    a = array([-9.0, -1.5, -0.25, 0.0, 0.5, 2.0, 9.0], "float32")
+    for op in ["Erf", "Gelu", "HardSwish", "HardSigmoid"]:
+        case(op, a)
+    case("Gelu", a, approximate="tanh")
+    case("HardSigmoid", a, alpha=0.25, beta=0.75)
     m = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
+    s, b = array([1.0, -2.0, 0.5], "float32"), array([0.5, 0.0, -1.0], "float32")
+    case("LayerNormalization", m, s)
+    case("LayerNormalization", m.reshape(1, 2, 3), np.stack([s, b]), np.stack([b, s]), axis=1, epsilon=0.1)
+    case("LayerNormalization", m, s, b, axis=-1)
+    case("LayerNormalization", m.astype("float16"), s.astype("float16"), none=True)
+    x = array([[[1.0, 5.0], [0.0, 8.0], [-3.0, -1.0]], [[5.0, 1.0], [8.0, 0.0], [-1.0, -3.0]]], "float32")
+    case("BatchNormalization", x, s, b, b, array([1.0, 4.0, 0.25], "float32"), epsilon=0.5)
+    case("BatchNormalization", x, s, b, b, array([1.0, 4.0, 0.25], "float32"), training_mode=1, momentum=0.75, epsilon=0.0, outputs=3)
+    case("BatchNormalization", x, s, b, b, array([1.0, 4.0], "float32"), none=True)
+    case("RMSNormalization", m, s, epsilon=0.25)
+    x = np.float32(2) + np.sin(np.arange(24, dtype=np.float32)).reshape(1, 1, 4, 6)
+    sizes, scales = i64(1, 1, 7, 3), array([1.0, 1.0, 0.6, 2.5], "float32")
+    for mode in ["nearest", "linear", "cubic"]:
+        for place in ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]:
+            case("Resize", x, None, None, sizes, mode=mode, coordinate_transformation_mode=place)
+        case("Resize", x, None, scales, mode=mode)
+    for near in ["floor", "ceil", "round_prefer_ceil"]:
+        case("Resize", x, None, None, i64(7, 3), axes=[2, -1], mode="nearest", nearest_mode=near)
+    case("Resize", np.arange(4, dtype=np.int32).reshape(1, 1, 2, 2), None, None, i64(1, 1, 3, 4))
+    case("Resize", x, None, None, sizes, mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5)
+    case("Resize", x, None, None, i64(1, 1, 3, 2), mode="linear", antialias=1)
+    case("Resize", x, None, None, sizes, mode="nearest", keep_aspect_ratio_policy="not_larger", none=True)
+    case("Resize", x, array([0, 0, 0, 0, 1, 1, 1, 1], "float32"), None, sizes, mode="linear", coordinate_transformation_mode="tf_crop_and_resize", none=True)
+    case("Resize", np.full_like(x, np.inf), None, None, sizes, mode="linear", none=True)
     case("Gemm", m, np.ones((3, 2), np.float32))
     case("Gemm", m, m, array([1.0, -2.0], "float32"), transB=1)
     case("Gemm", m, m, array([[1.0], [2.0], [3.0]], "float32"), transA=1, alpha=0.5, beta=2.0)
