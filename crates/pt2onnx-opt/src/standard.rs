@@ -186,7 +186,8 @@ fn fusing() -> Vec<Pass> {
                 "Folds Mul and Div of the input of a Conv, ConvTranspose, Gemm or MatMul with a number into the weight.",
             )
             .precondition(
-                "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight or the product.",
+                "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight or the product. The half of a GELU \
+                 stays.",
             ),
         Pass::new("projections", projections)
             .late()
@@ -202,7 +203,10 @@ fn fusing() -> Vec<Pass> {
             .description(
                 "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
             )
-            .precondition("The weights are constants that nothing else uses. The nodes become fewer."),
+            .precondition(
+                "The weights are constants that nothing else uses. The nodes become fewer. Queries, keys and values of a layer \
+                 normalization stay apart if they have biases: ONNX Runtime replaces the whole attention.",
+            ),
         Pass::new("split", split)
             .late()
             .description("Replaces slices of one tensor along one dimension by Split.")

@@ -58,7 +58,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             true => (2 * group.len(), 3),
             false => (group.len(), 2),
         };
-        changed |= before > after && join(model, &kind, &group).is_some();
+        let worth = before > after && !is_attention(model, &kind, &group);
+        changed |= worth && join(model, &kind, &group).is_some();
     }
     changed
 }
@@ -107,6 +108,41 @@ fn added(model: &Model, id: NodeId, fits: impl Fn(Value) -> bool) -> Option<(Val
     let other = usize::from(at == 0);
     let bias = same.then(|| node.input(other)).flatten().filter(|&bias| fits(bias))?;
     Some((bias, sum))
+}
+
+/// Whether these are queries, keys and values of a normalised tensor, each with a bias and split into heads: ONNX Runtime's fusions look for
+/// the three layers to replace the whole attention.
+fn is_attention(model: &Model, kind: &Kind, group: &[Layer]) -> bool {
+    let heads = |layer: &Layer| {
+        let reshaped = user(model, layer.sum?, "Reshape")?;
+        user(model, reshaped, "Transpose")
+    };
+    group.len() == 3
+        && group.iter().all(|layer| heads(layer).is_some())
+        && is_normalised(model, kind.x)
+}
+
+/// Whether a value is the result of a layer normalization, or of the formula of one.
+fn is_normalised(model: &Model, value: Value) -> bool {
+    let made_by = |value: Value, op: &str| model.producer(value).filter(|&n| model[n].is(op));
+    let factors = |sum: NodeId| {
+        let mut inputs = model[sum].inputs().iter().flatten();
+        inputs.find_map(|&v| made_by(v, "Mul"))
+    };
+    let divided = |product: NodeId| {
+        let mut inputs = model[product].inputs().iter().flatten();
+        inputs.any(|&v| made_by(v, "Div").is_some())
+    };
+    let formula = || made_by(value, "Add").and_then(factors).is_some_and(divided);
+    made_by(value, "LayerNormalization").is_some() || formula()
+}
+
+/// The only node that uses the result of a node, if it is that operator.
+fn user(model: &Model, id: NodeId, op: &str) -> Option<NodeId> {
+    match model[*model[id].outputs().first()?].uses().collect::<Vec<_>>()[..] {
+        [Use::Input(user, 0)] if model[user].is(op) => Some(user),
+        _ => None,
+    }
 }
 
 fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
