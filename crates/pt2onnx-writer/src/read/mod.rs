@@ -4,6 +4,7 @@ mod error;
 mod files;
 mod graph;
 mod open;
+mod order;
 mod reading;
 mod sparse;
 mod tensor;
