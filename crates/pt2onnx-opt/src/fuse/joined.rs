@@ -110,31 +110,17 @@ fn added(model: &Model, id: NodeId, fits: impl Fn(Value) -> bool) -> Option<(Val
     Some((bias, sum))
 }
 
-/// Whether these are queries, keys and values of a normalised tensor, each with a bias and split into heads: ONNX Runtime's fusions look for
-/// the three layers to replace the whole attention.
+/// Whether these are queries, keys and values, each with a bias and split into heads: ONNX Runtime's fusions look for the three layers to
+/// replace the whole attention. They do not find that of feature maps, which are transposed or reshaped before.
 fn is_attention(model: &Model, kind: &Kind, group: &[Layer]) -> bool {
     let heads = |layer: &Layer| {
         let reshaped = user(model, layer.sum?, "Reshape")?;
         user(model, reshaped, "Transpose")
     };
+    let made = model.producer(kind.x).map(|id| model[id].op());
     group.len() == 3
         && group.iter().all(|layer| heads(layer).is_some())
-        && is_normalised(model, kind.x)
-}
-
-/// Whether a value is the result of a layer normalization, or of the formula of one.
-fn is_normalised(model: &Model, value: Value) -> bool {
-    let made_by = |value: Value, op: &str| model.producer(value).filter(|&n| model[n].is(op));
-    let factors = |sum: NodeId| {
-        let mut inputs = model[sum].inputs().iter().flatten();
-        inputs.find_map(|&v| made_by(v, "Mul"))
-    };
-    let divided = |product: NodeId| {
-        let mut inputs = model[product].inputs().iter().flatten();
-        inputs.any(|&v| made_by(v, "Div").is_some())
-    };
-    let formula = || made_by(value, "Add").and_then(factors).is_some_and(divided);
-    made_by(value, "LayerNormalization").is_some() || formula()
+        && !matches!(made, Some("Transpose" | "Reshape"))
 }
 
 /// The only node that uses the result of a node, if it is that operator.
