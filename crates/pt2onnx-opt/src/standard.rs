@@ -204,8 +204,8 @@ fn fusing() -> Vec<Pass> {
                 "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
             )
             .precondition(
-                "The weights are constants that nothing else uses. The nodes become fewer. Queries, keys and values with \
-                 biases stay apart, but for feature maps: ONNX Runtime replaces the whole attention.",
+                "The weights are constants that nothing else uses. The nodes become fewer. Queries, keys and values of a masked \
+                 attention stay apart if they have biases: ONNX Runtime replaces the whole attention.",
             ),
         Pass::new("split", split)
             .late()

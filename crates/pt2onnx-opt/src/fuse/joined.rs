@@ -58,7 +58,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             true => (2 * group.len(), 3),
             false => (group.len(), 2),
         };
-        let worth = before > after && !is_attention(model, &kind, &group);
+        let worth = before > after && !is_attention(model, &group);
         changed |= worth && join(model, &kind, &group).is_some();
     }
     changed
@@ -110,23 +110,26 @@ fn added(model: &Model, id: NodeId, fits: impl Fn(Value) -> bool) -> Option<(Val
     Some((bias, sum))
 }
 
-/// Whether these are queries, keys and values, each with a bias and split into heads: ONNX Runtime's fusions look for the three layers to
-/// replace the whole attention. They do not find that of feature maps, which are transposed or reshaped before.
-fn is_attention(model: &Model, kind: &Kind, group: &[Layer]) -> bool {
-    let heads = |layer: &Layer| {
-        let reshaped = user(model, layer.sum?, "Reshape")?;
-        user(model, reshaped, "Transpose")
+/// Whether these are queries, keys and values of an attention that ONNX Runtime's fusions replace as a whole: each has a bias and is split into
+/// heads, and their product is scaled and masked before its softmax, or divided.
+fn is_attention(model: &Model, group: &[Layer]) -> bool {
+    let heads = |layer: &Layer| user(model, user(model, layer.sum?, &["Reshape"])?, &["Transpose"]);
+    let scored = |layer: &Layer| {
+        let scaled = user(model, user(model, heads(layer)?, &["MatMul"])?, &["Mul", "Div"])?;
+        match model[scaled].is("Div").then(|| user(model, scaled, &["Softmax"])).flatten() {
+            None => user(model, user(model, scaled, &["Add"])?, &["Softmax"]),
+            softmax => softmax,
+        }
     };
-    let made = model.producer(kind.x).map(|id| model[id].op());
     group.len() == 3
         && group.iter().all(|layer| heads(layer).is_some())
-        && !matches!(made, Some("Transpose" | "Reshape"))
+        && group.iter().any(|layer| scored(layer).is_some())
 }
 
-/// The only node that uses the result of a node, if it is that operator.
-fn user(model: &Model, id: NodeId, op: &str) -> Option<NodeId> {
+/// The only node that uses the result of a node, if it is one of these operators.
+fn user(model: &Model, id: NodeId, ops: &[&str]) -> Option<NodeId> {
     match model[*model[id].outputs().first()?].uses().collect::<Vec<_>>()[..] {
-        [Use::Input(user, 0)] if model[user].is(op) => Some(user),
+        [Use::Input(user, _)] if ops.iter().any(|op| model[user].is(op)) => Some(user),
         _ => None,
     }
 }
