@@ -58,6 +58,8 @@ mod optimize;
 mod outline;
 mod pass;
 mod pattern;
+mod ranges;
+mod resize;
 mod rewrite;
 mod rules;
 mod sizes;

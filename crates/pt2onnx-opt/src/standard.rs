@@ -119,7 +119,7 @@ fn merging() -> Vec<Pass> {
             .description("Merges two sums, products, Max or Min with constants.")
             .precondition(
                 "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
-                 are both above or both below 1. No constant of Max or Min is NaN.",
+                 are both above or both below 1, or the value is known to be small. No constant of Max or Min is NaN.",
             ),
         fusions("floor-division", quotient_fusions, 9)
             .description("Replaces the formula of a floor division by Div.")
@@ -201,7 +201,8 @@ fn late() -> Vec<Pass> {
                 "Folds Mul and Div of the input of a Conv, ConvTranspose, Gemm or MatMul with a number into the weight.",
             )
             .precondition(
-                "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight or the product.",
+                "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight or the product. The half of a GELU \
+                 stays.",
             ),
         Pass::new("projections", projections)
             .late()
@@ -217,7 +218,10 @@ fn late() -> Vec<Pass> {
             .description(
                 "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
             )
-            .precondition("The weights are constants that nothing else uses. The nodes become fewer."),
+            .precondition(
+                "The weights are constants that nothing else uses. The nodes become fewer. Queries, keys and values of a masked \
+                 attention stay apart if they have biases: ONNX Runtime replaces the whole attention.",
+            ),
         Pass::new("split", split)
             .late()
             .description("Replaces slices of one tensor along one dimension by Split.")

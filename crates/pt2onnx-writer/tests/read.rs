@@ -242,6 +242,31 @@ fn bodies_see_what_is_around_them() {
 }
 
 #[test]
+fn nodes_that_stand_before_what_they_use_are_moved() {
+    let mut m = small();
+    let g = m.graph.as_mut().unwrap();
+    let mut branch = node("If", &["c"], &["z"]);
+    branch.attribute = vec![
+        body("then_branch", vec![node("Neg", &["y"], &["r"])], "r"),
+        body("else_branch", vec![], "late"),
+    ];
+    let makers = [node("Relu", &["y"], &["late"]), node("Cast", &["flag"], &["c"])];
+    g.node.insert(0, branch);
+    g.node.extend(makers);
+    g.node.push(node("Constant", &[], &["flag"]));
+    g.output = vec![value("z", None)];
+    let model = from_bytes(m.encode_to_vec()).unwrap();
+    let order: Vec<&str> = model.nodes(Model::MAIN).map(|n| model[n].op()).collect();
+    assert_eq!(order, ["Add", "Relu", "Constant", "Cast", "If"]);
+
+    // A circle has no order.
+    let m = &mut small();
+    m.graph.as_mut().unwrap().node =
+        vec![node("Neg", &["x"], &["z"]), node("Neg", &["b"], &["y"]), node("Neg", &["y"], &["b"])];
+    assert_eq!(error(m), "Neg (of `y`): uses `b`, which nothing in front of it defines");
+}
+
+#[test]
 fn functions_keep_their_own_opsets() {
     let mut m = small();
     m.opset_import.push(import("f", 1));

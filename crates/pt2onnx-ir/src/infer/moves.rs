@@ -55,7 +55,7 @@ pub(super) fn gather_nd(n: &Node) -> Option<Shape> {
 
 pub(super) fn reshape(n: &Node) -> Option<Shape> {
     let (Some(from), Some(mut target)) = (n.shape(0), n.contents(1)) else {
-        return n.dims_of(1);
+        return some_sizes(n).or_else(|| n.dims_of(1));
     };
     let copy = n.int("allowzero").unwrap_or(0) == 0;
     for (i, dim) in target.iter_mut().enumerate() {
@@ -74,6 +74,13 @@ pub(super) fn reshape(n: &Node) -> Option<Shape> {
     }
     n.equal(&Expr::product(from), &Expr::product(target.iter().cloned()));
     Some(target)
+}
+
+/// The sizes that a `Reshape` gives, if not all elements of its target are known. A 0 or a -1 is not a size.
+fn some_sizes(n: &Node) -> Option<Shape> {
+    let is_size = |e: &Expr| e.as_int().is_none_or(|size| size > 0);
+    let size = |e: Option<Expr>| e.filter(is_size).unwrap_or_else(|| n.unknown_dim());
+    Some(n.some_contents(1)?.into_iter().map(size).collect())
 }
 
 pub(super) fn flatten(n: &Node) -> Option<Shape> {

@@ -68,6 +68,28 @@ impl Node<'_> {
         self.facts.contents.of(self.model, self.input(i)?)
     }
 
+    /// Elements of input `i`, a vector, of which some may be unknown: those that a `Concat` takes from elsewhere.
+    pub(super) fn some_contents(&self, i: usize) -> Option<Vec<Option<Expr>>> {
+        let value = self.input(i)?;
+        let joined = &self.model[self.model.producer(value)?];
+        if !joined.is("Concat") {
+            return None;
+        }
+        let mut elements = Vec::new();
+        for &part in joined.inputs() {
+            match self.facts.contents.of(self.model, part?) {
+                Some(known) => elements.extend(known.into_iter().map(Some)),
+                None => {
+                    let sizes = self.model[part?].ty.as_ref()?.as_tensor()?.shape.as_ref()?;
+                    let [length] = sizes.as_slice() else { return None };
+                    let length = length.as_int().filter(|n| (0..=MAX_RANK).contains(n))?;
+                    elements.extend(std::iter::repeat_n(None, length as usize));
+                }
+            }
+        }
+        Some(elements)
+    }
+
     /// Elements of input `i`, if all are known numbers.
     pub(super) fn numbers(&self, i: usize) -> Option<Vec<i64>> {
         self.contents(i)?.iter().map(Expr::as_int).collect()

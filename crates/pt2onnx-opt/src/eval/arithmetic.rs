@@ -8,6 +8,7 @@ use super::{
 use ndarray::{ArrayD, Zip};
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Element, Tensor};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 
 pub(super) static OPS: &[Row] = &[
     ("Add", Eval::One(|c| chain(c, Binary::Add))),
@@ -48,6 +49,23 @@ pub(super) static OPS: &[Row] = &[
     ("Asin", Eval::One(|c| smooth(c, f64::asin))),
     ("Acos", Eval::One(|c| smooth(c, f64::acos))),
     ("Atan", Eval::One(|c| smooth(c, f64::atan))),
+    ("Erf", Eval::One(|c| smooth(c, libm::erf))),
+    (
+        "Gelu",
+        Eval::One(|c| {
+            let exact = attrs::Gelu::read(c.node).ok()?.approximate == "none";
+            smooth(c, move |x| if exact { gelu(x) } else { gelu_of_tanh(x) })
+        }),
+    ),
+    ("HardSwish", Eval::One(|c| smooth(c, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)))),
+    (
+        "HardSigmoid",
+        Eval::One(|c| {
+            let given = attrs::HardSigmoid::read(c.node).ok()?;
+            let (alpha, beta) = (f64::from(given.alpha), f64::from(given.beta));
+            smooth(c, move |x| (alpha * x + beta).clamp(0.0, 1.0))
+        }),
+    ),
     (
         "Elu",
         Eval::One(|c| {
@@ -122,6 +140,15 @@ fn smooth(call: &Call, f: impl Fn(f64) -> f64) -> Option<Tensor> {
         None => T::rounded(f(v.double())),
         Some(_) => None,
     }))
+}
+
+fn gelu(x: f64) -> f64 {
+    0.5 * x * (1.0 + libm::erf(x * FRAC_1_SQRT_2))
+}
+
+/// `Gelu` with the approximation of its distribution by `Tanh`.
+fn gelu_of_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + (FRAC_2_PI.sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }
 
 /// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined, nor is whether infinities stay without a bound.

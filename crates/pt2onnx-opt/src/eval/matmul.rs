@@ -1,17 +1,22 @@
-//! Evaluates `MatMul`, `Gemm` and `Einsum` of small operands.
+//! Evaluates `MatMul`, `MatMulInteger`, `Gemm` and `Einsum` of small operands.
 
 use super::{
     array::{array, tensor},
     call::{Call, Eval, Row, broadcast, dim},
     number::Number,
 };
+use half::{bf16, f16};
 use ndarray::{Array3, ArrayD, ArrayViewD, Axis, IxDyn};
 use num_traits::AsPrimitive;
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-pub(super) static OPS: &[Row] =
-    &[("MatMul", Eval::One(matmul)), ("Gemm", Eval::One(gemm)), ("Einsum", Eval::One(einsum))];
+pub(super) static OPS: &[Row] = &[
+    ("MatMul", Eval::One(matmul)),
+    ("MatMulInteger", Eval::One(matmul_integer)),
+    ("Gemm", Eval::One(gemm)),
+    ("Einsum", Eval::One(einsum)),
+];
 
 /// Larger products are left to the runtime.
 pub(super) const MAX_WORK: usize = 1 << 22;
@@ -24,10 +29,35 @@ fn matmul(call: &Call) -> Option<Tensor> {
     match call.input(0)?.dtype() {
         DType::F32 => of::<f32>(call),
         DType::F64 => of::<f64>(call),
+        DType::F16 => of::<f16>(call),
+        DType::BF16 => of::<bf16>(call),
         DType::I64 => of::<i64>(call),
         DType::I32 => of::<i32>(call),
         _ => None,
     }
+}
+
+/// Products of int8 or uint8 less their zero points: one for all, or one for each column of the second operand.
+fn matmul_integer(call: &Call) -> Option<Tensor> {
+    let numbers = |i: usize| {
+        let t = call.input(i)?;
+        match t.dtype() {
+            DType::U8 => Some(array::<u8>(t)?.mapv(i64::from)),
+            DType::I8 => Some(array::<i8>(t)?.mapv(i64::from)),
+            _ => None,
+        }
+    };
+    let less_zero = |i: usize, columns: bool| {
+        let x = numbers(i)?;
+        if call.input(i + 2).is_none() {
+            return Some(x);
+        }
+        let zero = numbers(i + 2).filter(|z| z.len() == 1 || columns && z.ndim() == 1)?;
+        let zero = if zero.len() == 1 { zero.into_shape_with_order(dim(&[])).ok()? } else { zero };
+        Some(&x - &zero.broadcast(x.raw_dim())?)
+    };
+    let result = product(call, less_zero(0, false)?, less_zero(1, true)?)?;
+    tensor(DType::I32, &result.mapv(|v| v as i32))
 }
 
 /// `alpha * A B + beta * C`, for floats only.
@@ -151,6 +181,16 @@ macro_rules! dot {
         }
     )*};
 }
+macro_rules! half_dot {
+    ($($t:ty),*) => {$(
+        impl Dot for $t {
+            fn dot(pairs: impl Iterator<Item = (Self, Self)>) -> Self {
+                <$t>::from_f64(pairs.map(|(a, b)| f64::from(a) * f64::from(b)).sum())
+            }
+        }
+    )*};
+}
+half_dot!(f16, bf16);
 dot!(f32: f64, |s, a, b| s + a * b;
      f64: f64, |s, a, b| s + a * b;
      i64: i64, |s, a, b| s.wrapping_add(a.wrapping_mul(b));

@@ -14,9 +14,11 @@ mod elements;
 mod indices;
 mod logic;
 mod matmul;
+mod normalization;
 mod number;
 mod quantization;
 mod reduce;
+mod resize;
 mod scatter;
 mod select;
 mod shape;
@@ -40,8 +42,10 @@ static TABLE: LazyLock<FxHashMap<&'static str, &'static Eval>> = LazyLock::new(|
         indices::OPS,
         logic::OPS,
         matmul::OPS,
+        normalization::OPS,
         quantization::OPS,
         reduce::OPS,
+        resize::OPS,
         scatter::OPS,
         select::OPS,
         shape::OPS,

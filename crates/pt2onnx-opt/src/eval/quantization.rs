@@ -1,4 +1,4 @@
-//! Evaluates `QuantizeLinear` and `DequantizeLinear`.
+//! Evaluates `QuantizeLinear`, `DequantizeLinear` and `DynamicQuantizeLinear`.
 //!
 //! Runtimes compute in the type of the scale, or in float32 and round at the end. Where that differs, there is no result.
 
@@ -10,8 +10,11 @@ use half::{bf16, f16};
 use pt2onnx_ir::{attrs, schema};
 use pt2onnx_tensor::{DType, Narrow, Tensor};
 
-pub(super) static OPS: &[Row] =
-    &[("QuantizeLinear", Eval::One(quantize)), ("DequantizeLinear", Eval::One(dequantize))];
+pub(super) static OPS: &[Row] = &[
+    ("QuantizeLinear", Eval::One(quantize)),
+    ("DequantizeLinear", Eval::One(dequantize)),
+    ("DynamicQuantizeLinear", Eval::Many(dynamically)),
+];
 
 /// The scale and the zero point of each element.
 struct Parameters<'a> {
@@ -149,6 +152,24 @@ fn step(quotient: f64, zero: Numeric, to: DType, saturate: bool) -> Option<f64> 
     // Runtimes convert the quotient to int32 before they clamp it, or afterwards.
     let inside = quotient.abs() < 2f64.powi(31) - 2f64.powi(16);
     inside.then(|| (quotient.round_ties_even() + zero.double()).clamp(low, high))
+}
+
+/// `DynamicQuantizeLinear`: uint8, with a scale and a zero point by which 0 and all elements have a code. If all are 0, or one is not finite,
+/// the scale is not defined.
+fn dynamically(call: &Call) -> Option<Vec<Tensor>> {
+    let x = call.input(0)?;
+    let numbers = x.to_vec::<f32>().filter(|v| v.iter().all(|v| v.is_finite()))?;
+    let low = numbers.iter().copied().fold(0.0, f32::min);
+    let high = numbers.iter().copied().fold(0.0, f32::max);
+    let scale = (high - low) / 255.0;
+    if !scale.is_normal() {
+        return None;
+    }
+    let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();
+    let code = |v: &f32| ((v / scale).round_ties_even() + zero).clamp(0.0, 255.0) as u8;
+    let codes: Vec<u8> = numbers.iter().map(code).collect();
+    let codes = Tensor::new(DType::U8, x.shape(), codes).ok()?;
+    Some(vec![codes, Tensor::scalar(scale), Tensor::scalar(zero as u8)])
 }
 
 /// `(x - zero point) * scale`.

@@ -4,9 +4,21 @@ use crate::facts::tensor_type;
 use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Bytes of all outputs of a node, if their sizes are known.
+/// The outputs of a node that something uses, and their positions.
+fn used(model: &Model, id: NodeId) -> impl Iterator<Item = (usize, Value)> {
+    let outputs = model[id].outputs().iter().copied().enumerate();
+    outputs.filter(|&(_, v)| model[v].uses().len() > 0)
+}
+
+/// Bytes of those results of a node that are used.
+pub(super) fn bytes_of(model: &Model, id: NodeId, results: &[Tensor]) -> Option<usize> {
+    let bytes = |(i, _)| results.get(i).map(Tensor::nbytes);
+    used(model, id).try_fold(0usize, |sum, output| sum.checked_add(bytes(output)?))
+}
+
+/// Bytes of the used outputs of a node, if their sizes are known.
 pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
-    model[id].outputs().iter().try_fold(0usize, |sum, &v| {
+    used(model, id).try_fold(0usize, |sum, (_, v)| {
         let (dtype, shape) = tensor_type(model, v)?;
         let sizes = shape.iter().map(|d| usize::try_from(d.as_int()?).ok());
         let bits = sizes.into_iter().try_fold(dtype.bits(), |n, s| n.checked_mul(s?))?;

@@ -4,7 +4,7 @@
 //! it is clear that the result may become a constant.
 
 use super::{
-    bytes::{is_narrow, result_bytes},
+    bytes::{bytes_of, is_narrow, result_bytes},
     replace,
     sharers::Sharers,
 };
@@ -116,8 +116,7 @@ impl Cones<'_> {
             return None;
         }
         let results = self.evaluate(model, id)?;
-        let total = results.iter().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
-        (total <= allowed).then_some((cone, results))
+        (bytes_of(model, id, &results)? <= allowed).then_some((cone, results))
     }
 
     /// The known nodes that compute a node's inputs.

@@ -12,7 +12,7 @@ use crate::{
     pass::Options,
     target::Target,
 };
-use bytes::{is_narrow, result_bytes};
+use bytes::{bytes_of, is_narrow, result_bytes};
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
@@ -108,8 +108,7 @@ impl Fold<'_> {
             return None;
         }
         let results = eval::evaluate(node, &inputs, freed)?;
-        let total = results.iter().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
-        (total <= freed).then_some(results)
+        (bytes_of(model, id, &results)? <= freed).then_some(results)
     }
 
     /// Bytes of the constants that only this node uses and that share memory with no other constant.

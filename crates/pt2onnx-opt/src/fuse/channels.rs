@@ -1,6 +1,7 @@
 //! Folds arithmetic with constants into the weights and biases of the layer before or after it.
 
 use super::{
+    activation::is_halved_gelu,
     batch_norm::{alone, as_doubles, named},
     scaled::{Real, scaled},
 };
@@ -145,8 +146,12 @@ fn normalized_as<T: Real>(cx: &Builder, found: &Match, kind: Kind) -> Option<Val
 /// Factors far from where products overflow or vanish.
 const USUAL: std::ops::Range<f64> = 1e-9..1e9;
 
-/// A number that the input of a layer is multiplied by goes into the weight. The bias stays.
+/// A number that the input of a layer is multiplied by goes into the weight. The bias stays, and so does the half of a GELU, which
+/// runtimes replace as a whole.
 fn of_input(cx: &Builder, found: &Match, op: &'static str, kind: Kind) -> Option<Value> {
+    if is_halved_gelu(&cx.model(), found.node(cx, "w")?.input(0)?) {
+        return None;
+    }
     match cx.known_dtype(found.output())? {
         DType::F32 => of_input_as::<f32>(cx, found, op, kind),
         DType::F64 => of_input_as::<f64>(cx, found, op, kind),

@@ -3,6 +3,7 @@
 use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
+    ranges::is_small,
 };
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_tensor::{DType, Tensor};
@@ -49,7 +50,8 @@ fn merged(
     let (a, b) = (read(c)?, read(d)?);
     let fits = a.shape() == b.shape() || a.numel() == 1 || b.numel() == 1;
     let exact = a.dtype().is_int() && how != How::Quotient;
-    if !fits || !(exact || harmless(&a, &b, how)?) {
+    let small = || is_small(&cx.model(), x);
+    if !fits || !(exact || harmless(&a, &b, how, small)?) {
         return None;
     }
     let constant = cx.emit1(joined, &[Some(c), Some(d)], Vec::new());
@@ -59,8 +61,9 @@ fn merged(
 /// How many times as large the other one of two summands may be.
 const ALIKE: f64 = 16.0;
 
-/// Whether the merged constant gives the same floats up to rounding, and is infinite where the chain is.
-fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
+/// Whether the merged constant gives the same floats up to rounding, and is infinite where the chain is. `is_small` tells whether the value
+/// is far from where its products overflow.
+fn harmless(a: &Tensor, b: &Tensor, how: How, is_small: impl Fn() -> bool) -> Option<bool> {
     let (a, b) = (floats(a)?, floats(b)?);
     if how == How::Bound {
         return Some(!a.iter().chain(&b).any(|v| v.is_nan()));
@@ -82,8 +85,8 @@ fn harmless(a: &Tensor, b: &Tensor, how: How) -> Option<bool> {
             least > 0.0 && most <= ALIKE * least
         }
         // The first step must not overflow where both together do not.
-        How::Product => small(&a) || large(&b),
-        How::Quotient => large(&a) || small(&b),
+        How::Product => small(&a) || large(&b) || is_small(),
+        How::Quotient => large(&a) || small(&b) || is_small(),
         How::Bound => true,
     })
 }

@@ -3,6 +3,7 @@
 use super::{
     error::{Invalid, Result},
     files::Files,
+    order,
     reading::Reading,
     sparse,
     tensor::tensor,
@@ -106,7 +107,7 @@ impl Reader {
             self.lost.insert("types of values in functions");
         }
         let mut infos = Infos::default();
-        for node in proto.node {
+        for node in order::sorted(proto.node) {
             self.node(node, body, &mut infos)?;
         }
         let outputs = proto.output.iter().map(|o| self.find(o, &place));
@@ -156,7 +157,7 @@ impl Reader {
                 self.declared(name, &mut infos, &place)?;
             }
         }
-        for node in proto.node {
+        for node in order::sorted(proto.node) {
             self.node(node, region, &mut infos)?;
         }
         let outputs = outputs.iter().map(|o| self.find(o, &place));

@@ -5,6 +5,7 @@ mod files;
 mod graph;
 mod node;
 mod open;
+mod order;
 mod reading;
 mod sparse;
 mod tensor;
