@@ -125,7 +125,8 @@ impl<'a> Batch<'a> {
         };
         let mut saved = Saved { bytes: stream.size(), data: Vec::new() };
         for (target, file) in data.into_iter().zip(stream.files()) {
-            let fill = |out: &_| FileSink::fill(out, &advance, |sink| file.write(sink));
+            let fill =
+                |out: &_| FileSink::fill(out, file.size(), &advance, |sink| file.write(sink));
             let written = target.write(fill)?;
             saved.data.push((target.path().to_owned(), file.size()));
             self.files.push((target, written));
@@ -136,8 +137,8 @@ impl<'a> Batch<'a> {
             let path = data_path.display();
             tracing::warn!("{path} is of an earlier export, this one does not use it");
         }
-        let written =
-            target.write(|out| FileSink::fill(out, &advance, |sink| stream.write(sink)))?;
+        let written = target
+            .write(|out| FileSink::fill(out, saved.bytes, &advance, |sink| stream.write(sink)))?;
         self.models.push((target, written));
         Ok(saved)
     }

@@ -368,7 +368,7 @@ mod tests {
         let mut out = Vec::new();
         gather(tensor, &mut out, scratch).unwrap();
         let mut file = tempfile::tempfile().unwrap();
-        FileSink::fill(&file, &|_| {}, |sink| {
+        FileSink::fill(&file, 0, &|_| {}, |sink| {
             sink.write_all(b"before")?;
             gather(tensor, sink, scratch)?;
             sink.write_all(b"after")
