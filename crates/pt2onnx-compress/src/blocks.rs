@@ -32,7 +32,73 @@ pub(crate) struct Quantised {
     /// Whether there is one scale for all, and no axis.
     pub whole: bool,
     pub losses: Arc<Losses>,
+    /// The weight as it is stored, for what does not depend on the order of elements.
+    stored: Channels,
     params: OnceLock<Vec<Param>>,
+}
+
+/// A tensor as channels: each has `inner` elements after one another, time and again.
+#[derive(Debug)]
+struct Channels {
+    source: Tensor,
+    count: usize,
+    inner: usize,
+}
+
+impl Channels {
+    /// Reads that all elements take.
+    fn chunks(&self) -> usize {
+        self.source.numel().div_ceil(at_once(&self.source))
+    }
+
+    /// Adds the elements of a chunk to the ranges of their channels.
+    fn add(&self, name: &str, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
+        let size = at_once(&self.source);
+        let start = chunk * size;
+        let numbers = floats(name, &self.source, start, size.min(self.source.numel() - start))?;
+        runs(self.count, self.inner, start, numbers.len(), |at, length, channel| {
+            let part = numbers.get(at..at + length).unwrap_or_default();
+            match self.inner {
+                1 => { ranges.iter_mut().skip(channel).zip(part) }
+                    .for_each(|(range, x)| range.add(*x)),
+                _ => { ranges.get_mut(channel) }
+                    .into_iter()
+                    .for_each(|range| *range = range.and(Range::of(part))),
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Calls `each` with parts of a range of elements, as offset, length and channel. If the channels are the last dimension, a part goes through
+/// them; otherwise it is of one.
+fn runs(
+    channels: usize,
+    inner: usize,
+    start: usize,
+    count: usize,
+    mut each: impl FnMut(usize, usize, usize),
+) {
+    let mut at = start;
+    while at < start + count {
+        let (length, channel) = match inner {
+            1 => (channels - at % channels, at % channels),
+            inner => (inner - at % inner, at / inner % channels),
+        };
+        let length = length.min(start + count - at);
+        each(at - start, length, channel);
+        at += length;
+    }
+}
+
+/// The elements before an axis, along it, and after it. Without an axis, all are after it.
+fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
+    let Some(axis) = axis else {
+        return [1, 1, shape.iter().product()];
+    };
+    let (before, rest) = shape.split_at(axis.min(shape.len()));
+    let size = rest.first().copied().unwrap_or(1);
+    [before.iter().product(), size, rest.iter().skip(1).product()]
 }
 
 impl Quantised {
@@ -43,25 +109,34 @@ impl Quantised {
         axis: Option<usize>,
         block: Option<usize>,
     ) -> Self {
-        // Codes of blocks, and two in a byte, depend on their neighbours.
-        let alone = block.is_none() && !is_half_byte(&scheme);
-        let (source, order) = match source.as_stored().filter(|_| alone) {
+        let (turned, order) = match source.as_stored() {
             Some((stored, order)) => (stored, Some(order)),
-            None => (source, None),
+            None => (source.clone(), None),
         };
         let place = |axis| order.as_ref().and_then(|order| order.get(axis)).copied();
-        let axis = axis.map(|axis| place(axis).unwrap_or(axis));
-        let shape = source.shape();
-        let (outer, size, inner) = match axis {
-            Some(axis) => (
-                shape.iter().take(axis).product(),
-                shape.get(axis).copied().unwrap_or(1),
-                shape.iter().skip(axis + 1).product(),
-            ),
-            None => (1, 1, source.numel()),
-        };
+        let turned_axis = axis.map(|axis| place(axis).unwrap_or(axis));
+        let [_, count, inner] = around(turned.shape(), turned_axis);
+        let stored = Channels { source: turned.clone(), count, inner };
+        // Codes of blocks, and two in a byte, depend on their neighbours.
+        let alone = block.is_none() && !is_half_byte(&scheme);
+        let (source, axis, order) =
+            if alone { (turned, turned_axis, order) } else { (source, axis, None) };
+        let [outer, size, inner] = around(source.shape(), axis);
         let (losses, params, whole) = (Arc::default(), OnceLock::new(), axis.is_none());
-        Self { name, source, order, scheme, outer, axis: size, inner, block, whole, losses, params }
+        Self {
+            name,
+            source,
+            order,
+            scheme,
+            outer,
+            axis: size,
+            inner,
+            block,
+            whole,
+            losses,
+            stored,
+            params,
+        }
     }
 
     /// Scales that there are.
@@ -95,11 +170,13 @@ impl Quantised {
         if self.block.is_some() || self.params.get().is_some() {
             return Ok(());
         }
-        let chunks = self.source.numel().div_ceil(at_once(&self.source));
         let empty = || vec![Range::EMPTY; self.axis];
-        let ranges = (0..chunks)
+        let add = |mut ranges: Vec<Range>, chunk| {
+            self.stored.add(&self.name, chunk, &mut ranges).map(|()| ranges)
+        };
+        let ranges = (0..self.stored.chunks())
             .into_par_iter()
-            .try_fold(empty, |mut ranges, chunk| self.chunk(chunk, &mut ranges).map(|()| ranges))
+            .try_fold(empty, add)
             .try_reduce(empty, |a, b| Ok(a.into_iter().zip(b).map(|(a, b)| a.and(b)).collect()))?;
         self.settle(ranges)
     }
@@ -108,8 +185,8 @@ impl Quantised {
     fn channels(&self) -> io::Result<&[Param]> {
         if self.params.get().is_none() {
             let mut ranges = vec![Range::EMPTY; self.axis];
-            for chunk in 0..self.source.numel().div_ceil(at_once(&self.source)) {
-                self.chunk(chunk, &mut ranges)?;
+            for chunk in 0..self.stored.chunks() {
+                self.stored.add(&self.name, chunk, &mut ranges)?;
             }
             self.settle(ranges)?;
         }
@@ -135,40 +212,6 @@ impl Quantised {
             false => {
                 Err(error(&self.name, "has NaN or infinite values, which cannot be quantised", ""))
             }
-        }
-    }
-
-    /// Adds the elements of a chunk to the ranges of their channels.
-    fn chunk(&self, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
-        let size = at_once(&self.source);
-        let start = chunk * size;
-        let numbers =
-            floats(&self.name, &self.source, start, size.min(self.source.numel() - start))?;
-        self.runs(start, numbers.len(), |at, length, channel| {
-            let part = numbers.get(at..at + length).unwrap_or_default();
-            match self.inner {
-                1 => { ranges.iter_mut().skip(channel).zip(part) }
-                    .for_each(|(range, x)| range.add(*x)),
-                _ => { ranges.get_mut(channel) }
-                    .into_iter()
-                    .for_each(|range| *range = range.and(Range::of(part))),
-            }
-        });
-        Ok(())
-    }
-
-    /// Calls `each` with parts of a range of elements, as offset, length and channel. If the axis is the last dimension, a part goes
-    /// through the channels; otherwise it is of one.
-    fn runs(&self, start: usize, count: usize, mut each: impl FnMut(usize, usize, usize)) {
-        let mut at = start;
-        while at < start + count {
-            let (length, channel) = match self.inner {
-                1 => (self.axis - at % self.axis, at % self.axis),
-                inner => (inner - at % inner, at / inner % self.axis),
-            };
-            let length = length.min(start + count - at);
-            each(at - start, length, channel);
-            at += length;
         }
     }
 
@@ -247,7 +290,7 @@ impl Quantised {
         for codes in codes.chunks_mut(at_once(&self.source)) {
             let numbers = floats(&self.name, &self.source, at, codes.len())?;
             back.resize(numbers.len(), 0.0);
-            self.runs(at, numbers.len(), |from, length, channel| {
+            runs(self.axis, self.inner, at, numbers.len(), |from, length, channel| {
                 let (Some(x), Some(code), Some(y)) = (
                     numbers.get(from..from + length),
                     codes.get_mut(from..from + length),
