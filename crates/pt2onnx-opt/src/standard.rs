@@ -202,7 +202,7 @@ fn late() -> Vec<Pass> {
             )
             .precondition(
                 "float32 or float64, a number between 1e-9 and 1e9. Nothing else uses the weight or the product. The half of a GELU \
-                 stays.",
+                 stays in front of Gemm and MatMul.",
             ),
         Pass::new("projections", projections)
             .late()

@@ -390,7 +390,7 @@ class Part(torch.nn.Module):
         self.register_buffer("shift", torch.randn(3))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (x * self.weight).sin() * self.shift
+        return (x * self.weight + self.shift).sin()
 
 
 def test_names_of_weights(tmp_path: pathlib.Path) -> None:

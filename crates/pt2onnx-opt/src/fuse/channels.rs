@@ -146,10 +146,11 @@ fn normalized_as<T: Real>(cx: &Builder, found: &Match, kind: Kind) -> Option<Val
 /// Factors far from where products overflow or vanish.
 const USUAL: std::ops::Range<f64> = 1e-9..1e9;
 
-/// A number that the input of a layer is multiplied by goes into the weight. The bias stays, and so does the half of a GELU, which
-/// runtimes replace as a whole.
+/// A number that the input of a layer is multiplied by goes into the weight. The bias stays, and so does the half of a GELU in front of a
+/// product: runtimes replace the GELUs of transformers as a whole.
 fn of_input(cx: &Builder, found: &Match, op: &'static str, kind: Kind) -> Option<Value> {
-    if is_halved_gelu(&cx.model(), found.node(cx, "w")?.input(0)?) {
+    let of_product = matches!(op, "Gemm" | "MatMul");
+    if of_product && is_halved_gelu(&cx.model(), found.node(cx, "w")?.input(0)?) {
         return None;
     }
     match cx.known_dtype(found.output())? {
