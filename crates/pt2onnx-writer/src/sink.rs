@@ -297,12 +297,23 @@ mod tests {
     }
 
     #[test]
+    fn reserved_space_holds_the_content_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..=250).cycle().take(3 * TOGETHER + 7).collect();
+        let path = folder.path().join("written");
+        let file = File::create(&path).unwrap();
+        let size = wide(content.len());
+        FileSink::fill(&file, size, &|_| {}, |sink| sink.write_all(&content)).unwrap();
+        assert!(fs::read(&path).unwrap() == content);
+    }
+
+    #[test]
     fn a_full_disk_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let source = source(&folder.path().join("source"), 1 << 20).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let fill = |content: &dyn Fn(&mut FileSink) -> io::Result<()>| {
-            FileSink::fill(&full, 0, &|_| {}, |sink| content(sink)).unwrap_err().kind()
+            FileSink::fill(&full, 8 << 20, &|_| {}, |sink| content(sink)).unwrap_err().kind()
         };
         for bytes in [1, PIECE, 3 * PIECE] {
             let full = io::ErrorKind::StorageFull;

@@ -26,6 +26,24 @@ pub(super) fn tensor<T: Element>(dtype: DType, array: &ArrayD<T>) -> Option<Tens
     }
 }
 
+/// The elements of a tensor of float32 or float64.
+pub(super) fn doubles(t: &Tensor) -> Option<ArrayD<f64>> {
+    match t.dtype() {
+        DType::F32 => Some(array::<f32>(t)?.mapv(f64::from)),
+        DType::F64 => array::<f64>(t),
+        _ => None,
+    }
+}
+
+/// The tensor of these numbers, rounded to `dtype`.
+pub(super) fn floats(dtype: DType, numbers: &ArrayD<f64>) -> Option<Tensor> {
+    match dtype {
+        DType::F32 => tensor(dtype, &numbers.mapv(|v| v as f32)),
+        DType::F64 => tensor(dtype, numbers),
+        _ => None,
+    }
+}
+
 /// `$body` with `$T` the unsigned integer as wide as the elements of `$dtype`, or a byte for less than 8 bits; `None` where there is
 /// none.
 macro_rules! by_width {

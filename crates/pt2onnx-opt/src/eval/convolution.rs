@@ -1,13 +1,13 @@
 //! Evaluates `ConvTranspose` of small operands.
 
 use super::{
-    array::array,
+    array::{doubles, floats},
     call::{Call, Eval, Row, dim},
-    matmul::{MAX_WORK, floats},
+    matmul::MAX_WORK,
 };
 use ndarray::{ArrayD, IxDyn};
 use pt2onnx_ir::attrs;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[("ConvTranspose", Eval::One(conv_transpose))];
 
@@ -47,13 +47,8 @@ fn conv_transpose(call: &Call) -> Option<Tensor> {
     if x.numel().checked_mul(taps)? > MAX_WORK {
         return None;
     }
-    let numbers = |t: &Tensor| match t.dtype() {
-        DType::F32 => Some(array::<f32>(t)?.mapv(f64::from)),
-        DType::F64 => array::<f64>(t),
-        _ => None,
-    };
-    let (input, weights) = (numbers(x)?, numbers(w)?);
-    let bias = call.input(2).map_or(Some(None), |b| numbers(b).map(Some))?;
+    let (input, weights) = (doubles(x)?, doubles(w)?);
+    let bias = call.input(2).map_or(Some(None), |b| doubles(b).map(Some))?;
     let mut result = ArrayD::<f64>::zeros(dim(&sizes));
     if let Some(bias) = bias {
         for (at, v) in result.indexed_iter_mut() {

@@ -1,7 +1,7 @@
 //! Evaluates `MatMul`, `MatMulInteger`, `Gemm` and `Einsum` of small operands.
 
 use super::{
-    array::{array, tensor},
+    array::{array, doubles, floats, tensor},
     call::{Call, Eval, Row, broadcast, dim},
     number::Number,
 };
@@ -137,12 +137,7 @@ fn einsum(call: &Call) -> Option<Tensor> {
         term.iter().map(|letter| letters.iter().position(|c| c == letter)).collect()
     };
     let places = terms.iter().map(places).collect::<Option<Vec<_>>>()?;
-    let numbers = |t: &&Tensor| match dtype {
-        DType::F32 => Some(array::<f32>(t)?.mapv(f64::from)),
-        DType::F64 => array::<f64>(t),
-        _ => None,
-    };
-    let factors = operands.iter().map(numbers).collect::<Option<Vec<_>>>()?;
+    let factors = operands.iter().map(|t| doubles(t)).collect::<Option<Vec<_>>>()?;
     let mut sums = ArrayD::<f64>::zeros(dim(shape));
     for at in ndarray::indices(dim(&sizes)) {
         let element = |(places, factor): (&Vec<usize>, &ArrayD<f64>)| {
@@ -154,15 +149,6 @@ fn einsum(call: &Call) -> Option<Tensor> {
         *sums.get_mut(IxDyn(&result))? += product;
     }
     floats(dtype, &sums)
-}
-
-/// The tensor of these numbers, rounded to `dtype`.
-pub(super) fn floats(dtype: DType, numbers: &ArrayD<f64>) -> Option<Tensor> {
-    match dtype {
-        DType::F32 => tensor(dtype, &numbers.mapv(|v| v as f32)),
-        DType::F64 => tensor(dtype, numbers),
-        _ => None,
-    }
 }
 
 /// Floats are summed in float64 and rounded once; integers wrap.

@@ -1,13 +1,12 @@
 //! Evaluates `BatchNormalization`, `LayerNormalization` and `RMSNormalization` of float32 and float64, computed in float64.
 
 use super::{
-    array::array,
+    array::{doubles, floats},
     call::{Call, Eval, Row, axis, dim},
-    matmul::floats,
 };
 use ndarray::{ArrayD, ArrayViewMut1, Axis};
 use pt2onnx_ir::attrs;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[
     ("BatchNormalization", Eval::Many(batch_normalised)),
@@ -27,14 +26,6 @@ pub(super) static OPS: &[Row] = &[
     ),
 ];
 
-fn numbers(t: &Tensor) -> Option<ArrayD<f64>> {
-    match t.dtype() {
-        DType::F32 => Some(array::<f32>(t)?.mapv(f64::from)),
-        DType::F64 => array::<f64>(t),
-        _ => None,
-    }
-}
-
 /// `BatchNormalization`: each channel less its mean, divided by its deviation. In training they are those of the elements, and the running
 /// ones are outputs, too.
 fn batch_normalised(call: &Call) -> Option<Vec<Tensor>> {
@@ -43,10 +34,10 @@ fn batch_normalised(call: &Call) -> Option<Vec<Tensor>> {
     call.room(x.dtype(), x.shape())?;
     let vector = |i: usize| {
         let given = call.input(i).filter(|t| t.shape() == &x.shape()[1..2])?;
-        numbers(given)
+        doubles(given)
     };
     let (scale, bias, mut mean, mut variance) = (vector(1)?, vector(2)?, vector(3)?, vector(4)?);
-    let mut result = numbers(x)?;
+    let mut result = doubles(x)?;
     let (epsilon, momentum) = (f64::from(options.epsilon), f64::from(options.momentum));
     for (c, mut channel) in result.axis_iter_mut(Axis(1)).enumerate() {
         let (mut centre, mut spread) = (mean[c], variance[c]);
@@ -74,14 +65,14 @@ fn normalised(call: &Call, first: i64, epsilon: f32, centred: bool) -> Option<Te
     let first = axis(first, x.rank())?;
     call.room(x.dtype(), x.shape())?;
     let row: usize = x.shape()[first..].iter().product();
-    let mut rows = numbers(x)?.into_shape_with_order((x.numel().checked_div(row)?, row)).ok()?;
+    let mut rows = doubles(x)?.into_shape_with_order((x.numel().checked_div(row)?, row)).ok()?;
     rows.rows_mut().into_iter().for_each(|row| normalise(row, f64::from(epsilon), centred));
     let mut result: ArrayD<f64> = rows.into_shape_with_order(dim(x.shape())).ok()?;
     if let Some(scale) = call.input(1) {
-        result = result * numbers(scale)?.broadcast(dim(x.shape()))?;
+        result = result * doubles(scale)?.broadcast(dim(x.shape()))?;
     }
     if let Some(bias) = call.input(2) {
-        result = result + numbers(bias)?.broadcast(dim(x.shape()))?;
+        result = result + doubles(bias)?.broadcast(dim(x.shape()))?;
     }
     floats(x.dtype(), &result)
 }

@@ -1,14 +1,14 @@
 //! Evaluates `Resize` of known sizes.
 
 use super::{
-    array::{array, by_width, tensor},
+    array::{array, by_width, doubles, floats, tensor},
     call::{Call, Eval, Row, axis, dim},
-    matmul::{MAX_WORK, floats},
+    matmul::MAX_WORK,
 };
 use crate::resize::{Axis, Taps, taps};
 use ndarray::{ArrayD, Axis as Along, Zip};
 use pt2onnx_ir::attrs;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[("Resize", Eval::One(resize))];
 
@@ -40,11 +40,7 @@ fn resize(call: &Call) -> Option<Tensor> {
             tensor(x.dtype(), &result)
         });
     }
-    let mut result = match x.dtype() {
-        DType::F32 => array::<f32>(x)?.mapv(f64::from),
-        DType::F64 => array::<f64>(x)?,
-        _ => return None,
-    };
+    let mut result = doubles(x)?;
     if !result.iter().all(|v| v.is_finite()) {
         return None;
     }

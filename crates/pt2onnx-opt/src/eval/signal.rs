@@ -1,13 +1,13 @@
 //! Evaluates `DFT` of short signals.
 
 use super::{
-    array::array,
+    array::{doubles, floats},
     call::{Call, Eval, Row, axis, dim},
-    matmul::{MAX_WORK, floats},
+    matmul::MAX_WORK,
 };
 use ndarray::{ArrayD, Axis, Slice};
 use pt2onnx_ir::attrs;
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::Tensor;
 use std::f64::consts::TAU;
 
 pub(super) static OPS: &[Row] = &[("DFT", Eval::One(dft))];
@@ -35,11 +35,7 @@ fn dft(call: &Call) -> Option<Tensor> {
     if work > MAX_WORK {
         return None;
     }
-    let signal = match x.dtype() {
-        DType::F32 => array::<f32>(x)?.mapv(f64::from),
-        DType::F64 => array::<f64>(x)?,
-        _ => return None,
-    };
+    let signal = doubles(x)?;
     let signal = signal.slice_axis(Axis(along), Slice::from(0..used));
     let (cosines, sines): (Vec<f64>, Vec<f64>) = (0..length)
         .map(|i| TAU * i as f64 / length as f64)
