@@ -4,7 +4,6 @@ use crate::math::control::{any, repeat};
 use crate::math::precision::double;
 use crate::{Cx, LowerError, Lowered, TensorOrScalar};
 use pt2onnx_ir::{Value, attrs};
-use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// Whether the sign bit is set. The sign of a zero shows in its reciprocal; the sign of NaN counts as positive.
@@ -244,38 +243,4 @@ pub fn polynomial(cx: &Cx, x: Value, coefficients: &[f64]) -> Value {
 /// The quotient of two polynomials, `numerator(x) / denominator(x)`.
 pub fn rational(cx: &Cx, x: Value, numerator: &[f64], denominator: &[f64]) -> Value {
     cx.div(polynomial(cx, x, numerator), polynomial(cx, x, denominator))
-}
-
-/// `steps` numbers from `low` to `high`, as PyTorch rounds them: counted from the nearer end.
-pub fn spaced(cx: &Cx, low: Value, high: Value, steps: &Expr, dtype: DType) -> Value {
-    let wide = match dtype {
-        DType::F64 => DType::F64,
-        d if d.is_float() => DType::F32,
-        _ => DType::F64,
-    };
-    let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
-    let vector = |v| cx.reshape(v, &[Expr::int(1)]);
-    let Some(steps) = steps.as_int() else {
-        let number = |e: &Expr| cx.cast(cx.size(e), wide);
-        let (i, last) = (cx.cast(cx.iota(steps), wide), number(&(steps - 1)));
-        let step = cx.div(cx.sub(high, low), cx.maximum(last, 1.0));
-        // A single step is the low end.
-        let half = cx.maximum(number(&steps.floor_div(&Expr::int(2))), 1.0);
-        let (first, second) =
-            (cx.add(low, cx.mul(i, step)), cx.sub(high, cx.mul(cx.sub(last, i), step)));
-        return cx.cast(cx.select(cx.less(i, half), first, second), dtype);
-    };
-    if steps <= 1 {
-        let only = cx.cast(vector(low), dtype);
-        return if steps == 1 { only } else { cx.full(&[Expr::int(0)], 0, dtype) };
-    }
-    let step = cx.div(cx.sub(high, low), (steps - 1) as f64);
-    let (near, far) = (steps / 2, steps - steps / 2);
-    let count = |n: i64| cx.cast(cx.iota(&Expr::int(n)), wide);
-    let first = cx.add(low, cx.mul(count(near), step));
-    // steps - 1 - i, for the places i of the second half.
-    let back = cx.sub(cx.scalar(far - 1, wide), count(far));
-    let second = cx.sub(high, cx.mul(back, step));
-    let all = if near == 0 { second } else { cx.concat(&[first, second], 0) };
-    cx.cast(all, dtype)
 }

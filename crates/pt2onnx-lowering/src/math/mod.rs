@@ -16,6 +16,7 @@ pub mod index;
 pub mod matrix;
 pub mod pool;
 pub mod precision;
+pub mod progression;
 pub mod quantization;
 pub mod recurrent;
 pub mod reduce;

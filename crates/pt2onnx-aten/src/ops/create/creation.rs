@@ -1,7 +1,7 @@
 //! Translates ops that make tensors of sizes and numbers.
 
 use crate::math::control::fold;
-use crate::math::elementary::spaced;
+use crate::math::progression::{known_counted, known_spaced, spaced};
 use crate::math::shape::counted;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
@@ -158,6 +158,10 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
         .out_shape()?
         .pop()
         .ok_or_else(|| LowerError::unsupported("the result of a range must be a vector"))?;
+    let known = |start, step| known_counted(cx, start, step, &length, dtype);
+    if let Some(numbers) = both(cx, &start, &step).and_then(|(start, step)| known(start, step)) {
+        return Ok(numbers);
+    }
     let unknown = length.symbols().iter().any(|symbol| !cx.is_bound(symbol));
     let zero = cx.scalar(0, DType::I64);
     let count = match unknown {
@@ -198,8 +202,22 @@ fn linspace(
     _: Ignored,
 ) -> Lowered {
     let dtype = cx.out_dtype()?;
+    let known = |low, high| known_spaced(cx, low, high, &steps, dtype);
+    if let Some(numbers) = both(cx, &start, &end).and_then(|(low, high)| known(low, high)) {
+        return Ok(numbers);
+    }
     let (low, high) = (ends(cx, &start, dtype), ends(cx, &end, dtype));
     Ok(spaced(cx, low, high, &steps, dtype))
+}
+
+/// Two numbers of the program's text. Of complex ones, the parts are translated apart.
+fn both(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar) -> Option<(f64, f64)> {
+    match (a, b) {
+        (TensorOrScalar::Scalar(a), TensorOrScalar::Scalar(b)) if cx.mode() == Mode::Real => {
+            Some((a.to_f64(), b.to_f64()))
+        }
+        _ => None,
+    }
 }
 
 /// An end of a range: rounded to the type of the result, then in the type that is computed in.
@@ -354,18 +372,10 @@ checks! {
         "aten.arange.start_step(0.5, 2.5, 0.25, dtype = torch.float32) -> f32[8]" => "
         () => (float[8] arange)
         <
-          int64 val_0 = {0},
-          int64 val_1 = {8},
-          int64 val_2 = {1},
-          double val_3 = {0.5},
-          double val_4 = {0.25}
+          double[8] val_0 = {0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25}
         >
         {
-          val_5 = Range (val_0, val_1, val_2)
-          val_6 = Cast <to: int = 11> (val_5)
-          val_7 = Mul (val_6, val_4)
-          val_8 = Add (val_3, val_7)
-          arange = Cast <to: int = 1> (val_8)
+          arange = Cast <to: int = 1> (val_0)
         }
         ";
     }

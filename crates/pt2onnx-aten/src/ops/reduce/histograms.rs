@@ -1,6 +1,6 @@
 //! Histograms: how many elements, or how much of their weight, fall into each bin.
 
-use crate::math::elementary::spaced;
+use crate::math::progression::spaced;
 use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
 use crate::math::shape::flat;
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, checks, op};

@@ -19,11 +19,13 @@ use rustc_hash::FxHashSet;
 const COUNT_BITS: u32 = 21;
 /// For a number of which nothing is known.
 const ALL_BITS: u32 = 64;
+/// Numbers that 32 bits have.
+const HALF: i64 = 1 << 32;
 /// How many nodes are looked at for one number.
 const NODES: u32 = 64;
 
 /// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Done::Kept`] if it computes them as ONNX says.
-/// `sums` are those made here, which are exact whatever becomes of their inputs.
+/// `sums` are those and the extremes made here, which are exact whatever becomes of their inputs.
 pub(crate) fn exact(
     model: &mut Model,
     id: NodeId,
@@ -35,7 +37,7 @@ pub(crate) fn exact(
     }
     let exact_bits = match node.op() {
         "ReduceSum" => 53 - COUNT_BITS,
-        "Min" | "Max" | "Clip" | "Sign" => 31,
+        "Min" | "Max" | "Clip" | "Sign" | "ReduceMin" | "ReduceMax" => 31,
         _ => return Ok(Done::Kept),
     };
     let Some(kind) = node.input(0).and_then(|x| dtype(model, x)) else {
@@ -44,12 +46,15 @@ pub(crate) fn exact(
     let bits = node.inputs().iter().flatten().map(|&x| bits(model, x)).max().unwrap_or(0);
     match (node.op(), kind) {
         ("ReduceSum", DType::I32) if bits + COUNT_BITS > 31 => replace(model, id, |cx, node| {
-            let sum = summed(cx, node, cx.cast(input(node, 0)?, DType::I64));
+            let sum = reduced(cx, node, cx.cast(input(node, 0)?, DType::I64));
             sums.insert(sum);
             Ok(vec![cx.cast(sum, DType::I32)])
         }),
         ("ReduceSum", DType::I64) if bits > exact_bits => {
             replace(model, id, |cx, node| by_halves(cx, node, sums))
+        }
+        ("ReduceMin" | "ReduceMax", DType::I64) if bits > exact_bits => {
+            replace(model, id, |cx, node| extreme(cx, node, sums))
         }
         ("Min" | "Max", DType::I64) if bits > exact_bits => replace(model, id, |cx, node| {
             let larger = node.is("Max");
@@ -82,20 +87,44 @@ fn bounded(cx: &Builder, a: Value, b: Value, larger: bool) -> Value {
     cx.select(first, b, a)
 }
 
-/// The sum of `x` in place of the node's input.
-fn summed(cx: &Builder, node: &Node, x: Value) -> Value {
-    cx.emit1("ReduceSum", &[Some(x), node.input(1)], node.attributes.clone())
+/// `x` reduced in place of the node's input.
+fn reduced(cx: &Builder, node: &Node, x: Value) -> Value {
+    let op = match node.op() {
+        "ReduceMax" => "ReduceMax",
+        "ReduceMin" => "ReduceMin",
+        _ => "ReduceSum",
+    };
+    cx.emit1(op, &[Some(x), node.input(1)], node.attributes.clone())
+}
+
+/// The upper and the lower 32 bits, which are not negative.
+fn halves(cx: &Builder, x: Value) -> [Value; 2] {
+    let lower = cx.mod_(x, cx.scalar(HALF, DType::I64), attrs::Mod::default());
+    [cx.div(cx.sub(x, lower), HALF), lower]
 }
 
 /// The sums of the upper and of the lower 32 bits.
 fn by_halves(cx: &Builder, node: &Node, sums: &mut FxHashSet<Value>) -> Result<Vec<Value>, Reason> {
-    let x = input(node, 0)?;
-    let half = cx.scalar(1i64 << 32, DType::I64);
-    let lower = cx.mod_(x, half, attrs::Mod::default());
-    let upper = cx.div(cx.sub(x, lower), half);
-    let [upper, lower] = [upper, lower].map(|part| summed(cx, node, part));
+    let [upper, lower] = halves(cx, input(node, 0)?).map(|part| reduced(cx, node, part));
     sums.extend([upper, lower]);
-    Ok(vec![cx.add(cx.mul(upper, half), lower)])
+    Ok(vec![cx.add(cx.mul(upper, HALF), lower)])
+}
+
+/// The largest or the smallest number: of those with the largest or the smallest upper half, that with such a lower half. Both are compared as
+/// int32.
+fn extreme(cx: &Builder, node: &Node, done: &mut FxHashSet<Value>) -> Result<Vec<Value>, Reason> {
+    let [upper, lower] = halves(cx, input(node, 0)?);
+    let lower = cx.add(lower, i64::from(i32::MIN));
+    let mut keeping = node.clone();
+    keeping.set_attribute("keepdims", 1i64);
+    let most = reduced(cx, &keeping, upper);
+    let others = if node.is("ReduceMax") { i32::MIN } else { i32::MAX };
+    let lower = cx.select(cx.equal(upper, most), lower, cx.scalar(i64::from(others), DType::I64));
+    let keeps = node.int("keepdims").unwrap_or(1) != 0;
+    let upper = if keeps { most } else { reduced(cx, node, upper) };
+    let lower = reduced(cx, node, lower);
+    done.extend([most, upper, lower]);
+    Ok(vec![cx.add(cx.mul(upper, HALF), cx.sub(lower, i64::from(i32::MIN)))])
 }
 
 /// A number of bits `n` so that all elements are above `-2^n` and below `2^n`.
