@@ -1,7 +1,7 @@
 //! A weight whose codes, scales and zero points are computed block by block.
 
 use crate::{
-    numbers::{at_once, error, floats, unit},
+    numbers::{WeightName, at_once, unit},
     ranges::Range,
     scheme::{Format, Param, Scheme},
     summary::{Losses, Sums},
@@ -18,7 +18,7 @@ use std::{
 /// after it.
 #[derive(Debug)]
 pub(crate) struct Quantised {
-    pub name: String,
+    pub name: WeightName,
     /// The weight, or what is stored, if codes can be computed in that order: a transposed weight is transposed when it is written.
     pub source: Tensor,
     /// The order of dimensions in which the source is the weight, if not its own.
@@ -52,10 +52,10 @@ impl Channels {
     }
 
     /// Adds the elements of a chunk to the ranges of their channels.
-    fn add(&self, name: &str, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
+    fn add(&self, name: &WeightName, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
         let size = at_once(&self.source);
         let start = chunk * size;
-        let numbers = floats(name, &self.source, start, size.min(self.source.numel() - start))?;
+        let numbers = name.floats(&self.source, start, size.min(self.source.numel() - start))?;
         runs(self.count, self.inner, start, numbers.len(), |at, length, channel| {
             let part = numbers.get(at..at + length).unwrap_or_default();
             match self.inner {
@@ -103,7 +103,7 @@ fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
 
 impl Quantised {
     pub fn new(
-        name: String,
+        name: WeightName,
         source: Tensor,
         scheme: Scheme,
         axis: Option<usize>,
@@ -210,7 +210,7 @@ impl Quantised {
         match ranges.iter().all(|range| range.is_finite()) {
             true => Ok(()),
             false => {
-                Err(error(&self.name, "has NaN or infinite values, which cannot be quantised", ""))
+                Err(self.name.error("has NaN or infinite values, which cannot be quantised", ""))
             }
         }
     }
@@ -232,7 +232,7 @@ impl Quantised {
         for group in (first..first + count).step_by(together) {
             let end = (group + together).min(first + count);
             let (start, (last, length)) = (place(group).0, place(end - 1));
-            let numbers = floats(&self.name, &self.source, start, last + length - start)?;
+            let numbers = self.name.floats(&self.source, start, last + length - start)?;
             for block in group..end {
                 let (at, length) = place(block);
                 each(block, numbers.get(at - start..at - start + length).unwrap_or_default())?;
@@ -288,7 +288,7 @@ impl Quantised {
         let params = self.channels()?;
         let (mut at, mut back, mut sums) = (start, Vec::new(), Sums::default());
         for codes in codes.chunks_mut(at_once(&self.source)) {
-            let numbers = floats(&self.name, &self.source, at, codes.len())?;
+            let numbers = self.name.floats(&self.source, at, codes.len())?;
             back.resize(numbers.len(), 0.0);
             runs(self.axis, self.inner, at, numbers.len(), |from, length, channel| {
                 let (Some(x), Some(code), Some(y)) = (
