@@ -121,7 +121,7 @@ fn values_by_name() {
     let wrong = program.compute_values(&["cat"], &inputs[1..]).unwrap_err();
     assert_eq!(
         wrong.to_string(),
-        "2 tensors for the 3 inputs tensor_x, input_dict_tensor_x, input_list_0"
+        "the number of tensors is 2, that of the inputs is 3: tensor_x, input_dict_tensor_x, input_list_0"
     );
 }
 
