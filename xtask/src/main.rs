@@ -55,6 +55,9 @@ enum Task {
         /// Width of the hidden state. The default is 256 for a number of layers, 2048 for a size.
         #[arg(long)]
         hidden: Option<u64>,
+        /// Rows of the embedding and of the last layer. The default is 1000.
+        #[arg(long)]
+        vocabulary: Option<u64>,
     },
     /// Runs `pt2onnx optimize` on the models of the ONNX backend tests of the pinned `onnx` package: as they are, in
     /// functions and in bodies. Fails if an optimised model does not give the expected outputs.
@@ -115,7 +118,9 @@ fn main() -> Result<()> {
         Task::RegenOps(args) => ops::regen(args.check),
         Task::Coverage => ops::coverage(),
         Task::Bench(options) => bench::bench(&options),
-        Task::Synth { extent, out, hidden } => xtask::synth::synth(extent, hidden, &out),
+        Task::Synth { extent, out, hidden, vocabulary } => {
+            xtask::synth::synth(extent, hidden, vocabulary, &out)
+        }
         Task::Backend { opsets } => backend::backend(opsets.as_deref()),
         Task::Cases => cases::cases(),
         Task::Book => book::book(),

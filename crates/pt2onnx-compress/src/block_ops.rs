@@ -42,7 +42,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
         return false;
     };
     let scheme = Scheme { unsigned: true, scale: weight.dtype, ..cx.scheme(weight.dtype) };
-    let made = Quantised::new(weight.name.clone(), rows, scheme, Some(1), Some(block));
+    let made = Quantised::in_order(weight.name.clone(), rows, scheme, Some(1), Some(block));
     let (n, k) = (made.outer, made.axis);
     let made = Arc::new(made);
     let only_tables = plan.products.is_empty();

@@ -7,67 +7,35 @@ use crate::{
     summary::{Losses, Sums},
 };
 use half::{bf16, f16};
-use pt2onnx_tensor::{DType, Tensor};
+use pt2onnx_tensor::{DType, Tensor, pack_halves};
 use rayon::prelude::*;
 use std::{
     io,
     sync::{Arc, OnceLock},
 };
 
-/// A weight to be quantised. Its dimensions are taken as three: those before the axis along which scales differ, the axis, and those
-/// after it.
+/// The most codes that are computed together where they are written in another order than that of the source.
+const SHORT: usize = 64 << 10;
+
+/// A weight to be quantised. Its dimensions are taken as three: those before the axis along which scales differ or blocks lie, the axis, and
+/// those after it.
 #[derive(Debug)]
 pub(crate) struct Quantised {
     pub name: WeightName,
-    /// The weight, or what is stored, if codes can be computed in that order: a transposed weight is transposed when it is written.
+    /// The weight, or what is stored: a transposed weight is transposed when its codes are written.
     pub source: Tensor,
     /// The order of dimensions in which the source is the weight, if not its own.
     pub order: Option<Vec<usize>>,
     pub scheme: Scheme,
+    /// The axis in the source. Without, there is one scale for all.
+    pub along: Option<usize>,
     pub outer: usize,
     pub axis: usize,
     pub inner: usize,
     /// Positions along the axis that share a scale, each for itself in the dimensions around it. Without, a position has one scale.
     pub block: Option<usize>,
-    /// Whether there is one scale for all, and no axis.
-    pub whole: bool,
     pub losses: Arc<Losses>,
-    /// The weight as it is stored, for what does not depend on the order of elements.
-    stored: Channels,
     params: OnceLock<Vec<Param>>,
-}
-
-/// A tensor as channels: each has `inner` elements after one another, time and again.
-#[derive(Debug)]
-struct Channels {
-    source: Tensor,
-    count: usize,
-    inner: usize,
-}
-
-impl Channels {
-    /// Reads that all elements take.
-    fn chunks(&self) -> usize {
-        self.source.numel().div_ceil(at_once(&self.source))
-    }
-
-    /// Adds the elements of a chunk to the ranges of their channels.
-    fn add(&self, name: &WeightName, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
-        let size = at_once(&self.source);
-        let start = chunk * size;
-        let numbers = name.floats(&self.source, start, size.min(self.source.numel() - start))?;
-        runs(self.count, self.inner, start, numbers.len(), |at, length, channel| {
-            let part = numbers.get(at..at + length).unwrap_or_default();
-            match self.inner {
-                1 => { ranges.iter_mut().skip(channel).zip(part) }
-                    .for_each(|(range, x)| range.add(*x)),
-                _ => { ranges.get_mut(channel) }
-                    .into_iter()
-                    .for_each(|range| *range = range.and(Range::of(part))),
-            }
-        });
-        Ok(())
-    }
 }
 
 /// Calls `each` with parts of a range of elements, as offset, length and channel. If the channels are the last dimension, a part goes through
@@ -102,41 +70,35 @@ fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
 }
 
 impl Quantised {
+    /// A weight whose codes are computed in the order in which it is stored, where that needs few others at a time.
     pub fn new(
         name: WeightName,
-        source: Tensor,
+        weight: Tensor,
         scheme: Scheme,
         axis: Option<usize>,
         block: Option<usize>,
     ) -> Self {
-        let (turned, order) = match source.as_stored() {
-            Some((stored, order)) => (stored, Some(order)),
-            None => (source.clone(), None),
-        };
-        let place = |axis| order.as_ref().and_then(|order| order.get(axis)).copied();
-        let turned_axis = axis.map(|axis| place(axis).unwrap_or(axis));
-        let [_, count, inner] = around(turned.shape(), turned_axis);
-        let stored = Channels { source: turned.clone(), count, inner };
-        // Codes of blocks, and two in a byte, depend on their neighbours.
-        let alone = block.is_none() && !is_half_byte(&scheme);
-        let (source, axis, order) =
-            if alone { (turned, turned_axis, order) } else { (source, axis, None) };
-        let [outer, size, inner] = around(source.shape(), axis);
-        let (losses, params, whole) = (Arc::default(), OnceLock::new(), axis.is_none());
-        Self {
-            name,
-            source,
-            order,
-            scheme,
-            outer,
-            axis: size,
-            inner,
-            block,
-            whole,
-            losses,
-            stored,
-            params,
+        if let Some((stored, order)) = weight.as_stored() {
+            let along = axis.and_then(|axis| order.get(axis)).copied();
+            let turned = Self::in_order(name.clone(), stored, scheme, along, block);
+            if turned.unit() <= SHORT {
+                return Self { order: Some(order), ..turned };
+            }
         }
+        Self::in_order(name, weight, scheme, axis, block)
+    }
+
+    /// A weight whose codes are computed in the order of its elements.
+    pub fn in_order(
+        name: WeightName,
+        source: Tensor,
+        scheme: Scheme,
+        along: Option<usize>,
+        block: Option<usize>,
+    ) -> Self {
+        let [outer, axis, inner] = around(source.shape(), along);
+        let (order, losses, params) = (None, Arc::default(), OnceLock::new());
+        Self { name, source, order, scheme, along, outer, axis, inner, block, losses, params }
     }
 
     /// Scales that there are.
@@ -144,6 +106,19 @@ impl Quantised {
         match self.block {
             Some(_) => self.outer * self.blocks() * self.inner,
             None => self.axis,
+        }
+    }
+
+    /// The sizes of the tensor of scales, with dimensions in the order of the source.
+    pub fn scale_shape(&self) -> Vec<usize> {
+        match (self.along, self.block) {
+            (None, _) => Vec::new(),
+            (Some(_), None) => vec![self.axis],
+            (Some(along), Some(_)) => {
+                let mut shape = self.source.shape().to_vec();
+                shape.iter_mut().skip(along).take(1).for_each(|size| *size = self.blocks());
+                shape
+            }
         }
     }
 
@@ -171,10 +146,9 @@ impl Quantised {
             return Ok(());
         }
         let empty = || vec![Range::EMPTY; self.axis];
-        let add = |mut ranges: Vec<Range>, chunk| {
-            self.stored.add(&self.name, chunk, &mut ranges).map(|()| ranges)
-        };
-        let ranges = (0..self.stored.chunks())
+        let add =
+            |mut ranges: Vec<Range>, chunk| self.add_ranges(chunk, &mut ranges).map(|()| ranges);
+        let ranges = (0..self.chunks())
             .into_par_iter()
             .try_fold(empty, add)
             .try_reduce(empty, |a, b| Ok(a.into_iter().zip(b).map(|(a, b)| a.and(b)).collect()))?;
@@ -185,12 +159,36 @@ impl Quantised {
     fn channels(&self) -> io::Result<&[Param]> {
         if self.params.get().is_none() {
             let mut ranges = vec![Range::EMPTY; self.axis];
-            for chunk in 0..self.stored.chunks() {
-                self.stored.add(&self.name, chunk, &mut ranges)?;
+            for chunk in 0..self.chunks() {
+                self.add_ranges(chunk, &mut ranges)?;
             }
             self.settle(ranges)?;
         }
         Ok(self.params.get().map(Vec::as_slice).unwrap_or_default())
+    }
+
+    /// Reads that all elements take.
+    fn chunks(&self) -> usize {
+        self.source.numel().div_ceil(at_once(&self.source))
+    }
+
+    /// Adds the elements of a chunk to the ranges of their channels.
+    fn add_ranges(&self, chunk: usize, ranges: &mut [Range]) -> io::Result<()> {
+        let size = at_once(&self.source);
+        let start = chunk * size;
+        let count = size.min(self.source.numel() - start);
+        let numbers = self.name.floats(&self.source, start, count)?;
+        runs(self.axis, self.inner, start, numbers.len(), |at, length, channel| {
+            let part = numbers.get(at..at + length).unwrap_or_default();
+            match self.inner {
+                1 => { ranges.iter_mut().skip(channel).zip(part) }
+                    .for_each(|(range, x)| range.add(*x)),
+                _ => { ranges.get_mut(channel) }
+                    .into_iter()
+                    .for_each(|range| *range = range.and(Range::of(part))),
+            }
+        });
+        Ok(())
     }
 
     fn settle(&self, ranges: Vec<Range>) -> io::Result<()> {
@@ -367,19 +365,11 @@ impl Quantised {
             codes.fill(zero);
             let own = codes.get_mut(..numbers.len()).unwrap_or_default();
             self.code_block(numbers, own, &mut back, &mut sums)?;
-            parts.next().into_iter().for_each(|part| pack(&codes, part));
+            parts.next().into_iter().for_each(|part| pack_halves(&codes, part));
             Ok(())
         })?;
         self.losses.note(first * size, sums);
         Ok(())
-    }
-}
-
-/// Two codes of four bits in a byte, low bits first.
-pub(crate) fn pack(codes: &[u8], out: &mut [u8]) {
-    for (pair, byte) in codes.chunks(2).zip(out) {
-        let (low, high) = (pair.first().copied().unwrap_or(0), pair.get(1).copied().unwrap_or(0));
-        *byte = low & 0xf | high << 4;
     }
 }
 

@@ -1,20 +1,20 @@
 //! The tensors of a quantised weight: codes, scales, zero points.
 
-use crate::blocks::{Quantised, is_half_byte, pack, scale_bytes};
-use pt2onnx_tensor::{Compute, DType, Tensor, TensorError};
+use crate::blocks::{Quantised, is_half_byte, scale_bytes};
+use pt2onnx_tensor::{Compute, DType, Tensor, TensorError, pack_halves};
 use std::{io, sync::Arc};
 
 /// What a tensor holds.
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    /// Codes, packed without gaps.
+    /// Codes, one in a byte.
     Codes,
-    /// Codes in whole blocks.
+    /// Codes of four bits in whole blocks, two in a byte.
     Padded,
     Scales,
-    /// Zero points, packed without gaps.
+    /// Zero points, one in a byte.
     Zeros,
-    /// Zero points in rows of whole bytes.
+    /// Zero points of four bits in rows of whole bytes, two in a byte.
     ZeroRows,
 }
 
@@ -36,10 +36,6 @@ impl Compute for Piece {
     fn unit(&self) -> usize {
         let weight = &self.weight;
         match self.part {
-            Part::Codes if is_half_byte(&weight.scheme) => match weight.unit() {
-                odd if odd % 2 == 1 => odd,
-                even => even / 2,
-            },
             Part::Codes => weight.unit(),
             Part::Padded => weight.block.unwrap_or(2) / 2,
             Part::Scales => weight.inner.min(weight.scales()) * weight.scheme.scale.bits() / 8,
@@ -50,15 +46,7 @@ impl Compute for Piece {
 
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         let weight = &self.weight;
-        let halves = is_half_byte(&weight.scheme);
         match self.part {
-            Part::Codes if halves => {
-                let from = start * 2;
-                let count = (out.len() * 2).min(weight.source.numel() - from);
-                let mut codes = vec![0; count];
-                weight.codes(from, &mut codes)?;
-                pack(&codes, out);
-            }
             Part::Codes => weight.codes(start, out)?,
             Part::Padded => weight.padded(start / self.unit(), out)?,
             Part::Scales => {
@@ -68,22 +56,44 @@ impl Compute for Piece {
                     scale_bytes(param.scale, weight.scheme.scale, to);
                 }
             }
-            Part::Zeros => {
-                let each = if halves { 2 } else { 1 };
-                let count = (out.len() * each).min(weight.scales() - start * each);
-                let zeros = zeros(weight, start * each, count)?;
-                match halves {
-                    true => pack(&zeros, out),
-                    false => out.copy_from_slice(&zeros),
-                }
-            }
+            Part::Zeros => out.copy_from_slice(&zeros(weight, start, out.len())?),
             Part::ZeroRows => {
                 let (row, blocks) = (self.unit(), weight.blocks());
                 for (i, out) in out.chunks_exact_mut(row).enumerate() {
-                    pack(&zeros(weight, (start / row + i) * blocks, blocks)?, out);
+                    pack_halves(&zeros(weight, (start / row + i) * blocks, blocks)?, out);
                 }
             }
         }
+        Ok(())
+    }
+}
+
+/// Elements of four bits, from a tensor with one in each byte.
+#[derive(Debug)]
+struct Packed(Tensor);
+
+impl Compute for Packed {
+    fn operands(&self) -> Vec<Tensor> {
+        self.0.compute().map_or_else(Vec::new, |compute| compute.operands())
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        self.0.compute().map_or(Ok(()), |compute| compute.prepare())
+    }
+
+    fn unit(&self) -> usize {
+        let one = self.0.compute().map_or(1, |compute| compute.unit());
+        if one.is_multiple_of(2) { one / 2 } else { one }
+    }
+
+    fn unpacked(&self) -> Option<&Tensor> {
+        Some(&self.0)
+    }
+
+    fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+        let mut codes = vec![0; (2 * out.len()).min(self.0.numel().saturating_sub(2 * start))];
+        self.0.read(2 * start, &mut codes)?;
+        pack_halves(&codes, out);
         Ok(())
     }
 }
@@ -102,21 +112,19 @@ pub(crate) struct Tensors {
 }
 
 impl Tensors {
-    /// Those that `DequantizeLinear` takes. `scales` are the sizes of the tensor of scales.
-    pub fn plain(weight: Arc<Quantised>, scales: Vec<usize>) -> Result<Self, TensorError> {
-        let shape = weight.source.shape().to_vec();
-        let make = |part, dtype, shape| tensor(&weight, part, dtype, shape);
-        let dtype = weight.scheme.dtype();
-        let codes = make(Part::Codes, dtype, shape)?;
+    /// Those that `DequantizeLinear` takes.
+    pub fn plain(weight: &Arc<Quantised>) -> Result<Self, TensorError> {
+        let (scheme, order) = (weight.scheme, weight.order.as_deref());
+        // A list of scales has no order of dimensions.
+        let (scales, lies) = (weight.scale_shape(), order.filter(|_| weight.block.is_some()));
+        let codes = turned(weight, Part::Codes, scheme.dtype(), weight.source.shape(), order)?;
+        let zeros = || turned(weight, Part::Zeros, scheme.dtype(), &scales, lies);
         Ok(Self {
-            codes: match &weight.order {
-                Some(order) => codes.permuted(order).ok_or(TensorError::NoLayout(dtype))?,
-                None => codes,
-            },
-            scales: make(Part::Scales, weight.scheme.scale, scales.clone())?,
-            zeros: match weight.scheme.symmetric && !weight.scheme.unsigned {
+            codes,
+            scales: turned(weight, Part::Scales, scheme.scale, &scales, lies)?,
+            zeros: match scheme.symmetric && !scheme.unsigned {
                 true => None,
-                false => Some(make(Part::Zeros, dtype, scales)?),
+                false => Some(zeros()?),
             },
         })
     }
@@ -141,6 +149,26 @@ impl Tensors {
     pub fn nbytes(&self) -> usize {
         let zeros = self.zeros.as_ref().map_or(0, Tensor::nbytes);
         self.codes.nbytes() + self.scales.nbytes() + zeros
+    }
+}
+
+/// A tensor with dimensions in the order of the weight. `shape` is that of the source.
+fn turned(
+    weight: &Arc<Quantised>,
+    part: Part,
+    dtype: DType,
+    shape: &[usize],
+    order: Option<&[usize]>,
+) -> Result<Tensor, TensorError> {
+    let halves = is_half_byte(&weight.scheme) && !matches!(part, Part::Scales);
+    let own = if halves { DType::U8 } else { dtype };
+    let mut made = tensor(weight, part, own, shape.to_vec())?;
+    if let Some(order) = order {
+        made = made.permuted(order).ok_or(TensorError::NoLayout(own))?;
+    }
+    match halves {
+        true => Tensor::computed(dtype, made.shape().to_vec(), Arc::new(Packed(made))),
+        false => Ok(made),
     }
 }
 

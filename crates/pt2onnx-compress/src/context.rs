@@ -56,7 +56,7 @@ impl Cx<'_> {
     pub fn note(&mut self, weight: &Weight, made: &Arc<Quantised>, bytes: usize) {
         let grain = match made.block {
             Some(block) => format!("blocks of {block}"),
-            _ if made.whole => "one scale".to_owned(),
+            _ if made.along.is_none() => "one scale".to_owned(),
             _ => "by channel".to_owned(),
         };
         let summary = CompressedWeight {

@@ -49,7 +49,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     // Tables need no zero points.
     scheme.unsigned &= !others.is_empty();
     let made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
-    let Some(stored) = store(cx, &weight, made, axis) else {
+    let Some(stored) = store(cx, &weight, made) else {
         return Ok(());
     };
     for (node, _) in tables {
@@ -145,20 +145,13 @@ pub(crate) fn saves(
 ) -> bool {
     let (name, scheme) = (weight.name.clone(), cx.scheme(weight.dtype));
     let made = Quantised::new(name, weight.tensor.clone(), scheme, axis, block);
-    let shape = scale_shape(&made, axis);
-    Tensors::plain(Arc::new(made), shape).is_ok_and(|tensors| cx.saves(weight, &tensors))
+    Tensors::plain(&Arc::new(made)).is_ok_and(|tensors| cx.saves(weight, &tensors))
 }
 
 /// Adds the tensors of a weight to the graph.
-pub(crate) fn store(
-    cx: &mut Cx<'_>,
-    weight: &Weight,
-    made: Quantised,
-    axis: Option<usize>,
-) -> Option<Stored> {
-    let shape = scale_shape(&made, axis);
+pub(crate) fn store(cx: &mut Cx<'_>, weight: &Weight, made: Quantised) -> Option<Stored> {
     let made = Arc::new(made);
-    let tensors = Tensors::plain(made.clone(), shape).ok()?;
+    let tensors = Tensors::plain(&made).ok()?;
     cx.note(weight, &made, tensors.nbytes());
     Some(add(&mut cx.edit, weight, tensors))
 }
@@ -169,16 +162,6 @@ pub(crate) fn add(edit: &mut Edit<'_>, weight: &Weight, tensors: Tensors) -> Sto
         codes: edit.constant(tensors.codes, &weight.name, "quantized"),
         scales: edit.constant(tensors.scales, &weight.name, "scale"),
         zeros: tensors.zeros.map(|zeros| edit.constant(zeros, &weight.name, "zero_point")),
-    }
-}
-
-/// The sizes of the tensor of scales: blocks are of matrices.
-fn scale_shape(made: &Quantised, axis: Option<usize>) -> Vec<usize> {
-    match (made.block, axis) {
-        (_, None) => Vec::new(),
-        (Some(_), Some(0)) => vec![made.blocks(), made.inner],
-        (Some(_), Some(_)) => vec![made.outer, made.blocks()],
-        (None, Some(_)) => vec![made.axis],
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         Some(axes.channel),
         None,
     );
-    let Some(stored) = store(cx, &weight, made, Some(axes.channel)) else {
+    let Some(stored) = store(cx, &weight, made) else {
         return Ok(());
     };
     for node in tables {

@@ -36,7 +36,7 @@ pub use dtype::DType;
 pub use element::Element;
 pub use file::{open, read, read_text};
 pub use float_format::{FloatFormat, NonFinite};
-pub use narrow::Narrow;
+pub use narrow::{Narrow, pack_halves};
 pub use promotion::{Category, promote_types, result_type};
 pub use scalar::Scalar;
 pub use storage::{FileRange, Storage};

@@ -19,6 +19,17 @@ enum Kind {
     },
 }
 
+/// Packs codes of four bits, two in each byte of `packed`, low bits first. Of an odd number, the last byte has one.
+pub fn pack_halves(codes: &[u8], packed: &mut [u8]) {
+    let (pairs, last) = codes.as_chunks();
+    for ([low, high], byte) in pairs.iter().zip(packed.iter_mut()) {
+        *byte = low & 0xf | high << 4;
+    }
+    if let ([low], Some(byte)) = (last, packed.get_mut(pairs.len())) {
+        *byte = low & 0xf;
+    }
+}
+
 impl Narrow {
     /// The meaning of a type; `None` if Rust has a type for it.
     pub fn of(dtype: DType) -> Option<Self> {
@@ -225,6 +236,9 @@ mod tests {
     fn codes_are_packed_from_the_low_bits() {
         let t = Tensor::from_codes(DType::I4, [3], &[0x1, 0xf, 0x7]).unwrap();
         assert_eq!(&*t.to_bytes(), [0xf1, 0x07]);
+        let mut packed = [0xff; 3];
+        pack_halves(&[0x1, 0xff, 0x17], &mut packed);
+        assert_eq!(packed, [0xf1, 0x07, 0xff]);
         assert_eq!(t.codes(), Some(vec![0x1, 0xf, 0x7]));
         let t = Tensor::from_codes(DType::U2, [5], &[3, 0, 1, 2, 1]).unwrap();
         assert_eq!(&*t.to_bytes(), [0b1001_0011, 1]);

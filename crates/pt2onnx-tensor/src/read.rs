@@ -1,6 +1,6 @@
 //! Reads ranges of a tensor's elements. What is in a file is read there and not mapped, so that memory stays free.
 
-use crate::{FileRange, Storage, Tensor};
+use crate::{Compute, FileRange, Storage, Tensor};
 use std::{fs::File, io};
 
 /// A view whose rows or columns have larger steps is read element by element.
@@ -76,14 +76,14 @@ impl Tensor {
     }
 
     /// Fills `out` with bytes of the storage, or of the elements in the order in which they are computed, from byte `start` on. Sizes and strides
-    /// do not matter. Ends are those of [`read`](Self::read).
+    /// do not matter. Both ends are boundaries of elements; whole [units](crate::Compute::unit) are computed.
     ///
     /// # Errors
     /// The elements cannot be read or computed, the range is not inside, or there are no values.
     pub fn read_stored(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         match (self.storage(), self.compute()) {
             (Some(storage), _) => storage.read(start, out),
-            (None, Some(compute)) => compute.fill(start, out),
+            (None, Some(compute)) => fill(&**compute, self.nbytes(), start, out),
             (None, None) => Err(io::Error::other("a weight has no values")),
         }
     }
@@ -116,6 +116,20 @@ impl Tensor {
             None => self.storage().and_then(Storage::source).cloned().into_iter().collect(),
         }
     }
+}
+
+/// Computes a range of the `all` bytes that there are.
+fn fill(compute: &dyn Compute, all: usize, start: usize, out: &mut [u8]) -> io::Result<()> {
+    let (unit, end) = (compute.unit().max(1), start + out.len());
+    let (first, last) = (start / unit * unit, end.next_multiple_of(unit).min(all));
+    if (first, last) == (start, end) {
+        return compute.fill(start, out);
+    }
+    let mut whole = vec![0; last.saturating_sub(first)];
+    compute.fill(first, &mut whole)?;
+    let part = whole.get(start - first..end - first);
+    out.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+    Ok(())
 }
 
 /// A view as matrices of its last two dimensions.
@@ -240,20 +254,22 @@ mod tests {
     use crate::DType;
     use std::io::Write;
 
-    /// Bytes that are computed one by one.
+    /// Bytes that are computed so many at once.
     #[derive(Debug)]
-    struct Counted;
+    struct Counted(usize);
 
-    impl crate::Compute for Counted {
+    impl Compute for Counted {
         fn operands(&self) -> Vec<Tensor> {
             Vec::new()
         }
 
         fn unit(&self) -> usize {
-            1
+            self.0
         }
 
         fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+            let end = start + out.len();
+            assert!(start.is_multiple_of(self.0) && (end == 120 || end.is_multiple_of(self.0)));
             (start..).zip(out).for_each(|(i, to)| *to = (i * 7 % 251) as u8);
             Ok(())
         }
@@ -262,8 +278,15 @@ mod tests {
     /// All ranges of a permuted tensor are the same whether its elements are computed or stored.
     #[test]
     fn ranges_of_computed_views() {
+        for unit in [1, 7, 20, 200] {
+            ranges_of_views_computed_by(unit);
+        }
+    }
+
+    fn ranges_of_views_computed_by(unit: usize) {
         let shape = [2, 20, 3];
-        let whole = Tensor::computed(DType::U8, shape, std::sync::Arc::new(Counted)).unwrap();
+        let counted = std::sync::Arc::new(Counted(unit));
+        let whole = Tensor::computed(DType::U8, shape, counted).unwrap();
         let stored = Tensor::new(DType::U8, shape, whole.to_bytes().into_owned()).unwrap();
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
             let (view, expected) =

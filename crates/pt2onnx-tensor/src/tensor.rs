@@ -40,6 +40,12 @@ pub trait Compute: fmt::Debug + Send + Sync {
     /// Bytes that are computed together. Ranges begin at multiples of it, and end there or at the end of the tensor.
     fn unit(&self) -> usize;
 
+    /// The same elements with each in a byte of its own, if [`fill`](Self::fill) packs two of them into a byte. What needs all elements
+    /// may read these in any order and [pack](crate::pack_halves) them.
+    fn unpacked(&self) -> Option<&Tensor> {
+        None
+    }
+
     /// Writes the bytes from byte `start` on, in row-major order.
     ///
     /// # Errors
@@ -409,18 +415,18 @@ impl Tensor {
     }
 
     /// A view with the dimensions in another order, as `permute` of PyTorch: dimension `i` is dimension `order[i]` of this tensor. `None` if
-    /// `order` is no order of the dimensions, or if elements cannot be reached one by one: strings, those that are not whole bytes, and
-    /// those that are computed together ([`Compute::unit`]).
+    /// `order` is no order of the dimensions, or if elements are strings, are not whole bytes, or are computed in parts of such
+    /// ([`Compute::unit`]). A range of computed elements costs the units that it touches.
     pub fn permuted(&self, order: &[usize]) -> Option<Self> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         let width = self.0.dtype.bits();
-        let alone = match &self.0.data {
+        let whole = match &self.0.data {
             Data::Bytes(_) | Data::Absent(_) => true,
-            Data::Computed(compute) => compute.unit() * 8 == width,
+            Data::Computed(compute) => (compute.unit() * 8).is_multiple_of(width),
             Data::Strings(_) => false,
         };
-        if !sorted.into_iter().eq(0..self.rank()) || !alone || !width.is_multiple_of(8) {
+        if !sorted.into_iter().eq(0..self.rank()) || !whole || !width.is_multiple_of(8) {
             return None;
         }
         let own = self.strides();

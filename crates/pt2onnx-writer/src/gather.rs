@@ -8,12 +8,12 @@ use crate::{
     memory::{Scratch, of_length},
     sink::{Rows, Sink},
 };
-use pt2onnx_tensor::{CACHE_LINE, Tensor, transpose};
+use pt2onnx_tensor::{CACHE_LINE, Tensor, pack_halves, transpose};
 use rayon::prelude::*;
 use std::{io, mem};
 
 /// Bytes that are reordered at a time, while as many are written.
-const BLOCK: usize = if cfg!(test) { 96 } else { 16 << 20 };
+const BLOCK: usize = if cfg!(test) { 96 } else { 32 << 20 };
 
 /// Bytes of a file that are in memory at a time.
 const WINDOW: usize = if cfg!(test) { 40 } else { 4 << 20 };
@@ -23,6 +23,9 @@ const READ: usize = if cfg!(test) { 16 } else { 4 << 10 };
 
 /// Larger gaps are skipped when a file is read: an additional read costs less.
 const GAP: usize = if cfg!(test) { 8 } else { 1 << 10 };
+
+/// Elements that are packed at a time.
+const PACK: usize = if cfg!(test) { 6 } else { 8 << 10 };
 
 /// Bytes that are worth a thread.
 const SHARE: usize = if cfg!(test) { 16 } else { 256 << 10 };
@@ -43,16 +46,29 @@ pub(crate) fn gather(
     out: &mut impl Sink,
     scratch: &mut Scratch,
 ) -> io::Result<()> {
-    if tensor.numel() == 0 {
-        return Ok(());
+    let dims = dims(tensor, width(tensor));
+    Gather::new(tensor, false, out, scratch)?.all(&dims)
+}
+
+/// Writes codes of four bits, which the tensor has one in a byte, two in each byte. Returns false, and writes nothing, where blocks would not have
+/// whole bytes.
+pub(crate) fn gather_halves(
+    codes: &Tensor,
+    out: &mut impl Sink,
+    scratch: &mut Scratch,
+) -> io::Result<bool> {
+    let dims = dims(codes, width(codes));
+    let (first, last) = (dims.first().map_or(0, |d| d.to), dims.last().map_or(0, |d| d.size));
+    let packs = last.is_multiple_of(2) || 2 * first <= BLOCK;
+    if packs {
+        Gather::new(codes, true, out, scratch)?.all(&dims)?;
     }
-    if let Some(compute) = tensor.compute() {
-        compute.prepare()?;
-    }
-    let width = tensor.dtype().bits() / 8;
-    let Scratch { block, window } = scratch;
-    let mut gather = Gather { source: Source { tensor, window }, width, block, out };
-    gather.blocks(&dims(tensor, width), tensor.offset() * width)
+    Ok(packs)
+}
+
+/// Bytes of an element.
+fn width(tensor: &Tensor) -> usize {
+    tensor.dtype().bits() / 8
 }
 
 /// Dimensions in row-major order. Adjacent ones are merged where the strides allow it. `to` is the step in the whole tensor.
@@ -83,18 +99,47 @@ struct Gather<'a, S> {
     source: Source<'a>,
     /// Bytes of an element.
     width: usize,
+    /// Whether two bytes become one when they are written.
+    halves: bool,
     block: &'a mut Vec<u8>,
     out: &'a mut S,
 }
 
-impl<S: Sink> Gather<'_, S> {
+impl<'a, S: Sink> Gather<'a, S> {
+    fn new(
+        tensor: &'a Tensor,
+        halves: bool,
+        out: &'a mut S,
+        scratch: &'a mut Scratch,
+    ) -> io::Result<Self> {
+        let compute = tensor.compute();
+        compute.map_or(Ok(()), |compute| compute.prepare())?;
+        let unit = compute.map_or(1, |compute| compute.unit().max(1));
+        let Scratch { block, window } = scratch;
+        Ok(Self {
+            source: Source { tensor, unit, window },
+            width: width(tensor),
+            halves,
+            block,
+            out,
+        })
+    }
+
+    /// Writes all elements.
+    fn all(&mut self, dims: &[Dim]) -> io::Result<()> {
+        match self.source.tensor.numel() {
+            0 => Ok(()),
+            _ => self.blocks(dims, self.source.tensor.offset() * self.width),
+        }
+    }
+
     /// Writes the elements of these dimensions, which begin at byte `at` of the source.
     fn blocks(&mut self, dims: &[Dim], at: usize) -> io::Result<()> {
         let Some((first, inner)) = dims.split_first() else {
             return self.block(dims, at);
         };
         // `to` is the size of everything inside the dimension.
-        let rows = (BLOCK / first.to).min(first.size);
+        let rows = self.rows(first);
         if let Some(tile) = self.tile(first, inner, rows) {
             return self.tiles(dims, at, tile);
         }
@@ -111,9 +156,27 @@ impl<S: Sink> Gather<'_, S> {
         Ok(())
     }
 
+    /// Positions of the first dimension in a block. What is computed or packed together stays together, if that is possible.
+    fn rows(&self, first: &Dim) -> usize {
+        let rows = (BLOCK / first.to).min(first.size);
+        let even = if self.halves && first.to % 2 == 1 { 2 } else { 1 };
+        let group = even * self.group(first);
+        match rows {
+            _ if rows == first.size => rows,
+            _ if rows >= group => rows - rows % group,
+            _ => rows - rows % even,
+        }
+    }
+
+    /// Positions of a dimension that are computed together.
+    fn group(&self, dim: &Dim) -> usize {
+        if dim.from == self.width { (self.source.unit / self.width).max(1) } else { 1 }
+    }
+
     /// Writes a block that comes next.
     fn block(&mut self, dims: &[Dim], at: usize) -> io::Result<()> {
         let bytes = self.fill(dims, at)?;
+        let bytes = if self.halves { pack(of_length(self.block, bytes)) } else { bytes };
         *self.block = self.out.block(mem::take(self.block), bytes)?;
         Ok(())
     }
@@ -127,8 +190,15 @@ impl<S: Sink> Gather<'_, S> {
         if !turned || !short || self.source.in_memory().is_some() {
             return None;
         }
+        if self.halves && first.to % 2 == 1 {
+            return None;
+        }
         let tall = (READ / first.from).clamp(1, first.size);
-        let across = (BLOCK / tall / second.to).min(second.size);
+        let tall = tall.next_multiple_of(self.group(first)).min(first.size);
+        let mut across = (BLOCK / tall / second.to).min(second.size);
+        if self.halves && second.to % 2 == 1 {
+            across -= across % 2;
+        }
         (across > 0 && self.out.is_random()).then_some([tall, across])
     }
 
@@ -140,7 +210,7 @@ impl<S: Sink> Gather<'_, S> {
         };
         for i in (0..first.size).step_by(tall) {
             for j in (0..second.size).step_by(across) {
-                let rows = Rows {
+                let mut rows = Rows {
                     count: tall.min(first.size - i),
                     length: across.min(second.size - j) * second.to,
                     start: i * first.to + j * second.to,
@@ -150,11 +220,16 @@ impl<S: Sink> Gather<'_, S> {
                     (a.size, a.to) = (rows.count, rows.length);
                     b.size = rows.length / second.to;
                 }
-                self.fill(&tile, at + i * first.from + j * second.from)?;
+                let bytes = self.fill(&tile, at + i * first.from + j * second.from)?;
+                if self.halves {
+                    pack(of_length(self.block, bytes));
+                    rows = rows.halved();
+                }
                 *self.block = self.out.rows(mem::take(self.block), rows)?;
             }
         }
-        self.out.skip(wide(first.size * first.to))
+        let bytes = first.size * first.to;
+        self.out.skip(wide(if self.halves { bytes / 2 } else { bytes }))
     }
 
     /// Reads elements into the block. Returns their bytes.
@@ -165,6 +240,20 @@ impl<S: Sink> Gather<'_, S> {
         fill(&mut self.source, &order, self.width, at, of_length(self.block, bytes))?;
         Ok(bytes)
     }
+}
+
+/// Packs codes of four bits two in a byte, at the start of the buffer. Returns the number of bytes.
+fn pack(codes: &mut [u8]) -> usize {
+    let mut some = [0; PACK];
+    for start in (0..codes.len()).step_by(PACK) {
+        let count = PACK.min(codes.len() - start);
+        let (from, to) = (codes.get(start..start + count), some.get_mut(..count));
+        if let (Some(from), Some(to)) = (from, to) {
+            to.copy_from_slice(from);
+            pack_halves(to, codes.get_mut(start / 2..).unwrap_or_default());
+        }
+    }
+    codes.len().div_ceil(2)
 }
 
 /// Bytes from the start of the first element to the end of the last one.
@@ -311,6 +400,8 @@ fn copy<const W: usize>(from: &[u8], f: usize, to: &mut [u8], t: usize) {
 /// The bytes of a tensor, as they are stored or computed.
 struct Source<'a> {
     tensor: &'a Tensor,
+    /// Bytes that are computed together.
+    unit: usize,
     window: &'a mut Vec<u8>,
 }
 
@@ -328,8 +419,9 @@ impl<'a> Source<'a> {
         }
         let tensor = self.tensor;
         let window = of_length(self.window, length);
-        let parts = window.par_chunks_mut(SHARE).enumerate();
-        parts.try_for_each(|(i, part)| tensor.read_stored(start + i * SHARE, part))?;
+        let share = (SHARE / self.unit).max(1) * self.unit;
+        let parts = window.par_chunks_mut(share).enumerate();
+        parts.try_for_each(|(i, part)| tensor.read_stored(start + i * share, part))?;
         Ok(window)
     }
 
@@ -363,14 +455,15 @@ mod tests {
         sync::Arc,
     };
 
-    /// Writes a tensor to memory, and to a file, which takes blocks out of order, with something before and after.
-    fn written(tensor: &Tensor, scratch: &mut Scratch) -> [Vec<u8>; 2] {
+    /// Writes a tensor to memory, and to a file, which takes blocks out of order, with something before and after. If it is to be packed and
+    /// is not, there is nothing between these.
+    fn written(tensor: &Tensor, halves: bool, scratch: &mut Scratch) -> [Vec<u8>; 2] {
         let mut out = Vec::new();
-        gather(tensor, &mut out, scratch).unwrap();
+        write(tensor, halves, &mut out, scratch).unwrap();
         let mut file = tempfile::tempfile().unwrap();
         FileSink::fill(&file, 0, &|_| {}, |sink| {
             sink.write_all(b"before")?;
-            gather(tensor, sink, scratch)?;
+            write(tensor, halves, sink, scratch)?;
             sink.write_all(b"after")
         })
         .unwrap();
@@ -381,9 +474,21 @@ mod tests {
         [out, inside.unwrap().to_vec()]
     }
 
-    /// Elements that are those of another tensor.
+    fn write(
+        tensor: &Tensor,
+        halves: bool,
+        out: &mut impl Sink,
+        scratch: &mut Scratch,
+    ) -> io::Result<()> {
+        match halves {
+            true => gather_halves(tensor, out, scratch).map(drop),
+            false => gather(tensor, out, scratch),
+        }
+    }
+
+    /// Elements that are those of another tensor, so many bytes at once.
     #[derive(Debug)]
-    struct Copied(Tensor);
+    struct Copied(Tensor, usize);
 
     impl Compute for Copied {
         fn operands(&self) -> Vec<Tensor> {
@@ -391,12 +496,22 @@ mod tests {
         }
 
         fn unit(&self) -> usize {
-            self.0.dtype().bits() / 8
+            self.1
         }
 
         fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
+            let end = start + out.len();
+            assert!(start.is_multiple_of(self.1));
+            assert!(end.is_multiple_of(self.1) || end == self.0.nbytes());
             self.0.read(start, out)
         }
+    }
+
+    /// The elements of a view, computed some at once.
+    fn computed(view: &Tensor, unit: usize) -> Option<Tensor> {
+        let (stored, order) = view.as_stored()?;
+        let (dtype, shape) = (stored.dtype(), stored.shape().to_vec());
+        Tensor::computed(dtype, shape, Arc::new(Copied(stored, unit))).ok()?.permuted(&order)
     }
 
     /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small limits above.
@@ -435,21 +550,49 @@ mod tests {
                     let tensor =
                         Tensor::strided(dtype, *shape, *strides, *offset, storage).unwrap();
                     let expected = tensor.to_bytes();
-                    for bytes in written(&tensor, &mut scratch) {
+                    for bytes in written(&tensor, false, &mut scratch) {
                         assert!(bytes == *expected, "{dtype} {shape:?} {strides:?}");
                     }
-                    if let Some((stored, order)) = tensor.as_stored() {
-                        let copied = Tensor::computed(
-                            dtype,
-                            stored.shape().to_vec(),
-                            Arc::new(Copied(stored.clone())),
-                        );
-                        for bytes in
-                            written(&copied.unwrap().permuted(&order).unwrap(), &mut scratch)
-                        {
-                            assert!(bytes == *expected, "computed {dtype} {shape:?} {strides:?}");
+                    let width = dtype.bits() / 8;
+                    for unit in [width, 7 * width, 20 * width] {
+                        let Some(computed) = computed(&tensor, unit) else {
+                            continue;
+                        };
+                        for bytes in written(&computed, false, &mut scratch) {
+                            assert!(bytes == *expected, "{dtype} {shape:?} {strides:?} by {unit}");
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// Views of codes, of odd and even sizes, are packed as their elements are; where they are not, blocks would have an odd number.
+    #[test]
+    fn halves_come_as_they_look() {
+        let bytes: Vec<u8> = (0..16).cycle().step_by(7).take(20_000).collect();
+        let storage = Storage::new(bytes);
+        let cases: &[(&[usize], &[usize])] = &[
+            (&[40, 3], &[1, 40]),
+            (&[3, 40], &[1, 3]),
+            (&[37, 33], &[1, 37]),
+            (&[70, 130], &[1, 70]),
+            (&[33, 44], &[1, 33]),
+            (&[2, 9, 50], &[450, 1, 9]),
+            (&[5, 7, 9], &[1, 5, 35]),
+        ];
+        let mut scratch = Scratch::default();
+        for (shape, strides) in cases {
+            let view = Tensor::strided(DType::U8, *shape, *strides, 0, storage.clone()).unwrap();
+            let codes = view.to_bytes();
+            let mut expected = vec![0; codes.len().div_ceil(2)];
+            pack_halves(&codes, &mut expected);
+            for unit in [1, 2, 5, 33] {
+                let codes = computed(&view, unit).unwrap();
+                let packs = shape.last().is_some_and(|n| n % 2 == 0)
+                    || 2 * shape.iter().skip(1).product::<usize>() <= BLOCK;
+                for bytes in written(&codes, true, &mut scratch) {
+                    assert_eq!(bytes, if packs { expected.clone() } else { Vec::new() });
                 }
             }
         }

@@ -64,6 +64,14 @@ pub(crate) struct Rows {
     pub step: usize,
 }
 
+impl Rows {
+    /// The rows if two bytes become one.
+    pub fn halved(self) -> Self {
+        let Self { count, length, start, step } = self;
+        Self { count, length: length / 2, start: start / 2, step: step / 2 }
+    }
+}
+
 /// A file, or what looks like one.
 pub(crate) struct FileSink<'a> {
     /// Whether it takes bytes out of order.

@@ -8,7 +8,7 @@ use crate::{
     compute::computed,
     copy::wide,
     error::{Error, MAX_MODEL},
-    gather::gather,
+    gather::{gather, gather_halves},
     memory::Scratch,
     options::{SaveOptions, is_alignment},
     parts::{Initialiser, Parts},
@@ -319,6 +319,10 @@ fn elements(tensor: &Tensor, out: &mut impl Sink, scratch: &mut Scratch) -> io::
         return gather(tensor, out, scratch);
     }
     if let Some(compute) = tensor.compute() {
+        let codes = compute.unpacked().filter(|codes| !codes.is_contiguous());
+        if codes.map_or(Ok(false), |codes| gather_halves(codes, out, scratch))? {
+            return Ok(());
+        }
         return computed(&**compute, tensor.nbytes(), out, scratch);
     }
     match tensor.storage().and_then(|s| s.source()) {

@@ -262,7 +262,10 @@ fn verification_and_sessions() {
     let differs = Verdict::Differs { count, elements, first, not_finite: 0 };
     assert_eq!(verdict(&mut program, &expected), differs);
     let error = program.verify(&inputs, &[]).unwrap_err();
-    assert_eq!(error.to_string(), "0 tensors are expected of the 1 outputs linear_4");
+    assert_eq!(
+        error.to_string(),
+        "the number of expected tensors is 0, that of the outputs is 1: linear_4"
+    );
 
     // NaN where NaN is expected shows nothing.
     let inputs = rows(1, f32::NAN);

@@ -10,7 +10,7 @@ use super::program::{Dim, Program, Value, sizes};
 /// Width of an attention head. Narrow decoders have two narrower heads.
 const HEAD: u64 = 64;
 
-/// Entries of the vocabulary.
+/// Entries of the vocabulary, unless another number is given.
 const VOCABULARY: u64 = 1000;
 
 /// The shape of a decoder.
@@ -22,6 +22,8 @@ pub struct Decoder {
     hidden: u64,
     /// Width of a head.
     head: u64,
+    /// Entries of the vocabulary.
+    vocabulary: u64,
 }
 
 fn int(value: i64) -> Json {
@@ -42,21 +44,25 @@ impl Decoder {
             "the hidden size must be a multiple of {0}, or a multiple of 4 below {0}",
             2 * HEAD
         );
-        Ok(Self { layers, hidden, head })
+        Ok(Self { layers, hidden, head, vocabulary: VOCABULARY })
     }
 
-    /// The decoder whose weights are closest to this size.
-    ///
-    /// # Errors
-    /// See [`new`](Self::new).
-    pub fn of_bytes(bytes: u64, hidden: u64) -> Result<Self> {
-        let weights = |layers| -> Result<u64> {
-            let program = Self::new(layers, hidden)?.program();
-            Ok(program.weights.iter().map(|weight| weight.bytes()).sum())
+    /// The decoder with a vocabulary of this size.
+    #[must_use]
+    pub fn vocabulary(self, vocabulary: u64) -> Self {
+        Self { vocabulary, ..self }
+    }
+
+    /// The decoder with as many layers as bring its weights closest to this size.
+    #[must_use]
+    pub fn of_bytes(self, bytes: u64) -> Self {
+        let weights = |layers| -> u64 {
+            let program = Self { layers, ..self }.program();
+            program.weights.iter().map(|weight| weight.bytes()).sum()
         };
-        let (none, one) = (weights(0)?, weights(1)?);
+        let (none, one) = (weights(0), weights(1));
         let layer = one - none;
-        Self::new((bytes.saturating_sub(none) + layer / 2) / layer, hidden)
+        Self { layers: (bytes.saturating_sub(none) + layer / 2) / layer, ..self }
     }
 
     fn heads(&self) -> u64 {
@@ -67,12 +73,13 @@ impl Decoder {
     pub fn program(&self) -> Program {
         let mut p = Program::default();
         let width = Dim::Int(self.hidden);
-        let table = p.weight("embed_tokens.weight".to_owned(), &[VOCABULARY, self.hidden], 0.0);
+        let table =
+            p.weight("embed_tokens.weight".to_owned(), &[self.vocabulary, self.hidden], 0.0);
         let frequencies = p.buffer("rotary.inv_freq", &[self.head / 2]);
         let layers: Vec<Layer> =
             (0..self.layers).map(|index| Layer::new(self, index, &mut p)).collect();
         let norm = p.weight("norm.weight".to_owned(), &[self.hidden], 1.0);
-        let head = p.weight("lm_head.weight".to_owned(), &[VOCABULARY, self.hidden], 0.0);
+        let head = p.weight("lm_head.weight".to_owned(), &[self.vocabulary, self.hidden], 0.0);
 
         let ids = p.input("input_ids", &[Dim::Batch, Dim::Sequence]);
         let hidden = [Dim::Batch, Dim::Sequence, width];

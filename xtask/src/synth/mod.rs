@@ -45,15 +45,28 @@ impl FromStr for Extent {
     }
 }
 
-/// The task. `hidden` is the width of the decoder. The default is 256 for a number of layers, 2048 for a size.
+/// The task. `hidden` is the width of the decoder. The default is 256 for a number of layers, 2048 for a size. `vocabulary` is the
+/// number of rows of its embedding and of its last layer. The default is 1000.
 ///
 /// # Errors
 /// `hidden` cannot be divided into heads, or the file cannot be written.
-pub fn synth(extent: Extent, hidden: Option<u64>, path: &Path) -> Result<()> {
-    let decoder = match extent {
-        Extent::Layers(layers) => Decoder::new(layers, hidden.unwrap_or(256))?,
-        Extent::Bytes(bytes) => Decoder::of_bytes(bytes, hidden.unwrap_or(2048))?,
+pub fn synth(
+    extent: Extent,
+    hidden: Option<u64>,
+    vocabulary: Option<u64>,
+    path: &Path,
+) -> Result<()> {
+    let (layers, width) = match extent {
+        Extent::Layers(layers) => (layers, 256),
+        Extent::Bytes(_) => (0, 2048),
     };
+    let mut decoder = Decoder::new(layers, hidden.unwrap_or(width))?;
+    if let Some(vocabulary) = vocabulary {
+        decoder = decoder.vocabulary(vocabulary);
+    }
+    if let Extent::Bytes(bytes) = extent {
+        decoder = decoder.of_bytes(bytes);
+    }
     let program = decoder.program();
     let mut archive = Archive::create(path)?;
     archive.weights(&program.weights)?;
@@ -158,12 +171,13 @@ mod tests {
     fn reads_as_a_program_with_its_weights() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("synth.pt2");
-        synth(Extent::Layers(3), Some(128), &path).unwrap();
+        synth(Extent::Layers(3), Some(128), Some(300), &path).unwrap();
         let program = pt2onnx_fx::archive::read(&path).unwrap();
         let layer = "layers.2.mlp.down_proj.weight";
         let bytes = program.state[layer].to_bytes();
         assert_eq!(bytes.len(), 4 * 128 * 384);
         assert!(bytes.chunks(4).all(|value| value != [0; 4]));
+        assert_eq!(program.state["lm_head.weight"].shape(), [300, 128]);
         assert_ne!(bytes, program.state["layers.1.mlp.down_proj.weight"].to_bytes());
     }
 
