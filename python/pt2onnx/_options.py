@@ -30,9 +30,7 @@ def as_json(options: dict[str, Any]) -> str:
 
     Raises TypeError for an unknown option, ImportError if one needs ONNX Runtime and there is none.
     """
-    unknown = sorted(options.keys() - OWN)
-    if unknown:
-        raise TypeError(f"unknown option {unknown[0]!r}")
+    refuse_unknown(options, OWN)
     given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
     if isinstance(given.get("optimize"), bool):
         given["optimize"] = 2 if given["optimize"] else 0
@@ -43,6 +41,17 @@ def as_json(options: dict[str, Any]) -> str:
         if isinstance(given["calibrate"], (str, bytes)) or hasattr(given["calibrate"], "__fspath__"):
             given["calibrate"] = [given["calibrate"]]
     return json.dumps(given, default=_plain)
+
+
+def refuse_unknown(options: dict[str, Any], known: frozenset[str]) -> None:
+    """Raises TypeError for an option that is not one of these, with the name that is most like it."""
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        import difflib
+
+        alike = difflib.get_close_matches(unknown[0], known, n=1)
+        meant = f": did you mean {alike[0]!r}?" if alike else ""
+        raise TypeError(f"there is no option {unknown[0]!r}{meant}")
 
 
 def of_optimize(options: dict[str, Any]) -> str:

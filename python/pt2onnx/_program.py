@@ -217,9 +217,7 @@ class ONNXProgram:
 
         Raises OnnxExporterError if a file cannot be written.
         """
-        unknown = sorted(options.keys() - _options.SAVING)
-        if unknown:
-            raise TypeError(f"save() has no option {unknown[0]!r}")
+        _options.refuse_unknown(options, _options.SAVING)
         path = os.fspath(destination)
         if self._ir is not None and not options:
             _save_ir(self._ir, path, include_initializers, keep_initializers_as_inputs, bool(external_data))

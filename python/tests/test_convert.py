@@ -94,7 +94,7 @@ class Options(support.Test):
 
     def test_unknown(self) -> None:
         error = self.raised(TypeError, lambda: pt2onnx.convert(support.MLP, opsett=18))
-        self.assertIn("'opsett'", str(error))
+        self.assertEqual(str(error), "there is no option 'opsett': did you mean 'opset'?")
         for call in (pt2onnx.check, pt2onnx.inspect):
             self.raised(TypeError, lambda call=call: call(support.MLP, opsett=18))
         self.raised(TypeError, lambda: pt2onnx.optimize(pt2onnx.convert(support.MLP), nothing=1))
@@ -104,6 +104,12 @@ class Options(support.Test):
         for options in ({"opset": 99}, {"opset": "x"}, {"alignment": 3}, {"state": "other"}, {"optimize": 3}, {"dim": {"s0": 3}}, {"input_names": "x"}, {"cast_io": True}):
             error = self.raised(ValueError, lambda options=options: pt2onnx.convert(support.MLP, **options))
             self.assertIn(next(iter(options)), str(error).lower())
+
+    def test_messages_name_parameters(self) -> None:
+        error = self.raised(ValueError, lambda: pt2onnx.convert(support.MLP, cast_io=True))
+        self.assertIn("`cast_io`", str(error))
+        error = self.raised(ValueError, lambda: pt2onnx.convert(support.MLP, rename={"cast-io": "x"}))
+        self.assertIn("no value `cast-io`", str(error))
 
     def test_target_without_the_opset(self) -> None:
         self.raised(ValueError, lambda: pt2onnx.convert(support.MLP, target="tract", opset=26))

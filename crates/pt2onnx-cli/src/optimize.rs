@@ -27,7 +27,8 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     options.check_rewrite()?;
     // `requires` of clap does not hold for what excludes the model.
     if args.merge.is_none() && !args.connect.is_empty() {
-        return Err(OptionError::needs("connect", "merge").into());
+        let text = |text| options.spelling.text(text);
+        return Err(OptionError::needs(text("{connect}"), text("{merge}")).into());
     }
     check_data_file(&options)?;
     let read = |path: &Path| -> Result<OnnxProgram, CommandError> {
@@ -64,19 +65,23 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
         true => say("no pass changed anything\n"),
         false => say(&effects.concat()),
     }
-    let after = program.model().all_nodes().len();
+    tracing::info!("{before} nodes became {}", program.model().all_nodes().len());
+    write(&program, &options, &args.output)
+}
+
+/// Writes the model, and tells what was written.
+fn write(program: &OnnxProgram, options: &Options, to: &Path) -> Result<(), CommandError> {
     let saved = watched(|progress| -> Result<_, Error> {
         let mut inputs = program.inputs().clone();
         options.files().for_each(|(what, path)| inputs.add(what, path));
         let mut files = Batch::new(inputs);
         let saving = Some(options.saving());
-        let saved = program.save_in(&mut files, output(&args.output), saving, progress)?;
+        let saved = program.save_in(&mut files, output(to), saving, progress)?;
         files.commit()?;
         Ok(saved)
     })?;
-    tracing::info!("{before} nodes became {after}");
-    tell(&args.output, &saved);
-    tell_losses(&program);
+    tell(to, &saved);
+    tell_losses(program);
     Ok(())
 }
 

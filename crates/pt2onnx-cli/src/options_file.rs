@@ -1,7 +1,7 @@
 //! `--options FILE.toml`: options of the command, written down.
 
 use crate::error::{Code, CommandError};
-use pt2onnx::{OptionError, Options};
+use pt2onnx::{OptionError, Options, in_words};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
@@ -75,14 +75,7 @@ impl OptionsFile {
     }
 
     fn wrong(&self, key: &str, why: &str, at: Option<usize>) -> CommandError {
-        let why = why
-            .replace("expected u32", "expected a number from 0 to 4294967295")
-            .replace("expected usize", "expected a number of 0 or more")
-            .replace("expected u64", "expected a number of 0 or more")
-            .replace("expected u8", "expected a number from 0 to 255")
-            .replace("wanted string or table", "expected a word")
-            .replace("expected i64", "expected a whole number")
-            .replace("expected a map", "expected a table");
+        let why = in_words(why);
         CommandError::new(Code::Usage, format!("the option `{key}` cannot have this value: {why}"))
             .place(self.place(at))
     }

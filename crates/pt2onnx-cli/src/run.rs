@@ -6,7 +6,7 @@ use crate::{
     output::{print, print_json},
 };
 use pt2onnx::{
-    Dim, Error, InputType, OptionError, RunError, Session, SessionOptions, as_doubles,
+    Dim, Error, InputType, OptionError, RunError, Session, SessionOptions, Spelling, as_doubles,
     fx::archive::{Archive, SampleInput},
     load_ort, random_inputs, read_arrays,
     tensor::{DType, Tensor},
@@ -173,7 +173,7 @@ fn random(types: &[InputType], running: &Running) -> Result<Vec<Tensor>, Command
     let usage = |what: String| CommandError::new(Code::Usage, what);
     let known = symbols(types);
     let mut types = types.to_vec();
-    OptionError::once("fix", &running.fix)?;
+    OptionError::once(Spelling::default().text("{fix}"), &running.fix)?;
     let mut sizes = HashMap::new();
     for (given, size) in &running.fix {
         let size =

@@ -343,7 +343,11 @@ fn inputs_that_do_not_fit() {
     for (args, code, said) in [
         // Expected outputs, and another model.
         ("verify a.onnx --inputs in.npz --outputs in.npz", 2, "does not have the outputs z, j"),
-        ("verify a.onnx --against kinds.onnx", 2, "2 tensors for the 4 inputs h, b, u, s"),
+        (
+            "verify a.onnx --against kinds.onnx",
+            2,
+            "the number of tensors is 2, that of the inputs is 4: h, b, u, s",
+        ),
         ("verify a.onnx --archive m.pt2", 3, "the archive has 3 sample inputs, the model takes 2"),
         // Sizes and seeds are for random inputs.
         ("run a.onnx --inputs in.npz --fix N=2", 2, "cannot be used with"),

@@ -1,7 +1,7 @@
 //! A weight whose codes, scales and zero points are computed block by block.
 
 use crate::{
-    numbers::{at_once, error, floats, unit},
+    numbers::{WeightName, at_once, unit},
     ranges::Range,
     scheme::{Format, Param, Scheme},
     summary::{Losses, Sums},
@@ -21,7 +21,7 @@ const SHORT: usize = 64 << 10;
 /// those after it.
 #[derive(Debug)]
 pub(crate) struct Quantised {
-    pub name: String,
+    pub name: WeightName,
     /// The weight, or what is stored: a transposed weight is transposed when its codes are written.
     pub source: Tensor,
     /// The order of dimensions in which the source is the weight, if not its own.
@@ -72,7 +72,7 @@ fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
 impl Quantised {
     /// A weight whose codes are computed in the order in which it is stored, where that needs few others at a time.
     pub fn new(
-        name: String,
+        name: WeightName,
         weight: Tensor,
         scheme: Scheme,
         axis: Option<usize>,
@@ -90,7 +90,7 @@ impl Quantised {
 
     /// A weight whose codes are computed in the order of its elements.
     pub fn in_order(
-        name: String,
+        name: WeightName,
         source: Tensor,
         scheme: Scheme,
         along: Option<usize>,
@@ -177,7 +177,7 @@ impl Quantised {
         let size = at_once(&self.source);
         let start = chunk * size;
         let count = size.min(self.source.numel() - start);
-        let numbers = floats(&self.name, &self.source, start, count)?;
+        let numbers = self.name.floats(&self.source, start, count)?;
         runs(self.axis, self.inner, start, numbers.len(), |at, length, channel| {
             let part = numbers.get(at..at + length).unwrap_or_default();
             match self.inner {
@@ -208,7 +208,7 @@ impl Quantised {
         match ranges.iter().all(|range| range.is_finite()) {
             true => Ok(()),
             false => {
-                Err(error(&self.name, "has NaN or infinite values, which cannot be quantised", ""))
+                Err(self.name.error("has NaN or infinite values, which cannot be quantised", ""))
             }
         }
     }
@@ -230,7 +230,7 @@ impl Quantised {
         for group in (first..first + count).step_by(together) {
             let end = (group + together).min(first + count);
             let (start, (last, length)) = (place(group).0, place(end - 1));
-            let numbers = floats(&self.name, &self.source, start, last + length - start)?;
+            let numbers = self.name.floats(&self.source, start, last + length - start)?;
             for block in group..end {
                 let (at, length) = place(block);
                 each(block, numbers.get(at - start..at - start + length).unwrap_or_default())?;
@@ -286,7 +286,7 @@ impl Quantised {
         let params = self.channels()?;
         let (mut at, mut back, mut sums) = (start, Vec::new(), Sums::default());
         for codes in codes.chunks_mut(at_once(&self.source)) {
-            let numbers = floats(&self.name, &self.source, at, codes.len())?;
+            let numbers = self.name.floats(&self.source, at, codes.len())?;
             back.resize(numbers.len(), 0.0);
             runs(self.axis, self.inner, at, numbers.len(), |from, length, channel| {
                 let (Some(x), Some(code), Some(y)) = (

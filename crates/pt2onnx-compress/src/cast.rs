@@ -4,7 +4,7 @@ use crate::{
     choose,
     edit::Edit,
     error::Error,
-    numbers::{STAND_IN, at_once, error, floats, unit},
+    numbers::{STAND_IN, WeightName, at_once, floats, unit},
     options::{CastWeights, Options},
     summary::{Compressed, CompressedWeight, Losses, Sums},
 };
@@ -22,7 +22,7 @@ const STAND_IN_F16: f32 = 32752.0;
 /// Elements of a weight in another float.
 #[derive(Debug)]
 pub(crate) struct Casting {
-    pub name: String,
+    pub name: WeightName,
     pub source: Tensor,
     pub to: DType,
     /// Whether numbers that float16 has not become some that it has.
@@ -42,7 +42,7 @@ impl Compute for Casting {
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         let (mut at, mut sums) = (start / 2, Sums::default());
         for part in out.chunks_mut(2 * at_once(&self.source)) {
-            let mut numbers = floats(&self.name, &self.source, at, part.len() / 2)?;
+            let mut numbers = self.name.floats(&self.source, at, part.len() / 2)?;
             if self.clamp {
                 numbers.iter_mut().filter(|x| x.is_finite()).for_each(|x| *x = clamped(*x));
             }
@@ -88,7 +88,7 @@ impl Casting {
             _ => ("3.39e38", ""),
         };
         let what = format!("has numbers above {largest}, which are infinite in {}", self.to);
-        error(&self.name, &what, or)
+        self.name.error(&what, or)
     }
 }
 
@@ -118,15 +118,16 @@ fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
 const LOOKED_AT: usize = 1 << 18;
 
 /// Whether a constant is a mask, with numbers that stand for infinity and that the type does not have.
-fn is_mask(name: &str, constant: &Tensor, to: CastWeights) -> bool {
+fn is_mask(constant: &Tensor, to: CastWeights) -> bool {
     let least = match to {
         CastWeights::Float16 => STAND_IN,
         CastWeights::Bfloat16 => INFINITE_BF16,
     };
     let stored = constant.as_stored().map_or_else(|| constant.clone(), |(stored, _)| stored);
-    let first = floats(name, &stored, 0, stored.numel().min(LOOKED_AT));
+    let first = floats(&stored, 0, stored.numel().min(LOOKED_AT));
     // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an error when it is written.
-    first.map_or(true, |first| first.iter().any(|x| x.is_finite() && x.abs() >= least))
+    let first = first.ok().flatten();
+    first.is_none_or(|first| first.iter().any(|x| x.is_finite() && x.abs() >= least))
 }
 
 /// Stores weights in a smaller type.
@@ -151,7 +152,7 @@ pub(crate) fn cast_weights(
             continue;
         }
         weight.has_values()?;
-        if is_mask(&weight.name, &weight.tensor, to) {
+        if is_mask(&weight.tensor, to) {
             continue;
         }
         let (losses, to) = (Arc::<Losses>::default(), to.dtype());
@@ -166,7 +167,7 @@ pub(crate) fn cast_weights(
             continue;
         };
         let summary = CompressedWeight {
-            name: weight.name.clone(),
+            name: weight.name.to_string(),
             form: to.name().to_owned(),
             bytes: weight.tensor.nbytes(),
             compressed_bytes: tensor.nbytes(),

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Error,
-    numbers,
+    numbers::{self, WeightName},
     options::{Options, Precision, Quantize},
 };
 use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Clone, Debug)]
 pub(crate) struct Weight {
     pub value: Value,
-    pub name: String,
+    pub name: WeightName,
     pub tensor: Tensor,
     pub dtype: DType,
     /// Nodes and positions of their inputs, in the order of the graph.
@@ -49,6 +49,7 @@ pub(crate) fn weights(model: &Model, options: &Options) -> Vec<Weight> {
         uses.sort_by_key(|(node, index)| (order.get(node).copied(), *index));
         let name =
             data.name.as_deref().map_or_else(|| format!("value_{}", value.index()), str::to_owned);
+        let name = WeightName::new(name, options.spelling);
         let weight = Weight { value, name, tensor: tensor.clone(), dtype: tensor.dtype(), uses };
         if weight.is_asked_for(model, options) {
             found.push(weight);
@@ -84,7 +85,7 @@ impl Weight {
     pub fn has_values(&self) -> Result<(), Error> {
         match self.tensor.has_data() {
             true => Ok(()),
-            false => Err(Error::NoValues(self.name.clone())),
+            false => Err(Error::NoValues(self.name.to_string())),
         }
     }
 
@@ -186,7 +187,10 @@ pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Err
     let is_any = |patterns: &[String], weight| patterns.iter().any(|p| about(p, weight));
     let mut given = weights.iter().filter(|weight| is_any(&options.include, weight));
     match only_weights && !options.include.is_empty() {
-        true if given.all(|weight| is_any(&options.exclude, weight)) => Err(Error::NoneLeft),
+        true if given.all(|weight| is_any(&options.exclude, weight)) => Err(Error::NoneLeft {
+            exclude: options.spelling.text("{compress-exclude}"),
+            include: options.spelling.text("{compress-include}"),
+        }),
         _ => Ok(()),
     }
 }

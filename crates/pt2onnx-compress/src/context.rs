@@ -60,7 +60,7 @@ impl Cx<'_> {
             _ => "by channel".to_owned(),
         };
         let summary = CompressedWeight {
-            name: weight.name.clone(),
+            name: weight.name.to_string(),
             form: format!("{}, {grain}", self.quantize.name()),
             bytes: weight.tensor.nbytes(),
             compressed_bytes: bytes,

@@ -1,5 +1,7 @@
 //! What cannot be compressed as asked.
 
+use crate::option_text::OptionText;
+
 /// Why a model cannot be compressed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -17,12 +19,12 @@ pub enum Error {
         u8,
     ),
     /// An option has no meaning without another.
-    #[error("the option `{key}` has a meaning only with `{with}`")]
+    #[error("the option {option} has a meaning only with {with}")]
     Needs {
-        /// The option.
-        key: &'static str,
+        /// The option, with its value if that is what needs another.
+        option: OptionText,
         /// What it needs.
-        with: &'static str,
+        with: OptionText,
     },
     /// The opset cannot express the weights.
     #[error("{what} need opset {needs} or newer, but the model has opset {opset}")]
@@ -49,8 +51,13 @@ pub enum Error {
         String,
     ),
     /// Everything that is included is excluded.
-    #[error("the option `compress-exclude` leaves nothing of what `compress-include` gives")]
-    NoneLeft,
+    #[error("the option {exclude} leaves nothing of what {include} gives")]
+    NoneLeft {
+        /// The option that excludes.
+        exclude: OptionText,
+        /// The option that includes.
+        include: OptionText,
+    },
     /// Weights have no values that could be compressed.
     #[error(
         "the weights have no values that could be compressed, such as `{0}`: give the model its weights first"
@@ -67,10 +74,10 @@ impl Error {
         match self {
             Self::Block(_) => "block",
             Self::AccuracyLevel(_) => "accuracy-level",
-            Self::Needs { key, .. } => key.split('`').next().unwrap_or(key),
+            Self::Needs { option, .. } => option.key(),
             Self::Opset { .. } => "opset",
             Self::Nothing(_) | Self::NoWeights(_) => "compress-include",
-            Self::NoneLeft => "compress-exclude",
+            Self::NoneLeft { exclude, .. } => exclude.key(),
             Self::NoValues(_) => "weights",
         }
     }

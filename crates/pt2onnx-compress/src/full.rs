@@ -133,12 +133,12 @@ impl Known {
         rounded: false,
     };
 
-    fn of(name: &str, tensor: &Tensor) -> Self {
+    fn of(tensor: &Tensor) -> Self {
         let count = tensor.numel();
         let part = |i: usize| {
             // What cannot be read is an error when it is written.
-            let numbers =
-                floats(name, tensor, i * READ, READ.min(count - i * READ)).unwrap_or_default();
+            let numbers = floats(tensor, i * READ, READ.min(count - i * READ));
+            let numbers = numbers.ok().flatten().unwrap_or_default();
             let mut halves = vec![f16::ZERO; numbers.len()];
             halves.convert_from_f32_slice(&numbers);
             let mut known = Self::NOTHING;
@@ -224,11 +224,11 @@ fn constants(model: &Model) -> Result<FxHashMap<Value, Known>, Error> {
         (data.uses().len() > 0).then(|| (value, tensor.clone()))
     };
     let all: Vec<(Value, Tensor)> = model.values().filter_map(used).collect();
-    let name = |value: Value| model[value].name.as_deref().unwrap_or_default();
     if let Some((value, _)) = all.iter().find(|(_, t)| !t.has_data() && t.numel() > 0) {
-        return Err(Error::NoValues(name(*value).to_owned()));
+        let name = model[*value].name.as_deref().unwrap_or_default();
+        return Err(Error::NoValues(name.to_owned()));
     }
-    Ok(all.into_iter().map(|(value, tensor)| (value, Known::of(name(value), &tensor))).collect())
+    Ok(all.into_iter().map(|(value, tensor)| (value, Known::of(&tensor))).collect())
 }
 
 struct Choice<'a> {

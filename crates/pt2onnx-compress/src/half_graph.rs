@@ -5,6 +5,7 @@ use crate::{
     edit::{Edit, dtype, with_dtype},
     error::Error,
     full::{self, takes_half},
+    numbers::WeightName,
     options::Options,
 };
 use pt2onnx_ir::{Attribute, Def, Model, Name, NodeId, RegionId, Value, schema};
@@ -147,8 +148,9 @@ impl Work<'_> {
 
     fn half_constant(&mut self, value: Value, tensor: &Tensor) -> Value {
         let name = self.model()[value].name.clone();
+        let weight = name.as_deref().unwrap_or_default().to_owned();
         let casting = Casting {
-            name: name.as_deref().unwrap_or_default().to_owned(),
+            name: WeightName::new(weight, self.options.spelling),
             source: tensor.clone(),
             to: DType::F16,
             clamp: true,

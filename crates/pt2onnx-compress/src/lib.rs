@@ -3,6 +3,19 @@
 //! Layer 4. [`compress`] replaces weights by smaller ones and the nodes that restore them. The new weights are tensors that are computed when
 //! they are written ([`pt2onnx_tensor::Compute`]): block by block, on all cores, from the mapped file. [`Compressed::weights`] then tells how
 //! much each weight lost.
+//!
+//! ```
+//! use pt2onnx_compress::{CastWeights, Options, compress};
+//! use pt2onnx_ir::Model;
+//!
+//! let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+//! main_graph (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }"#;
+//! let mut model: Model = text.parse()?;
+//! let cast_weights = Some(CastWeights::Float16);
+//! compress(&mut model, &Options { cast_weights, min_elements: 1, ..Options::default() })?;
+//! assert!(model.to_string().contains("Cast"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![deny(missing_debug_implementations)]
 
@@ -24,6 +37,7 @@ mod histogram;
 mod nothing;
 mod numbers;
 mod observe;
+mod option_text;
 mod options;
 mod quantise;
 mod ranges;
@@ -33,6 +47,7 @@ mod summary;
 
 pub use error::Error;
 pub use observe::Observer;
+pub use option_text::{OptionText, Spelling};
 pub use options::{Calibration, CastWeights, Options, Precision, Quantize, Ranges};
 pub use static_int8::activations;
 pub use summary::{Compressed, CompressedWeight};
@@ -73,14 +88,15 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         }
         // Activations may be quantised without any weight.
         if options.ranges.is_empty() {
-            let option = format!("quantize` `{}", quantize.name());
+            let option = format!("`quantize` `{}`", quantize.name());
             nothing::note(model, options, &option, 0, &mut done);
         }
     }
     if let Some(to) = options.cast_weights {
         let before = done.weights.len();
         cast::cast_weights(model, options, to, &mut done)?;
-        nothing::note(model, options, "cast-weights", before, &mut done);
+        let option = options.spelling.text("{cast-weights}").to_string();
+        nothing::note(model, options, &option, before, &mut done);
     }
     Ok(done)
 }

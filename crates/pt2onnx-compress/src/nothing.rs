@@ -23,8 +23,9 @@ pub(crate) fn note(
     let few = all.iter().filter(|n| **n < options.min_elements).count();
     let asked = choose::weights(model, options);
     let unfit = asked.iter().filter(|weight| float(&&weight.tensor)).count();
+    let min = options.spelling.text("{compress-min}");
     let reasons = [
-        (few, &*format!("of fewer than {} elements (`compress-min`)", options.min_elements)),
+        (few, &*format!("of fewer than {} elements ({min})", options.min_elements)),
         (all.len().saturating_sub(few + unfit), "left out by options or by other uses"),
         (
             unfit,
@@ -37,5 +38,5 @@ pub(crate) fn note(
         true => "there is none for it".to_owned(),
         false => reasons.join(", "),
     };
-    done.warnings.push(format!("the option `{option}` compresses no weight: {why}"));
+    done.warnings.push(format!("the option {option} compresses no weight: {why}"));
 }

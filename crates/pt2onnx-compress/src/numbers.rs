@@ -1,8 +1,9 @@
 //! Elements of weights as float32, whatever their type.
 
+use crate::option_text::Spelling;
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use pt2onnx_tensor::{DType, Tensor};
-use std::io;
+use std::{io, ops::Deref};
 
 /// Numbers of at least this magnitude stand for infinity, as in masks.
 pub(crate) const STAND_IN: f32 = 1e30;
@@ -39,26 +40,18 @@ fn narrowed(x: f64) -> f32 {
     f32::from_bits((nearest.to_bits() - above) | 1)
 }
 
-/// Elements `start..start + count` of a weight as float32. Those of float64 are [narrowed]; it is an error if one is too large.
-pub(crate) fn floats(
-    name: &str,
-    tensor: &Tensor,
-    start: usize,
-    count: usize,
-) -> io::Result<Vec<f32>> {
+/// Elements `start..start + count` of a weight as float32. Those of float64 are [narrowed]; `None` if one is too large.
+pub(crate) fn floats(tensor: &Tensor, start: usize, count: usize) -> io::Result<Option<Vec<f32>>> {
     let width = tensor.dtype().bits() / 8;
     let mut raw = vec![0; count * width];
     tensor.read(start * width, &mut raw)?;
-    Ok(match tensor.dtype() {
+    Ok(Some(match tensor.dtype() {
         DType::F64 => {
             let fits = |b: &[u8; 8]| {
                 let x = f64::from_le_bytes(*b);
                 (x.is_infinite() == (x as f32).is_infinite()).then(|| narrowed(x))
             };
-            raw.as_chunks().0.iter().map(fits).collect::<Option<_>>().ok_or_else(|| {
-                let what = "has numbers above 3.4e38, which are infinite in float32";
-                error(name, what, "")
-            })?
+            return Ok(raw.as_chunks().0.iter().map(fits).collect());
         }
         DType::F32 => raw.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
         DType::F16 => {
@@ -70,15 +63,42 @@ pub(crate) fn floats(
         }
         DType::BF16 => raw.as_chunks().0.iter().map(|b| bf16::from_le_bytes(*b).to_f32()).collect(),
         other => return Err(io::Error::other(format!("elements of {other} are no floats"))),
-    })
+    }))
 }
 
-/// A weight that cannot be compressed. `or` says what else helps than to leave it out.
-pub(crate) fn error(name: &str, what: &str, or: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("the weight `{name}` {what}: leave it out by the option `compress-exclude`{or}"),
-    )
+/// The name of a weight, for errors about its elements.
+#[derive(Clone, Debug)]
+pub(crate) struct WeightName {
+    name: String,
+    spelling: Spelling,
+}
+
+impl WeightName {
+    pub fn new(name: String, spelling: Spelling) -> Self {
+        Self { name, spelling }
+    }
+
+    /// [`floats`] of the weight; it is an error if one is too large.
+    pub fn floats(&self, tensor: &Tensor, start: usize, count: usize) -> io::Result<Vec<f32>> {
+        floats(tensor, start, count)?.ok_or_else(|| {
+            self.error("has numbers above 3.4e38, which are infinite in float32", "")
+        })
+    }
+
+    /// That the weight cannot be compressed. `or` says what else helps than to leave it out.
+    pub fn error(&self, what: &str, or: &str) -> io::Error {
+        let (name, exclude) = (&self.name, self.spelling.text("{compress-exclude}"));
+        let text = format!("the weight `{name}` {what}: leave it out by the option {exclude}{or}");
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+}
+
+impl Deref for WeightName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.name
+    }
 }
 
 #[cfg(test)]

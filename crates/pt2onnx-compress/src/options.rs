@@ -1,6 +1,6 @@
 //! What to compress, and how.
 
-use crate::error::Error;
+use crate::{error::Error, option_text::Spelling};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -130,6 +130,8 @@ pub struct Options {
     pub ranges: Ranges,
     /// Whether quantised activations have no zero points, and sums stay floats: TensorRT needs it.
     pub symmetric_activations: bool,
+    /// How messages spell options.
+    pub spelling: Spelling,
 }
 
 impl Default for Options {
@@ -148,6 +150,7 @@ impl Default for Options {
             min_elements: 1024,
             ranges: Ranges::default(),
             symmetric_activations: false,
+            spelling: Spelling::default(),
         }
     }
 }
@@ -178,40 +181,41 @@ impl Options {
     /// # Errors
     /// The first that has no meaning without another.
     pub fn check_together(&self) -> Result<(), Error> {
-        const COMPRESS: &str = "cast-weights`, `quantize` or `precision";
+        const COMPRESS: &str = "{cast-weights}, {quantize} or {precision}";
         let quantised = matches!(self.quantize, Some(Quantize::Int8 | Quantize::Int4));
-        let needs = |key, with| Err(Error::Needs { key, with });
+        let text = |text| self.spelling.text(text);
+        let needs = |option, with| Err(Error::Needs { option: text(option), with: text(with) });
         if self.precision != Precision::Keep {
             match self.quantize {
                 Some(Quantize::StaticInt8) => {
-                    return needs("quantize` `static-int8", "precision` `keep");
+                    return needs("{quantize} `static-int8`", "{precision} `keep`");
                 }
                 Some(Quantize::DynamicInt8) => {
-                    return needs("quantize` `dynamic-int8", "precision` `keep");
+                    return needs("{quantize} `dynamic-int8`", "{precision} `keep`");
                 }
                 _ => {}
             }
         }
         if self.block.is_some() && !quantised {
-            return needs("block", "quantize` `int8` or `int4");
+            return needs("{block}", "{quantize} `int8` or `int4`");
         }
         if self.asymmetric && !quantised {
-            return needs("asymmetric", "quantize` `int8` or `int4");
+            return needs("{asymmetric}", "{quantize} `int8` or `int4`");
         }
         if self.cast_io && self.precision == Precision::Keep {
-            return needs("cast-io", "precision` `float16");
+            return needs("{cast-io}", "{precision} `float16`");
         }
         match self.accuracy_level {
             Some(_) if !self.ort || self.quantize != Some(Quantize::Int4) => {
-                needs("accuracy-level", "quantize` `int4` and `target` `ort")
+                needs("{accuracy-level}", "{quantize} `int4` and {target} `ort`")
             }
-            _ if self.is_off() && !self.include.is_empty() => needs("compress-include", COMPRESS),
-            _ if self.is_off() && !self.exclude.is_empty() => needs("compress-exclude", COMPRESS),
+            _ if self.is_off() && !self.include.is_empty() => needs("{compress-include}", COMPRESS),
+            _ if self.is_off() && !self.exclude.is_empty() => needs("{compress-exclude}", COMPRESS),
             _ if self.cast_weights.is_none()
                 && self.quantize.is_none()
                 && self.min_elements != Self::default().min_elements =>
             {
-                needs("compress-min", "cast-weights` or `quantize")
+                needs("{compress-min}", "{cast-weights} or {quantize}")
             }
             _ => Ok(()),
         }

@@ -31,7 +31,8 @@ fn inputs(node: &Node, schema: &OpSchema) -> Result<(), String> {
     let (op, given) = (&node.op, node.inputs().len());
     let variadic = schema.inputs.iter().any(|p| p.kind == ParamKind::Variadic);
     if !variadic && given > schema.inputs.len() {
-        return Err(format!("{op} takes {} inputs, {given} are given", schema.inputs.len()));
+        let takes = schema.inputs.len();
+        return Err(format!("{given} inputs are given, and {op} takes {takes}"));
     }
     let missing = |i: &usize| {
         let wanted = schema.input(*i).is_some_and(|p| p.kind == ParamKind::Single);

@@ -176,7 +176,7 @@ fn functions_alone() {
         ("", "y = Relu (x)", "the function's opset_import has no version of ONNX's own operators"),
         (r#""": 18"#, "y = e.Relu (x)", "the function's opset_import has no version of `e`"),
         (r#""": 18"#, "y = Gelu (x)", "opset 18 has no operator `Gelu`"),
-        (r#""": 18"#, "y = Relu (x, x)", "Relu takes 1 inputs, 2 are given"),
+        (r#""": 18"#, "y = Relu (x, x)", "2 inputs are given, and Relu takes 1"),
         (
             r#""": 18"#,
             "y = Elu <alpha: int = @a> (x)",

@@ -69,8 +69,7 @@ fn exporter(options: &str, translations: Vec<Translation>) -> PyResult<Exporter>
     // Calls of the functions become their nodes.
     options.inline |= translations.iter().any(|t| matches!(t, Translation::Library(_)));
     let exporter = Exporter::with_options(options);
-    let mut exporter =
-        exporter.map_err(|e| PyValueError::new_err(options::keywords(&e.to_string())))?;
+    let mut exporter = exporter.map_err(|e| PyValueError::new_err(e.to_string()))?;
     translate::register(exporter.registry_mut(), translations)?;
     Ok(exporter)
 }

@@ -1,6 +1,5 @@
 //! Errors as Python exceptions.
 
-use crate::options::keywords;
 use pt2onnx::{Error, Failed, Report};
 use pyo3::{create_exception, exceptions::PyException, prelude::*};
 
@@ -24,7 +23,7 @@ pub fn error(py: Python<'_>, error: Error) -> PyErr {
 fn made(py: Python<'_>, error: &Error, report: Option<&Report>) -> PyErr {
     let kind = serde_json::to_value(error.kind()).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str());
-    let exception = Failure::new_err(keywords(&error.to_string()));
+    let exception = Failure::new_err(error.to_string());
     let value = exception.value(py);
     let set = value
         .setattr("kind", kind)

@@ -182,9 +182,9 @@ impl Program {
         match grouped {
             true => pt2onnx::grouped(all.map(|w| (&(), w)))
                 .iter()
-                .map(|group| (kind(group.example), options::keywords(&group.to_string())))
+                .map(|group| (kind(group.example), group.to_string()))
                 .collect(),
-            false => all.map(|w| (kind(w), options::keywords(&w.message))).collect(),
+            false => all.map(|w| (kind(w), w.message.clone())).collect(),
         }
     }
 

@@ -34,8 +34,7 @@ pub fn open_parts(
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf, options: &str) -> PyResult<String> {
     let exporter = Exporter::with_options(options::read(options)?);
-    let exporter =
-        exporter.map_err(|e| PyValueError::new_err(options::keywords(&e.to_string())))?;
+    let exporter = exporter.map_err(|e| PyValueError::new_err(e.to_string()))?;
     let report = py.detach(|| report(&exporter, path));
     Ok(report.to_json())
 }

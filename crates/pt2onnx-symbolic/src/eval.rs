@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::expr::{Expr, View, symbol_is_integer};
+use crate::expr::{Expr, View};
 use crate::func::Func;
 use crate::poly::{self, Coef};
 
@@ -363,18 +363,5 @@ impl Expr {
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         let env = |name: &str| value(name).map(|value| Int(value.into()));
         i64::try_from(eval(self, &env)?.as_int()?).ok()
-    }
-
-    /// The value as a double. If an integer symbol has a whole value, it is computed with as an exact integer.
-    ///
-    /// Returns `None` if a symbol has no value, if a divisor is 0, or if an integer needs more than 128 bits.
-    pub fn eval_f64(&self, value: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
-        let env = |name: &str| {
-            value(name).map(|value| {
-                let whole = value.fract() == 0.0 && value.abs() < 2f64.powi(63);
-                if symbol_is_integer(name) && whole { Int(value as i128) } else { Float(value) }
-            })
-        };
-        eval(self, &env).map(Value::as_f64)
     }
 }

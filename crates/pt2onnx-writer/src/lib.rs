@@ -1,5 +1,7 @@
-//! Writes ONNX graphs as protobuf files with external data, and reads them: the crate is named after the former, and has both directions
-//! because they share the protobuf messages and the rules for external data.
+//! Writes and reads ONNX files: protobuf with external data.
+//!
+//! The crate is named after what is most of it. The module `read` is the other direction: it is here because both share the protobuf messages,
+//! the names of external data, and the list of files that were read and must not be written ([`Inputs`]).
 //!
 //! Layer 4, and the one crate that knows both the IR and protobuf. It works on any model in `pt2onnx-ir`; `examples/build.rs` builds,
 //! optimises and writes one.

@@ -1,6 +1,6 @@
 //! Joins two models: outputs of the first become inputs of the second.
 
-use crate::dims;
+use crate::dims::{self, Scope};
 use pt2onnx_ir::{Function, Metadata, Model, Type, Value, is_unknown};
 use pt2onnx_symbolic::Expr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,18 +80,18 @@ pub enum JoinError {
     ),
 }
 
-/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says. `imported` says whether one
-/// of them is of another producer.
+/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says. `scope` is that
+/// of symbols in both.
 pub(crate) fn join(
     first: &mut Model,
     mut second: Model,
-    imported: bool,
+    scope: Scope,
     links: &[(String, String)],
 ) -> Result<(), JoinError> {
     domains(first, &second)?;
     let pairs = pairs(first, &second, links)?;
-    let sizes = sizes(first, &second, imported, &pairs)?;
-    dims::substitute(&mut second, &sizes, imported);
+    let sizes = sizes(first, &second, scope, &pairs)?;
+    dims::substitute(&mut second, &sizes, scope);
     let given: Vec<_> = pairs.into_iter().map(|(output, input)| (input, output)).collect();
     first.append_graph(&second, &given);
     first.assign_names();
@@ -207,7 +207,7 @@ fn pairs(
 fn sizes(
     first: &Model,
     second: &Model,
-    imported: bool,
+    scope: Scope,
     pairs: &[(Value, Value)],
 ) -> Result<BTreeMap<String, Expr>, JoinError> {
     let mut sizes = BTreeMap::new();
@@ -225,7 +225,7 @@ fn sizes(
             });
         }
     }
-    let (known, own) = (dims::symbols(first, imported), dims::symbols(second, imported));
+    let (known, own) = (dims::symbols(first, scope), dims::symbols(second, scope));
     let mut taken: BTreeSet<String> = known.union(&own).cloned().collect();
     for symbol in own.intersection(&known).filter(|s| !s.starts_with('?')) {
         if !sizes.contains_key(symbol) {

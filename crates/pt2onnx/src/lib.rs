@@ -73,7 +73,7 @@ pub use modules::ModuleError;
 pub use naming::NameError;
 pub use options::{
     DEFAULT_OPSET, DefaultDtype, DynamicAxes, DynamicAxesError, InputNames, KvNames, OptionError,
-    Options, OutputNames, parse_bytes,
+    Options, OutputNames, in_words, parse_bytes,
 };
 #[cfg(feature = "ort")]
 pub use ort;
@@ -82,6 +82,7 @@ pub use program::OnnxProgram;
 pub use pt2onnx_aten as aten;
 pub use pt2onnx_aten::{Detail, Operators, Registry, State};
 pub use pt2onnx_compress as compress;
+pub use pt2onnx_compress::{OptionText, Spelling};
 pub use pt2onnx_fx as fx;
 pub use pt2onnx_ir as ir;
 pub use pt2onnx_opt as opt;

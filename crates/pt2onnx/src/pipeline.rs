@@ -1,9 +1,11 @@
 //! From a program to a model, stage by stage.
 
 use crate::{
-    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, Weights, dims, domains,
-    error, ir_version, lost_state, metadata, modules, naming, random, ranges, report,
-    training::TrainingOps, weights::HeldWeights,
+    Error, Failure, Options, Registry, Report, State, Warning, WarningKind, Weights,
+    dims::{self, Scope},
+    domains, error, ir_version, lost_state, metadata, modules, naming, random, ranges, report,
+    training::TrainingOps,
+    weights::HeldWeights,
 };
 use pt2onnx_aten::{Detail, Lowering, Originals, emitted};
 use pt2onnx_compress::Compressed;
@@ -111,7 +113,9 @@ fn stages(
     metadata::write(&mut model, options);
     let renamed =
         report.stage("interface", || naming::name(&mut model, Some(&program), options))?;
-    report.stage("dimensions", || dims::apply(&mut model, false, &program.constraints, options))?;
+    report.stage("dimensions", || {
+        dims::apply(&mut model, Scope::Model, &program.constraints, options)
+    })?;
     drop(program); // The stages to come can have its memory.
     if options.inline {
         registry.copy_functions(&mut model);

@@ -19,7 +19,7 @@ pub(crate) fn of_samples(
 pub(crate) fn of_samples(
     _: &Model,
     _: &pt2onnx_compress::Options,
-    _: &Options,
+    options: &Options,
 ) -> Result<Ranges, Error> {
-    Err(crate::OptionError::NoRuntime("calibrate").into())
+    Err(crate::OptionError::NoRuntime(options.spelling.text("{calibrate}")).into())
 }

@@ -29,13 +29,14 @@ impl Read {
     /// # Errors
     /// Options are given that only TorchScript has.
     pub(crate) fn exported(program: ExportedProgram, options: &Options) -> Result<Self, Error> {
-        for (key, given) in [
-            ("input", !options.input.is_empty()),
-            ("method", options.method != Options::default().method),
-            ("default-dtype", options.default_dtype != DefaultDtype::default()),
+        for (option, given) in [
+            ("{input}", !options.input.is_empty()),
+            ("{method}", options.method != Options::default().method),
+            ("{default-dtype}", options.default_dtype != DefaultDtype::default()),
         ] {
             if given {
-                return Err(Error::Options(OptionError::OnlyTorchScript(key)));
+                let option = options.spelling.text(option);
+                return Err(Error::Options(OptionError::OnlyTorchScript(option)));
             }
         }
         Ok(Self { program, warnings: Vec::new(), by_cases: None })

@@ -121,7 +121,7 @@ fn values_by_name() {
     let wrong = program.compute_values(&["cat"], &inputs[1..]).unwrap_err();
     assert_eq!(
         wrong.to_string(),
-        "2 tensors for the 3 inputs tensor_x, input_dict_tensor_x, input_list_0"
+        "the number of tensors is 2, that of the inputs is 3: tensor_x, input_dict_tensor_x, input_list_0"
     );
 }
 
@@ -262,7 +262,10 @@ fn verification_and_sessions() {
     let differs = Verdict::Differs { count, elements, first, not_finite: 0 };
     assert_eq!(verdict(&mut program, &expected), differs);
     let error = program.verify(&inputs, &[]).unwrap_err();
-    assert_eq!(error.to_string(), "0 tensors are expected of the 1 outputs linear_4");
+    assert_eq!(
+        error.to_string(),
+        "the number of expected tensors is 0, that of the outputs is 1: linear_4"
+    );
 
     // NaN where NaN is expected shows nothing.
     let inputs = rows(1, f32::NAN);

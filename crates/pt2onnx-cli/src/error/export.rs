@@ -12,6 +12,7 @@ use pt2onnx::{
     opt::{LegaliseError, TargetError},
     writer,
 };
+use std::io::ErrorKind;
 
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
@@ -187,7 +188,13 @@ fn write(error: &writer::Error) -> CommandError {
             path,
             doing,
             error,
-        } => output(format!("cannot {doing}: {error}")).place(path.display()),
+        } => {
+            let report = output(format!("cannot {doing}: {error}")).place(path.display());
+            match error.kind() {
+                ErrorKind::NotFound => report.help("make the folder first, or give a name in another one"),
+                _ => report,
+            }
+        }
         Target { path, what } => output(format!("the output {what}")).place(path.display()),
         Link { path, what } => output(format!("the file with the weights {what}"))
             .place(path.display())

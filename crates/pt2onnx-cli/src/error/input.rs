@@ -133,7 +133,9 @@ pub fn model(path: &Path, error: &ReadError) -> CommandError {
             .help("give a model with less control flow within each other"),
         ReadError::Decode { error } => {
             let what = format!("this is not an ONNX model, or a damaged one: {error}");
-            not_onnx(path).unwrap_or_else(|| input(what).place(path.display()))
+            not_onnx(path).unwrap_or_else(|| {
+                input(what).place(path.display()).help("the file may be cut short; copy it again")
+            })
         }
         ReadError::Invalid { place, invalid } => not_onnx(path).unwrap_or_else(|| {
             input(format!("the model cannot be read: {place}: {invalid}")).place(path.display())

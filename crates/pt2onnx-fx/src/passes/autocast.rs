@@ -4,8 +4,11 @@
 
 use super::{names::Taken, problem::problem};
 use crate::error::{PassProblem, Result};
-use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName};
+use crate::graph::{
+    ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, NodeMeta, OpName,
+};
 use pt2onnx_tensor::DType;
+use std::sync::Arc;
 
 /// The type that autocast converts the tensors of an operator to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -368,6 +371,10 @@ fn policy(node: &Node, autocast: &Autocast, types: &[DType], graph: &Graph) -> O
     calls.then_some(Policy::Lower)
 }
 
+/// Casts the operands of a node as autocast does, by nodes that it appends to `nodes`.
+///
+/// # Errors
+/// [`PassProblem::WithoutAutocast`]: the recorded types are those without autocast.
 fn cast(
     node: &mut Node,
     autocast: &Autocast,
@@ -413,22 +420,27 @@ fn cast(
             to.dtype = dtype;
             let new = taken.unique(&"_to_copy".into());
             graph.values_mut().insert(new.clone(), to.into());
-            let arg = |name: &str, kind, value| NamedArg { name: name.into(), kind, value };
-            nodes.push(Node {
-                name: new.clone(),
-                target: OpName::new("aten", "_to_copy", "default"),
-                args: vec![
-                    arg("self", ArgKind::Positional, Argument::Tensor(name.clone())),
-                    arg("dtype", ArgKind::Keyword, Argument::DType(dtype)),
-                ],
-                outputs: vec![Argument::Tensor(new.clone())],
-                single_return: None,
-                meta: meta.clone(),
-            });
+            nodes.push(to_copy(name, &new, dtype, meta.clone()));
             *name = new;
         });
     }
     Ok(())
+}
+
+/// `new = _to_copy(of, dtype=dtype)`
+fn to_copy(of: &Name, new: &Name, dtype: DType, meta: Arc<NodeMeta>) -> Node {
+    let arg = |name: &str, kind, value| NamedArg { name: name.into(), kind, value };
+    Node {
+        name: new.clone(),
+        target: OpName::new("aten", "_to_copy", "default"),
+        args: vec![
+            arg("self", ArgKind::Positional, Argument::Tensor(of.clone())),
+            arg("dtype", ArgKind::Keyword, Argument::DType(dtype)),
+        ],
+        outputs: vec![Argument::Tensor(new.clone())],
+        single_return: None,
+        meta,
+    }
 }
 
 /// The recorded type of the first result.

@@ -85,27 +85,7 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
             graph.values_mut().swap_remove(&name);
             taken.release(&name);
         }
-        for inner in &mut body.nodes {
-            for name in inner.output_names() {
-                let new = taken.unique(&name);
-                if let Some(meta) = Arc::make_mut(&mut body.values).swap_remove(&name) {
-                    graph.values_mut().insert(new.clone(), meta);
-                }
-                if new != name {
-                    inside.insert(name, Argument::Tensor(new));
-                }
-            }
-            let args = inner.args.iter_mut().map(|a| &mut a.value);
-            let fits = args.chain(&mut inner.outputs).all(|arg| substitute(arg, &inside));
-            if !fits {
-                return Err(problem(&node, PassProblem::Body));
-            }
-            inner.name = match inner.outputs.as_slice() {
-                [only] if only.name().is_some() => only.name().cloned().unwrap_or_default(),
-                _ => taken.unique(&inner.name),
-            };
-        }
-        let fits = body.outputs.iter_mut().all(|out| substitute(out, &inside));
+        let fits = rename(&mut body, &mut inside, graph, taken);
         if !fits || body.outputs.len() != node.outputs.len() {
             return Err(problem(&node, PassProblem::Body));
         }
@@ -121,6 +101,37 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
         let _ = substitute(output, &replaced);
     }
     Ok(replaced)
+}
+
+/// Gives the values of a body names that are free in `graph`, and moves their types there. `inside` is what replaces the names of the body. Returns
+/// `false` if a constant cannot stand for one of them.
+fn rename(
+    body: &mut Graph,
+    inside: &mut Substitution,
+    graph: &mut Graph,
+    taken: &mut Taken,
+) -> bool {
+    for inner in &mut body.nodes {
+        for name in inner.output_names() {
+            let new = taken.unique(&name);
+            if let Some(meta) = Arc::make_mut(&mut body.values).swap_remove(&name) {
+                graph.values_mut().insert(new.clone(), meta);
+            }
+            if new != name {
+                inside.insert(name, Argument::Tensor(new));
+            }
+        }
+        let args = inner.args.iter_mut().map(|a| &mut a.value);
+        let fits = args.chain(&mut inner.outputs).all(|arg| substitute(arg, inside));
+        if !fits {
+            return false;
+        }
+        inner.name = match inner.outputs.as_slice() {
+            [only] if only.name().is_some() => only.name().cloned().unwrap_or_default(),
+            _ => taken.unique(&inner.name),
+        };
+    }
+    body.outputs.iter_mut().all(|out| substitute(out, inside))
 }
 
 fn layout(node: &Node) -> Option<(usize, usize)> {

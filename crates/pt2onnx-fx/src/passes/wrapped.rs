@@ -142,13 +142,9 @@ fn unwrap_bases(
     let mut values = bases.clone();
     node.args = args;
     let mut after = Vec::new();
-    for Written { name, base, slice } in &written {
+    for (i, Written { name, base, slice }) in written.iter().enumerate() {
         let of = values.get(*base)?.clone();
-        let last = !written
-            .iter()
-            .rev()
-            .take_while(|w| !std::ptr::eq(&w.name, name))
-            .any(|w| w.base == *base);
+        let last = written.iter().skip(i + 1).all(|later| later.base != *base);
         let new = news.get(*base)?.name()?.clone();
         let whole = graph.tensor(&of)?.clone();
         let mut value = |hint: &str, meta: TensorMeta| {

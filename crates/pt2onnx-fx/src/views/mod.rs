@@ -109,53 +109,18 @@ pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> 
     if &*node.target.namespace != "aten" {
         return Vec::new();
     }
-    let name = &*node.target.name;
-    let results = node.output_names();
     match node.args.first().map(|a| &a.value) {
-        Some(Argument::Tensors(sources)) => {
-            let exchanged = matches!(node.arg("indexing"), Some(Argument::String(s)) if s == "xy");
-            let sizes = |name: &Name| tensor(values, name).map(|meta| meta.sizes.as_slice());
-            let view = |i: usize, result: &Name, of: &Name| match name {
-                "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d"
-                    if strides::same(sizes(result)?, sizes(of)?, known) =>
-                {
-                    Some(View::Itself)
-                }
-                "broadcast_tensors" => Some(View::Expand),
-                "atleast_1d" | "atleast_2d" | "atleast_3d" => Some(View::Shape),
-                "meshgrid" if exchanged && sources.len() > 1 && i < 2 => {
-                    Some(View::Grid { dim: 1 - i })
-                }
-                "meshgrid" => Some(View::Grid { dim: i }),
-                "einsum" if sources.len() == 1 => Some(View::Unknown),
-                "cartesian_prod" if sources.len() == 1 => Some(View::Same),
-                _ => None,
-            };
-            let pairs = results.into_iter().zip(sources).enumerate();
-            pairs
-                .filter_map(|(i, (result, of))| {
-                    let view = view(i, &result, of)?;
-                    Some(Shared { result, of: of.clone(), view })
-                })
-                .collect()
-        }
+        Some(Argument::Tensors(sources)) => shared_of_list(node, sources, values, known),
         // `einsum` takes the equation first.
-        Some(Argument::String(_)) if name == "einsum" => match node.arg("tensors") {
-            Some(Argument::Tensors(sources)) if sources.len() == 1 => {
-                let pairs = results.into_iter().zip(sources);
-                let opaque = |(result, of): (Name, &Name)| Shared {
-                    result,
-                    of: of.clone(),
-                    view: View::Unknown,
-                };
-                pairs.map(opaque).collect()
-            }
+        Some(Argument::String(_)) if &*node.target.name == "einsum" => match node.arg("tensors") {
+            Some(Argument::Tensors(sources)) => shared_of_list(node, sources, values, known),
             _ => Vec::new(),
         },
         Some(first) => {
             let Some(of) = first.name() else {
                 return Vec::new();
             };
+            let results = node.output_names();
             let views = tensor(values, of).and_then(|base| {
                 let rank = i64::try_from(base.sizes.len()).ok()?;
                 views(&Call { node, base, rank, results: &results, values, known })
@@ -166,6 +131,38 @@ pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> 
         }
         None => Vec::new(),
     }
+}
+
+/// The results of an op of a list of tensors that share memory with the tensor at the same place of the list.
+fn shared_of_list(
+    node: &Node,
+    sources: &[Name],
+    values: &Values,
+    known: &Constraints,
+) -> Vec<Shared> {
+    let exchanged = matches!(node.arg("indexing"), Some(Argument::String(s)) if s == "xy");
+    let sizes = |name: &Name| tensor(values, name).map(|meta| meta.sizes.as_slice());
+    let view = |i: usize, result: &Name, of: &Name| match &*node.target.name {
+        "broadcast_tensors" | "atleast_1d" | "atleast_2d" | "atleast_3d"
+            if strides::same(sizes(result)?, sizes(of)?, known) =>
+        {
+            Some(View::Itself)
+        }
+        "broadcast_tensors" => Some(View::Expand),
+        "atleast_1d" | "atleast_2d" | "atleast_3d" => Some(View::Shape),
+        "meshgrid" if exchanged && sources.len() > 1 && i < 2 => Some(View::Grid { dim: 1 - i }),
+        "meshgrid" => Some(View::Grid { dim: i }),
+        "einsum" if sources.len() == 1 => Some(View::Unknown),
+        "cartesian_prod" if sources.len() == 1 => Some(View::Same),
+        _ => None,
+    };
+    let pairs = node.output_names().into_iter().zip(sources).enumerate();
+    pairs
+        .filter_map(|(i, (result, of))| {
+            let view = view(i, &result, of)?;
+            Some(Shared { result, of: of.clone(), view })
+        })
+        .collect()
 }
 
 /// A node whose results may be views of its first argument.

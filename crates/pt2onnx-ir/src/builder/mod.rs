@@ -44,7 +44,7 @@ const INTERNED_BYTES: usize = 256;
 pub struct Builder<'m> {
     state: RefCell<State<'m>>,
     /// A cell of its own, so that it can be read while nodes are emitted.
-    constraints: RefCell<Constraints>,
+    constraints: Constraints,
 }
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl<'m> Builder<'m> {
             sizes: Sizes::default(),
             diagnostics: Diagnostics::default(),
         };
-        Self { state: RefCell::new(state), constraints: RefCell::new(constraints) }
+        Self { state: RefCell::new(state), constraints }
     }
 
     /// The model. Do not hold the reference while nodes are emitted: that would panic.
@@ -191,14 +191,9 @@ impl<'m> Builder<'m> {
         std::mem::take(&mut self.state.borrow_mut().diagnostics)
     }
 
-    /// The facts about the program's symbols. Do not hold the reference while they are changed: that would panic.
-    pub fn constraints(&self) -> Ref<'_, Constraints> {
-        self.constraints.borrow()
-    }
-
-    /// Changes the facts about the symbols. `change` must not call the builder: that would panic.
-    pub fn edit_constraints(&self, change: impl FnOnce(&mut Constraints)) {
-        change(&mut self.constraints.borrow_mut());
+    /// The facts about the program's symbols.
+    pub fn constraints(&self) -> &Constraints {
+        &self.constraints
     }
 
     /// A new unknown dimension, equal to no other.
@@ -297,7 +292,7 @@ impl<'m> Builder<'m> {
     pub fn broadcast_shapes(&self, a: &[Expr], b: &[Expr]) -> Shape {
         let misfit =
             |x: &Expr, y: &Expr| self.report(format!("sizes {x} and {y} do not broadcast"));
-        infer::broadcast(a, b, &self.constraints(), || self.unknown_dim(), misfit)
+        infer::broadcast(a, b, &self.constraints, || self.unknown_dim(), misfit)
     }
 
     /// The shape of the matrix product of two tensors. Reports a diagnostic if their batches do not broadcast.
@@ -406,16 +401,15 @@ impl<'m> Builder<'m> {
     pub fn inferred(&self, node: NodeId) -> Result<Vec<Option<Type>>, InferError> {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
-        let constraints = self.constraints();
-        infer(s.model, Facts { contents: &s.contents, constraints: &constraints }, node)
+        infer(s.model, Facts { contents: &s.contents, constraints: &self.constraints }, node)
     }
 
     /// Infers and sets the types of a node's outputs. The node must be valid at the canonical opset.
     pub(crate) fn infer(&self, node: NodeId) {
         let mut s = self.state.borrow_mut();
         let (types, error) = {
-            let (s, constraints) = (&mut *s, self.constraints());
-            let facts = Facts { contents: &s.contents, constraints: &constraints };
+            let s = &mut *s;
+            let facts = Facts { contents: &s.contents, constraints: &self.constraints };
             infer::types_and_error(s.model, facts, node)
         };
         s.diagnostics.0.extend(error.map(|error| Diagnostic::Wrong(error.to_string())));

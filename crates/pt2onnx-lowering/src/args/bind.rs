@@ -83,7 +83,7 @@ impl<'a> Args<'a> {
             let given = by_name().or_else(by_place).map(|a| a.value.clone());
             let settled = given.is_none() || given == param.default;
             let value = given.or_else(|| param.default.clone());
-            let value = value.ok_or_else(|| error(&param.name, "is missing"))?;
+            let value = value.ok_or_else(|| error(&param.name, "it is missing"))?;
             bound.push(Bound { name: &param.name, value, settled });
         }
         Ok(Self { bound, next: 0, partial: false })

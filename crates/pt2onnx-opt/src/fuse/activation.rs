@@ -3,22 +3,14 @@
 use crate::{
     facts::number_of,
     fusion::Fusion,
-    pattern::{Match, Pattern, PatternError},
+    pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Model, Node, Value, attrs};
+use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::DType;
-use std::sync::LazyLock;
 
 /// The formula of GELU as PyTorch's older exporter writes it: the half comes last.
-const HALVED_GELU: &str =
+pub(super) const HALVED_GELU: &str =
     "Mul(Mul(x, Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1)), 0.5)";
-
-/// Whether a value is the result of that formula.
-pub(super) fn is_halved_gelu(model: &Model, value: Value) -> bool {
-    static FORMULA: LazyLock<Option<Pattern>> = LazyLock::new(|| HALVED_GELU.parse().ok());
-    let found = |last| FORMULA.as_ref()?.find(model, last);
-    model.producer(value).and_then(found).is_some()
-}
 
 /// `0.5 x (1 + erf(x / sqrt(2)))` and its approximation by `tanh`. Nodes of float64 are kept, because `Gelu` computes with
 /// float32 constants.

@@ -1,8 +1,8 @@
 //! Folds arithmetic with constants into the weights and biases of the layer before or after it.
 
 use super::{
-    activation::is_halved_gelu,
     batch_norm::{alone, as_doubles, named},
+    left::is_halved_gelu,
     scaled::{Real, scaled},
 };
 use crate::{
@@ -147,7 +147,7 @@ fn normalized_as<T: Real>(cx: &Builder, found: &Match, kind: Kind) -> Option<Val
 const USUAL: std::ops::Range<f64> = 1e-9..1e9;
 
 /// A number that the input of a layer is multiplied by goes into the weight. The bias stays, and so does the half of a GELU in front of a
-/// product: runtimes replace the GELUs of transformers as a whole.
+/// product ([`is_halved_gelu`]).
 fn of_input(cx: &Builder, found: &Match, op: &'static str, kind: Kind) -> Option<Value> {
     let of_product = matches!(op, "Gemm" | "MatMul");
     if of_product && is_halved_gelu(&cx.model(), found.node(cx, "w")?.input(0)?) {

@@ -1,5 +1,6 @@
 //! Linear layers of one input become one layer, whose weight has the columns of all, and a `Split` of its result.
 
+use super::left::is_attention;
 use crate::{
     facts,
     graph::{Changed, GraphMut},
@@ -58,7 +59,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             true => (2 * group.len(), 3),
             false => (group.len(), 2),
         };
-        let worth = before > after && !is_attention(model, &group);
+        let biased: Option<Vec<NodeId>> = group.iter().map(|layer| layer.sum).collect();
+        let left = biased.is_some_and(|sums| is_attention(model, &sums));
+        let worth = before > after && !left;
         changed |= worth && join(model, &kind, &group).is_some();
     }
     changed
@@ -108,30 +111,6 @@ fn added(model: &Model, id: NodeId, fits: impl Fn(Value) -> bool) -> Option<(Val
     let other = usize::from(at == 0);
     let bias = same.then(|| node.input(other)).flatten().filter(|&bias| fits(bias))?;
     Some((bias, sum))
-}
-
-/// Whether these are queries, keys and values of an attention that ONNX Runtime's fusions replace as a whole: each has a bias and is split into
-/// heads, and their product is scaled and masked before its softmax, or divided.
-fn is_attention(model: &Model, group: &[Layer]) -> bool {
-    let heads = |layer: &Layer| user(model, user(model, layer.sum?, &["Reshape"])?, &["Transpose"]);
-    let scored = |layer: &Layer| {
-        let scaled = user(model, user(model, heads(layer)?, &["MatMul"])?, &["Mul", "Div"])?;
-        match model[scaled].is("Div").then(|| user(model, scaled, &["Softmax"])).flatten() {
-            None => user(model, user(model, scaled, &["Add"])?, &["Softmax"]),
-            softmax => softmax,
-        }
-    };
-    group.len() == 3
-        && group.iter().all(|layer| heads(layer).is_some())
-        && group.iter().any(|layer| scored(layer).is_some())
-}
-
-/// The only node that uses the result of a node, if it is one of these operators.
-fn user(model: &Model, id: NodeId, ops: &[&str]) -> Option<NodeId> {
-    match model[*model[id].outputs().first()?].uses().collect::<Vec<_>>()[..] {
-        [Use::Input(user, _)] if ops.iter().any(|op| model[user].is(op)) => Some(user),
-        _ => None,
-    }
 }
 
 fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {

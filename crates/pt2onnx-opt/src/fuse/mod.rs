@@ -7,6 +7,7 @@ mod broadcast;
 mod cache;
 mod channels;
 mod joined;
+mod left;
 mod linear;
 mod multi_head;
 mod normalization;

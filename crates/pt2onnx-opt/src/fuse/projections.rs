@@ -1,5 +1,6 @@
 //! Products of several dimensions whose results are only reshaped: one `Reshape` before them makes each a `Gemm`, with its bias.
 
+use super::left::is_feature_map;
 use crate::{
     facts,
     graph::{Changed, GraphMut},
@@ -20,8 +21,7 @@ struct Projection {
     sizes: Vec<i64>,
 }
 
-/// `x` must be transposed or reshaped itself, as feature maps are for attention: after a layer normalization, ONNX Runtime looks for
-/// `MatMul` and `Add` to fuse the whole attention.
+/// `x` must be transposed or reshaped itself ([`is_feature_map`]).
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -74,12 +74,8 @@ fn only_user(model: &Model, id: NodeId, op: &str) -> Option<(Value, NodeId)> {
 fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
     let first = group.first()?.product;
     // A Reshape of which nothing else is left goes into the new one.
-    let absorbed = match model[model.producer(x)?].op() {
-        "Reshape" => model[x].uses().len() == group.len(),
-        "Transpose" => false,
-        _ => return None,
-    };
-    if group.len() < 2 && !absorbed {
+    let absorbed = model[model.producer(x)?].is("Reshape") && model[x].uses().len() == group.len();
+    if !is_feature_map(model, x) || group.len() < 2 && !absorbed {
         return None;
     }
     let (dtype, shape) = facts::tensor_type(model, x)?;

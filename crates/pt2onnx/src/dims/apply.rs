@@ -6,15 +6,16 @@ use super::{
     lookup::{axis_of, dim, end, symbol_of},
     rename::rename,
     shapes::expand,
+    symbols::Scope,
 };
 use crate::Options;
 use pt2onnx_ir::Model;
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// Names dimensions, and makes dimensions static that are given a size. `imported` says whether the model is of another producer.
+/// Names dimensions, and makes dimensions static that are given a size.
 pub(crate) fn apply(
     model: &mut Model,
-    imported: bool,
+    scope: Scope,
     constraints: &Constraints,
     options: &Options,
 ) -> Result<(), DimError> {
@@ -22,11 +23,11 @@ pub(crate) fn apply(
     // Sizes are given by old or new names, and are held against what is known under the old ones.
     let mut fixed = Vec::new();
     for (target, size) in &options.fix {
-        let found = dims_to_fix(model, imported, options, target)?;
+        let found = dims_to_fix(model, scope, options, target)?;
         fixed.extend(found.into_iter().map(|dim| (target, dim, *size)));
     }
     for (target, _) in &options.dim {
-        symbol_of(&dim(model, imported, target)?, target)?;
+        symbol_of(&dim(model, scope, target)?, target)?;
     }
     for (value, axis, _) in options.dynamic_axes.iter() {
         let (_, dim) = axis_of(model, end(model, value)?, value, axis)?;
@@ -35,24 +36,24 @@ pub(crate) fn apply(
         }
     }
     let mut constraints = constraints.clone();
-    fix(model, imported, &mut constraints, &fixed)?;
-    rename(model, imported, &constraints, options)
+    fix(model, scope, &mut constraints, &fixed)?;
+    rename(model, scope, &constraints, options)
 }
 
 /// The dimension of that name, or all dimensions that are given it.
 fn dims_to_fix(
     model: &Model,
-    imported: bool,
+    scope: Scope,
     options: &Options,
     target: &str,
 ) -> Result<Vec<Expr>, DimError> {
-    let error = match dim(model, imported, target) {
+    let error = match dim(model, scope, target) {
         Ok(dim) => return Ok(vec![dim]),
         Err(error) => error,
     };
     let mut found = Vec::new();
     for (old, _) in options.dim.iter().filter(|(_, new)| new == target) {
-        found.push(dim(model, imported, old)?);
+        found.push(dim(model, scope, old)?);
     }
     for (value, axis, _) in options.dynamic_axes.iter().filter(|(.., new)| *new == target) {
         found.push(axis_of(model, end(model, value)?, value, axis)?.1);

@@ -2,15 +2,19 @@
 
 use super::{
     DimError,
-    symbols::{substitute, symbols},
+    symbols::{Scope, substitute, symbols},
 };
 use pt2onnx_ir::{Model, is_possible, is_unknown};
 use pt2onnx_symbolic::{Constraints, Expr, Func, Range};
 use std::collections::BTreeMap;
 
+/// Gives dimensions sizes: each is given as the user named it, its expression, and its size.
+///
+/// # Errors
+/// A dimension cannot have the size.
 pub(super) fn fix(
     model: &mut Model,
-    imported: bool,
+    scope: Scope,
     constraints: &mut Constraints,
     fixed: &[(&String, Expr, i64)],
 ) -> Result<(), DimError> {
@@ -27,49 +31,59 @@ pub(super) fn fix(
                 "it depends on the values of tensors, not on their sizes".into(),
             ));
         }
-        let range = constraints.range_of(dim);
-        if *size < 0 || !range.contains(*size) {
-            return Err(impossible(format!("the program allows {}", bounds(&range))));
-        }
-        let equal = Expr::call(Func::Eq, vec![dim.clone(), Expr::int(*size)]);
-        if constraints.decide(&equal) == Some(false) {
-            return Err(impossible("the program's guards exclude it".into()));
-        }
-        let dim = constraints.resolve(dim);
-        let mut symbols = dim.symbols().into_iter();
-        let (Some(symbol), None) = (symbols.next(), symbols.next()) else {
-            // Nothing left: it has that size already.
-            if dim.as_int() == Some(*size) {
-                continue;
-            }
-            return Err(impossible(format!("it is computed as `{dim}`: fix the symbols in that")));
+        let Some((symbol, whole)) = solved(constraints, dim, *size).map_err(impossible)? else {
+            continue;
         };
-        let whole = dim.solve_linear(&symbol).and_then(|(slope, rest)| {
-            let left = size.checked_sub(rest.as_int()?)?;
-            (left.checked_rem(slope)? == 0).then(|| left / slope)
-        });
-        let whole = whole.ok_or_else(|| {
-            impossible(format!("no whole number `{symbol}` makes `{dim}` that size"))
-        })?;
-        let exact = Expr::symbol(&symbol);
-        if !constraints.range_of(&exact).contains(whole) {
-            return Err(impossible(format!(
-                "`{symbol}` would have to be {whole}, which the program does not allow"
-            )));
-        }
-        constraints.constrain(&exact, Range::exactly(whole));
-        sizes.insert(symbol.to_string(), Expr::int(whole));
+        constraints.constrain(&Expr::symbol(&symbol), Range::exactly(whole));
+        sizes.insert(symbol, Expr::int(whole));
     }
     // Also what is known to equal them.
-    for symbol in symbols(model, imported) {
+    for symbol in symbols(model, scope) {
         let known =
             constraints.resolve(&Expr::symbol(&symbol)).substitute(&|s| sizes.get(s).cloned());
         if known.is_static() {
             sizes.insert(symbol, known);
         }
     }
-    substitute(model, &sizes, imported);
+    substitute(model, &sizes, scope);
     all_possible(model)
+}
+
+/// The symbol in a dimension, and the number that gives the dimension this size. `None` if it has the size already; an error tells why it cannot have it.
+fn solved(
+    constraints: &Constraints,
+    dim: &Expr,
+    size: i64,
+) -> Result<Option<(String, i64)>, String> {
+    let range = constraints.range_of(dim);
+    if size < 0 || !range.contains(size) {
+        return Err(format!("the program allows {}", bounds(&range)));
+    }
+    let equal = Expr::call(Func::Eq, vec![dim.clone(), Expr::int(size)]);
+    if constraints.decide(&equal) == Some(false) {
+        return Err("the program's guards exclude it".into());
+    }
+    let dim = constraints.resolve(dim);
+    let mut symbols = dim.symbols().into_iter();
+    let (Some(symbol), None) = (symbols.next(), symbols.next()) else {
+        return match dim.as_int() == Some(size) {
+            true => Ok(None),
+            false => Err(format!("it is computed as `{dim}`: fix the symbols in that")),
+        };
+    };
+    let whole = dim.solve_linear(&symbol).and_then(|(slope, rest)| {
+        let left = size.checked_sub(rest.as_int()?)?;
+        (left.checked_rem(slope)? == 0).then(|| left / slope)
+    });
+    let Some(whole) = whole else {
+        return Err(format!("no whole number `{symbol}` makes `{dim}` that size"));
+    };
+    match constraints.range_of(&Expr::symbol(&symbol)).contains(whole) {
+        true => Ok(Some((symbol.to_string(), whole))),
+        false => {
+            Err(format!("`{symbol}` would have to be {whole}, which the program does not allow"))
+        }
+    }
 }
 
 /// An error if a value has more elements than a tensor can have.

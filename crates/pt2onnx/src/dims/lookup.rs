@@ -1,6 +1,9 @@
 //! Finds the dimension that a symbol or an axis stands for.
 
-use super::{DimError, symbols::symbols};
+use super::{
+    DimError,
+    symbols::{Scope, symbols},
+};
 use crate::naming::find;
 use pt2onnx_ir::{Model, Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -22,8 +25,8 @@ pub(super) fn place(target: &str) -> Option<(&str, i64)> {
 }
 
 /// The dimension that a symbol or `VALUE.AXIS` stands for.
-pub(super) fn dim(model: &Model, imported: bool, target: &str) -> Result<Expr, DimError> {
-    let symbols = symbols(model, imported);
+pub(super) fn dim(model: &Model, scope: Scope, target: &str) -> Result<Expr, DimError> {
+    let symbols = symbols(model, scope);
     if symbols.contains(target) {
         return Ok(Expr::symbol(target));
     }

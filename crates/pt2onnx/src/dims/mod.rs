@@ -10,4 +10,4 @@ mod symbols;
 
 pub(crate) use apply::apply;
 pub use error::DimError;
-pub(crate) use symbols::{substitute, substituted, symbols};
+pub(crate) use symbols::{Scope, substitute, substituted, symbols};

@@ -3,7 +3,7 @@
 use super::{
     DimError,
     lookup::{axis_of, dim, end, symbol_of},
-    symbols::{substitute, symbols},
+    symbols::{Scope, substitute, symbols},
 };
 use crate::Options;
 use pt2onnx_ir::{Model, Type};
@@ -19,11 +19,11 @@ type Names = BTreeMap<String, String>;
 /// There is no such dimension, it is static, or two dimensions that are never equal would have one name.
 pub(super) fn rename(
     model: &mut Model,
-    imported: bool,
+    scope: Scope,
     constraints: &Constraints,
     options: &Options,
 ) -> Result<(), DimError> {
-    let mut names = names_of_dims(model, imported, options)?;
+    let mut names = names_of_dims(model, scope, options)?;
     // Axes that are called otherwise than their symbol elsewhere.
     let mut alone = Vec::new();
     for (value, axis, name) in options.dynamic_axes.iter() {
@@ -39,9 +39,9 @@ pub(super) fn rename(
             _ => alone.push((end(model, value)?, index, name)),
         }
     }
-    are_distinct(&names, &symbols(model, imported), constraints)?;
+    are_distinct(&names, &symbols(model, scope), constraints)?;
     let names = names.into_iter().map(|(old, new)| (old, Expr::symbol(&new))).collect();
-    substitute(model, &names, imported);
+    substitute(model, &names, scope);
     for (value, index, name) in alone {
         if let Some(Type::Tensor(t)) = &mut model[value].ty
             && let Some(dim) = t.shape.as_mut().and_then(|s| s.get_mut(index))
@@ -53,11 +53,11 @@ pub(super) fn rename(
 }
 
 /// The names that the option `dim` gives.
-fn names_of_dims(model: &Model, imported: bool, options: &Options) -> Result<Names, DimError> {
+fn names_of_dims(model: &Model, scope: Scope, options: &Options) -> Result<Names, DimError> {
     let mut names = Names::new();
     for (target, name) in &options.dim {
         let name = &valid(target, name)?;
-        let Some(dim) = dim(model, imported, target).ok().filter(|d| !d.is_static()) else {
+        let Some(dim) = dim(model, scope, target).ok().filter(|d| !d.is_static()) else {
             // It was given a size, by this name or without need of one.
             if options.fix.iter().any(|(fixed, _)| fixed == name) {
                 continue;

@@ -5,17 +5,33 @@ use pt2onnx_opt::regions_of_main;
 use pt2onnx_symbolic::Expr;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Where a symbol means the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// In the whole model: pt2onnx made it of a program.
+    Model,
+    /// In the main graph and the branches of its `If`: the model is of another producer. There, bodies of loops and functions have names of their
+    /// own: a value that a loop carries may have another size in each iteration.
+    MainGraph,
+}
+
+impl Scope {
+    /// The scope of a model, which may have been read from a file.
+    pub fn of(imported: bool) -> Self {
+        if imported { Self::MainGraph } else { Self::Model }
+    }
+}
+
 /// All symbols in types, as [`substitute`] sees them.
-pub(crate) fn symbols(model: &Model, imported: bool) -> BTreeSet<String> {
-    let shapes = values(model, imported).into_iter();
+pub(crate) fn symbols(model: &Model, scope: Scope) -> BTreeSet<String> {
+    let shapes = values(model, scope).into_iter();
     let shapes = shapes.filter_map(|value| shape(model[value].ty.as_ref()?));
     shapes.flatten().flat_map(Expr::symbols).map(|s| s.to_string()).collect()
 }
 
-/// The values whose symbols are those of the main graph. In a model of another producer, bodies of loops and functions have names of
-/// their own: a value that a loop carries may have another size in each iteration.
-fn values(model: &Model, imported: bool) -> Vec<Value> {
-    if !imported {
+/// The values whose symbols are those of the main graph.
+fn values(model: &Model, scope: Scope) -> Vec<Value> {
+    if scope == Scope::Model {
         return model.values().map(|(value, _)| value).collect();
     }
     let regions = regions_of_main(model).into_iter();
@@ -42,12 +58,12 @@ fn shape_mut(ty: &mut Type) -> Option<&mut Vec<Expr>> {
     }
 }
 
-/// Replaces symbols of the main graph by expressions. `imported` says whether the model is of another producer.
-pub(crate) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>, imported: bool) {
+/// Replaces symbols of the main graph by expressions.
+pub(crate) fn substitute(model: &mut Model, with: &BTreeMap<String, Expr>, scope: Scope) {
     if with.is_empty() {
         return;
     }
-    for value in values(model, imported) {
+    for value in values(model, scope) {
         if let Some(ty) = &mut model[value].ty {
             replace(ty, with);
         }

@@ -1,6 +1,7 @@
 //! Values that options cannot have.
 
 use crate::{IR_VERSIONS, OPSETS};
+use pt2onnx_compress::OptionText;
 use pt2onnx_ir::ParseError;
 use pt2onnx_opt::{TargetError, UnknownPass};
 use std::{collections::BTreeSet, io, path::PathBuf};
@@ -53,48 +54,51 @@ pub enum OptionError {
     Compress(pt2onnx_compress::Error),
     /// Weights are compressed when they are written, and the option leaves them without values or to the caller.
     #[error(
-        "weights that are compressed must be constants with values, which the option `{0}` excludes"
+        "weights that are compressed must be constants with values, which the option {0} excludes"
     )]
     NothingToCompress(
         /// The option.
-        &'static str,
+        OptionText,
     ),
     /// One of the values would be ignored.
-    #[error("the option `{key}` is given twice for `{name}`")]
+    #[error("the option {option} is given twice for `{name}`")]
     Twice {
         /// The option.
-        key: &'static str,
+        option: OptionText,
         /// What it is given for.
         name: String,
     },
     /// A name stands for all names.
-    #[error("the option `{0}` cannot have `from-tree` beside names: `from-tree` names all of them")]
+    #[error("the option {0} cannot have `from-tree` beside names: `from-tree` names all of them")]
     FromTree(
         /// The option.
-        &'static str,
+        OptionText,
     ),
     /// The data files would have no bytes.
-    #[error("the option `shard-size` cannot be 0")]
-    NoShard,
+    #[error("the option {0} cannot be 0")]
+    NoShard(
+        /// The option.
+        OptionText,
+    ),
     /// The option needs ONNX Runtime, which this build of pt2onnx does not use.
     #[error(
-        "the option `{0}` runs the model in ONNX Runtime, which this build of pt2onnx cannot: build it with the feature `ort`"
+        "the option {0} runs the model in ONNX Runtime, which this build of pt2onnx cannot: build it with the feature `ort`"
     )]
     NoRuntime(
         /// The option.
-        &'static str,
+        OptionText,
     ),
     /// No pass has this name.
     #[error(transparent)]
     Pass(UnknownPass),
     /// An option that says what a TorchScript archive leaves open is given for another program, which leaves nothing open.
     #[error(
-        "the option `{0}` is for TorchScript archives, but this is an exported program, which has the types of its inputs: name dynamic \
+        "the option {0} is for TorchScript archives, but this is an exported program, which has the types of its inputs: name dynamic \
          sizes by the option `dim`, make them static by `fix`"
     )]
     OnlyTorchScript(
         /// The option.
-        &'static str,
+        OptionText,
     ),
     /// A file of rules cannot be read.
     #[error("the rules cannot be read: {error} ({})", .path.display())]
@@ -140,18 +144,18 @@ pub enum OptionError {
 
 impl OptionError {
     /// An option has no meaning without another.
-    pub fn needs(key: &'static str, with: &'static str) -> Self {
-        Self::Compress(pt2onnx_compress::Error::Needs { key, with })
+    pub fn needs(option: OptionText, with: OptionText) -> Self {
+        Self::Compress(pt2onnx_compress::Error::Needs { option, with })
     }
 
     /// An error if an option is given twice for the same.
     ///
     /// # Errors
     /// [`Twice`](Self::Twice).
-    pub fn once<T>(key: &'static str, pairs: &[(String, T)]) -> Result<(), Self> {
+    pub fn once<T>(option: OptionText, pairs: &[(String, T)]) -> Result<(), Self> {
         let mut seen = BTreeSet::new();
         match pairs.iter().find(|(name, _)| !seen.insert(name)) {
-            Some((name, _)) => Err(Self::Twice { key, name: name.clone() }),
+            Some((name, _)) => Err(Self::Twice { option, name: name.clone() }),
             None => Ok(()),
         }
     }
@@ -166,11 +170,13 @@ impl OptionError {
             Self::FunctionsOf(_) => "functions-of",
             Self::Alignment(_) => "alignment",
             Self::Compress(error) => error.key(),
-            Self::Twice { key, .. } | Self::FromTree(key) => key,
-            Self::NoShard => "shard-size",
-            Self::NothingToCompress(key) | Self::NoRuntime(key) => key,
+            Self::Twice { option, .. }
+            | Self::FromTree(option)
+            | Self::NoShard(option)
+            | Self::NothingToCompress(option)
+            | Self::NoRuntime(option)
+            | Self::OnlyTorchScript(option) => option.key(),
             Self::Pass(_) => "skip-pass",
-            Self::OnlyTorchScript(key) => key,
             Self::RuleFile { .. } | Self::Rules { .. } => "rules",
             Self::OneProgram(_) => "model",
             Self::FunctionFile { .. } | Self::Functions { .. } => "functions",

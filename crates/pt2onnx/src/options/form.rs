@@ -23,6 +23,21 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "give a number of bytes such as 4096, 64KiB or 2GB".to_owned())
 }
 
+/// What an error of serde about the value of an option says, in words for users: `expected usize` is "expected a number of 0 or more".
+pub fn in_words(error: &str) -> String {
+    const WORDS: [(&str, &str); 7] = [
+        ("expected u32", "expected a number from 0 to 4294967295"),
+        ("expected usize", "expected a number of 0 or more"),
+        ("expected u64", "expected a number of 0 or more"),
+        ("expected u8", "expected a number from 0 to 255"),
+        ("expected i64", "expected a whole number"),
+        ("expected a map", "expected a table"),
+        ("wanted string or table", "expected a word"),
+    ];
+    let found = WORDS.iter().find_map(|(said, words)| Some((error.strip_suffix(said)?, words)));
+    found.map_or(error.to_owned(), |(before, words)| format!("{before}{words}"))
+}
+
 /// A number of bytes: as a number, or as text with a unit.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "give a number of bytes such as 4096, \"64KiB\" or \"2GB\"")]

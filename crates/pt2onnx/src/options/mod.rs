@@ -10,14 +10,14 @@ mod output_names;
 pub use default_dtype::DefaultDtype;
 pub use dynamic_axes::{DynamicAxes, DynamicAxesError};
 pub use error::OptionError;
-pub use form::parse_bytes;
+pub use form::{in_words, parse_bytes};
 pub use kv_names::KvNames;
 pub use output_names::{InputNames, OutputNames};
 
 use crate::{
     Detail, IR_VERSIONS, OPSETS, Operators, SaveOptions, State, Target, Training, Weights,
 };
-use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize, Ranges};
+use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize, Ranges, Spelling};
 use pt2onnx_opt::{Level, Pass, Passes, Rules};
 use pt2onnx_writer::is_alignment;
 use serde::{Deserialize, Serialize};
@@ -206,6 +206,9 @@ pub struct Options {
     pub model_version: Option<i64>,
     /// The model's `producer_name`; `pt2onnx` by default.
     pub producer: Option<String>,
+    /// How errors and warnings spell options; as the serialised form does by default, which has no entry for it.
+    #[serde(skip)]
+    pub spelling: Spelling,
 }
 
 impl Default for Options {
@@ -269,6 +272,7 @@ impl Default for Options {
             doc_string: None,
             model_version: None,
             producer: None,
+            spelling: Spelling::default(),
         }
     }
 }
@@ -304,29 +308,28 @@ impl Options {
     /// # Errors
     /// The first that is.
     pub fn check_together(&self) -> Result<(), OptionError> {
+        let text = |text| self.spelling.text(text);
+        let needs = |option, with| Err(OptionError::needs(text(option), text(with)));
         if self.link_outside && self.weights != Weights::Link {
-            return Err(OptionError::needs("link-outside", "weights` `link"));
+            return needs("{link-outside}", "{weights} `link`");
         }
         if self.aten_nodes && self.operators == Operators::Onnx {
-            return Err(OptionError::needs(
-                "aten-nodes",
-                "operators` `aten`, `aten-fallback` or `fallthrough",
-            ));
+            return needs("{aten-nodes}", "{operators} `aten`, `aten-fallback` or `fallthrough`");
         }
         if self.shard_size == Some(0) {
-            return Err(OptionError::NoShard);
+            return Err(OptionError::NoShard(text("{shard-size}")));
         }
-        for (key, names) in
-            [("input-names", &self.input_names), ("output-names", &self.output_names)]
+        for (option, names) in
+            [("{input-names}", &self.input_names), ("{output-names}", &self.output_names)]
         {
             if names.listed().iter().any(|name| name == "from-tree") {
-                return Err(OptionError::FromTree(key));
+                return Err(OptionError::FromTree(text(option)));
             }
         }
-        OptionError::once("meta", &self.meta)?;
-        OptionError::once("fix", &self.fix)?;
-        OptionError::once("input-shape", &self.input_shape)?;
-        OptionError::once("custom-opset", &self.custom_opset)
+        OptionError::once(text("{meta}"), &self.meta)?;
+        OptionError::once(text("{fix}"), &self.fix)?;
+        OptionError::once(text("{input-shape}"), &self.input_shape)?;
+        OptionError::once(text("{custom-opset}"), &self.custom_opset)
     }
 
     /// Checks that options fit together: those that [`check_together`](Self::check_together) is about, and those of compression.
@@ -337,22 +340,23 @@ impl Options {
         self.check_together()?;
         let compression = self.compression();
         compression.check_together().map_err(OptionError::Compress)?;
-        let needs = |key, with| Err(OptionError::needs(key, with));
+        let text = |text| self.spelling.text(text);
+        let needs = |option, with| Err(OptionError::needs(text(option), text(with)));
         match (compression.quantize == Some(Quantize::StaticInt8), self.calibrate.is_empty()) {
-            (true, true) => return needs("quantize` `static-int8", "calibrate"),
-            (false, false) => return needs("calibrate", "quantize` `static-int8"),
+            (true, true) => return needs("{quantize} `static-int8`", "{calibrate}"),
+            (false, false) => return needs("{calibrate}", "{quantize} `static-int8`"),
             (false, true) if self.calibration != Calibration::default() => {
-                return needs("calibration", "calibrate");
+                return needs("{calibration}", "{calibrate}");
             }
             _ => {}
         }
         match compression.is_off() {
             true => Ok(()),
             false if self.weights == Weights::None => {
-                Err(OptionError::NothingToCompress("weights"))
+                Err(OptionError::NothingToCompress(text("{weights}")))
             }
             false if self.keep_initializers_as_inputs => {
-                Err(OptionError::NothingToCompress("keep-initializers-as-inputs"))
+                Err(OptionError::NothingToCompress(text("{keep-initializers-as-inputs}")))
             }
             false => Ok(()),
         }
@@ -374,6 +378,7 @@ impl Options {
             min_elements: self.compress_min,
             ranges: Ranges::default(),
             symmetric_activations: self.target == Target::TensorRt,
+            spelling: self.spelling,
         }
     }
 

@@ -1,8 +1,11 @@
 //! Changing a finished model: all that `pt2onnx optimize` does with options, and each step of it.
 
 use crate::{
-    Error, NameError, OnnxProgram, OptionError, Options, Unused, Warning, WarningKind, cuts, dims,
-    domains, joining, naming, ranges, report::stage, weights,
+    Error, NameError, OnnxProgram, OptionError, Options, Unused, Warning, WarningKind, cuts,
+    dims::{self, Scope},
+    domains, joining, naming, ranges,
+    report::stage,
+    weights,
 };
 use indexmap::IndexMap;
 use pt2onnx_opt::{Journal, Target};
@@ -186,7 +189,7 @@ impl OnnxProgram {
         let options = Options { dim: names.collect(), ..Options::default() };
         #[cfg(feature = "ort")]
         self.release();
-        Ok(dims::apply(&mut self.model, self.imported, &Constraints::new(), &options)?)
+        Ok(dims::apply(&mut self.model, Scope::of(self.imported), &Constraints::new(), &options)?)
     }
 
     /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes. Only without
@@ -217,7 +220,7 @@ impl OnnxProgram {
         }
         first.opset = opset;
         let imported = self.imported || other.imported;
-        joining::join(&mut first, second, imported, links)?;
+        joining::join(&mut first, second, Scope::of(imported), links)?;
         self.imported = imported;
         let mut inputs = self.inputs.clone();
         inputs.extend(other.inputs());
@@ -253,7 +256,8 @@ impl OnnxProgram {
         let (mut model, source) = (self.model.clone(), self.source.as_ref());
         let renamed = naming::name(&mut model, source, options)?;
         let constraints = source.map(|program| program.constraints.clone());
-        dims::apply(&mut model, self.imported, &constraints.unwrap_or_default(), options)?;
+        let scope = Scope::of(self.imported);
+        dims::apply(&mut model, scope, &constraints.unwrap_or_default(), options)?;
         naming::finish(&mut model, options, &renamed)?;
         #[cfg(feature = "ort")]
         self.release();

@@ -85,7 +85,10 @@ struct Samples {
 impl Samples {
     fn read(file: &Path, types: &[InputType]) -> Result<Self, RunError> {
         let wrong = |reason: String| RunError::Samples { path: file.to_owned(), reason };
-        let mut arrays = read_arrays(file).map_err(|e| wrong(e.to_string()))?;
+        // The error of a file begins with its path, which is said already.
+        let at = format!("{}: ", file.display());
+        let unread = |error: String| wrong(error.strip_prefix(&at).unwrap_or(&error).to_owned());
+        let mut arrays = read_arrays(file).map_err(|e| unread(e.to_string()))?;
         let all = |start: Option<&str>| {
             let names = types.iter().enumerate().map(|(i, input)| match start {
                 Some(start) => format!("{start}{i}"),

@@ -21,7 +21,7 @@ pub enum RunError {
     #[error("ONNX Runtime refuses the model: {0}")]
     Load(ort::Error),
     /// The number of tensors is not the number of inputs.
-    #[error("{given} tensors for the {} inputs {}", .names.len(), .names.join(", "))]
+    #[error("the number of tensors is {given}, that of the inputs is {}: {}", .names.len(), .names.join(", "))]
     Inputs {
         /// The number of tensors.
         given: usize,
@@ -51,7 +51,7 @@ pub enum RunError {
         reason: String,
     },
     /// The number of expected tensors is not the number of outputs.
-    #[error("{given} tensors are expected of the {} outputs {}", .names.len(), .names.join(", "))]
+    #[error("the number of expected tensors is {given}, that of the outputs is {}: {}", .names.len(), .names.join(", "))]
     Outputs {
         /// The number of tensors.
         given: usize,

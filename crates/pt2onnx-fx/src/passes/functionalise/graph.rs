@@ -31,18 +31,7 @@ pub(super) fn functionalise(
     known: &Constraints,
     tied: &Tied,
 ) -> Result<Vec<Final>> {
-    let written = |body: &mut Graph| -> Result<Option<Name>> {
-        let finals = functionalise(body, known, &Tied::default())?;
-        let name = |w: &Final| body.inputs.get(w.input).and_then(Argument::name).cloned();
-        Ok(finals.first().map(|w| name(w).unwrap_or_default()))
-    };
-    for node in &mut graph.nodes {
-        let mut written = node.bodies_mut().map(written).filter_map(Result::transpose);
-        if let Some(name) = written.next().transpose()? {
-            drop(written);
-            return Err(problem(node, PassProblem::WriteToOperand { name }));
-        }
-    }
+    functionalise_bodies(graph, known)?;
     if graph.nodes.iter().all(|n| variants::write(n) == Write::None) {
         return Ok(Vec::new());
     }
@@ -72,6 +61,34 @@ pub(super) fn functionalise(
         pass::current(output, &mut memory, &mut emit)?;
     }
     emit.graph.outputs = outputs;
+    let finals = finals(&inputs, &mut memory, &mut emit)?;
+    emit.finish(finals.iter().map(|f| &f.value));
+    Ok(finals)
+}
+
+/// Functionalises the bodies of all nodes. It is an error if one writes into its input.
+fn functionalise_bodies(graph: &mut Graph, known: &Constraints) -> Result<()> {
+    let written = |body: &mut Graph| -> Result<Option<Name>> {
+        let finals = functionalise(body, known, &Tied::default())?;
+        let name = |w: &Final| body.inputs.get(w.input).and_then(Argument::name).cloned();
+        Ok(finals.first().map(|w| name(w).unwrap_or_default()))
+    };
+    for node in &mut graph.nodes {
+        let mut written = node.bodies_mut().map(written).filter_map(Result::transpose);
+        if let Some(name) = written.next().transpose()? {
+            drop(written);
+            return Err(problem(node, PassProblem::WriteToOperand { name }));
+        }
+    }
+    Ok(())
+}
+
+/// The inputs that were written into, with what they are at the end. `inputs` are their names, and what they were at first.
+fn finals(
+    inputs: &[(Option<Name>, Id)],
+    memory: &mut Memory,
+    emit: &mut Emitter<'_>,
+) -> Result<Vec<Final>> {
     let mut finals = Vec::new();
     for (input, (name, id)) in inputs.iter().enumerate() {
         let Some(name) = name else { continue };
@@ -83,13 +100,12 @@ pub(super) fn functionalise(
         if let Some(write) = write.cloned() {
             finals.push(Final {
                 input,
-                value: memory.value(id, &mut emit)?,
+                value: memory.value(id, emit)?,
                 source: write.site.place(),
                 node: write.site.node,
             });
         }
     }
-    emit.finish(finals.iter().map(|f| &f.value));
     Ok(finals)
 }
 

@@ -74,11 +74,7 @@ pub(super) fn of_storage(
                 arg.value = Argument::Tensor(value);
             }
             node.args.retain(|arg| &*arg.name != "storage_offset");
-            node.args.push(NamedArg {
-                name: "storage_offset".into(),
-                kind: ArgKind::Positional,
-                value: Argument::size(offset),
-            });
+            node.args.push(positional("storage_offset", Argument::size(offset)));
         }
     }
     Ok(())
@@ -159,11 +155,7 @@ impl Pass<'_> {
             x = self.first_elements(&x, &before, (&had, &has), &node.meta);
         }
         is("reshape", "default", &mut node, &x);
-        node.args.push(NamedArg {
-            name: "shape".into(),
-            kind: ArgKind::Positional,
-            value: Argument::sizes(&after.sizes),
-        });
+        node.args.push(positional("shape", Argument::sizes(&after.sizes)));
         let shared = Shared { result, of: x, view: View::Shape };
         let id = self.memory.share(shared);
         self.memory.rename(&first, id, by);
@@ -217,11 +209,7 @@ impl Pass<'_> {
         if let Some(result) = node.outputs.first().and_then(Argument::name) {
             self.memory.call(result, id);
             node.target = OpName::new("aten", "alias", "default");
-            node.args = vec![NamedArg {
-                name: "self".into(),
-                kind: ArgKind::Positional,
-                value: Argument::Tensor(source),
-            }];
+            node.args = vec![positional("self", Argument::Tensor(source))];
             self.emit.nodes.push(node);
         }
         Ok(())
@@ -236,69 +224,67 @@ impl Pass<'_> {
         let meta = self.emit.meta(&x).map_err(|p| problem(&node, p))?;
         let wraps = node.arg("wrap") == Some(&Argument::Bool(true));
         let known = self.emit.known;
-        let (by, from) = (Writer::by(&node), node.meta.clone());
+        let by = Writer::by(&node);
         let new = self.result(&mut node, &x)?;
-        let line = |length: Expr| TensorMeta {
-            sizes: vec![length],
-            strides: vec![Expr::ONE],
-            storage_offset: Expr::ZERO,
-            ..meta.clone()
-        };
-        let tensor = |name: &str, value: &Name| NamedArg {
-            name: name.into(),
-            kind: ArgKind::Positional,
-            value: Argument::Tensor(value.clone()),
-        };
         match meta.sizes.as_slice() {
             [rows, columns] if !wraps || known.prove_ge(columns, rows) => {
-                let line = line(rows.min(columns));
-                let args = [("self", Argument::Tensor(x.clone()))];
-                let diagonal = self.emit.op(("diagonal", "default"), args, line.clone(), &from);
-                let args = [("self", Argument::Tensor(diagonal)), ("value", value)];
-                let filled = self.emit.op(("fill", "Scalar"), args, line, &from);
-                node.target = OpName::new("aten", "diagonal_scatter", "default");
-                node.args = vec![tensor("self", &x), tensor("src", &filled)];
+                self.fill_one_diagonal(&mut node, &x, value, line(&meta, rows.min(columns)));
             }
-            // In a row of all elements, those of the diagonal are equally far apart.
-            all => {
-                let total = Expr::product(all.iter().cloned());
-                let behind = |i| Expr::product(all.iter().skip(i).cloned());
-                let step = Expr::sum((1..=all.len()).map(behind));
-                let length = match all {
-                    [length, _, _, ..] => length.clone(),
-                    _ => total.ceil_div(&step),
-                };
-                let flat = line(total.clone());
-                let places = TensorMeta { dtype: DType::I64, ..line(length) };
-                let args =
-                    [("self", Argument::Tensor(x.clone())), ("shape", Argument::Ints(vec![-1]))];
-                let all = self.emit.op(("reshape", "default"), args, flat.clone(), &from);
-                let args = [
-                    ("start", Argument::Int(0)),
-                    ("end", Argument::size(&total)),
-                    ("step", Argument::size(&step)),
-                ];
-                let index = self.emit.op(("arange", "start_step"), args, places, &from);
-                let args = [
-                    ("self", Argument::Tensor(all)),
-                    ("dim", Argument::Int(0)),
-                    ("index", Argument::Tensor(index)),
-                    ("value", value),
-                ];
-                let filled = self.emit.op(("index_fill", "int_Scalar"), args, flat, &from);
-                node.target = OpName::new("aten", "reshape", "default");
-                let shape = NamedArg {
-                    name: "shape".into(),
-                    kind: ArgKind::Positional,
-                    value: Argument::sizes(&meta.sizes),
-                };
-                node.args = vec![tensor("self", &filled), shape];
-            }
+            _ => self.fill_every_step(&mut node, &x, value, &meta),
         }
         let id = self.memory.tensor(&x);
         self.emit.nodes.push(node);
         self.memory.write(id, &new, by, &mut self.emit);
         Ok(())
+    }
+
+    /// The diagonal of a matrix, filled and put back. `line` is its type.
+    fn fill_one_diagonal(&mut self, node: &mut Node, x: &Name, value: Argument, line: TensorMeta) {
+        let from = node.meta.clone();
+        let args = [("self", Argument::Tensor(x.clone()))];
+        let diagonal = self.emit.op(("diagonal", "default"), args, line.clone(), &from);
+        let args = [("self", Argument::Tensor(diagonal)), ("value", value)];
+        let filled = self.emit.op(("fill", "Scalar"), args, line, &from);
+        node.target = OpName::new("aten", "diagonal_scatter", "default");
+        node.args = vec![
+            positional("self", Argument::Tensor(x.clone())),
+            positional("src", Argument::Tensor(filled)),
+        ];
+    }
+
+    /// In a row of all elements, those of the diagonal are equally far apart: they are filled there. `meta` is the type of `x`.
+    fn fill_every_step(&mut self, node: &mut Node, x: &Name, value: Argument, meta: &TensorMeta) {
+        let from = node.meta.clone();
+        let sizes = meta.sizes.as_slice();
+        let total = Expr::product(sizes.iter().cloned());
+        let behind = |i| Expr::product(sizes.iter().skip(i).cloned());
+        let step = Expr::sum((1..=sizes.len()).map(behind));
+        let length = match sizes {
+            [length, _, _, ..] => length.clone(),
+            _ => total.ceil_div(&step),
+        };
+        let flat = line(meta, total.clone());
+        let places = TensorMeta { dtype: DType::I64, ..line(meta, length) };
+        let args = [("self", Argument::Tensor(x.clone())), ("shape", Argument::Ints(vec![-1]))];
+        let all = self.emit.op(("reshape", "default"), args, flat.clone(), &from);
+        let args = [
+            ("start", Argument::Int(0)),
+            ("end", Argument::size(&total)),
+            ("step", Argument::size(&step)),
+        ];
+        let index = self.emit.op(("arange", "start_step"), args, places, &from);
+        let args = [
+            ("self", Argument::Tensor(all)),
+            ("dim", Argument::Int(0)),
+            ("index", Argument::Tensor(index)),
+            ("value", value),
+        ];
+        let filled = self.emit.op(("index_fill", "int_Scalar"), args, flat, &from);
+        node.target = OpName::new("aten", "reshape", "default");
+        node.args = vec![
+            positional("self", Argument::Tensor(filled)),
+            positional("shape", Argument::sizes(sizes)),
+        ];
     }
 
     /// Gives an operator of another library that returns nothing a result.
@@ -339,5 +325,20 @@ impl Pass<'_> {
         self.emit.nodes.push(node);
         self.memory.write(id, &new, by, &mut self.emit);
         Ok(())
+    }
+}
+
+/// A positional argument.
+fn positional(name: &str, value: Argument) -> NamedArg {
+    NamedArg { name: name.into(), kind: ArgKind::Positional, value }
+}
+
+/// The type of a contiguous vector of this length, with elements as in `like`.
+fn line(like: &TensorMeta, length: Expr) -> TensorMeta {
+    TensorMeta {
+        sizes: vec![length],
+        strides: vec![Expr::ONE],
+        storage_offset: Expr::ZERO,
+        ..like.clone()
     }
 }

@@ -175,27 +175,8 @@ pub(super) fn write(node: &Node) -> Write {
     if let Some(variant) = out_variant(op) {
         return Write::Outs(variant);
     }
-    let statistics = match &*op.name {
-        "batch_norm"
-        | "native_batch_norm"
-        | "_native_batch_norm_legit"
-        | "_batch_norm_with_update"
-        | "cudnn_batch_norm"
-        | "miopen_batch_norm" => Some(Statistics::Batch),
-        "instance_norm" => Some(Statistics::Instance),
-        "fused_moving_avg_obs_fake_quant" | "_fused_moving_avg_obs_fq_helper" => {
-            return Write::Statistics(Statistics::Observer);
-        }
-        _ => None,
-    };
-    if let Some(statistics) = statistics {
-        let training = ["training", "use_input_stats"].iter().find_map(|a| node.arg(a));
-        let kept = node.arg("running_mean").and_then(Argument::name).is_some();
-        return match training {
-            Some(Argument::Bool(true)) if kept => Write::Statistics(statistics),
-            None if kept && &*op.name == "_batch_norm_with_update" => Write::Statistics(statistics),
-            _ => Write::None,
-        };
+    if let Some(write) = statistics(node) {
+        return write;
     }
     if &*op.name == "set_data" {
         return Write::Replace;
@@ -231,6 +212,31 @@ pub(super) fn write(node: &Node) -> Write {
             )
         }
     }
+}
+
+/// What an op with statistics of earlier inputs writes into: these in training, nothing otherwise. `None` for other ops.
+fn statistics(node: &Node) -> Option<Write> {
+    let name = &*node.target.name;
+    let statistics = match name {
+        "batch_norm"
+        | "native_batch_norm"
+        | "_native_batch_norm_legit"
+        | "_batch_norm_with_update"
+        | "cudnn_batch_norm"
+        | "miopen_batch_norm" => Statistics::Batch,
+        "instance_norm" => Statistics::Instance,
+        "fused_moving_avg_obs_fake_quant" | "_fused_moving_avg_obs_fq_helper" => {
+            return Some(Write::Statistics(Statistics::Observer));
+        }
+        _ => return None,
+    };
+    let training = ["training", "use_input_stats"].iter().find_map(|a| node.arg(a));
+    let kept = node.arg("running_mean").and_then(Argument::name).is_some();
+    Some(match training {
+        Some(Argument::Bool(true)) if kept => Write::Statistics(statistics),
+        None if kept && name == "_batch_norm_with_update" => Write::Statistics(statistics),
+        _ => Write::None,
+    })
 }
 
 /// Whether a node has tensors and no result at all.

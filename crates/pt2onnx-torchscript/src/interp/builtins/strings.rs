@@ -250,7 +250,6 @@ fn of_bytes(bytes: &[u8]) -> Step<Value> {
 
 /// Methods that look for a string, or compare.
 fn searched(name: &str, text: &[u8], rest: &Rest<'_>) -> Step<Option<Value>> {
-    let number = |n: usize| Value::int(i64::try_from(n).unwrap_or(i64::MAX));
     match (name, text) {
         ("len", _) => return Ok(Some(number(text.len()))),
         ("ord", [only]) => return Ok(Some(Value::int(i64::from(*only)))),
@@ -266,39 +265,44 @@ fn searched(name: &str, text: &[u8], rest: &Rest<'_>) -> Step<Option<Value>> {
         "ge" => Value::bool(text >= other),
         "__contains__" | "contains" => Value::bool(find(text, other, false).is_some()),
         "startswith" | "endswith" | "find" | "rfind" | "index" | "rindex" | "count" => {
-            let size = i64::try_from(text.len()).unwrap_or(i64::MAX);
-            let (start, end) = (rest.int(1, 0)?, rest.int(2, -1)?);
-            // The end -1 is behind the last character.
-            let start = if start < 0 { size.saturating_add(start).max(0) } else { start };
-            let end = if end < 0 { size.saturating_add(end).saturating_add(1).max(0) } else { end };
-            let [from, to] = [start, end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
-            match name {
-                "count" => number(counted(text, other, from, to)?),
-                "startswith" | "endswith" => {
-                    let within = between(text, from, if to < from { usize::MAX } else { to })?;
-                    Value::bool(match name {
-                        "startswith" => within.starts_with(other),
-                        _ => within.ends_with(other),
-                    })
-                }
-                _ => {
-                    let last = name.starts_with('r');
-                    let found = match end > start {
-                        true => find(between(text, from, to)?, other, last).map(|at| at + from),
-                        false => other.is_empty().then_some(from),
-                    };
-                    match found {
-                        Some(at) => number(at),
-                        None if name.ends_with("index") => {
-                            return raises("ValueError: substring not found");
-                        }
-                        None => Value::int(-1),
-                    }
-                }
-            }
+            searched_from(name, text, other, rest)?
         }
         _ => return Ok(None),
     }))
+}
+
+/// Methods that look for a string from a start to an end, which `rest` may have.
+fn searched_from(name: &str, text: &[u8], other: &[u8], rest: &Rest<'_>) -> Step<Value> {
+    let size = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let (start, end) = (rest.int(1, 0)?, rest.int(2, -1)?);
+    // The end -1 is behind the last character.
+    let start = if start < 0 { size.saturating_add(start).max(0) } else { start };
+    let end = if end < 0 { size.saturating_add(end).saturating_add(1).max(0) } else { end };
+    let [from, to] = [start, end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    let within = || between(text, from, if to < from { usize::MAX } else { to });
+    Ok(match name {
+        "count" => number(counted(text, other, from, to)?),
+        "startswith" => Value::bool(within()?.starts_with(other)),
+        "endswith" => Value::bool(within()?.ends_with(other)),
+        _ => {
+            let last = name.starts_with('r');
+            let found = match end > start {
+                true => find(between(text, from, to)?, other, last).map(|at| at + from),
+                false => other.is_empty().then_some(from),
+            };
+            match found {
+                Some(at) => number(at),
+                None if name.ends_with("index") => {
+                    return raises("ValueError: substring not found");
+                }
+                None => Value::int(-1),
+            }
+        }
+    })
+}
+
+fn number(n: usize) -> Value {
+    Value::int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// What C++ has from one place to another.
