@@ -149,6 +149,32 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// An error if a trip writes into a tensor of which the next one reads a copy, before the write as well as after it.
+    pub(super) fn outdated_copies(&mut self, bodies: [&Body; 2]) -> Step<()> {
+        if self.copies.outdated.is_empty() {
+            return Ok(());
+        }
+        let body = bodies[1];
+        let mut found = None;
+        for Body { inputs, nodes, .. } in bodies {
+            let made = made_by(nodes);
+            let read: FxHashSet<Name> = nodes.iter().flat_map(Node::input_names).collect();
+            self.steps(read.len())?;
+            // What is carried is another tensor in the next trip.
+            let outputs = inputs.iter().zip(&body.outputs);
+            let next = outputs.filter(|(input, _)| read.contains(*input)).map(|(_, output)| output);
+            let outside =
+                read.iter().filter(|name| !made.contains(*name) && !inputs.contains(name));
+            found =
+                found.or_else(|| next.chain(outside).find(|name| self.is_outdated(name)).cloned());
+        }
+        found.map_or(Ok(()), |name| self.fresh_tensor(&name))
+    }
+
+    fn is_outdated(&self, name: &Name) -> bool {
+        self.copies.outdated.contains_key(&self.memory_of(name))
+    }
+
     /// Notes what the results of a loop may be: what was there before it, and what its body makes.
     pub(super) fn copied_by_loop(
         &mut self,

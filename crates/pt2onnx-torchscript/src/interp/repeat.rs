@@ -202,6 +202,7 @@ impl Interp<'_> {
         let nodes = std::mem::take(&mut self.nodes);
         let body = Body { inputs, nodes, outputs: outputs.clone() };
         self.kept_memory(carried, &body)?;
+        self.outdated_copies([&test_body, &body])?;
         Ok(Attempt::Done([test_body, body], outputs))
     }
 
