@@ -207,3 +207,42 @@ class SpecialSizes(nn.Module):
 SPECIAL = (torch.randn(4, 5),), (torch.randn(3, 5),)
 script("special_sizes", SpecialSizes(), {"x": "float32[n,5]"}, *SPECIAL)
 script("special_sizes_of_many", SpecialSizes(), {"x": "float32[n,5]"}, (torch.randn(6, 5),), (torch.randn(2, 5),))
+
+
+class SqueezedOnes(nn.Module):
+    """Dimensions that are taken out only where their size is 1."""
+
+    def first(self, x: Tensor):
+        if x.size(0) == 1:
+            return x.squeeze(0)
+        for i in range(3):
+            x = x * 1.5
+            if bool(x.sum() > 9):
+                return x[0] - i
+        return x.mean(0)
+
+    def several(self, x: Tensor):
+        if x.size(0) == 1 and x.size(1) == 1:
+            return x.squeeze(), x.unsqueeze(1).squeeze([0, 1, 2])
+        return x.sum((0, 1)), x.amax((0, 1))
+
+    def written(self, x: Tensor):
+        x = x.clone()
+        if x.size(0) < 2:
+            row = x.squeeze(0)
+            row[0] += 1
+        else:
+            row = x[1]
+        copied = x[:1].clone()
+        if x.size(1) == 1:
+            copied.squeeze_(1)
+        else:
+            copied = copied.sum(1)
+        return x, row, copied
+
+    def forward(self, x: Tensor, y: Tensor):
+        return self.first(x[:, 0]), self.several(x), self.written(x), self.several(y), self.written(y)
+
+
+ONES = {"x": "float32[n,m,3]", "y": "float32[m,m,3]"}
+script("squeezed_ones", SqueezedOnes(), ONES, (torch.randn(2, 1, 3), torch.randn(1, 1, 3)), (torch.randn(1, 4, 3), torch.randn(4, 4, 3)))

@@ -428,3 +428,103 @@ class StateInTwoPlaces(nn.Module):
 
 script("state_in_two_places", StateInTwoPlaces(), {"x": "float32[n,2,4]"}, (torch.randn(4, 2, 4),), (torch.randn(1, 2, 4),))
 REFUSED["state_in_two_places"] = "which it changes, is List"
+
+
+class WrittenAndReplaced(nn.Module):
+    """Tensors that each trip writes into, and then gives another value."""
+
+    def cells(self, x: Tensor):
+        h, kept = torch.zeros(3), torch.jit.annotate(List[Tensor], [])
+        for t in range(x.size(0)):
+            h += x[t]
+            kept.append(h)
+            h = torch.tanh(h)
+        return h, torch.stack(kept)
+
+    def sometimes(self, x: Tensor):
+        h, n = torch.zeros(3), 0
+        while bool(h.sum() < 3) and n < x.size(0):
+            h.add_(x[n].abs())
+            if n > 1:
+                h = h / 2
+            n += 1
+        h += 1
+        return h, n
+
+    def rows(self, x: Tensor):
+        buffer, mask = torch.zeros(4, 3), torch.ones(x.size(0), dtype=torch.bool)
+        for t in range(x.size(0)):
+            buffer[t % 4] = x[t]
+            buffer = torch.roll(buffer, 1, 0)
+            mask[int(x[:, 0].masked_fill(~mask, -9.0).argmax())] = False
+            mask = mask & (x[:, 1] > -3)
+        return buffer, mask
+
+    def exchanged(self, x: Tensor):
+        a, b = torch.zeros(3), torch.ones(3)
+        for t in range(x.size(0)):
+            a += x[t]
+            b += a
+            a, b = b, a
+        return a, b
+
+    def longer(self, x: Tensor):
+        rows = torch.zeros(1, 3)
+        for t in range(x.size(0)):
+            rows[-1] += 1
+            rows = torch.cat([rows, x[t : t + 1]])
+        return rows
+
+    def forward(self, x: Tensor):
+        return self.cells(x), self.sometimes(x), self.rows(x), self.exchanged(x), self.longer(x)
+
+
+script("written_and_replaced", WrittenAndReplaced(), {"x": "float32[n,3]"}, (torch.randn(5, 3),), (torch.randn(1, 3),))
+
+
+class ReadsWhatWasReplaced(nn.Module):
+    """Another name has the tensor that the first trip writes into."""
+
+    def forward(self, x: Tensor):
+        h = torch.zeros(3)
+        first = h
+        for t in range(x.size(0)):
+            h += x[t]
+            h = torch.tanh(h)
+        return h, first
+
+
+class KeepsWhatItReplaces(nn.Module):
+    """The next trip writes into what this one keeps by another name."""
+
+    def forward(self, x: Tensor):
+        h, best, total = torch.zeros(3), torch.ones(3), torch.zeros(3)
+        for t in range(x.size(0)):
+            total = total + best
+            h += x[t]
+            if bool(x[t, 0] > 0):
+                h = torch.tanh(h)
+            best = h
+        return h, best, total
+
+
+class ReplacedWithin(nn.Module):
+    """An inner loop writes into what the outer one keeps by another name."""
+
+    def forward(self, x: Tensor):
+        h, best, total = torch.zeros(3), torch.ones(3), torch.zeros(3)
+        for _ in range(x.size(0)):
+            total = total + best
+            for t in range(x.size(0)):
+                h += x[t]
+                h = torch.tanh(h)
+            best = h
+        return h, best, total
+
+
+script("reads_what_was_replaced", ReadsWhatWasReplaced(), {"x": "float32[n,3]"}, (torch.randn(5, 3),))
+script("keeps_what_it_replaces", KeepsWhatItReplaces(), {"x": "float32[n,3]"}, (torch.randn(5, 3),))
+script("replaced_within", ReplacedWithin(), {"x": "float32[n,3]"}, (torch.randn(5, 3),))
+REFUSED["reads_what_was_replaced"] = "a tensor, after a write into one that data decide to be the same or another ("
+REFUSED["keeps_what_it_replaces"] = "it writes into a tensor that it keeps in `best"
+REFUSED["replaced_within"] = "it writes into a tensor that it also replaces"

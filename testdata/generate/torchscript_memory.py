@@ -474,3 +474,60 @@ class AsksForItsOrder(nn.Module):
 
 ORDERED = {"x": "float32[n,3,h,w]"}
 script(AsksForItsOrder, ORDERED, (torch.rand(2, 3, 4, 5),), (torch.rand(1, 3, 1, 2),))
+
+
+class ReadsBeforeTheNextTrip(nn.Module):
+    """A trip writes into what data chose, and the next one reads what it was chosen from."""
+
+    def forward(self, x: Tensor, n: Tensor):
+        a, b, total = x * 1, x * 2, x * 0
+        y = a if bool(n > 3) else b
+        for t in range(int(n)):
+            total = total + a
+            y.add_(1)
+        return total
+
+
+class ChoosesInEachTrip(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        a, b, total = x * 1, x * 2, x * 0
+        for t in range(int(n)):
+            total = total + a - b
+            y = a if bool(x[0, 1] > t) else b
+            y.add_(1)
+        return total
+
+
+class AnElementInEachTrip(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        rows, total = [x[0] * 1, x[0] * 2], x[0] * 0
+        for t in range(int(n)):
+            y = rows[int(x[0, 1] > t)]
+            total = total + rows[0] - rows[1]
+            y += 1
+        return total
+
+
+script(ReadsBeforeTheNextTrip, COUNT, TWO, FOUR, refused=CHOSEN)
+script(ChoosesInEachTrip, COUNT, TWO, FOUR, refused=CHOSEN)
+script(AnElementInEachTrip, COUNT, TWO, FOUR, refused=HOLDS)
+
+
+class ChoosesNewTensors(nn.Module):
+    """A trip writes into what it has made itself."""
+
+    def forward(self, x: Tensor, n: Tensor):
+        a, b, total = x * 1, x * 2, x * 0
+        z = a if bool(n > 3) else b
+        for t in range(int(n)):
+            y = x + a if bool(x[0, 1] > t) else x - b
+            y.add_(1)
+            y[0] = 2
+            total = total + y
+        for t in range(int(n)):
+            total = total + x
+            z.add_(1)
+        return total, z
+
+
+script(ChoosesNewTensors, COUNT, TWO, FOUR)

@@ -57,6 +57,14 @@ fn sizes_that_squeeze_keeps_are_told() {
 }
 
 #[test]
+fn sizes_that_a_condition_says_are_not_told() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    \
+        if torch.eq(torch.size(x, 0), 1):\n      y = torch.relu(x)\n    else:\n      y = torch.squeeze(x, 0)\n    return y\n";
+    let printed = flat(body, X).unwrap();
+    assert!(printed.contains("squeeze") && !printed.contains("taken not to be 1"), "{printed}");
+}
+
+#[test]
 fn branches_on_data_become_cond() {
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    \
         if bool(torch.gt(torch.sum(x), 0)):\n      y = torch.relu(x)\n    else:\n      y = torch.neg(x)\n    return y\n";

@@ -60,6 +60,8 @@ pub(super) struct Carried {
     pub(super) like: Value,
     /// The variables that are this memory, before and after each trip.
     pub(super) variables: Vec<Name>,
+    /// Whether a trip begins with a copy of it, into which it writes.
+    pub(super) own: bool,
 }
 
 impl Carried {

@@ -4,6 +4,7 @@ use super::{
     Env, Interp, Step,
     carried::{Carried, Place, Slot, at_path, leaves},
     expected,
+    graph::made_by,
     sample::Sample,
 };
 use crate::{
@@ -23,6 +24,8 @@ pub(super) enum Change {
     Memory(Name),
     /// A variable is only written into.
     InPlace(Name),
+    /// Variables that are this memory before a trip, and something else after it.
+    Own(Name),
     /// A variable gets others in place of these lists or dicts.
     Owner(Name, Vec<Ref>),
     /// A variable has a value of another form before the loop than after a trip: it is to begin with this one.
@@ -60,7 +63,7 @@ impl Interp<'_> {
                 return Err(Problem::Loop(text));
             }
         };
-        Ok(Carried { slot, initial, like, variables: Vec::new() })
+        Ok(Carried { slot, initial, like, variables: Vec::new(), own: false })
     }
 
     /// Carries what the body of a loop changes from now on.
@@ -94,6 +97,7 @@ impl Interp<'_> {
                 let initial = self.list_as_tensor(list, sample)?;
                 self.carry(Slot::List(list), Value::Tensor(initial), &"a list".into())?
             }
+            Change::Own(root) => return self.carry_copies(&root, env, carried),
             Change::Memory(root) => self.carry_memory(root, None, carried)?,
             Change::InPlace(name) => {
                 let slot = Slot::Variable(name.clone(), Vec::new());
@@ -124,6 +128,39 @@ impl Interp<'_> {
             return Err(Problem::Loop("it changes a list that a split gives".to_owned()));
         }
         Ok(parts.tensor)
+    }
+
+    /// Variables that are this memory begin each trip with a copy of their tensor: writes reach nothing else. The memory must be of the
+    /// scope in which the loop is, so that all that reads it by another name is known to be outdated.
+    fn carry_copies(&mut self, root: &Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
+        let slot = Slot::Memory(root.clone());
+        let at = carried.iter().position(|other| other.slot == slot);
+        let Some(at) = at.filter(|_| made_by(&self.nodes).contains(root)) else {
+            let text = "it writes into a tensor that it also replaces";
+            return Err(Problem::Loop(text.to_owned()));
+        };
+        for name in carried.remove(at).variables {
+            let Some(like) = env.get(&name).cloned() else { continue };
+            let copy = self.carry(Slot::Variable(name.clone(), Vec::new()), like, &name)?;
+            carried.push(Carried { own: true, ..copy });
+        }
+        Ok(())
+    }
+
+    /// The memory whose variables are something else after a trip.
+    pub(super) fn replaced_memory(&self, carried: &[Carried], within: &Env) -> Vec<Change> {
+        let mut found = Vec::new();
+        for memory in carried {
+            let Slot::Memory(root) = &memory.slot else { continue };
+            let copy = self.whole_of(&self.current(root));
+            let is_copy = |name: &Name| match within.get(name) {
+                Some(Value::Tensor(tensor)) => self.whole_of(&self.current(tensor)) == copy,
+                _ => false,
+            };
+            found
+                .extend((!memory.variables.iter().all(is_copy)).then(|| Change::Own(root.clone())));
+        }
+        found
     }
 
     /// Memory that is carried, with one more variable that is it.

@@ -34,6 +34,15 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// A copy of a tensor, which is that tensor in PyTorch.
+    pub(super) fn copy_of(&mut self, name: &Name) -> Step<Value> {
+        let copy = self.operator("aten", "clone", vec![Value::Tensor(name.clone())], Vec::new())?;
+        if let Value::Tensor(copy) = &copy {
+            self.copied(copy, std::slice::from_ref(name));
+        }
+        Ok(copy)
+    }
+
     /// Notes that a tensor may be one of these in PyTorch, or hold elements of them.
     pub(super) fn copied(&mut self, copy: &Name, sources: &[Name]) {
         let copy = self.memory_of(copy);
@@ -149,6 +158,50 @@ impl Interp<'_> {
         Ok(())
     }
 
+    /// An error if a trip keeps a tensor by two names, and the next one writes into a copy of it.
+    pub(super) fn kept_copies(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
+        let slots = || carried.iter().zip(&body.outputs).enumerate();
+        for (at, (_, own)) in slots().filter(|(_, (variable, _))| variable.own) {
+            let own = self.copies.origins(&self.memory_of(own));
+            self.steps(own.len().saturating_mul(carried.len()))?;
+            for (_, (other, output)) in slots().filter(|(other, _)| *other != at) {
+                let origins = self.copies.origins(&self.memory_of(output));
+                if origins.iter().any(|origin| own.contains(origin)) {
+                    let name = other.slot.name();
+                    let text = format!("it writes into a tensor that it keeps in `{name}`");
+                    return Err(Problem::Loop(text));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if a trip writes into a tensor of which the next one reads a copy, before the write as well as after it.
+    pub(super) fn outdated_copies(&mut self, bodies: [&Body; 2]) -> Step<()> {
+        if self.copies.outdated.is_empty() {
+            return Ok(());
+        }
+        let body = bodies[1];
+        let mut found = None;
+        for Body { inputs, nodes, .. } in bodies {
+            let made = made_by(nodes);
+            let read: FxHashSet<Name> = nodes.iter().flat_map(Node::input_names).collect();
+            self.steps(read.len())?;
+            // What is carried is another tensor in the next trip.
+            let outputs = inputs.iter().zip(&body.outputs);
+            let next = outputs.filter(|(input, _)| read.contains(*input)).map(|(_, output)| output);
+            let outside =
+                read.iter().filter(|name| !made.contains(*name) && !inputs.contains(name));
+            found =
+                found.or_else(|| next.chain(outside).find(|name| self.is_outdated(name)).cloned());
+        }
+        found.map_or(Ok(()), |name| self.fresh_tensor(&name))
+    }
+
+    fn is_outdated(&self, name: &Name) -> bool {
+        self.copies.outdated.contains_key(&self.memory_of(name))
+    }
+
     /// Notes what the results of a loop may be: what was there before it, and what its body makes.
     pub(super) fn copied_by_loop(
         &mut self,
@@ -164,6 +217,11 @@ impl Interp<'_> {
         }
         for ((variable, (_, output)), result) in others() {
             self.copied(result, &[variable.initial.clone(), output.clone()]);
+            // The writes of the trips are in it.
+            if variable.own && !self.is_outdated(output) {
+                let result = self.memory_of(result);
+                self.copies.outdated.remove(&result);
+            }
             if let Slot::List(list) = variable.slot {
                 self.copies.lists.insert(result.clone());
                 self.copies.repeated.extend(repeated.contains(&list).then(|| result.clone()));

@@ -144,7 +144,7 @@ impl Interp<'_> {
         let mut kept = Vec::new();
         for dim in dims {
             if let Some(size) = self.size_along(tensor, dim)?
-                && self.constraints().prove_eq(&size, &Expr::ONE).is_none()
+                && self.is_one(&size).is_none()
             {
                 kept.push(format!("`{size}`"));
             }

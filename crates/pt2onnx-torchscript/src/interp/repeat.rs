@@ -72,6 +72,7 @@ impl Interp<'_> {
         // The symbols of sizes that change from trip to trip.
         let mut changing = Vec::new();
         for _ in 0..MAX_TRIES {
+            let outdated = self.copies.outdated.clone();
             match self.attempt(&course, env, &carried, &metas)? {
                 Attempt::Changes(changes) => {
                     for change in changes {
@@ -88,6 +89,7 @@ impl Interp<'_> {
                     if !self.generalise(&mut metas, &made, &mut changing)? {
                         return self.finish_loop(bodies, &carried, (metas, &changing), env);
                     }
+                    self.copies.outdated = outdated;
                 }
             }
         }
@@ -187,6 +189,7 @@ impl Interp<'_> {
                 changes.extend(form.then(|| Change::Form(name.clone(), after.clone())));
             }
         }
+        changes.extend(self.replaced_memory(carried, &within));
         if !changes.is_empty() {
             return Ok(Attempt::Changes(changes));
         }
@@ -202,6 +205,8 @@ impl Interp<'_> {
         let nodes = std::mem::take(&mut self.nodes);
         let body = Body { inputs, nodes, outputs: outputs.clone() };
         self.kept_memory(carried, &body)?;
+        self.kept_copies(carried, &body)?;
+        self.outdated_copies([&test_body, &body])?;
         Ok(Attempt::Done([test_body, body], outputs))
     }
 
@@ -224,18 +229,7 @@ impl Interp<'_> {
                 let parts = self.parts_of(*list);
                 (parts.map(|parts| Value::Tensor(parts.tensor)), "a list".into())
             }
-            Slot::Memory(root) => {
-                let copy = self.whole_of(&self.current(root));
-                let is_copy = |name: &Name| match within.get(name) {
-                    Some(Value::Tensor(tensor)) => self.whole_of(&self.current(tensor)) == copy,
-                    _ => false,
-                };
-                if !carried.variables.iter().all(is_copy) {
-                    let text = "it writes into a tensor that it also replaces";
-                    return Err(Problem::Loop(text.to_owned()));
-                }
-                (Some(Value::Tensor(root.clone())), root.clone())
-            }
+            Slot::Memory(root) => (Some(Value::Tensor(root.clone())), root.clone()),
         };
         let value = value.unwrap_or(Value::None);
         match (&value, &carried.like) {
@@ -269,7 +263,10 @@ impl Interp<'_> {
                 self.copied(&name, std::slice::from_ref(&variable.initial));
             }
             inputs.push(name.clone());
-            let tensor = Value::Tensor(name);
+            let tensor = match variable.own {
+                true => self.copy_of(&name)?,
+                false => Value::Tensor(name),
+            };
             if let Slot::Memory(root) = &variable.slot {
                 self.own(root, tensor)?;
                 continue;

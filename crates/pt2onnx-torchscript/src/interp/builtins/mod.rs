@@ -8,6 +8,7 @@ mod letters;
 mod lists;
 mod numbers;
 mod resize;
+mod squeeze;
 mod strings;
 mod tensors;
 mod text;

@@ -41,9 +41,15 @@ impl Interp<'_> {
                 return Ok(Some(tensor.clone()));
             }
             ("one_hot" | "squeeze" | "unsqueeze", [_, number]) => {
+                if name == "squeeze"
+                    && let Some(value) = self.squeeze_ones(&of, args)?
+                {
+                    return Ok(Some(value));
+                }
                 let number = number.clone();
                 return self.by_data(name, tensor, &number);
             }
+            ("squeeze", [_]) => return self.squeeze_ones(&of, args),
             ("_reshape_from_tensor", [_, Value::Tensor(sizes)]) => {
                 let sizes = self.tolist(&sizes.clone())?;
                 let args = vec![tensor.clone(), sizes];
