@@ -30,6 +30,20 @@ pub(crate) fn known(dim: &Expr) -> bool {
     dim.is_static() || !dim.symbols().iter().any(|s| is_unknown_symbol(s))
 }
 
+/// How many numbers a vector counts, if it is a `Range` from 0 in steps of 1.
+pub(crate) fn counted(model: &Model, value: Value) -> Option<&Expr> {
+    let range = &model[model.producer(value)?];
+    let number = |i: usize| match model[range.input(i)?].constant()?.to_vec::<i64>()?[..] {
+        [number] => Some(number),
+        _ => None,
+    };
+    let counts = range.is("Range") && number(0) == Some(0) && number(2) == Some(1);
+    match &shape(model, value).filter(|_| counts)?[..] {
+        [length] => Some(length),
+        _ => None,
+    }
+}
+
 /// Element type and element of a float constant that has one element.
 pub(crate) fn number_of(model: &Model, value: Value) -> Option<(DType, f64)> {
     fn only<T: pt2onnx_tensor::Element>(t: &Tensor, f: impl Fn(T) -> f64) -> Option<f64> {

@@ -1,7 +1,7 @@
 //! Infers the sizes of slices with computed ends.
 
 use crate::{elementwise::is_broadcasting, eval, facts, sizes::lowest};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, TensorType, Type, is_unknown_symbol};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, TensorType, Type, Value, is_unknown_symbol};
 use pt2onnx_symbolic::{Expr, Symbol};
 use rustc_hash::FxHashMap;
 
@@ -74,11 +74,16 @@ pub(crate) fn broadcast(cx: &Builder, id: NodeId, ty: Type, ends: &Ends) -> Type
     let Type::Tensor(TensorType { dtype, shape: Some(shape) }) = &ty else {
         return ty;
     };
-    if ends.is_empty() || !is_broadcasting(node.op()) {
+    let expands = node.is("Expand");
+    if ends.is_empty() || !expands && !is_broadcasting(node.op()) {
         return ty;
     }
+    let operand = |(i, &v): (usize, &Value)| match i {
+        1 if expands => cx.contents(v),
+        _ => facts::shape(&model, v).cloned(),
+    };
     let operands: Option<Vec<_>> =
-        node.inputs().iter().flatten().map(|&v| facts::shape(&model, v)).collect();
+        node.inputs().iter().flatten().enumerate().map(operand).collect();
     let Some(operands) = operands else {
         return ty;
     };

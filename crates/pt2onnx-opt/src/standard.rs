@@ -4,9 +4,10 @@ use crate::{
     cleanup, control, cse, dead, fold,
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
-        factor_fusions, gelu_fusions, gemm_fusions, hard_swish_fusions, instance_norm_fusions,
-        join, layer_norm_fusions, multi_head_fusions, pad_fusions, projections, quotient_fusions,
-        rms_norm_fusions, rotary_fusions, scalar_fusions, split, square_fusions,
+        factor_fusions, gelu_fusions, gemm_fusions, grid_fusions, hard_swish_fusions,
+        instance_norm_fusions, join, layer_norm_fusions, multi_head_fusions, pad_fusions,
+        projections, quotient_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split,
+        square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -178,6 +179,9 @@ fn replacing() -> Vec<Pass> {
                 "Removes the reshapes around InstanceNormalization with which PyTorch moves the batch into the channels.",
             )
             .precondition("The number of channels is known."),
+        fusions("grid", grid_fusions, 11)
+            .description("Replaces GatherND at all points of a grid by a Gather for each dimension.")
+            .precondition("All but two of the dimensions are taken as they are."),
         fusions("squares", square_fusions, 13)
             .description("Replaces the square of ReduceL2 by ReduceSumSquare.")
             .precondition("The norm is of float32, or computed in the type of the square."),
@@ -288,6 +292,7 @@ mod tests {
             clip_fusions,
             gelu_fusions,
             gemm_fusions,
+            grid_fusions,
             hard_swish_fusions,
             instance_norm_fusions,
             layer_norm_fusions,

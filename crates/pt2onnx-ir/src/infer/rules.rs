@@ -83,6 +83,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         }
         "LSTM" | "GRU" | "RNN" => recurrent(n),
         "Attention" => vec![attention(n)],
+        "DFT" => vec![transformed(n)],
         "DynamicQuantizeLinear" => vec![n.shape(0), Some(vec![]), Some(vec![])],
         op if SAME_AS_FIRST.binary_search(&op).is_ok() => vec![n.shape(0)],
         _ => Vec::new(),
@@ -161,6 +162,34 @@ const SAME_AS_FIRST: &[&str] = &[
     "ThresholdedRelu",
     "Trilu",
 ];
+
+/// `DFT`: complex numbers as the last dimension, and as many along the transformed one as there are, are asked for, or half of them.
+fn transformed(n: &Node) -> Option<Shape> {
+    let mut x = n.shape(0)?;
+    let parts = x.len().checked_sub(1)?;
+    let flag = |name| n.int(name) == Some(1);
+    if flag("onesided") && flag("inverse") {
+        // What comes out then depends on the opset.
+        return Some(x.iter().map(|_| n.unknown_dim()).collect());
+    }
+    let axis = match n.input(2) {
+        None => normalize(-2, x.len()),
+        Some(_) => n.numbers(2).and_then(|axis| normalize(*axis.first()?, x.len())),
+    };
+    x[parts] = Expr::int(2);
+    let Some(axis) = axis.filter(|&a| a != parts) else {
+        x[..parts].iter_mut().for_each(|d| *d = n.unknown_dim());
+        return Some(x);
+    };
+    let length = match n.input(1) {
+        None => Some(x[axis].clone()),
+        Some(_) => n.contents(1).and_then(|length| length.first().cloned()),
+    };
+    let half = |length: Expr| length.floor_div(&Expr::int(2)) + Expr::int(1);
+    let length = length.map(|length| if flag("onesided") { half(length) } else { length });
+    x[axis] = length.unwrap_or_else(|| n.unknown_dim());
+    Some(x)
+}
 
 fn broadcast_inputs(n: &Node) -> Option<Shape> {
     let mut result = Shape::new();

@@ -4,6 +4,7 @@ mod broadcast;
 mod chain;
 mod guards;
 mod kept;
+mod merged;
 mod noop;
 mod ones;
 mod parts;

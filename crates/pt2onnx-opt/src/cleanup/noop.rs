@@ -1,7 +1,11 @@
 //! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
 
 use super::{parts, seen::Seen};
-use crate::{cse::is_compared, facts::every};
+use crate::{
+    cse::is_compared,
+    eval::axis,
+    facts::{counted, every, known},
+};
 use pt2onnx_ir::{Model, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -32,6 +36,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         }
         "Transpose" => transposes_nothing(n, x)?,
         "Slice" => takes_all(n, x)?,
+        "Gather" => takes_each(n, x)?,
         "Pad" => n.ints(1)?.iter().all(|&p| p == 0),
         "Concat" | "Sum" | "Min" | "Max" | "Mean" if n.node.inputs().len() == 1 => true,
         "Concat" => return parts::whole(n),
@@ -82,6 +87,13 @@ fn takes_all(n: &Seen, x: Value) -> Option<bool> {
     Some(forward && n.same_shape(x, n.output()) || whole() == Some(true))
 }
 
+/// Whether a `Gather` takes each part along a dimension once, in order.
+fn takes_each(n: &Seen, x: Value) -> Option<bool> {
+    let shape = n.shape(x)?;
+    let size = &shape[axis(attrs::Gather::read(n.node).ok()?.axis, shape.len())?];
+    Some(counted(n.model, n.node.input(1)?)? == size && known(size))
+}
+
 /// What a `Where` with a condition that is the same for all elements takes.
 fn chosen(n: &Seen) -> Option<Value> {
     let condition =
@@ -105,13 +117,12 @@ fn writes_all(n: &Seen) -> Option<Value> {
     }
     let column =
         |v: Value| n.producer(v).filter(|u| matches!(u.node.op(), "Unsqueeze" | "Reshape"));
-    let range = n.producer(column(rows)?.node.input(0)?).filter(|r| r.node.is("Range"))?;
-    let counts = range.ints(0)? == [0] && range.ints(2)? == [1];
-    let ([length, one], [all]) = (&n.shape(rows)?[..], &n.shape(range.output())?[..]) else {
+    let all = counted(n.model, column(rows)?.node.input(0)?)?;
+    let [length, one] = &n.shape(rows)?[..] else {
         return None;
     };
     let each = one.as_int() == Some(1) && length == n.shape(x)?.first()? && length == all;
-    (counts && each).then_some(updates)
+    each.then_some(updates)
 }
 
 /// Whether all elements of the second input are 1.

@@ -1,7 +1,7 @@
 //! Applies the clean-up rules to each node.
 
 use super::{
-    broadcast, chain, guards, kept, noop, ones, parts, picks,
+    broadcast, chain, guards, kept, merged, noop, ones, parts, picks,
     seen::{Action, Seen},
     sequences, states, through,
 };
@@ -49,6 +49,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         let action = noop::rule(&seen)
             .map(Action::Forward)
             .or_else(|| chain::rule(&seen))
+            .or_else(|| merged::rule(&seen))
             .or_else(|| parts::reshaped(&seen))
             .or_else(|| picks::rule(&seen))
             .or_else(|| through::rule(&seen))

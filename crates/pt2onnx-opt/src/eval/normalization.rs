@@ -1,4 +1,4 @@
-//! Evaluates `BatchNormalization`, `LayerNormalization` and `RMSNormalization` of float32 and float64, computed in float64.
+//! Evaluates `BatchNormalization`, `InstanceNormalization`, `LayerNormalization` and `RMSNormalization` of float32 and float64, computed in float64.
 
 use super::{
     array::{doubles, floats},
@@ -10,6 +10,7 @@ use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[
     ("BatchNormalization", Eval::Many(batch_normalised)),
+    ("InstanceNormalization", Eval::One(instance_normalised)),
     (
         "LayerNormalization",
         Eval::One(|c| {
@@ -57,6 +58,24 @@ fn batch_normalised(call: &Call) -> Option<Vec<Tensor>> {
         results.truncate(call.node.outputs().len());
     }
     Some(results)
+}
+
+/// `InstanceNormalization`: each channel of each item less its mean, divided by its deviation.
+fn instance_normalised(call: &Call) -> Option<Tensor> {
+    let options = attrs::InstanceNormalization::read(call.node).ok()?;
+    let x = call.input(0).filter(|x| x.rank() > 2)?;
+    call.room(x.dtype(), x.shape())?;
+    let channels = x.shape()[1];
+    let vector = |i: usize| call.input(i).filter(|t| t.shape() == [channels]).and_then(doubles);
+    let (scale, bias) = (vector(1)?, vector(2)?);
+    let count = x.shape()[0].checked_mul(channels)?;
+    let mut rows =
+        doubles(x)?.into_shape_with_order((count, x.numel().checked_div(count)?)).ok()?;
+    for (i, mut row) in rows.rows_mut().into_iter().enumerate() {
+        normalise(row.view_mut(), f64::from(options.epsilon), true);
+        row.mapv_inplace(|v| v * scale[i % channels] + bias[i % channels]);
+    }
+    floats(x.dtype(), &rows.into_shape_with_order(dim(x.shape())).ok()?)
 }
 
 /// Rows of the last dimensions, from `first` on, divided by their deviation: from their mean if they are `centred`, from 0 otherwise.

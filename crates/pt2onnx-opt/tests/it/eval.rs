@@ -41,6 +41,7 @@ const INEXACT: &[&str] = &[
     "HardSigmoid",
     "HardSwish",
     "BatchNormalization",
+    "InstanceNormalization",
     "LayerNormalization",
     "RMSNormalization",
     "Resize",

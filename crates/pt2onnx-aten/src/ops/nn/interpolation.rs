@@ -3,6 +3,7 @@
 use crate::math::resampling::{Filter, Smooth};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Value, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -203,6 +204,8 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
             return Err(LowerError::unsupported("the output size does not fit the scale factors"));
         }
         cx.resize(x, None, cx.vector(&scales), None, options)
+    } else if let Some(multiples) = multiples(cx, x, &shape) {
+        cx.resize(x, None, cx.vector(&multiples), None, options)
     } else {
         cx.resize(x, None, None, cx.sizes(&shape[2..]), options)
     };
@@ -210,7 +213,32 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
     Ok(result)
 }
 
+/// How often each size but the first two fits into that of the result, if some are dynamic. The sizes need not be computed then.
+fn multiples(cx: &Cx, x: Value, shape: &[Expr]) -> Option<Vec<f32>> {
+    const MOST: i64 = 64;
+    let from: Vec<Expr> = (2..shape.len()).map(|a| cx.dim(x, a as i64)).collect();
+    let pairs = || from.iter().zip(&shape[2..]);
+    let fits = |(from, to): (&Expr, &Expr)| {
+        let times = (1..=MOST).find(|&k| from.clone() * Expr::int(k) == *to);
+        times.map(|k| k as f32)
+    };
+    let dynamic = pairs().any(|(from, to)| !from.is_static() || !to.is_static());
+    dynamic.then(|| pairs().map(fits).collect())?
+}
+
 checks! {
+    whole_multiples_of_a_dynamic_size {
+        "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, True, [4.0, 2.0]) -> f32[1, 3, 4*s0, 16]" => r#"
+        (float[1,3,s0,8] x) => (float[1,3,"4*s0",16] upsample_bilinear2d)
+        <
+          float[2] val_0 = {4.0, 2.0}
+        >
+        {
+          upsample_bilinear2d = Resize <axes: ints = [2, 3], coordinate_transformation_mode: string = "align_corners", mode: string = "linear"> (x, "", val_0)
+        }
+        "#;
+    }
+
     factors_of_a_dynamic_size {
         "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, False, [2.0, 2.0]) -> f32[1, 3, 2*s0, 16]" => r#"
         (float[1,3,s0,8] x) => (float[1,3,"2*s0",16] upsample_bilinear2d)
