@@ -133,7 +133,8 @@ impl Descent {
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Inexpressible> {
         // What cannot be rewritten stays.
         if matches!(self.target, Target::Ort | Target::OrtCpu)
-            && let Ok(done @ Done::Replaced) = wrapping::exact(model, id, &mut self.sums)
+            && let Ok(done @ Done::Replaced) =
+                wrapping::exact(model, id, self.opset, &mut self.sums)
         {
             return Ok(done);
         }

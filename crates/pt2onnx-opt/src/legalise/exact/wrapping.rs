@@ -4,6 +4,7 @@
 //! Both matter only if the numbers may be large.
 
 use crate::{
+    eval,
     facts::dtype,
     legalise::{
         error::Reason,
@@ -21,6 +22,8 @@ const COUNT_BITS: u32 = 21;
 const ALL_BITS: u32 = 64;
 /// Numbers that 32 bits have.
 const HALF: i64 = 1 << 32;
+/// The first opset with `TopK` of integers.
+const TOP_K: u32 = 11;
 /// How many nodes are looked at for one number.
 const NODES: u32 = 64;
 
@@ -29,6 +32,7 @@ const NODES: u32 = 64;
 pub(crate) fn exact(
     model: &mut Model,
     id: NodeId,
+    opset: u32,
     sums: &mut FxHashSet<Value>,
 ) -> Result<Done, Reason> {
     let node = &model[id];
@@ -54,7 +58,10 @@ pub(crate) fn exact(
             replace(model, id, |cx, node| by_halves(cx, node, sums))
         }
         ("ReduceMin" | "ReduceMax", DType::I64) if bits > exact_bits => {
-            replace(model, id, |cx, node| extreme(cx, node, sums))
+            replace(model, id, |cx, node| {
+                let picked = (opset >= TOP_K).then(|| picked(cx, node)).flatten();
+                picked.map_or_else(|| extreme(cx, node, sums), |extreme| Ok(vec![extreme]))
+            })
         }
         ("Min" | "Max", DType::I64) if bits > exact_bits => replace(model, id, |cx, node| {
             let larger = node.is("Max");
@@ -108,6 +115,24 @@ fn by_halves(cx: &Builder, node: &Node, sums: &mut FxHashSet<Value>) -> Result<V
     let [upper, lower] = halves(cx, input(node, 0)?).map(|part| reduced(cx, node, part));
     sums.extend([upper, lower]);
     Ok(vec![cx.add(cx.mul(upper, HALF), lower)])
+}
+
+/// The largest or the smallest number along one or two axes, by `TopK`, which compares all bits. It must find one, so that sizes must be known.
+fn picked(cx: &Builder, node: &Node) -> Option<Value> {
+    let x = node.input(0)?;
+    let shape = cx.known_shape(x)?;
+    let axes = cx.constant_of(node.input(1)?)?.to_vec::<i64>()?;
+    let axes: Vec<usize> =
+        axes.into_iter().map(|a| eval::axis(a, shape.len())).collect::<Option<_>>()?;
+    let finds = axes.iter().all(|&axis| shape[axis].as_int().is_some_and(|size| size > 0));
+    let one = cx.vector(&[1_i64]);
+    let pick = |x, &axis: &usize| {
+        let axis = i64::try_from(axis).unwrap_or_default();
+        cx.top_k(x, one, attrs::TopK { axis, largest: node.is("ReduceMax"), sorted: true })[0]
+    };
+    let most = (finds && matches!(axes.len(), 1 | 2)).then(|| axes.iter().fold(x, pick))?;
+    let keeps = node.int("keepdims").unwrap_or(1) != 0;
+    Some(if keeps { most } else { cx.squeeze(most, &axes) })
 }
 
 /// The largest or the smallest number: of those with the largest or the smallest upper half, that with such a lower half. Both are compared as
