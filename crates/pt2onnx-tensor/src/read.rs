@@ -54,8 +54,8 @@ impl Storage {
 }
 
 impl Tensor {
-    /// Fills `out` with bytes of the elements in row-major order, from byte `start` on. Both ends are boundaries of elements, and of
-    /// [units](crate::Compute::unit) if the elements are computed. Elements in a file are read, not mapped.
+    /// Fills `out` with bytes of the elements in row-major order, from byte `start` on. Both ends are boundaries of elements; of elements that are
+    /// computed, whole [units](crate::Compute::unit) are. Elements in a file are read, not mapped.
     ///
     /// # Errors
     /// The elements cannot be read or computed, the range is not inside the tensor, or there are no values; the tensor is not contiguous
