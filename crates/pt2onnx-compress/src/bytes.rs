@@ -117,14 +117,13 @@ impl Tensors {
         let (scheme, order) = (weight.scheme, weight.order.as_deref());
         // A list of scales has no order of dimensions.
         let (scales, lies) = (weight.scale_shape(), order.filter(|_| weight.block.is_some()));
-        let codes = turned(weight, Part::Codes, scheme.dtype(), weight.source.shape(), order)?;
-        let zeros = || turned(weight, Part::Zeros, scheme.dtype(), &scales, lies);
+        let dtype = scheme.dtype();
         Ok(Self {
-            codes,
-            scales: turned(weight, Part::Scales, scheme.scale, &scales, lies)?,
+            codes: reordered(weight, Part::Codes, dtype, weight.source.shape(), order)?,
+            scales: reordered(weight, Part::Scales, scheme.scale, &scales, lies)?,
             zeros: match scheme.symmetric && !scheme.unsigned {
                 true => None,
-                false => Some(zeros()?),
+                false => Some(reordered(weight, Part::Zeros, dtype, &scales, lies)?),
             },
         })
     }
@@ -153,7 +152,7 @@ impl Tensors {
 }
 
 /// A tensor with dimensions in the order of the weight. `shape` is that of the source.
-fn turned(
+fn reordered(
     weight: &Arc<Quantised>,
     part: Part,
     dtype: DType,

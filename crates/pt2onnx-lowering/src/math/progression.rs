@@ -25,16 +25,11 @@ pub fn known_spaced(cx: &Cx, low: f64, high: f64, steps: &Expr, dtype: DType) ->
         };
         (0..steps).map(number).collect()
     };
+    let single = (high as f32 - low as f32) / last as f32;
     // Products and sums are rounded once, but those of halves, which are computed as float32.
     let numbers = match dtype {
-        DType::F32 => {
-            let step = (high as f32 - low as f32) / last as f32;
-            each(&|end, i| step.mul_add(i as f32, end as f32).into())
-        }
-        DType::F16 | DType::BF16 => {
-            let step = (high as f32 - low as f32) / last as f32;
-            each(&|end, i| (end as f32 + step * i as f32).into())
-        }
+        DType::F32 => each(&|end, i| single.mul_add(i as f32, end as f32).into()),
+        DType::F16 | DType::BF16 => each(&|end, i| (end as f32 + single * i as f32).into()),
         _ if dtype == DType::F64 || dtype.is_int() => {
             let step = (high - low) / last;
             each(&|end, i| step.mul_add(i, end))
@@ -100,18 +95,15 @@ pub fn spaced(cx: &Cx, low: Value, high: Value, steps: &Expr, dtype: DType) -> V
     let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
     let vector = |v| cx.reshape(v, &[Expr::int(1)]);
     // Integers are cut off, so that a product must not be rounded: each of two parts of the step has half of its digits.
-    let times = |i: Value, step: Value| {
-        let part = cx.cast(cx.cast(step, DType::F32), wide);
-        [cx.mul(i, part), cx.mul(i, cx.sub(step, part))]
+    let products = |i: Value, step: Value| match dtype.is_float() {
+        true => vec![cx.mul(i, step)],
+        false => {
+            let part = cx.cast(cx.cast(step, DType::F32), wide);
+            vec![cx.mul(i, part), cx.mul(i, cx.sub(step, part))]
+        }
     };
-    let up = |i: Value, step: Value| match dtype.is_float() {
-        true => cx.add(low, cx.mul(i, step)),
-        false => times(i, step).into_iter().fold(low, |sum, part| cx.add(sum, part)),
-    };
-    let down = |i: Value, step: Value| match dtype.is_float() {
-        true => cx.sub(high, cx.mul(i, step)),
-        false => times(i, step).into_iter().fold(high, |sum, part| cx.sub(sum, part)),
-    };
+    let up = |i, step| products(i, step).into_iter().fold(low, |sum, x| cx.add(sum, x));
+    let down = |i, step| products(i, step).into_iter().fold(high, |sum, x| cx.sub(sum, x));
     let Some(steps) = steps.as_int() else {
         let number = |e: &Expr| cx.cast(cx.size(e), wide);
         let (i, last) = (cx.cast(cx.iota(steps), wide), number(&(steps - 1)));
