@@ -255,7 +255,7 @@ fn equal_with_weights(model: &Model, a: NodeId, b: NodeId) -> bool {
         && a.inputs().iter().zip(b.inputs()).all(same)
 }
 
-fn same_function(a: &Node, b: &Node) -> bool {
+pub(crate) fn same_function(a: &Node, b: &Node) -> bool {
     a.op() == b.op()
         && a.outputs().len() == b.outputs().len()
         && same_attributes(&a.attributes, &b.attributes)
@@ -291,7 +291,7 @@ pub(crate) fn is_compared(t: &Tensor) -> bool {
     is_small(t) || (in_memory && t.nbytes() <= COMPARED_BYTES_IN_MEMORY)
 }
 
-fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
+pub(crate) fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
     a.same(b) || (is_small(a) && is_small(b) && same_content(a, b))
 }
 

@@ -223,7 +223,8 @@ fn late() -> Vec<Pass> {
                 "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
             )
             .precondition(
-                "The weights are constants that nothing else uses. The nodes become fewer. Queries, keys and values of a masked \
+                "The weights are constants that nothing else uses, or are computed from such, column by column, as those that are \
+                 restored from integers. The nodes become fewer. Queries, keys and values of a masked \
                  attention stay apart if they have biases: ONNX Runtime replaces the whole attention.",
             ),
         Pass::new("split", split)

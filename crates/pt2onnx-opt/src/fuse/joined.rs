@@ -1,6 +1,9 @@
 //! Linear layers of one input become one layer, whose weight has the columns of all, and a `Split` of its result.
 
-use super::left::is_attention;
+use super::{
+    columns::Columns,
+    left::{is_attention, is_quantized},
+};
 use crate::{
     facts,
     graph::{Changed, GraphMut},
@@ -12,11 +15,7 @@ use pt2onnx_ir::{
     Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Use, Value, attrs,
 };
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::{Compute, DType, Tensor};
-use std::{io, sync::Arc};
-
-/// Weights of fewer bytes are computed at once.
-const SMALL: usize = 64 << 10;
+use pt2onnx_tensor::{DType, Tensor};
 
 /// What layers that are joined have in common.
 #[derive(PartialEq, Eq, Hash)]
@@ -25,17 +24,19 @@ struct Kind {
     region: RegionId,
     op: &'static str,
     dtype: DType,
-    rows: usize,
+    rows: Expr,
     /// Whether the columns of the product are rows of the weight.
     transposed: bool,
     /// Whether it is a `Gemm` with a bias.
     bias: bool,
+    /// The number of operators that make the weight of constants.
+    steps: usize,
 }
 
 struct Layer {
     node: NodeId,
-    weight: Value,
-    bias: Option<Value>,
+    weight: Columns,
+    bias: Option<Columns>,
     /// The `Add` of a bias.
     sum: Option<NodeId>,
     width: usize,
@@ -50,18 +51,21 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let layers = nodes.into_iter().filter_map(|id| layer(model, id));
     let mut changed = false;
     for (kind, mut group) in grouped(layers) {
+        if let Some(first) = group.first() {
+            let like: Vec<bool> =
+                group.iter().map(|l| l.weight.are_like(&first.weight, model)).collect();
+            let mut like = like.into_iter();
+            group.retain(|_| like.next() == Some(true));
+        }
         // Biases are joined if all layers have one; otherwise, their sums stay.
         let sums = group.iter().all(|layer| layer.sum.is_some());
         if !kind.bias && !sums {
             group.iter_mut().for_each(|layer| (layer.bias, layer.sum) = (None, None));
         }
-        let (before, after) = match sums {
-            true => (2 * group.len(), 3),
-            false => (group.len(), 2),
-        };
+        let each = 1 + kind.steps + usize::from(sums);
         let biased: Option<Vec<NodeId>> = group.iter().map(|layer| layer.sum).collect();
         let left = biased.is_some_and(|sums| is_attention(model, &sums));
-        let worth = before > after && !left;
+        let worth = each * group.len() > each + 1 && !left;
         changed |= worth && join(model, &kind, &group).is_some();
     }
     changed
@@ -81,27 +85,45 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
         }
         _ => return None,
     };
-    let tensor = model[weight].constant().filter(|_| model[weight].uses().len() == 1)?;
-    let (rows, width) = match (tensor.shape(), transposed) {
-        (&[rows, width], false) | (&[width, rows], true) => (rows, width),
+    let (dtype, sizes) = facts::tensor_type(model, weight)?;
+    let (rows, width) = match (&sizes[..], transposed) {
+        ([rows, width], false) | ([width, rows], true) => {
+            (rows, usize::try_from(width.as_int()?).ok()?)
+        }
         _ => return None,
     };
-    let fits = |bias: Value| model[bias].constant().is_some_and(|t| t.shape() == [width]);
-    let float = matches!(tensor.dtype(), DType::F32 | DType::F64 | DType::F16 | DType::BF16);
-    if !float || rows == 0 || width == 0 || !bias.is_none_or(fits) {
+    let fits = |bias: Value| {
+        let bias = model[bias].constant().filter(|t| t.shape() == [width]);
+        bias.cloned().map(Columns::Own)
+    };
+    let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
+    if !float || rows.as_int() == Some(0) || width == 0 {
         return None;
     }
-    let (region, dtype) = (node.region(), tensor.dtype());
-    let kind = Kind { x, region, op, dtype, rows, transposed, bias: bias.is_some() };
-    let (bias, sum) = match (op, added(model, id, fits)) {
-        ("MatMul", Some((bias, sum))) => (Some(bias), Some(sum)),
-        _ => (bias, None),
+    let weight = match transposed {
+        true => Columns::rows_of(model, weight)?,
+        false => Columns::of(model, weight, width)?,
     };
+    let (bias, sum) = match bias {
+        Some(bias) => (Some(fits(bias)?), None),
+        None if op == "MatMul" => added(model, id, fits).unzip(),
+        None => (None, None),
+    };
+    let (region, rows, steps) = (node.region(), rows.clone(), weight.steps());
+    if steps > 0 && is_quantized(model, x) {
+        return None;
+    }
+    let inner = bias.is_some() && sum.is_none();
+    let kind = Kind { x, region, op, dtype, rows, transposed, bias: inner, steps };
     Some((kind, Layer { node: id, weight, bias, sum, width }))
 }
 
 /// The bias that is added to a product that nothing else uses, and the `Add`.
-fn added(model: &Model, id: NodeId, fits: impl Fn(Value) -> bool) -> Option<(Value, NodeId)> {
+fn added(
+    model: &Model,
+    id: NodeId,
+    fits: impl Fn(Value) -> Option<Columns>,
+) -> Option<(Columns, NodeId)> {
     let product = *model[id].outputs().first()?;
     let [Use::Input(sum, at)] = model[product].uses().collect::<Vec<_>>()[..] else {
         return None;
@@ -109,26 +131,20 @@ fn added(model: &Model, id: NodeId, fits: impl Fn(Value) -> bool) -> Option<(Val
     let node = &model[sum];
     let same = node.is("Add") && node.domain.is_empty() && node.region() == model[id].region();
     let other = usize::from(at == 0);
-    let bias = same.then(|| node.input(other)).flatten().filter(|&bias| fits(bias))?;
+    let bias = same.then(|| node.input(other)).flatten().and_then(fits)?;
     Some((bias, sum))
 }
 
 fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
     let first = group.first()?.node;
-    let constants = |of: fn(&Layer) -> Option<Value>| -> Option<Vec<Tensor>> {
-        group.iter().map(|layer| model[of(layer)?].constant().cloned()).collect()
-    };
     let total = group.iter().map(|layer| layer.width).sum::<usize>();
-    let weights = constants(|layer| Some(layer.weight))?;
-    let weight = match kind.transposed {
-        true => joined(weights, 1, [total, kind.rows])?,
-        false => joined(weights, kind.rows, [kind.rows, total])?,
-    };
-    let Layer { bias, sum, .. } = group.first()?;
-    let bias = match bias {
-        Some(_) => Some(joined(constants(|layer| layer.bias)?, 1, [total])?),
-        None => None,
-    };
+    let weights: Vec<&Columns> = group.iter().map(|layer| &layer.weight).collect();
+    let biases: Vec<&Columns> = group.iter().filter_map(|layer| layer.bias.as_ref()).collect();
+    let (weight, bias) = (Columns::side_by_side(&weights)?, Columns::side_by_side(&biases));
+    if bias.is_none() && !biases.is_empty() {
+        return None;
+    }
+    let sum = group.first()?.sum;
     let mut shape = facts::shape(model, *model[first].outputs().first()?).cloned();
     let mut typed = |model: &mut Model, value: Value, width: usize| {
         if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
@@ -138,8 +154,8 @@ fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
         model[value].ty = Some(Type::Tensor(ty));
     };
     let at = InsertPoint::Before(first);
-    let mut inputs = vec![Some(kind.x), Some(model.add_constant(weight))];
-    let bias = bias.map(|bias| model.add_constant(bias));
+    let mut inputs = vec![Some(kind.x), Some(weight.insert(model, first))];
+    let bias = bias.map(|bias| bias.insert(model, first));
     inputs.extend(bias.filter(|_| kind.bias).map(Some));
     let product = model.add_node(at, kind.op, &inputs, model[first].attributes.clone(), 1);
     let mut made = vec![product];
@@ -170,69 +186,4 @@ fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
         }
     }
     Some(())
-}
-
-/// A tensor each row of which has the rows of all parts. `None` if a part has no values.
-fn joined(parts: Vec<Tensor>, rows: usize, shape: impl Into<Vec<usize>>) -> Option<Tensor> {
-    let dtype = parts.first()?.dtype();
-    let rows = Rows { rows, element: dtype.bits() / 8, parts };
-    let whole = |part: &Tensor| rows.width(part).is_multiple_of(rows.unit());
-    let has_values = |part: &Tensor| part.compute().is_some() || part.storage().is_some();
-    if !rows.parts.iter().all(|part| has_values(part) && whole(part)) {
-        return None;
-    }
-    let tensor = Tensor::computed(dtype, shape, Arc::new(rows)).ok()?;
-    match tensor.nbytes() < SMALL {
-        true => tensor.evaluated().ok(),
-        false => Some(tensor),
-    }
-}
-
-/// The elements of such a tensor.
-#[derive(Debug)]
-struct Rows {
-    parts: Vec<Tensor>,
-    rows: usize,
-    /// The bytes of an element.
-    element: usize,
-}
-
-impl Rows {
-    /// The bytes of a row of a part.
-    fn width(&self, part: &Tensor) -> usize {
-        part.nbytes() / self.rows
-    }
-}
-
-impl Compute for Rows {
-    fn operands(&self) -> Vec<Tensor> {
-        self.parts.clone()
-    }
-
-    fn prepare(&self) -> io::Result<()> {
-        self.parts.iter().filter_map(Tensor::compute).try_for_each(|compute| compute.prepare())
-    }
-
-    fn unit(&self) -> usize {
-        let units = self.parts.iter().filter_map(Tensor::compute).map(|compute| compute.unit());
-        units.fold(self.element, usize::max)
-    }
-
-    fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
-        let whole: usize = self.parts.iter().map(|part| self.width(part)).sum();
-        let (mut row, mut skipped, mut rest) = (start / whole, start % whole, out);
-        while !rest.is_empty() {
-            for part in &self.parts {
-                let width = self.width(part);
-                let from = skipped.min(width);
-                let bytes = (width - from).min(rest.len());
-                let (run, after) = std::mem::take(&mut rest).split_at_mut(bytes);
-                skipped -= from;
-                part.read(row * width + from, run)?;
-                rest = after;
-            }
-            row += 1;
-        }
-        Ok(())
-    }
 }

@@ -38,6 +38,12 @@ pub(super) fn is_feature_map(model: &Model, x: Value) -> bool {
     model.producer(x).is_some_and(|node| matches!(model[node].op(), "Reshape" | "Transpose"))
 }
 
+/// Whether a value is the result of `DequantizeLinear`. Products of it with quantized weights stay apart: ONNX Runtime makes each an operator on
+/// integers, with the `QuantizeLinear` after it.
+pub(super) fn is_quantized(model: &Model, x: Value) -> bool {
+    model.producer(x).is_some_and(|node| model[node].is("DequantizeLinear"))
+}
+
 /// The only node that uses the result of a node, if it is one of these operators.
 fn user(model: &Model, id: NodeId, ops: &[&str]) -> Option<NodeId> {
     match model[*model[id].outputs().first()?].uses().collect::<Vec<_>>()[..] {

@@ -6,6 +6,7 @@ mod batch_norm;
 mod broadcast;
 mod cache;
 mod channels;
+mod columns;
 mod grid;
 mod joined;
 mod left;
