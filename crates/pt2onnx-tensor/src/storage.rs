@@ -1,7 +1,7 @@
 //! Bytes that tensors share. They are in memory, or a part of a memory-mapped file that is read on first access.
 
 use bytes::Bytes;
-use memmap2::Mmap;
+use memmap2::MmapOptions;
 use std::{fs::File, io, ops::Range, path::PathBuf, sync::Arc};
 
 /// A position in a file.
@@ -39,7 +39,10 @@ impl Storage {
     /// # Errors
     /// The operating system cannot map the file.
     pub fn map(file: File, path: impl Into<PathBuf>) -> io::Result<Self> {
-        let bytes = map(&file)?;
+        let bytes = match file.metadata()?.len() {
+            0 => Bytes::new(),
+            _ => map(&MmapOptions::new(), &file)?,
+        };
         let source = FileRange { path: Arc::new(path.into()), file: Arc::new(file), offset: 0 };
         Ok(Self::mapped(bytes, source))
     }
@@ -55,6 +58,24 @@ impl Storage {
                 ..whole.clone()
             }),
         })
+    }
+
+    /// The same bytes, to be read from the first to the last. Those of a file get a mapping of their own, whose pages are mapped together and
+    /// take no memory once it is dropped.
+    ///
+    /// # Errors
+    /// The file is shorter by now, or the operating system cannot map it.
+    pub fn to_read_through(&self) -> io::Result<Self> {
+        let length = self.bytes.len();
+        let Some(FileRange { file, offset, .. }) = self.source().filter(|_| length > 0) else {
+            return Ok(self.clone());
+        };
+        if file.metadata()?.len() < offset.saturating_add(length as u64) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut part = MmapOptions::new();
+        part.offset(*offset).len(length).populate();
+        Ok(Self { bytes: map(&part, file)?, source: self.source.clone() })
     }
 
     /// The bytes.
@@ -73,14 +94,32 @@ impl Storage {
     }
 }
 
-/// Maps the whole file.
+/// Maps a file, or a part of it, which must not be empty.
 #[expect(unsafe_code, reason = "a mapping is the only way to use weights larger than memory")]
-fn map(file: &File) -> io::Result<Bytes> {
-    if file.metadata()?.len() == 0 {
-        return Ok(Bytes::new());
-    }
+fn map(part: &MmapOptions, file: &File) -> io::Result<Bytes> {
     // SAFETY: the mapping is private and read-only. If another process truncates or rewrites the file meanwhile, the bytes are
     // unspecified, or a signal stops the process. All functions that map files document that the file must not change.
-    let map = unsafe { Mmap::map(file)? };
+    let map = unsafe { part.map(file)? };
     Ok(Bytes::from_owner(map))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_mapped_apart_unless_the_file_has_become_shorter() {
+        let path = std::env::temp_dir().join(format!("pt2onnx-storage-{}", std::process::id()));
+        let content: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+        std::fs::write(&path, &content).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let part =
+            Storage::map(file.try_clone().unwrap(), &path).unwrap().slice(4097..9000).unwrap();
+        let apart = part.to_read_through().unwrap();
+        assert!(apart.bytes()[..] == content[4097..9000] && !apart.same(&part));
+        file.set_len(8999).unwrap();
+        let error = part.to_read_through().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        std::fs::remove_file(path).unwrap();
+    }
 }

@@ -6,18 +6,19 @@
 use crate::{
     error::Error,
     proto::{Cx, Frame, field, typed},
+    sink::Sink,
 };
 use prost::Message;
 use pt2onnx_ir::{Model, NodeId};
 use pt2onnx_proto::GraphProto;
 use rayon::prelude::*;
 use std::{
-    io::{self, Write},
+    io,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 /// As many nodes are encoded by one thread at a time.
-const TOGETHER: usize = 1024;
+const TOGETHER: usize = 128;
 
 /// So many bytes of a graph are kept. What comes after these is encoded again when it is written.
 pub(crate) const KEPT: usize = 24 << 20;
@@ -58,13 +59,13 @@ impl<'a> Encoded<'a> {
         let ids: Vec<NodeId> = cx.model.nodes(Model::MAIN).collect();
         let kept = Kept { most: keep, bytes: AtomicUsize::new(0) };
         let groups = match ids.len() <= TOGETHER {
-            true => vec![Group::new(cx, &ids, &kept)?],
+            true => vec![Group::new(cx, &ids, &kept, &mut Vec::new())?],
             false => {
-                let group = |ids: &[NodeId]| {
+                let group = |scratch: &mut Vec<u8>, ids: &[NodeId]| {
                     let mut cx = cx.alike();
-                    Ok((Group::new(&mut cx, ids, &kept)?, cx.absent))
+                    Ok((Group::new(&mut cx, ids, &kept, scratch)?, cx.absent))
                 };
-                let groups = ids.par_chunks(TOGETHER).map(group);
+                let groups = ids.par_chunks(TOGETHER).map_init(Vec::new, group);
                 let (groups, absent): (Vec<_>, Vec<_>) =
                     groups.collect::<Result<Vec<_>, Error>>()?.into_iter().unzip();
                 cx.absent.extend(absent.into_iter().flatten());
@@ -82,38 +83,37 @@ impl<'a> Encoded<'a> {
     }
 
     /// Writes the graph.
-    pub fn write(self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(self, out: &mut impl Sink) -> io::Result<()> {
         let Self { mut cx, groups, frame, types } = self;
         let mut rest = Vec::with_capacity(groups.len());
         for Group { ids, nodes, types } in groups {
-            nodes.write(out, || encode_nodes(&mut cx, &ids))?;
+            nodes.write(out, |bytes| encode_nodes(&mut cx, &ids, bytes))?;
             rest.push((ids, types));
         }
         out.write_all(&frame)?;
         for (ids, types) in rest {
-            types.write(out, || encode_types(&cx, &ids))?;
+            types.write(out, |bytes| encode_types(&cx, &ids, bytes))?;
         }
         out.write_all(&types)
     }
 }
 
 impl Group {
-    fn new(cx: &mut Cx, ids: &[NodeId], kept: &Kept) -> Result<Self, Error> {
-        Ok(Self {
-            nodes: kept.bytes(encode_nodes(cx, ids)?),
-            types: kept.bytes(encode_types(cx, ids)?),
-            ids: ids.to_vec(),
-        })
+    /// Encodes nodes, in memory that the next group takes too.
+    fn new(cx: &mut Cx, ids: &[NodeId], kept: &Kept, memory: &mut Vec<u8>) -> Result<Self, Error> {
+        encode_nodes(cx, ids, memory)?;
+        let nodes = kept.bytes(memory);
+        encode_types(cx, ids, memory)?;
+        Ok(Self { nodes, types: kept.bytes(memory), ids: ids.to_vec() })
     }
 }
 
 impl Kept {
-    fn bytes(&self, mut bytes: Vec<u8>) -> Bytes {
-        if self.bytes.fetch_add(bytes.len(), Relaxed) >= self.most {
-            return Bytes::Dropped(bytes.len());
+    fn bytes(&self, bytes: &[u8]) -> Bytes {
+        match self.bytes.fetch_add(bytes.len(), Relaxed) < self.most {
+            true => Bytes::Kept(bytes.to_vec()),
+            false => Bytes::Dropped(bytes.len()),
         }
-        bytes.shrink_to_fit();
-        Bytes::Kept(bytes)
     }
 }
 
@@ -128,31 +128,39 @@ impl Bytes {
     /// Writes the bytes, which `encode` gives again if they were dropped.
     fn write(
         self,
-        out: &mut impl Write,
-        encode: impl FnOnce() -> Result<Vec<u8>, Error>,
+        out: &mut impl Sink,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
     ) -> io::Result<()> {
-        match self {
-            Self::Kept(bytes) => out.write_all(&bytes),
-            Self::Dropped(_) => out.write_all(&encode().map_err(io::Error::other)?),
-        }
+        let bytes = match self {
+            Self::Kept(bytes) => bytes,
+            Self::Dropped(length) => {
+                let mut bytes = Vec::with_capacity(length);
+                encode(&mut bytes).map_err(io::Error::other)?;
+                bytes
+            }
+        };
+        let length = bytes.len();
+        out.block(bytes, length).map(drop)
     }
 }
 
-fn encode_nodes(cx: &mut Cx, ids: &[NodeId]) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
+/// Replaces `bytes` by the encoded nodes.
+fn encode_nodes(cx: &mut Cx, ids: &[NodeId], bytes: &mut Vec<u8>) -> Result<(), Error> {
+    bytes.clear();
     for id in ids {
         let node = vec![cx.node(*id)?];
-        field(GraphProto { node, ..GraphProto::default() }, &mut bytes);
+        field(GraphProto { node, ..GraphProto::default() }, bytes);
     }
-    Ok(bytes)
+    Ok(())
 }
 
-fn encode_types(cx: &Cx, ids: &[NodeId]) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
+/// Replaces `bytes` by the encoded types of what the nodes compute.
+fn encode_types(cx: &Cx, ids: &[NodeId], bytes: &mut Vec<u8>) -> Result<(), Error> {
+    bytes.clear();
     for ty in cx.types(Model::MAIN, ids.iter().copied()) {
-        typed(ty?, &mut bytes);
+        typed(ty?, bytes);
     }
-    Ok(bytes)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::{
 const WORTH_A_JOB: u64 = 64 << 10;
 
 /// Bytes of short writes that become one job.
-const TOGETHER: usize = 1 << 20;
+const TOGETHER: usize = 256 << 10;
 
 /// The most bytes that are copied before progress is reported.
 const SLICE: u64 = 64 << 20;

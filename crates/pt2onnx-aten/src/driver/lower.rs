@@ -32,7 +32,8 @@ pub fn lower<'a>(
     let options = options.into();
     let state = options.state;
     let mut model = Model::new(CANONICAL_OPSET);
-    model.reserve(program.graph.nodes.len());
+    // Most nodes become one or two.
+    model.reserve(2 * program.graph.nodes.len());
     let builder =
         Builder::new(&mut model, InsertPoint::End(Model::MAIN), program.constraints.clone());
     let mut driver = Driver::new(builder, &program.graph, registry, options);

@@ -12,7 +12,7 @@ use zip::{
     read::{ArchiveOffset, Config},
 };
 
-/// Records of as many bytes are copied to be parsed.
+/// Records of as many bytes get a mapping of their own to be parsed.
 const LARGE: usize = 1 << 20;
 
 /// The records of a zip: of a mapped file, of a record of one, or of bytes in memory.
@@ -153,24 +153,18 @@ impl Records {
     /// A record to parse, with its checksum verified. Checksums of tensors are not verified, because tensors are not read.
     pub(super) fn checked(&self, name: &str) -> Result<(Storage, Place)> {
         let (storage, place) = self.required(name)?;
-        let storage = self.in_memory(storage)?;
+        let storage = match storage.source() {
+            Some(source) if storage.bytes().len() >= LARGE => {
+                let io = |error| Error::Io { path: source.path.clone(), error };
+                storage.to_read_through().map_err(io)?
+            }
+            _ => storage,
+        };
         let crc = self.entries.get(name).map_or(0, |entry| entry.crc);
         if crc != 0 && crc != crc32fast::hash(storage.bytes()) {
             return Err(self.place.record(name, RecordProblem::Checksum));
         }
         Ok((storage, place))
-    }
-
-    /// A copy of a large record of a file. It is parsed once and then freed, as pages of the mapping are not.
-    fn in_memory(&self, storage: Storage) -> Result<Storage> {
-        let size = storage.bytes().len();
-        let Some(source) = storage.source().filter(|_| size >= LARGE) else {
-            return Ok(storage);
-        };
-        let mut bytes = vec![0; size];
-        let read = source.read_exact_at(&mut bytes, 0);
-        read.map_err(|error| Error::Io { path: source.path.clone(), error })?;
-        Ok(Storage::new(bytes))
     }
 
     pub(super) fn required(&self, name: &str) -> Result<(Storage, Place)> {

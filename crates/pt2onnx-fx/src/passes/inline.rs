@@ -59,8 +59,11 @@ pub fn inline(program: &mut ExportedProgram) -> Result<()> {
 /// Inlines in one graph. Returns what replaces the results of the inlined ops.
 fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
     let mut replaced = Substitution::default();
-    let inlines = graph.nodes.iter().any(|node| layout(node).is_some());
-    let mut taken = inlines.then(|| Taken::by(graph));
+    if !graph.nodes.iter().any(|node| layout(node).is_some()) {
+        let mut bodies = graph.nodes.iter_mut().flat_map(Node::bodies_mut);
+        return bodies.try_for_each(|body| inline_graph(body).map(drop)).map(|()| replaced);
+    }
+    let mut taken = Taken::by(graph);
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for mut node in std::mem::take(&mut graph.nodes) {
         for arg in &mut node.args {
@@ -71,7 +74,7 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
         for body in node.bodies_mut() {
             inline_graph(body)?;
         }
-        let (Some(layout), Some(taken)) = (layout(&node), &mut taken) else {
+        let Some(layout) = layout(&node) else {
             nodes.push(node);
             continue;
         };
@@ -85,7 +88,7 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
             graph.values_mut().swap_remove(&name);
             taken.release(&name);
         }
-        let fits = rename(&mut body, &mut inside, graph, taken);
+        let fits = rename(&mut body, &mut inside, graph, &mut taken);
         if !fits || body.outputs.len() != node.outputs.len() {
             return Err(problem(&node, PassProblem::Body));
         }

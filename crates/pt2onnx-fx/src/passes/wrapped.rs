@@ -23,8 +23,10 @@ fn unwrap(graph: &mut Graph) -> Result<()> {
         let names = ["auto_functionalized", "auto_functionalized_v2", "with_effects"];
         node.target.is_higher_order() && names.contains(&&*node.target.name)
     };
-    let any = graph.nodes.iter().any(wraps);
-    let mut taken = any.then(|| Taken::by(graph));
+    if !graph.nodes.iter().any(wraps) {
+        return graph.nodes.iter_mut().flat_map(Node::bodies_mut).try_for_each(unwrap);
+    }
+    let mut taken = Taken::by(graph);
     let mut tokens = Substitution::default();
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for mut node in std::mem::take(&mut graph.nodes) {
@@ -34,12 +36,11 @@ fn unwrap(graph: &mut Graph) -> Result<()> {
             }
         }
         node.bodies_mut().try_for_each(unwrap)?;
-        match taken.as_mut().filter(|_| wraps(&node)) {
-            None => nodes.push(node),
-            Some(taken) => {
-                let one = unwrap_one(node.clone(), graph, taken, &mut tokens, &mut nodes);
-                one.ok_or_else(|| problem(&node, PassProblem::Body))?;
-            }
+        if wraps(&node) {
+            let one = unwrap_one(node.clone(), graph, &mut taken, &mut tokens, &mut nodes);
+            one.ok_or_else(|| problem(&node, PassProblem::Body))?;
+        } else {
+            nodes.push(node);
         }
     }
     graph.nodes = nodes;

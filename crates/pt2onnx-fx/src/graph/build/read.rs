@@ -59,12 +59,16 @@ const MAX_NESTING: usize = 360;
 /// Stack for reading [`MAX_NESTING`] levels.
 const STACK: usize = 64 << 20;
 
+/// The bytes of JSON that a node takes, with its type, are seldom fewer.
+const NODE: usize = 1 << 10;
+
 /// The program that `json` is of. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
 fn from_json(json: &[u8]) -> serde_json::Result<Read<'_>> {
     // Texts that are known to be UTF-8 are not checked one by one.
+    let nodes = json.len() / NODE;
     let read = match std::str::from_utf8(json) {
-        Ok(text) => Read::parse(Deserializer::from_str(text)),
-        Err(_) => Read::parse(Deserializer::from_slice(json)),
+        Ok(text) => Read::parse(Deserializer::from_str(text), nodes),
+        Err(_) => Read::parse(Deserializer::from_slice(json), nodes),
     };
     match read {
         Err(error) if is_deep(&error) && nesting(json) <= MAX_NESTING => {
@@ -73,7 +77,7 @@ fn from_json(json: &[u8]) -> serde_json::Result<Read<'_>> {
                 let read = reader.spawn_scoped(scope, || {
                     let mut json = Deserializer::from_slice(json);
                     json.disable_recursion_limit();
-                    Read::parse(json)
+                    Read::parse(json, nodes)
                 });
                 read.ok().and_then(|read| read.join().ok()).unwrap_or(Err(error))
             })
@@ -89,8 +93,10 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn parse(mut json: Deserializer<impl de::Read<'a>>) -> serde_json::Result<Self> {
+    /// Reads JSON of about so many nodes.
+    fn parse(mut json: Deserializer<impl de::Read<'a>>, nodes: usize) -> serde_json::Result<Self> {
         let mut graph = GraphBuilder::default();
+        graph.begun.nodes.reserve(nodes);
         let program = stream::read(&mut json, &mut graph)?;
         json.end()?;
         Ok(Self { program, graph })
@@ -136,6 +142,9 @@ impl<'de> Sink<'de> for GraphBuilder<'de> {
                 }
             },
         };
+        if self.begun.values.is_empty() {
+            self.begun.values.reserve(self.begun.nodes.len());
+        }
         self.begun.values.insert(self.builder.name(&name), known);
         Ok(())
     }
