@@ -48,7 +48,14 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.
     scheme.unsigned &= !others.is_empty();
-    let made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
+    let mut made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
+    if let Some(least) = cx.least.get(&weight.value).filter(|_| block.is_none()) {
+        // Groups of a `ConvTranspose` share the scales.
+        made.least = vec![0.0; made.axis];
+        for least in least.chunks(made.axis.max(1)) {
+            made.least.iter_mut().zip(least).for_each(|(most, least)| *most = most.max(*least));
+        }
+    }
     let Some(stored) = store(cx, &weight, made) else {
         return Ok(());
     };
