@@ -7,6 +7,7 @@ use crate::{
     context::{Cx, swapped, swapped_axes},
     edit::{Edit, NewNode, with_dtype},
     error::Error,
+    options::Quantize,
     scheme::{Format, MIDDLE, Scheme},
 };
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, Type, Use, Value};
@@ -28,10 +29,14 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let block = cx.block(weight);
     check_opset(cx, &scheme, block)?;
     let opset = cx.edit.model.opset;
+    let (model, rank) = (&*cx.edit.model, weight.tensor.rank());
+    let mut uses = weight.uses.iter();
+    let one = cx.quantize == Quantize::StaticInt8
+        && uses.any(|(node, index)| choose::needs_one_scale(model, *node, *index, rank));
     let along = |axes: Axes| match block {
         Some(_) => Some(axes.sum),
         // Older opsets have one scale for all.
-        None if opset < 13 => None,
+        None if one || opset < 13 => None,
         None => Some(axes.channel),
     };
     if !saves(cx, weight, along(axes), block) {

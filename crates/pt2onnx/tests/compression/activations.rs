@@ -139,6 +139,30 @@ fn bias_of_zeros() {
     }
 }
 
+/// ONNX Runtime's products of integers take one scale for a weight on the left, and for several matrices.
+#[test]
+fn weights_with_one_scale() {
+    for (shape, weight, nodes, output) in [
+        ("5, 16", "8,5", "y = MatMul (w, x)", "8, 16"),
+        ("5, 16", "5,8", "y = Gemm <transA = 1> (w, x)", "8, 16"),
+        ("5, 16", "3,16,8", "y = MatMul (x, w)", "3, 5, 8"),
+        ("5, 16", "3,8,16", "t = Transpose <perm = [0, 2, 1]> (w) y = MatMul (x, t)", "3, 5, 8"),
+    ] {
+        let text = format!(
+            "g (float[{shape}] x) => (float[{output}] y) <float[{weight}] w = {{{weight}}}> {{ {nodes} }}"
+        );
+        let model = model(20, &text);
+        let inputs = inputs(&model);
+        let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+        let got = calibrated(&model, json, &inputs).unwrap().run(&inputs).unwrap();
+        let wanted = program(&model).run(&inputs).unwrap();
+        let (wanted, got) = (wanted[0].to_vec::<f32>().unwrap(), got[0].to_vec::<f32>().unwrap());
+        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+        assert!(error <= 0.05 * largest, "{nodes}: {error} of {largest}");
+    }
+}
+
 /// A channel whose products hardly count beside its bias gets steps in which the bias fits into int32: of a float, ONNX Runtime would make integers
 /// that are too large.
 #[test]
