@@ -45,10 +45,11 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let (weight, axes) = turned(cx.edit.model, weight, axes);
     let axis = along(axes);
     let by_row = block.is_none() && axis == Some(0) && scheme.symmetric;
+    let looked_up = by_row && !cx.options.restored_tables && scheme.format == Format::Int8;
     let table = |(node, index): &(NodeId, usize)| {
         let own = choose::axes(cx.edit.model, *node, *index, weight.tensor.rank());
         let rows = cx.edit.model[*node].is("Gather") && own.is_some();
-        rows && by_row && scheme.format == Format::Int8
+        rows && looked_up
     };
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.
