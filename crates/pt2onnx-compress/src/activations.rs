@@ -196,7 +196,7 @@ fn is_one_of(node: &pt2onnx_ir::Node, ops: &[&str]) -> bool {
 }
 
 /// The constant that a value is, or the transposed one.
-fn weight(model: &Model, value: Value) -> Option<Value> {
+pub(crate) fn weight(model: &Model, value: Value) -> Option<Value> {
     match model[value].def() {
         Def::Constant(_) => Some(value),
         Def::Node(node, _) if model[*node].is("Transpose") => {

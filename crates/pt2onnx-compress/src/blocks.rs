@@ -34,6 +34,8 @@ pub(crate) struct Quantised {
     pub inner: usize,
     /// Positions along the axis that share a scale, each for itself in the dimensions around it. Without, a position has one scale.
     pub block: Option<usize>,
+    /// The smallest scales of channels; none are any.
+    pub least: Vec<f32>,
     pub losses: Arc<Losses>,
     params: OnceLock<Vec<Param>>,
 }
@@ -97,8 +99,22 @@ impl Quantised {
         block: Option<usize>,
     ) -> Self {
         let [outer, axis, inner] = around(source.shape(), along);
-        let (order, losses, params) = (None, Arc::default(), OnceLock::new());
-        Self { name, source, order, scheme, along, outer, axis, inner, block, losses, params }
+        let (order, least) = (None, Vec::new());
+        let (losses, params) = (Arc::default(), OnceLock::new());
+        Self {
+            name,
+            source,
+            order,
+            scheme,
+            along,
+            outer,
+            axis,
+            inner,
+            block,
+            least,
+            losses,
+            params,
+        }
     }
 
     /// Scales that there are.
@@ -198,7 +214,10 @@ impl Quantised {
             true => self.scheme.zeros(all),
             false => self.scheme.param(range),
         };
-        let params = ranges.into_iter().map(param).collect();
+        let mut params: Vec<Param> = ranges.into_iter().map(param).collect();
+        for (param, least) in params.iter_mut().zip(&self.least) {
+            param.scale = param.scale.max(*least);
+        }
         // Another thread may have been first, with the same.
         let _ = self.params.set(params);
         Ok(())

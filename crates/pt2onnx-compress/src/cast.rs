@@ -117,17 +117,24 @@ fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
 /// Elements of a constant, as it is stored, that are looked at for numbers that stand for infinity. A mask has them in its first rows.
 const LOOKED_AT: usize = 1 << 18;
 
-/// Whether a constant is a mask, with numbers that stand for infinity and that the type does not have.
-fn is_mask(constant: &Tensor, to: CastWeights) -> bool {
-    let least = match to {
-        CastWeights::Float16 => STAND_IN,
-        CastWeights::Bfloat16 => INFINITE_BF16,
+/// The largest number of a constant from which float16 has it to a part of 256.
+const TINY_F16: f32 = 7.6e-6;
+
+/// Whether the type does not have what a constant is about: numbers that stand for infinity, or numbers that are all tiny, as of an epsilon.
+fn is_unfit(constant: &Tensor, to: CastWeights) -> bool {
+    let (least, tiny) = match to {
+        CastWeights::Float16 => (STAND_IN, TINY_F16),
+        CastWeights::Bfloat16 => (INFINITE_BF16, 0.0),
     };
     let stored = constant.as_stored().map_or_else(|| constant.clone(), |(stored, _)| stored);
     let first = floats(&stored, 0, stored.numel().min(LOOKED_AT));
     // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an error when it is written.
     let first = first.ok().flatten();
-    first.is_none_or(|first| first.iter().any(|x| x.is_finite() && x.abs() >= least))
+    first.is_none_or(|first| {
+        let largest = first.iter().filter(|x| x.is_finite()).fold(0f32, |m, x| m.max(x.abs()));
+        let vanishes = largest > 0.0 && largest < tiny && first.iter().all(|x| x.is_finite());
+        largest >= least || vanishes && first.len() == stored.numel()
+    })
 }
 
 /// Stores weights in a smaller type.
@@ -152,7 +159,7 @@ pub(crate) fn cast_weights(
             continue;
         }
         weight.has_values()?;
-        if is_mask(&weight.tensor, to) {
+        if is_unfit(&weight.tensor, to) {
             continue;
         }
         let (losses, to) = (Arc::<Losses>::default(), to.dtype());

@@ -143,6 +143,24 @@ pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Opti
     }
 }
 
+/// Whether ONNX Runtime's products of integers take a weight of some dimensions only with one scale for all: on the left, and several matrices.
+pub(crate) fn needs_one_scale(model: &Model, id: NodeId, index: usize, rank: usize) -> bool {
+    let node = &model[id];
+    match (node.op(), index) {
+        _ if !node.domain.is_empty() => false,
+        ("MatMul" | "Gemm", 0) => true,
+        ("MatMul", 1) => rank > 2,
+        ("Transpose", 0) => {
+            let mut uses = node.outputs().iter().flat_map(|v| model[*v].uses());
+            uses.any(|at| match at {
+                Use::Input(user, index) => needs_one_scale(model, user, index as usize, rank),
+                Use::Output(..) => false,
+            })
+        }
+        _ => false,
+    }
+}
+
 /// The permutation of a `Transpose`.
 pub(crate) fn permutation(model: &Model, id: NodeId, rank: usize) -> Option<Vec<usize>> {
     match model[id].attribute("perm") {

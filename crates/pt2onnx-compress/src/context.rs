@@ -9,7 +9,9 @@ use crate::{
     scheme::{Format, Scheme},
     summary::{Compressed, CompressedWeight},
 };
+use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// What all weights of a model share.
@@ -17,6 +19,8 @@ pub(crate) struct Cx<'a> {
     pub edit: Edit<'a>,
     pub options: &'a Options,
     pub quantize: Quantize,
+    /// The smallest scales that weights may have, by channel.
+    pub least: FxHashMap<Value, Vec<f32>>,
     pub done: &'a mut Compressed,
 }
 

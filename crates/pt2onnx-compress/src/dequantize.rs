@@ -7,6 +7,7 @@ use crate::{
     context::{Cx, swapped, swapped_axes},
     edit::{Edit, NewNode, with_dtype},
     error::Error,
+    options::Quantize,
     scheme::{Format, MIDDLE, Scheme},
 };
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, Type, Use, Value};
@@ -28,10 +29,14 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let block = cx.block(weight);
     check_opset(cx, &scheme, block)?;
     let opset = cx.edit.model.opset;
+    let (model, rank) = (&*cx.edit.model, weight.tensor.rank());
+    let mut uses = weight.uses.iter();
+    let one = cx.quantize == Quantize::StaticInt8
+        && uses.any(|(node, index)| choose::needs_one_scale(model, *node, *index, rank));
     let along = |axes: Axes| match block {
         Some(_) => Some(axes.sum),
         // Older opsets have one scale for all.
-        None if opset < 13 => None,
+        None if one || opset < 13 => None,
         None => Some(axes.channel),
     };
     if !saves(cx, weight, along(axes), block) {
@@ -40,15 +45,23 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let (weight, axes) = turned(cx.edit.model, weight, axes);
     let axis = along(axes);
     let by_row = block.is_none() && axis == Some(0) && scheme.symmetric;
+    let looked_up = by_row && !cx.options.restored_tables && scheme.format == Format::Int8;
     let table = |(node, index): &(NodeId, usize)| {
         let own = choose::axes(cx.edit.model, *node, *index, weight.tensor.rank());
         let rows = cx.edit.model[*node].is("Gather") && own.is_some();
-        rows && by_row && scheme.format == Format::Int8
+        rows && looked_up
     };
     let (tables, others): (Vec<_>, Vec<_>) = weight.uses.iter().copied().partition(table);
     // Tables need no zero points.
     scheme.unsigned &= !others.is_empty();
-    let made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
+    let mut made = Quantised::new(weight.name.clone(), weight.tensor.clone(), scheme, axis, block);
+    if let Some(least) = cx.least.get(&weight.value).filter(|_| block.is_none()) {
+        // Groups of a `ConvTranspose` share the scales.
+        made.least = vec![0.0; made.axis];
+        for least in least.chunks(made.axis.max(1)) {
+            made.least.iter_mut().zip(least).for_each(|(most, least)| *most = most.max(*least));
+        }
+    }
     let Some(stored) = store(cx, &weight, made) else {
         return Ok(());
     };

@@ -317,8 +317,11 @@ impl Choice<'_> {
         let (model, node) = (self.model, &self.model[id]);
         if matches!(node.op(), "If" | "Loop" | "Scan") && node.domain.is_empty() {
             // What goes in and out must be of one type.
-            let inputs = node.regions().flat_map(|region| model[region].inputs());
-            return inputs.chain(node.outputs()).any(|v| model[*v].ty.is_none());
+            let bodies = node.regions().flat_map(|region| {
+                model[region].inputs().iter().copied().chain(model[region].output_values())
+            });
+            let values = node.inputs().iter().flatten().chain(node.outputs()).copied();
+            return bodies.chain(values).any(|v| model[v].ty.is_none());
         }
         let others = !self.only.is_empty() && !self.only.iter().any(|op| *op == node.op());
         let named = [SUMS, OTHERS].iter().any(|list| list.contains(&node.op()));

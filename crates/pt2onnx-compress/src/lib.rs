@@ -84,7 +84,14 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
     if let Some(quantize) = options.quantize {
         match quantize {
             Quantize::StaticInt8 => static_int8::convert(model, options, &mut done)?,
-            _ => quantise::quantise(model, options, quantize, &originals, &mut done)?,
+            _ => quantise::quantise(
+                model,
+                options,
+                quantize,
+                &originals,
+                FxHashMap::default(),
+                &mut done,
+            )?,
         }
         // Activations may be quantised without any weight.
         if options.ranges.is_empty() {

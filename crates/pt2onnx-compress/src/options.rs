@@ -130,6 +130,8 @@ pub struct Options {
     pub ranges: Ranges,
     /// Whether quantised activations have no zero points, and sums stay floats: TensorRT needs it.
     pub symmetric_activations: bool,
+    /// Whether a table of int8 is restored before rows of it are looked up: TensorRT has no `Gather` of int8.
+    pub restored_tables: bool,
     /// How messages spell options.
     pub spelling: Spelling,
 }
@@ -150,6 +152,7 @@ impl Default for Options {
             min_elements: 1024,
             ranges: Ranges::default(),
             symmetric_activations: false,
+            restored_tables: false,
             spelling: Spelling::default(),
         }
     }

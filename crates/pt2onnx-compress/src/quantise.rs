@@ -13,16 +13,18 @@ use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
-/// Quantises all weights that products and tables use. `originals` are what weights were before the graph was in float16.
+/// Quantises all weights that products and tables use. `originals` are what weights were before the graph was in float16,
+/// `least` the smallest scales that channels of weights may have.
 pub(crate) fn quantise(
     model: &mut Model,
     options: &Options,
     quantize: Quantize,
     originals: &FxHashMap<Value, Tensor>,
+    least: FxHashMap<Value, Vec<f32>>,
     done: &mut Compressed,
 ) -> Result<(), Error> {
     let weights = choose::weights(model, options);
-    let mut cx = Cx { edit: Edit::new(model), options, quantize, done };
+    let mut cx = Cx { edit: Edit::new(model), options, quantize, least, done };
     for weight in weights {
         if weight.tensor.rank() < 2 {
             continue;

@@ -4,7 +4,7 @@
 //! them.
 
 use crate::{
-    activations::{Activation, Plan},
+    activations::{Activation, Plan, weight},
     edit::{Edit, NewNode, with_dtype},
     error::Error,
     options::{Options, Quantize},
@@ -48,7 +48,9 @@ pub(crate) fn convert(
         let what = "no activation is quantised: on the samples, none was finite and had elements";
         done.warnings.push(what.to_owned());
     }
-    quantise::quantise(model, options, Quantize::StaticInt8, &FxHashMap::default(), done)?;
+    let least = least_scales(model, &plan.layers);
+    let none = FxHashMap::default();
+    quantise::quantise(model, options, Quantize::StaticInt8, &none, least, done)?;
     // TensorRT computes sums with floats.
     if !options.symmetric_activations {
         let mut edit = Edit::new(model);
@@ -127,6 +129,34 @@ impl Work<'_> {
     }
 }
 
+/// The smallest scales of the weights of layers, by channel: with them, a bias has room in int32. Without room it would stay a float, of
+/// which ONNX Runtime (`WeightBiasQuantization`) makes other integers all the same. Where this makes a scale larger, the bias is so large that the products hardly count.
+fn least_scales(model: &Model, layers: &[NodeId]) -> FxHashMap<Value, Vec<f32>> {
+    let mut least: FxHashMap<Value, Vec<f32>> = FxHashMap::default();
+    for id in layers {
+        let node = &model[*id];
+        let scales = || {
+            let bias = model[node.input(2)?].constant().filter(|t| t.rank() == 1)?;
+            let [input] = *scales(model, node.input(0)?)?.as_slice() else {
+                return None;
+            };
+            let room = ROOM / 2.0;
+            let scale = |x: f32| (f64::from(x.abs()) / f64::from(input) / room) as f32;
+            let scale = |x: f32| Some(scale(x)).filter(|s| s.is_finite()).unwrap_or_default();
+            let all = bias.evaluated().ok()?.to_vec::<f32>()?.into_iter().map(scale);
+            Some((weight(model, node.input(1)?)?, all.collect::<Vec<_>>()))
+        };
+        let Some((weight, scales)) = scales() else { continue };
+        let known = least.entry(weight).or_default();
+        known.resize(known.len().max(scales.len()), 0.0);
+        known.iter_mut().zip(scales).for_each(|(known, scale)| *known = known.max(scale));
+    }
+    least
+}
+
+/// The integers of a bias are smaller. Sums are added to them: half of the range is left to these.
+const ROOM: f64 = (1 << 30) as f64;
+
 /// Steps that the largest number of a bias has at least where all channels share a scale.
 const FINE: f32 = 128.0;
 
@@ -188,11 +218,11 @@ fn scales_of_sums(model: &Model, id: NodeId, bias: &[f32]) -> Option<Vec<f32>> {
     }
 }
 
-/// The numbers of a bias as integers. Sums are added to them: half of the range is left to these.
+/// The numbers of a bias as integers.
 fn bias_codes(numbers: &[f32], scales: &[f32]) -> Option<Vec<i32>> {
     let code = |(x, scale): (&f32, &f32)| {
         let code = (f64::from(*x) / f64::from(*scale)).round_ties_even();
-        (code.abs() < f64::from(1 << 30)).then_some(code as i32)
+        (code.abs() < ROOM).then_some(code as i32)
     };
     numbers.iter().zip(scales).map(code).collect()
 }

@@ -290,3 +290,27 @@ g (float[1,2] x) => (float[1,2] y)
 }
 ");
 }
+
+#[test]
+fn loops_of_values_of_unknown_type_stay_as_they_are() {
+    for graph in [
+        // What goes in.
+        "g (float[2] x, int64 n) => (float[2] y) <float[2] l> {
+            a = local.Unknown (x)
+            l = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {
+                d = Identity (c) t = Tanh (s)
+            }> (n, \"\", a)
+            y = Relu (l)
+        }",
+        // What the body gives.
+        "g (float[2] x, int64 n) => (float[2] y) <float[2] l> {
+            l = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, t) {
+                d = Identity (c) t = local.Unknown (s)
+            }> (n, \"\", x)
+            y = Relu (l)
+        }",
+    ] {
+        let text = halved(graph);
+        assert!(text.contains("float[2] s) =>") && !text.contains("float16[2] s"), "{text}");
+    }
+}

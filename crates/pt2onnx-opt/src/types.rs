@@ -9,13 +9,16 @@ use crate::{
     sizes::{self, Computed},
     slices::{self, Ends},
 };
-use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, attrs};
+use pt2onnx_ir::{
+    Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, Value, attrs,
+};
 use pt2onnx_symbolic::{Constraints, Expr, Range};
 use rustc_hash::FxHashSet;
 
 /// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
-/// the model's types are kept; of graph outputs also the shapes.
+/// the model's types are kept; of outputs of the graph and of bodies also the shapes.
 pub fn infer_types(model: &mut Model) {
+    let bodies = claims_of_bodies(model);
     let claims: Vec<_> = model.output_values().map(|v| (v, model[v].ty.clone())).collect();
     opaque::each_graph(model, |graph| {
         infer(graph, None, &Taken::default());
@@ -30,14 +33,15 @@ pub fn infer_types(model: &mut Model) {
             _ => {}
         }
     }
+    for (body, claims) in bodies {
+        restore_sizes(model, Some(body), claims);
+    }
 }
 
 /// Calls `work`, and gives the graph's outputs the types back that they had before. Outputs of bodies get those whose sizes do not follow:
 /// of a loop that runs never, runtimes know the sizes from there.
 pub(crate) fn keeping_outputs<T>(model: &mut Model, work: impl FnOnce(&mut Model) -> T) -> T {
-    let bodies: Vec<_> = { bodies(model).into_iter() }
-        .map(|body| (body, model[body].output_values().map(|v| model[v].ty.clone()).collect()))
-        .collect();
+    let bodies = claims_of_bodies(model);
     let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
     let done = work(model);
     for (value, claim) in model.output_values().collect::<Vec<_>>().into_iter().zip(claims) {
@@ -52,6 +56,13 @@ pub(crate) fn keeping_outputs<T>(model: &mut Model, work: impl FnOnce(&mut Model
 
 fn bodies(model: &Model) -> Vec<RegionId> {
     model.all_nodes().into_iter().flat_map(|n| model[n].regions().collect::<Vec<_>>()).collect()
+}
+
+/// The types that outputs of bodies have.
+fn claims_of_bodies(model: &Model) -> Vec<(RegionId, Vec<Option<Type>>)> {
+    { bodies(model).into_iter() }
+        .map(|body| (body, model[body].output_values().map(|v| model[v].ty.clone()).collect()))
+        .collect()
 }
 
 /// Gives outputs of a body without sizes those of these types.
@@ -120,8 +131,10 @@ impl Walk<'_, '_> {
                     self.set(id, contrib::types(cx, id))
                 }
                 () if cx.model()[id].is("Scan") => {
-                    self.set(id, scanned(cx, id).unwrap_or_default())
+                    self.set(id, scanned(cx, id).unwrap_or_default());
+                    self.carry(id, 0);
                 }
+                () if cx.model()[id].is("Loop") => self.carry(id, 1),
                 () => {}
             }
             if !known(&cx.model(), id) {
@@ -160,6 +173,26 @@ impl Walk<'_, '_> {
                 self.cx.set_type(value, ty);
             }
         }
+    }
+
+    /// Sets types of outputs of a loop of which the model says none: the element type is that of the body's output, `first` of which
+    /// are no results.
+    fn carry(&self, id: NodeId, first: usize) {
+        let types: Vec<Option<Type>> = {
+            let model = self.cx.model();
+            let body = model[id].regions().next();
+            let results = body.into_iter().flat_map(|b| model[b].output_values()).skip(first);
+            let elements = |(&value, result): (&Value, Value)| match model[result]
+                .ty
+                .as_ref()
+                .filter(|_| model[value].ty.is_none())?
+            {
+                Type::Tensor(ty) => Some(Type::Tensor(TensorType { dtype: ty.dtype, shape: None })),
+                other => Some(other.clone()),
+            };
+            model[id].outputs().iter().zip(results).map(elements).collect()
+        };
+        self.set(id, types);
     }
 }
 

@@ -2,20 +2,28 @@
 
 use crate::{domains, naming::find};
 use pt2onnx_ir::{Model, TensorType, Type, is_unknown};
-use pt2onnx_opt::infer_types;
+use pt2onnx_opt::{OPSETS, convert, infer_types};
 
 /// The model with the types that follow from its inputs. Of the values with these names, what does not follow is what the file states,
-/// as of inputs and outputs; results of functions have the types of the functions' bodies.
+/// as of inputs and outputs; results of functions have the types of the functions' bodies, and those of operators in an older form
+/// what follows in the newest opset.
 pub(crate) fn typed(model: &Model, names: &[String]) -> Model {
     let mut typed = model.clone();
     infer_types(&mut typed);
     let mut flat = model.clone();
     let inlined = !model.functions.is_empty() && domains::inline(&mut flat).is_ok();
+    let mut left = Vec::new();
     for name in names {
         let Some(value) = find(model, name) else { continue };
         let follows = typed[value].ty.take();
         let follows = follows.or_else(|| flat[find(&flat, name).filter(|_| inlined)?].ty.clone());
         typed[value].ty = with_claim(follows, model[value].ty.clone());
+        left.extend(typed[value].ty.is_none().then_some((name, value)));
+    }
+    if !left.is_empty() && convert(&mut flat, *OPSETS.end()).is_ok() {
+        for (name, value) in left {
+            typed[value].ty = find(&flat, name).and_then(|v| flat[v].ty.clone());
+        }
     }
     typed
 }

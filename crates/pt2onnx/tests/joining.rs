@@ -300,6 +300,7 @@ fn extracted_parts_have_the_names_and_types_of_their_cut_points() {
     let sequence = "g (float[2] x) => (float[2] y) <int64 i = {0}> { s = SequenceConstruct (x, x) y = SequenceAt (s, i) }";
     let function = r#"<ir_version: 8, opset_import: ["" : 17, "l" : 1]> g (float[2] x) => (float[2] y) { t = l.f (x) y = Neg (t) }
         <domain: "l", opset_import: ["" : 17]> f (x) => (a) { a = Exp (x) }"#;
+    let old = "<ir_version: 3, opset_import: [\"\" : 9]> g (float[2] x) => (float[1,2] y) { t, m = Dropout (x) u = Unsqueeze <axes = [0]> (t) y = Neg (u) }";
     let default = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { t = Exp (x) y = Add (t, w) }";
     for (text, inputs, outputs, expected) in [
         (shaped, "v", "y", Ok("v: float[M,1] -> y: float[6,1]")),
@@ -312,6 +313,8 @@ fn extracted_parts_have_the_names_and_types_of_their_cut_points() {
         (sequence, "s", "y", Ok("s: seq(float[2]) -> y: float[2]")),
         (function, "x", "t", Ok("x: float[2] -> t: float[2]")),
         (function, "t", "y", Ok("t: float[2] -> y: float[2]")),
+        (old, "x", "t", Ok("x: float[2] -> t: float[2]")),
+        (old, "u", "y", Ok("u: float[1,2] -> y: float[1,2]")),
         (default, "t", "y", Ok("t: float[2], w: float[2] -> y: float[2]")),
     ] {
         let found = cut(text, inputs, outputs);

@@ -21,7 +21,7 @@ pub struct Records {
     /// The zip: a file, or a record of one.
     pub(super) place: Place,
     bytes: Storage,
-    /// By name without the folder that PyTorch puts all records in.
+    /// By name, mostly without the folder that PyTorch puts all records in.
     entries: Arc<IndexMap<String, Entry>>,
 }
 
@@ -42,13 +42,25 @@ impl Records {
     /// # Errors
     /// The file cannot be read, or is not a zip file that can be used.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::mapped(path, folder)
+    }
+
+    /// Maps a zip that PyTorch did not write: names keep their folders.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_plain(path: &Path) -> Result<Self> {
+        Self::mapped(path, |_| String::new())
+    }
+
+    fn mapped(path: &Path, folder: Folder) -> Result<Self> {
         let path = Arc::new(path.to_path_buf());
         let io = |error| Error::Io { path: path.clone(), error };
         let file = pt2onnx_tensor::open(&path).map_err(io)?;
         // Pages of headers are many where tensors are small. Their mapping goes, the one of the tensors stays.
         let headers = file.try_clone().and_then(|file| Storage::map(file, &*path)).map_err(io)?;
         let place = Place::File(Arc::clone(&path));
-        let entries = Arc::new(entries(&place, headers.bytes())?);
+        let entries = Arc::new(entries(&place, headers.bytes(), folder)?);
         drop(headers);
         let bytes = Storage::map(file, &*path).map_err(io)?;
         Ok(Self { place, bytes, entries })
@@ -64,7 +76,7 @@ impl Records {
 
     /// Finds the records of a zip in these bytes.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
-        let entries = Arc::new(entries(&place, bytes.bytes())?);
+        let entries = Arc::new(entries(&place, bytes.bytes(), folder)?);
         Ok(Self { place, bytes, entries })
     }
 
@@ -173,8 +185,11 @@ impl Records {
     }
 }
 
-/// Where the bytes of each record are; names without the folder that PyTorch puts all records in.
-fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
+/// The folder of all records, with its slash, which their names are given without.
+type Folder = fn(&[(String, Entry)]) -> String;
+
+/// Where the bytes of each record are.
+fn entries(place: &Place, bytes: &Bytes, folder: Folder) -> Result<IndexMap<String, Entry>> {
     let broken = |error| Error::Zip { place: place.clone(), error };
     if !bytes.starts_with(b"PK") {
         return Err(Error::Layout { place: place.clone(), found: other_file(bytes) });
@@ -230,7 +245,7 @@ fn entries(place: &Place, bytes: &Bytes) -> Result<IndexMap<String, Entry>> {
 }
 
 /// The folder, with its slash, that PyTorch puts all records in; torch 2.1 to 2.7 wrote archives without one.
-fn folder<T>(found: &[(String, T)]) -> String {
+fn folder(found: &[(String, Entry)]) -> String {
     let first = found.first().map_or("", |(name, _)| name.as_str());
     let Some((top, _)) = first.split_once('/') else {
         return String::new();

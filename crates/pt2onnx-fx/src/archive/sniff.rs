@@ -29,8 +29,10 @@ pub fn other_file(bytes: &[u8]) -> NotAnArchive {
         _ if bytes.get(4..8) == Some(b"PTMF") => NotAnArchive::Mobile,
         _ if bytes.get(4..8) == Some(b"TFL3") => NotAnArchive::Other("a model of TensorFlow Lite"),
         [_, _, _, _, _, _, 0, 0, b'{', ..] => NotAnArchive::Safetensors,
-        // ir_version, a small varint, then producer_name.
-        [0x08, 1..=31, 0x12, ..] => NotAnArchive::Protobuf,
+        // ir_version, a small varint, then another field of a model: the producer, a text, the graph, opsets.
+        [0x08, 1..=31, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42 | 0x72, ..] => {
+            NotAnArchive::Protobuf
+        }
         _ if is_text(bytes) => NotAnArchive::Other("plain text"),
         _ => NotAnArchive::NotZip,
     }

@@ -36,13 +36,19 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
 const LOST: &[(&str, u32, &str, &str)] =
     &[("Resize", 13, "coordinate_transformation_mode", "tf_half_pixel_for_nn")];
 
-/// Whether a node has a value of an attribute that only the older one of two opsets knows, or says too little for the newer one.
+/// Whether a node has a value of an attribute that only the older one of two opsets knows, says too little for the newer one, or has
+/// an output of another type there.
 fn outdated(model: &Model, node: NodeId, low: u32, high: u32) -> bool {
     let untold = || {
         let data = &model[node];
         data.is("Split") && data.input(1).is_none() && data.attribute("num_outputs").is_none()
     };
     if low < 18 && high >= 18 && untold() {
+        return true;
+    }
+    // The mask was of the type of the data.
+    let masked = || model[node].is("Dropout") && model[node].outputs().len() > 1;
+    if low < 10 && high >= 10 && masked() {
         return true;
     }
     LOST.iter().any(|&(op, since, name, value)| {

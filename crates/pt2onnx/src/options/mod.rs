@@ -378,6 +378,7 @@ impl Options {
             min_elements: self.compress_min,
             ranges: Ranges::default(),
             symmetric_activations: self.target == Target::TensorRt,
+            restored_tables: self.target == Target::TensorRt,
             spelling: self.spelling,
         }
     }

@@ -66,13 +66,13 @@ pub fn read_arrays(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, A
         return Ok([("arr_0".to_owned(), array("arr_0", &bytes)?)].into_iter().collect());
     }
     if start.starts_with(b"PK") {
-        let records = Records::open(path).map_err(zip)?;
+        let records = Records::open_plain(path).map_err(zip)?;
         let names: Vec<&str> = records.names().collect();
         // An empty `.npz` file has no arrays.
         if names.iter().all(|name| name.ends_with(".npy")) {
             let mut left = LIMIT;
             let read = names.into_iter().map(|record| {
-                let name = record.trim_end_matches(".npy");
+                let name = record.strip_suffix(".npy").unwrap_or(record);
                 let (start, size) = records.start(record, HEADER).map_err(zip)?;
                 // Before it is inflated.
                 Header::read(&start).and_then(|header| header.fills(size)).map_err(wrong(name))?;
@@ -302,7 +302,9 @@ mod tests {
         };
         let half = Tensor::from_slice(vec![1], &[f16::from_f32(0.5)]).expect("a tensor");
         let arrays: IndexMap<String, Tensor> = [
-            ("x".to_owned(), tensor(&[2, 3])),
+            ("folder/x".to_owned(), tensor(&[2, 3])),
+            ("x".to_owned(), tensor(&[3, 2])),
+            ("folder/x.npy".to_owned(), tensor(&[6])),
             ("y/z".to_owned(), Tensor::from_slice(Vec::new(), &[true]).expect("a tensor")),
             ("h".to_owned(), half),
             ("none".to_owned(), Tensor::from_slice(vec![0, 4], &[] as &[i64]).expect("a tensor")),

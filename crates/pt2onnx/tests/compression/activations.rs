@@ -139,6 +139,63 @@ fn bias_of_zeros() {
     }
 }
 
+/// ONNX Runtime's products of integers take one scale for a weight on the left, and for several matrices.
+#[test]
+fn weights_with_one_scale() {
+    for (shape, weight, nodes, output) in [
+        ("5, 16", "8,5", "y = MatMul (w, x)", "8, 16"),
+        ("5, 16", "5,8", "y = Gemm <transA = 1> (w, x)", "8, 16"),
+        ("5, 16", "3,16,8", "y = MatMul (x, w)", "3, 5, 8"),
+        ("5, 16", "3,8,16", "t = Transpose <perm = [0, 2, 1]> (w) y = MatMul (x, t)", "3, 5, 8"),
+    ] {
+        let text = format!(
+            "g (float[{shape}] x) => (float[{output}] y) <float[{weight}] w = {{{weight}}}> {{ {nodes} }}"
+        );
+        let model = model(20, &text);
+        let inputs = inputs(&model);
+        let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+        let got = calibrated(&model, json, &inputs).unwrap().run(&inputs).unwrap();
+        let wanted = program(&model).run(&inputs).unwrap();
+        let (wanted, got) = (wanted[0].to_vec::<f32>().unwrap(), got[0].to_vec::<f32>().unwrap());
+        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+        assert!(error <= 0.05 * largest, "{nodes}: {error} of {largest}");
+    }
+}
+
+/// A channel whose products hardly count beside its bias gets steps in which the bias fits into int32: of a float, ONNX Runtime would make integers
+/// that are too large.
+#[test]
+fn bias_beside_tiny_weights() {
+    let cases = [
+        ("float[1, 8, 2, 2] y", "float[8, 4, 1, 1]", "Conv (x, w, b)"),
+        ("float[1, 8, 2, 2] y", "float[4, 4, 1, 1]", "ConvTranspose <group = 2> (x, w, b)"),
+    ];
+    for (opset, more) in [(20, ""), (11, ""), (20, r#", "target": "tensorrt""#)] {
+        for (output, shape, layer) in cases {
+            // All weights are tiny without scales for channels.
+            let large = if opset < 13 { 1e-12 } else { 0.5 };
+            let of = |i: usize| if i / 4 % 2 == 1 { 1e-12 * (i % 3) as f32 } else { large };
+            let count = if layer.starts_with("ConvT") { 16 } else { 32 };
+            let all = (0..count).map(|i| format!("{:e}", of(i))).collect::<Vec<_>>();
+            let text = format!(
+                "<ir_version: 10, opset_import: [\"\" : {opset}]> g (float[1, 4, 2, 2] x) => ({output})
+                 <{shape} w = {{{}}}, float[8] b = {{1, 0.75, -0.5, 0.25, 0, 2, -2, 1}}> {{ c = {layer} y = Neg (c) }}",
+                all.join(", ")
+            );
+            let model: Model = text.parse().unwrap();
+            let x = [Tensor::from_slice(vec![1, 4, 2, 2], &numbers(16, 3)).unwrap()];
+            let json = format!(r#"{{"compress-min": 1, "quantize": "static-int8"{more}}}"#);
+            let got = calibrated(&model, &json, &x).unwrap().run(&x).unwrap();
+            let wanted = program(&model).run(&x).unwrap();
+            let (wanted, got) =
+                (wanted[0].to_vec::<f32>().unwrap(), got[0].to_vec::<f32>().unwrap());
+            let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+            assert!(error < 0.05, "{opset} {layer} {more}: {wanted:?} {got:?}");
+        }
+    }
+}
+
 /// Arrays of several samples, and samples that are not finite or do not fit.
 #[test]
 fn samples_may_be_several_and_must_be_finite_and_fit() {

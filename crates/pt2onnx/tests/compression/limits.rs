@@ -77,12 +77,13 @@ fn special_numbers() {
     let json = r#"{"quantize": "int8", "compress-min": 1}"#;
     let error = compressed(&double("1, 2, 3, 1e39"), json).unwrap().to_bytes().unwrap_err();
     assert!(error.to_string().contains("the weight `w` has numbers above 3.4e38"), "{error}");
-    // A mask stays what it is.
+    // A mask stays what it is, and so does what is tiny.
     for (mask, to) in [
         (text("0, -3e38, 1, 2"), "float16"),
         (text("0, -3.4028235e38, 1, 2"), "bfloat16"),
         (double("0, -1.7e308, 1, 2"), "float16"),
         (double("0, -1.7e308, 1, 2"), "bfloat16"),
+        (text("0, -1e-8, 1e-7, 0"), "float16"),
     ] {
         let cast = format!(r#"{{"cast-weights": "{to}", "compress-min": 1}}"#);
         let program = compressed(&mask, &cast).unwrap();

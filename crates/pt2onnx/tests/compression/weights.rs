@@ -84,6 +84,13 @@ const CASES: &[Case] = &[
     (CONVOLUTIONS, 21, r#"{"quantize": "int4"}"#, 0.15, &[("DequantizeLinear", 2)]),
     (CONVOLUTIONS, 20, r#"{"precision": "float16"}"#, 5e-3, &[]),
     (TIED, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("Gather", 2), ("DequantizeLinear", 1)]),
+    (
+        TIED,
+        20,
+        r#"{"quantize": "int8", "target": "tensorrt"}"#,
+        1e-2,
+        &[("Gather", 1), ("DequantizeLinear", 1)],
+    ),
     (TIED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("Gather", 2), ("MatMulInteger", 1)]),
     (TIED, 21, r#"{"quantize": "int4", "block": 32}"#, 0.2, &[("DequantizeLinear", 1)]),
     (

@@ -1,7 +1,7 @@
 //! Shapes, ranges, and operators that fill or rearrange a tensor.
 
 use crate::{
-    facts::dtype,
+    facts::{self, dtype},
     legalise::{
         error::Reason,
         forms::{attributes, constant_ints, input, set, without},
@@ -37,6 +37,9 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             Err("a Reshape to both 0 and -1 needs a newer opset".into())
         }
         Some(_) => replace(model, id, |cx, node| Ok(vec![empty(cx, input(node, 0)?, target)?])),
+        None if copies_zeros(model, id) || has_rest(model, target) => {
+            without(model, id, "allowzero")
+        }
         None => replace(model, id, |cx, node| {
             let x = input(node, 0)?;
             let zeros = cx.cast(cx.equal(target, 0), DType::I64);
@@ -52,6 +55,26 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             Ok(cx.if_op(1, some, nothing, reshaped).to_vec())
         }),
     }
+}
+
+/// Whether each size that may be 0 is that of the operand at the same place: 0 may as well stand for it.
+fn copies_zeros(model: &Model, id: NodeId) -> bool {
+    let node = &model[id];
+    let from = node.input(0).and_then(|x| facts::shape(model, x));
+    let to = node.outputs().first().and_then(|y| facts::shape(model, *y));
+    to.is_some_and(|to| {
+        let mut sizes = to.iter().enumerate();
+        sizes.all(|(i, d)| {
+            d.as_int().is_some_and(|d| d > 0) || from.is_some_and(|from| from.get(i) == Some(d))
+        })
+    })
+}
+
+/// Whether one of the sizes is -1: then none may be 0.
+fn has_rest(model: &Model, target: Value) -> bool {
+    let joined = model.producer(target).map(|id| &model[id]).filter(|n| n.is("Concat"));
+    let parts = joined.into_iter().flat_map(|n| n.inputs().iter().flatten());
+    parts.filter_map(|&part| constant_ints(model, part)).any(|sizes| sizes.contains(&-1))
 }
 
 /// A tensor without elements of `x`'s type.

@@ -2,7 +2,8 @@
 
 use super::shapes;
 use crate::{
-    facts::dtype,
+    eval,
+    facts::{self, dtype},
     legalise::{
         error::Reason,
         forms::{
@@ -22,24 +23,29 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason
         return forms::without(model, id, "num_outputs");
     }
     let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
-    let rank = rank_of(model, id, 0)? as i64;
     let axis = attrs::Split::read(&model[id])?.axis;
-    let axis = usize::try_from(if axis < 0 { axis + rank } else { axis });
-    let size =
-        axis.ok().and_then(|a| model[x].ty.as_ref()?.as_tensor()?.shape.as_ref()?.get(a).cloned());
-    let size = size.ok_or("its axis is out of range")?;
-    if size.modulo(&Expr::int(count)) == Expr::int(0) {
+    let size = match facts::shape(model, x) {
+        Some(shape) => {
+            let axis = eval::axis(axis, shape.len()).ok_or("its axis is out of range")?;
+            shape.get(axis).cloned()
+        }
+        None => None,
+    };
+    if size.as_ref().is_some_and(|size| size.modulo(&Expr::int(count)) == Expr::int(0)) {
         // Without given sizes, all parts are equal.
         return forms::without(model, id, "num_outputs");
     }
-    let (sizes, done) = match size.as_int() {
+    let (sizes, done) = match size.as_ref().and_then(Expr::as_int) {
         Some(known) => {
             let part = (known + count - 1) / count;
             let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
             (model.add_constant(Tensor::vector(&sizes)), Done::Kept)
         }
         None => replace::before(model, id, |cx, _| {
-            let size = cx.sizes(std::slice::from_ref(&size));
+            let size = match &size {
+                Some(size) => cx.sizes(std::slice::from_ref(size)),
+                None => cx.gather(cx.shape_op(x, attrs::Shape::default()), cx.ints(&[axis]), 0),
+            };
             let part = cx.div(cx.add(size, count - 1), count);
             let bounds: Vec<i64> = (0..=count).collect();
             let bounds = cx.minimum(cx.mul(part, cx.ints(&bounds)), size);
