@@ -45,6 +45,7 @@ mod stmt;
 mod strides;
 mod traced;
 mod undecided;
+mod unsure;
 mod writes;
 
 use crate::{
@@ -65,6 +66,7 @@ use pt2onnx_tensor::DType;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
+use unsure::Unsure;
 
 pub use assemble::{Flat, Flattened, How, Loaded, flatten, flatten_as, inputs, loaded};
 pub use inputs::{Given, Size, parameters, signature};
@@ -126,6 +128,7 @@ pub(crate) struct Interp<'a> {
     /// The memory that was written into: the roots of the tensors.
     writes: FxHashSet<Name>,
     copies: Copies,
+    unsure: Unsure,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
@@ -201,6 +204,7 @@ impl<'a> Interp<'a> {
             optional: true,
             writes: FxHashSet::default(),
             copies: Copies::default(),
+            unsure: Unsure::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),
