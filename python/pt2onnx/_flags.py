@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 #: Weights with more elements are not looked into.
 SMALL = 16
 
-#: What makes one weight of others, and has the same value each time.
+#: What makes one tensor of weights and numbers, and the same one each time.
 _COMPUTES = frozenset(
-    "eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__ all any logical_not logical_and logical_or __and__ __or__ __invert__ "
-    "sum min max bool int long float double squeeze reshape view __getitem__ isnan isfinite isinf abs detach".split()
+    "eq ne lt le gt ge all any logical_not logical_and logical_or isnan isfinite isinf sum min max minimum maximum abs neg add sub mul div true_divide "
+    "floor_divide remainder pow sqrt ceil floor round bool int long float double to squeeze reshape view detach clone "
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __invert__ __getitem__ __neg__ __add__ __radd__ __sub__ __rsub__ __mul__ "
+    "__rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ __mod__ __pow__".split()
 )
 
 #: What asks for the value of a tensor.
 _ASKS = frozenset("__bool__ __int__ __float__ __index__ item tolist".split())
+
+
+#: What takes lists of numbers, of which PyTorch asks tensors among them for their values.
+_TAKES = frozenset("pad view reshape expand repeat zeros ones full new_zeros new_ones new_full".split())
 
 
 class WritesFlag(Exception):
@@ -60,32 +66,50 @@ def answered(model: torch.nn.Module) -> Iterator[Flags]:
     from torch.overrides import TorchFunctionMode
 
     flags, weights = Flags(), _weights(model)
-    #: What was computed of weights: the tensor, which is kept so that no other one has its id, and its version; its value, and its first weight.
-    known: dict[int, tuple[Any, int, Any, str]] = {}
+    #: What was computed of weights: the tensor, which is kept so that no other one has its id, and its version; its value, and the weights.
+    known: dict[int, tuple[Any, int, Any, frozenset[str]]] = {}
 
-    def value(tensor: Any) -> tuple[Any, str] | None:
+    def value(tensor: Any) -> tuple[Any, frozenset[str]] | None:
+        """The value of a tensor, and the weights that it is made of; None if it is not known."""
         if id(tensor) in known:
-            _, version, computed, name = known[id(tensor)]
-            return (computed, name) if tensor._version == version else None
-        return next(((value, name) for place, key, value, name in weights if place.get(key) is tensor), None)
+            _, version, computed, names = known[id(tensor)]
+            return (computed, names) if tensor._version == version else None
+        return next(((value, frozenset((name,))) for place, key, value, name in weights if place.get(key) is tensor), None)
+
+    def asks(names: frozenset[str]) -> None:
+        flags.asked.update(dict.fromkeys(sorted(names), _place()))
+
+    def number_or_list(arg: Any) -> Any:
+        """A list of numbers, with those that weights tell."""
+        if type(arg) not in (tuple, list):
+            return arg
+        found = [value(item) if _is_tensor(item) and item.ndim == 0 else None for item in arg]
+        asks(frozenset().union(*(one[1] for one in found if one)))
+        with _without_modes():
+            numbers = [one[0].item() if one else item for one, item in zip(found, arg)]
+        return type(arg)(numbers)
 
     class Answering(TorchFunctionMode):
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = getattr(function, "__name__", "")
+            if name in _TAKES:
+                args = tuple(map(number_or_list, args))
             if name not in _ASKS and name not in _COMPUTES:
                 return function(*args, **(kwargs or {}))
-            found = [value(arg) if _is_tensor(arg) else (arg, "") for arg in args]
-            if any(one is None for one in found) or not any(one and one[1] for one in found) or kwargs:
+            none = frozenset[str]()
+            found = [value(arg) if _is_tensor(arg) else (arg, none) if _is_plain(arg) else None for arg in args]
+            names = none.union(*(one[1] for one in found if one))
+            if any(one is None for one in found) or not names or kwargs:
                 return function(*args, **(kwargs or {}))
-            values, weight = [one[0] for one in found if one], next(one[1] for one in found if one and one[1])
+            values = [one[0] for one in found if one]
             with _without_modes():
                 answer = function(*values)
             if name in _ASKS:
-                flags.asked[weight] = _place()
+                asks(names)
                 return answer
             result = function(*args)
             if _is_tensor(result) and _is_tensor(answer):
-                known[id(result)] = (result, result._version, answer, weight)
+                known[id(result)] = (result, result._version, answer, names)
             return result
 
     with Answering():
@@ -113,6 +137,15 @@ def _is_tensor(value: Any) -> bool:
     import torch
 
     return isinstance(value, torch.Tensor)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is the same each time. Sizes may be symbolic numbers."""
+    import torch
+
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, str) or isinstance(value, torch.dtype)
 
 
 def _without_modes() -> contextlib.AbstractContextManager[Any]:

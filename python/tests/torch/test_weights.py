@@ -370,6 +370,26 @@ def test_branches_by_values_of_weights(ready: bool) -> None:
     same(program(torch.ones(4, 3)), Flagged(ready)(torch.ones(4, 3)))
 
 
+class Limited(torch.nn.Module):
+    """Compares a buffer with a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("limit", torch.tensor(3))
+        self.register_buffer("ready", torch.tensor(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 2 if int(self.ready + self.limit) == 4 else x
+        x = torch.nn.functional.pad(x, (self.ready, max(self.ready, self.limit - 1)))
+        return torch.where(self.limit > x.shape[0], x + 1, x - 1)
+
+
+@since(2, 8)
+def test_sizes_beside_values_of_weights() -> None:
+    """Sizes that are compared with weights stay dynamic."""
+    check(Limited(), (torch.randn(2, 3),), dynamic_shapes=({0: "n"},), others=[(torch.randn(5, 3),)])
+
+
 @since(2, 8)
 def test_branches_by_values_that_are_written() -> None:
     """The next call may take another branch."""
