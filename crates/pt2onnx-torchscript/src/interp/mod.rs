@@ -56,7 +56,7 @@ use crate::{
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
-use copy_graph::Copies;
+use copy_graph::{Copies, Unsure};
 use frame::Frame;
 use heap::Heap;
 use indexmap::IndexMap;
@@ -66,7 +66,6 @@ use pt2onnx_tensor::DType;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cell::Cell, sync::Arc};
-use unsure::Unsure;
 
 pub use assemble::{Flat, Flattened, How, Loaded, flatten, flatten_as, inputs, loaded};
 pub use inputs::{Given, Size, parameters, signature};

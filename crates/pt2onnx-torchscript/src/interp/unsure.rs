@@ -2,21 +2,12 @@
 //! copies; where a write makes a difference, a warning says so.
 
 use super::{Interp, Note, Step};
-use crate::error::Site;
 use pt2onnx_fx::{
     Name, Node,
     strides::has_strides,
     views::{Shared, View},
 };
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Such results, and writes into their memory.
-#[derive(Default)]
-pub(super) struct Unsure {
-    results: FxHashSet<Name>,
-    /// Whether what was written into is of the result, by its name, or else of the argument; and where that is.
-    written: FxHashMap<Name, (bool, Site)>,
-}
+use rustc_hash::FxHashSet;
 
 impl Interp<'_> {
     /// Notes results that may be their argument.
