@@ -10,7 +10,7 @@ import copy
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ._larger import LARGER
@@ -23,11 +23,13 @@ class Answers:
     2 or more, which is right where torch only looks for sizes that broadcast, but not for ``if x.shape[0] == 0:``.
     ``narrow`` says that torch asked something to which larger sizes give another answer than the example does; ``by_user``, that the
     user's code did (``if x.shape[0] == 1:``), where larger sizes take another branch. ``fixed`` are numbers and branches that the code chose by sizes: node, answer and place of each.
+    ``flags`` are the weights whose values the code chose by, with the place of each.
     """
 
     def __init__(self) -> None:
         self.wrong = self.narrow = self.by_user = False
         self.fixed: list[tuple[Any, Any, str]] = []
+        self.flags: dict[str, str] = {}
 
     def add(self, node: Any, answer: bool, file: str) -> None:
         """Notes an answer. ``file`` is that of a question of C++."""
@@ -49,13 +51,13 @@ class Answers:
             # A size that torch itself needs as a number becomes static.
             self.narrow = self.narrow or isinstance(answer, bool)
 
-    def conditions(self) -> dict[str, str]:
+    def conditions(self) -> dict[Any, str]:
         """What the sizes must be for these numbers and branches, with the place of each, where the program's ranges do not say it. Two
         that are one equation are left out: these sizes belong together."""
         found = {expr: place for node, answer, place in self.fixed if (expr := _condition(node, answer)) is not None}
         gaps = {expr: (expr.lts - expr.gts).expand() for expr in found if hasattr(expr, "lts")}
         opposite = {(-gap).expand() for gap in gaps.values()}
-        return {str(expr): place for expr, place in found.items() if gaps.get(expr) not in opposite}
+        return {expr: place for expr, place in found.items() if gaps.get(expr) not in opposite}
 
     def clear(self) -> None:
         """Forgets all."""
@@ -113,16 +115,19 @@ def _only_small(node: Any, answer: Any) -> bool:
 def _asked_by_torch() -> bool:
     """Whether a question comes from torch's own code. What Dynamo asks is the user's."""
     file, _ = _asking()
-    return file.startswith(_root()) and not file.startswith(os.path.join(_root(), "_dynamo", ""))
+    return file.startswith(root()) and not file.startswith(os.path.join(root(), "_dynamo", ""))
 
 
 def _place_of_user() -> str:
     """The line of the user's code that asks, if no code of torch does."""
     file, line = _asking()
-    return "" if file.startswith(_root()) else f"{file}:{line}"
+    if file.startswith(os.path.join(root(), "_dynamo", "")):
+        file, line = _asking_in_dynamo()
+    return "" if file.startswith(root()) else f"{file}:{line}"
 
 
-def _root() -> str:
+def root() -> str:
+    """The folder of torch, with a slash at its end."""
     import torch
 
     return f"{os.path.dirname(torch.__file__)}{os.sep}"
@@ -130,11 +135,45 @@ def _root() -> str:
 
 def _asking() -> tuple[str, int]:
     """The file and line that ask for the value of a size."""
-    inside = (os.path.join(_root(), "__init__.py"), os.path.join(_root(), "fx", "experimental", ""), __file__)
+    inside = (os.path.join(root(), "__init__.py"), os.path.join(root(), "fx", "experimental", ""), __file__)
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+def _asking_in_dynamo() -> tuple[str, int]:
+    """The file and line of the code that Dynamo goes through."""
+    try:
+        guards: Any = importlib.import_module("torch._guards")
+        frame = guards.TracingContext.extract_stack()[-1]
+    except (ImportError, AttributeError, IndexError):
+        return root(), 0
+    return frame.filename, frame.lineno
+
+
+def as_text(condition: Any, names: Mapping[str, str]) -> str | None:
+    """A condition in Python, with these names of sizes: ``h % 2 != 1``. None if it holds because some of them have one name."""
+    sympy: Any = importlib.import_module("sympy")
+
+    sizes = {one: sympy.Symbol(names.get(str(one), str(one)), integer=True, nonnegative=True) for one in condition.free_symbols}
+    named = condition.subs(sizes)
+    if named == sympy.true:
+        return None
+    try:
+        from torch.utils._sympy.printers import PythonPrinter
+    except ImportError:
+        return str(named)
+
+    class Printer(PythonPrinter):
+        def _print_ToFloat(self, expr: Any) -> str:  # noqa: N802
+            return f"float({self._print(expr.args[0])})"
+
+        def _print_Float(self, expr: Any) -> str:  # noqa: N802
+            return repr(float(expr))
+
+    text: str = Printer().doprint(named)
+    return text
 
 
 def _condition(node: Any, answer: Any) -> Any:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _answers, _errors, _larger
+from . import _answers, _errors, _flags, _larger
 
 if TYPE_CHECKING:
     import torch
@@ -28,15 +28,17 @@ LOCK = threading.RLock()
 
 class Captured:
     """A program, the way that gave it, the errors of those that were tried before, and what holds of the program's sizes: what it asserts,
-    and conditions that it does not, with the place of each. There is no program if the way is one of TorchScript."""
+    and conditions that it does not, with the place of each. ``flags`` are the weights for whose values only it holds, with the place of each.
+    There is no program if the way is one of TorchScript."""
 
     def __init__(
         self, program: torch.export.ExportedProgram | None, strategy: str, failures: dict[str, BaseException], relations: Sequence[Any] = (),
-        conditions: Mapping[str, str] | None = None,
+        conditions: Mapping[Any, str] | None = None, flags: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.program = program
         self.relations = relations
         self.conditions = conditions or {}
+        self.flags = flags or {}
         self.strategy = strategy
         self.failures = failures
 
@@ -116,7 +118,7 @@ def capture(
             failures[strategy] = error
         else:
             say(f"{step} ✅")
-            return Captured(program, strategy, failures, _drop_assertions(program.graph_module), conditions)
+            return Captured(program, strategy, failures, _drop_assertions(program.graph_module), conditions, answers.flags)
     raise failed(failures)
 
 
@@ -267,16 +269,29 @@ def _same_numbers(program: torch.export.ExportedProgram, model: Any, args: tuple
 def _export(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any, strict: bool, answers: _answers.Answers | None = None
 ) -> torch.export.ExportedProgram:
-    """One call of torch.export.export, and a second one with the dynamic shapes that the error of the first suggests. ``answers`` are
-    those of the last one."""
+    """One call of torch.export.export, and others with the dynamic shapes that its error suggests, and with answers to what it asks about
+    the values of weights. ``answers`` are those of the last one."""
     import torch
 
     options: dict[str, Any] = {}
     if "prefer_deferred_runtime_asserts_over_guards" in inspect.signature(torch.export.export).parameters:
         options["prefer_deferred_runtime_asserts_over_guards"] = True
 
-    def export(shapes: Any) -> torch.export.ExportedProgram:
+    def once(shapes: Any) -> torch.export.ExportedProgram:
         return torch.export.export(model, args, kwargs=kwargs, dynamic_shapes=shapes, strict=strict, **options)
+
+    def export(shapes: Any) -> torch.export.ExportedProgram:
+        try:
+            return once(shapes)
+        except Exception as error:
+            if strict or not _flags.may_help(model, error):
+                raise
+        with _flags.answered(model) as flags:
+            program = once(shapes)
+        flags.check(program)
+        if answers:
+            answers.flags = flags.asked
+        return program
 
     try:
         return export(shapes)

@@ -118,6 +118,9 @@ def program_json(program: torch.export.ExportedProgram) -> bytes:
         methods: dict[str, Any] = {"serialize_input": _lists(serializer.serialize_input, serde.SerializeError)}
         if hasattr(serializer, "serialize_treespec"):
             methods["serialize_treespec"] = lambda _, spec: changes["treespec_dumps"](spec)
+        if hasattr(torch, "sym_sum") and hasattr(serde, "_SYM_OPS"):
+            # Sums of three and more sizes, of which torch's serialiser does not know.
+            changes["_SYM_OPS"] = {*serde._SYM_OPS, torch.sym_sum}
         if hasattr(serde, "_dataclass_to_dict") and hasattr(serde, "_Union"):
             changes["_dataclass_to_dict"] = lambda value: value
             changes["json"] = _Pieces(_plainly(serde._Union))

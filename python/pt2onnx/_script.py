@@ -164,7 +164,9 @@ class Sizes:
         hint = str(getattr(given, "name", given)) if type(given).__name__ == "_DimHint" else ""
         if given is None or isinstance(given, int) or "STATIC" in hint.upper():
             return str(size)
-        name = given if isinstance(given, str) else "" if hint else given.__name__
+        name = given if isinstance(given, str) else "" if hint else getattr(given, "__name__", None)
+        if name is None:
+            raise TypeError(f"the dynamic shape of `{leaf.path}` has {given!r} for dimension {axis}: dynamic_shapes must be nested as the arguments are")
         name = name or f"{leaf.path}_dim_{axis}"
         symbol = re.sub(r"\W", "_", name)
         symbol = f"d{symbol}" if not symbol or symbol[0].isdigit() else symbol
@@ -195,7 +197,7 @@ def of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -
         ignore_deprecation()
         torch.jit.save(model, file)
     schema = getattr(model, "forward", model).schema
-    parameters = [argument.name for argument in schema.arguments]
+    parameters = _parameters(schema, lambda: model.code)
     if isinstance(model, torch.jit.ScriptModule):
         parameters = parameters[1:]
     given = bound(parameters, args, kwargs)
@@ -208,6 +210,16 @@ def of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -
         defaults = flatten({argument.name: argument.default_value for argument in rest if argument.has_default_value()}, None)
         leaves += [dataclasses.replace(leaf, default=True) for leaf in defaults]
     return Script(file.getvalue(), parameters, leaves)
+
+
+def _parameters(schema: Any, code: Callable[[], str]) -> list[str]:
+    """The names of parameters. The trace of a function of ``*args`` may have the same one twice, which its code tells apart."""
+    names = [argument.name for argument in schema.arguments]
+    if len(set(names)) == len(names):
+        return names
+    text = code()
+    found = re.findall(r"(?:^|,)\s*(\w+)(?=:|,|$)", text[text.index("(") + 1 : text.index(") ->")])
+    return found if len(set(found)) == len(names) else names
 
 
 def ignore_deprecation() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _capture, _errors, _script, _shapes, _symbolic, _trace
+from . import _answers, _capture, _errors, _script, _shapes, _symbolic, _trace
 from ._program import ONNXProgram
 from ._sources import Axes, OfProgram, OfScript, Source
 
@@ -185,7 +184,12 @@ class Ways:
 
 
 def _warn_of_conditions(captured: _capture.Captured, shapes: Any) -> None:
-    """Warns of sizes for which the program does not hold, by the names of the dimensions."""
+    """Warns of sizes for which the program does not hold, by the names of the dimensions, and of values of weights."""
+    for place in dict.fromkeys(captured.flags.values()):
+        weights = [f"`{name}`" for name, where in captured.flags.items() if where == place]
+        more = f" and {len(weights) - 2} more" if len(weights) > 3 else ""
+        listed = ", ".join(weights[: 2 if more else 3]) + more
+        _errors.warn(f"The model holds only for the values that these weights have now: {listed}. The code decides by them at {place}")
     if not captured.conditions or captured.program is None:
         return
     with warnings.catch_warnings():
@@ -193,8 +197,8 @@ def _warn_of_conditions(captured: _capture.Captured, shapes: Any) -> None:
         warnings.simplefilter("ignore")
         names = _shapes.names(captured.program, shapes)
     for condition, place in captured.conditions.items():
-        text = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), condition)
-        _errors.warn(f"The model holds only where {text}: the code decides by this at {place}")
+        if (text := _answers.as_text(condition, names)) is not None:
+            _errors.warn(f"The model holds only where {text}: the code decides by this at {place}")
 
 
 def _has_lost_constants(program: torch.export.ExportedProgram) -> bool:

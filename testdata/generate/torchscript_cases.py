@@ -315,6 +315,20 @@ class OtherNamesToo(nn.Module):
 script("other_names_too", OtherNamesToo(), ROWS, *rows(4, 7))
 
 
+class NarrowProducts(nn.Module):
+    """Sums of products of narrow integers keep their type, and wrap."""
+
+    def forward(self, x: Tensor, y: Tensor):
+        return torch.einsum("ij,jk->ik", x, y), torch.einsum("bij,bjk->bik", x[None], y[None])
+
+
+def narrow(rows: int, columns: int):
+    return torch.randint(-300, 300, (rows, 3)).short(), torch.randint(-300, 300, (3, columns)).short()
+
+
+script("narrow_products", NarrowProducts(), {"x": "int16[n,3]", "y": "int16[3,m]"}, narrow(4, 5), narrow(2, 7))
+
+
 class SqueezedSizes(nn.Module):
     """Computed sizes are taken not to be 1."""
 

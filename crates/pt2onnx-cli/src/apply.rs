@@ -1,14 +1,14 @@
 //! `pt2onnx apply-weights MODEL.onnx --weights FILE`.
 
 use crate::{
-    args::{ApplyWeights, check_data_file},
+    args::{ApplyWeights, check_data_file, defaults},
     error::{self, CommandError},
     files::output,
     log,
     progress::{tell, watched},
 };
 use pt2onnx::{
-    Error, Options, Unused, apply_weights_with, read_weights,
+    Error, Unused, apply_weights_with, read_weights,
     writer::{Batch, ExternalData, Inputs, read_with},
 };
 use std::path::Path;
@@ -17,7 +17,7 @@ use std::path::Path;
 pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     log::init(args.verbose, false);
     let to = args.output.as_ref().unwrap_or(&args.model);
-    let mut options = Options::default();
+    let mut options = defaults();
     options.weights = args.to;
     args.saving.put(&mut options);
     options.check_together()?;

@@ -1,21 +1,20 @@
 //! `pt2onnx inspect`: what an archive holds, and whether it can be converted, as text or JSON.
 
 use crate::{
-    args::Inspect,
+    args::{Inspect, defaults},
     error::CommandError,
     output::{print, print_json},
     verdict::Verdict,
 };
 use pt2onnx::{
-    End, Exporter, Options, ProgramSummary, Report, StoredTensors, TorchScriptSummary,
-    printable::message,
+    End, Exporter, ProgramSummary, Report, StoredTensors, TorchScriptSummary, printable::message,
 };
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Write};
 
 /// Prints what an archive holds.
 pub fn inspect(args: Inspect) -> Result<(), CommandError> {
-    let mut options = Options::default();
+    let mut options = defaults();
     args.script.put(&mut options);
     let exporter = Exporter::with_options(options)?;
     let mut verdict = Verdict::of(&args.model, || exporter.attempt(&args.model));

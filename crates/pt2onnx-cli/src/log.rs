@@ -1,5 +1,6 @@
 //! Prints what the libraries log to standard error, as lines such as `warning: ...`.
 
+use crate::error::with_flags;
 use pt2onnx::{Warning, grouped, printable::message};
 use std::{fmt, io};
 use tracing::{
@@ -52,7 +53,7 @@ where
             Level::WARN => writer.write_str("warning: ")?,
             _ => {}
         }
-        writeln!(writer, "{}", message(&text.0))
+        writeln!(writer, "{}", message(&with_flags(&text.0)))
     }
 }
 

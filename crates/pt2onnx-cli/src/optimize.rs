@@ -1,7 +1,7 @@
 //! `pt2onnx optimize`: folds, simplifies and fuses any ONNX model.
 
 use crate::{
-    args::{Cut, Optimize, check_data_file},
+    args::{Cut, Optimize, check_data_file, defaults},
     error::{self, CommandError},
     files::output,
     log,
@@ -17,7 +17,7 @@ use std::path::Path;
 
 pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     log::init(args.verbose, false);
-    let mut options = Options::default();
+    let mut options = defaults();
     options.weights = args.weights.unwrap_or_default();
     args.saving.put(&mut options);
     args.passes.put(&mut options);

@@ -76,7 +76,7 @@ impl OptionsFile {
 
     fn wrong(&self, key: &str, why: &str, at: Option<usize>) -> CommandError {
         let why = in_words(why);
-        CommandError::new(Code::Usage, format!("the option `{key}` cannot have this value: {why}"))
+        CommandError::new(Code::Usage, format!("`{key}` cannot have this value: {why}"))
             .place(self.place(at))
     }
 

@@ -173,7 +173,7 @@ fn random(types: &[InputType], running: &Running) -> Result<Vec<Tensor>, Command
     let usage = |what: String| CommandError::new(Code::Usage, what);
     let known = symbols(types);
     let mut types = types.to_vec();
-    OptionError::once(Spelling::default().text("{fix}"), &running.fix)?;
+    OptionError::once(Spelling::Flag.text("{fix}"), &running.fix)?;
     let mut sizes = HashMap::new();
     for (given, size) in &running.fix {
         let size =

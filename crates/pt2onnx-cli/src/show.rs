@@ -1,11 +1,11 @@
 //! `pt2onnx show`: an ONNX model as text or as a drawing, and the program of an archive.
 
 use crate::{
-    args::Show,
+    args::{Show, defaults},
     error::{self, Code, CommandError},
 };
 use pt2onnx::{
-    Exporter, Options,
+    Exporter,
     ir::TextOptions,
     writer::{ExternalData, read_with},
 };
@@ -47,7 +47,7 @@ fn program(args: Show) -> Result<String, CommandError> {
                 .help("convert the archive, and show the model"));
         }
     }
-    let mut options = Options::default();
+    let mut options = defaults();
     args.script.put(&mut options);
     let text = Exporter::with_options(options)?.program_text(&args.model, args.raw)?;
     // As `print` does after the text.

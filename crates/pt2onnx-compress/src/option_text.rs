@@ -6,9 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Spelling {
-    /// As flags of the command and keys of files: `cast-io`.
+    /// As keys of files: `cast-io`.
     #[default]
     Kebab,
+    /// As flags of the command: `--cast-io`.
+    Flag,
     /// As parameters in Python: `cast_io`.
     Snake,
 }
@@ -21,6 +23,7 @@ impl Spelling {
     ///
     /// let text = "{cast-io} or {precision} `float16`";
     /// assert_eq!(Spelling::Kebab.text(text).to_string(), "`cast-io` or `precision` `float16`");
+    /// assert_eq!(Spelling::Flag.text(text).to_string(), "`--cast-io` or `--precision` `float16`");
     /// assert_eq!(Spelling::Snake.text(text).to_string(), "`cast_io` or `precision` `float16`");
     /// ```
     pub fn text(self, text: &'static str) -> OptionText {
@@ -48,6 +51,7 @@ impl fmt::Display for OptionText {
             match (i % 2 == 1, self.spelling) {
                 (false, _) => f.write_str(part)?,
                 (true, Spelling::Kebab) => write!(f, "`{part}`")?,
+                (true, Spelling::Flag) => write!(f, "`--{part}`")?,
                 (true, Spelling::Snake) => write!(f, "`{}`", part.replace('-', "_"))?,
             }
         }

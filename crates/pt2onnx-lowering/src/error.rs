@@ -49,6 +49,9 @@ pub enum LowerError {
         /// Its type in the archive.
         recorded: String,
     },
+    /// The op needs an argument that the node does not have: the archive is not valid.
+    #[error("the argument `{0}` is missing, which the op needs")]
+    MissingArgument(String),
     /// A problem that the builder found.
     #[error(transparent)]
     Diagnostic(#[from] pt2onnx_ir::Diagnostic),

@@ -185,14 +185,33 @@ fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
     }
     let dtype = crate::view::promoted(cx, &tensors)?;
     let summed = terms.chars().any(|l| l.is_alphabetic() && !result.contains(l));
+    let of_products = sums_products(cx, terms, &result, &tensors);
     match &tensors[..] {
         // Sums of integers are int64, products of matrices are not.
         [_] if integers && summed => Ok(typed(cx, DType::I64, &size)),
-        [_, _, ..] if integers && summed && dtype != DType::I64 => {
-            unknown("sums of products of narrow integers")
+        [_, _, ..] if integers && summed && dtype != DType::I64 && !of_products => {
+            unknown("sums of narrow integers that are not of products of two tensors")
         }
         _ => Ok(typed(cx, dtype, &size)),
     }
+}
+
+/// Whether two tensors are multiplied as matrices along all letters that are summed: each has them once, in the same size. What only one of
+/// them has, or has in another size than 1, is summed before.
+fn sums_products(cx: &Cx, terms: &str, result: &str, tensors: &[Value]) -> bool {
+    let (Some((left, right)), [x, y]) = (terms.split_once(','), tensors) else { return false };
+    if cx.dtype(*x) != cx.dtype(*y) || terms.contains('.') {
+        return false;
+    }
+    let summed = terms.chars().filter(|l| l.is_alphabetic() && !result.contains(*l));
+    let along = |term: &str, x: Value, letter: char| {
+        let mut places = term.chars().enumerate().filter(|(_, l)| *l == letter);
+        match (places.next(), places.next()) {
+            (Some((at, _)), None) => cx.shape(x).get(at).cloned(),
+            _ => None,
+        }
+    };
+    { summed }.all(|l| along(left, *x, l).is_some_and(|n| Some(n) == along(right, *y, l)))
 }
 
 /// The permutation, the lower and the upper factor.

@@ -130,7 +130,7 @@ impl Problem {
     }
 }
 
-/// Why a line cannot be flattened.
+/// Why a line cannot be translated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
 #[non_exhaustive]

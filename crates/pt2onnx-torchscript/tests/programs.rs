@@ -56,6 +56,22 @@ fn sizes_that_squeeze_keeps_are_told() {
     assert!(!told("float32[n>=2,4]"));
 }
 
+/// What `contiguous` of a transposed row returns is the row itself.
+#[test]
+fn writes_that_a_size_decides_are_told() {
+    let told = |size: &str, written: &str, returned: &str| {
+        let body = format!(
+            "  def forward(self, x: Tensor) -> Tensor:\n    y = torch.add(x, 1)\n    \
+            z = torch.contiguous(torch.transpose(y, 0, 1))\n    v = torch.view(z, [-1])\n    \
+            _0 = torch.add_({written}, 1)\n    return {returned}\n"
+        );
+        flat(&body, &[("x", size)]).unwrap().contains("`contiguous` is taken to make a copy")
+    };
+    let n = "float32[n,n]";
+    assert!(told(n, "v", "y") && told(n, "z", "y") && told(n, "y", "v"));
+    assert!(!told(n, "v", "z") && !told(n, "z", "v") && !told("float32[n>=2,n]", "v", "y"));
+}
+
 #[test]
 fn sizes_that_a_condition_says_are_not_told() {
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    \

@@ -614,6 +614,43 @@ def test_code_that_asks_for_1() -> None:
         check(Call(lambda x: x * int(round(x.shape[0] / 2.0))), (x,), dynamic_shapes=(({0: "n"},),))
 
 
+class Together(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x[: y.shape[0]] if x.shape[0] > y.shape[0] else x + y.sum()
+
+
+@since(2, 8)
+def test_branches_by_sizes_of_one_name(recwarn: pytest.WarningsRecorder) -> None:
+    """What holds because two dimensions have one name is not said."""
+    check(Together(), (torch.randn(4, 5), torch.randn(4, 2)), dynamic_shapes=({0: "n"}, {0: "n"}))
+    assert not [one for one in recwarn if "holds only" in str(one.message)]
+    check(Together(), (torch.randn(4, 5), torch.randn(4, 2)), dynamic_shapes=({0: "n"}, {0: "m"}))
+    assert [one for one in recwarn if "holds only where n <= m" in str(one.message)]
+
+
+class UpTo40(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] * x.shape[1] > 40 and x.shape[0] % 2 == 0 else x.clamp(max=0.5)
+
+
+@since(2, 8)
+@pytest.mark.parametrize("way", [0, 1])
+def test_branches_by_sizes(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A branch that holds for some sizes is told, whichever way captures it."""
+    from pt2onnx import _capture
+
+    monkeypatch.setattr(_capture, "STRATEGIES", _capture.STRATEGIES[way : way + 1])
+    with pytest.warns(UserWarning, match=r"The model holds only where (rows \* cols|cols \* rows|rows\*cols|cols\*rows) <= 40: .*test_inputs.py"):
+        check(UpTo40(), (torch.randn(4, 5),), dynamic_shapes=({0: "rows", 1: "cols"},))
+
+
+@since(2, 8)
+def test_sums_of_many_sizes() -> None:
+    shapes = (({0: "rows", 1: "cols"},),)
+    model = Call(lambda x: x * torch.sym_sum([x.shape[0], x.shape[1], 3, x.shape[0]]))
+    check(model, (torch.randn(2, 3),), dynamic_shapes=shapes, others=[(torch.randn(4, 5),)])
+
+
 def test_modules_in_threads() -> None:
     """Exports at the same time leave torch as it was."""
     from torch.fx.experimental.sym_node import SymNode
@@ -662,7 +699,7 @@ class Long(torch.nn.Module):
 @since(2, 8)
 def test_numbers_and_branches_by_sizes() -> None:
     """What the code chose by the sizes of the example is said, unless the program's own ranges say it."""
-    for kind, condition in ((Cropped, "RoundToInt"), (Even, "Mod")):
+    for kind, condition in ((Cropped, r"round\(.*float\(.*n\)"), (Even, "n % 2")):
         with pytest.warns(UserWarning, match=rf"holds only where .*{condition}.* at .*test_inputs.py"):
             pt2onnx.export(kind().eval(), (torch.randn(8, 3),), dynamic_shapes=({0: "n"},))
     with warnings.catch_warnings():

@@ -369,3 +369,25 @@ def test_defaults_of_functions(dynamo: bool) -> None:
     assert program.input_names == ["x"]
     with pytest.raises((TypeError, pt2onnx.OnnxExporterError), match="no argument is given for `by: float`"):
         pt2onnx.export(torch.jit.script(without_defaults), (x,), dynamo=dynamo)
+
+
+class AnyNumber(torch.nn.Module):
+    """Layers on two of any number of inputs: the tracer calls both inputs `input`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = torch.nn.Linear(3, 4), torch.nn.Linear(5, 4)
+
+    def forward(self, *x: torch.Tensor) -> torch.Tensor:
+        return self.one(x[0]) + self.other(x[1]) * x[2]
+
+
+def test_inputs_of_one_name() -> None:
+    args = torch.randn(2, 3), torch.randn(2, 5), torch.randn(2, 1)
+    traced = torch.jit.trace(AnyNumber().eval(), args)
+    program = pt2onnx.export(traced, args, dynamic_shapes=({0: "n"},) * 3)
+    assert program.input_names == ["input", "input0", "argument_3"]
+    others = torch.randn(4, 3), torch.randn(4, 5), torch.randn(4, 1)
+    same(program(*others), traced(*others))
+    with pytest.raises(TypeError, match=r"the dynamic shape of `input` has \{0: 'n'\} for dimension 0"):
+        pt2onnx.export(traced, args, dynamic_shapes=(({0: "n"},) * 3,))

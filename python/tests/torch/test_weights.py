@@ -340,3 +340,65 @@ def test_float4() -> None:
     assert [output.shape.numpy() for output in program.model.graph.outputs[1:]] == [(2, 4), (3, 2)]
     held = program.model.graph.initializers["w"].const_value.numpy().astype("float32")
     assert held.tolist() == [[0.5, 1.0, 1.5, 2.0], [3.0, 4.0, 6.0, -6.0]]
+
+
+class Flagged(torch.nn.Module):
+    """Takes a branch by the values of its buffers, and counts its calls if ``writes``."""
+
+    def __init__(self, ready: bool = True, writes: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("ready", torch.tensor(ready))
+        self.register_buffer("calls", torch.tensor([3.0, 0.0]))
+        self.writes = writes
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.ready:
+            x = x + 1
+        if (self.calls > 2).any() and self.calls[1].item() == 0:
+            x = x * 2 + int(self.calls[0])
+        if self.writes:
+            self.calls.add_(1)
+        return x
+
+
+@since(2, 8)
+@pytest.mark.parametrize("ready", [True, False])
+def test_branches_by_values_of_weights(ready: bool) -> None:
+    x = torch.randn(2, 3)
+    with pytest.warns(UserWarning, match="The model holds only for the values that these weights have now: `ready`"):
+        program = check(Flagged(ready).eval(), (x,), dynamic_shapes=({0: "n"},))
+    same(program(torch.ones(4, 3)), Flagged(ready)(torch.ones(4, 3)))
+
+
+class Limited(torch.nn.Module):
+    """Compares a buffer with a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("limit", torch.tensor(3))
+        self.register_buffer("ready", torch.tensor(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 2 if int(self.ready + self.limit) == 4 else x
+        x = torch.nn.functional.pad(x, (self.ready, max(self.ready, self.limit - 1)))
+        return torch.where(self.limit > x.shape[0], x + 1, x - 1)
+
+
+@since(2, 8)
+def test_sizes_beside_values_of_weights() -> None:
+    """Sizes that are compared with weights stay dynamic."""
+    check(Limited(), (torch.randn(2, 3),), dynamic_shapes=({0: "n"},), others=[(torch.randn(5, 3),)])
+
+
+@since(2, 8)
+def test_branches_by_values_that_are_written() -> None:
+    """The next call may take another branch."""
+
+    class NoScript(Flagged):
+        def forward(self, x: torch.Tensor, *more: torch.Tensor) -> torch.Tensor:
+            return super().forward(x)
+
+    x = torch.randn(2, 3)
+    same(pt2onnx.export(Flagged(writes=True).eval(), (x,))(x), Flagged(writes=True)(x))
+    with pytest.raises(pt2onnx.TorchExportError, match="chooses by the value of `calls`, which it writes to"):
+        pt2onnx.export(NoScript(writes=True).eval(), (x,))

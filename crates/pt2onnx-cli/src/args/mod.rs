@@ -14,6 +14,7 @@ mod values;
 mod words;
 
 pub use cli::{ApplyWeights, Check, Cli, Command, Convert, Diff, Inspect, Optimize, Show};
+pub use options::defaults;
 pub use running::{Run, Running, Verify};
 pub use saving::check_data_file;
 pub use values::Cut;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{error::CommandError, options_file::OptionsFile};
 use clap::{Args, builder::NonEmptyStringValueParser};
-use pt2onnx::{Detail, Exporter, Operators, State, Target, Training, Weights};
+use pt2onnx::{Detail, Exporter, Operators, Spelling, State, Target, Training, Weights};
 use std::path::PathBuf;
 
 /// What the model shall be, for a conversion and for `check`.
@@ -107,11 +107,19 @@ const OPSET: &str = "Opset and target";
 const OPS: &str = "Custom ops and functions";
 const METADATA: &str = "Metadata";
 
+/// The options where no flag is given. Messages name options as flags.
+pub fn defaults() -> pt2onnx::Options {
+    let mut options = pt2onnx::Options::default();
+    options.spelling = Spelling::Flag;
+    options
+}
+
 impl Options {
     /// The options that the file and the flags give.
     pub fn read(self) -> Result<pt2onnx::Options, CommandError> {
         let file = self.options.as_deref().map(OptionsFile::read).transpose()?;
         let mut options = file.as_ref().map(|file| file.options.clone()).unwrap_or_default();
+        options.spelling = Spelling::Flag;
         self.put(&mut options);
         match &file {
             // Files that the options name are read as well: their errors say where the name stands.

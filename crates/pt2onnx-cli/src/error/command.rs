@@ -2,6 +2,7 @@
 
 use pt2onnx::printable::message;
 use std::{
+    borrow::Cow,
     fmt::Display,
     io::{self, Write},
 };
@@ -25,6 +26,8 @@ pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--functions 
     https://github.com/pt2onnx/pt2onnx/blob/main/docs/custom-ops.md; or keep the op for a runtime that knows it: \
     `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
 
+pub const DAMAGED: &str = "the file may be damaged or cut short; export or copy it again";
+
 pub const REPORT_IT: &str = "if PyTorch runs the program with such inputs, this is a bug of pt2onnx: please report it with the archive";
 
 /// An error as the command shows it: lines without control characters, whatever names say.
@@ -38,18 +41,18 @@ pub struct CommandError {
 
 impl CommandError {
     pub fn new(code: Code, what: impl Into<String>) -> Self {
-        Self { code, what: message(&what.into()).into_owned(), places: Vec::new(), help: None }
+        Self { code, what: shown(&what.into()), places: Vec::new(), help: None }
     }
 
     /// Adds where it is.
     pub fn place(mut self, place: impl Display) -> Self {
-        self.places.push(message(&place.to_string()).into_owned());
+        self.places.push(shown(&place.to_string()));
         self
     }
 
     /// Adds what to do about it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(message(&help.into()).into_owned());
+        self.help = Some(shown(&help.into()));
         self
     }
 
@@ -65,7 +68,7 @@ impl CommandError {
 
     /// The same without this place, which was said already.
     pub fn details_within(&self, known: &str) -> String {
-        let known = message(known);
+        let known = shown(known);
         let places =
             self.places.iter().filter(|place| **place != known).map(|place| format!("  {place}\n"));
         let help = self.help.iter().map(|help| format!("  help: {help}\n"));
@@ -77,4 +80,20 @@ impl CommandError {
         let text = format!("error: {}\n{}", self.what, self.details());
         let _ = io::stderr().write_all(text.as_bytes());
     }
+}
+
+/// A text of the library, which names options by their keys, with the flags of the command.
+pub fn with_flags(text: &str) -> Cow<'_, str> {
+    const OPTION: &str = "the option `";
+    let mut parts = text.split(OPTION);
+    let first = parts.next().unwrap_or_default();
+    let flagged = parts.fold(first.to_owned(), |text, rest| {
+        let dashes = if rest.starts_with("--") { "" } else { "--" };
+        text + OPTION + dashes + rest
+    });
+    if flagged.len() == text.len() { text.into() } else { flagged.into() }
+}
+
+fn shown(text: &str) -> String {
+    message(&with_flags(text)).into_owned()
 }

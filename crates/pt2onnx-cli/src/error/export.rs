@@ -1,7 +1,7 @@
 //! Turns the errors of an export into those of the command.
 
 use super::{
-    CUSTOM_OPS, Code, CommandError, REPORT_IT,
+    CUSTOM_OPS, Code, CommandError, DAMAGED, REPORT_IT,
     input::{archive, torchscript},
 };
 use pt2onnx::{
@@ -107,6 +107,11 @@ fn program(failures: &[Failure]) -> CommandError {
         return report.help(REPORT_IT);
     }
     let custom = |f: &Failure| matches!(&f.reason, Reason::Lower(LowerError::UnknownOp { op, .. }) if !op.starts_with("aten"));
+    let missing =
+        |f: &Failure| matches!(f.reason, Reason::Lower(LowerError::MissingArgument { .. }));
+    if failures.iter().all(missing) {
+        return report.help(DAMAGED);
+    }
     if failures.iter().all(custom) {
         return report.help(CUSTOM_OPS);
     }

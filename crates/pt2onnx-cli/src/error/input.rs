@@ -1,6 +1,6 @@
 //! Errors of input files: archives, ONNX models, weights.
 
-use super::{Code, CommandError};
+use super::{Code, CommandError, DAMAGED};
 use pt2onnx::{
     ArraysError, WeightsError,
     fx::{
@@ -16,7 +16,6 @@ use std::{io::Read, path::Path};
 pub(super) fn archive(error: &fx::Error) -> CommandError {
     use fx::Error::*;
     let input = |what: String| CommandError::new(Code::Input, what);
-    let damaged = "the file may be damaged or cut short; export or copy it again";
     match error {
         Io { path, .. } if path.is_dir() => input("this is a folder, and an archive is one file".to_owned())
             .place(path.display())
@@ -29,9 +28,9 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
             .place(place)
             .help("load them in PyTorch and write them with `torch.save(model.state_dict(), path)`"),
         Zip { place, error } => {
-            input(format!("the archive's directory cannot be read: {error}")).place(place).help(damaged)
+            input(format!("the archive's directory cannot be read: {error}")).place(place).help(DAMAGED)
         }
-        Record { place, record, problem } => input(format!("record `{record}` {problem}")).place(place).help(damaged),
+        Record { place, record, problem } => input(format!("record `{record}` {problem}")).place(place).help(DAMAGED),
         Pickle { place, problem } => input(problem.to_string())
             .place(place)
             .help("only plain tensors are read, and nothing is executed; export the model with plain tensors"),
@@ -42,7 +41,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
             input(format!("the archive holds no model `{model}`")).place(place).help(format!("it holds: {}", models.join(", ")))
         }
         Json { place, error } => {
-            input(format!("the program does not match the export schema: {error}")).place(place).help(damaged)
+            input(format!("the program does not match the export schema: {error}")).place(place).help(DAMAGED)
         }
         SchemaVersion { place, found: (major, minor), torch_version } => {
             let (reads, by) = (fx::SCHEMA_MAJOR, torch_version);
@@ -50,14 +49,14 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
                 .place(place)
                 .help("use a newer pt2onnx, or an older PyTorch to export")
         }
-        Tensor { place, what, name, error } => input(format!("{what} {name}: {error}")).place(place).help(damaged),
+        Tensor { place, what, name, error } => input(format!("{what} {name}: {error}")).place(place).help(DAMAGED),
         Pickled { place, what, name } => input(format!(
             "{what} {name} is stored as a Python pickle (a tensor subclass?), which is never executed"
         ))
         .place(place)
         .help("export the model with plain tensors; for torchao: `torchao.utils.unwrap_tensor_subclass(model)` before `torch.export`"),
         MissingTensor { place, what, name } => {
-            input(format!("the archive has no data for {what} {name}, which the program uses")).place(place).help(damaged)
+            input(format!("the archive has no data for {what} {name}, which the program uses")).place(place).help(DAMAGED)
         }
         Repeated { place, bytes, limit } => input(format!(
             "the tensors need {bytes} bytes more than their records hold, because views repeat elements; the limit is {limit}"
@@ -69,7 +68,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
                 .place(place)
                 .help("use a newer pt2onnx, or export again")
         }
-        Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(damaged),
+        Invalid { place, invalid } => input(format!("the program is not valid: {invalid}")).place(place).help(DAMAGED),
         _ => input(error.to_string()),
     }
 }
@@ -114,7 +113,7 @@ pub(super) fn torchscript(error: &torchscript::Error) -> CommandError {
             CommandError::new(Code::Usage, error.to_string())
         }
         Run { site, problem } => {
-            CommandError::new(Code::Program, format!("the program cannot be flattened: {problem}"))
+            CommandError::new(Code::Program, format!("the program cannot be translated: {problem}"))
                 .place(site)
         }
         _ => CommandError::new(Code::Program, error.to_string()),

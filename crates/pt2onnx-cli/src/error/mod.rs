@@ -5,5 +5,5 @@ mod export;
 mod input;
 mod options;
 
-pub use command::{CUSTOM_OPS, Code, CommandError, REPORT_IT};
+pub use command::{CUSTOM_OPS, Code, CommandError, DAMAGED, REPORT_IT, with_flags};
 pub use input::{arrays, model, not_onnx, weights};

@@ -258,6 +258,7 @@ pub const CASES: &[Case] = &[
     ),
     case(|| given("two_models.pt2"), CONVERT),
     case(|| record("models/model.json", |b| b[..b.len() / 2].to_vec()), CONVERT),
+    case(|| record("models/model.json", without_arguments), CONVERT),
     case(|| json(r#""schema_version": {"major": 8"#, r#""schema_version": {"major": 9"#), CONVERT),
     case(
         || {

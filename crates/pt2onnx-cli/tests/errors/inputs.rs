@@ -188,3 +188,13 @@ pub fn converted(args: &[&str]) -> Option<Vec<u8>> {
 pub fn hollow() -> Option<Vec<u8>> {
     converted(&["--weights", "none"])
 }
+
+/// A program in which a node has its first argument only.
+pub fn without_arguments(program: Vec<u8>) -> Vec<u8> {
+    let mut program: serde_json::Value = serde_json::from_slice(&program).unwrap();
+    let nodes = program["graph_module"]["graph"]["nodes"].as_array_mut().unwrap();
+    let mut inputs = nodes.iter_mut().map(|node| node["inputs"].as_array_mut().unwrap());
+    inputs.find(|inputs| inputs.len() > 2).unwrap().truncate(1);
+    drop(inputs);
+    serde_json::to_vec(&program).unwrap()
+}

@@ -1,7 +1,7 @@
 //! Binds a node's arguments to the parameters of its op's schema.
 
 use super::{FromArg, from_arg::brief};
-use crate::{ArgError, Cx, Lowered, Schema, cx::Mode};
+use crate::{ArgError, Cx, LowerError, Lowered, Schema, cx::Mode};
 use pt2onnx_fx::graph::{Argument, NamedArg};
 
 /// Parameters for where and how PyTorch computes. ONNX has nothing like them.
@@ -83,7 +83,8 @@ impl<'a> Args<'a> {
             let given = by_name().or_else(by_place).map(|a| a.value.clone());
             let settled = given.is_none() || given == param.default;
             let value = given.or_else(|| param.default.clone());
-            let value = value.ok_or_else(|| error(&param.name, "it is missing"))?;
+            let missing = || LowerError::MissingArgument(param.name.to_string());
+            let value = value.ok_or_else(missing)?;
             bound.push(Bound { name: &param.name, value, settled });
         }
         Ok(Self { bound, next: 0, partial: false })

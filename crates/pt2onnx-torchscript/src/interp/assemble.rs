@@ -329,6 +329,7 @@ impl Interp<'_> {
         match value {
             Value::Tensor(name) => {
                 self.fresh_tensor(name)?;
+                self.reads_unsure(&self.current(name))?;
                 found.push(Argument::Tensor(self.current(name)));
             }
             Value::Quantized(quantized) => {

@@ -1,5 +1,6 @@
 //! Notes which memory may be a copy of which, by name.
 
+use crate::error::Site;
 use pt2onnx_fx::Name;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -80,4 +81,12 @@ pub(super) fn last_of(name: &Name, next: &FxHashMap<Name, Name>) -> Name {
         }
     }
     name.clone()
+}
+
+/// Results of `contiguous` that may be their argument, and writes into their memory.
+#[derive(Default)]
+pub(super) struct Unsure {
+    pub(super) results: FxHashSet<Name>,
+    /// Whether what was written into is of the result, by its name, or else of the argument; and where that is.
+    pub(super) written: FxHashMap<Name, (bool, Site)>,
 }

@@ -35,6 +35,7 @@ impl Interp<'_> {
         self.note_squeezed(&node)?;
         let mut results = self.results(&mut node, schema, &bound, outcomes)?;
         let shared = views::shared(&node, &self.facts.values, self.constraints());
+        self.note_unsure(&node, &shared);
         self.lay_out(&node, &shared);
         if let Some(itself) = self.return_itself(&shared, &results)? {
             return Ok(itself);

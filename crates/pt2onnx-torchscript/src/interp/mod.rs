@@ -45,6 +45,7 @@ mod stmt;
 mod strides;
 mod traced;
 mod undecided;
+mod unsure;
 mod writes;
 
 use crate::{
@@ -55,7 +56,7 @@ use crate::{
     types::{Facts, Types},
     value::{Item, Ref, Value},
 };
-use copy_graph::Copies;
+use copy_graph::{Copies, Unsure};
 use frame::Frame;
 use heap::Heap;
 use indexmap::IndexMap;
@@ -126,6 +127,7 @@ pub(crate) struct Interp<'a> {
     /// The memory that was written into: the roots of the tensors.
     writes: FxHashSet<Name>,
     copies: Copies,
+    unsure: Unsure,
     /// Truth values that were read from tensors.
     truths: FxHashMap<Expr, Name>,
     /// How often each name was taken.
@@ -201,6 +203,7 @@ impl<'a> Interp<'a> {
             optional: true,
             writes: FxHashSet::default(),
             copies: Copies::default(),
+            unsure: Unsure::default(),
             truths: FxHashMap::default(),
             names: FxHashMap::default(),
             wholes: FxHashMap::default(),

@@ -45,6 +45,7 @@ impl Interp<'_> {
             };
             for name in names {
                 let name = self.current(&name);
+                self.writes_unsure(&name)?;
                 let root = self.roots.get(&name).cloned().unwrap_or(name);
                 self.forget(&root);
                 self.outdate(&root)?;
@@ -65,6 +66,7 @@ impl Interp<'_> {
     pub(super) fn readable(&mut self, name: &Name) -> Step<Name> {
         let name = self.current(name);
         self.fresh_tensor(&name)?;
+        self.reads_unsure(&name)?;
         match self.hidden.contains(&name) {
             true => self.deeper(|interp| interp.viewed_again(&name)),
             false => Ok(name),

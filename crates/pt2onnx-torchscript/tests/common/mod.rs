@@ -30,7 +30,7 @@ impl Types for Few {
             ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
             (
                 "relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy" | "clone"
-                | "squeeze" | "copy_" | "view",
+                | "squeeze" | "copy_" | "view" | "transpose" | "contiguous",
                 Some(meta),
             ) => meta,
             ("gt", Some(mut meta)) => {
@@ -43,7 +43,9 @@ impl Types for Few {
             _ => return Err("not among the few".to_owned()),
         };
         if let ValueMeta::Tensor(meta) = &mut meta {
-            Arc::make_mut(meta).requires_grad = false;
+            let meta = Arc::make_mut(meta);
+            meta.requires_grad = false;
+            meta.strides.clear();
         }
         Ok(vec![Outcome::One(meta.into())])
     }

@@ -94,7 +94,7 @@ pub enum OptionError {
     /// An option that says what a TorchScript archive leaves open is given for another program, which leaves nothing open.
     #[error(
         "the option {0} is for TorchScript archives, but this is an exported program, which has the types of its inputs: name dynamic \
-         sizes by the option `dim`, make them static by `fix`"
+         sizes by the option `dim`, or make them static by the option `fix`"
     )]
     OnlyTorchScript(
         /// The option.

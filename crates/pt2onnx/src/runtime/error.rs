@@ -2,6 +2,21 @@
 
 use std::path::PathBuf;
 
+impl RunError {
+    /// The error of a model that ONNX Runtime refuses.
+    pub(super) fn refused(error: ort::Error) -> Self {
+        Self::of_ir_version(&error.to_string()).unwrap_or(Self::Load(error))
+    }
+
+    /// The error of a model whose IR version is too new, as ONNX Runtime says it.
+    fn of_ir_version(text: &str) -> Option<Self> {
+        let (_, text) = text.split_once("Unsupported model IR version: ")?;
+        let (version, text) = text.split_once(", max supported IR version: ")?;
+        let newest = text.split(|c: char| !c.is_ascii_digit()).next()?;
+        Some(Self::IrVersion { version: version.parse().ok()?, newest: newest.parse().ok()? })
+    }
+}
+
 /// Why a model does not run in ONNX Runtime.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,6 +35,16 @@ pub enum RunError {
     /// ONNX Runtime refuses the model.
     #[error("ONNX Runtime refuses the model: {0}")]
     Load(ort::Error),
+    /// This ONNX Runtime is older than the model's format.
+    #[error(
+        "the model has IR version {version}, and this ONNX Runtime reads versions up to {newest}: use a newer ONNX Runtime, or write the model with a lower one"
+    )]
+    IrVersion {
+        /// The IR version of the model.
+        version: u64,
+        /// The newest that ONNX Runtime reads.
+        newest: u64,
+    },
     /// The number of tensors is not the number of inputs.
     #[error("the number of tensors is {given}, that of the inputs is {}: {}", .names.len(), .names.join(", "))]
     Inputs {

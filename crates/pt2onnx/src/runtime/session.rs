@@ -83,7 +83,7 @@ impl Session {
         options: &SessionOptions,
         providers: &[ExecutionProviderDispatch],
     ) -> Result<Self, Error> {
-        let load = RunError::Load;
+        let load = RunError::refused;
         let mut builder = configured(options, providers)?;
         match pt2onnx_writer::to_bytes(model) {
             Ok(bytes) => Ok(Self {
@@ -106,14 +106,14 @@ impl Session {
     /// Loads the model of a file as it is. Execution providers are tried in order, the CPU last.
     ///
     /// # Errors
-    /// [`RunError::Library`], [`RunError::Load`].
+    /// [`RunError::Library`], [`RunError::Load`], [`RunError::IrVersion`].
     pub fn open(
         path: impl AsRef<Path>,
         options: &SessionOptions,
         providers: &[ExecutionProviderDispatch],
     ) -> Result<Self, RunError> {
         let session = configured(options, providers)?.commit_from_file(path);
-        Ok(session.map_err(RunError::Load)?.into())
+        Ok(session.map_err(RunError::refused)?.into())
     }
 
     /// What the inputs take, in the graph's order.
@@ -241,7 +241,7 @@ fn configured(
     options: &SessionOptions,
     providers: &[ExecutionProviderDispatch],
 ) -> Result<SessionBuilder, RunError> {
-    let load = |e: ort::Error| RunError::Load(e);
+    let load = RunError::refused;
     let mut builder = OrtSession::builder(&ort_environment()?).map_err(load)?;
     if options.threads > 0 {
         let set = builder.with_intra_threads(options.threads);
