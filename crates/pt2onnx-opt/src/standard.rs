@@ -5,9 +5,9 @@ use crate::{
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, grid_fusions, hard_swish_fusions,
-        instance_norm_fusions, join, layer_norm_fusions, multi_head_fusions, pad_fusions,
-        projections, quotient_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split,
-        square_fusions,
+        instance_norm_fusions, join, layer_norm_fusions, move_fusions, multi_head_fusions,
+        pad_fusions, projections, quotient_fusions, rms_norm_fusions, rotary_fusions,
+        scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -138,6 +138,11 @@ fn merging() -> Vec<Pass> {
             .precondition(
                 "The pads are constants, and the value is the one that the operator itself pads with.",
             ),
+        fusions("moves", move_fusions, 7)
+            .description(
+                "Merges Reshape and Transpose: of two reshapes around a transpose, or two transposes around a reshape, one is left.",
+            )
+            .precondition("A reshape only splits dimensions, or only merges some, and no sizes have to be computed."),
         fusions("gemm", gemm_fusions, 7)
             .description(
                 "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into Gemm.",
@@ -292,6 +297,7 @@ mod tests {
             clip_fusions,
             gelu_fusions,
             gemm_fusions,
+            move_fusions,
             grid_fusions,
             hard_swish_fusions,
             instance_norm_fusions,
