@@ -140,9 +140,10 @@ fn merging() -> Vec<Pass> {
             ),
         fusions("moves", move_fusions, 7)
             .description(
-                "Merges Reshape and Transpose: of two reshapes around a transpose, or two transposes around a reshape, one is left.",
+                "Merges Reshape and Transpose: of two reshapes around a transpose, two transposes around a reshape, or two reshapes to computed \
+                 sizes, one is left.",
             )
-            .precondition("A reshape only splits dimensions, or only merges some, and no sizes have to be computed."),
+            .precondition("A reshape between others only splits dimensions, or only merges some, and no sizes have to be computed."),
         fusions("gemm", gemm_fusions, 7)
             .description(
                 "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into Gemm.",
@@ -185,8 +186,10 @@ fn replacing() -> Vec<Pass> {
             )
             .precondition("The number of channels is known."),
         fusions("grid", grid_fusions, 11)
-            .description("Replaces GatherND at all points of a grid by a Gather for each dimension.")
-            .precondition("All but two of the dimensions are taken as they are."),
+            .description(
+                "Replaces GatherND at all points of a grid by a Gather for each dimension, and Gather of all elements in their order by Reshape.",
+            )
+            .precondition("All but two of the dimensions are taken as they are; the places are those of all rows and columns."),
         fusions("squares", square_fusions, 13)
             .description("Replaces the square of ReduceL2 by ReduceSumSquare.")
             .precondition("The norm is of float32, or computed in the type of the square."),

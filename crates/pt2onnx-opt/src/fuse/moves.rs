@@ -19,6 +19,19 @@ pub(crate) fn move_fusions() -> Result<Vec<Fusion>, PatternError> {
             let y = found.value("y")?;
             split(cx, found, y).or_else(|| merged(cx, found, y))
         })?,
+        Fusion::new(
+            "o:Reshape({r:Reshape(x) | r:Unsqueeze(x) | r:Squeeze(x) | r:Flatten(x)})",
+            |cx, found| {
+                if is_checked(cx, found, "r")? || is_checked(cx, found, "o")? {
+                    return None;
+                }
+                sizes(cx, found.value("r")?)?;
+                let x = found.value("x")?;
+                sizes(cx, x)?;
+                let y = cx.reshape(x, &sizes(cx, found.output())?);
+                (y == x || is_plain(cx, y)?).then_some(y)
+            },
+        )?,
         Fusion::new("o:Transpose(r:Reshape(t:Transpose(x)))", |cx, found| {
             if is_checked(cx, found, "r")? {
                 return None;
@@ -91,18 +104,25 @@ fn reshaped(cx: &Builder, x: Value, perm: &[usize], sizes: &[Expr]) -> Option<Va
     (z == y || is_plain(cx, z)?).then_some(z)
 }
 
-/// Whether a value is the result of a reshape to constant sizes.
+/// Whether a value is the result of a reshape to constant sizes, or of one node that adds or removes dimensions of size 1.
 fn is_plain(cx: &Builder, value: Value) -> Option<bool> {
     let model = cx.model();
     let node = &model[model.producer(value)?];
-    Some(node.is("Reshape") && model[node.input(1)?].constant().is_some())
+    let ones = |op: &str| matches!(op, "Squeeze" | "Unsqueeze");
+    let twice = || {
+        let before = model.producer(node.input(0)?)?;
+        Some(node.is("Unsqueeze") && ones(model[before].op()))
+    };
+    let plain = ones(node.op()) && twice() != Some(true) || node.is("Reshape");
+    Some(plain && model[node.input(1)?].constant().is_some())
 }
 
 /// Whether the sizes of a reshape are chosen at run time: it fails there, or leaves out dimensions, if a size is not what the type says.
 fn is_checked(cx: &Builder, found: &Match, name: &str) -> Option<bool> {
-    let sizes = found.node(cx, name)?.input(1)?;
+    let node = found.node(cx, name)?;
     let model = cx.model();
-    Some(model.producer(sizes).is_some_and(|id| matches!(model[id].op(), "Where" | "Compress")))
+    let chosen = node.input(1).filter(|_| node.is("Reshape")).and_then(|v| model.producer(v));
+    Some(chosen.is_some_and(|id| matches!(model[id].op(), "Where" | "Compress")))
 }
 
 fn perm(cx: &Builder, found: &Match, name: &str) -> Option<Vec<usize>> {
