@@ -9,6 +9,7 @@ mod noop;
 mod ones;
 mod parts;
 mod picks;
+mod rest;
 mod seen;
 mod sequences;
 mod states;
