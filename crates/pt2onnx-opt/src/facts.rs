@@ -3,6 +3,7 @@
 use pt2onnx_ir::{Def, Model, Shape, Value, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
+use std::ops::Range;
 
 /// Element type of a tensor, if known.
 pub(crate) fn dtype(model: &Model, value: Value) -> Option<DType> {
@@ -28,6 +29,27 @@ pub(crate) fn rank(model: &Model, value: Value) -> Option<usize> {
 /// Whether a size is what its expression says: no part of it is an unknown dimension.
 pub(crate) fn known(dim: &Expr) -> bool {
     dim.is_static() || !dim.symbols().iter().any(|s| is_unknown_symbol(s))
+}
+
+/// The dimensions that each dimension of a reshaped tensor consists of, if it only merges dimensions; its last one also has those of size 1 at
+/// the end.
+pub(crate) fn merged(from: &[Expr], to: &[Expr]) -> Option<Vec<Range<usize>>> {
+    if !from.iter().chain(to).all(|d| known(d) && d.as_int() != Some(0)) {
+        return None;
+    }
+    let mut at = 0;
+    let mut groups = Vec::new();
+    for size in to {
+        let start = at;
+        while Expr::product(from[start..at].iter().cloned()) != *size {
+            at += 1;
+            from.get(at - 1)?;
+        }
+        groups.push(start..at);
+    }
+    let ones = from[at..].iter().all(|d| d.as_int() == Some(1));
+    groups.last_mut().filter(|_| ones)?.end = from.len();
+    Some(groups)
 }
 
 /// How many numbers a vector counts, if it is a `Range` from 0 in steps of 1.

@@ -21,6 +21,7 @@ pub(crate) fn types(cx: &Builder, id: NodeId) -> Vec<Option<Type>> {
         "LinearClassifier" | "SVMClassifier" | "TreeEnsembleClassifier" => {
             return vec![node.classes(), node.scores(None)];
         }
+        "OneHotEncoder" => node.hot(),
         "ArrayFeatureExtractor" => node.picked(),
         _ => None,
     };
@@ -57,10 +58,10 @@ impl Node<'_, '_> {
     }
 
     /// The number of rows of the first input, a matrix.
-    fn rows(&self) -> Option<Expr> {
-        match self.shape(0)?.as_slice() {
-            [rows, _] => Some(rows.clone()),
-            _ => None,
+    fn rows(&self) -> Expr {
+        match self.shape(0).as_deref() {
+            Some([rows, _]) => rows.clone(),
+            _ => self.cx.unknown_dim(),
         }
     }
 
@@ -71,7 +72,7 @@ impl Node<'_, '_> {
     /// A number for each row and class, or row and target.
     fn scores(&self, targets: Option<i64>) -> Option<Type> {
         let targets = targets.map_or_else(|| self.cx.unknown_dim(), Expr::int);
-        Some(Type::tensor(DType::F32, vec![self.rows()?, targets]))
+        Some(Type::tensor(DType::F32, vec![self.rows(), targets]))
     }
 
     /// A label for each row.
@@ -79,7 +80,22 @@ impl Node<'_, '_> {
         let numbers = ["classlabels_ints", "classlabels_int64s"].into_iter().any(|n| self.has(n));
         let text = self.has("classlabels_strings") && !numbers;
         let dtype = if text { DType::String } else { DType::I64 };
-        Some(Type::tensor(dtype, vec![self.rows()?]))
+        Some(Type::tensor(dtype, vec![self.rows()]))
+    }
+
+    /// A number for each category, as a last dimension.
+    fn hot(&self) -> Option<Type> {
+        let mut shape = self.shape(0)?;
+        let model = self.cx.model();
+        let count = ["cats_int64s", "cats_strings"].into_iter().find_map(|name| {
+            match model[self.id].attribute(name)? {
+                Attribute::Ints(all) => Some(all.len()),
+                Attribute::Strings(all) => Some(all.len()),
+                _ => None,
+            }
+        })?;
+        shape.push(Expr::int(i64::try_from(count).ok()?));
+        Some(Type::tensor(DType::F32, shape))
     }
 
     /// The element type that `LabelEncoder` gives. Its first version has other attributes.

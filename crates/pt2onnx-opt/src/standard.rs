@@ -5,9 +5,9 @@ use crate::{
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, grid_fusions, hard_swish_fusions,
-        instance_norm_fusions, join, layer_norm_fusions, multi_head_fusions, pad_fusions,
-        projections, quotient_fusions, rms_norm_fusions, rotary_fusions, scalar_fusions, split,
-        square_fusions,
+        instance_norm_fusions, join, layer_norm_fusions, move_fusions, multi_head_fusions,
+        pad_fusions, projections, quotient_fusions, rms_norm_fusions, rotary_fusions,
+        scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
     pass::{Level, Options, Pass, Passes},
@@ -109,23 +109,23 @@ fn simplifying() -> Vec<Pass> {
 /// Fusions that merge a node into the weights, the attributes or the constant of its neighbour.
 fn merging() -> Vec<Pass> {
     vec![
-        fusions("batch-norm", batch_norm_fusions, 9)
+        fusions("batch-norm", batch_norm_fusions, 7)
             .description(
                 "Folds BatchNormalization into the weights of the Conv, ConvTranspose, Gemm or MatMul before it.",
             )
             .precondition(
                 "All parameters are float32 or float64 constants, and nothing else uses the weight.",
             ),
-        fusions("scalars", scalar_fusions, 9)
+        fusions("scalars", scalar_fusions, 7)
             .description("Merges two sums, products, Max or Min with constants.")
             .precondition(
                 "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
                  are both above or both below 1, or the value is known to be small. No constant of Max or Min is NaN.",
             ),
-        fusions("floor-division", quotient_fusions, 9)
+        fusions("floor-division", quotient_fusions, 7)
             .description("Replaces the formula of a floor division by Div.")
             .precondition("The divisor is positive, and the operators before show that the dividend is not negative."),
-        fusions("channels", channel_fusions, 9)
+        fusions("channels", channel_fusions, 7)
             .description(
                 "Folds Add, Sub, Mul and Div with constants into the weight and bias of the Conv, ConvTranspose, Gemm, MatMul or \
                  BatchNormalization before them.",
@@ -133,12 +133,18 @@ fn merging() -> Vec<Pass> {
             .precondition(
                 "float32 or float64, one number for all or one for each channel. For Mul and Div, nothing else uses the weight.",
             ),
-        fusions("pad", pad_fusions, 9)
+        fusions("pad", pad_fusions, 7)
             .description("Merges Pad into the Conv, AveragePool or MaxPool after it.")
             .precondition(
                 "The pads are constants, and the value is the one that the operator itself pads with.",
             ),
-        fusions("gemm", gemm_fusions, 11)
+        fusions("moves", move_fusions, 7)
+            .description(
+                "Merges Reshape and Transpose: of two reshapes around a transpose, two transposes around a reshape, or two reshapes to computed \
+                 sizes, one is left.",
+            )
+            .precondition("A reshape between others only splits dimensions, or only merges some, and no sizes have to be computed."),
+        fusions("gemm", gemm_fusions, 7)
             .description(
                 "Replaces MatMul and Add by Gemm. Merges Transpose of an operand into Gemm.",
             )
@@ -159,7 +165,7 @@ fn replacing() -> Vec<Pass> {
         fusions("gelu", gelu_fusions, 20)
             .description("Replaces the formulas of GELU, with Erf or Tanh, by Gelu (opset 20).")
             .precondition("The type is not float64."),
-        fusions("hard-swish", hard_swish_fusions, 9)
+        fusions("hard-swish", hard_swish_fusions, 7)
             .description("Replaces the formulas of hard swish and hard sigmoid by HardSwish and HardSigmoid. Before opset 14, HardSwish is a \
                  product with HardSigmoid.")
             .precondition("The type is not float64."),
@@ -174,14 +180,16 @@ fn replacing() -> Vec<Pass> {
         fusions("rms-norm", rms_norm_fusions, 23)
             .description("Replaces the formula of RMS normalization by RMSNormalization (opset 23).")
             .precondition("As for layer-norm."),
-        fusions("instance-norm", instance_norm_fusions, 9)
+        fusions("instance-norm", instance_norm_fusions, 7)
             .description(
                 "Removes the reshapes around InstanceNormalization with which PyTorch moves the batch into the channels.",
             )
             .precondition("The number of channels is known."),
         fusions("grid", grid_fusions, 11)
-            .description("Replaces GatherND at all points of a grid by a Gather for each dimension.")
-            .precondition("All but two of the dimensions are taken as they are."),
+            .description(
+                "Replaces GatherND at all points of a grid by a Gather for each dimension, and Gather of all elements in their order by Reshape.",
+            )
+            .precondition("All but two of the dimensions are taken as they are; the places are those of all rows and columns."),
         fusions("squares", square_fusions, 13)
             .description("Replaces the square of ReduceL2 by ReduceSumSquare.")
             .precondition("The norm is of float32, or computed in the type of the square."),
@@ -199,7 +207,7 @@ fn replacing() -> Vec<Pass> {
 /// Passes that run when the others change nothing any more.
 fn late() -> Vec<Pass> {
     vec![
-        fusions("factors", factor_fusions, 9)
+        fusions("factors", factor_fusions, 7)
             .late()
             .description(
                 "Folds Mul and Div of the input of a Conv, ConvTranspose, Gemm or MatMul with a number into the weight.",
@@ -293,6 +301,7 @@ mod tests {
             clip_fusions,
             gelu_fusions,
             gemm_fusions,
+            move_fusions,
             grid_fusions,
             hard_swish_fusions,
             instance_norm_fusions,

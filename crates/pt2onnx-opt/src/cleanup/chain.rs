@@ -186,6 +186,9 @@ fn counted(b: Bounds, size: &Expr) -> Option<Bounds> {
     (b.step == 1).then_some(Bounds { start: front(b.start)?, end: front(b.end)?, ..b })
 }
 
+/// A `Concat` that is an operand several times is taken apart up to this many operands.
+const MOST_OPERANDS: usize = 64;
+
 /// `Concat` of `Concat`s along the same dimension, and of operands that have no elements. The last one of a chain takes the operands of
 /// all.
 fn concats(n: &Seen) -> Option<Action> {
@@ -201,9 +204,15 @@ fn concats(n: &Seen) -> Option<Action> {
     {
         return None;
     }
+    let node = n.model.producer(n.output());
+    let taken_here = |v: Value, operands: usize| {
+        let uses = n.model[v].uses();
+        let here = |user: Use| matches!(user, Use::Input(user, _) if Some(user) == node);
+        uses.len() == 1 || uses.len() * operands <= MOST_OPERANDS && uses.into_iter().all(here)
+    };
     let inner = |v: Value| {
         let made = n.producer(v).filter(|made| axis(made.node) == own)?;
-        n.is_used_once(v).then_some(made.node)
+        taken_here(v, made.node.inputs().len()).then_some(made.node)
     };
     let mut flat = Vec::new();
     let mut open: Vec<Option<Value>> = n.node.inputs().iter().rev().copied().collect();

@@ -1,20 +1,23 @@
-//! A transpose of merged dimensions that are taken apart again behind it: it moves the dimensions themselves.
+//! A transpose of merged dimensions that are taken apart again behind it, or of new dimensions that are removed behind it: it moves the
+//! dimensions themselves.
 
 use super::seen::{Action, Seen};
-use crate::facts::known;
+use crate::{eval, facts};
 use pt2onnx_ir::Attributes;
-use pt2onnx_symbolic::Expr;
-use std::ops::Range;
+
+pub(super) fn rule(n: &Seen) -> Option<Action> {
+    apart(n).or_else(|| removed(n))
+}
 
 /// `Transpose(x)` instead of `Reshape(Transpose(Reshape(x)))`.
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+fn apart(n: &Seen) -> Option<Action> {
     let is_view = |n: &Seen| matches!(n.node.op(), "Reshape" | "Flatten") && !n.checks_sizes();
     let moved = n.node.input(0).filter(|&v| is_view(n) && n.is_used_once(v))?;
     let transpose = n.producer(moved).filter(|t| t.node.is("Transpose"))?;
     let merged = transpose.node.input(0)?;
     let source = n.producer(merged).filter(is_view)?.node.input(0)?;
     let (from, to) = (n.shape(source)?, n.shape(n.output())?);
-    let groups = groups(from, n.shape(merged)?)?;
+    let groups = facts::merged(from, n.shape(merged)?)?;
     let order =
         transpose.perm()?.into_iter().map(|p| groups.get(usize::try_from(p).ok()?).cloned());
     let perm: Vec<usize> = order.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
@@ -26,22 +29,27 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
     })
 }
 
-/// The dimensions that each merged one consists of.
-fn groups(from: &[Expr], merged: &[Expr]) -> Option<Vec<Range<usize>>> {
-    if !from.iter().chain(merged).all(|d| known(d) && d.as_int() != Some(0)) {
+/// `Transpose(x)` instead of `Squeeze(Transpose(Unsqueeze(x)))`.
+fn removed(n: &Seen) -> Option<Action> {
+    let moved = n.node.input(0).filter(|&v| n.node.is("Squeeze") && n.is_used_once(v))?;
+    let transpose = n.producer(moved).filter(|t| t.node.is("Transpose"))?;
+    let new = transpose.node.input(0).filter(|&v| n.is_used_once(v))?;
+    let unsqueeze = n.producer(new).filter(|u| u.node.is("Unsqueeze"))?;
+    let perm: Vec<usize> =
+        transpose.perm()?.into_iter().map(|p| usize::try_from(p).ok()).collect::<Option<_>>()?;
+    let axes = |s: &Seen| {
+        s.ints(1)?.iter().map(|&a| eval::axis(a, perm.len())).collect::<Option<Vec<usize>>>()
+    };
+    let (gone, mut added) = (axes(n)?, axes(&unsqueeze)?);
+    let mut same = gone.iter().map(|&i| perm.get(i).copied()).collect::<Option<Vec<usize>>>()?;
+    added.sort_unstable();
+    same.sort_unstable();
+    if same != added {
         return None;
     }
-    let mut at = 0;
-    let mut groups = Vec::new();
-    for size in merged {
-        let start = at;
-        while Expr::product(from[start..at].iter().cloned()) != *size {
-            at += 1;
-            from.get(at - 1)?;
-        }
-        groups.push(start..at);
-    }
-    let ones = from[at..].iter().all(|d| d.as_int() == Some(1));
-    groups.last_mut().filter(|_| ones)?.end = from.len();
-    Some(groups)
+    let own = |p: usize| (p - added.iter().filter(|&&a| a < p).count()) as i64;
+    let left = perm.iter().enumerate().filter(|(i, _)| !gone.contains(i));
+    let perm: Vec<i64> = left.map(|(_, &p)| own(p)).collect();
+    let attributes = Attributes::from_iter([("perm".into(), perm.into())]);
+    Some(Action::Become("Transpose", vec![unsqueeze.node.input(0)], Box::new(attributes)))
 }

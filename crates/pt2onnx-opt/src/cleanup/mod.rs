@@ -14,6 +14,7 @@
 //! | `Expand` before an operator that broadcasts | `broadcast` |
 //! | `Gather`, and slices and other nodes that pick elements | `picks` |
 //! | `Concat` of what was taken out of one tensor | `parts` |
+//! | a `Reshape` of which one size is computed | `rest` |
 //! | `Where` and others that guard against NaN or against no keys | `guards` |
 //! | first states of recurrent networks | `states` |
 //! | sequences of tensors | `sequences` |
@@ -27,6 +28,7 @@ mod noop;
 mod ones;
 mod parts;
 mod picks;
+mod rest;
 mod seen;
 mod sequences;
 mod states;

@@ -1,15 +1,20 @@
 //! Nodes that pick elements at known places, and what comes before or after them: one `Gather` does it.
 
 use super::seen::{Action, Seen};
-use crate::eval;
-use pt2onnx_ir::attrs;
+use crate::{eval, facts::known};
+use pt2onnx_ir::{Attributes, Use, attrs};
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 /// Rules that add a constant of indices, instead of replacing one, add at most this many.
 const MANY: usize = 64;
 
 pub(super) fn rule(n: &Seen) -> Option<Action> {
-    part_of_one(n).or_else(|| one_hot(n)).or_else(|| reshaped(n))
+    part_of_one(n)
+        .or_else(|| one_hot(n))
+        .or_else(|| reshaped(n))
+        .or_else(|| transposed(n))
+        .or_else(|| taken_apart(n))
 }
 
 /// `Gather(values, ..)` instead of a `OneHot` whose places are known.
@@ -77,4 +82,57 @@ fn part_of_one(n: &Seen) -> Option<Action> {
     let axis = eval::axis(axis, rank)?;
     (eval::axis(removed, rank)? == axis)
         .then(|| Action::Gather(source, Tensor::scalar(index), axis as i64))
+}
+
+/// The dimension along which a `Gather` takes one part, which leaves that dimension out.
+fn part_along(n: &Seen) -> Option<usize> {
+    let source = n.node.input(0).filter(|_| n.node.is("Gather"))?;
+    let one = n.shape(n.node.input(1)?)?.is_empty();
+    one.then(|| eval::axis(attrs::Gather::read(n.node).ok()?.axis, n.shape(source)?.len()))?
+}
+
+/// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the dimensions that are left keep their order.
+fn transposed(n: &Seen) -> Option<Action> {
+    let axis = part_along(n)?;
+    let transpose = n.producer(n.node.input(0)?).filter(|t| t.node.is("Transpose"))?;
+    let mut left = transpose.perm()?;
+    let own = (axis < left.len()).then(|| left.remove(axis))?;
+    let attributes = Attributes::from_iter([("axis".into(), own.into())]);
+    let inputs = vec![transpose.node.input(0), n.node.input(1)];
+    left.is_sorted().then(|| Action::Become("Gather", inputs, Box::new(attributes)))
+}
+
+/// `Slice(x)` instead of `Gather(Reshape(x), i)`, if the reshape takes one dimension apart in two, and all of its users take parts along the
+/// first of them. The slices may become one `Split`.
+fn taken_apart(n: &Seen) -> Option<Action> {
+    let axis = part_along(n)?;
+    let [index] = n.ints(1)?[..] else {
+        return None;
+    };
+    let whole = n.node.input(0)?;
+    let reshape = n.producer(whole).filter(|r| r.node.is("Reshape") && !r.checks_sizes())?;
+    let source = reshape.node.input(0)?;
+    let (from, to) = (n.shape(source)?, n.shape(whole)?);
+    let (count, size) = (to.get(axis)?.as_int()?, to.get(axis + 1)?.as_int()?);
+    let same = |(a, b): (&Expr, &Expr)| a == b && known(a);
+    let split = from.get(axis)?.as_int() == count.checked_mul(size)
+        && from.len() + 1 == to.len()
+        && from[..axis].iter().zip(to).all(same)
+        && from[axis + 1..].iter().zip(&to[axis + 2..]).all(same);
+    let picks = |user: Use| {
+        let Use::Input(user, 0) = user else {
+            return false;
+        };
+        let user = Seen { model: n.model, node: &n.model[user], weights: n.weights };
+        user.node.domain.is_empty() && part_along(&user) == Some(axis) && user.ints(1).is_some()
+    };
+    let index = if index < 0 { index.checked_add(count)? } else { index };
+    let users = n.model[whole].uses();
+    let all = users.len() <= MANY && users.into_iter().all(picks);
+    if !split || !(0..count).contains(&index) || !all {
+        return None;
+    }
+    let start = index.checked_mul(size)?;
+    let end = start.checked_add(size)?;
+    Some(Action::Slice(source, [vec![start], vec![end], vec![axis as i64], vec![1]]))
 }

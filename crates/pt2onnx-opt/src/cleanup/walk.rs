@@ -1,7 +1,7 @@
 //! Applies the clean-up rules to each node.
 
 use super::{
-    broadcast, chain, guards, kept, merged, noop, ones, parts, picks,
+    broadcast, chain, guards, kept, merged, noop, ones, parts, picks, rest,
     seen::{Action, Seen},
     sequences, states, through,
 };
@@ -55,7 +55,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             .or_else(|| through::rule(&seen))
             .or_else(|| broadcast::rule(&seen))
             .or_else(|| ones::rule(&seen))
-            .or_else(|| guards::rule(&seen));
+            .or_else(|| guards::rule(&seen))
+            .or_else(|| rest::rule(&seen));
         if let Some(action) = action {
             changed |= apply(model, id, action);
         }

@@ -9,9 +9,10 @@ use crate::{
 use pt2onnx_ir::{Builder, Model, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
-/// `GatherND` of such points becomes a `Gather` for each dimension. At most two of them pick; the others take everything and go.
+/// `GatherND` of such points becomes a `Gather` for each dimension. At most two of them pick; the others take everything and go. `Gather` of all
+/// elements of a flat tensor, whose places are `i * columns + j`, becomes a reshape.
 pub(crate) fn grid_fusions() -> Result<Vec<Fusion>, PatternError> {
-    Ok(vec![Fusion::new("g:GatherND(x, i)", picked)?])
+    Ok(vec![Fusion::new("g:GatherND(x, i)", picked)?, Fusion::new("g:Gather(x, i)", in_order)?])
 }
 
 /// The places along one dimension of the data.
@@ -99,4 +100,110 @@ fn vector(model: &Model, value: Value) -> Value {
     };
     let mut sources = std::iter::successors(Some(value), reshaped);
     sources.find(|&source| facts::rank(model, source) == Some(1)).unwrap_or(value)
+}
+
+/// The elements in their order, if the places are those of all rows and columns.
+fn in_order(cx: &Builder, found: &Match) -> Option<Value> {
+    let (x, places) = (found.value("x")?, found.value("i")?);
+    let (source, sizes) = {
+        let model = cx.model();
+        let grid = facts::shape(&model, places)?;
+        let (rows, columns) = rows_and_columns(&model, places)?;
+        let flat = facts::shape(&model, x)?;
+        let (count, rest) = flat.split_first()?;
+        let is_place = |(i, size): (usize, &Expr)| match i {
+            _ if i == rows.at => *size == rows.size,
+            _ if i == columns.at => *size == columns.size,
+            _ => size.as_int() == Some(1),
+        };
+        let all = rows.at < columns.at
+            && grid.iter().enumerate().all(is_place)
+            && [count, &rows.size, &columns.size].into_iter().chain(rest).all(known)
+            && Expr::product([rows.size.clone(), columns.size.clone()]) == *count;
+        let first = attrs::Gather::read(&found.node(cx, "g")?).ok()?.axis == 0;
+        (all && first).then(|| {
+            let sizes: Vec<Expr> = grid.iter().chain(rest).cloned().collect();
+            (flat_source(&model, x).unwrap_or(x), sizes)
+        })?
+    };
+    let y = cx.reshape(source, &sizes);
+    is_one_node(cx, y, source)?.then_some(y)
+}
+
+/// What is reshaped to a value.
+fn flat_source(model: &Model, x: Value) -> Option<Value> {
+    let node = &model[model.producer(x)?];
+    let source = node.input(0)?;
+    let dims = facts::shape(model, source)?;
+    let views = matches!(node.op(), "Flatten" | "Reshape") && node.domain.is_empty();
+    (views && dims.iter().all(known)).then_some(source)
+}
+
+/// Whether a value is computed by one node from another one, and from constants.
+fn is_one_node(cx: &Builder, y: Value, x: Value) -> Option<bool> {
+    let model = cx.model();
+    let mut inputs = model[model.producer(y)?].inputs().iter().flatten();
+    Some(inputs.all(|&v| v == x || model[v].constant().is_some()))
+}
+
+/// The places of rows and columns in `i * columns + j`.
+fn rows_and_columns(model: &Model, places: Value) -> Option<(Places, Places)> {
+    let of = |value: Value, op: &str| {
+        let node = &model[model.producer(value)?];
+        let own = node.is(op) && node.domain.is_empty();
+        own.then(|| Some((node.input(0)?, node.input(1)?)))?
+    };
+    let rank = facts::rank(model, places)?;
+    let either = |(a, b): (Value, Value)| [(a, b), (b, a)];
+    either(of(places, "Add")?).into_iter().find_map(|(inner, outer)| {
+        let columns = range(model, inner, rank)?;
+        let (row, _) = either(of(outer, "Mul")?)
+            .into_iter()
+            .find(|(_, count)| size_of(model, *count).as_ref() == Some(&columns.size))?;
+        Some((range(model, row, rank)?, columns))
+    })
+}
+
+/// The numbers from 0 on along one dimension of a tensor that is broadcast to a rank.
+fn range(model: &Model, value: Value, rank: usize) -> Option<Places> {
+    let spread = vector(model, value);
+    let size = counted(model, spread)?;
+    let own = facts::shape(model, value)?;
+    let mut wide = own.iter().enumerate().filter(|(_, d)| d.as_int() != Some(1));
+    let ((at, wide), None) = (wide.next()?, wide.next()) else {
+        return None;
+    };
+    let at = (at + rank).checked_sub(own.len())?;
+    (wide == size).then(|| Places { spread, at, size: size.clone() })
+}
+
+/// A size that a value of one element is.
+fn size_of(model: &Model, value: Value) -> Option<Expr> {
+    if let Some(t) = model[value].constant() {
+        return t.to_vec::<i64>().filter(|v| v.len() == 1).map(|v| Expr::int(v[0]));
+    }
+    let node = &model[model.producer(value)?];
+    let x = node.input(0).filter(|_| node.domain.is_empty())?;
+    let size = |source: Value, i: i64| {
+        let shape = facts::shape(model, source)?;
+        shape.get(eval::axis(i, shape.len())?).filter(|d| known(d)).cloned()
+    };
+    match node.op() {
+        "Shape" => {
+            let rank = facts::rank(model, x)? as i64;
+            let held = |i: i64| if i < 0 { i + rank } else { i };
+            let (start, end) = (node.int("start").unwrap_or(0), node.int("end").unwrap_or(rank));
+            (held(end) == held(start) + 1).then(|| size(x, start))?
+        }
+        "Gather" => {
+            let all = &model[model.producer(x)?];
+            let whole = all.is("Shape") && all.int("start").is_none() && all.int("end").is_none();
+            match model[node.input(1)?].constant()?.to_vec::<i64>()?[..] {
+                [one] if whole => size(all.input(0)?, one),
+                _ => None,
+            }
+        }
+        "Squeeze" | "Unsqueeze" => size_of(model, x),
+        _ => None,
+    }
 }

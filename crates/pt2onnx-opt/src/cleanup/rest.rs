@@ -1,0 +1,37 @@
+//! A `Reshape` of which one size is computed, and nothing is known of it: it is what the other sizes leave.
+
+use super::seen::{Action, Seen};
+use crate::facts;
+use pt2onnx_ir::Value;
+
+/// `Reshape` to `[4, -1]` instead of `Concat([4], size)`. Any other size would not fit the number of elements, and a 0 that copies a size
+/// copies the one that is left.
+pub(super) fn rule(n: &Seen) -> Option<Action> {
+    let target = n.node.input(1).filter(|_| n.node.is("Reshape") && !n.checks_sizes())?;
+    if n.model[target].constant().is_some() {
+        return None;
+    }
+    let concat = n.producer(target).filter(|made| made.node.is("Concat"));
+    let parts: Vec<Value> = match &concat {
+        Some(concat) => concat.node.inputs().iter().copied().collect::<Option<_>>()?,
+        None => vec![target],
+    };
+    let mut sizes = Vec::new();
+    for part in parts {
+        match n.model[part].constant() {
+            Some(known) => sizes.extend(known.to_vec::<i64>()?),
+            None => {
+                let chosen =
+                    n.producer(part).is_some_and(|p| matches!(p.node.op(), "Where" | "Compress"));
+                let one = facts::shape(n.model, part)?;
+                let single = one.len() == 1 && one[0].as_int() == Some(1);
+                if !single || chosen {
+                    return None;
+                }
+                sizes.push(-1);
+            }
+        }
+    }
+    let others = sizes.iter().filter(|&&s| s > 0).count();
+    (others + 1 == sizes.len()).then_some(Action::Reshape(n.node.input(0)?, sizes))
+}
