@@ -24,6 +24,7 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     args.names.put(&mut options);
     args.compress.put(&mut options);
     options.target = args.target.unwrap_or_default();
+    options.keep_initializers_as_inputs = args.keep_initializers_as_inputs;
     options.check_rewrite()?;
     // `requires` of clap does not hold for what excludes the model.
     if args.merge.is_none() && !args.connect.is_empty() {
@@ -59,6 +60,8 @@ pub fn optimize(args: Optimize) -> Result<(), CommandError> {
     let journal = Journal::default();
     let known = program.warnings().len();
     program.rewrite(&options, args.opset, args.explain.then(|| journal.clone()))?;
+    // Other weights do not become inputs.
+    options.keep_initializers_as_inputs = false;
     warn(&program.warnings()[known..], args.warnings_as_errors)?;
     let effects: Vec<String> = journal.effects().iter().map(|e| format!("{e}\n")).collect();
     match args.explain && effects.is_empty() {

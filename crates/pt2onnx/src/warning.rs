@@ -59,6 +59,8 @@ pub enum WarningKind {
     NotKept,
     /// A part of a model cannot be optimised.
     Unoptimised,
+    /// Weights of a model were inputs as well, and are no inputs any more.
+    Inputs,
 }
 
 impl Warning {

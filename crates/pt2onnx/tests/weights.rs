@@ -433,3 +433,29 @@ fn some_weights_without_values() {
         "{error}"
     );
 }
+
+/// Weights that are inputs as well become constants if all are such; numbers that callers may set do not.
+#[test]
+fn weights_that_are_inputs() {
+    let weights = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, 2] x, float[2, 2] w = {1, 2, 3, 4}, float[2] b = {5, 6}) => (float[n, 2] y) { y = Gemm (x, w, b) }"#;
+    let rewritten = |text: &str, keep: bool| {
+        let bytes = pt2onnx::writer::to_bytes(&text.parse().unwrap()).unwrap();
+        let mut program = OnnxProgram::from_bytes(bytes, []).unwrap();
+        let mut options = pt2onnx::Options::default();
+        options.keep_initializers_as_inputs = keep;
+        program.rewrite(&options, None, None).unwrap();
+        let told = program.warnings().iter().any(|w| w.kind == WarningKind::Inputs);
+        let model = program.model();
+        let name = |v: &pt2onnx::ir::Value| model[*v].name.as_ref().unwrap().to_string();
+        (model.inputs().iter().map(name).collect::<Vec<_>>(), told)
+    };
+    assert_eq!(rewritten(weights, false), (vec!["x".to_owned()], true));
+    assert_eq!(rewritten(weights, true), (["x", "w", "b"].map(str::to_owned).to_vec(), false));
+    let number = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, 2] x, float b = {5}) => (float[n, 2] y) { y = Add (x, b) }"#;
+    assert_eq!(rewritten(number, false).0, ["x", "b"]);
+    let constant = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n, 2] x, float[2, 2] w = {1, 2, 3, 4}) => (float[n, 2] y) <float[2] b = {5, 6}> { y = Gemm (x, w, b) }"#;
+    assert_eq!(rewritten(constant, false).0, ["x", "w"]);
+}

@@ -247,6 +247,9 @@ pub struct Optimize {
     pub weights: Option<Weights>,
     #[command(flatten)]
     pub saving: Saving,
+    /// Keep weights inputs that are inputs as well. Otherwise they become constants, if all weights are such inputs and a matrix is among them
+    #[arg(long, help_heading = "Weights")]
+    pub keep_initializers_as_inputs: bool,
     /// If there are warnings, write nothing and exit with code 4
     #[arg(long, help_heading = "Diagnostics")]
     pub warnings_as_errors: bool,

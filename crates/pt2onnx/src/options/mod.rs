@@ -152,7 +152,8 @@ pub struct Options {
     /// Whether [`Weights::Link`] may refer to files outside of the model's folder; false by default.
     pub link_outside: bool,
     /// Whether parameters and persistent buffers are also inputs of the model, after its own, so that callers can pass other values; false
-    /// by default. Nothing is computed from them beforehand then.
+    /// by default. Nothing is computed from them beforehand then. If a model is only rewritten, weights that are inputs stay inputs, and the others
+    /// stay constants.
     pub keep_initializers_as_inputs: bool,
     /// How far to optimise; [`Level::Fuse`] by default. The serialised form is 0, 1 or 2.
     #[serde(with = "form::level")]

@@ -26,7 +26,8 @@ impl Options {
 
 impl OnnxProgram {
     /// Rewrites the model as options ask: puts the bodies of functions in the places of their calls, writes it for another opset if one is
-    /// given, names values and fixes sizes, optimises, compresses, and fits it to the target. The options of saving and those of an export are not used, nor is [`Options::opset`]: `opset` says it.
+    /// given, makes weights constants that are inputs as well ([`Options::keep_initializers_as_inputs`]), names values and fixes sizes, optimises, compresses, and fits it to the target. The options of
+    /// saving and those of an export are not used, nor is [`Options::opset`]: `opset` says it.
     /// `journal` takes notes of what passes do.
     ///
     /// ```
@@ -59,6 +60,9 @@ impl OnnxProgram {
         if let Some(opset) = opset {
             self.convert_opset(opset)?;
         }
+        if self.imported && !options.keep_initializers_as_inputs {
+            self.make_weights_constants();
+        }
         self.set_interface(options)?;
         self.optimize(passes);
         let lost = options.rename.iter().find(|(_, new)| self.value(new.trim()).is_none());
@@ -78,6 +82,20 @@ impl OnnxProgram {
             self.fit(options.target)?;
         }
         Ok(())
+    }
+
+    /// Makes weights constants that are inputs as well, if all weights are: exporters wrote them so that followed IR version 3. Callers can then
+    /// give them no other values, which is added to [`warnings`](Self::warnings).
+    fn make_weights_constants(&mut self) {
+        self.changed();
+        let count = weights::make_constants(&mut self.model);
+        if count > 0 {
+            let text = format!(
+                "all {count} weights are inputs as well, as older exporters wrote them: they are constants now; \
+                 the option `keep-initializers-as-inputs` keeps them"
+            );
+            self.report.warnings.push(Warning::new(WarningKind::Inputs, text));
+        }
     }
 
     /// Folds, simplifies and fuses. The model keeps its opset, whatever the options say. Graphs of opsets other than

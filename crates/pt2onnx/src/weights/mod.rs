@@ -2,6 +2,7 @@
 
 mod apply;
 mod held;
+mod inputs;
 mod misfit;
 mod notes;
 mod read;
@@ -9,5 +10,6 @@ mod read;
 pub(crate) use apply::apply;
 pub use apply::{apply_weights, apply_weights_with};
 pub(crate) use held::{HeldWeights, is_initializer};
+pub(crate) use inputs::make_constants;
 pub use misfit::{Misfit, Unused, WeightType};
 pub use read::{WeightsError, read_weights};
