@@ -242,7 +242,7 @@ fn options_of_the_other_kind_are_errors() {
         assert!(run.stderr.contains("is for TorchScript archives"), "{run:?}");
     }
     let run = pt2onnx(["check", model, "--input", "x=none"]);
-    assert!(run.code == 2 && run.stdout.contains("`dim`"), "{run:?}");
+    assert!(run.code == 2 && run.stdout.contains("`--dim`"), "{run:?}");
 }
 
 #[test]
