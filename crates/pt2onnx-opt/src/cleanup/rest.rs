@@ -21,8 +21,7 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
         match n.model[part].constant() {
             Some(known) => sizes.extend(known.to_vec::<i64>()?),
             None => {
-                let chosen =
-                    n.producer(part).is_some_and(|p| matches!(p.node.op(), "Where" | "Compress"));
+                let chosen = facts::are_chosen(n.model, part);
                 let one = facts::shape(n.model, part)?;
                 let single = one.len() == 1 && one[0].as_int() == Some(1);
                 if !single || chosen {

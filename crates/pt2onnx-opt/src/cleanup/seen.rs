@@ -88,12 +88,10 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether it is a `Reshape` whose sizes are chosen at run time: the model fails there, or leaves out dimensions, if a size
-    /// is not what the type says.
+    /// Whether it is a `Reshape` whose sizes [are chosen](facts::are_chosen) at run time.
     pub fn checks_sizes(&self) -> bool {
         let sizes = self.node.input(1).filter(|_| self.node.is("Reshape"));
-        let chosen = sizes.and_then(|sizes| self.producer(sizes));
-        chosen.is_some_and(|chosen| matches!(chosen.node.op(), "Where" | "Compress"))
+        sizes.is_some_and(|sizes| facts::are_chosen(self.model, sizes))
     }
 
     /// The elements of an integer constant.

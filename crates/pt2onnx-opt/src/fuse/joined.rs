@@ -51,12 +51,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let layers = nodes.into_iter().filter_map(|id| layer(model, id));
     let mut changed = false;
     for (kind, mut group) in grouped(layers) {
-        if let Some(first) = group.first() {
-            let like: Vec<bool> =
-                group.iter().map(|l| l.weight.are_like(&first.weight, model)).collect();
-            let mut like = like.into_iter();
-            group.retain(|_| like.next() == Some(true));
-        }
+        let Some(last) = group.pop() else { continue };
+        group.retain(|layer| layer.weight.are_like(&last.weight, model));
+        group.push(last);
         // Biases are joined if all layers have one; otherwise, their sums stay.
         let sums = group.iter().all(|layer| layer.sum.is_some());
         if !kind.bias && !sums {

@@ -117,12 +117,11 @@ fn is_plain(cx: &Builder, value: Value) -> Option<bool> {
     Some(plain && model[node.input(1)?].constant().is_some())
 }
 
-/// Whether the sizes of a reshape are chosen at run time: it fails there, or leaves out dimensions, if a size is not what the type says.
+/// Whether the sizes of a reshape [are chosen](facts::are_chosen) at run time.
 fn is_checked(cx: &Builder, found: &Match, name: &str) -> Option<bool> {
     let node = found.node(cx, name)?;
-    let model = cx.model();
-    let chosen = node.input(1).filter(|_| node.is("Reshape")).and_then(|v| model.producer(v));
-    Some(chosen.is_some_and(|id| matches!(model[id].op(), "Where" | "Compress")))
+    let sizes = node.input(1).filter(|_| node.is("Reshape"));
+    Some(sizes.is_some_and(|sizes| facts::are_chosen(&cx.model(), sizes)))
 }
 
 fn perm(cx: &Builder, found: &Match, name: &str) -> Option<Vec<usize>> {
