@@ -1,6 +1,6 @@
 //! What is known of values: types, sizes, constants.
 
-use pt2onnx_ir::{Def, Model, Shape, Value, is_unknown_symbol};
+use pt2onnx_ir::{Def, Model, Node, Shape, Value, attrs, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::ops::Range;
@@ -56,6 +56,12 @@ pub(crate) fn merged(from: &[Expr], to: &[Expr]) -> Option<Vec<Range<usize>>> {
     let ones = from[at..].iter().all(|d| d.as_int() == Some(1));
     groups.last_mut().filter(|_| ones)?.end = from.len();
     Some(groups)
+}
+
+/// How a `Transpose` moves dimensions: without the attribute, it reverses them.
+pub(crate) fn perm(model: &Model, transpose: &Node) -> Option<Vec<i64>> {
+    let reversed = || Some((0..rank(model, transpose.input(0)?)? as i64).rev().collect());
+    attrs::Transpose::read(transpose).ok()?.perm.or_else(reversed)
 }
 
 /// How many numbers a vector counts, if it is a `Range` from 0 in steps of 1.

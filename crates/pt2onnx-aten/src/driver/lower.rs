@@ -43,7 +43,7 @@ pub fn lower<'a>(
         driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
     }
     driver.inputs(program, state);
-    driver.nodes(&program.graph);
+    driver.program(&program.graph);
     let warnings = driver.outputs(program, state);
     let errors = std::mem::take(&mut driver.errors);
     let abandoned = driver.abandoned;

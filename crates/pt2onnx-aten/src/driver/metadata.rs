@@ -109,6 +109,13 @@ impl<'a> Annotator<'a> {
         }
     }
 
+    /// Another one for the nodes of the program's graph.
+    pub(super) fn another(&self, graph: &'a Graph) -> Self {
+        let mut another = Self::new(self.options);
+        another.enter(graph);
+        another
+    }
+
     /// Starts with the nodes of a graph. Returns the printer of the graph around it, for [`leave`](Self::leave).
     pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printer<'a>> {
         self.depth += 1;

@@ -1,5 +1,6 @@
 //! The driver: translates a program node by node, and compares each result with the type that PyTorch recorded.
 
+mod ahead;
 mod aten_node;
 mod control;
 mod functions;

@@ -1,6 +1,7 @@
 //! Translates the nodes of a program one by one, and compares each result with the type that PyTorch recorded.
 
 use super::{
+    ahead,
     kinds::is_symbolic,
     metadata::Annotator,
     modules::Modules,
@@ -20,7 +21,7 @@ use pt2onnx_fx::{
     },
     passes::is_opaque,
 };
-use pt2onnx_ir::{Builder, Type, Value, is_possible};
+use pt2onnx_ir::{Builder, Origin, Type, Value, is_possible};
 use pt2onnx_symbolic::{Expr, Func, View};
 use pt2onnx_tensor::DType;
 
@@ -89,17 +90,25 @@ impl<'a> Driver<'a> {
         Cx::new(&self.builder, &self.scope, &self.parts, self.numbers, call)
     }
 
-    /// Translates the nodes of a graph.
+    /// Translates the nodes of the program's graph.
+    pub fn program(&mut self, graph: &'a Graph) {
+        let annotator = self.annotator.another(graph);
+        let outer = self.annotator.enter(graph);
+        ahead::each(graph, annotator, |node, origin| self.node(node, origin));
+        self.annotator.leave(outer);
+    }
+
+    /// Translates the nodes of a body.
     pub fn nodes(&mut self, graph: &'a Graph) {
         let outer = self.annotator.enter(graph);
         for node in &graph.nodes {
-            self.node(node);
+            let origin = self.annotator.origin(node);
+            self.node(node, origin);
         }
         self.annotator.leave(outer);
     }
 
-    fn node(&mut self, node: &'a Node) {
-        let mut origin = self.annotator.origin(node);
+    fn node(&mut self, node: &'a Node, mut origin: Origin) {
         let origin = self.builder.edit(|model| {
             let describe = |frames: &[ModuleFrame]| self.annotator.of_module(frames);
             let calls = self.modules.as_mut();

@@ -33,10 +33,8 @@ struct Kept {
 
 /// Removes a node that adds dimensions, if all that leads there can keep them.
 pub(super) fn run(model: &mut Model, id: NodeId, options: &Options) -> Changed {
-    if taken_away(model, id) {
-        return false;
-    }
-    let found = added(model, id).and_then(|axes| Kept::find(model, id, axes));
+    let axes = added(model, id).filter(|_| !taken_away(model, id));
+    let found = axes.and_then(|axes| Kept::find(model, id, axes));
     let Some((kept, constants)) = found.and_then(|kept| {
         let constants = kept.constants(model, options)?;
         Some((kept, constants))

@@ -1,7 +1,7 @@
 //! What the clean-up rules see of a node, and what they may do about it.
 
 use crate::facts::{self, known};
-use pt2onnx_ir::{Attributes, Model, Node, Shape, Value, attrs};
+use pt2onnx_ir::{Attributes, Model, Node, Shape, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// What to do about a node.
@@ -56,10 +56,9 @@ impl<'a> Seen<'a> {
         Some(perm.into_iter().filter(|&p| !is_one(p)).is_sorted())
     }
 
-    /// How a `Transpose` moves dimensions: without the attribute, it reverses them.
+    /// How a `Transpose` moves dimensions.
     pub fn perm(&self) -> Option<Vec<i64>> {
-        let given = attrs::Transpose::read(self.node).ok()?.perm;
-        given.or_else(|| Some((0..self.shape(self.node.input(0)?)?.len() as i64).rev().collect()))
+        facts::perm(self.model, self.node)
     }
 
     pub fn output(&self) -> Value {

@@ -6,7 +6,7 @@ use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Value, attrs};
+use pt2onnx_ir::{Builder, Value};
 use pt2onnx_symbolic::Expr;
 use std::ops::Range;
 
@@ -125,11 +125,8 @@ fn is_checked(cx: &Builder, found: &Match, name: &str) -> Option<bool> {
 }
 
 fn perm(cx: &Builder, found: &Match, name: &str) -> Option<Vec<usize>> {
-    let rank = cx.known_shape(found.value(name)?)?.len();
-    match attrs::Transpose::read(&found.node(cx, name)?).ok()?.perm {
-        Some(perm) => perm.into_iter().map(|p| usize::try_from(p).ok()).collect(),
-        None => Some((0..rank).rev().collect()),
-    }
+    let perm = facts::perm(&cx.model(), &found.node(cx, name)?)?;
+    perm.into_iter().map(|p| usize::try_from(p).ok()).collect()
 }
 
 /// The sizes of a value, if they are what their expressions say.

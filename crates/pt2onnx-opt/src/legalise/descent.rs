@@ -8,6 +8,7 @@ use super::{
     nn::images,
     replace::Done,
     rules::{self, When},
+    shape::slicing,
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{
@@ -99,6 +100,9 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
         if model.contains(node) && model.is_unused(node) {
             model.erase(node);
         }
+    }
+    if opset == slicing::KEEPS_NAMES {
+        slicing::name_sizes(model);
     }
     model.opset = opset;
     Ok(())

@@ -1,7 +1,7 @@
 //! Types that follow from those of inputs.
 
 use pt2onnx_ir::{Model, TextOptions};
-use pt2onnx_opt::infer_types;
+use pt2onnx_opt::{infer_types, legalise};
 
 fn typed(graph: &str) -> String {
     let text = format!("<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> {graph}");
@@ -52,4 +52,26 @@ fn results_of_loops() {
     for loops in ["# float[], int64[]", "# float[], float[?,?]"] {
         assert!(typed.contains(loops), "{typed}");
     }
+}
+
+/// ONNX's shape inference for opset 10, and ONNX Runtime with it, takes a sliced dimension for as large as before if it has no name.
+#[test]
+fn sizes_of_slices_have_names_at_opset_10() {
+    let text = "<ir_version: 10, opset_import: [\"\" : 20]>
+        g (float[N,slice_0] x, int64[1] n) => (float[?,?] y, float[?,?] z) <int64[1] zero = {0}> {
+            a = Slice (x, zero, n) b = Slice (a, n, zero) y = Relu (b) z = Slice (x, zero, n)
+        }";
+    let shapes = |opset: u32| {
+        let mut model: Model = text.parse().unwrap();
+        infer_types(&mut model);
+        legalise(&mut model, opset).unwrap();
+        let nodes = model.nodes(Model::MAIN).flat_map(|node| model[node].outputs());
+        let types = nodes.map(|&v| model[v].ty.as_ref().map(ToString::to_string));
+        types.collect::<Option<Vec<_>>>().unwrap()
+    };
+    let [named, plain] = [10, 11].map(shapes);
+    let unnamed = ["float[?,slice_0]"; 4];
+    assert_eq!(plain, unnamed);
+    assert_eq!(named[..2], ["float[slice_1,slice_0]", "float[slice_2,slice_0]"]);
+    assert_eq!(named[2..], unnamed[2..]);
 }

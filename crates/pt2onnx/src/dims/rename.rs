@@ -24,6 +24,9 @@ pub(super) fn rename(
     options: &Options,
 ) -> Result<(), DimError> {
     let mut names = names_of_dims(model, scope, options)?;
+    if names.is_empty() && options.dynamic_axes.iter().next().is_none() {
+        return Ok(());
+    }
     // Axes that are called otherwise than their symbol elsewhere.
     let mut alone = Vec::new();
     for (value, axis, name) in options.dynamic_axes.iter() {
