@@ -6,7 +6,7 @@ use crate::{
     opaque,
     pass::{Options, Pass},
     pattern::{Match, Pattern, PatternError},
-    rewrite,
+    rewrite, scan,
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, OpSet, OriginId, Value, conforms, schema};
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -110,18 +110,32 @@ pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> 
         return false;
     }
     let last: OpSet = fusions.iter().flat_map(|(f, _)| f.pattern.last_operators()).collect();
-    let mut changed = false;
-    for id in nodes {
-        let model = &*graph.model;
+    // After a change, the graph may have more than it had.
+    let matches = |model: &Model, id: NodeId, changed: bool| -> Vec<_> {
         if !model.may_be(id, last) {
-            continue;
+            return Vec::new();
         }
         let tried = fusions.iter().filter(|(_, possible)| *possible || changed);
-        let matches: Vec<_> =
-            tried.filter_map(|(f, _)| Some((f.pattern.find(model, id)?, *f))).collect();
-        changed |= matches.into_iter().any(|(found, fusion)| apply(graph, &found, fusion));
+        tried.filter_map(|(f, _)| Some((f.pattern.find(model, id)?, *f))).collect()
+    };
+    let model = &*graph.model;
+    let found = scan::find(&nodes, |id| {
+        Some(matches(model, id, false)).filter(|found: &Vec<_>| !found.is_empty())
+    });
+    let changed = found.into_iter().find(|(_, found)| apply_one(graph, found));
+    let Some((first, _)) = changed else {
+        return false;
+    };
+    for &id in &nodes[first + 1..] {
+        let found = matches(graph.model, id, true);
+        apply_one(graph, &found);
     }
-    changed
+    true
+}
+
+/// Applies the first of the fusions that holds and can be.
+fn apply_one(graph: &mut GraphMut<'_>, found: &[(Match<'_>, &Fusion)]) -> Changed {
+    found.iter().any(|(found, fusion)| apply(graph, found, fusion))
 }
 
 /// Replaces what was found by what the fusion emits.

@@ -62,6 +62,7 @@ mod ranges;
 mod resize;
 mod rewrite;
 mod rules;
+mod scan;
 mod sizes;
 mod slices;
 mod standard;

@@ -33,16 +33,25 @@ struct Kept {
 
 /// Removes a node that adds dimensions, if all that leads there can keep them.
 pub(super) fn run(model: &mut Model, id: NodeId, options: &Options) -> Changed {
-    let axes = added(model, id).filter(|_| !taken_away(model, id));
-    let found = axes.and_then(|axes| Kept::find(model, id, axes));
-    let Some((kept, constants)) = found.and_then(|kept| {
-        let constants = kept.constants(model, options)?;
-        Some((kept, constants))
-    }) else {
-        return false;
-    };
-    kept.apply(model, &constants);
-    true
+    let found = find(model, id, options);
+    let changed = found.is_some();
+    if let Some((kept, constants)) = found {
+        kept.apply(model, &constants);
+    }
+    changed
+}
+
+/// Whether [`run`] removes a node.
+pub(super) fn applies(model: &Model, id: NodeId, options: &Options) -> bool {
+    find(model, id, options).is_some()
+}
+
+/// What can keep the dimensions that a node adds, with the constants that it takes then.
+fn find(model: &Model, id: NodeId, options: &Options) -> Option<(Kept, FxHashMap<Value, Tensor>)> {
+    let axes = added(model, id).filter(|_| !taken_away(model, id))?;
+    let kept = Kept::find(model, id, axes)?;
+    let constants = kept.constants(model, options)?;
+    Some((kept, constants))
 }
 
 /// Whether the dimensions that a node adds are only taken away again.

@@ -1,12 +1,17 @@
 //! Sequences whose items are known: what is taken out of them is taken from where it was put in.
 
 use crate::{eval, facts, graph::Changed, opsets::SIZES_AS_INPUTS, rewrite};
-use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, Type, Use, Value, attrs};
+use pt2onnx_ir::{Attributes, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
 /// Sequences of more items are left as they are.
 const MOST: usize = 256;
+
+/// Whether a node may take something out of a sequence, or split a tensor into one.
+pub(super) fn concern(node: &Node) -> bool {
+    node.domain.is_empty() && node.op().contains("Sequence")
+}
 
 /// Replaces a node that takes something out of a sequence, or splits a tensor into one.
 pub(super) fn run(model: &mut Model, id: NodeId, opset: u32) -> Changed {

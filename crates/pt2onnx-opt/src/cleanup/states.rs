@@ -1,7 +1,7 @@
 //! First states of recurrent networks that are zeros, as they are if they are not given.
 
 use crate::{facts, graph::Changed};
-use pt2onnx_ir::{Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
 /// Constants of up to this many bytes are read.
@@ -10,15 +10,24 @@ const READ: usize = 1 << 20;
 /// At most this many nodes are between a state and its zeros.
 const FAR: usize = 16;
 
-/// Removes the inputs of a recurrent node that are zeros.
-pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
-    let states: &[usize] = match (&*model[id].domain, model[id].op()) {
+/// The inputs of a recurrent node that are its first states.
+fn states(node: &Node) -> &'static [usize] {
+    match (&*node.domain, node.op()) {
         ("", "GRU" | "RNN") => &[5],
         ("", "LSTM") | ("com.microsoft", "DynamicQuantizeLSTM") => &[5, 6],
-        _ => return false,
-    };
+        _ => &[],
+    }
+}
+
+/// Whether a node has such states.
+pub(super) fn concern(node: &Node) -> bool {
+    !states(node).is_empty()
+}
+
+/// Removes the inputs of a recurrent node that are zeros.
+pub(super) fn run(model: &mut Model, id: NodeId) -> Changed {
     let mut changed = false;
-    for &i in states {
+    for &i in states(&model[id]) {
         if model[id].input(i).is_some_and(|v| zeros(model, v, FAR)) {
             model.replace_input(id, i, None);
             changed = true;

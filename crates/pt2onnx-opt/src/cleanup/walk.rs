@@ -8,7 +8,7 @@ use super::{
 use crate::{
     graph::{Changed, GraphMut},
     pass::Options,
-    rewrite,
+    rewrite, scan,
 };
 use pt2onnx_ir::{Attributes, Model, NodeId, Type, Value};
 use pt2onnx_tensor::Tensor;
@@ -18,6 +18,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut changed = false;
     let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
+    if !scan::any(&nodes, |id| may_change(model, id, options)) {
+        return false;
+    }
     // In order, so that one walk merges a whole chain.
     for id in nodes {
         if !model.contains(id) || model.is_unused(id) {
@@ -45,23 +48,42 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             changed = true;
             continue;
         }
-        let seen = Seen { model, node: &model[id], weights: options.max_neutral_bytes };
-        let action = noop::rule(&seen)
-            .map(Action::Forward)
-            .or_else(|| chain::rule(&seen))
-            .or_else(|| merged::rule(&seen))
-            .or_else(|| parts::reshaped(&seen))
-            .or_else(|| picks::rule(&seen))
-            .or_else(|| through::rule(&seen))
-            .or_else(|| broadcast::rule(&seen))
-            .or_else(|| ones::rule(&seen))
-            .or_else(|| guards::rule(&seen))
-            .or_else(|| rest::rule(&seen));
+        let action = action(model, id, options);
         if let Some(action) = action {
             changed |= apply(model, id, action);
         }
     }
     changed
+}
+
+/// Whether the walk may change a node, as the graph is now.
+fn may_change(model: &Model, id: NodeId, options: &Options) -> bool {
+    if model.is_unused(id) {
+        return false;
+    }
+    let node = &model[id];
+    states::concern(node)
+        || sequences::concern(node)
+        || node.domain.is_empty() && noop::dropout(model, node).is_some()
+        || node.domain.is_empty()
+            && node.outputs().len() == 1
+            && (kept::applies(model, id, options) || action(model, id, options).is_some())
+}
+
+/// What the rules that look at nodes of one output say.
+fn action(model: &Model, id: NodeId, options: &Options) -> Option<Action> {
+    let seen = Seen { model, node: &model[id], weights: options.max_neutral_bytes };
+    noop::rule(&seen)
+        .map(Action::Forward)
+        .or_else(|| chain::rule(&seen))
+        .or_else(|| merged::rule(&seen))
+        .or_else(|| parts::reshaped(&seen))
+        .or_else(|| picks::rule(&seen))
+        .or_else(|| through::rule(&seen))
+        .or_else(|| broadcast::rule(&seen))
+        .or_else(|| ones::rule(&seen))
+        .or_else(|| guards::rule(&seen))
+        .or_else(|| rest::rule(&seen))
 }
 
 fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {

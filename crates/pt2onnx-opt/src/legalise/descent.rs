@@ -101,10 +101,8 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
             model.erase(node);
         }
     }
-    if opset == slicing::KEEPS_NAMES {
-        slicing::name_sizes(model);
-    }
     model.opset = opset;
+    slicing::name_sizes(model);
     Ok(())
 }
 

@@ -1,11 +1,14 @@
 //! Types that follow from those of inputs.
 
 use pt2onnx_ir::{Model, TextOptions};
-use pt2onnx_opt::{infer_types, legalise};
+use pt2onnx_opt::{Level, convert, infer_types, optimize_imported};
+
+fn header(opset: u32, graph: &str) -> String {
+    format!("<ir_version: 10, opset_import: [\"\" : {opset}, \"local\" : 1]> {graph}")
+}
 
 fn typed(graph: &str) -> String {
-    let text = format!("<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> {graph}");
-    let mut model: Model = text.parse().unwrap();
+    let mut model: Model = header(20, graph).parse().unwrap();
     infer_types(&mut model);
     let mut options = TextOptions::default();
     options.types = true;
@@ -57,21 +60,26 @@ fn results_of_loops() {
 /// ONNX's shape inference for opset 10, and ONNX Runtime with it, takes a sliced dimension for as large as before if it has no name.
 #[test]
 fn sizes_of_slices_have_names_at_opset_10() {
-    let text = "<ir_version: 10, opset_import: [\"\" : 20]>
-        g (float[N,slice_0] x, int64[1] n) => (float[?,?] y, float[?,?] z) <int64[1] zero = {0}> {
-            a = Slice (x, zero, n) b = Slice (a, n, zero) y = Relu (b) z = Slice (x, zero, n)
-        }";
-    let shapes = |opset: u32| {
-        let mut model: Model = text.parse().unwrap();
-        infer_types(&mut model);
-        legalise(&mut model, opset).unwrap();
+    let graph =
+        "g (float[N,slice_0] x, int64[1] n) => (float[?,?] y, float[?,?] z) <int64[1] zero = {0}> {
+        a = Slice (x, zero, n) b = Slice (a, n, zero) y = Relu (b) z = Slice (y, zero, n)
+    }";
+    let shapes = |opset: u32, edit: fn(&mut Model, u32)| {
+        let mut model: Model = header(opset, graph).parse().unwrap();
+        edit(&mut model, opset);
         let nodes = model.nodes(Model::MAIN).flat_map(|node| model[node].outputs());
         let types = nodes.map(|&v| model[v].ty.as_ref().map(ToString::to_string));
         types.collect::<Option<Vec<_>>>().unwrap()
     };
-    let [named, plain] = [10, 11].map(shapes);
-    let unnamed = ["float[?,slice_0]"; 4];
-    assert_eq!(plain, unnamed);
-    assert_eq!(named[..2], ["float[slice_1,slice_0]", "float[slice_2,slice_0]"]);
-    assert_eq!(named[2..], unnamed[2..]);
+    let optimised = |model: &mut Model, _| optimize_imported(model, &Level::Simplify.into());
+    let converted = |model: &mut Model, opset| {
+        convert(model, 20).unwrap();
+        convert(model, opset).unwrap();
+    };
+    for edit in [optimised, converted] {
+        let [named, plain] = [10, 11].map(|opset| shapes(opset, edit));
+        assert_eq!(plain[..2], ["float[?,slice_0]", "float[?,slice_0]"]);
+        assert_eq!(named[..2], ["float[slice_1,slice_0]", "float[slice_2,slice_0]"]);
+        assert_eq!(named[2..], plain[2..]);
+    }
 }

@@ -308,11 +308,14 @@ pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
 }
 
 /// The only opset at which ONNX's shape inference gives a dimension that is sliced the name that it had before.
-pub(crate) const KEEPS_NAMES: u32 = 10;
+const KEEPS_NAMES: u32 = 10;
 
-/// Names the unknown sizes of slices, for [`KEEPS_NAMES`]: ONNX Runtime takes two tensors whose dimensions have the same names for equally
+/// At that opset, names the unknown sizes of slices: ONNX Runtime takes two tensors whose dimensions have the same names for equally
 /// large, and lets them share memory. A name in the file goes before an inferred one.
 pub(crate) fn name_sizes(model: &mut Model) {
+    if model.opset != KEEPS_NAMES {
+        return;
+    }
     let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
     let slices = model.graph_nodes().into_iter().filter(|&id| model[id].is("Slice"));
     let results = slices.filter_map(|id| model[id].outputs().first().copied());

@@ -1,0 +1,29 @@
+//! Looks through the nodes of a graph on all cores.
+//!
+//! Passes run until none changes the graph, so most runs find nothing to do. Changes are made by one thread, in order.
+
+use pt2onnx_ir::NodeId;
+use rayon::prelude::*;
+
+/// Fewer nodes are looked through sooner than other threads start.
+const MANY: usize = 1 << 11;
+
+/// Whether something holds for one of the nodes.
+pub(crate) fn any(nodes: &[NodeId], holds: impl Fn(NodeId) -> bool + Sync) -> bool {
+    match nodes.len() < MANY {
+        true => nodes.iter().any(|&node| holds(node)),
+        false => nodes.par_iter().any(|&node| holds(node)),
+    }
+}
+
+/// What is found at some of the nodes, each with its place among them, in order.
+pub(crate) fn find<T: Send>(
+    nodes: &[NodeId],
+    find: impl Fn(NodeId) -> Option<T> + Sync,
+) -> Vec<(usize, T)> {
+    let at = |(place, &node): (usize, &NodeId)| Some((place, find(node)?));
+    match nodes.len() < MANY {
+        true => nodes.iter().enumerate().filter_map(at).collect(),
+        false => nodes.par_iter().enumerate().filter_map(at).collect(),
+    }
+}
