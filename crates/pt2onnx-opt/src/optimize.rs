@@ -5,7 +5,7 @@ use crate::{
     control, dims, fold,
     graph::{Changed, GraphMut},
     journal::{self, Counts},
-    legalise::{legalise_from, name_sizes},
+    legalise::legalise_from,
     opaque::{self, Raising},
     opsets::OPSETS,
     pass::{Options, Pass},
@@ -71,7 +71,6 @@ pub fn optimize_imported(model: &mut Model, options: &Options) {
         let named = dims::name(model);
         imported_graphs(model, options);
         named.undo(model);
-        name_sizes(model);
     });
 }
 

@@ -8,7 +8,6 @@ use super::{
     nn::images,
     replace::Done,
     rules::{self, When},
-    shape::slicing,
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{
@@ -102,7 +101,6 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
         }
     }
     model.opset = opset;
-    slicing::name_sizes(model);
     Ok(())
 }
 

@@ -29,4 +29,3 @@ pub use error::{Inexpressible, LegaliseError};
 pub(crate) use index::indices::nonnegative_numbers;
 pub use meaning::means_the_same;
 pub(crate) use pointwise::floats::compute_bits;
-pub(crate) use shape::slicing::name_sizes;

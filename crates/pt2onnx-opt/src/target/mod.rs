@@ -1,8 +1,8 @@
 //! Runtimes: the parts of ONNX that they do not support, and operators of their own.
 //!
 //! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel ([`kernels`]), and quantised weights lose their
-//! sign ([`unsigned`]); zeros stay that it would take for the padding of a pool ([`padding`]). For runtimes that support
-//! less of ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.
+//! sign ([`unsigned`]); zeros stay that it would take for the padding of a pool ([`padding`]), and sizes get names where it would give them
+//! wrong ones ([`slices`]). For runtimes that support less of ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.
 
 mod error;
 mod fit;
@@ -10,6 +10,7 @@ mod kernels;
 mod name;
 mod padding;
 mod runtime;
+mod slices;
 mod tensorrt;
 mod tract;
 mod unsigned;

@@ -1,7 +1,7 @@
 //! Types that follow from those of inputs.
 
 use pt2onnx_ir::{Model, TextOptions};
-use pt2onnx_opt::{Level, convert, infer_types, optimize_imported};
+use pt2onnx_opt::{Target, fit_imported, infer_types};
 
 fn header(opset: u32, graph: &str) -> String {
     format!("<ir_version: 10, opset_import: [\"\" : {opset}, \"local\" : 1]> {graph}")
@@ -61,25 +61,18 @@ fn results_of_loops() {
 #[test]
 fn sizes_of_slices_have_names_at_opset_10() {
     let graph =
-        "g (float[N,slice_0] x, int64[1] n) => (float[?,?] y, float[?,?] z) <int64[1] zero = {0}> {
-        a = Slice (x, zero, n) b = Slice (a, n, zero) y = Relu (b) z = Slice (y, zero, n)
+        "g (float[N,slice_0] x, int64[1] n) => (float[?,?] y, float[?,?] z) <int64[1] zero = {0}, int64[1] four = {4}> {
+        a = Slice (x, zero, n) b = Slice (a, zero, four) y = Relu (b) z = Slice (y, zero, n)
     }";
-    let shapes = |opset: u32, edit: fn(&mut Model, u32)| {
+    let shapes = |opset: u32| {
         let mut model: Model = header(opset, graph).parse().unwrap();
-        edit(&mut model, opset);
+        fit_imported(&mut model, Target::Standard).unwrap();
         let nodes = model.nodes(Model::MAIN).flat_map(|node| model[node].outputs());
         let types = nodes.map(|&v| model[v].ty.as_ref().map(ToString::to_string));
         types.collect::<Option<Vec<_>>>().unwrap()
     };
-    let optimised = |model: &mut Model, _| optimize_imported(model, &Level::Simplify.into());
-    let converted = |model: &mut Model, opset| {
-        convert(model, 20).unwrap();
-        convert(model, opset).unwrap();
-    };
-    for edit in [optimised, converted] {
-        let [named, plain] = [10, 11].map(|opset| shapes(opset, edit));
-        assert_eq!(plain[..2], ["float[?,slice_0]", "float[?,slice_0]"]);
-        assert_eq!(named[..2], ["float[slice_1,slice_0]", "float[slice_2,slice_0]"]);
-        assert_eq!(named[2..], plain[2..]);
-    }
+    let [named, plain] = [10, 11].map(shapes);
+    assert!(plain[..2].iter().all(|ty| ty.contains('?')), "{plain:?}");
+    assert_eq!(named[..2], ["float[slice_1,slice_0]", "float[slice_2,slice_0]"]);
+    assert_eq!(named[2..], plain[2..]);
 }

@@ -13,10 +13,9 @@ use crate::{
         replace::{self, Done, replace},
     },
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Use, Value, attrs, is_unknown};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashSet;
 
 /// As many parts as there are outputs; the last one may be smaller.
 pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
@@ -305,37 +304,4 @@ pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
     let front = model.add_constant(front);
     model.replace_input(id, 3, Some(front));
     Ok(Done::Kept)
-}
-
-/// The only opset at which ONNX's shape inference gives a dimension that is sliced the name that it had before.
-const KEEPS_NAMES: u32 = 10;
-
-/// At that opset, names the unknown sizes of slices: ONNX Runtime takes two tensors whose dimensions have the same names for equally
-/// large, and lets them share memory. A name in the file goes before an inferred one.
-pub(crate) fn name_sizes(model: &mut Model) {
-    if model.opset != KEEPS_NAMES {
-        return;
-    }
-    let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
-    let slices = model.graph_nodes().into_iter().filter(|&id| model[id].is("Slice"));
-    let results = slices.filter_map(|id| model[id].outputs().first().copied());
-    let unnamed = |v: &Value| facts::shape(model, *v).is_some_and(|s| s.iter().any(is_unknown));
-    let unnamed: Vec<Value> = results.filter(|v| unnamed(v) && !given_out(v)).collect();
-    if unnamed.is_empty() {
-        return;
-    }
-    let shapes = model.values().filter_map(|(value, _)| facts::shape(model, value));
-    let mut taken: FxHashSet<String> =
-        shapes.flatten().flat_map(Expr::symbols).map(|s| s.to_string()).collect();
-    let mut names = (0..).map(|i| format!("slice_{i}"));
-    for value in unnamed {
-        let Some(Type::Tensor(tensor)) = &mut model[value].ty else {
-            continue;
-        };
-        for dim in tensor.shape.iter_mut().flatten().filter(|dim| is_unknown(dim)) {
-            if let Some(name) = names.find(|name| taken.insert(name.clone())) {
-                *dim = Expr::symbol(&name);
-            }
-        }
-    }
 }
