@@ -72,6 +72,7 @@ OWN = {
     "--quantize int4 --block 32": [],
     "--quantize float8": [],
     "--quantize dynamic-int8": ["onnxruntime quantize_dynamic"],
+    "--quantize dynamic-int8 --signed": [],
     "--quantize static-int8": ["onnxruntime quantize_static"],
     "--quantize int4 --block 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
     "--quantize int4 --block 32 --target ort --accuracy-level 4": [],

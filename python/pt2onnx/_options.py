@@ -11,14 +11,14 @@ OWN = frozenset(
     compress_include compress_min custom_opset default_dtype dim doc_string doc_strings dynamic_axes external_threshold fix fold_limit functions
     functions_of inline input input_names input_shape ir_version keep_initializers_as_inputs kv_names link_outside merge_weights meta
     metadata method model model_version operators opset optimize output_names precision producer quantize rename rules seed shard_size
-    skip_pass state strip_paths target training warnings_as_errors weights weights_file""".split()
+    signed skip_pass state strip_paths target training warnings_as_errors weights weights_file""".split()
 )
 
 #: Those of ``optimize``.
 OPTIMISING = frozenset(
     """accuracy_level asymmetric block calibrate calibration cast_io cast_weights compress_exclude compress_include compress_min dim
     dynamic_axes fix fold_limit inline input_names input_shape kv_names merge_weights opset optimize output_names precision quantize rename
-    rules skip_pass target""".split()
+    rules signed skip_pass target""".split()
 )
 
 #: Those that say how a model is written.

@@ -63,6 +63,7 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("quantize", "\"int8\"", &["--quantize", "int8"]),
     ("block", "32", &["--block", "32"]),
     ("asymmetric", "true", &["--asymmetric"]),
+    ("signed", "true", &["--signed"]),
     ("accuracy-level", "4", &["--accuracy-level", "4"]),
     ("compress-include", "[\"fc*\", \"Gemm\"]", &["--compress-include", "fc*,Gemm"]),
     ("compress-exclude", "[\"fc1.weight\"]", &["--compress-exclude", "fc1.weight"]),

@@ -9,8 +9,9 @@ use crate::{
     summary::{Compressed, CompressedWeight, Losses, Sums},
 };
 use half::{bf16, f16, slice::HalfFloatSliceExt};
-use pt2onnx_ir::Model;
+use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::{Compute, DType, Tensor};
+use rustc_hash::FxHashSet;
 use std::{io, sync::Arc};
 
 /// The least number that becomes infinite in bfloat16.
@@ -137,11 +138,12 @@ fn is_unfit(constant: &Tensor, to: CastWeights) -> bool {
     })
 }
 
-/// Stores weights in a smaller type.
+/// Stores those of the `given` constants that are weights in a smaller type.
 pub(crate) fn cast_weights(
     model: &mut Model,
     options: &Options,
     to: CastWeights,
+    given: &FxHashSet<Value>,
     done: &mut Compressed,
 ) -> Result<(), Error> {
     if to == CastWeights::Bfloat16 && model.opset < 13 {
@@ -155,7 +157,7 @@ pub(crate) fn cast_weights(
     let mut edit = Edit::new(model);
     for weight in weights {
         let wider = matches!(weight.dtype, DType::F32 | DType::F64);
-        if !wider || weight.tensor.compute().is_some() {
+        if !wider || !given.contains(&weight.value) {
             continue;
         }
         weight.has_values()?;

@@ -30,8 +30,8 @@ impl Cx<'_> {
         self.options.block.filter(|_| weight.tensor.rank() == 2)
     }
 
-    /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute with codes, these have no sign: on x86
-    /// processors without VNNI, ONNX Runtime's products of uint8 and int8 saturate, and those of uint8 do not.
+    /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute with codes, these have no sign, unless it is
+    /// asked for: on x86 processors without VNNI, ONNX Runtime's products of uint8 and int8 saturate, and those of uint8 do not.
     pub fn scheme(&self, dtype: DType) -> Scheme {
         let own = matches!(dtype, DType::F16 | DType::BF16) && self.edit.model.opset >= 19;
         Scheme {
@@ -42,8 +42,8 @@ impl Cx<'_> {
             },
             symmetric: !self.options.asymmetric,
             unsigned: match self.quantize {
-                Quantize::DynamicInt8 => true,
-                Quantize::StaticInt8 => !self.options.symmetric_activations,
+                Quantize::DynamicInt8 => !self.options.signed,
+                Quantize::StaticInt8 => !self.options.symmetric_activations && !self.options.signed,
                 _ => false,
             },
             scale: if own { dtype } else { DType::F32 },

@@ -53,7 +53,7 @@ pub use static_int8::activations;
 pub use summary::{Compressed, CompressedWeight};
 
 use pt2onnx_ir::Model;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The first opset whose `Cast` tells the element type by its number.
 const CAST_TO_NUMBER: u32 = 6;
@@ -81,6 +81,8 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         Precision::Float16 => half_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),
     };
+    // Scales, which quantisation adds, keep their type.
+    let given: FxHashSet<_> = model.values().map(|(value, _)| value).collect();
     if let Some(quantize) = options.quantize {
         match quantize {
             Quantize::StaticInt8 => static_int8::convert(model, options, &mut done)?,
@@ -101,7 +103,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
     }
     if let Some(to) = options.cast_weights {
         let before = done.weights.len();
-        cast::cast_weights(model, options, to, &mut done)?;
+        cast::cast_weights(model, options, to, &given, &mut done)?;
         let option = options.spelling.text("{cast-weights}").to_string();
         nothing::note(model, options, &option, before, &mut done);
     }

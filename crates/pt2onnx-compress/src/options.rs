@@ -116,6 +116,9 @@ pub struct Options {
     pub block: Option<usize>,
     /// Whether zero points move the range of a channel or block to where its values are.
     pub asymmetric: bool,
+    /// Whether the codes of [`Quantize::DynamicInt8`] and [`Quantize::StaticInt8`] have a sign. ONNX Runtime's products of them are faster on
+    /// processors with VNNI, and wrong on other x86 processors, where they saturate.
+    pub signed: bool,
     /// Whether operators of ONNX Runtime may be used: `MatMulNBits` and `GatherBlockQuantized`.
     pub ort: bool,
     /// `accuracy_level` of `MatMulNBits`: 0 to 4.
@@ -145,6 +148,7 @@ impl Default for Options {
             quantize: None,
             block: None,
             asymmetric: false,
+            signed: false,
             ort: false,
             accuracy_level: None,
             include: Vec::new(),
@@ -204,6 +208,10 @@ impl Options {
         }
         if self.asymmetric && !quantised {
             return needs("{asymmetric}", "{quantize} `int8` or `int4`");
+        }
+        let products = matches!(self.quantize, Some(Quantize::DynamicInt8 | Quantize::StaticInt8));
+        if self.signed && !products {
+            return needs("{signed}", "{quantize} `dynamic-int8` or `static-int8`");
         }
         if self.cast_io && self.precision == Precision::Keep {
             return needs("{cast-io}", "{precision} `float16`");

@@ -52,6 +52,7 @@ fn all() -> Value {
         "quantize": "int8",
         "block": 32,
         "asymmetric": true,
+        "signed": true,
         "accuracy-level": 4,
         "compress-include": ["fc*", "Gemm"],
         "compress-exclude": ["fc1.weight"],

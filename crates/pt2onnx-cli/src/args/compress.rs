@@ -31,6 +31,9 @@ pub struct Compress {
     /// Give quantised weights zero points
     #[arg(long)]
     asymmetric: bool,
+    /// Give weights of `dynamic-int8` and `static-int8` a sign: faster on processors with VNNI, wrong on older x86 ones
+    #[arg(long)]
+    signed: bool,
     /// `accuracy_level` of MatMulNBits, 0 to 4
     #[arg(long, value_name = "LEVEL", value_parser = values::accuracy)]
     accuracy_level: Option<u8>,
@@ -60,6 +63,7 @@ impl Compress {
         set_some(&mut to.quantize, self.quantize);
         set_some(&mut to.block, self.block);
         to.asymmetric |= self.asymmetric;
+        to.signed |= self.signed;
         set_some(&mut to.accuracy_level, self.accuracy_level);
         set_list(&mut to.compress_include, self.compress_include);
         set_list(&mut to.compress_exclude, self.compress_exclude);

@@ -48,8 +48,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
             changed = true;
             continue;
         }
-        let action = action(model, id, options);
-        if let Some(action) = action {
+        if let Some(action) = action(model, id, options) {
             changed |= apply(model, id, action);
         }
     }

@@ -69,6 +69,7 @@ setters! {
         precision: Precision,
         cast_io: bool,
         asymmetric: bool,
+        signed: bool,
         compress_min: usize,
         calibration: Calibration,
         metadata: Detail,

@@ -178,6 +178,8 @@ pub struct Options {
     pub block: Option<usize>,
     /// Whether quantised weights have zero points; false by default.
     pub asymmetric: bool,
+    /// Whether weights that products of integers take have a sign; false by default.
+    pub signed: bool,
     /// The `accuracy_level` of ONNX Runtime's `MatMulNBits`; none by default.
     pub accuracy_level: Option<u8>,
     /// Names of weights (`encoder.*`) and operators (`MatMul`) to compress; all by default.
@@ -260,6 +262,7 @@ impl Default for Options {
             quantize: None,
             block: None,
             asymmetric: false,
+            signed: false,
             accuracy_level: None,
             compress_include: Vec::new(),
             compress_exclude: Vec::new(),
@@ -343,6 +346,10 @@ impl Options {
         compression.check_together().map_err(OptionError::Compress)?;
         let text = |text| self.spelling.text(text);
         let needs = |option, with| Err(OptionError::needs(text(option), text(with)));
+        if self.signed && matches!(self.target, Target::Ort | Target::OrtCpu) {
+            // These are for all processors.
+            return needs("{signed}", "{target} `standard`");
+        }
         match (compression.quantize == Some(Quantize::StaticInt8), self.calibrate.is_empty()) {
             (true, true) => return needs("{quantize} `static-int8`", "{calibrate}"),
             (false, false) => return needs("{calibrate}", "{quantize} `static-int8`"),
@@ -372,6 +379,7 @@ impl Options {
             quantize: self.quantize,
             block: self.block,
             asymmetric: self.asymmetric,
+            signed: self.signed,
             ort: self.target == Target::Ort,
             accuracy_level: self.accuracy_level,
             include: self.compress_include.clone(),

@@ -17,6 +17,11 @@ fn what_cannot_be_compressed_as_asked_is_an_error() {
         (5, r#"{"cast-weights": "bfloat16"}"#, "weights of bfloat16 need opset 13 or newer"),
         (12, r#"{"quantize": "dynamic-int8"}"#, "need opset 13 or newer"),
         (20, r#"{"block": 32}"#, "the option `block` has a meaning only with `quantize`"),
+        (
+            20,
+            r#"{"signed": true, "quantize": "int8"}"#,
+            "the option `signed` has a meaning only with `quantize` `dynamic-int8`",
+        ),
         (20, r#"{"cast-io": true}"#, "the option `cast-io` has a meaning only with `precision`"),
         (20, r#"{"quantize": "int8", "accuracy-level": 1}"#, "the option `accuracy-level`"),
         (9, r#"{"quantize": "static-int8"}"#, "activations of int8 need opset 10 or newer"),

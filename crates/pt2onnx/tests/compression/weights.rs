@@ -1,7 +1,7 @@
 //! Weights of fewer bits: results stay near, and weights are read back as they were.
 
 use crate::models::*;
-use pt2onnx::{OnnxProgram, Options, SaveOptions, Weights};
+use pt2onnx::{OnnxProgram, Options, SaveOptions, Weights, ir, opt::Level, tensor::DType};
 
 /// Model, opset, options, largest error relative to the largest element, and how often some operators are there.
 type Case = (&'static str, u32, &'static str, f32, &'static [(&'static str, usize)]);
@@ -190,6 +190,60 @@ fn what_is_lost_is_told() {
     assert_eq!((weight.bytes, weight.compressed_bytes), (5120, 1280 + 160));
     assert!(weight.snr_db.is_some_and(|snr| (40.0..50.0).contains(&snr)), "{weight}");
     assert!(weight.max_error.is_some_and(|e| e > 0.0 && e <= 0.5 / 127.0 + 1e-6), "{weight}");
+}
+
+/// They are not run: their products saturate on some processors.
+#[test]
+fn signed_codes_are_the_others_less_128() {
+    let weights = |json: &str| {
+        let program = compressed(&model(20, PRODUCTS), json).unwrap();
+        let codes = |v: &ir::ValueData| {
+            let codes = v.constant().filter(|t| t.dtype().bits() == 8 && t.numel() >= 100)?;
+            Some((codes.dtype(), codes.to_bytes().into_owned()))
+        };
+        program.model().values().filter_map(|(_, v)| codes(v)).collect::<Vec<_>>()
+    };
+    let unsigned = weights(r#"{"compress-min": 100, "quantize": "dynamic-int8"}"#);
+    let signed = weights(r#"{"compress-min": 100, "quantize": "dynamic-int8", "signed": true}"#);
+    assert_eq!(unsigned.iter().filter(|(dtype, _)| *dtype == DType::U8).count(), 2);
+    let moved = unsigned.into_iter().map(|(dtype, codes)| match dtype {
+        DType::U8 => (DType::I8, codes.into_iter().map(|c| c.wrapping_sub(128)).collect()),
+        _ => (dtype, codes),
+    });
+    assert_eq!(signed, moved.collect::<Vec<_>>());
+}
+
+/// Weights that the optimiser computes, here with the factors behind a convolution in them, are compressed as others are.
+#[test]
+fn computed_weights_are_compressed() {
+    let text = "g (float[1,64,8,8] x) => (float[1,128,6,6] y)
+        <float[128,64,3,3] w = {128,64,3,3}, float[128,1,1] s = {128,1,1}> { c = Conv (x, w) y = Mul (c, s) }";
+    let model = model(20, text);
+    let inputs = inputs(&model);
+    let optimised = || {
+        let mut program = program(&model);
+        program.optimize(Level::Fuse);
+        let computed = |v: &ir::ValueData| v.constant().is_some_and(|t| t.compute().is_some());
+        assert!(program.model().values().any(|(_, v)| computed(v)));
+        program
+    };
+    let before = optimised().to_bytes().unwrap().len();
+    let wanted = program(&model).run(&inputs).unwrap()[0].to_vec::<f32>().unwrap();
+    for (json, share, tolerance) in [
+        (r#"{"cast-weights": "float16"}"#, 0.55, 1e-3),
+        (r#"{"cast-weights": "bfloat16"}"#, 0.55, 1e-2),
+        (r#"{"quantize": "int8", "cast-weights": "float16"}"#, 0.35, 2e-2),
+        (r#"{"precision": "float16"}"#, 0.55, 5e-3),
+    ] {
+        let mut after = optimised();
+        after.compress(&options(json).compression()).unwrap();
+        let size = after.to_bytes().unwrap().len();
+        assert!((size as f64) < share * before as f64, "{json}: {size} of {before}");
+        let got = after.run(&inputs).unwrap()[0].to_vec::<f32>().unwrap();
+        let largest = wanted.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+        assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
+    }
 }
 
 /// Optimising a model again keeps its small weights.
