@@ -119,7 +119,7 @@ fn for_each_user(cx: &mut Cx<'_>, node: NodeId, mut each: impl FnMut(&mut Cx<'_>
 /// The codes of a matrix of rows as one of columns, for all users.
 fn transposed(cx: &mut Cx<'_>, weight: &Weight, axes: Axes, stored: Stored) -> Value {
     let (at, like) = cx.edit.before(&uses(cx, weight, axes).0);
-    let mut ty = with_dtype(cx.edit.model, stored.codes, DType::U8);
+    let mut ty = cx.edit.model[stored.codes].ty.clone();
     if let Some(Type::Tensor(tensor)) = &mut ty {
         tensor.shape.iter_mut().for_each(|shape| shape.reverse());
     }
