@@ -71,9 +71,10 @@ OWN = {
     "--quantize int8 --block 32": [],
     "--quantize int4 --block 32": [],
     "--quantize float8": [],
-    "--quantize dynamic-int8": ["onnxruntime quantize_dynamic"],
-    "--quantize dynamic-int8 --signed": [],
-    "--quantize static-int8": ["onnxruntime quantize_static"],
+    "--quantize dynamic-int8": [],
+    "--quantize dynamic-int8 --signed": ["onnxruntime quantize_dynamic"],
+    "--quantize static-int8": [],
+    "--quantize static-int8 --signed": ["onnxruntime quantize_static"],
     "--quantize int4 --block 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
     "--quantize int4 --block 32 --target ort --accuracy-level 4": [],
     "--precision float16": ["onnxruntime.transformers float16", "onnxconverter-common float16"],
@@ -81,16 +82,18 @@ OWN = {
 
 #: Ways to calibrate, and the tool that does the same.
 CALIBRATING = {
-    "--quantize static-int8": ["onnxruntime quantize_static"],
-    "--quantize static-int8 --calibration percentile": ["onnxruntime quantize_static, Percentile"],
-    "--quantize static-int8 --calibration entropy": ["onnxruntime quantize_static, Entropy"],
+    "--quantize static-int8": [],
+    "--quantize static-int8 --signed": ["onnxruntime quantize_static"],
+    "--quantize static-int8 --signed --calibration percentile": ["onnxruntime quantize_static, Percentile"],
+    "--quantize static-int8 --signed --calibration entropy": ["onnxruntime quantize_static, Entropy"],
 }
 
 #: What is tried on the Llama.
 DECODING = {
     "--cast-weights float16": [],
     "--quantize int8": [],
-    "--quantize dynamic-int8": ["onnxruntime quantize_dynamic"],
+    "--quantize dynamic-int8": [],
+    "--quantize dynamic-int8 --signed": ["onnxruntime quantize_dynamic"],
     "--quantize int4 --block 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
     "--quantize int4 --block 32 --target ort --accuracy-level 4": [],
 }

@@ -143,6 +143,13 @@ impl Quantised {
         self.block.map_or(1, |block| self.axis.div_ceil(block))
     }
 
+    /// How many rows of a transposed matrix are read together, if scales lie along its rows: of a part of a row, each element is a read of its
+    /// own.
+    pub fn rows(&self) -> Option<usize> {
+        let turned = self.inner == 1 && !self.source.is_contiguous();
+        turned.then(|| unit(&self.source).checked_div(self.axis)).flatten().filter(|rows| *rows > 0)
+    }
+
     /// Elements from which codes can be computed without others.
     pub fn unit(&self) -> usize {
         let alone = match self.block {
@@ -245,7 +252,10 @@ impl Quantised {
             let start = (block / blocks * self.axis + along) * self.inner;
             (start, size.min(self.axis - along) * self.inner)
         };
-        let together = (at_once(&self.source) / (size * self.inner).max(1)).max(1);
+        let together = match self.rows() {
+            Some(rows) => rows * blocks,
+            None => (at_once(&self.source) / (size * self.inner).max(1)).max(1),
+        };
         for group in (first..first + count).step_by(together) {
             let end = (group + together).min(first + count);
             let (start, (last, length)) = (place(group).0, place(end - 1));

@@ -37,10 +37,13 @@ impl Compute for Piece {
         let weight = &self.weight;
         match self.part {
             Part::Codes => weight.unit(),
-            Part::Padded => weight.block.unwrap_or(2) / 2,
-            Part::Scales => weight.inner.min(weight.scales()) * weight.scheme.scale.bits() / 8,
+            Part::Padded => padded_block(weight) * in_rows(weight).unwrap_or(1),
+            Part::Scales => {
+                let count = in_rows(weight).unwrap_or(weight.inner).min(weight.scales());
+                count * weight.scheme.scale.bits() / 8
+            }
             Part::Zeros => weight.inner.min(weight.scales()),
-            Part::ZeroRows => weight.blocks().div_ceil(2),
+            Part::ZeroRows => weight.blocks().div_ceil(2) * weight.rows().unwrap_or(1),
         }
     }
 
@@ -48,7 +51,7 @@ impl Compute for Piece {
         let weight = &self.weight;
         match self.part {
             Part::Codes => weight.codes(start, out)?,
-            Part::Padded => weight.padded(start / self.unit(), out)?,
+            Part::Padded => weight.padded(start / padded_block(weight), out)?,
             Part::Scales => {
                 let width = weight.scheme.scale.bits() / 8;
                 let params = weight.params(start / width, out.len() / width)?;
@@ -58,14 +61,26 @@ impl Compute for Piece {
             }
             Part::Zeros => out.copy_from_slice(&zeros(weight, start, out.len())?),
             Part::ZeroRows => {
-                let (row, blocks) = (self.unit(), weight.blocks());
-                for (i, out) in out.chunks_exact_mut(row).enumerate() {
-                    pack_halves(&zeros(weight, (start / row + i) * blocks, blocks)?, out);
+                let blocks = weight.blocks();
+                let row = blocks.div_ceil(2);
+                let zeros = zeros(weight, start / row * blocks, out.len() / row * blocks)?;
+                for (zeros, out) in zeros.chunks(blocks).zip(out.chunks_exact_mut(row)) {
+                    pack_halves(zeros, out);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Bytes of a block of four bits.
+fn padded_block(weight: &Quantised) -> usize {
+    weight.block.unwrap_or(2) / 2
+}
+
+/// The blocks of the rows that are read together.
+fn in_rows(weight: &Quantised) -> Option<usize> {
+    weight.block.and_then(|_| Some(weight.rows()? * weight.blocks()))
 }
 
 /// Elements of four bits, from a tensor with one in each byte.

@@ -24,12 +24,12 @@ pub(super) fn keep_zeros(model: &mut Model) {
 /// Whether a node pads the input of such a pool with zeros.
 fn merges(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    let zeros = match node.input(2) {
+    let zeros = || match node.input(2) {
         Some(value) => model[value].constant().is_some_and(is_zero),
         None => true,
     };
     let constant = || attrs::Pad::read(node).is_ok_and(|pad| pad.mode == "constant");
-    let plain = node.is("Pad") && node.input(3).is_none() && zeros && constant();
+    let plain = node.is("Pad") && node.input(3).is_none() && zeros() && constant();
     plain && node.outputs().first().is_some_and(|&padded| is_pooled(model, padded))
 }
 
