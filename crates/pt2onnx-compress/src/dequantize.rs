@@ -72,7 +72,8 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
         return Ok(());
     }
     let (at, like) = cx.edit.before(&others);
-    let inputs = [Some(stored.codes), Some(stored.scales), stored.zeros];
+    let zeros = stored.zeros.or_else(|| zeros_of_signed(cx, &weight, stored.scales));
+    let inputs = [Some(stored.codes), Some(stored.scales), zeros];
     let mut node = NewNode::of("DequantizeLinear", &inputs);
     if let Some(axis) = axis {
         node = node.int("axis", axis);
@@ -159,6 +160,15 @@ pub(crate) fn saves(
     let (name, scheme) = (weight.name.clone(), cx.scheme(weight.dtype));
     let made = Quantised::new(name, weight.tensor.clone(), scheme, axis, block);
     Tensors::plain(&Arc::new(made)).is_ok_and(|tensors| cx.saves(weight, &tensors))
+}
+
+/// The zero points of signed codes beside quantised activations. They are all 0, but ONNX Runtime makes no `QGemm` without them.
+fn zeros_of_signed(cx: &mut Cx<'_>, weight: &Weight, scales: Value) -> Option<Value> {
+    let asked = cx.quantize == Quantize::StaticInt8 && cx.options.signed;
+    let shape = cx.edit.model[scales].constant().filter(|_| asked)?.shape().to_vec();
+    let zeros = vec![0; shape.iter().product()];
+    let zeros = Tensor::new(DType::I8, shape, zeros).ok()?;
+    Some(cx.edit.constant(zeros, &weight.name, "zero_point"))
 }
 
 /// Adds the tensors of a weight to the graph.

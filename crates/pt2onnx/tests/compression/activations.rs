@@ -1,7 +1,11 @@
 //! Activations of 8 bits, with ranges from samples.
 
 use crate::models::*;
-use pt2onnx::{Error, OnnxProgram, SessionOptions, ir::Model, tensor::Tensor};
+use pt2onnx::{
+    Error, OnnxProgram, SessionOptions,
+    ir::{Model, NodeId},
+    tensor::Tensor,
+};
 
 /// Layers with activation functions, sums, pools, moves and a bias that is too large for integers.
 const NETWORK: &str = "g (float[2, 3, 8, 8] x) => (float[2, 10] y)
@@ -86,6 +90,8 @@ fn activations_of_8_bits() {
         (TURNED, 20, "", "min-max", 0.05, &[("QuantizeLinear", 1), ("Transpose", 0)]),
         (BODY, 20, "", "min-max", 0.05, &[("QuantizeLinear", 0), ("DequantizeLinear", 1)]),
         (PRODUCTS, 20, "", "min-max", 0.05, &[("QuantizeLinear", 2)]),
+        (PRODUCTS, 20, r#", "signed": true"#, "min-max", 0.05, &[("QuantizeLinear", 2)]),
+        (TURNED, 20, r#", "signed": true"#, "min-max", 0.05, &[("QuantizeLinear", 1)]),
     ];
     for (text, opset, more, method, tolerance, expected) in cases {
         let json = format!(
@@ -104,8 +110,10 @@ fn activations_of_8_bits() {
         for (op, count) in *expected {
             assert_eq!(found.get(*op).copied().unwrap_or(0), *count, "{op} in {json}: {found:?}");
         }
+        // ONNX Runtime makes no `QGemm` of a weight without them.
+        assert!(!json.contains("signed") || weights_have_zero_points(after.model()), "{json}");
         let wanted = program(&model).run(&inputs).unwrap();
-        if json.contains("tensorrt") {
+        if json.contains("tensorrt") || json.contains("signed") {
             // As it is: ONNX Runtime's products of int8 saturate on some processors.
             after.session(&SessionOptions::new().optimize(false), &[]).unwrap();
         }
@@ -118,6 +126,15 @@ fn activations_of_8_bits() {
             assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
         }
     }
+}
+
+/// Whether those that products take have zero points.
+fn weights_have_zero_points(model: &Model) -> bool {
+    let restored = |node: NodeId| model.producer(model[node].input(1).unwrap());
+    let products =
+        model.all_nodes().into_iter().filter(|n| ["Gemm", "MatMul"].contains(&model[*n].op()));
+    let mut weights = products.filter_map(restored).peekable();
+    weights.peek().is_some() && weights.all(|w| model[w].input(2).is_some())
 }
 
 /// A channel of zeros keeps its bias, also where the scale of the input makes the steps of other channels coarse.
