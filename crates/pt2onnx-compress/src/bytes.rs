@@ -35,14 +35,12 @@ impl Compute for Piece {
 
     fn unit(&self) -> usize {
         let weight = &self.weight;
+        let scales = in_rows(weight).unwrap_or(weight.inner).min(weight.scales());
         match self.part {
             Part::Codes => weight.unit(),
             Part::Padded => padded_block(weight) * in_rows(weight).unwrap_or(1),
-            Part::Scales => {
-                let count = in_rows(weight).unwrap_or(weight.inner).min(weight.scales());
-                count * weight.scheme.scale.bits() / 8
-            }
-            Part::Zeros => weight.inner.min(weight.scales()),
+            Part::Scales => scales * weight.scheme.scale.bits() / 8,
+            Part::Zeros => scales,
             Part::ZeroRows => weight.blocks().div_ceil(2) * weight.rows().unwrap_or(1),
         }
     }

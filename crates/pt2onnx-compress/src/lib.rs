@@ -81,7 +81,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         Precision::Float16 => half_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),
     };
-    // Scales, which quantisation adds, keep their type.
+    // What quantisation adds, such as scales, is no weight.
     let given: FxHashSet<_> = model.values().map(|(value, _)| value).collect();
     if let Some(quantize) = options.quantize {
         match quantize {
@@ -98,14 +98,14 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         // Activations may be quantised without any weight.
         if options.ranges.is_empty() {
             let option = format!("`quantize` `{}`", quantize.name());
-            nothing::note(model, options, &option, 0, &mut done);
+            nothing::note(model, options, &option, &given, 0, &mut done);
         }
     }
     if let Some(to) = options.cast_weights {
         let before = done.weights.len();
         cast::cast_weights(model, options, to, &given, &mut done)?;
         let option = options.spelling.text("{cast-weights}").to_string();
-        nothing::note(model, options, &option, before, &mut done);
+        nothing::note(model, options, &option, &given, before, &mut done);
     }
     Ok(done)
 }

@@ -1,28 +1,30 @@
 //! Says why an option that compresses weights has changed none.
 
 use crate::{choose, numbers, options::Options, summary::Compressed};
-use pt2onnx_ir::Model;
+use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashSet;
 
-/// Warns that an option has no effect, if `done` has as many weights as before it: what is against how many weights.
+/// Warns that an option has no effect, if `done` has as many weights as before it: what is against how many of the `given` constants.
 pub(crate) fn note(
     model: &Model,
     options: &Options,
     option: &str,
+    given: &FxHashSet<Value>,
     before: usize,
     done: &mut Compressed,
 ) {
     if done.weights.len() > before {
         return;
     }
-    let float =
-        |t: &&Tensor| t.rank() > 0 && numbers::is_readable(t.dtype()) && t.compute().is_none();
-    let used = model.values().filter(|(_, data)| data.uses().len() > 0);
+    let float = |t: &&Tensor| t.rank() > 0 && numbers::is_readable(t.dtype());
+    let used =
+        model.values().filter(|(value, data)| given.contains(value) && data.uses().len() > 0);
     let all: Vec<usize> =
         used.filter_map(|(_, data)| data.constant().filter(float)).map(Tensor::numel).collect();
     let few = all.iter().filter(|n| **n < options.min_elements).count();
     let asked = choose::weights(model, options);
-    let unfit = asked.iter().filter(|weight| float(&&weight.tensor)).count();
+    let unfit = asked.iter().filter(|w| given.contains(&w.value) && float(&&w.tensor)).count();
     let min = options.spelling.text("{compress-min}");
     let reasons = [
         (few, &*format!("of fewer than {} elements ({min})", options.min_elements)),

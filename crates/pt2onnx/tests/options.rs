@@ -185,3 +185,18 @@ fn what_is_not_understood() {
     let options: Options = serde_json::from_value(bytes).unwrap();
     assert_eq!((options.shard_size, options.alignment), (Some(2_000_000_000), 65536));
 }
+
+/// Models for these targets run on all processors, products of codes with a sign do not.
+#[test]
+fn signed_codes_are_not_for_targets_of_all_processors() {
+    let refused = |target: &str| {
+        let json = json!({ "quantize": "dynamic-int8", "signed": true, "target": target });
+        let options: Options = serde_json::from_value(json).unwrap();
+        options.check_compression().err().map(|e| e.to_string())
+    };
+    assert_eq!(refused("standard"), None);
+    for target in ["ort", "ort-cpu"] {
+        let error = refused(target).unwrap();
+        assert!(error.contains("`signed` has a meaning only with `target` `standard`"), "{error}");
+    }
+}

@@ -109,11 +109,15 @@ impl<'a> Annotator<'a> {
         }
     }
 
-    /// Another one for the nodes of the program's graph.
-    pub(super) fn another(&self, graph: &'a Graph) -> Self {
-        let mut another = Self::new(self.options);
-        another.enter(graph);
-        another
+    /// One for the nodes of the program's graph.
+    pub(super) fn of_program(options: Options<'a>, graph: &'a Graph) -> Self {
+        let mut annotator = Self::new(options);
+        annotator.enter(graph);
+        annotator
+    }
+
+    pub(super) fn options(&self) -> Options<'a> {
+        self.options
     }
 
     /// Starts with the nodes of a graph. Returns the printer of the graph around it, for [`leave`](Self::leave).

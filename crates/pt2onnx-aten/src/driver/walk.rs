@@ -92,8 +92,9 @@ impl<'a> Driver<'a> {
 
     /// Translates the nodes of the program's graph.
     pub fn program(&mut self, graph: &'a Graph) {
-        let annotator = self.annotator.another(graph);
+        let options = self.annotator.options();
         let outer = self.annotator.enter(graph);
+        let annotator = || Annotator::of_program(options, graph);
         ahead::each(graph, annotator, |node, origin| self.node(node, origin));
         self.annotator.leave(outer);
     }

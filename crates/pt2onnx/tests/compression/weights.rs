@@ -249,6 +249,12 @@ fn computed_weights_are_compressed() {
         let error = wanted.iter().zip(&got).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
         assert!(error <= tolerance * largest, "{json}: {error} of {largest}");
     }
+    // A warning counts them, too.
+    let mut after = optimised();
+    let none = options(r#"{"cast-weights": "float16", "compress-min": 1000000}"#);
+    after.compress(&none.compression()).unwrap();
+    let warning = after.warnings()[0].to_string();
+    assert!(warning.contains("1 of fewer than 1000000 elements"), "{warning}");
 }
 
 /// Optimising a model again keeps its small weights.
