@@ -154,6 +154,17 @@ impl Term {
         self.coef.as_int().is_some() && mono_is_integer(&self.mono)
     }
 
+    /// The term without atoms of exponent 0. A number that did not fit in an earlier coefficient joins this one if it fits.
+    fn joined(mut self) -> Term {
+        self.mono.retain(|(atom, exponent)| {
+            let number = as_coef(atom).filter(|_| *exponent == 1);
+            let product = number.and_then(|number| self.coef.mul(number));
+            self.coef = product.unwrap_or(self.coef);
+            product.is_none() && *exponent != 0
+        });
+        self
+    }
+
     /// `self / divisor`. `None` if there is a remainder or a new negative exponent.
     pub fn exact_div(&self, divisor: &Term) -> Option<Term> {
         let (Coef::Exact(a, 1), Coef::Exact(b, 1)) = (self.coef, divisor.coef) else {
@@ -167,8 +178,7 @@ impl Term {
             let held = mono.iter_mut().find(|(held, _)| held == atom)?;
             held.1 = held.1.checked_sub(*exponent).filter(|left| *left >= 0)?;
         }
-        mono.retain(|(_, exponent)| *exponent != 0);
-        Some(Term { coef: Coef::Exact(a / b, 1), mono })
+        Some(Term { coef: Coef::Exact(a / b, 1), mono }.joined())
     }
 }
 
@@ -284,7 +294,7 @@ pub(crate) fn from_term(term: Term) -> Expr {
 
 pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
     let mut mono: Mono = Vec::with_capacity(a.mono.len() + b.mono.len() + 1);
-    let mut coef = a.coef.mul(b.coef).unwrap_or_else(|| {
+    let coef = a.coef.mul(b.coef).unwrap_or_else(|| {
         // The product does not fit, so one coefficient stays a factor.
         let (first, second) = if a.coef.cmp(b.coef) == Ordering::Greater {
             (a.coef, b.coef)
@@ -306,14 +316,7 @@ pub(crate) fn mul_term(a: &Term, b: &Term) -> Term {
             _ => merged.push((atom, exponent)),
         }
     }
-    merged.retain(|(atom, exponent)| {
-        // A number that did not fit in the old coefficient may fit in the new one.
-        let number = as_coef(atom).filter(|_| *exponent == 1);
-        let joined = number.and_then(|number| coef.mul(number));
-        coef = joined.unwrap_or(coef);
-        joined.is_none() && *exponent != 0
-    });
-    defined(Term { coef, mono: merged })
+    defined(Term { coef, mono: merged }.joined())
 }
 
 /// Returns the term, or `1/0` if the term divides by zero: no such term has a value.

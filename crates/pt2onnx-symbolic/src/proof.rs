@@ -207,21 +207,21 @@ impl Constraints {
 
 /// Whether all terms except the constant have a common factor that does not divide the constant.
 fn never_zero(expr: &Expr) -> bool {
-    let (mut common, mut constant) = (0u128, 0u128);
+    let (mut common, mut constant) = (0u128, 0i128);
     for term in poly::to_terms(expr) {
         let Some(coef) = term.coef.as_int() else {
             return false;
         };
-        let coef = u128::from(coef.unsigned_abs());
         if term.mono.is_empty() {
-            constant = coef;
+            // There are several if their sum does not fit in a coefficient.
+            constant += i128::from(coef);
         } else if term.is_integer() {
-            common = poly::gcd(common, coef);
+            common = poly::gcd(common, coef.unsigned_abs().into());
         } else {
             return false;
         }
     }
-    common > 1 && constant % common != 0
+    common > 1 && constant.unsigned_abs() % common != 0
 }
 
 /// Whether each term is a multiple of `factor`.

@@ -4,6 +4,7 @@ mod order;
 
 use order::depends_on_order;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use pt2onnx_symbolic::{Constraints, Expr, Func, Range};
 
 const NAMES: [&str; 3] = ["s0", "s1", "u0"];
@@ -52,11 +53,11 @@ impl Tree {
                 };
                 Some(match func {
                     Func::FloorDiv => floor()?,
-                    Func::Mod | Func::PythonMod => a - b * floor()?,
+                    Func::Mod | Func::PythonMod => a.checked_sub(b.checked_mul(floor()?)?)?,
                     Func::CeilDiv => floor()? + i128::from(a % b != 0),
                     Func::Max => *values.iter().max()?,
                     Func::Min => *values.iter().min()?,
-                    Func::Abs => a.abs(),
+                    Func::Abs => a.checked_abs()?,
                     Func::Lt => (a < b).into(),
                     Func::Ge => (a >= b).into(),
                     Func::Eq => (a == b).into(),
@@ -139,8 +140,22 @@ fn around(env: &[i64; 3], below: &[i64; 3], above: &[i64; 3]) -> Constraints {
     constraints
 }
 
+/// The same cases in each run, so that a failure is of the change. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` give others.
+fn config() -> ProptestConfig {
+    let given = ProptestConfig::default();
+    ProptestConfig {
+        cases: given.cases.max(1500),
+        failure_persistence: None,
+        rng_seed: match given.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(0),
+            seed => seed,
+        },
+        ..given
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(1500), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn construction_keeps_values(tree in tree(), env in env()) {
