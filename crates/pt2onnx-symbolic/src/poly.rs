@@ -255,16 +255,24 @@ pub(crate) fn collect(terms: Vec<Term>) -> Vec<Term> {
     }
     flat.sort_by(|a, b| cmp_mono(&a.mono, &b.mono).then_with(|| a.coef.cmp(b.coef)));
     let mut merged: Vec<Term> = Vec::with_capacity(flat.len());
+    let mut may_join = false;
     for term in flat {
         match merged.last_mut() {
             Some(last) if last.mono == term.mono => match last.coef.add(term.coef) {
-                Some(coef) => last.coef = coef,
+                Some(coef) => {
+                    last.coef = coef;
+                    may_join |= last.mono.iter().any(|(atom, _)| as_coef(atom).is_some());
+                }
                 None => merged.push(term),
             },
             _ => merged.push(term),
         }
     }
     merged.retain(|term| !term.coef.is_zero());
+    if may_join {
+        // There are fewer terms than before, so this ends.
+        return collect(merged.into_iter().map(Term::joined).collect());
+    }
     merged.into_iter().map(defined).collect()
 }
 
