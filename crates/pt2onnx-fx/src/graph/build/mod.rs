@@ -6,6 +6,7 @@ mod arguments;
 mod builder;
 mod enums;
 mod nodes;
+mod pieces;
 mod program;
 mod read;
 mod stream;
