@@ -6,7 +6,6 @@ mod arguments;
 mod builder;
 mod enums;
 mod nodes;
-mod pieces;
 mod program;
 mod read;
 mod stream;

@@ -1,8 +1,7 @@
 //! Reads the JSON of a program, of any version of the schema.
 
 use super::{
-    builder::{Builder, Built},
-    pieces,
+    builder::Builder,
     stream::{self, Sink},
     values::Begun,
 };
@@ -24,9 +23,6 @@ pub(crate) struct Parsed {
 
 /// Reads a program's JSON, without the tensors.
 pub(crate) fn program(json: &[u8], place: &Place) -> Result<Parsed> {
-    if let Some(program) = pieces::program(json) {
-        return Ok(Parsed { program, constants: Vec::new() });
-    }
     // A program of a newer schema is read in one go.
     match from_json(json) {
         Ok(read) if is_current(read.program.schema_version) => read.build(Vec::new(), place),
@@ -118,8 +114,9 @@ impl<'a> Read<'a> {
 #[derive(Default)]
 struct GraphBuilder<'a> {
     builder: Builder,
-    types: Types<'a>,
     begun: Begun,
+    /// Types of tensors by their JSON.
+    metas: FxHashMap<&'a str, ValueMeta>,
     /// The first thing that is wrong. What comes after it is not built.
     wrong: Option<Invalid>,
 }
@@ -135,35 +132,21 @@ impl<'de> Sink<'de> for GraphBuilder<'de> {
     }
 
     fn tensor(&mut self, name: s::Text<'de>, json: &'de str) -> serde_json::Result<()> {
-        let Begun { nodes, values } = &mut self.begun;
-        if values.is_empty() {
-            values.reserve(nodes.len());
+        let known = match self.metas.get(json) {
+            Some(known) => known.clone(),
+            None => match self.builder.tensor_meta(&name, &serde_json::from_str(json)?) {
+                Ok(meta) => self.metas.entry(json).or_insert(meta.into()).clone(),
+                Err(wrong) => {
+                    self.wrong.get_or_insert(wrong);
+                    return Ok(());
+                }
+            },
+        };
+        if self.begun.values.is_empty() {
+            self.begun.values.reserve(self.begun.nodes.len());
         }
-        match self.types.read(&mut self.builder, &name, json)? {
-            Ok(meta) => drop(values.insert(self.builder.name(&name), meta)),
-            Err(wrong) => drop(self.wrong.get_or_insert(wrong)),
-        }
+        self.begun.values.insert(self.builder.name(&name), known);
         Ok(())
-    }
-}
-
-/// Types of tensors by their JSON: each is read once.
-#[derive(Default)]
-pub(super) struct Types<'a>(FxHashMap<&'a str, ValueMeta>);
-
-impl<'a> Types<'a> {
-    /// The type of the tensor of this name.
-    pub(super) fn read(
-        &mut self,
-        builder: &mut Builder,
-        name: &str,
-        json: &'a str,
-    ) -> serde_json::Result<Built<ValueMeta>> {
-        if let Some(known) = self.0.get(json) {
-            return Ok(Ok(known.clone()));
-        }
-        let meta = builder.tensor_meta(name, &serde_json::from_str(json)?);
-        Ok(meta.map(|meta| self.0.entry(json).or_insert(meta.into()).clone()))
     }
 }
 
@@ -193,6 +176,6 @@ fn nesting(json: &[u8]) -> usize {
 /// Torch 2.7, which writes schema 8.7, was the first to write infinities and NaN as strings, so that the JSON is valid.
 const BARE_FLOATS_UNTIL: s::SchemaVersion = s::SchemaVersion { major: 8, minor: 7 };
 
-pub(super) fn is_current(version: s::SchemaVersion) -> bool {
+fn is_current(version: s::SchemaVersion) -> bool {
     version >= BARE_FLOATS_UNTIL && version.major == s::MAJOR
 }

@@ -19,10 +19,6 @@ pub(super) trait Sink<'de> {
     fn node(&mut self, node: s::Node<'de>);
     /// The type is JSON that is not read yet: most programs repeat a few types.
     fn tensor(&mut self, name: s::Text<'de>, json: &'de str) -> serde_json::Result<()>;
-    /// Whether `false` may stand for the list of nodes or the object of types: then they are read elsewhere. It is called for each of them.
-    fn elsewhere(&mut self) -> bool {
-        false
-    }
 }
 
 /// Reads a program. Its graph has no nodes and no types of tensors then: the sink has them, in their order.
@@ -92,14 +88,6 @@ impl<'de, V: Visitor<'de>, S: Sink<'de>> Visitor<'de> for At<'_, V, S> {
         self.inner.expecting(f)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<V::Value, E> {
-        match self.place {
-            Place::Nodes if !value && self.sink.elsewhere() => self.inner.visit_seq(no_items()),
-            Place::Tensors if !value && self.sink.elsewhere() => self.inner.visit_map(no_entries()),
-            _ => self.inner.visit_bool(value),
-        }
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<V::Value, A::Error> {
         let Place::Nodes = self.place else {
             return self.inner.visit_seq(seq);
@@ -107,7 +95,7 @@ impl<'de, V: Visitor<'de>, S: Sink<'de>> Visitor<'de> for At<'_, V, S> {
         while let Some(node) = seq.next_element()? {
             self.sink.node(node);
         }
-        self.inner.visit_seq(no_items())
+        self.inner.visit_seq(SeqDeserializer::new(iter::empty::<()>()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<V::Value, A::Error> {
@@ -118,16 +106,8 @@ impl<'de, V: Visitor<'de>, S: Sink<'de>> Visitor<'de> for At<'_, V, S> {
         while let Some((name, meta)) = map.next_entry::<_, &RawValue>()? {
             self.sink.tensor(name, meta.get()).map_err(without_place)?;
         }
-        self.inner.visit_map(no_entries())
+        self.inner.visit_map(MapDeserializer::new(iter::empty::<((), ())>()))
     }
-}
-
-fn no_items<'de, E: Error>() -> impl SeqAccess<'de, Error = E> {
-    SeqDeserializer::new(iter::empty::<()>())
-}
-
-fn no_entries<'de, E: Error>() -> impl MapAccess<'de, Error = E> {
-    MapDeserializer::new(iter::empty::<((), ())>())
 }
 
 /// The error without line and column, which count from the start of the part.
