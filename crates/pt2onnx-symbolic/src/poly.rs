@@ -270,7 +270,7 @@ pub(crate) fn collect(terms: Vec<Term>) -> Vec<Term> {
     }
     merged.retain(|term| !term.coef.is_zero());
     if may_join {
-        // There are fewer terms than before, so this ends.
+        // Each round has merged terms, and only opening a sum makes more, so this ends.
         return collect(merged.into_iter().map(Term::joined).collect());
     }
     merged.into_iter().map(defined).collect()
