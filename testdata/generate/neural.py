@@ -205,4 +205,13 @@ def register(case):
         halves = torch._scaled_mm(a, b, torch.tensor(0.5), torch.tensor(2.0), out_dtype=torch.bfloat16)
         return halves.float(), torch._scaled_mm(a, b, rows, columns, bias, out_dtype=torch.float32)
 
+    def scaled_mm_recipes(a, b, rows, columns):
+        from torch.nn.functional import ScalingType, SwizzleType
+
+        a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn).t()
+        whole, each = ScalingType.TensorWise, ScalingType.RowWise
+        halves = torch.nn.functional.scaled_mm(a, b, rows[0], whole, columns[0, :1], whole, SwizzleType.NO_SWIZZLE, SwizzleType.NO_SWIZZLE)
+        return halves.float(), torch.nn.functional.scaled_mm(a, b, rows, each, columns, each, output_dtype=torch.float32)
+
+    program("scaled_mm_recipes", scaled_mm_recipes, (r(4, 16), r(8, 16), r(4, 1).abs(), r(1, 8).abs()))
     program("scaled_mm", scaled_mm, (r(4, 16), r(8, 16), r(4, 1).abs(), r(1, 8).abs(), r(8)))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the cases that PyTorch's own samples of ops (`op_db`) found: sums in float64, rounded bytes, empty matrices.
+"""Makes the cases that PyTorch's own samples of ops (`op_db`) found: sums in float64, rounded bytes, empty matrices,
+factors of images that do not give the sizes.
 
     venv/bin/python testdata/generate/samples.py FOLDER
     venv/bin/python testdata/generate/make.py bundle FOLDER testdata/cases/samples.tar.zst
@@ -22,17 +23,22 @@ PROGRAMS = [
     ("norms", "f64", [(2, 6, 5, 4), (6,), (6,)], (0, 2), "F.instance_norm(x,weight=y,bias=z) F.group_norm(x,3,y,z) F.batch_norm(x[:1],None,None,y,z,training=True)"),
     ("signals", "f64", [(2, 64)], None, "torch.istft(torch.stft(x,16,4,window=torch.hann_window(16,dtype=x.dtype),return_complex=True),16,4,window=torch.hann_window(16,dtype=x.dtype))"),
     ("windows", "c64", [(2, 40), (16,)], None, "torch.stft(x,16,4,window=y,return_complex=True) torch.stft(x.real,16,window=y,return_complex=True)"),
+    ("inverses", "c64", [(2, 40), (16,)], None, "torch.istft(torch.stft(x,16,4,window=y,return_complex=True),16,4,window=y,return_complex=True)"),
     ("deviations", "c128", [(4, 5, 3)], (0, 1), "torch.std_mean(x,dim=(0,1),correction=0.5,keepdim=True)"),
     ("arcs", "f64", [(40,)], (0,), "x.atan() (x/9).asin() (x/9).acos() x.asinh() (x.abs()+1).acosh() (x/9).atanh() torch.atan2(x,x.flip(0)) F.softplus(x) F.logsigmoid(x) torch.logaddexp(x,x.flip(0)) F.mish(x) torch.atan(torch.tensor([-0.,0.,torch.inf,-torch.inf,torch.nan,1e300,-1e-300],dtype=x.dtype)*(x[:1]*0+1)) F.binary_cross_entropy_with_logits(x,(x>0).to(x.dtype))"),
     ("arcs", "c128", [(40,)], (0,), "x.angle() x.log() x.asin() x.acos() x.acosh() x.atan() torch.pow(x,x.flip(0)/4) torch.logaddexp(x,x.flip(0)) x.logcumsumexp(0) x.logcumsumexp(0).exp()"),
     ("images", "f64", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(12,4),mode='bilinear',align_corners=True) F.interpolate(x,(5,12),mode='bicubic') F.interpolate(x,(11,6),mode='bicubic',align_corners=True) F.interpolate(x,(5,12),mode='bilinear',antialias=True) F.interpolate(x,(3,4),mode='bicubic',antialias=True) F.interpolate(x,scale_factor=1.7,mode='bilinear') F.interpolate(x,(1,1),mode='bilinear',align_corners=True)"),
     ("images", "u8", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(12,4),mode='bilinear',align_corners=True) F.interpolate(x,(5,12),mode='bicubic') F.interpolate(x,(11,6),mode='bicubic',align_corners=True)"),
     ("smoothed", "u8", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='bilinear',antialias=True) F.interpolate(x,(3,4),mode='bicubic',antialias=True)"),
+    ("factors", "f32 u8", [(1, 3, 5, 8)], (2, 3), "torch.ops.aten.upsample_bilinear2d(x,[6,14],False,1.7,0.6) torch.ops.aten.upsample_bicubic2d(x,[6,14],False,1.7,0.6) torch.ops.aten._upsample_bilinear2d_aa(x,[3,3],False,1.7,0.9) torch.ops.aten.upsample_nearest2d(x,[6,4],1.7,0.6) torch.ops.aten._upsample_nearest_exact2d(x,[9,4],2.0,0.3)"),
+    ("factors_known", "f32 f64 u8", [(1, 3, 6, 7)], None, "torch.ops.aten.upsample_bicubic2d(x,[6,14],False,1.7,0.6) torch.ops.aten._upsample_bicubic2d_aa(x,[6,14],False,1.7,0.6) torch.ops.aten._upsample_bilinear2d_aa(x,[3,9],False,1.7,0.6) torch.ops.aten.upsample_nearest2d(x,[6,4],1.7,0.6)"),
     ("lanczos", "f32 u8", [(1, 3, 8, 9)], (2, 3), "F.interpolate(x,(5,12),mode='lanczos',antialias=True)"),
     ("sizes", "f64", [(1, 3, 8, 9)], None, "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(5,12),mode='bicubic',antialias=True) F.interpolate(x[...,0],5,mode='linear') F.interpolate(x[None],(2,4,5),mode='trilinear')"),
     ("sizes", "u8", [(1, 3, 8, 9)], None, "F.interpolate(x,(5,12),mode='bilinear') F.interpolate(x,(5,12),mode='bicubic',antialias=True) F.interpolate(x,(20,30),mode='bilinear') F.interpolate(x,(3,30),mode='bilinear',antialias=True)"),
     ("empty", "f32 c64", [(2, 0, 0)], (0,), "torch.linalg.cholesky(x) torch.linalg.cholesky(x,upper=True)"),
     ("nothing", "f32 c64", [(0, 0)], None, "torch.linalg.norm(x,torch.inf) torch.linalg.norm(x,1,keepdim=True) torch.linalg.cond(x)"),
+    ("hollow", "f32 c64", [(2, 0, 0)], (0,), "torch.linalg.det(x) torch.linalg.slogdet(x) torch.logdet(x)"),
+    ("mixed", "c64", [(3, 4), (3, 4)], (0,), "torch.broadcast_tensors(x[:1],y.real.double()) F.l1_loss(x,y.real.double()) F.l1_loss(y.real,x)"),
     ("scattered", "c64", [(3, 5), (3, 2)], (0,), "torch.scatter(x,1,torch.tensor([[0,3]]).expand(y.shape[0],-1),y,reduce='add')"),
     ("infinite", "c128", [(3, 4)], (0,), "torch.logsumexp(torch.where(torch.tensor([True,False,True,False]),x,-torch.inf),0)"),
     ("runs", "f32", [(3, 4, 6)], None, "torch.unique_consecutive(x.round().clamp(-1,1)[...,:1].expand(3,4,6),return_counts=True,dim=-1)"),

@@ -274,8 +274,15 @@ impl<'a> Driver<'a> {
             Complexity::ByParts if !self.gives_complex(node) => run(op.lowering, Mode::Part(0)),
             Complexity::ByParts => {
                 let (re, im) = (run(op.lowering, Mode::Part(0))?, run(op.lowering, Mode::Part(1))?);
-                let pair = |(re, im)| Some(self.context().pairs(Complex::new(re?, im?)));
-                Ok(Outputs(re.0.into_iter().zip(im.0).map(pair).collect()))
+                let complex = |(_, meta): &Recorded| meta.is_none_or(|m| m.dtype.is_complex());
+                let both = re.0.into_iter().zip(im.0).zip(outputs);
+                Ok(Outputs(
+                    both.map(|((re, im), recorded)| match complex(recorded) {
+                        true => Some(self.context().pairs(Complex::new(re?, im?))),
+                        false => re,
+                    })
+                    .collect(),
+                ))
             }
         }
     }

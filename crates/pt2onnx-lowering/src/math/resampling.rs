@@ -95,10 +95,10 @@ impl Smooth {
         let mut result = cx.cast(x, wide);
         for axis in (2..shape.len()).rev() {
             let (from, to) = (cx.dim(x, axis as i64), &shape[axis]);
-            if from == *to {
+            let factor = factors.get(axis - 2).copied().flatten();
+            if from == *to && factor.is_none_or(|f| f == 1.0) {
                 continue;
             }
-            let factor = factors.get(axis - 2).copied().flatten();
             let parts = from.as_int().zip(to.as_int()).map(|(f, t)| self.parts(f, t, factor));
             result = match (whole, parts) {
                 (false, Some(parts)) => sums_along(cx, result, axis, parts)?,
@@ -184,7 +184,13 @@ impl Smooth {
             let inside = cx.and(cx.greater_or_equal(j, first), cx.less(j, end));
             let distance = cx.div(cx.sub(cx.add(j, 0.5), centre), stretch);
             let weights = cx.select(inside, self.filter.weights(cx, distance), 0.0);
-            return cx.div(weights, cx.reduce(Reduction::Sum, weights, &[0], true));
+            let total = cx.reduce(Reduction::Sum, weights, &[0], true);
+            let total = match factor {
+                // A window can be outside the image.
+                Some(_) => cx.select(cx.equal(total, 0.0), 1.0, total),
+                None => total,
+            };
+            return cx.div(weights, total);
         }
         let place = match self.align_corners {
             true => cx.mul(i, scale),
@@ -224,10 +230,13 @@ fn matrix(cx: &Cx, from: Option<i64>, parts: &[Vec<(i64, f64)>]) -> Lowered {
 fn sums_along(cx: &Cx, x: Value, axis: usize, mut parts: Vec<Vec<(i64, f64)>>) -> Lowered {
     let most = parts.iter().map(Vec::len).max().unwrap_or(0);
     for parts in &mut parts {
-        // Results of fewer elements have halves of the first one.
-        while !parts.is_empty() && parts.len() < most {
-            parts[0].1 /= 2.0;
-            parts.push(parts[0]);
+        // Results of fewer elements have halves of the first one, those of none have nothing of any.
+        while parts.len() < most {
+            let (place, weight) = parts.first().map_or((0, 0.0), |&(j, w)| (j, w / 2.0));
+            if let Some(first) = parts.first_mut() {
+                first.1 = weight;
+            }
+            parts.push((place, weight));
         }
     }
     let sizes = vec![parts.len(), most];

@@ -10,6 +10,7 @@ use pt2onnx_tensor::{DType, Scalar};
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_int_mm, int_mm),
     op!(aten::_scaled_mm, scaled_mm),
+    op!(aten::_scaled_mm_v2, scaled_mm_v2),
     op!(aten::_weight_int8pack_mm, weight_int8pack_mm),
     op!(aten::addbmm, addbmm),
     op!(aten::addmm, addmm),
@@ -86,6 +87,43 @@ fn scaled_mm(cx: &Cx, args: ScaledArgs) -> Lowered {
         None => scaled,
     };
     Ok(cx.cast(sum, args.out_dtype.unwrap_or_else(|| cx.dtype(args.input))))
+}
+
+arguments! {
+    /// Arguments of [`scaled_mm_v2`]. Recipes and swizzles are numbers of `ScalingType` and `SwizzleType` (torch.nn.functional).
+    struct ScaledArgsV2 {
+        input: Value,
+        mat2: Value,
+        scale_a: Vec<Value>,
+        recipe_a: Vec<i64>,
+        swizzle_a: Vec<i64>,
+        scale_b: Vec<Value>,
+        recipe_b: Vec<i64>,
+        swizzle_b: Vec<i64>,
+        bias: Option<Value>,
+        out_dtype: Option<DType>,
+        contraction_dim: Ignored,
+        use_fast_accum: Ignored,
+    }
+}
+
+/// [`scaled_mm`] of matrices that say what their scales are of.
+fn scaled_mm_v2(cx: &Cx, args: ScaledArgsV2) -> Lowered {
+    const TENSOR_WISE: i64 = 0;
+    const ROW_WISE: i64 = 1;
+    let recipes = [args.recipe_a, args.recipe_b].concat();
+    let swizzles = [args.swizzle_a, args.swizzle_b].concat();
+    let (&[scale_a], &[scale_b]) = (&*args.scale_a, &*args.scale_b) else {
+        return Err(LowerError::unsupported("several scales of a matrix are not supported"));
+    };
+    if recipes.iter().any(|r| ![TENSOR_WISE, ROW_WISE].contains(r))
+        || swizzles.iter().any(|&s| s != 0)
+    {
+        return Err(LowerError::unsupported("scales of blocks are not supported"));
+    }
+    let (bias, out_dtype) = (args.bias, args.out_dtype);
+    let (input, mat2, use_fast_accum) = (args.input, args.mat2, args.use_fast_accum);
+    scaled_mm(cx, ScaledArgs { input, mat2, scale_a, scale_b, bias, out_dtype, use_fast_accum })
 }
 
 /// `beta * c + alpha * product`. As in PyTorch, `c` is ignored if `beta` is 0, even if it has NaN or infinities.

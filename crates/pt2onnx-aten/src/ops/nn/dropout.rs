@@ -1,15 +1,15 @@
 //! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that an element is dropped.
 
-use crate::{AtenOp, Cx, LowerError, Lowered, checks, math, op};
+use crate::{AtenOp, Complex, Cx, Lowered, checks, math, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::alpha_dropout, alpha_dropout, complex = of_complex),
-    op!(aten::dropout, dropout, complex = of_complex),
-    op!(aten::feature_alpha_dropout, feature_alpha_dropout, complex = of_complex),
-    op!(aten::feature_dropout, feature_dropout, complex = of_complex),
+    op!(aten::alpha_dropout, alpha_dropout),
+    op!(aten::dropout, dropout),
+    op!(aten::feature_alpha_dropout, feature_alpha_dropout),
+    op!(aten::feature_dropout, feature_dropout),
     op!(aten::native_dropout, native_dropout),
 ];
 
@@ -26,25 +26,27 @@ fn per_channel(cx: &Cx, x: Value) -> Vec<Expr> {
     sizes.map(|(i, d)| if i < 2 { d } else { Expr::int(1) }).collect()
 }
 
-/// `x / (1 - p)` where the mask is true, else 0.
-fn scaled(cx: &Cx, x: Value, mask: Value, p: f64) -> Value {
+/// `x / (1 - p)`, or 0 where it is dropped. A mask has the given shape.
+fn dropout_of(cx: &Cx, x: Complex, shape: &[Expr], p: f64) -> Complex {
+    let mask = keep(cx, shape, p);
     let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
-    cx.select(mask, cx.mul(x, scale), 0)
+    x.map(|part| cx.select(mask, cx.mul(part, scale), 0))
 }
 
-/// Each element dropped with probability `p`, the others divided by `1 - p`.
-fn dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+/// Each element dropped with probability `p`, the others divided by `1 - p`: `Dropout`, which takes no complex numbers.
+fn dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
-        true => math::dropout::dropout(cx, x, p)[0],
-        false => x,
+        true if x.im.is_none() => math::dropout::dropout(cx, x.re, p)[0],
+        true => dropout_of(cx, x, &cx.shape(x.re), p).value(cx),
+        false => x.value(cx),
     })
 }
 
 /// [`dropout`] of whole channels.
-fn feature_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+fn feature_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
-        true => scaled(cx, x, keep(cx, &per_channel(cx, x), p), p),
-        false => x,
+        true => dropout_of(cx, x, &per_channel(cx, x.re), p).value(cx),
+        false => x.value(cx),
     })
 }
 
@@ -59,40 +61,32 @@ fn native_dropout(cx: &Cx, x: Value, p: f64, train: Option<bool>) -> Lowered<[Va
 
 /// `a * y + a * p * alpha'` where `y` is `x`, or `-alpha'` (the limit of SELU) where dropped. `a = 1 / sqrt((alpha'^2 p + 1) (1 - p))`
 /// keeps mean 0 and variance 1 (Klambauer et al., Self-Normalizing Neural Networks, 2017). A mask has the given shape.
-fn alpha_dropout_of(cx: &Cx, x: Value, shape: &[Expr], p: f64) -> Value {
+fn alpha_dropout_of(cx: &Cx, x: Complex, shape: &[Expr], p: f64) -> Complex {
     const ALPHA: f64 = 1.7580993408473766;
     if p >= 1.0 {
-        return cx.mul(x, 0.0);
+        return x.map(|part| cx.mul(part, 0.0));
     }
     let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    let kept = cx.select(keep(cx, shape, p), x, -ALPHA);
-    cx.add(cx.mul(kept, a), a * ALPHA * p)
+    let mask = keep(cx, shape, p);
+    let kept = |part: Value, dropped: f64| cx.mul(cx.select(mask, part, dropped), a);
+    let re = cx.add(kept(x.re, -ALPHA), a * ALPHA * p);
+    Complex::new(re, x.im.map(|im| kept(im, 0.0)))
 }
 
 /// [`alpha_dropout_of`] with a mask for each element.
-fn alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+fn alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
-        true => alpha_dropout_of(cx, x, &cx.shape(x), p),
-        false => x,
+        true => alpha_dropout_of(cx, x, &cx.shape(x.re), p).value(cx),
+        false => x.value(cx),
     })
 }
 
 /// [`alpha_dropout_of`] with a mask for each channel.
-fn feature_alpha_dropout(cx: &Cx, x: Value, p: f64, train: bool) -> Lowered {
+fn feature_alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
     Ok(match train && p > 0.0 {
-        true => alpha_dropout_of(cx, x, &per_channel(cx, x), p),
-        false => x,
+        true => alpha_dropout_of(cx, x, &per_channel(cx, x.re), p).value(cx),
+        false => x.value(cx),
     })
-}
-
-/// Dropout of complex tensors in evaluation. In training it is an error: both parts would need one mask.
-fn of_complex(_: &Cx, pairs: Value, p: f64, train: bool) -> Lowered {
-    match train && p > 0.0 {
-        true => Err(LowerError::unsupported(
-            "dropout of complex tensors in training mode is not supported",
-        )),
-        false => Ok(pairs),
-    }
 }
 
 checks! {
@@ -127,6 +121,38 @@ checks! {
           val_8 = GreaterOrEqual (val_7, val_2)
           val_9 = Mul (x, val_3)
           feature_dropout = Where (val_8, val_9, val_0)
+        }
+        ";
+    }
+
+    parts_of_a_complex_number_are_dropped_together {
+        "aten.feature_alpha_dropout(x: c64[2, 3, 4], 0.5, True) -> c64[2, 3, 4]" => "
+        (float[2,3,4,2] x) => (float[2,3,4,2] feature_alpha_dropout)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          float val_2 = {0.0},
+          int64[3] val_3 = {2, 3, 1},
+          float val_4 = {0.5},
+          float val_5 = {-1.7580993},
+          float val_6 = {0.8864049},
+          float val_7 = {0.77919394},
+          int64[1] val_8 = {3}
+        >
+        {
+          val_9 = Gather <axis: int = 3> (x, val_0)
+          val_10 = Gather <axis: int = 3> (x, val_1)
+          val_11 = Expand (val_2, val_3)
+          val_12 = RandomUniformLike (val_11)
+          val_13 = GreaterOrEqual (val_12, val_4)
+          val_14 = Where (val_13, val_9, val_5)
+          val_15 = Mul (val_14, val_6)
+          val_16 = Add (val_15, val_7)
+          val_17 = Where (val_13, val_10, val_2)
+          val_18 = Mul (val_17, val_6)
+          val_19 = Unsqueeze (val_16, val_8)
+          val_20 = Unsqueeze (val_18, val_8)
+          feature_alpha_dropout = Concat <axis: int = 3> (val_19, val_20)
         }
         ";
     }

@@ -67,16 +67,27 @@ impl ResampleArgs {
 }
 
 /// Linear, cubic or Lanczos resampling: `Resize`, which has weights of float32, and can neither antialias with aligned corners nor
-/// round bytes as PyTorch does: there it is [`Smooth::by_products`].
+/// round bytes as PyTorch does, nor take factors that do not give the sizes: there it is [`Smooth::by_products`].
 fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors) = (args.input, args.factors(cx));
     let [cubic, lanczos, antialias, align_corners] =
         [args.cubic, args.lanczos, args.antialias, args.align_corners].map(|f| f.unwrap_or(false));
-    // With aligned corners, the positions depend only on the sizes.
-    let factors = if align_corners { &[] } else { &factors[..] };
-    let dtype = cx.dtype(x);
-    let by_products =
-        lanczos || (antialias && align_corners) || !dtype.is_float() || dtype == DType::F64;
+    let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
+    // A dimension that keeps its size stays as it is, whatever its factor. One of PyTorch's kernels differs.
+    let stays = |i: usize| shape.get(i + 2).is_some_and(|to| *to == cx.dim(x, i as i64 + 2));
+    let differs = cubic && !antialias && dtype.is_float();
+    let factor =
+        |(i, f): (usize, &Option<f64>)| f.map(|f| if stays(i) && !differs { 1.0 } else { f });
+    let factors: Vec<Option<f64>> = match align_corners {
+        // The positions depend only on the sizes.
+        true => Vec::new(),
+        false => factors.iter().enumerate().map(factor).collect(),
+    };
+    let by_products = lanczos
+        || (antialias && align_corners)
+        || !dtype.is_float()
+        || dtype == DType::F64
+        || !gives_sizes(cx, x, &factors)?;
     if by_products {
         let filter = match (cubic, lanczos) {
             (_, true) => Filter::Lanczos,
@@ -84,7 +95,7 @@ fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
             (true, _) => Filter::Cubic(if antialias { -0.5 } else { -0.75 }),
             _ => Filter::Linear,
         };
-        return Smooth { filter, antialias, align_corners }.by_products(cx, x, factors);
+        return Smooth { filter, antialias, align_corners }.by_products(cx, x, &factors);
     }
     let options = attrs::Resize {
         mode: if cubic { "cubic" } else { "linear" },
@@ -94,11 +105,11 @@ fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
         exclude_outside: antialias,
         ..Default::default()
     };
-    resize(cx, x, factors, options)
+    resize(cx, x, &factors, options)
 }
 
 /// Nearest-neighbour resampling: `Resize`. Without `exact`, it takes the element at the place rounded down. If `Resize` rounds a place
-/// otherwise than PyTorch does, a `Gather` along each dimension.
+/// otherwise than PyTorch does, or the factors do not give the sizes, a `Gather` along each dimension.
 fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors, exact) = (args.input, args.factors(cx), args.exact.unwrap_or(false));
     let shape = cx.out_shape()?;
@@ -120,6 +131,14 @@ fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
                 cx.gather(x, cx.ints(&source(exact, n, from, to, factor)), i + 2)
             }));
         }
+    } else if !gives_sizes(cx, x, &factors)? {
+        return Ok((0..n).fold(x, |x, i| {
+            let (from, to) = (cx.dim(x, i as i64 + 2), &shape[i + 2]);
+            match computed_source(cx, exact, n, &from, to, factors.get(i).copied().flatten()) {
+                Some(places) => cx.gather(x, places, i + 2),
+                None => x,
+            }
+        }));
     }
     let (coordinates, nearest_mode) = match exact {
         true => ("half_pixel", "round_prefer_ceil"),
@@ -151,6 +170,29 @@ fn source(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> Vec
     (0..to).map(|i| place(i).min(from - 1)).collect()
 }
 
+/// [`source`] of sizes that are not known; `None` if each element is read from its own place.
+fn computed_source(
+    cx: &Cx,
+    exact: bool,
+    n: usize,
+    from: &Expr,
+    to: &Expr,
+    factor: Option<f64>,
+) -> Option<Value> {
+    if !exact && n == 2 && from == to {
+        return None;
+    }
+    let float = |size: &Expr| cx.cast(cx.size(size), DType::F32);
+    let scale = match factor {
+        Some(f) if f > 0.0 => cx.scalar(1.0 / f, DType::F32),
+        _ => cx.div(float(from), float(to)),
+    };
+    let i = cx.cast(cx.iota(to), DType::F32);
+    let i = if exact { cx.add(i, 0.5) } else { i };
+    let place = cx.cast(cx.floor(cx.mul(i, scale)), DType::I64);
+    Some(cx.minimum(place, cx.sub(cx.size(from), 1)))
+}
+
 /// [`source`], if `Resize` reads other elements.
 fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> Option<Vec<i64>> {
     let scale = factor.map_or(to as f32 / from as f32, |f| f as f32);
@@ -170,11 +212,6 @@ fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> 
 /// factors if they are given, else from the ratio of the sizes.
 fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize) -> Lowered {
     let shape = cx.out_shape()?;
-    // PyTorch's linear kernels leave a dimension that keeps its size as it is, whatever its factor.
-    let kept = |i: usize| shape.get(i + 2).is_some_and(|to| *to == cx.dim(x, i as i64 + 2));
-    let linear = options.mode == "linear" && !options.antialias;
-    let factor = |(i, f): (usize, &Option<f64>)| f.map(|f| if linear && kept(i) { 1.0 } else { f });
-    let factors: Vec<Option<f64>> = factors.iter().enumerate().map(factor).collect();
     if shape == cx.shape(x) && factors.iter().flatten().all(|&f| f == 1.0) {
         return Ok(x);
     }
@@ -194,15 +231,6 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
     options.axes = Some((2..shape.len() as i64).collect());
     let result = if scaled {
         let scales: Vec<f32> = given.iter().map(|&f| f as f32).collect();
-        // `Resize` gives `floor(size * scale)`, as PyTorch does.
-        let length = |i: usize| {
-            Some((cx.dim(x, i as i64 + 2).as_int()? as f32 * given[i] as f32).floor() as i64)
-        };
-        let other =
-            |i: usize| length(i).is_some_and(|l| shape[i + 2].as_int().is_some_and(|s| s != l));
-        if (0..given.len()).any(other) {
-            return Err(LowerError::unsupported("the output size does not fit the scale factors"));
-        }
         cx.resize(x, None, cx.vector(&scales), None, options)
     } else if let Some(multiples) = multiples(cx, x, &shape) {
         cx.resize(x, None, cx.vector(&multiples), None, options)
@@ -211,6 +239,24 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
     };
     cx.set_type(result, pt2onnx_ir::Type::tensor(cx.dtype(x), shape));
     Ok(result)
+}
+
+/// Whether `Resize` with these factors gives the recorded sizes: `floor(size * factor)`. Dynamic sizes are compared where their
+/// symbols are a few numbers.
+fn gives_sizes(cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<bool> {
+    const TRIED: [i64; 4] = [7, 16, 33, 100];
+    let shape = cx.out_shape()?;
+    Ok(factors.iter().zip(2..).zip(shape.iter().skip(2)).all(|((factor, axis), to)| {
+        let Some(factor) = *factor else {
+            return true;
+        };
+        let from = cx.dim(x, axis);
+        let gives = |n: i64| {
+            let sizes = from.eval(&|_| Some(n)).zip(to.eval(&|_| Some(n)));
+            sizes.is_none_or(|(from, to)| (from as f32 * factor as f32).floor() as i64 == to)
+        };
+        TRIED.into_iter().all(gives)
+    }))
 }
 
 /// How often each size but the first two fits into that of the result, if some are dynamic. The sizes need not be computed then.

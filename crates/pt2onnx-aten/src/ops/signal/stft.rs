@@ -294,7 +294,8 @@ arguments! {
 }
 
 /// The signal whose [`stft`] this is: `sum_t window[n - t hop] f_t[n - t hop] / sum_t window[n - t hop]^2`, where `f_t` is the
-/// inverse transform of frame t. `ConvTranspose` adds up the frames; its kernels are the inverse transform times the window.
+/// inverse transform of frame t. `ConvTranspose` adds up the frames; its kernels are the inverse transform times the window, or
+/// times each part of a complex one.
 fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let IstftArgs { input: x, n_fft, window, center, length, return_complex, .. } = args;
     let (rank, dtype) = (cx.rank(x.re), cx.dtype(x.re));
@@ -305,9 +306,6 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let Some(im) = x.im else {
         return Err(LowerError::unsupported("istft needs a complex tensor"));
     };
-    if window.is_some_and(|w| w.im.is_some()) {
-        return Err(LowerError::unsupported("complex windows of istft are not supported"));
-    }
     // The first half determines a real signal. PyTorch ignores the other half.
     let halved = !return_complex && !frames.onesided;
     let frames = Frames { onesided: frames.onesided || halved, ..frames };
@@ -317,7 +315,11 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         false => x,
     };
     let win_length = args.win_length.unwrap_or(n_fft);
-    let window = frames.window(cx, window.map(|w| w.re), win_length, dtype)?;
+    let part = |part: Option<Value>| frames.window(cx, part, win_length, dtype);
+    let window = match window {
+        Some(window) => window.try_map(|w| part(Some(w)))?,
+        None => part(None)?.into(),
+    };
     let n = n_fft as f64;
     let scale = if args.normalized { n.powf(-0.5) } else { 1.0 / n };
     // If only the first half is given, bins with a mirror image count twice.
@@ -325,14 +327,16 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         true => 2.0 * scale,
         false => scale,
     };
-    let kernels = frames.kernels(cx, twice, Some(window), dtype)?;
+    let kernels = window.try_map(|w| frames.kernels(cx, twice, Some(w), dtype))?;
     let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
     let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
     let count = cx.dim(re, 2);
     let span = (&count - 1) * frames.hop + n_fft;
-    let squares = cx.reshape(cx.mul(window, window), &[1, 1, n_fft].map(Expr::int));
     let ones = cx.full(&[Expr::int(1), Expr::int(1), count], 1, dtype);
-    let envelope = frames.overlapped(cx, ones, squares, &span);
+    let envelope = window.mul(cx, window).map(|squares| {
+        let squares = cx.reshape(squares, &[1, 1, n_fft].map(Expr::int));
+        frames.overlapped(cx, ones, squares, &span)
+    });
     let start = if center { n_fft / 2 } else { 0 };
     let end = match &length {
         Some(length) => length + start,
@@ -341,8 +345,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     };
     let cut = |x: Value| cx.slice(x, 2, &Expr::int(start), &end, 1);
     let shape = cx.out_shape()?;
-    let finish = |sum: Value| {
-        let signal = cx.div(cut(sum), cut(envelope));
+    let finish = |signal: Value| {
         // Samples after the last frame are zeros.
         let signal = match length.is_none() || cx.constraints().prove_ge(&span, &end) {
             true => signal,
@@ -355,15 +358,13 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
         cx.reshape(signal, &shape)
     };
     // Re sum (re + i im) exp(+i ...) = sum re cos - im sin: the basis has -sin.
-    let real = finish(frames.overlapped(cx, cx.concat(&[re, im], 1), kernels, &span));
-    if !return_complex {
-        return Ok(real);
-    }
+    let real = cx.concat(&[re, im], 1);
     // Im sum (re + i im) exp(+i ...) = sum im cos + re sin
-    let both = cx.concat(&[im, cx.neg(re)], 1);
-    let imaginary = finish(frames.overlapped(cx, both, kernels, &span));
-    let both = Complex::new(real, imaginary);
-    Ok(both.value(cx))
+    let imaginary = || cx.concat(&[im, cx.neg(re)], 1);
+    let bins = Complex::new(real, return_complex.then(imaginary));
+    let sum =
+        bins.bilinear(cx, kernels, |bins, kernels| frames.overlapped(cx, bins, kernels, &span));
+    Ok(sum.map(cut).div(cx, envelope.map(cut)).map(finish).value(cx))
 }
 
 checks! {

@@ -91,7 +91,14 @@ fn steps_last(cx: &Cx, stack: Value, ty: &Type, count: &Expr) -> Value {
     let mut shape = vec![count.clone()];
     shape.extend(inner);
     let dtype = ty.as_tensor().map_or(DType::F32, |t| t.dtype);
-    cx.set_type(stack, Type::tensor(dtype, shape));
+    let stack = match count.as_int() {
+        // A `Loop` without steps does not know the dynamic sizes.
+        Some(0) => cx.full(&shape, 0, dtype),
+        _ => {
+            cx.set_type(stack, Type::tensor(dtype, shape));
+            stack
+        }
+    };
     let perm: Vec<usize> = (1..=rank).chain([0]).collect();
     cx.transpose(stack, &perm)
 }
