@@ -16,7 +16,11 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::einsum, einsum),
     op!(aten::ger, outer),
     op!(aten::kron, kron),
+    op!(aten::linalg_cholesky_ex, cholesky),
+    op!(aten::linalg_cond, condition),
     op!(aten::linalg_det, det),
+    op!(aten::linalg_eigh, eigh),
+    op!(aten::linalg_eigvalsh, eigvalsh),
     op!(aten::linalg_lstsq, lstsq),
     op!(aten::linalg_matrix_rank, matrix_rank),
     op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank),
@@ -26,9 +30,12 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::linalg_pinv_atol_rtol_float, pinv),
     op!(aten::linalg_pinv_atol_rtol_tensor, pinv),
     op!(aten::linalg_pinv_rcond_tensor, pinv),
+    op!(aten::linalg_svd, svd),
+    op!(aten::linalg_svdvals, svdvals),
     op!(aten::linalg_vander, vander),
     op!(aten::lu_unpack, lu_unpack),
     op!(aten::outer, outer),
+    op!(aten::pdist, pdist),
     op!(aten::pinverse, pinv),
     op!(aten::vander, vander),
 ];
@@ -111,6 +118,51 @@ fn det(cx: &Cx, args: &mut Args) -> Lowered {
 
 fn matrix_rank(cx: &Cx, args: Matrix) -> Lowered {
     Ok(typed(cx, DType::I64, &batch(cx, args.input)))
+}
+
+/// A number for each pair of rows.
+fn pdist(cx: &Cx, args: Matrix) -> Lowered {
+    let n = cx.dim(args.input, 0);
+    let pairs = (&n * &(&n - 1)).floor_div(&Expr::int(2));
+    Ok(sized(cx, args.input, &[cx.constraints().simplify(&pairs)]))
+}
+
+/// The factor, and LAPACK's `info`.
+fn cholesky(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    Ok([sized(cx, x, &cx.shape(x)), typed(cx, DType::I32, &batch(cx, x))])
+}
+
+/// A real number for each matrix.
+fn condition(cx: &Cx, x: Value) -> Lowered {
+    Ok(typed(cx, cx.dtype(x).to_real(), &batch(cx, x)))
+}
+
+/// The sizes before those of the matrices, then `more`.
+fn beside_batch(cx: &Cx, x: Value, more: &[&Expr]) -> Vec<Expr> {
+    batch(cx, x).into_iter().chain(more.iter().copied().cloned()).collect()
+}
+
+fn eigvalsh(cx: &Cx, x: Value) -> Lowered {
+    Ok(typed(cx, cx.dtype(x).to_real(), &beside_batch(cx, x, &[&cx.dim(x, -1)])))
+}
+
+fn eigh(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    Ok([eigvalsh(cx, x)?, sized(cx, x, &cx.shape(x))])
+}
+
+fn svdvals(cx: &Cx, x: Value) -> Lowered {
+    let count = Expr::min(&cx.dim(x, -2), &cx.dim(x, -1));
+    let count = cx.constraints().simplify(&count);
+    Ok(typed(cx, cx.dtype(x).to_real(), &beside_batch(cx, x, &[&count])))
+}
+
+/// The left vectors, the singular values, and the right vectors. Without `full`, as many as there are values.
+fn svd(cx: &Cx, x: Value, full: bool) -> Lowered<[Value; 3]> {
+    let (m, n, values) = (cx.dim(x, -2), cx.dim(x, -1), svdvals(cx, x)?);
+    let count = cx.dim(values, -1);
+    let [left, right] = if full { [&m, &n] } else { [&count; 2] };
+    let vectors = |sizes: [&Expr; 2]| sized(cx, x, &beside_batch(cx, x, &sizes));
+    Ok([vectors([&m, left]), values, vectors([right, &n])])
 }
 
 /// Squared residuals of one matrix are none if its rank is not full; of many matrices the translation does not give them.

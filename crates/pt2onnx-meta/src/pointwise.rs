@@ -22,8 +22,10 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::float_power_Tensor_Scalar, doubled),
     op!(aten::float_power_Tensor_Tensor, doubled),
     op!(aten::hinge_embedding_loss, loss),
+    op!(aten::l1_loss, loss_of_distances),
     op!(aten::ldexp_Tensor, divided),
     op!(aten::lerp_Scalar, promoted),
+    op!(aten::lerp_Tensor, three),
     op!(aten::linalg_cross, cross),
     op!(aten::logaddexp, divided),
     op!(aten::margin_ranking_loss, ranking_loss),
@@ -102,6 +104,12 @@ fn reduced(cx: &Cx, operands: &[TensorOrScalar], reduction: i64) -> Lowered {
 
 fn loss(cx: &Cx, args: Loss) -> Lowered {
     reduced(cx, &[args.input.into(), args.target.into()], args.reduction)
+}
+
+/// As [`loss`]. Distances of complex numbers are real.
+fn loss_of_distances(cx: &Cx, args: Loss) -> Lowered {
+    let found = loss(cx, args)?;
+    Ok(typed(cx, cx.dtype(found).to_real(), &cx.shape(found)))
 }
 
 /// As [`loss`], and integers become floats.

@@ -66,6 +66,7 @@ pub(crate) static RULES: &[AtenOp] = &[
     op!(aten::lift, same),
     op!(aten::lift_fresh, same),
     op!(aten::lift_fresh_copy, same),
+    op!(aten::linalg_matrix_sqrth, same),
     op!(aten::log_softmax_int, like),
     op!(aten::masked_fill_Scalar, masked),
     op!(aten::masked_fill_Tensor, masked),

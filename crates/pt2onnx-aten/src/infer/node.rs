@@ -187,7 +187,9 @@ impl Registry {
         for i in 0..schema.returns.len() {
             let value = driver.scope.value(&scratch::result(i)).ok_or_else(unknown)?;
             let (mut dtype, mut sizes) = tensor_type(driver.builder.type_of(value))?;
+            // Pairs of parts, or real numbers whose last size is 2.
             if complex
+                && dtype.is_float()
                 && driver.parts.of(value).is_none()
                 && sizes.last().and_then(Expr::as_int) == Some(2)
             {

@@ -191,3 +191,36 @@ fn floats_have_the_default_type() {
     g: int64[3]
     ");
 }
+
+/// A last size of 2 does not make a real result complex.
+#[test]
+fn real_results_of_complex_matrices() {
+    let program = "graph(x: c64[2, 2, 2], y: c64[s0, 2], w: f32[2], rows: f32[s0, 3]) {
+        factor: (l: c64[2, 2, 2], info: i32[2]) = aten.linalg_cholesky_ex.default(x)
+        cond: f32[2] = aten.linalg_cond.default(x)
+        eigen: (values: f32[2, 2], vectors: c64[2, 2, 2]) = aten.linalg_eigh.default(x)
+        svd: (u: c64[s0, 2], s: f32[2], v: c64[2, 2]) = aten.linalg_svd.default(y, False)
+        root: c64[2, 2, 2] = aten.linalg_matrix_sqrth.default(x)
+        solved: (solution: c64[2, 2, 2], done: i32[2]) = aten.linalg_solve_ex.default(x, x)
+        mixed: c64[s0, 2] = aten.lerp.Tensor(y, y, w)
+        loss: f32[s0, 2] = aten.l1_loss.default(y, y, 0)
+        distances: f32[(s0*(s0 - 1))//2] = aten.pdist.default(rows)
+        return (l, info, cond, values, vectors, u, s, v, root, solution, done, mixed, loss, distances)
+    }";
+    insta::assert_snapshot!(told(program), @"
+    l: complex64[2, 2, 2]
+    info: int32[2]
+    cond: float32[2]
+    values: float32[2, 2]
+    vectors: complex64[2, 2, 2]
+    u: complex64[s0, Min(2, s0)]
+    s: float32[Min(2, s0)]
+    v: complex64[Min(2, s0), 2]
+    root: complex64[2, 2, 2]
+    solution: complex64[2, 2, 2]
+    done: int32[2]
+    mixed: complex64[s0, 2]
+    loss: float32[s0, 2]
+    distances: float32[((s0**2 - s0)//2)]
+    ");
+}

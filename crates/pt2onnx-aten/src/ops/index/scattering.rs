@@ -21,7 +21,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::scatter_reduce, scatter_with, complex = scatter_with_complex),
     op!(aten::scatter_src, scatter, parts),
     op!(aten::scatter_value, scatter_value, parts),
-    op!(aten::scatter_value_reduce, scatter_value_with),
+    op!(aten::scatter_value_reduce, scatter_value_with, complex = scatter_value_with_complex),
     op!(aten::scatter_add, scatter_add, parts),
     op!(aten::scatter_reduce_two, scatter_reduce),
 ];
@@ -292,6 +292,19 @@ fn scatter_value_with(
     scatter_onto(cx, x, dim, index, updates, How::including_self(&reduce)?)
 }
 
+/// [`scatter_value_with`] of complex numbers, which can be added.
+fn scatter_value_with_complex(
+    cx: &Cx,
+    x: Complex,
+    dim: i64,
+    index: Value,
+    value: Complex,
+    reduce: String,
+) -> Lowered {
+    let updates = value.cast(cx, cx.dtype(x.re)).expand(cx, &cx.shape(index));
+    scatter_with_complex(cx, x, dim, index, updates, reduce)
+}
+
 arguments! {
     /// Arguments of [`scatter_reduce`].
     struct ScatterReduceArgs {
@@ -495,6 +508,29 @@ checks! {
           val_9 = Unsqueeze (val_7, val_2)
           val_10 = Unsqueeze (val_8, val_2)
           scatter = Concat <axis: int = 1> (val_9, val_10)
+        }
+        "#;
+        "aten.scatter.value_reduce(x: c64[4], 0, i: i64[3], 2.5, reduce = 'add') -> c64[4]" => r#"
+        (float[4,2] x, int64[3] i) => (float[4,2] scatter)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          double val_2 = {2.5},
+          int64[1] val_3 = {3},
+          float val_4 = {0.0},
+          int64[1] val_5 = {1}
+        >
+        {
+          val_6 = Gather <axis: int = 1> (x, val_0)
+          val_7 = Gather <axis: int = 1> (x, val_1)
+          val_8 = Cast <to: int = 1> (val_2)
+          val_9 = Expand (val_8, val_3)
+          val_10 = Expand (val_4, val_3)
+          val_11 = ScatterElements <reduction: string = "add"> (val_6, i, val_9)
+          val_12 = ScatterElements <reduction: string = "add"> (val_7, i, val_10)
+          val_13 = Unsqueeze (val_11, val_5)
+          val_14 = Unsqueeze (val_12, val_5)
+          scatter = Concat <axis: int = 1> (val_13, val_14)
         }
         "#;
     }

@@ -57,8 +57,8 @@ fn l1_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
 
 /// `|x - y|`
 fn l1_loss_complex(cx: &Cx, x: Complex, y: Complex, reduction: i64) -> Lowered {
-    let (x, y) = Complex::promote(cx, x, y)?;
-    reduced(cx, x.sub(cx, y).abs(cx), reduction)
+    let dtype = cx.dtype(cx.promote(x.re, y.re).0);
+    reduced(cx, x.cast(cx, dtype).sub(cx, y.cast(cx, dtype)).abs(cx), reduction)
 }
 
 /// `(x - y)^2`

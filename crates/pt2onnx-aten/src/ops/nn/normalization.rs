@@ -195,7 +195,7 @@ fn batch_norm_with_update(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
 }
 
 /// The first `first` outputs of [`native_batch_norm`], then the running mean and variance after the update
-/// `running + momentum * (batch - running)`. The variance for this is the unbiased one.
+/// `running + momentum * (batch - running)`, in their recorded types. The variance for this is the unbiased one.
 fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outputs> {
     let norm = batch_norm(cx, args)?;
     let mut outputs = saved(cx, &norm, args.eps);
@@ -204,10 +204,11 @@ fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outpu
     let statistics = [(args.running_mean, norm.mean), (args.running_var, norm.variance)];
     for (i, (running, now)) in statistics.into_iter().enumerate() {
         let updated = running.filter(|_| cx.is_used(first + i)).map(|running| {
+            let dtype = cx.recorded(first + i).map_or(cx.dtype(running), |meta| meta.dtype);
+            let running = cx.cast(running, dtype);
             if !args.training {
                 return running;
             }
-            let dtype = cx.dtype(running);
             let n = |e: &Expr| cx.cast(cx.size(e), cx.dtype(now));
             let now = match i {
                 0 => now,
@@ -543,6 +544,23 @@ checks! {
           val_10 = Reshape (val_9, val_4)
           val_11 = Reshape (w, val_5)
           group_norm = Mul (val_10, val_11)
+        }
+        ";
+    }
+
+    running_statistics_have_their_recorded_types {
+        "aten._native_batch_norm_legit_functional(x: f16[3, 2, 4], w: f16[2], b: f16[2], mean: f16[2], variance: f16[2], False, 0.1, 1e-05) -> (f16[3, 2, 4], f16[0], f16[0], f32[2], f32[2])" => "
+        (float16[3,2,4] x, float16[2] w, float16[2] b, float16[2] mean, float16[2] variance) => (float16[3,2,4] _native_batch_norm_legit_functional_0, float16[0] _native_batch_norm_legit_functional_1, float16[0] _native_batch_norm_legit_functional_2, float[2] _native_batch_norm_legit_functional_3, float[2] _native_batch_norm_legit_functional_4)
+        <
+          float16 val_0 = {0.0},
+          int64[1] val_1 = {0}
+        >
+        {
+          _native_batch_norm_legit_functional_0 = BatchNormalization (x, w, b, mean, variance)
+          _native_batch_norm_legit_functional_1 = Expand (val_0, val_1)
+          _native_batch_norm_legit_functional_2 = Expand (val_0, val_1)
+          _native_batch_norm_legit_functional_3 = Cast <to: int = 1> (mean)
+          _native_batch_norm_legit_functional_4 = Cast <to: int = 1> (variance)
         }
         ";
     }

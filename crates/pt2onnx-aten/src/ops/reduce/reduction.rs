@@ -2,6 +2,7 @@
 
 use crate::math::complex::crossed;
 use crate::math::control::fold;
+use crate::math::matrix::product::product;
 use crate::math::reduce::{
     Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
 };
@@ -150,48 +151,23 @@ fn factor_by_factor(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     }
 }
 
-/// [`prod`] of complex numbers: both halves of the dimension are multiplied with each other until one element is left.
+/// [`prod`] of complex numbers.
 fn prod_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
-    let dtype = cx.out_dtype()?;
-    let mut x = args.input.cast(cx, dtype);
-    let axis = match args.dim.as_deref() {
-        Some(&[dim]) => cx.axis(x.re, dim)?,
-        _ => {
-            x = x.map(|v| flat(cx, v));
-            0
-        }
-    };
-    let rank = cx.rank(x.re);
-    if rank == 0 {
+    let x = args.input.cast(cx, cx.out_dtype()?);
+    if cx.rank(x.re) == 0 {
         return Ok(cx.pairs(x));
     }
-    let out = cx.out_shape()?;
-    let whole = cx.dim(x.re, axis as i64).as_int();
-    let Some(mut n) = whole else {
-        return Err(LowerError::unsupported(
-            "products of complex numbers along a dynamic dimension are not supported",
-        ));
+    let x = match args.dim.as_deref() {
+        Some(&[dim]) => {
+            let axis = cx.axis(x.re, dim)?;
+            let others = (0..cx.rank(x.re)).filter(|a| *a != axis);
+            let order: Vec<usize> = others.chain([axis]).collect();
+            x.map(|v| cx.transpose(v, &order))
+        }
+        _ => x.map(|v| flat(cx, v)),
     };
-    if n == 0 {
-        return Ok(cx.pairs(cx.full(&out, 1, dtype).into()));
-    }
-    while n > 1 {
-        let half = n / 2;
-        let cut =
-            |from: i64, to: i64| x.map(|v| cx.slice(v, axis, &Expr::int(from), &Expr::int(to), 1));
-        let (a, b) = (cut(0, half), cut(half, 2 * half));
-        let product = a.mul(cx, b);
-        x = if n % 2 == 0 {
-            product
-        } else {
-            let rest = cut(n - 1, n);
-            let join = |a, b| cx.concat(&[a, b], axis);
-            let im = product.im.zip(rest.im).map(|(a, b)| join(a, b));
-            Complex::new(join(product.re, rest.re), im)
-        };
-        n = half + n % 2;
-    }
-    Ok(cx.pairs(x.map(|v| cx.reshape(v, &out))))
+    let (product, shape) = (product(cx, x), cx.out_shape()?);
+    Ok(cx.pairs(product.map(|v| cx.reshape(v, &shape))))
 }
 
 /// The sum of all elements that are not NaN.

@@ -55,11 +55,16 @@ pub fn inverse(cx: &Cx, a: Complex) -> (Complex, Value) {
 }
 
 /// [`solve`], or the solution of `X A = B` if not `left`. `b` is one vector for each matrix if it has one dimension, or the
-/// shape of `a` without its last dimension.
+/// shape of `a` without its last dimension. Where that depends on dynamic sizes, it is vectors if it has not as many rows as `a`.
 pub fn solve_any(cx: &Cx, a: Complex, b: Complex, left: bool) -> (Complex, Value) {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
-    let as_vectors = rank_b + 1 == rank_a && cx.shape(b.re) == cx.shape(a.re)[..rank_b];
-    let vectors = rank_b == 1 || as_vectors;
+    let (sizes, of_vectors) = (cx.shape(b.re), cx.shape(a.re));
+    let mut pairs = sizes.iter().zip(&of_vectors);
+    let may_be_vectors =
+        rank_b + 1 == rank_a && pairs.all(|(x, y)| x == y || !x.is_static() || !y.is_static());
+    let are_vectors =
+        sizes[..] == of_vectors[..rank_b.min(rank_a)] || rows_of(cx, b) != rows_of(cx, a);
+    let vectors = rank_b == 1 || may_be_vectors && are_vectors;
     let b = if vectors { as_column(cx, b) } else { b };
     // X A = B is A^T X^T = B^T.
     let (x, zeros) = match left || vectors {

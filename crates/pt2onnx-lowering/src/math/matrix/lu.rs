@@ -2,6 +2,7 @@
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::{cabs1, exchange, permutation_matrix, permutation_of, reorder};
+use crate::math::matrix::product::product;
 use crate::math::matrix::triangular::{broadcast, triangular};
 use crate::math::matrix::{
     batch_of, column, columns_of, count_rows, diagonal, row, rows_of, shape_with, smaller,
@@ -125,32 +126,6 @@ fn parity(cx: &Cx, lu: &Lu, dtype: DType) -> Value {
     let count = cx.reduce(Reduction::Sum, moved, &[cx.rank(moved) - 1], false);
     let odd = cx.mod_(count, cx.scalar(2, DType::I64), attrs::Mod::default());
     cx.cast(cx.sub(1, cx.mul(odd, 2)), dtype)
-}
-
-/// The product along the last dimension.
-fn product(cx: &Cx, a: Complex) -> Complex {
-    let last = cx.rank(a.re) - 1;
-    match a.im {
-        None => cx.reduce(Reduction::Prod, a.re, &[last], false).into(),
-        Some(_) => {
-            let n = cx.dim(a.re, -1);
-            let mut shape = cx.shape(a.re);
-            shape.pop();
-            let one = cx.full(&shape, 1, cx.dtype(a.re));
-            let start = Complex::from(one).complex(cx);
-            let (state, _) = iterate(cx, &n, &[start], |k, state| {
-                let factor = as_number(cx, a, k);
-                Step::state(vec![state[0].mul(cx, factor)])
-            });
-            state[0]
-        }
-    }
-}
-
-/// Element `k` of each vector.
-fn as_number(cx: &Cx, a: Complex, k: Value) -> Complex {
-    let last = cx.rank(a.re) - 1;
-    a.map(|x| cx.squeeze(cx.gather(x, k, last), &[last]))
 }
 
 /// The determinant: the product of U's diagonal, times the sign of the permutation.

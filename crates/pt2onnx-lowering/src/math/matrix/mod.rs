@@ -10,6 +10,7 @@ pub mod jacobi;
 pub mod ldl;
 pub mod lu;
 pub mod pivots;
+pub mod product;
 pub mod qr;
 pub mod schur;
 pub mod svd;
