@@ -85,12 +85,25 @@ fn widened(model: &mut Model, id: NodeId, more: usize) -> Result<Done, Reason> {
     Ok(Done::Fed)
 }
 
-/// Opset 7 has no attribute that says whether the model is trained. Many producers left it out of models for inference.
+/// Opset 7 has no attribute that says whether the model is trained. Many producers left it out of models for inference. From opset 7 on,
+/// a `BatchNormalization` with more outputs than one trains.
 fn inference(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    match model[id].remove_attribute("is_test") {
-        Some(Attribute::Int(0)) => Err("it is in training mode: `is_test` is 0".into()),
-        _ => Ok(Done::Kept),
+    if model[id].read::<i64>("is_test")? == Some(0) {
+        return Err("it is in training mode: `is_test` is 0".into());
     }
+    let outputs = model[id].outputs();
+    if model[id].op() == "Dropout" || outputs.len() < 2 {
+        model[id].remove_attribute("is_test");
+        return Ok(Done::Kept);
+    }
+    if outputs.iter().skip(1).any(|v| model[*v].uses().len() > 0) {
+        return Err("its statistics are used".into());
+    }
+    replace(model, id, |cx, node| {
+        let attributes = node.attributes.iter().filter(|(name, _)| &**name != "is_test").cloned();
+        let made = cx.emit1("BatchNormalization", node.inputs(), attributes.collect());
+        Ok(vec![made; node.outputs().len()])
+    })
 }
 
 /// The type was a name: `FLOAT`, `INT64`.

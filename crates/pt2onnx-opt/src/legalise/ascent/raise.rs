@@ -318,31 +318,38 @@ fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The older forms list statistics as outputs, which only training has. Those of opset 7 may have some for each element.
+/// The older forms train if they list statistics as outputs, used or not. Those of opset 7 may have some for each element.
 fn batch_norm(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     let each = model[id].read::<i64>("spatial")?.unwrap_or(1) == 0;
+    let outputs = model[id].outputs();
+    let trains = outputs.len() > 1;
+    if outputs.iter().skip(3).any(|v| model[*v].uses().len() > 0) {
+        return Err("its saved statistics are used".into());
+    }
+    match (trains, each) {
+        (true, true) => return Err("it trains with statistics for each element".into()),
+        (true, false) if alike => return Err("it trains".into()),
+        (false, true) if alike => return Err("it has statistics for each element".into()),
+        _ => {}
+    }
     model[id].remove_attribute("spatial");
-    let mut more = model[id].outputs().iter().skip(1);
-    if more.any(|v| model[*v].uses().len() > 0) {
-        return Err("its statistics are used".into());
-    }
-    if each && alike {
-        return Err("it has statistics for each element".into());
-    }
-    if model[id].outputs().len() == 1 && !each {
+    if !trains && !each {
         keep_inputs(model, id, 5);
         return Ok(Done::Kept);
     }
     replace(model, id, |cx, node| {
-        let made = match each {
-            true => {
-                let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|i| input(node, i));
-                let epsilon = node.read::<f32>("epsilon")?.unwrap_or(1e-5);
-                let deviation = cx.sqrt(cx.add(variance?, f64::from(epsilon)));
-                cx.add(cx.mul(cx.div(cx.sub(x?, mean?), deviation), scale?), bias?)
-            }
-            false => cx.emit1("BatchNormalization", node.inputs(), node.attributes.clone()),
-        };
-        Ok(vec![made; node.outputs().len()])
+        if each {
+            let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|i| input(node, i));
+            let epsilon = node.read::<f32>("epsilon")?.unwrap_or(1e-5);
+            let deviation = cx.sqrt(cx.add(variance?, f64::from(epsilon)));
+            let scaled = cx.mul(cx.div(cx.sub(x?, mean?), deviation), scale?);
+            return Ok(vec![cx.add(scaled, bias?)]);
+        }
+        let mut attributes = node.attributes.clone();
+        attributes.push(("training_mode".into(), 1i64.into()));
+        let mut made = cx.emit("BatchNormalization", node.inputs(), attributes, 3);
+        // Nothing reads the others.
+        made.resize(node.outputs().len(), made[0]);
+        Ok(made.to_vec())
     })
 }

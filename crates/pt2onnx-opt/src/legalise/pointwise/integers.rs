@@ -74,14 +74,23 @@ pub(crate) fn pow(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         return Err("integers to the power of floats need a newer opset".into());
     }
     let known = constant_ints(model, input(node, 1)?);
+    let negative =
+        !exponent.is_unsigned() && known.as_ref().is_none_or(|k| k.iter().any(|&n| n < 0));
     replace(model, id, |cx, node| {
         let (base, exponent) = (input(node, 0)?, input(node, 1)?);
-        match known.as_deref() {
+        Ok(vec![match known.as_deref() {
             Some(&[n @ 1..=8]) if cx.rank(exponent) == 0 => {
-                Ok(vec![(1..n).fold(base, |power, _| cx.mul(power, base))])
+                (1..n).fold(base, |power, _| cx.mul(power, base))
             }
-            _ => Ok(vec![by_squaring(cx, base, exponent)]),
-        }
+            _ if negative => {
+                let power = by_squaring(cx, base, cx.abs(exponent));
+                // What is left of a fraction: 1 / 1 and 1 / -1 are whole.
+                let whole = cx.equal(cx.abs(base), 1);
+                let fraction = cx.and(cx.less(exponent, 0), cx.not(whole));
+                cx.select(fraction, 0, power)
+            }
+            _ => by_squaring(cx, base, exponent),
+        }])
     })
 }
 
