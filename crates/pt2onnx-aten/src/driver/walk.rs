@@ -246,7 +246,8 @@ impl<'a> Driver<'a> {
             let ty = onnx_type((*meta)?);
             let tensor = ty.as_tensor()?;
             let dims = tensor.shape.as_ref()?;
-            let empty = dims.contains(&Expr::int(0)) && dims.iter().all(Expr::is_static);
+            let mut symbols = dims.iter().flat_map(Expr::symbols);
+            let empty = dims.contains(&Expr::int(0)) && symbols.all(|s| self.builder.is_bound(&s));
             empty.then(|| Some(self.builder.full(dims, 0, tensor.dtype)))
         };
         let used = results.iter().any(|(name, _)| name.is_some_and(|n| self.scope.reads(n)));

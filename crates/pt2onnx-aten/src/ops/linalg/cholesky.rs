@@ -95,12 +95,11 @@ checks! {
         "aten.linalg_cholesky(x: f32[s0, 0, 0]) -> f32[s0, 0, 0]" => "
         (float[s0,0,0] x) => (float[s0,0,0] linalg_cholesky)
         <
-          bool val_0 = {0}
+          float val_0 = {0.0}
         >
         {
-          val_1 = Shape <start: int = 0, end: int = 2> (x)
-          val_2 = Expand (val_0, val_1)
-          linalg_cholesky = Identity (x)
+          val_1 = Shape <start: int = 0, end: int = 3> (x)
+          linalg_cholesky = Expand (val_0, val_1)
         }
         ";
     }

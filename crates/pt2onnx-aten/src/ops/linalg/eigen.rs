@@ -29,21 +29,13 @@ checks! {
         "aten.linalg_eigh(x: f32[s0, 0, 0]) -> (f32[s0, 0], f32[s0, 0, 0])" => "
         (float[s0,0,0] x) => (float[s0,0] linalg_eigh_0, float[s0,0,0] linalg_eigh_1)
         <
-          int64 val_0 = {-1},
-          int64[0] val_1 = {},
-          int64[0,1] val_2 = {},
-          float val_3 = {0.0}
+          float val_0 = {0.0}
         >
         {
-          val_4 = Trilu <upper: int = 0> (x, val_0)
-          val_5 = Equal (val_2, val_1)
-          val_6 = Cast <to: int = 1> (val_5)
-          val_7 = Mul (x, val_6)
-          val_8 = Trilu <upper: int = 0> (x)
-          val_9 = Transpose <perm: ints = [0, 2, 1]> (val_4)
-          linalg_eigh_1 = Add (val_8, val_9)
-          val_10 = Shape <start: int = 0, end: int = 2> (x)
-          linalg_eigh_0 = Expand (val_3, val_10)
+          val_1 = Shape <start: int = 0, end: int = 2> (x)
+          linalg_eigh_0 = Expand (val_0, val_1)
+          val_2 = Shape <start: int = 0, end: int = 3> (x)
+          linalg_eigh_1 = Expand (val_0, val_2)
         }
         ";
     }

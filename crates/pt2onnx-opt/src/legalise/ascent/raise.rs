@@ -28,8 +28,8 @@ pub(super) fn raise(
     let since = schema::lookup(&op, written).map_or(0, |s| s.since);
     match op.as_str() {
         "Squeeze" | "Unsqueeze" if since < 13 => ints_as_input(model, id, "axes", 1),
-        "ReduceSum" if since < 13 => ints_as_input(model, id, "axes", 1),
-        op if op.starts_with("Reduce") && since < 18 => ints_as_input(model, id, "axes", 1),
+        "ReduceSum" if since < 13 => reduction(model, id),
+        op if op.starts_with("Reduce") && since < 18 => reduction(model, id),
         "Split" if since < 18 => split(model, id, alike),
         "Softmax" | "LogSoftmax" | "Hardmax" if since < 13 => softmax(model, id, alike),
         "Dropout" if since < 12 => dropout(model, id, since < 10 && !alike),
@@ -75,6 +75,14 @@ pub(super) fn ints_as_input(
     model[id].remove_attribute(name);
     put(model, id, index, ints);
     Ok(Done::Kept)
+}
+
+/// Older forms took axes of tensors without dimensions.
+fn reduction(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+    if rank_of(model, id, 0).is_ok_and(|rank| rank == 0) {
+        model[id].remove_attribute("axes");
+    }
+    ints_as_input(model, id, "axes", 1)
 }
 
 /// Sets an input, which may be one that the node does not have yet.

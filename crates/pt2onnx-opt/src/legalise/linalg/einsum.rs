@@ -97,9 +97,15 @@ fn product(cx: &Builder, a: &Term, b: &Term, later: impl Fn(&char) -> bool) -> T
             let i = t.letters.iter().position(|l| l == c)?;
             Some(cx.dim(t.value, i as i64))
         };
-        // If one of them broadcasts, the larger size.
-        let one = Expr::int(1);
-        of(&a).filter(|d| *d != one).or_else(|| of(&b)).or_else(|| of(&a)).unwrap_or(one)
+        match (of(&a), of(&b)) {
+            // One of them may be 1, and broadcasts.
+            (Some(x), Some(y)) if x != y => match (x.as_int(), y.as_int()) {
+                (Some(1), _) | (None, Some(2..)) => y,
+                (Some(_), _) | (_, Some(1)) => x,
+                _ => Expr::max(&x, &y),
+            },
+            (x, y) => x.or(y).unwrap_or(Expr::int(1)),
+        }
     };
     let sizes = |letters: &[char]| letters.iter().map(size).collect::<Vec<Expr>>();
     let matrix = |t: &Term, first: &[char], second: &[char]| {
