@@ -275,15 +275,13 @@ impl<'a> Driver<'a> {
             Complexity::ByParts if !self.gives_complex(node) => run(op.lowering, Mode::Part(0)),
             Complexity::ByParts => {
                 let (re, im) = (run(op.lowering, Mode::Part(0))?, run(op.lowering, Mode::Part(1))?);
-                let complex = |(_, meta): &Recorded| meta.is_none_or(|m| m.dtype.is_complex());
-                let both = re.0.into_iter().zip(im.0).zip(outputs);
-                Ok(Outputs(
-                    both.map(|((re, im), recorded)| match complex(recorded) {
-                        true => Some(self.context().pairs(Complex::new(re?, im?))),
-                        false => re,
-                    })
-                    .collect(),
-                ))
+                // A list may hold real tensors, too.
+                let real = |(_, meta): &Recorded| meta.is_some_and(|m| !m.dtype.is_complex());
+                let one = |((re, im), recorded)| match real(recorded) {
+                    true => re,
+                    false => Some(self.context().pairs(Complex::new(re?, im?))),
+                };
+                Ok(Outputs(re.0.into_iter().zip(im.0).zip(outputs).map(one).collect()))
             }
         }
     }

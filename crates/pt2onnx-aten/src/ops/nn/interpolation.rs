@@ -73,11 +73,11 @@ fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
     let [cubic, lanczos, antialias, align_corners] =
         [args.cubic, args.lanczos, args.antialias, args.align_corners].map(|f| f.unwrap_or(false));
     let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
-    // A dimension that keeps its size stays as it is, whatever its factor. One of PyTorch's kernels differs.
+    // A dimension that keeps its size stays as it is, whatever its factor, but for PyTorch's cubic kernel of floats.
+    let always = cubic && !antialias && dtype.is_float();
     let stays = |i: usize| shape.get(i + 2).is_some_and(|to| *to == cx.dim(x, i as i64 + 2));
-    let differs = cubic && !antialias && dtype.is_float();
     let factor =
-        |(i, f): (usize, &Option<f64>)| f.map(|f| if stays(i) && !differs { 1.0 } else { f });
+        |(i, f): (usize, &Option<f64>)| f.map(|f| if stays(i) && !always { 1.0 } else { f });
     let factors: Vec<Option<f64>> = match align_corners {
         // The positions depend only on the sizes.
         true => Vec::new(),

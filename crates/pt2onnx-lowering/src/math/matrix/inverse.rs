@@ -9,6 +9,7 @@ use crate::math::matrix::{
 };
 use crate::{Complex, Cx};
 use pt2onnx_ir::{Type, Value};
+use pt2onnx_symbolic::Expr;
 
 /// The solution X of `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each step whether its pivot was 0.
 pub fn solve(cx: &Cx, a: Complex, b: Complex) -> (Complex, Value) {
@@ -58,13 +59,12 @@ pub fn inverse(cx: &Cx, a: Complex) -> (Complex, Value) {
 /// shape of `a` without its last dimension. Where that depends on dynamic sizes, it is vectors if it has not as many rows as `a`.
 pub fn solve_any(cx: &Cx, a: Complex, b: Complex, left: bool) -> (Complex, Value) {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
-    let (sizes, of_vectors) = (cx.shape(b.re), cx.shape(a.re));
-    let mut pairs = sizes.iter().zip(&of_vectors);
-    let may_be_vectors =
-        rank_b + 1 == rank_a && pairs.all(|(x, y)| x == y || !x.is_static() || !y.is_static());
-    let are_vectors =
-        sizes[..] == of_vectors[..rank_b.min(rank_a)] || rows_of(cx, b) != rows_of(cx, a);
-    let vectors = rank_b == 1 || may_be_vectors && are_vectors;
+    let may_be = |(x, y): (&Expr, &Expr)| x == y || !x.is_static() || !y.is_static();
+    let (sizes, of_vectors) = (cx.shape(b.re), &cx.shape(a.re)[..rank_a.saturating_sub(1)]);
+    let vectors = rank_b == 1
+        || rank_b + 1 == rank_a
+            && sizes.iter().zip(of_vectors).all(may_be)
+            && (sizes[..] == *of_vectors || rows_of(cx, b) != rows_of(cx, a));
     let b = if vectors { as_column(cx, b) } else { b };
     // X A = B is A^T X^T = B^T.
     let (x, zeros) = match left || vectors {
