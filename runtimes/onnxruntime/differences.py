@@ -33,6 +33,7 @@ GRAPHS = [
     ("Where of a negative zero", "bool[1] c, float[1] x, float[1] z", "float[1] y", "w = Where(c, x, z) y = Reciprocal(w)", [np.array([True]), np.array([-0.0], np.float32), np.array([1], np.float32)], -INF),
     ("Selu of a negative zero", "float[1] x", "float[1] y", "s = Selu(x) y = Reciprocal(s)", [np.array([-0.0], np.float32)], -INF),
     ("Max of both zeros", "float[1] x, float[1] z", "float[1] y", "m = Max(x, z) y = Reciprocal(m)", [np.array([-0.0], np.float32), np.array([0], np.float32)], -INF),
+    ("BatchNormalization in training, a mean that is read again", "float[2,1] x, float[1] e, float[1] v", "float[1] y", "b, m, n = BatchNormalization<training_mode = 1>(x, v, v, e, v) r = ReduceMin<keepdims = 0>(b) z = Sub(r, r) y = Add(z, e)", [np.array([[1], [3]], np.float32), np.array([10], np.float32), np.array([1], np.float32)], 10),
     ("ReduceLogSumExp with NaN after infinity", "float[2] x", "float y", "y = ReduceLogSumExp<keepdims = 0>(x)", [np.array([INF, NAN], np.float32)], NAN),
     ("LogSoftmax of float64 with infinity", "double[1,2] x", "double[1,2] y", "y = LogSoftmax<axis = 1>(x)", [np.array([[1, INF]])], [NAN, NAN]),
     ("MatMul of scaled float64", "double[1,1] x, double[1,1] z", "double[1,1] y", "c = Constant<value = double {0.3}>() s = Mul(x, c) y = MatMul(s, z)", [np.array([[1.0]]), np.array([[1.0]])], 0.3),
