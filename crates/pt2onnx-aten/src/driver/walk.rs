@@ -236,7 +236,7 @@ impl<'a> Driver<'a> {
         lower(&self.cx(call), &mut Args::bind(schema, &node.args)?)
     }
 
-    /// Constants, if all outputs of a node are known to be empty tensors. Runtimes have bugs with empty tensors, and there is nothing
+    /// Tensors without elements, if all outputs of a node are known to be such. Runtimes have bugs with empty tensors, and there is nothing
     /// to compute.
     fn empty(&self, results: &[Recorded]) -> Option<Outputs> {
         let nothing = |(name, meta): &Recorded| {

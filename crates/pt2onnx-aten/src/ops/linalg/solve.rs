@@ -166,4 +166,69 @@ checks! {
         }
         ";
     }
+
+    vectors_whose_sizes_have_other_names {
+        "aten.linalg_solve(a: f32[s0, 2, 2], b: f32[s1, 2]) -> f32[s1, 2]" => r#"
+        (float[s0,2,2] a, float[s1,2] b) => (float[s1,2] linalg_solve)
+        <
+          int64[1] val_0 = {2},
+          int64[2] val_1 = {1, 1},
+          int64[2,1] val_2 = {0, 1},
+          int64[1] val_3 = {0},
+          float val_4 = {-1.0},
+          float val_5 = {inf},
+          int64[3] val_6 = {1, 1, 3},
+          float val_7 = {0.0},
+          int64[2] val_8 = {1, 2},
+          bool val_9 = {1},
+          int64 val_10 = {2},
+          int64[1] val_11 = {3}
+        >
+        {
+          val_12 = Unsqueeze (b, val_0)
+          val_13 = Shape <start: int = 0, end: int = 1> (a)
+          val_14 = Shape <start: int = 0, end: int = 1> (b)
+          val_15 = Max (val_13, val_14)
+          val_16 = Concat <axis: int = 0> (val_15, val_1)
+          val_17 = Expand (a, val_16)
+          val_18 = Concat <axis: int = 0> (val_15, val_1)
+          val_19 = Expand (val_12, val_18)
+          val_20 = Concat <axis: int = 2> (val_17, val_19)
+          val_52, val_53 = Loop <body: graph = body (int64 val_21, bool val_22, float["Max(s0, s1)",2,3] val_23) => (bool val_51, float["Max(s0, s1)",2,3] val_49, bool["Max(s0, s1)"] val_50)
+          {
+            val_24 = Unsqueeze (val_21, val_3)
+            val_25 = Gather <axis: int = 2> (val_23, val_24)
+            val_26 = Equal (val_2, val_24)
+            val_27 = Abs (val_25)
+            val_28 = Where (val_26, val_5, val_4)
+            val_29 = IsNaN (val_27)
+            val_30 = Where (val_29, val_28, val_27)
+            val_31 = Less (val_2, val_24)
+            val_32 = Where (val_31, val_4, val_30)
+            val_33 = ArgMax <axis: int = 1> (val_32)
+            val_34 = Equal (val_2, val_33)
+            val_35 = Where (val_34, val_24, val_2)
+            val_36 = Equal (val_2, val_24)
+            val_37 = Where (val_36, val_33, val_35)
+            val_38 = Expand (val_37, val_6)
+            val_39 = GatherElements <axis: int = 1> (val_23, val_38)
+            val_40 = Gather <axis: int = 2> (val_39, val_24)
+            val_41 = Gather <axis: int = 1> (val_39, val_24)
+            val_42 = Gather <axis: int = 2> (val_41, val_24)
+            val_43 = Div (val_41, val_42)
+            val_44 = Mul (val_40, val_43)
+            val_45 = Sub (val_39, val_44)
+            val_46 = Abs (val_42)
+            val_47 = Equal (val_46, val_7)
+            val_48 = Equal (val_2, val_24)
+            val_49 = Where (val_48, val_43, val_45)
+            val_50 = Squeeze (val_47, val_8)
+            val_51 = Identity (val_9)
+          }> (val_10, val_9, val_20)
+          val_54 = Transpose <perm: ints = [1, 0]> (val_53)
+          val_55 = Slice (val_52, val_0, val_11, val_0)
+          linalg_solve = Squeeze (val_55, val_0)
+        }
+        "#;
+    }
 }

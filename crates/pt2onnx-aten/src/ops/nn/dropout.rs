@@ -33,21 +33,28 @@ fn dropout_of(cx: &Cx, x: Complex, shape: &[Expr], p: f64) -> Complex {
     x.map(|part| cx.select(mask, cx.mul(part, scale), 0))
 }
 
+/// `f` of `x` in training, else `x`.
+fn in_training(
+    cx: &Cx,
+    x: Complex,
+    p: f64,
+    train: bool,
+    f: impl Fn(Complex) -> Complex,
+) -> Lowered {
+    Ok(if train && p > 0.0 { f(x) } else { x }.value(cx))
+}
+
 /// Each element dropped with probability `p`, the others divided by `1 - p`: `Dropout`, which takes no complex numbers.
 fn dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    Ok(match train && p > 0.0 {
-        true if x.im.is_none() => math::dropout::dropout(cx, x.re, p)[0],
-        true => dropout_of(cx, x, &cx.shape(x.re), p).value(cx),
-        false => x.value(cx),
+    in_training(cx, x, p, train, |x| match x.im {
+        None => math::dropout::dropout(cx, x.re, p)[0].into(),
+        Some(_) => dropout_of(cx, x, &cx.shape(x.re), p),
     })
 }
 
 /// [`dropout`] of whole channels.
 fn feature_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    Ok(match train && p > 0.0 {
-        true => dropout_of(cx, x, &per_channel(cx, x.re), p).value(cx),
-        false => x.value(cx),
-    })
+    in_training(cx, x, p, train, |x| dropout_of(cx, x, &per_channel(cx, x.re), p))
 }
 
 /// [`dropout`] and its mask. If `train` is not given, it is true.
@@ -75,18 +82,12 @@ fn alpha_dropout_of(cx: &Cx, x: Complex, shape: &[Expr], p: f64) -> Complex {
 
 /// [`alpha_dropout_of`] with a mask for each element.
 fn alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    Ok(match train && p > 0.0 {
-        true => alpha_dropout_of(cx, x, &cx.shape(x.re), p).value(cx),
-        false => x.value(cx),
-    })
+    in_training(cx, x, p, train, |x| alpha_dropout_of(cx, x, &cx.shape(x.re), p))
 }
 
 /// [`alpha_dropout_of`] with a mask for each channel.
 fn feature_alpha_dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
-    Ok(match train && p > 0.0 {
-        true => alpha_dropout_of(cx, x, &per_channel(cx, x.re), p).value(cx),
-        false => x.value(cx),
-    })
+    in_training(cx, x, p, train, |x| alpha_dropout_of(cx, x, &per_channel(cx, x.re), p))
 }
 
 checks! {

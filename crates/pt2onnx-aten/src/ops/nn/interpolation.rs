@@ -184,6 +184,7 @@ fn computed_source(
     }
     let float = |size: &Expr| cx.cast(cx.size(size), DType::F32);
     let scale = match factor {
+        _ if !exact && n == 2 && *to == from * 2 => cx.scalar(0.5, DType::F32),
         Some(f) if f > 0.0 => cx.scalar(1.0 / f, DType::F32),
         _ => cx.div(float(from), float(to)),
     };
@@ -293,6 +294,41 @@ checks! {
         >
         {
           upsample_bilinear2d = Resize <axes: ints = [2, 3], mode: string = "linear"> (x, "", val_0)
+        }
+        "#;
+    }
+
+    factors_that_do_not_give_the_sizes {
+        "aten.upsample_nearest2d(x: f32[1, 3, s0, s1], [n: Sym(2*s0), 4], 3.0, 0.5) -> f32[1, 3, 2*s0, 4]" => r#"
+        (float[1,3,s0,s1] x, int64 n) => (float[1,3,"2*s0",4] upsample_nearest2d)
+        <
+          float val_0 = {0.5},
+          int64 val_1 = {0},
+          int64 val_2 = {1},
+          int64[0] val_3 = {},
+          float val_4 = {2.0},
+          int64[4] val_5 = {0, 1, 2, 3}
+        >
+        {
+          val_6 = Range (val_1, n, val_2)
+          val_7 = Cast <to: int = 1> (val_6)
+          val_8 = Mul (val_7, val_0)
+          val_9 = Floor (val_8)
+          val_10 = Cast <to: int = 7> (val_9)
+          val_11 = Shape <start: int = 2, end: int = 3> (x)
+          val_12 = Reshape (val_11, val_3)
+          val_13 = Sub (val_12, val_2)
+          val_14 = Min (val_10, val_13)
+          val_15 = Gather <axis: int = 2> (x, val_14)
+          val_16 = Cast <to: int = 1> (val_5)
+          val_17 = Mul (val_16, val_4)
+          val_18 = Floor (val_17)
+          val_19 = Cast <to: int = 7> (val_18)
+          val_20 = Shape <start: int = 3, end: int = 4> (x)
+          val_21 = Reshape (val_20, val_3)
+          val_22 = Sub (val_21, val_2)
+          val_23 = Min (val_19, val_22)
+          upsample_nearest2d = Gather <axis: int = 3> (val_15, val_23)
         }
         "#;
     }

@@ -2,7 +2,7 @@
 
 use crate::math::complex::crossed;
 use crate::math::control::fold;
-use crate::math::matrix::product::product;
+use crate::math::matrix::product::{by_halves, product};
 use crate::math::reduce::{
     Extreme, all_axes, any_true, extreme, is_empty_along, may_be_empty_along, mean_of, reduce,
 };
@@ -117,26 +117,12 @@ fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(cx.cast(product, dtype))
 }
 
-/// The product of few integers along each axis, which keeps size 1: the first half is multiplied with the second until one is left.
+/// The product of few integers along each axis, which keeps size 1.
 fn few_factors(cx: &Cx, x: Value, axes: &[usize]) -> Option<Value> {
-    let few = |&axis: &usize| cx.dim(x, axis as i64).as_int().filter(|n| (1..=32).contains(n));
-    let sizes: Vec<i64> = axes.iter().map(few).collect::<Option<_>>()?;
-    Some(axes.iter().zip(sizes).fold(x, |mut x, (&axis, mut n)| {
-        let mut odd: Option<Value> = None;
-        while n > 1 {
-            let mut sizes = vec![Expr::int(n / 2); 2];
-            if n % 2 == 1 {
-                sizes.push(Expr::int(1));
-            }
-            let parts = cx.split(x, axis, &sizes);
-            x = cx.mul(parts[0], parts[1]);
-            if let Some(&rest) = parts.get(2) {
-                odd = Some(odd.map_or(rest, |product| cx.mul(product, rest)));
-            }
-            n /= 2;
-        }
-        odd.map_or(x, |rest| cx.mul(x, rest))
-    }))
+    let few =
+        |&axis: &usize| cx.dim(x, axis as i64).as_int().is_some_and(|n| (1..=32).contains(&n));
+    let product = || axes.iter().fold(x.into(), |x: Complex, &axis| by_halves(cx, x, axis));
+    axes.iter().all(few).then(|| product().re)
 }
 
 /// The product of integers by a `Scan` of `Mul`, which takes no empty tensors.
@@ -479,6 +465,51 @@ checks! {
           val_5 = Mul (val_2, val_3)
           val_6 = Mul (val_5, val_4)
           prod = Squeeze (val_6, val_1)
+        }
+        ";
+    }
+
+    complex_numbers_whose_count_is_dynamic {
+        "aten.prod.dim_int(x: c64[s0, 2], 0) -> c64[2]" => "
+        (float[s0,2,2] x) => (float[2,2] prod)
+        <
+          int64 val_0 = {0},
+          int64 val_1 = {1},
+          float val_2 = {1.0},
+          int64[1] val_3 = {2},
+          float val_4 = {0.0},
+          int64[1] val_5 = {0},
+          int64[1] val_6 = {1},
+          bool val_7 = {1},
+          int64[0] val_8 = {}
+        >
+        {
+          val_9 = Gather <axis: int = 2> (x, val_0)
+          val_10 = Gather <axis: int = 2> (x, val_1)
+          val_11 = Transpose <perm: ints = [1, 0]> (val_9)
+          val_12 = Transpose <perm: ints = [1, 0]> (val_10)
+          val_13 = Expand (val_2, val_3)
+          val_14 = Expand (val_4, val_3)
+          val_31 = Shape <start: int = 0, end: int = 1> (x)
+          val_32 = Reshape (val_31, val_8)
+          val_33, val_34 = Loop <body: graph = body (int64 val_15, bool val_16, float[2] val_17, float[2] val_18) => (bool val_30, float[2] val_26, float[2] val_29)
+          {
+            val_19 = Unsqueeze (val_15, val_5)
+            val_20 = Gather <axis: int = 1> (val_11, val_19)
+            val_21 = Squeeze (val_20, val_6)
+            val_22 = Gather <axis: int = 1> (val_12, val_19)
+            val_23 = Squeeze (val_22, val_6)
+            val_24 = Mul (val_17, val_21)
+            val_25 = Mul (val_18, val_23)
+            val_26 = Sub (val_24, val_25)
+            val_27 = Mul (val_17, val_23)
+            val_28 = Mul (val_18, val_21)
+            val_29 = Add (val_27, val_28)
+            val_30 = Identity (val_7)
+          }> (val_32, val_7, val_13, val_14)
+          val_35 = Unsqueeze (val_33, val_6)
+          val_36 = Unsqueeze (val_34, val_6)
+          prod = Concat <axis: int = 1> (val_35, val_36)
         }
         ";
     }

@@ -5,14 +5,14 @@ use crate::{Complex, Cx};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 
-/// The product along the last dimension: `ReduceProd` of real numbers. Of complex ones, both halves are multiplied with each other
-/// until one number is left, or one after the other by a `Loop` if their count is not known.
+/// The product along the last dimension: `ReduceProd` of real numbers. Of complex ones, [`by_halves`], or one after the other by a
+/// `Loop` if their count is not known.
 pub fn product(cx: &Cx, x: Complex) -> Complex {
     let last = cx.rank(x.re) - 1;
     let count = cx.dim(x.re, -1);
     match (x.im, count.as_int()) {
         (None, _) => cx.reduce(Reduction::Prod, x.re, &[last], false).into(),
-        (_, Some(1..)) => by_halves(cx, x, last),
+        (_, Some(1..)) => by_halves(cx, x, last).map(|v| cx.squeeze(v, &[last])),
         _ => {
             let mut shape = cx.shape(x.re);
             shape.pop();
@@ -26,24 +26,21 @@ pub fn product(cx: &Cx, x: Complex) -> Complex {
     }
 }
 
-/// [`product`] of a known count of numbers, at least one.
-fn by_halves(cx: &Cx, mut x: Complex, last: usize) -> Complex {
-    while let Some(n @ 2..) = cx.dim(x.re, -1).as_int() {
-        let half = n / 2;
-        let cut =
-            |from: i64, to: i64| x.map(|v| cx.slice(v, last, &Expr::int(from), &Expr::int(to), 1));
-        let product = cut(0, half).mul(cx, cut(half, 2 * half));
-        x = match n % 2 {
-            0 => product,
-            _ => {
-                let rest = cut(n - 1, n);
-                let join = |a, b| cx.concat(&[a, b], last);
-                let im = product.im.zip(rest.im).map(|(a, b)| join(a, b));
-                Complex::new(join(product.re, rest.re), im)
-            }
-        };
+/// The product along an axis of known size, at least 1, which keeps size 1: the first half is multiplied with the second until one
+/// number is left.
+pub fn by_halves(cx: &Cx, mut x: Complex, axis: usize) -> Complex {
+    let mut odd: Option<Complex> = None;
+    while let Some(n @ 2..) = cx.dim(x.re, axis as i64).as_int() {
+        let mut sizes = vec![Expr::int(n / 2); 2];
+        sizes.extend((n % 2 == 1).then_some(Expr::int(1)));
+        let (re, im) = (cx.split(x.re, axis, &sizes), x.im.map(|im| cx.split(im, axis, &sizes)));
+        let part = |i: usize| Complex::new(re[i], im.as_ref().map(|im| im[i]));
+        x = part(0).mul(cx, part(1));
+        if n % 2 == 1 {
+            odd = Some(odd.map_or(part(2), |product| product.mul(cx, part(2))));
+        }
     }
-    x.map(|v| cx.squeeze(v, &[last]))
+    odd.map_or(x, |rest| x.mul(cx, rest))
 }
 
 /// Number `k` of each vector.
