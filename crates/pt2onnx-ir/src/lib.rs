@@ -108,4 +108,4 @@ pub use text::TextOptions;
 pub use types::{Shape, TensorType, Type, is_unknown, is_unknown_symbol};
 pub use uses::Use;
 pub use value::{Def, ValueData};
-pub use verify::{VerifyError, verify};
+pub use verify::{VerifyError, verify, verify_untyped};

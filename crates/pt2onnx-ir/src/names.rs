@@ -1,9 +1,11 @@
 //! Names of values and nodes: gives missing ones, and changes those that clash.
 
-use crate::{Model, Name, NodeId, Value, ids::OriginId, value::Def};
+use crate::{Model, Name, Node, NodeId, RegionId, Value, ids::OriginId, value::Def};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 use smol_str::format_smolstr;
+use std::slice;
 
 /// Key in the metadata of a value that has another name in the source program: that name.
 pub const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
@@ -17,7 +19,8 @@ pub(crate) type Taken = IndexSet<Name, FxBuildHasher>;
 impl Model {
     /// Finishes all outputs ([`Model::finish_outputs`]), then gives every value and node a unique name. If names clash,
     /// inputs and outputs of the main graph keep theirs first, then constants, then other values in the order of their
-    /// numbers. Each function has its own scope of names.
+    /// numbers. Each function has its own scope of names, and so has each body of an operator of another domain, whose runtime may go by
+    /// the names of its inputs and outputs.
     ///
     /// - A constant that was computed from the weight `fc.weight` ([`FOLDED_FROM`]) is called `fc.weight_folded`.
     /// - The node that computes the result of the source node `linear` is called `node_linear`; if several nodes compute its results,
@@ -43,10 +46,10 @@ impl Model {
     /// Returns whether each value had no name before.
     fn name_values(&mut self) -> Vec<bool> {
         let scopes = self.scopes();
-        let mut taken = vec![Taken::default(); self.functions.len() + 1];
-        taken[0].reserve(scopes.len());
+        let mut taken = vec![Taken::default(); scopes.count];
+        taken[0].reserve(scopes.of.len());
         let mut nameless = Vec::new();
-        for value in self.naming_order() {
+        for value in self.naming_order(&scopes) {
             let data = &self[value];
             if self.is_gone(value) || data.is_left_out() {
                 continue;
@@ -55,40 +58,31 @@ impl Model {
                 nameless.push(value);
                 continue;
             };
-            let new = another(name, &mut taken[scopes[value.index()]]);
-            // Functions can use constants, too.
-            if let Def::Constant(_) = data.def() {
-                let name = new.as_ref().unwrap_or(name);
-                let functions = taken.iter_mut().skip(1);
-                functions.for_each(|taken| _ = taken.insert(name.clone()));
-            }
-            if let Some(new) = new {
+            let seen = scopes.seen_in(self, value);
+            if let Some(new) = another(name, &mut taken, &seen) {
                 self[value].name = Some(new);
             }
         }
         let mut counter = 0;
-        let mut were_nameless = vec![false; scopes.len()];
+        let mut were_nameless = vec![false; scopes.of.len()];
         for value in nameless {
             were_nameless[value.index()] = true;
-            let is_constant = matches!(self[value].def(), Def::Constant(_));
-            if let Some(name) = is_constant.then(|| self.weight_name(value)).flatten() {
-                self[value].name = Some(free_in_all(name, &mut taken));
-                continue;
-            }
-            let taken = match is_constant {
-                true => &taken[..],
-                false => std::slice::from_ref(&taken[scopes[value.index()]]),
-            };
-            self[value].name = Some(fresh("val", &mut counter, taken));
+            let seen = scopes.seen_in(self, value);
+            let weight = self[value].constant().and_then(|_| self.weight_name(value));
+            self[value].name = Some(match weight {
+                Some(name) => another(&name, &mut taken, &seen).unwrap_or(name),
+                None => fresh("val", &mut counter, &taken, &seen),
+            });
         }
         were_nameless
     }
 
-    /// All values, each once: inputs and outputs of the main graph, then constants, then the others.
-    fn naming_order(&self) -> Vec<Value> {
+    /// All values, each once: inputs and outputs of the main graph and of bodies with their own scope, then constants, then the others.
+    fn naming_order(&self, scopes: &Scopes) -> Vec<Value> {
         let all = || self.values().map(|(value, _)| value);
         let constants = all().filter(|value| self[*value].constant().is_some());
-        let interface = self.inputs().iter().copied().chain(self.output_values());
+        let graphs = std::iter::once(&Self::MAIN).chain(&scopes.bodies).map(|&graph| &self[graph]);
+        let interface = graphs.flat_map(|g| g.inputs().iter().copied().chain(g.output_values()));
         let mut seen = vec![false; self.values.len()];
         let mut order: Vec<Value> = interface.chain(constants).chain(all()).collect();
         order.retain(|value| !std::mem::replace(&mut seen[value.index()], true));
@@ -111,7 +105,7 @@ impl Model {
         let mut count: FxHashMap<OriginId, usize> = FxHashMap::default();
         for node in self.all_nodes() {
             if let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) {
-                if let Some(new) = another(name, &mut taken) {
+                if let Some(new) = another(name, slice::from_mut(&mut taken), &[0]) {
                     self[node].name = Some(new);
                 }
                 continue;
@@ -135,7 +129,8 @@ impl Model {
                 name = format_smolstr!("{name}__{number}");
                 *number += 1;
             }
-            self[node].name = Some(another(&name, &mut taken).unwrap_or(name));
+            let new = another(&name, slice::from_mut(&mut taken), &[0]);
+            self[node].name = Some(new.unwrap_or(name));
         }
         let (mut counter, mut numbers) = (0, FxHashMap::<Name, usize>::default());
         for (node, origin) in others {
@@ -153,7 +148,7 @@ impl Model {
                 }
                 None => {
                     let prefix = format_smolstr!("node_{}", self[node].op);
-                    fresh(&prefix, &mut counter, std::slice::from_ref(&taken))
+                    fresh(&prefix, &mut counter, slice::from_ref(&taken), &[0])
                 }
             });
         }
@@ -175,52 +170,74 @@ impl Model {
         }
     }
 
-    /// The scope of each value's name: 0 for the main graph, its bodies and constants, n + 1 for function n.
-    pub(crate) fn scopes(&self) -> Vec<usize> {
-        let mut scopes = vec![0; self.values().count()];
-        for (i, function) in self.functions.iter().enumerate() {
-            let nodes = self.nodes_in(&[function.body]);
-            let bodies = nodes.iter().flat_map(|n| self[*n].regions());
-            let regions = bodies.chain([function.body]);
+    pub(crate) fn scopes(&self) -> Scopes {
+        let functions: Vec<RegionId> = self.functions.iter().map(|f| f.body).collect();
+        let nodes = self.all_nodes();
+        let foreign = nodes.iter().map(|&node| &self[node]).filter(|node| !node.domain.is_empty());
+        let bodies: Vec<RegionId> = foreign.flat_map(Node::regions).collect();
+        let mut of = vec![0; self.values().count()];
+        let mut captured: FxHashMap<Value, SmallVec<[usize; 1]>> = FxHashMap::default();
+        // Bodies come after those around them.
+        for (i, &root) in functions.iter().chain(&bodies).enumerate() {
+            let scope = i + 1;
+            let nodes = self.nodes_in(&[root]);
+            let regions = nodes.iter().flat_map(|n| self[*n].regions()).chain([root]);
             let inputs = regions.flat_map(|r| self[r].inputs().to_vec());
             let outputs = nodes.iter().flat_map(|n| self[*n].outputs().to_vec());
-            inputs.chain(outputs).for_each(|v| scopes[v.index()] = i + 1);
+            inputs.chain(outputs).for_each(|v| of[v.index()] = scope);
+            let used = nodes.iter().flat_map(|n| self[*n].inputs()).flatten();
+            for value in used.filter(|v| i >= functions.len() && of[v.index()] < scope) {
+                let scopes = captured.entry(*value).or_default();
+                if !scopes.contains(&scope) {
+                    scopes.push(scope);
+                }
+            }
         }
-        scopes
+        Scopes { of, count: 1 + functions.len() + bodies.len(), bodies, captured }
     }
 }
 
-/// Takes a name; if it is taken already, takes and returns another one.
-fn another(name: &Name, taken: &mut Taken) -> Option<Name> {
-    if taken.insert(name.clone()) {
-        return None;
-    }
-    let mut n = 1;
-    loop {
-        let candidate = format_smolstr!("{name}_{n}");
-        if taken.insert(candidate.clone()) {
-            return Some(candidate);
+/// The scopes of names: the main graph, then each function, then each body of an operator of another domain.
+pub(crate) struct Scopes {
+    /// The scope of each value's name. Constants have that of the main graph.
+    pub of: Vec<usize>,
+    pub count: usize,
+    /// The bodies of operators of other domains.
+    bodies: Vec<RegionId>,
+    /// The scopes of bodies that use a value from around them.
+    pub captured: FxHashMap<Value, SmallVec<[usize; 1]>>,
+}
+
+impl Scopes {
+    /// The scopes in which a value's name means the value: no other one may have it there. Any function can use a constant.
+    fn seen_in(&self, model: &Model, value: Value) -> SmallVec<[usize; 1]> {
+        match model[value].constant() {
+            Some(_) => (0..self.count).collect(),
+            None => {
+                let captured = self.captured.get(&value).into_iter().flatten().copied();
+                std::iter::once(self.of[value.index()]).chain(captured).collect()
+            }
         }
-        n += 1;
     }
 }
 
-/// The name, or another one if it is taken in any scope. It is then taken in all of them.
-fn free_in_all(name: Name, taken: &mut [Taken]) -> Name {
+/// Takes a name in scopes; if it is taken already in one of them, takes and returns another one.
+fn another(name: &Name, taken: &mut [Taken], scopes: &[usize]) -> Option<Name> {
     let numbered = (1..).map(|n| format_smolstr!("{name}_{n}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    let free = names.find(|name| taken.iter().all(|taken| !taken.contains(name)));
-    let free = free.unwrap_or(name);
-    taken.iter_mut().for_each(|taken| _ = taken.insert(free.clone()));
-    free
+    let free = names.find(|name| scopes.iter().all(|&scope| !taken[scope].contains(name)))?;
+    for &scope in scopes {
+        taken[scope].insert(free.clone());
+    }
+    (free != *name).then_some(free)
 }
 
-/// A name that is not taken. It is not added to `taken`: the next one has another number.
-fn fresh(prefix: &str, counter: &mut usize, taken: &[Taken]) -> Name {
+/// A name that is not taken in these scopes. It is not added to `taken`: the next one has another number.
+fn fresh(prefix: &str, counter: &mut usize, taken: &[Taken], scopes: &[usize]) -> Name {
     loop {
         let candidate = format_smolstr!("{prefix}_{counter}");
         *counter += 1;
-        if taken.iter().all(|taken| !taken.contains(&candidate)) {
+        if scopes.iter().all(|&scope| !taken[scope].contains(&candidate)) {
             return candidate;
         }
     }

@@ -19,8 +19,8 @@ pub struct VerifyError {
 /// Verifies that a model is valid ONNX:
 /// - Bodies form trees: none is in two places, and at most [`MAX_NESTING`](crate::MAX_NESTING) are within each other.
 /// - Every value is defined before its use, in the same region or in one around it.
-/// - Names of values are unique within the main graph with its bodies, and within each function. Unused inputs of bodies
-///   count, too.
+/// - Names of values are unique within the main graph with its bodies, within each function, and within each body of an operator of
+///   another domain, with what it uses from around it. Unused inputs of bodies count, too.
 /// - Names of nodes are unique.
 /// - Sizes are not negative, and tensors have at most 2^48 elements.
 /// - Every node of the default domain fits the schema of its operator ([`conforms()`]) at the opset of the model or
@@ -31,11 +31,24 @@ pub struct VerifyError {
 /// # Errors
 /// Returns all errors: names first, then inputs and outputs, then nodes in order. If bodies form no trees, that is the only one.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
+    verify_with(model, true)
+}
+
+/// Does the same as [`verify`], but outputs of the main graph need no types.
+///
+/// # Errors
+/// Those of [`verify`].
+pub fn verify_untyped(model: &Model) -> Result<(), Vec<VerifyError>> {
+    verify_with(model, false)
+}
+
+fn verify_with(model: &Model, typed: bool) -> Result<(), Vec<VerifyError>> {
     if let Some((place, what)) = nesting::misplaced(model) {
         return Err(vec![VerifyError { place, what }]);
     }
     let mut v = Verifier {
         model,
+        typed,
         opset: model.opset,
         imports: &model.imports,
         defined: vec![false; model.values().count()],
@@ -54,6 +67,8 @@ pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
 
 struct Verifier<'a> {
     model: &'a Model,
+    /// Whether outputs of the main graph need types.
+    typed: bool,
     /// Opset of the graph or function that is being verified.
     opset: u32,
     /// The other domains that are imported there.
@@ -78,8 +93,8 @@ impl Verifier<'_> {
         let functions = self.model.functions.iter().map(|f| f.body);
         let regions: FxHashSet<_> = bodies.chain(functions).chain([Model::MAIN]).collect();
         let scopes = self.model.scopes();
-        let mut taken = vec![Taken::default(); self.model.functions.len() + 1];
-        taken[0].reserve(scopes.len());
+        let mut taken = vec![Taken::default(); scopes.count];
+        taken[0].reserve(scopes.of.len());
         for (value, data) in self.model.values() {
             let shape = data.ty.as_ref().and_then(|ty| ty.as_tensor()?.shape.as_ref());
             if shape.is_some_and(|shape| !is_possible(shape)) {
@@ -88,9 +103,16 @@ impl Verifier<'_> {
             }
             let is_input = matches!(data.def(), Def::Input(region, _) if regions.contains(region));
             if let Some(name) = data.name.as_ref().filter(|_| is_input || data.uses().len() > 0)
-                && !taken[scopes[value.index()]].insert(name.clone())
+                && !taken[scopes.of[value.index()]].insert(name.clone())
             {
                 self.error(format!("value `{name}`"), "two values have this name");
+            }
+        }
+        for (&value, bodies) in &scopes.captured {
+            if let Some(name) = &self.model[value].name
+                && bodies.iter().any(|&body| !taken[body].insert(name.clone()))
+            {
+                self.error(format!("value `{name}`"), "two values in a body have this name");
             }
         }
         let mut taken = Taken::default();
@@ -115,7 +137,7 @@ impl Verifier<'_> {
         let mut taken = Taken::default();
         for (i, output) in model.outputs().iter().enumerate() {
             let place = format!("output {i} of the graph");
-            if model.output_type(output).is_none() {
+            if self.typed && model.output_type(output).is_none() {
                 self.error(&place, "its type is not known");
             }
             match model.output_name(output) {
@@ -170,7 +192,7 @@ impl Verifier<'_> {
 
     fn operator(&mut self, id: NodeId, node: &Node) {
         let opset = self.opset;
-        if schema::is_experiment(&node.op, opset) {
+        if schema::is_extension(&node.op, opset) {
             return;
         }
         let Some(schema) = schema::lookup(&node.op, opset) else {

@@ -260,3 +260,61 @@ fn bodies_that_a_node_loses_use_nothing() {
     model.set_attributes(node, vec![]);
     assert_eq!(model[x].uses().len(), 0);
 }
+
+/// Its runtime may go by the names of inputs and outputs, as ONNX Runtime does in the bodies of `BeamSearch`.
+#[test]
+fn bodies_of_other_domains_have_their_own_names() {
+    let text = "g (float[2] x) => (float[2] y)
+        <float[2] w = {1, 2}>
+        {
+            a = Relu (x)
+            y = other.Search <
+                first: graph = first (float[2] x, float[2] v) => (float[2] b) { b = Add (x, a) },
+                second: graph = second (float[2] x, float[2] w) => (float[2] a) { a = Mul (x, w) }
+            > (x, w)
+        }";
+    let mut model: Model = text.parse().unwrap();
+    model.imports.insert("other".into(), 1);
+    verify(&model).unwrap();
+    let names = |model: &Model| -> Vec<Vec<String>> {
+        let search = model.nodes(Model::MAIN).nth(1).unwrap();
+        let bodies = model[search].regions().map(|body| &model[body]);
+        let values = bodies.map(|b| b.inputs().iter().copied().chain(b.output_values()));
+        values
+            .map(|all| all.map(|v| model[v].name.as_ref().unwrap().to_string()).collect())
+            .collect()
+    };
+    model.assign_names();
+    verify(&model).unwrap();
+    let kept = [["x", "v", "b"], ["x", "w", "a"]].map(|body| body.map(str::to_owned).to_vec());
+    assert_eq!(names(&model), kept);
+    // A constant may be used in any body: it gives way.
+    assert!(model.to_string().contains("float[2] w_1 = {1.0, 2.0}"), "{model}");
+    // A value that the first body uses may not have the name of another one there.
+    let relu = model.nodes(Model::MAIN).next().unwrap();
+    let a = model[relu].outputs()[0];
+    model[a].name = Some("v".into());
+    assert_eq!(errors(&model), "value `v`: two values in a body have this name");
+    model.assign_names();
+    verify(&model).unwrap();
+    assert_eq!(names(&model), kept);
+    let again: Model = model.to_string().parse().unwrap();
+    assert_eq!(again.to_string(), model.to_string());
+}
+
+#[test]
+fn constants_of_all_types() {
+    let text = "g () => (a, b, c, d) {
+        a = Constant <value_float = 1.5> ()
+        b = Constant <value_ints = [1, 2]> ()
+        c = Constant <value_string = \"s\"> ()
+        d = Constant <value = int8[2,1] {1, 2}> ()
+    }";
+    let model: Model = text.parse().unwrap();
+    let header = "() => (float a, int64[2] b, string c, int8[2,1] d)";
+    assert!(model.to_string().contains(header), "{model}");
+    // The first form was only for floats.
+    let old = "<ir_version: 3, opset_import: [\"\" : 7]>
+        g () => (int8[1] a) { a = Constant <value = int8[1] {1}> () }";
+    verify(&old.parse().unwrap()).unwrap();
+}

@@ -1,11 +1,20 @@
-//! Types of what ONNX Runtime's own operators give (`com.microsoft`): those that its quantiser and its optimiser write.
+//! Types of what ONNX Runtime's own operators give: those that its quantiser, its optimiser and its model builder write.
 
-use pt2onnx_ir::{Builder, InsertPoint, NodeId, Type, Value};
+use crate::opaque;
+use pt2onnx_ir::{Builder, InsertPoint, Node, NodeId, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// The domain of these operators.
-pub(crate) const DOMAIN: &str = "com.microsoft";
+/// The domain of most of these operators.
+const DOMAIN: &str = "com.microsoft";
+
+/// Those that are in ONNX's domain: nodes of it for passes only from the opset on that has them.
+const IN_ONNX: [&str; 2] = ["LayerNormalization", "SimplifiedLayerNormalization"];
+
+/// Whether a node is of such an operator.
+pub(crate) fn has(node: &Node) -> bool {
+    node.domain == DOMAIN || opaque::is_opaque(node) && IN_ONNX.contains(&node.op())
+}
 
 /// The element type of a result.
 #[derive(Clone, Copy)]
@@ -29,6 +38,7 @@ const ALIKE: &[Row] = &[
     ("FusedConv", "Conv", &[0, 1], Of(0)),
     ("FusedGemm", "Gemm", &[0, 1], Of(0)),
     ("Gelu", "Identity", &[0], Of(0)),
+    ("LayerNormalization", "Identity", &[0], Of(1)),
     ("MatMulIntegerToFloat", "MatMul", &[0, 1], Is(DType::F32)),
     ("QGemm", "Gemm", &[0, 3], OfZeroPoint(8)),
     ("QLinearAdd", "Add", &[0, 3], Of(0)),
@@ -42,6 +52,7 @@ const ALIKE: &[Row] = &[
     ("QuantizeLinear", "Identity", &[0], Of(2)),
     ("QuickGelu", "Identity", &[0], Of(0)),
     ("RotaryEmbedding", "Identity", &[0], Of(0)),
+    ("SimplifiedLayerNormalization", "Identity", &[0], Of(1)),
     ("SkipLayerNormalization", "Identity", &[0], Of(0)),
     ("SkipSimplifiedLayerNormalization", "Identity", &[0], Of(0)),
 ];

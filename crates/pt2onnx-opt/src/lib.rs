@@ -83,7 +83,7 @@ pub use pattern::{Match, Pattern, PatternError};
 pub use rewrite::{become_node, bypass, substitute};
 pub use rules::Rules;
 pub use target::{Target, TargetError, Unrunnable, fit, fit_imported};
-pub use types::infer_types;
+pub use types::{infer_output_types, infer_types};
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ use crate::{
     opsets::OPTIMISED_OPSETS,
 };
 use pt2onnx_ir::{
-    Attribute, Model, NodeId, RegionId,
+    Attribute, Model, Node, NodeId, RegionId,
     schema::{self, CANONICAL_OPSET},
 };
 use rustc_hash::FxHashSet;
@@ -17,6 +17,11 @@ use std::{borrow::Cow, ops::RangeInclusive};
 
 /// The domain of opaque nodes.
 const DOMAIN: &str = "pt2onnx.opaque";
+
+/// Whether a node is opaque.
+pub(crate) fn is_opaque(node: &Node) -> bool {
+    node.domain == DOMAIN
+}
 
 /// Calls `work` with the main graph and then with each function's body. Graphs of other than the [`OPTIMISED_OPSETS`] are left
 /// out.
@@ -50,7 +55,7 @@ pub(crate) fn each_graph_of(
     }
     if hidden {
         for id in model.all_nodes() {
-            if model[id].domain == DOMAIN {
+            if is_opaque(&model[id]) {
                 model[id].domain = Cow::Borrowed("");
             }
         }
@@ -68,7 +73,7 @@ pub(crate) struct Raising {
 
 /// Makes an opaque node one of the canonical form, if it is not in the body of an opaque node.
 pub(crate) fn raise(model: &mut Model, id: NodeId, raising: Raising) {
-    if model[id].domain != DOMAIN {
+    if !is_opaque(&model[id]) {
         return;
     }
     model[id].domain = Cow::Borrowed("");
@@ -88,7 +93,7 @@ pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Inexpressi
     let model = &mut *graph.model;
     let mut failures = Vec::new();
     for id in model.nodes_in(&[graph.region]) {
-        if model[id].domain != DOMAIN {
+        if !is_opaque(&model[id]) {
             continue;
         }
         model[id].domain = Cow::Borrowed("");

@@ -6,6 +6,7 @@ use crate::{
     graph::GraphMut,
     ml,
     opaque::{self, Raising},
+    opsets::CONVERTED_OPSETS,
     sizes::{self, Computed},
     slices::{self, Ends},
 };
@@ -35,6 +36,33 @@ pub fn infer_types(model: &mut Model) {
     }
     for (body, claims) in bodies {
         restore_sizes(model, Some(body), claims);
+    }
+}
+
+/// Gives each output of the graph that has no type the one that follows. Files should tell these types, but runtimes do not need them.
+pub fn infer_output_types(model: &mut Model) {
+    if model.output_values().all(|v| model[v].ty.is_some()) {
+        return;
+    }
+    let mut raised = model.clone();
+    opaque::each_graph_of(&CONVERTED_OPSETS, &mut raised, |graph| {
+        let raising = Raising { written: graph.opset, alike: false };
+        infer(graph, Some(raising), &Taken::default());
+    });
+    let outputs: Vec<Value> = model.output_values().collect();
+    for (value, found) in outputs.into_iter().zip(raised.output_values()) {
+        if model[value].ty.is_none() {
+            let mut ty = raised[found].ty.clone();
+            if let Some(Type::Tensor(TensorType { shape: Some(shape), .. })) = &mut ty {
+                // The clone has numbered its unknown sizes on its own.
+                let dims = shape.iter().map(|dim| match facts::known(dim) {
+                    true => dim.clone(),
+                    false => model.unknown_dim(),
+                });
+                *shape = dims.collect();
+            }
+            model[value].ty = ty;
+        }
     }
 }
 
@@ -127,9 +155,7 @@ impl Walk<'_, '_> {
             bodies.into_iter().for_each(|body| self.region(body, own));
             match () {
                 () if *cx.model()[id].domain == *ml::DOMAIN => self.set(id, ml::types(cx, id)),
-                () if *cx.model()[id].domain == *contrib::DOMAIN => {
-                    self.set(id, contrib::types(cx, id))
-                }
+                () if contrib::has(&cx.model()[id]) => self.set(id, contrib::types(cx, id)),
                 () if cx.model()[id].is("Scan") => {
                     self.set(id, scanned(cx, id).unwrap_or_default());
                     self.carry(id, 0);

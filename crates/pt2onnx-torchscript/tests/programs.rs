@@ -47,6 +47,19 @@ fn sizes_stay_symbolic() {
 }
 
 #[test]
+fn sizes_broadcast() {
+    let body = "  def forward(self, x: Tensor) -> Tensor:\n    \
+        sizes = torch.broadcast_shapes([1, 4], torch.size(x))\n    \
+        more = torch._infer_size([3, 1, 1], sizes)\n    \
+        return torch.mul(x, torch.sum(more))\n";
+    let printed = flat(body, X).unwrap();
+    assert!(printed.contains("Sym(n + 7)"), "{printed}");
+    let wrong = body.replace("[1, 4]", "[1, 5]");
+    let error = flat(&wrong, X).unwrap_err().to_string();
+    assert!(error.contains("the sizes 5 and 4 do not broadcast"), "{error}");
+}
+
+#[test]
 fn sizes_that_squeeze_keeps_are_told() {
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.squeeze(x)\n";
     let told = |size| {

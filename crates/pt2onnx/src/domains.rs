@@ -84,6 +84,19 @@ pub(crate) fn import(
     Ok(())
 }
 
+/// Domains that runtimes import at a version of their own if a model does not, and the version that is written then.
+const KNOWN: [(&str, u32); 2] = [("ai.onnx.ml", 3), ("com.microsoft", 1)];
+
+/// Imports the domains of nodes that a file uses without importing them, as ONNX Runtime's optimiser and converters wrote it.
+pub(crate) fn import_known(model: &mut Model) {
+    let nodes = model.graph_nodes();
+    for (domain, version) in KNOWN {
+        if !model.imports.contains_key(domain) && nodes.iter().any(|n| model[*n].domain == domain) {
+            model.imports.insert(domain.to_owned(), version);
+        }
+    }
+}
+
 /// Puts the bodies of functions in the places of their calls.
 pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     model.drop_unused_functions();

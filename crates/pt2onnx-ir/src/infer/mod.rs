@@ -17,6 +17,7 @@ pub use rules::einsum_terms;
 pub(crate) use shape::{broadcast, product};
 
 use crate::{
+    attribute::Attribute,
     ids::NodeId,
     is_possible,
     model::Model,
@@ -24,6 +25,8 @@ use crate::{
     types::{TensorType, Type},
 };
 use node::Node;
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 use std::cell::{Cell, RefCell};
 
 /// Infers the types of a node's outputs from its inputs and attributes; `None` where nothing is known. The node must be
@@ -64,6 +67,9 @@ fn types(node: &Node) -> Vec<Option<Type>> {
     if let Some(types) = control::types(node).or_else(|| sequences::types(node)) {
         return types;
     }
+    if node.node.is("Constant") {
+        return vec![constant(node.node)];
+    }
     let mut shapes = rules::shapes(node);
     shapes.resize(outputs, None);
     let types = shapes.into_iter().enumerate();
@@ -71,4 +77,23 @@ fn types(node: &Node) -> Vec<Option<Type>> {
         .map(|(i, shape)| (i, shape.filter(|shape| is_possible(shape))))
         .map(|(i, shape)| Some(Type::Tensor(TensorType { dtype: node.dtype(schema, i)?, shape })))
         .collect()
+}
+
+/// What a `Constant` is, by the one attribute that it has.
+fn constant(node: &crate::Node) -> Option<Type> {
+    let (name, value) = node.attributes.first()?;
+    let vector = |dtype, length: usize| Type::tensor(dtype, [Expr::int(length as i64)]);
+    Some(match (&**name, value) {
+        (_, Attribute::Tensor(tensor)) => {
+            let sizes: Vec<Expr> = tensor.shape().iter().map(|&n| Expr::int(n as i64)).collect();
+            Type::tensor(tensor.dtype(), sizes)
+        }
+        ("value_int", _) => Type::tensor(DType::I64, []),
+        ("value_float", _) => Type::tensor(DType::F32, []),
+        ("value_string", _) => Type::tensor(DType::String, []),
+        (_, Attribute::Ints(all)) => vector(DType::I64, all.len()),
+        (_, Attribute::Floats(all)) => vector(DType::F32, all.len()),
+        (_, Attribute::Strings(all)) => vector(DType::String, all.len()),
+        _ => return None,
+    })
 }

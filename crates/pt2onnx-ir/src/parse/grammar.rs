@@ -5,13 +5,15 @@ use crate::{Builder, Function, Metadata, Model, NodeId, RegionId, Type, Value, c
 use indexmap::IndexMap;
 use pt2onnx_symbolic::text::{Parsed, Place, Reader};
 use rustc_hash::FxHashMap;
-use std::mem::take;
+use std::mem::{replace, take};
 
 pub(super) struct Grammar<'a, 'm> {
     pub(super) r: Reader<'a>,
     pub(super) cx: Builder<'m>,
     /// The values in scope: one scope for each open graph, innermost last.
     scopes: Vec<Scope>,
+    /// Whether the bodies that come next are of an operator of another domain.
+    foreign: bool,
     /// The function that is being parsed.
     pub(super) function: Option<Signature>,
     /// Opset of the graph or function that is being parsed.
@@ -23,6 +25,8 @@ struct Scope {
     values: FxHashMap<String, Value>,
     /// Types that are declared before their values are defined.
     types: FxHashMap<String, Type>,
+    /// Whether its names may be those of values around it: it is the body of an operator of another domain.
+    hides: bool,
 }
 
 /// What nodes need to know of the function around them.
@@ -47,7 +51,8 @@ const NUMBERS: &[&str] = &["ir_version", "model_version"];
 
 impl<'a, 'm> Grammar<'a, 'm> {
     pub fn new(r: Reader<'a>, cx: Builder<'m>) -> Self {
-        Self { r, cx, scopes: Vec::new(), function: None, opset: schema::CANONICAL_OPSET }
+        let opset = schema::CANONICAL_OPSET;
+        Self { r, cx, scopes: Vec::new(), foreign: false, function: None, opset }
     }
 
     /// `<header> graph functions`.
@@ -213,7 +218,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
     /// main graph.
     fn graph(&mut self, region: RegionId) -> Parsed<()> {
         self.r.enter()?;
-        self.scopes.push(Scope::default());
+        self.scopes.push(Scope { hides: self.foreign, ..Scope::default() });
         self.r.require("(")?;
         let mut first = true;
         while self.r.goes_on(")", take(&mut first))? {
@@ -280,7 +285,8 @@ impl<'a, 'm> Grammar<'a, 'm> {
 
     /// Names a value and adds it to the innermost scope.
     fn define(&mut self, place: Place, name: String, value: Value) -> Parsed<()> {
-        if self.scopes.iter().any(|s| s.values.contains_key(&name)) {
+        let hiding = self.scopes.iter().rposition(|s| s.hides).unwrap_or(0);
+        if self.scopes[hiding..].iter().any(|s| s.values.contains_key(&name)) {
             return Err(self.r.error_at(place, format!("`{name}` is defined twice")));
         }
         self.cx.edit(|model| model[value].name = Some(name.as_str().into()));
@@ -337,6 +343,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
             true => self.r.name("an overload")?,
             false => String::new(),
         };
+        let outer = replace(&mut self.foreign, !domain.is_empty());
         let mut attributes = self.attributes()?;
         self.r.require("(")?;
         let (mut inputs, mut first) = (Vec::new(), true);
@@ -351,6 +358,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         if attributes.is_empty() {
             attributes = self.attributes()?;
         }
+        self.foreign = outer;
         let node = self.cx.emit_node(op.to_owned(), &inputs, attributes, outputs.len());
         self.cx.edit(|model| {
             model[node].domain = domain.to_owned().into();

@@ -37,9 +37,13 @@ const EXPERIMENTS: [&str; 10] = [
     "ThresholdedRelu",
 ];
 
-/// Whether an opset had the operator only as an experiment: there is no schema for it, but models have it.
-pub fn is_experiment(name: &str, opset: u32) -> bool {
-    opset < 10 && lookup(name, opset).is_none() && EXPERIMENTS.contains(&name)
+/// Operators that ONNX Runtime has in ONNX's domain at all opsets. Its optimiser and its model builder write them.
+const OF_ONNX_RUNTIME: [&str; 2] = ["LayerNormalization", "SimplifiedLayerNormalization"];
+
+/// Whether models have an operator at an opset that has no schema for it: it was an experiment there, or ONNX Runtime added it.
+pub fn is_extension(name: &str, opset: u32) -> bool {
+    let experiment = opset < 10 && EXPERIMENTS.contains(&name);
+    (experiment || OF_ONNX_RUNTIME.contains(&name)) && lookup(name, opset).is_none()
 }
 
 /// All versions of all operators, sorted by name and opset.

@@ -46,6 +46,14 @@ fn outdated(model: &Model, node: NodeId, low: u32, high: u32) -> bool {
     if low < 18 && high >= 18 && untold() {
         return true;
     }
+    // Newer forms take one of scales and sizes.
+    let scaled = || {
+        let data = &model[node];
+        data.is("Resize") && data.input(2).is_some() && data.input(3).is_some()
+    };
+    if low < 13 && high >= 13 && scaled() {
+        return true;
+    }
     // The mask was of the type of the data.
     let masked = || model[node].is("Dropout") && model[node].outputs().len() > 1;
     if low < 10 && high >= 10 && masked() {

@@ -3,11 +3,11 @@
 mod rewriting;
 mod saving;
 
-use crate::{Error, SaveOptions, Warning, WarningKind, Weights, naming, report::Report};
+use crate::{Error, SaveOptions, Warning, WarningKind, Weights, domains, naming, report::Report};
 use bytes::Bytes;
 use pt2onnx_compress::{Compressed, CompressedWeight};
 use pt2onnx_fx::ExportedProgram;
-use pt2onnx_ir::{Model, Value, VerifyError, verify};
+use pt2onnx_ir::{Model, Value, VerifyError, verify, verify_untyped};
 use pt2onnx_writer::{Inputs, Reading};
 use rustc_hash::FxHashSet;
 use std::{fmt, path::Path};
@@ -119,7 +119,10 @@ impl OnnxProgram {
         let mut model = reading.model;
         // Names of nodes may clash in files, and those of values in bodies that do not see each other.
         model.assign_names();
+        domains::import_known(&mut model);
         let checked = report.stage("verify", || {
+            verify_untyped(&model)?;
+            pt2onnx_opt::infer_output_types(&mut model);
             verify(&model)?;
             // Files need not tell the types of what nodes make.
             let mut typed = model.clone();
@@ -264,5 +267,27 @@ mod tests {
         assert!(matches!(&error, Error::Edited(all) if all.len() == 1));
         let said = error.to_string();
         assert!(said.starts_with("the model is not valid ONNX after it was edited:\n"), "{said}");
+    }
+
+    /// As ONNX Runtime's tools write it: they know the domain, and need no types of outputs.
+    #[test]
+    fn what_runtimes_do_not_need() {
+        let text = "<ir_version: 8, opset_import: [\"\" : 9]>
+            g (float[N,2] x) => (y, z) {
+                y = com.microsoft.Gelu (x)
+                sliced = Slice <starts = [0], ends = [1], axes = [1]> (x)
+                z = Cast <to = 7> (sliced)
+            }";
+        let model: Model = text.parse().unwrap();
+        let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
+        let program = OnnxProgram::from_bytes(bytes, []).unwrap();
+        let text = program.to_text();
+        assert!(text.contains("(float[N,2] x) => (float[N,2] y, int64[N,1] z)"), "{text}");
+        assert_eq!(program.model().imports.get("com.microsoft"), Some(&1));
+        // An unknown domain may be a mistake.
+        let model: Model = "g (float[2] x) => (float[2] y) { y = own.F (x) }".parse().unwrap();
+        let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
+        let error = OnnxProgram::from_bytes(bytes, []).unwrap_err().to_string();
+        assert!(error.contains("the domain own is not imported"), "{error}");
     }
 }

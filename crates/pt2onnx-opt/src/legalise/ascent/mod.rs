@@ -1,8 +1,8 @@
 //! Rewrites models of older opsets for the canonical one.
 
+mod extensions;
 mod oldest;
 mod raise;
-mod retired;
 
 use super::{error::Reason, meaning::means_the_same, replace::Done};
 use crate::opsets::OPSETS;

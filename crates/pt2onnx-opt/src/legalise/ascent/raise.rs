@@ -1,6 +1,6 @@
 //! Rewrites nodes of older forms of their operators into the canonical form: the steps of legalisation, upwards.
 
-use super::retired;
+use super::extensions;
 use crate::{
     eval, facts,
     legalise::{
@@ -53,7 +53,7 @@ pub(super) fn raise(
         "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id, alike),
         "GroupNormalization" if since < 21 && !alike => group_norm(model, id),
         "BatchNormalization" if since < 14 => batch_norm(model, id, alike),
-        _ if since == 0 && !alike => retired::raise(model, id, written),
+        _ if since == 0 && !alike => extensions::raise(model, id, written),
         op if since > schema::CANONICAL_OPSET => {
             Err(format!("what {op} of opset {since} has in older opsets is not known").into())
         }
@@ -255,11 +255,16 @@ fn resize(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     })
 }
 
-/// Inputs without elements are not there.
+/// The scales, which were always an input, had no elements where sizes were given.
 fn resize_of_some(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let mode = model[id].read::<&str>("coordinate_transformation_mode")?;
     if mode == Some("tf_half_pixel_for_nn") {
         return Err("tf_half_pixel_for_nn has no newer form".into());
+    }
+    let mut inputs = model[id].inputs().to_vec();
+    if let [_, _, scales, Some(_)] = &mut *inputs {
+        *scales = None;
+        model.set_inputs(id, &inputs);
     }
     Ok(Done::Kept)
 }

@@ -66,6 +66,10 @@ impl Interp<'_> {
                 let sorted = self.sorted(items, false)?;
                 self.list(sorted, element)?
             }
+            ("broadcast_shapes" | "_infer_size", [_, Value::List(other)]) => {
+                let sizes = broadcast(&items, self.items(*other))?;
+                self.int_list(sizes)?
+            }
             ("max" | "min", [_]) => return self.fold(name, &items),
             ("sum", [_]) => {
                 let plain = items.iter().all(|v| v.number().is_some());
@@ -316,4 +320,27 @@ fn order(a: &Value, b: &Value) -> Option<Ordering> {
             (a, b) => known(a)?.partial_cmp(&known(b)?),
         },
     }
+}
+
+/// The sizes to which tensors of both sizes broadcast. Of two that are not known, the larger one: they are equal, or one is 1.
+fn broadcast(a: &[Value], b: &[Value]) -> Step<Vec<Expr>> {
+    let rank = a.len().max(b.len());
+    let at = |sizes: &[Value], i: usize| match (i + sizes.len()).checked_sub(rank) {
+        Some(i) => sizes[i].number().cloned().unwrap_or(Expr::ONE),
+        None => Expr::ONE,
+    };
+    let size = |i| match (at(a, i), at(b, i)) {
+        (x, y) if x == y || y == Expr::ONE => Ok(x),
+        (x, y) if x == Expr::ONE => Ok(y),
+        (x, y) => match (x.as_int(), y.as_int()) {
+            (Some(_), None) => Ok(x),
+            (None, Some(_)) => Ok(y),
+            (None, None) => Ok(Expr::max(&x, &y)),
+            (Some(_), Some(_)) => {
+                let text = format!("RuntimeError: the sizes {x} and {y} do not broadcast");
+                Err(Problem::Raises(text))
+            }
+        },
+    };
+    (0..rank).map(size).collect()
 }

@@ -1,4 +1,4 @@
-//! Rewrites nodes of operators that were experiments until opset 9, which ONNX has lost since; runtimes still know most of them.
+//! Rewrites nodes of operators that their opset lacks but runtimes know: the experiments of opsets 1 to 9, and what ONNX Runtime adds.
 
 use crate::legalise::{
     error::Reason,
@@ -8,22 +8,24 @@ use crate::legalise::{
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
-/// Replaces a node of such an operator.
+/// Replaces a node of such an operator, or keeps it if its form is that of a later opset.
 ///
 /// # Errors
 /// Any other operator, or too little is known of the node.
 pub(super) fn raise(model: &mut Model, id: NodeId, written: u32) -> Result<Done, Reason> {
     let emit = match model[id].op() {
-        op if !schema::is_experiment(op, written) => None,
+        op if !schema::is_extension(op, written) => None,
         "Affine" => Some(affine as Emit),
         "ConstantFill" => Some(filled as Emit),
         "Crop" => Some(crop as Emit),
         "DynamicSlice" => Some(slice as Emit),
         "ImageScaler" => Some(image_scaler as Emit),
+        "LayerNormalization" => return Ok(Done::Kept),
         "MeanVarianceNormalization" => Some(normalised as Emit),
         "ParametricSoftplus" => Some(softplus as Emit),
         "Scale" => Some(scale as Emit),
         "ScaledTanh" => Some(tanh as Emit),
+        "SimplifiedLayerNormalization" => Some(rms as Emit),
         "ThresholdedRelu" => Some(thresholded as Emit),
         _ => None,
     };
@@ -72,6 +74,11 @@ fn image_scaler(cx: &Builder, node: &Node) -> Result<Value, Reason> {
 /// The elements above `alpha`; 0 for others. The standard has it since opset 10.
 fn thresholded(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.emit1("ThresholdedRelu", node.inputs(), node.attributes.clone()))
+}
+
+/// The standard has it since opset 23, by another name.
+fn rms(cx: &Builder, node: &Node) -> Result<Value, Reason> {
+    Ok(cx.emit1("RMSNormalization", node.inputs(), node.attributes.clone()))
 }
 
 /// Removes a border from the last two of four dimensions, and all that is beyond a height and width.
