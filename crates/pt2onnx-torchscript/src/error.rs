@@ -26,8 +26,8 @@ pub enum Error {
     #[error("the types of the inputs are not known: {}. Give them by the option `input`, as in `{example}`", missing.join(", "))]
     Untold { missing: Vec<String>, example: String },
 
-    #[error("`{name}={given}` of the option `input` does not fit the parameter `{name}: {ty}`{}. Give it as in `{name}={example}`", because(.why))]
-    Misfit { name: String, given: String, ty: String, why: Option<String>, example: &'static str },
+    #[error("`{name}={given}` of the option `input` does not fit the parameter `{name}: {ty}`{}. Give it as in `{example}`", because(.why))]
+    Misfit { name: String, given: String, ty: String, why: Option<String>, example: Box<str> },
 
     #[error("there is no input `{path}`: the parameter `{name}: {ty}` has no such part")]
     NoPart { path: String, name: String, ty: String },

@@ -47,6 +47,19 @@ fn sizes_stay_symbolic() {
 }
 
 #[test]
+fn examples_of_inputs_lead_to_their_parts() {
+    let body = "  def forward(self, images: List[Tensor], state: Dict[str, Tuple[Tensor, int]]) -> Tensor:\n    \
+        return images[0]\n";
+    let error = |inputs| flat(body, inputs).unwrap_err().to_string();
+    assert!(
+        error(&[("images", "[float32[3]]")]).contains("as in `images.0=float32[batch,3,224,224]`")
+    );
+    assert!(error(&[]).contains("as in `images.0=float32[batch,3,224,224]`"));
+    let told = &[("images.0", "float32[3]"), ("state", "3")];
+    assert!(error(told).contains("as in `state.key.0=float32[batch,3,224,224]`"));
+}
+
+#[test]
 fn sizes_broadcast() {
     let body = "  def forward(self, x: Tensor) -> Tensor:\n    \
         sizes = torch.broadcast_shapes([1, 4], torch.size(x))\n    \

@@ -141,17 +141,20 @@ fn wrong(text: &str) -> Option<String> {
     number.then(|| format!("`{text}` is too large for a number"))
 }
 
-/// What a parameter of this type can be given.
-fn example(ty: &Type) -> &'static str {
-    match ty {
+/// How an input of this type can be given.
+fn example(path: &str, ty: &Type) -> String {
+    let value = match ty {
         Type::Int | Type::Number => "16000",
         Type::Float => "0.5",
         Type::Bool => "true",
         Type::Str => "text",
         Type::Optional(_) | Type::None => "none",
-        Type::List(_) | Type::Dict(..) => "[]",
+        Type::List(item) => return example(&format!("{path}.0"), item),
+        Type::Tuple(items) if !items.is_empty() => return example(&format!("{path}.0"), &items[0]),
+        Type::Dict(_, item) => return example(&format!("{path}.key"), item),
         _ => "float32[batch,3,224,224]",
-    }
+    };
+    format!("{path}={value}")
 }
 
 impl fmt::Display for Given {
@@ -328,13 +331,11 @@ impl Interp<'_> {
             });
             return unused.map_or(Ok(args), Err);
         }
-        let first = function.params.get(1).map_or("x", |param| &*param.name);
         let all = function.params.iter().skip(1);
+        let first = all.clone().next().map(|param| example(&param.name, &type_of(param)));
         let all = all.map(|param| format!("`{}: {}`", param.name, type_of(param)));
-        Err(Error::Untold {
-            missing: all.collect(),
-            example: format!("{first}=float32[batch,3,224,224]"),
-        })
+        let example = first.unwrap_or_default();
+        Err(Error::Untold { missing: all.collect(), example })
     }
 
     fn input(&mut self, path: &str, ty: &Type, told: &Told) -> std::result::Result<Value, Lack> {
@@ -347,7 +348,7 @@ impl Interp<'_> {
                     given: given.to_string(),
                     ty: ty.to_string(),
                     why: if let Given::Str(text) = given { wrong(text) } else { None },
-                    example: example(ty),
+                    example: example(path, ty).into(),
                 };
                 value.ok_or_else(|| Lack::Other(misfit()))
             });
