@@ -29,6 +29,8 @@
 //!   slot), that value takes over name, type and metadata, and there is no copy.
 //! - If the value in the slot is made after the place of the `Relu`, the copy stands after the value's node.
 //! - If the pass did not erase the `Relu` after all, the copy makes a new value, and stands at the end of the region.
+//!
+//! A small constant in several slots of the main graph becomes as many constants.
 
 use crate::{
     attribute::Attributes,
@@ -40,8 +42,12 @@ use crate::{
     uses::Use,
     value::Def,
 };
+use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 use std::iter;
+
+/// A constant of up to so many bytes that is several outputs is written as often; a larger one once, and copied.
+const MAX_DOUBLED_BYTES: usize = 1 << 14;
 
 impl Model {
     /// Sets the output slots of a region. A slot may hold any value, and several slots may hold the same one:
@@ -240,11 +246,31 @@ impl Model {
             self.take_over(value, copy.result);
             return;
         }
-        let result = self.make_copy(region, value, copy, places);
+        let result = match self.other_output(region, i, value) {
+            Some(same) => self.make_constant(same, copy),
+            None => self.make_copy(region, value, copy, places),
+        };
         self[result].ty = self[value].ty.clone().or(self[result].ty.take());
         self[region].outputs[i].value = result;
         self.drop_use(Some(value), Use::Output(region, i as u32));
         self.note_use(Some(result), Use::Output(region, i as u32));
+    }
+
+    /// The tensor of a constant that is another output of the main graph already, if it is small enough to be there twice.
+    fn other_output(&self, region: RegionId, index: usize, value: Value) -> Option<Tensor> {
+        let tensor = self[value].constant().filter(|t| t.nbytes() <= MAX_DOUBLED_BYTES)?;
+        let other = |(i, output): (usize, &Output)| {
+            i != index && output.value == value && output.copy.is_none()
+        };
+        let found = region == Self::MAIN && self[region].outputs.iter().enumerate().any(other);
+        found.then(|| tensor.clone())
+    }
+
+    /// Makes a constant in place of a planned copy; returns it.
+    fn make_constant(&mut self, tensor: Tensor, copy: PlannedCopy) -> Value {
+        let result = self.add_constant(tensor);
+        self.take_over(result, copy.result);
+        result
     }
 
     /// Makes a planned copy of `value`; returns its result.

@@ -3,7 +3,7 @@
 
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Type, Value, verify};
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Tensor};
 
 /// A model after `change`, finished and verified.
 fn changed(text: &str, change: impl FnOnce(&mut Model)) -> String {
@@ -78,6 +78,27 @@ fn a_constant_becomes_an_output() {
         bypass(model, "Mul", 1);
     });
     assert_eq!(text, "g (float[1] x) => (float[1] y)\n<\n  float[1] y = {2.0}\n>\n{\n}\n");
+}
+
+/// Each output has a value of its own.
+#[test]
+fn a_small_constant_becomes_two_outputs() {
+    let text = |size: usize| {
+        let graph = "g (float[1] x) => (float[1] y, float[1] z) { y = Relu (x) z = Abs (x) }";
+        changed(graph, |model| {
+            let constant = model.add_constant(Tensor::vector(&vec![0f32; size]));
+            let outputs: Vec<Value> = model.output_values().collect();
+            for output in outputs {
+                let node = model.producer(output).unwrap();
+                model.replace_all_uses(output, constant);
+                model.erase(node);
+            }
+        })
+    };
+    let small = text(1);
+    assert!(small.contains("y = {0.0}") && small.contains("z = {0.0}"), "{small}");
+    let large = text(1 << 13);
+    assert!(large.contains("z = Identity (y)"), "{large}");
 }
 
 #[test]

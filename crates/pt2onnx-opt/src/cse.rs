@@ -156,13 +156,24 @@ impl Walk {
         if let ([_], [new]) = (old.as_slice(), new.as_slice()) {
             return rewrite::bypass(model, node, *new);
         }
-        // A node with several outputs keeps those that are outputs of a region.
-        let given_out = |v: &Value| model[*v].uses().any(|u| matches!(u, Use::Output(..)));
-        if old.iter().any(given_out) {
-            return false;
+        // A node with several outputs stays for those that are outputs of a region, if the first one's cannot be.
+        let mut changed = false;
+        let apart = model[first].region() != model[node].region();
+        let given = |model: &Model, v: Value| model[v].uses().any(|u| matches!(u, Use::Output(..)));
+        for (&old, new) in old.iter().zip(new) {
+            let uses: Vec<Use> = model[old].uses().collect();
+            if !(given(model, old) && (apart || given(model, new))) {
+                changed |= !uses.is_empty();
+                model.replace_all_uses(old, new);
+                continue;
+            }
+            for at in uses {
+                if let Use::Input(user, i) = at {
+                    changed |= model.replace_input(user, i as usize, Some(new));
+                }
+            }
         }
-        old.into_iter().zip(new).for_each(|(old, new)| model.replace_all_uses(old, new));
-        model.erase(node)
+        model.erase(node) || changed
     }
 
     fn first(&self, hash: u64, same: impl Fn(NodeId) -> bool) -> Option<NodeId> {

@@ -15,7 +15,7 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
     match n.node.op() {
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less"
         | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "Min" | "Max" | "Sum" | "Mean"
-        | "Where" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "BitShift" => {
+        | "StringConcat" | "Where" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "BitShift" => {
             vec![broadcast_inputs(n)]
         }
         "MatMul" | "MatMulInteger" => vec![matmul(n, 1)],
@@ -84,6 +84,21 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "LSTM" | "GRU" | "RNN" => recurrent(n),
         "Attention" => vec![attention(n)],
         "DFT" => vec![transformed(n)],
+        "RandomNormal" | "RandomUniform" => {
+            vec![n.ints("shape").map(|sizes| sizes.iter().map(|&d| Expr::int(d)).collect())]
+        }
+        "Multinomial" => {
+            let count = n.int("sample_size").unwrap_or(1);
+            vec![n.shape(0).and_then(|x| Some(vec![x.first()?.clone(), Expr::int(count)]))]
+        }
+        "BlackmanWindow" | "HammingWindow" | "HannWindow" => {
+            let length = n.contents(0).and_then(|length| length.first().cloned());
+            vec![Some(vec![length.unwrap_or_else(|| n.unknown_dim())])]
+        }
+        "NegativeLogLikelihoodLoss" | "SoftmaxCrossEntropyLoss" => {
+            let each = n.string("reduction") == Some("none");
+            vec![if each { n.shape(1) } else { Some(vec![]) }, n.shape(0)]
+        }
         "DynamicQuantizeLinear" => vec![n.shape(0), Some(vec![]), Some(vec![])],
         op if SAME_AS_FIRST.binary_search(&op).is_ok() => vec![n.shape(0)],
         _ => Vec::new(),
@@ -139,6 +154,7 @@ const SAME_AS_FIRST: &[&str] = &[
     "RandomNormalLike",
     "RandomUniformLike",
     "Reciprocal",
+    "RegexFullMatch",
     "Relu",
     "ReverseSequence",
     "RotaryEmbedding",

@@ -4,7 +4,7 @@ use super::{parts, seen::Seen};
 use crate::{
     cse::is_compared,
     eval::axis,
-    facts::{counted, every, known},
+    facts::{counted, every, known, number_of},
 };
 use pt2onnx_ir::{Model, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -63,15 +63,18 @@ fn reshapes_nothing(n: &Seen, x: Value) -> Option<bool> {
     Some(target.len() == shape.len() && others.eq([-1]))
 }
 
-/// The input and the output of a `Dropout` that does nothing: it is not in training, and its mask is not used.
+/// The input and the output of a `Dropout` that does nothing: it is not in training or drops none, and its mask is not used.
 pub(super) fn dropout(model: &Model, node: &Node) -> Option<(Value, Value)> {
     let (output, mask) = (*node.outputs().first()?, node.outputs().get(1));
     let training = || {
         let given = node.input(2).map(|v| model[v].constant().and_then(|t| t.to_vec::<bool>()));
         given.is_some_and(|t| t.is_none_or(|t| t.contains(&true)))
     };
+    let ratio = || number_of(model, node.input(1)?);
+    let drops = || ratio().is_none_or(|(_, ratio)| ratio != 0.0);
     let unused = mask.is_none_or(|v| model[*v].uses().len() == 0);
-    let idle = node.is("Dropout") && unused && model[output].uses().len() > 0 && !training();
+    let used = node.is("Dropout") && unused && model[output].uses().len() > 0;
+    let idle = used && !(training() && drops());
     idle.then_some((node.input(0)?, output))
 }
 

@@ -14,8 +14,14 @@ use pt2onnx_proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
 use std::borrow::Cow;
 
 impl Reader {
-    /// Adds a node to a region, and its outputs with what the graph states about them.
-    pub fn node(&mut self, proto: NodeProto, region: RegionId, infos: &mut Infos) -> Result<()> {
+    /// Adds a node to a region, and its outputs with what the graph states about them. Inputs and outputs that are left out are none if
+    /// no others come after them; operators of other domains may count them.
+    pub fn node(
+        &mut self,
+        mut proto: NodeProto,
+        region: RegionId,
+        infos: &mut Infos,
+    ) -> Result<()> {
         let names = || proto.output.iter().find(|o| !o.is_empty());
         let place = match (proto.name(), names()) {
             ("", Some(output)) => format!("{} (of `{output}`)", proto.op_type()),
@@ -26,6 +32,12 @@ impl Reader {
         }
         if !proto.device_configurations.is_empty() {
             self.lost.insert("device configurations");
+        }
+        if domain(proto.domain()).is_empty() {
+            for names in [&mut proto.input, &mut proto.output] {
+                let end = names.iter().rposition(|name| !name.is_empty());
+                names.truncate(end.map_or(0, |last| last + 1));
+            }
         }
         let input = |name: &String| match name.is_empty() {
             true => Ok(None),
