@@ -352,8 +352,8 @@ impl Choice<'_> {
             variables.push(variable);
         }
         node.outputs().iter().enumerate().any(|(i, value)| {
-            let ty = model[*value].ty.as_ref();
-            let other = ty.is_some_and(contains_float) && !self.is_float(*value);
+            let (ty, used) = (model[*value].ty.as_ref(), model[*value].uses().len() > 0);
+            let other = ty.map_or(used, contains_float) && !self.is_float(*value);
             let variable = schema.output(i).map_or("", |p| p.ty);
             let own = self.is_float(*value) && !node.is("Cast") && !variables.contains(&variable);
             other || own && takes_half(schema, variable)
