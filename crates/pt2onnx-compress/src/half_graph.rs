@@ -8,7 +8,7 @@ use crate::{
     numbers::WeightName,
     options::Options,
 };
-use pt2onnx_ir::{Attribute, Def, Model, Name, NodeId, RegionId, Value, schema};
+use pt2onnx_ir::{Attribute, Def, Model, Name, NodeId, Output, RegionId, Value, schema};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -184,32 +184,32 @@ impl Work<'_> {
             regions.extend(self.model()[id].regions().map(|r| (r, half)));
         }
         for (region, half) in regions {
-            let old: Vec<Value> = self.model()[region].output_values().collect();
-            let new: Vec<Value> = old
-                .iter()
-                .map(|v| if self.is_float(*v) { self.as_type(*v, half, None) } else { *v })
+            let slots: Vec<(Value, Option<Name>)> = {
+                let model = self.model();
+                let named = |slot: &Output| (slot.value(), model.output_name(slot).cloned());
+                model[region].outputs().iter().map(named).collect()
+            };
+            let new: Vec<Value> = { slots.iter() }
+                .map(|&(v, _)| if self.is_float(v) { self.as_type(v, half, None) } else { v })
                 .collect();
-            if old != new {
-                self.set_outputs(region, &old, &new);
-            }
+            self.set_outputs(region, slots, &new);
         }
     }
-}
 
-impl Work<'_> {
     /// Puts other values into output slots, which keep their names.
-    fn set_outputs(&mut self, region: RegionId, old: &[Value], new: &[Value]) {
+    fn set_outputs(&mut self, region: RegionId, old: Vec<(Value, Option<Name>)>, new: &[Value]) {
         let model = &mut *self.edit.model;
-        let slots = model[region].outputs().iter();
-        let names: Vec<Option<Name>> = slots.map(|slot| model.output_name(slot).cloned()).collect();
-        model.set_outputs(region, new);
-        for (i, (name, (old, new))) in names.into_iter().zip(old.iter().zip(new)).enumerate() {
-            if old != new {
-                if model[*old].name == name {
-                    model[*old].name = None;
-                }
-                model[*new].metadata = std::mem::take(&mut model[*old].metadata);
+        if !old.iter().map(|(value, _)| value).eq(new) {
+            model.set_outputs_as_written(region, new);
+        }
+        for (i, ((old, name), &new)) in old.into_iter().zip(new).enumerate() {
+            if old == new {
+                continue;
             }
+            if model[old].name == name {
+                model[old].name = None;
+            }
+            model[new].metadata = std::mem::take(&mut model[old].metadata);
             if let Some(name) = name {
                 model.set_output_name(region, i, name);
             }

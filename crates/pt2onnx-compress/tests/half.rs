@@ -195,6 +195,20 @@ fn results_of_unknown_types() {
     assert!(!half.contains("Cast") && !half.contains("float16"), "{half}");
 }
 
+/// What is an input or a constant, too.
+#[test]
+fn outputs_keep_their_names() {
+    let graph = "g (float[2] x) => (float[2] y, float[2] x, float[2] c)
+        <float[2] c = {1, 2}> { y = Relu (x) }";
+    let interface = |half: String| half.lines().next().map(str::to_owned);
+    let said = interface(halved(graph));
+    assert_eq!(said.as_deref(), Some("g (float[2] x) => (float[2] y, float[2] x, float[2] c)"));
+    let options = Options { cast_io: true, ..Options::default() };
+    let said = interface(half(options, 21, graph));
+    let wanted = "g (float16[2] x) => (float16[2] y, float16[2] x, float16[2] c)";
+    assert_eq!(said.as_deref(), Some(wanted));
+}
+
 #[test]
 fn operators_without_float16() {
     insta::assert_snapshot!(half(
