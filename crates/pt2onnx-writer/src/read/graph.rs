@@ -66,7 +66,10 @@ impl Reader {
         model.model_version = proto.model_version;
         model.doc_string = proto.doc_string;
         model.metadata = metadata(proto.metadata_props);
-        model.name = graph.name().to_owned();
+        // The standard demands a name, runtimes do not.
+        if !graph.name().is_empty() {
+            model.name = graph.name().to_owned();
+        }
         model.graph_metadata = metadata(graph.metadata_props.clone());
         if !proto.training_info.is_empty() {
             self.lost.insert("training information");

@@ -278,12 +278,14 @@ mod tests {
                 sliced = Slice <starts = [0], ends = [1], axes = [1]> (x)
                 z = Cast <to = 7> (sliced)
             }";
-        let model: Model = text.parse().unwrap();
+        let mut model: Model = text.parse().unwrap();
+        model.name.clear();
         let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
         let program = OnnxProgram::from_bytes(bytes, []).unwrap();
         let text = program.to_text();
         assert!(text.contains("(float[N,2] x) => (float[N,2] y, int64[N,1] z)"), "{text}");
         assert_eq!(program.model().imports.get("com.microsoft"), Some(&1));
+        assert_eq!(program.model().name, "main_graph");
         // An unknown domain may be a mistake.
         let model: Model = "g (float[2] x) => (float[2] y) { y = own.F (x) }".parse().unwrap();
         let bytes = pt2onnx_writer::to_bytes(&model).unwrap();
