@@ -8,7 +8,7 @@ use pt2onnx_tensor::DType;
 /// The domain of most of these operators.
 const DOMAIN: &str = "com.microsoft";
 
-/// Those that are in ONNX's domain: nodes of it for passes only from the opset on that has them.
+/// Those in ONNX's domain. At opsets that lack them, passes see opaque nodes.
 const IN_ONNX: [&str; 2] = ["LayerNormalization", "SimplifiedLayerNormalization"];
 
 /// Whether a node is of such an operator.

@@ -53,16 +53,21 @@ pub fn infer_output_types(model: &mut Model) {
     for (value, found) in outputs.into_iter().zip(raised.output_values()) {
         if model[value].ty.is_none() {
             let mut ty = raised[found].ty.clone();
-            if let Some(Type::Tensor(TensorType { shape: Some(shape), .. })) = &mut ty {
-                // The clone has numbered its unknown sizes on its own.
-                let dims = shape.iter().map(|dim| match facts::known(dim) {
-                    true => dim.clone(),
-                    false => model.unknown_dim(),
-                });
-                *shape = dims.collect();
-            }
+            ty.iter_mut().for_each(|ty| number_sizes(model, ty));
             model[value].ty = ty;
         }
+    }
+}
+
+/// Makes unknown sizes of another model, which has numbers of its own, those of this one.
+fn number_sizes(model: &mut Model, ty: &mut Type) {
+    match ty {
+        Type::Tensor(TensorType { shape: Some(sizes), .. }) => {
+            let unknown = sizes.iter_mut().filter(|size| !facts::known(size));
+            unknown.for_each(|size| *size = model.unknown_dim());
+        }
+        Type::Sequence(inner) | Type::Optional(inner) => number_sizes(model, inner),
+        _ => {}
     }
 }
 

@@ -122,9 +122,8 @@ impl OnnxProgram {
         domains::import_known(&mut model);
         let checked = report.stage("verify", || {
             verify_untyped(&model)?;
-            pt2onnx_opt::infer_output_types(&mut model);
-            verify(&model)?;
             // Files need not tell the types of what nodes make.
+            pt2onnx_opt::infer_output_types(&mut model);
             let mut typed = model.clone();
             pt2onnx_opt::infer_types(&mut typed);
             verify(&typed)?;
