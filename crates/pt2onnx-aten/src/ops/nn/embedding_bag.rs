@@ -93,10 +93,8 @@ impl Bags {
         // The number of bags that start at each index or before it.
         let begun = cx.less_or_equal(starts, cx.unsqueeze(cx.iota(&count), &[1]));
         let bag = cx.sub(cx.reduce(Reduction::Sum, cx.cast(begun, DType::I64), &[1], true), 1);
-        let padding = args.padding_idx.map(|p| match (p, cx.dim(weight, 0).as_int()) {
-            (p @ ..0, Some(rows)) => p + rows,
-            (p, _) => p,
-        });
+        let from_end = |p| if p < 0 { cx.dim(weight, 0) + p } else { Expr::int(p) };
+        let padding = args.padding_idx.map(|p| cx.size(&from_end(p)));
         let unpadded = padding.map(|p| cx.not(cx.unsqueeze(cx.equal(indices, p), &[1])));
         let counting = match (unpadded, used) {
             (Some(unpadded), Some(used)) => Some(cx.and(unpadded, used)),
@@ -173,6 +171,36 @@ fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type:
 }
 
 checks! {
+    padding_from_the_end {
+        "aten.embedding_bag.padding_idx(w: f32[s0, 4], i: i64[6], o: i64[3], False, 0, False, None, False, -1) -> f32[3, 4]" => r#"
+        (float[s0,4] w, int64[6] i, int64[3] o) => (float[3,4] embedding_bag)
+        <
+          int64[6,1] val_0 = {0, 1, 2, 3, 4, 5},
+          int64[1] val_1 = {1},
+          int64 val_2 = {1},
+          int64[0] val_3 = {},
+          float val_4 = {0.0},
+          int64[2] val_5 = {3, 4}
+        >
+        {
+          val_6 = LessOrEqual (o, val_0)
+          val_7 = Cast <to: int = 7> (val_6)
+          val_8 = ReduceSum <keepdims: int = 1> (val_7, val_1)
+          val_9 = Sub (val_8, val_2)
+          val_10 = Shape <start: int = 0, end: int = 1> (w)
+          val_11 = Sub (val_10, val_1)
+          val_12 = Reshape (val_11, val_3)
+          val_13 = Equal (i, val_12)
+          val_14 = Unsqueeze (val_13, val_1)
+          val_15 = Not (val_14)
+          val_16 = Gather <axis: int = 0> (w, i)
+          val_17 = Where (val_15, val_16, val_4)
+          val_18 = Expand (val_4, val_5)
+          embedding_bag = ScatterND <reduction: string = "add"> (val_18, val_9, val_17)
+        }
+        "#;
+    }
+
     means_counted {
         "aten.embedding_bag.padding_idx(w: f32[10, 4], i: i64[6], o: i64[3], False, 1, False, None, True, -1) -> f32[2, 4]" => r#"
         (float[10,4] w, int64[6] i, int64[3] o) => (float[2,4] embedding_bag)
