@@ -152,3 +152,23 @@ fn caches_have_the_names_that_runtimes_want() {
                     linear new.key.0 new.key.1 new.value.0 new.value.1";
     assert_eq!(names(own), expected);
 }
+
+/// A body of an operator of another domain may have the names of values around it, which are found first.
+#[test]
+fn values_of_other_scopes_come_last() {
+    let text = "<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]>
+        g (float[2] x) => (float[2] y) {
+            s = com.microsoft.Search <body: graph = b (float[2] z) => (float[2] a) { a = Neg (z) }> (x)
+            a = Relu (x)
+            y = Add (a, s)
+        }";
+    let model: pt2onnx::ir::Model = text.parse().unwrap();
+    let bytes = pt2onnx::writer::to_bytes(&model).unwrap();
+    let program = pt2onnx::OnnxProgram::from_bytes(bytes, []).unwrap();
+    let made_by = |name: &str| {
+        let model = program.model();
+        model.producer(program.value(name).unwrap()).map(|node| model[node].op().to_owned())
+    };
+    assert_eq!(made_by("a").as_deref(), Some("Relu"));
+    assert_eq!(made_by("z"), None);
+}

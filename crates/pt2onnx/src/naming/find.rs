@@ -6,22 +6,25 @@ use rustc_hash::FxHashSet;
 /// Metadata key of a renamed weight, for its name in a state dict. The key above has the name of its placeholder.
 pub(super) const TARGET: &str = "pkg.pt2onnx.target";
 
-/// Finds a value by its current or original name. Inputs and outputs come first, values in functions last.
+/// Finds a value by its current or original name. Inputs and outputs come first, values in other scopes of names last.
 pub(crate) fn find(model: &Model, name: &str) -> Option<Value> {
     let ends = || model.inputs().iter().copied().chain(model.output_values());
     let is = |v: &Value| model[*v].name.as_deref() == Some(name);
     let was = |v: &Value| original(&model[*v]) == Some(name);
     let live = || model.values().map(|(v, _)| v).filter(|v| lives(model, *v));
     let own = || {
-        let inner = functions(model);
+        let inner = other_scopes(model);
         live().filter(is).find(|v| !region(model, *v).is_some_and(|r| inner.contains(&r)))
     };
     ends().find(is).or_else(|| ends().find(was)).or_else(own).or_else(|| live().find(is))
 }
 
-/// The bodies of functions, and the bodies of nodes in them.
-fn functions(model: &Model) -> FxHashSet<RegionId> {
-    let bodies: Vec<RegionId> = model.functions.iter().map(|f| f.body).collect();
+/// The bodies of functions and of operators of other domains, and the bodies of nodes in them.
+fn other_scopes(model: &Model) -> FxHashSet<RegionId> {
+    let nodes = model.graph_nodes().into_iter().map(|n| &model[n]);
+    let foreign = nodes.filter(|n| !n.domain.is_empty()).flat_map(|n| n.regions());
+    let functions = model.functions.iter().map(|f| f.body);
+    let bodies: Vec<RegionId> = functions.chain(foreign).collect();
     let nodes = model.nodes_in(&bodies).into_iter();
     bodies.into_iter().chain(nodes.flat_map(|n| model[n].regions())).collect()
 }

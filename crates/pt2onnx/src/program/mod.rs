@@ -190,7 +190,8 @@ impl OnnxProgram {
         &mut self.model
     }
 
-    /// Finds a value by its name, or an input or output by its name in the program; values in functions come last.
+    /// Finds a value by its name, or an input or output by its name in the program; values in functions, and in bodies of operators of other
+    /// domains, come last.
     pub fn value(&self, name: &str) -> Option<Value> {
         naming::find(&self.model, name)
     }
