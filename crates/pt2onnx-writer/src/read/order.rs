@@ -2,7 +2,7 @@
 //! and ONNX Runtime reads such models.
 
 use pt2onnx_proto::NodeProto;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// The nodes in order, those that need not move in the order given. Nodes of a circle come last: they are reported when they are read.
@@ -46,13 +46,22 @@ pub(super) fn sorted(nodes: Vec<NodeProto>) -> Vec<NodeProto> {
     order
 }
 
-/// The names that a node uses, and those that its bodies use.
-fn each_use<'a>(node: &'a NodeProto, f: &mut impl FnMut(&'a str)) {
+/// The names that a node uses, and those that its bodies use from around them.
+fn each_use<'a>(node: &'a NodeProto, f: &mut dyn FnMut(&'a str)) {
     node.input.iter().for_each(|name| f(name));
     for attribute in &node.attribute {
         for graph in attribute.g.iter().chain(&attribute.graphs) {
-            graph.node.iter().for_each(|inner| each_use(inner, f));
-            graph.output.iter().for_each(|output| f(output.name()));
+            let made = graph.node.iter().flat_map(|inner| &inner.output).map(String::as_str);
+            let given = graph.input.iter().map(|input| input.name());
+            let constants = graph.initializer.iter().map(|constant| constant.name());
+            let own: FxHashSet<&str> = made.chain(given).chain(constants).collect();
+            let mut outer = |name: &'a str| {
+                if !own.contains(name) {
+                    f(name);
+                }
+            };
+            graph.node.iter().for_each(|inner| each_use(inner, &mut outer));
+            graph.output.iter().for_each(|output| outer(output.name()));
         }
     }
 }
