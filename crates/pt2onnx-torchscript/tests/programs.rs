@@ -74,12 +74,13 @@ fn sizes_broadcast() {
 
 #[test]
 fn sizes_that_squeeze_keeps_are_told() {
-    let body = "  def forward(self, x: Tensor) -> Tensor:\n    return torch.squeeze(x)\n";
-    let told = |size| {
-        flat(body, &[("x", size)]).unwrap().contains("`squeeze` keeps `n`, taken not to be 1")
+    let told = |op: &str, size| {
+        let body = format!("  def forward(self, x: Tensor) -> Tensor:\n    return torch.{op}(x)\n");
+        let note = format!("`{op}` keeps `n`, taken not to be 1");
+        flat(&body, &[("x", size)]).unwrap().contains(&note)
     };
-    assert!(told("float32[n,4]"));
-    assert!(!told("float32[n>=2,4]"));
+    assert!(told("squeeze", "float32[n,4]") && told("cov", "float32[n,4]"));
+    assert!(!told("squeeze", "float32[n>=2,4]") && !told("cov", "float32[n]"));
 }
 
 /// What `contiguous` of a transposed row returns is the row itself.

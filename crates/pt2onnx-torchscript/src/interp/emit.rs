@@ -130,17 +130,20 @@ impl Interp<'_> {
         }
     }
 
-    /// Tells of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions would be for that size only.
+    /// Tells of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions would be for that size only. So does `cov`
+    /// with the number of variables.
     fn note_squeezed(&mut self, node: &Node) -> Step<()> {
-        let (true, Some(Argument::Tensor(tensor))) =
-            (matches!(&*node.target.name, "squeeze" | "squeeze_"), node.arg("self"))
-        else {
+        let op = &*node.target.name;
+        let squeezes = matches!(op, "corrcoef" | "cov" | "squeeze" | "squeeze_");
+        let (true, Some(Argument::Tensor(tensor))) = (squeezes, node.arg("self")) else {
             return Ok(());
         };
+        let rank = self.meta(tensor)?.sizes.len() as i64;
         let dims = match node.arg("dim") {
+            _ if !op.starts_with("squeeze") => (0..rank - 1).collect(),
             Some(Argument::Int(dim)) => vec![*dim],
             Some(Argument::Ints(dims)) => dims.clone(),
-            _ => (0..self.meta(tensor)?.sizes.len() as i64).collect(),
+            _ => (0..rank).collect(),
         };
         let mut kept = Vec::new();
         for dim in dims {
@@ -153,7 +156,7 @@ impl Interp<'_> {
         kept.sort();
         kept.dedup();
         if !kept.is_empty() {
-            self.note(format!("`squeeze` keeps {}, taken not to be 1", kept.join(", ")));
+            self.note(format!("`{op}` keeps {}, taken not to be 1", kept.join(", ")));
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ impl Types for Few {
             ("scalar_tensor", _) => scalar(dtype.unwrap_or(DType::F32)),
             (
                 "relu" | "neg" | "add" | "mul" | "sub" | "add_" | "lift_fresh_copy" | "clone"
-                | "squeeze" | "copy_" | "view" | "transpose" | "contiguous",
+                | "squeeze" | "cov" | "copy_" | "view" | "transpose" | "contiguous",
                 Some(meta),
             ) => meta,
             ("gt", Some(mut meta)) => {
