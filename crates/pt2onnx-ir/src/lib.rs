@@ -93,7 +93,7 @@ pub use graph::Graph;
 pub use ids::{ModuleId, NodeId, OriginId, RegionId, Value};
 pub use infer::{Contents, Facts, InferError, einsum_terms, infer};
 pub use model::Model;
-pub use names::{FOLDED_FROM, ORIGINAL_NAME};
+pub use names::{FOLDED_FROM, ORIGINAL_NAME, Scopes};
 pub use nesting::MAX_NESTING;
 pub use node::Node;
 pub use op_set::OpSet;

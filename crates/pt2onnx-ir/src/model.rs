@@ -169,8 +169,7 @@ impl Model {
 
     /// Adds a constant. It is written if something uses it.
     pub fn add_constant(&mut self, tensor: Tensor) -> Value {
-        let shape: Vec<Expr> = tensor.shape().iter().map(|&s| Expr::int(s as i64)).collect();
-        let ty = Type::tensor(tensor.dtype(), shape);
+        let ty = Type::of(&tensor);
         self.add_value(Def::Constant(tensor), Some(ty))
     }
 

@@ -170,7 +170,8 @@ impl Model {
         }
     }
 
-    pub(crate) fn scopes(&self) -> Scopes {
+    /// The scope of each value's name, as [`Model::assign_names`] has them.
+    pub fn scopes(&self) -> Scopes {
         let functions: Vec<RegionId> = self.functions.iter().map(|f| f.body).collect();
         let nodes = self.all_nodes();
         let foreign = nodes.iter().map(|&node| &self[node]).filter(|node| !node.domain.is_empty());
@@ -198,17 +199,23 @@ impl Model {
 }
 
 /// The scopes of names: the main graph, then each function, then each body of an operator of another domain.
-pub(crate) struct Scopes {
+#[derive(Debug)]
+pub struct Scopes {
     /// The scope of each value's name. Constants have that of the main graph.
-    pub of: Vec<usize>,
-    pub count: usize,
+    pub(crate) of: Vec<usize>,
+    pub(crate) count: usize,
     /// The bodies of operators of other domains.
     bodies: Vec<RegionId>,
     /// The scopes of bodies that use a value from around them.
-    pub captured: FxHashMap<Value, SmallVec<[usize; 1]>>,
+    pub(crate) captured: FxHashMap<Value, SmallVec<[usize; 1]>>,
 }
 
 impl Scopes {
+    /// Whether a value's name is of the main graph's scope.
+    pub fn has_main(&self, value: Value) -> bool {
+        self.of.get(value.index()) == Some(&0)
+    }
+
     /// The scopes in which a value's name means the value: no other one may have it there. Any function can use a constant.
     fn seen_in(&self, model: &Model, value: Value) -> SmallVec<[usize; 1]> {
         match model[value].constant() {

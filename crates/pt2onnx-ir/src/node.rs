@@ -5,6 +5,7 @@ use crate::{
     ids::{OriginId, RegionId, Value},
     origin::Name,
 };
+use pt2onnx_tensor::Tensor;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -68,6 +69,21 @@ impl Node {
     pub fn int(&self, name: &str) -> Option<i64> {
         match self.attribute(name) {
             Some(Attribute::Int(i)) => Some(*i),
+            _ => None,
+        }
+    }
+
+    /// The tensor that the attribute of a `Constant` is; `None` if it is of strings, or unknown.
+    pub fn given_tensor(&self) -> Option<Tensor> {
+        let [(_, value)] = self.attributes.as_slice() else {
+            return None;
+        };
+        match value {
+            Attribute::Tensor(t) => Some(t.clone()),
+            Attribute::Int(i) => Some(Tensor::scalar(*i)),
+            Attribute::Float(f) => Some(Tensor::scalar(*f)),
+            Attribute::Ints(v) => Some(Tensor::vector(v)),
+            Attribute::Floats(v) => Some(Tensor::vector(v)),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Types of values: element types and symbolic shapes.
 
 use pt2onnx_symbolic::Expr;
-use pt2onnx_tensor::DType;
+use pt2onnx_tensor::{DType, Tensor};
 use std::fmt;
 
 /// Sizes of a tensor, each a number or an expression over symbols.
@@ -39,6 +39,12 @@ impl Type {
     /// A tensor of known rank.
     pub fn tensor(dtype: DType, shape: impl Into<Shape>) -> Self {
         Type::Tensor(TensorType { dtype, shape: Some(shape.into()) })
+    }
+
+    /// That of a tensor.
+    pub fn of(tensor: &Tensor) -> Self {
+        let sizes: Vec<Expr> = tensor.shape().iter().map(|&size| Expr::int(size as i64)).collect();
+        Type::tensor(tensor.dtype(), sizes)
     }
 
     /// The type of a tensor; `None` for other types.

@@ -1,19 +1,16 @@
 //! Types of what ONNX Runtime's own operators give: those that its quantiser, its optimiser and its model builder write.
 
 use crate::opaque;
-use pt2onnx_ir::{Builder, InsertPoint, Node, NodeId, Type, Value};
+use pt2onnx_ir::{Builder, InsertPoint, Node, NodeId, Type, Value, schema::OF_ONNX_RUNTIME};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// The domain of most of these operators.
 const DOMAIN: &str = "com.microsoft";
 
-/// Those in ONNX's domain. At opsets that lack them, passes see opaque nodes.
-const IN_ONNX: [&str; 2] = ["LayerNormalization", "SimplifiedLayerNormalization"];
-
-/// Whether a node is of such an operator.
+/// Whether a node is of such an operator. Those in ONNX's domain are opaque nodes at opsets that lack them.
 pub(crate) fn has(node: &Node) -> bool {
-    node.domain == DOMAIN || opaque::is_opaque(node) && IN_ONNX.contains(&node.op())
+    node.domain == DOMAIN || opaque::is_opaque(node) && OF_ONNX_RUNTIME.contains(&node.op())
 }
 
 /// The element type of a result.

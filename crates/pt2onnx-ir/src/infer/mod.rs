@@ -79,21 +79,13 @@ fn types(node: &Node) -> Vec<Option<Type>> {
         .collect()
 }
 
-/// What a `Constant` is, by the one attribute that it has.
+/// What a `Constant` is.
 fn constant(node: &crate::Node) -> Option<Type> {
-    let (name, value) = node.attributes.first()?;
-    let vector = |dtype, length: usize| Type::tensor(dtype, [Expr::int(length as i64)]);
-    Some(match (&**name, value) {
-        (_, Attribute::Tensor(tensor)) => {
-            let sizes: Vec<Expr> = tensor.shape().iter().map(|&n| Expr::int(n as i64)).collect();
-            Type::tensor(tensor.dtype(), sizes)
+    match node.attributes.as_slice() {
+        [(_, Attribute::String(_))] => Some(Type::tensor(DType::String, [])),
+        [(_, Attribute::Strings(all))] => {
+            Some(Type::tensor(DType::String, [Expr::int(all.len() as i64)]))
         }
-        ("value_int", _) => Type::tensor(DType::I64, []),
-        ("value_float", _) => Type::tensor(DType::F32, []),
-        ("value_string", _) => Type::tensor(DType::String, []),
-        (_, Attribute::Ints(all)) => vector(DType::I64, all.len()),
-        (_, Attribute::Floats(all)) => vector(DType::F32, all.len()),
-        (_, Attribute::Strings(all)) => vector(DType::String, all.len()),
-        _ => return None,
-    })
+        _ => node.given_tensor().as_ref().map(Type::of),
+    }
 }

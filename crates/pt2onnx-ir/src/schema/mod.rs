@@ -38,7 +38,7 @@ const EXPERIMENTS: [&str; 10] = [
 ];
 
 /// Operators that ONNX Runtime has in ONNX's domain at all opsets. Its optimiser and its model builder write them.
-const OF_ONNX_RUNTIME: [&str; 2] = ["LayerNormalization", "SimplifiedLayerNormalization"];
+pub const OF_ONNX_RUNTIME: [&str; 2] = ["LayerNormalization", "SimplifiedLayerNormalization"];
 
 /// Whether models have an operator at an opset that has no schema for it: it was an experiment there, or ONNX Runtime added it.
 pub fn is_extension(name: &str, opset: u32) -> bool {

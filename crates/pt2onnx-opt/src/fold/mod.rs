@@ -13,7 +13,7 @@ use crate::{
     target::Target,
 };
 use bytes::{bytes_of, is_narrow, result_bytes};
-use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, Value, attrs, conforms, schema};
+use pt2onnx_ir::{Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use sharers::Sharers;
@@ -44,7 +44,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
 pub(crate) fn constants(graph: &mut GraphMut<'_>) {
     for id in graph.nodes() {
         let model = &mut *graph.model;
-        let tensor = Some(&model[id]).filter(|n| n.is("Constant")).and_then(constant);
+        let constant = Some(&model[id]).filter(|n| n.is("Constant"));
+        let tensor = constant.and_then(Node::given_tensor);
         if let Some(tensor) = tensor {
             replace::by_constants(model, id, &[id], vec![tensor]);
         }
@@ -70,7 +71,7 @@ impl Fold<'_> {
             return None;
         }
         match node.op() {
-            "Constant" => return Some(vec![constant(node)?]),
+            "Constant" => return Some(vec![node.given_tensor()?]),
             "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
             // The clean-up keeps an `Identity` only if it is needed.
             "Identity" => return None,
@@ -127,21 +128,6 @@ impl Fold<'_> {
             }
         }
         bytes
-    }
-}
-
-/// The value of a `Constant` node.
-fn constant(node: &Node) -> Option<Tensor> {
-    let [(_, value)] = node.attributes.as_slice() else {
-        return None;
-    };
-    match value {
-        Attribute::Tensor(t) => Some(t.clone()),
-        Attribute::Int(i) => Some(Tensor::scalar(*i)),
-        Attribute::Float(f) => Some(Tensor::scalar(*f)),
-        Attribute::Ints(v) => Some(Tensor::vector(v)),
-        Attribute::Floats(v) => Some(Tensor::vector(v)),
-        _ => None,
     }
 }
 

@@ -193,10 +193,12 @@ pub(crate) fn gemm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 pub(crate) fn resize_inputs(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let mut inputs = model[id].inputs().to_vec();
     inputs.resize(inputs.len().max(3), None);
+    let is_empty = |v: &Value| model[*v].constant().is_some_and(|t| t.shape() == [0]);
+    let mut empty = inputs[1].filter(is_empty);
     for i in [1, 2] {
         if inputs[i].is_none() {
-            let empty = Tensor::from_slice(vec![0], &[] as &[f32]).map_err(|e| e.to_string())?;
-            inputs[i] = Some(model.add_constant(empty));
+            let none = Tensor::from_slice(vec![0], &[] as &[f32]).map_err(|e| e.to_string())?;
+            inputs[i] = Some(*empty.get_or_insert_with(|| model.add_constant(none)));
         }
     }
     model.set_inputs(id, &inputs);
