@@ -150,6 +150,11 @@ def register(case):
     program("embedding_bag_max", lambda w, i, o: F.embedding_bag(i, w, o, mode="max"), (r(5, 3), torch.tensor([0, 2, 4, 1]), torch.tensor([0, 1, 1])))
     program("embedding_bag_mean", lambda w, i, o: F.embedding_bag(i, w, o, mode="mean", padding_idx=2, include_last_offset=True), (r(5, 3), torch.tensor([0, 2, 4, 1]), torch.tensor([0, 2, 2, 4])))
     program("upsample_cubic_widened", lambda x: F.interpolate(x, (3, 4), mode="bicubic", antialias=True), (r(1, 2, 7, 9),))
+    # ONNX Runtime moves the first Transpose through the Resize.
+    for name, given in (("sizes", {"size": (9, 12)}), ("ratios", {"size": (14, 9)}), ("factors", {"scale_factor": 1.7})):
+        def last(x, given=given):
+            return F.interpolate(x.permute(0, 3, 1, 2), mode="bilinear", **given).permute(0, 2, 3, 1)
+        program(f"upsample_channels_last_{name}", last, (r(2, 7, 6, 3),), ({0: dyn},), (r(3, 7, 6, 3),))
     program("grouped_mm", lambda x, w, o: torch._grouped_mm(x.bfloat16(), w.bfloat16(), offs=o).float(), (r(8, 16), r(3, 16, 8), torch.tensor([2, 2, 8], dtype=torch.int32)))
 
     # Groups that only the runtime counts.

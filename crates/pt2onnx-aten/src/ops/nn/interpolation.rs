@@ -210,8 +210,9 @@ fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> 
 }
 
 /// `Resize` of all but the first two dimensions, to the recorded sizes. The positions follow from the
-/// factors if they are given, else from the ratio of the sizes.
-fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize) -> Lowered {
+/// factors if they are given, else from the ratio of the sizes. There are no `axes`: ONNX Runtime forgets them when it moves a
+/// `Transpose` through a `Resize`.
+fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) -> Lowered {
     let shape = cx.out_shape()?;
     if shape == cx.shape(x) && factors.iter().flatten().all(|&f| f == 1.0) {
         return Ok(x);
@@ -229,14 +230,16 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], mut options: attrs::Resize
     let given: Vec<f64> = factors.iter().flatten().copied().collect();
     let scaled =
         given.len() == shape.len() - 2 && !given.iter().enumerate().all(|(i, &f)| told(i, f));
-    options.axes = Some((2..shape.len() as i64).collect());
-    let result = if scaled {
-        let scales: Vec<f32> = given.iter().map(|&f| f as f32).collect();
-        cx.resize(x, None, cx.vector(&scales), None, options)
-    } else if let Some(multiples) = multiples(cx, x, &shape) {
-        cx.resize(x, None, cx.vector(&multiples), None, options)
-    } else {
-        cx.resize(x, None, None, cx.sizes(&shape[2..]), options)
+    let scales = match scaled {
+        true => Some(given.iter().map(|&f| f as f32).collect()),
+        false => ratios(cx, x, &shape),
+    };
+    let result = match scales {
+        Some(scales) => {
+            let all = [vec![1.0; 2], scales].concat();
+            cx.resize(x, None, cx.vector(&all), None, options)
+        }
+        None => cx.resize(x, None, None, cx.sizes(&shape), options),
     };
     cx.set_type(result, pt2onnx_ir::Type::tensor(cx.dtype(x), shape));
     Ok(result)
@@ -260,17 +263,24 @@ fn gives_sizes(cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<bool> {
     }))
 }
 
-/// How often each size but the first two fits into that of the result, if some are dynamic. The sizes need not be computed then.
-fn multiples(cx: &Cx, x: Value, shape: &[Expr]) -> Option<Vec<f32>> {
+/// The ratio of each size but the first two to that of the input, if some are dynamic and float32 holds all ratios. The sizes need not
+/// be computed then.
+fn ratios(cx: &Cx, x: Value, shape: &[Expr]) -> Option<Vec<f32>> {
     const MOST: i64 = 64;
-    let from: Vec<Expr> = (2..shape.len()).map(|a| cx.dim(x, a as i64)).collect();
-    let pairs = || from.iter().zip(&shape[2..]);
-    let fits = |(from, to): (&Expr, &Expr)| {
-        let times = (1..=MOST).find(|&k| from.clone() * Expr::int(k) == *to);
-        times.map(|k| k as f32)
+    if shape.iter().all(Expr::is_static) {
+        return None;
+    }
+    let ratio = |(axis, to): (usize, &Expr)| {
+        let from = cx.dim(x, axis as i64);
+        match (from.as_int(), to.as_int()) {
+            (Some(from), Some(to)) => {
+                let ratio = to as f32 / from as f32;
+                (f64::from(ratio) * from as f64 == to as f64).then_some(ratio)
+            }
+            _ => (1..=MOST).find(|&k| from.clone() * Expr::int(k) == *to).map(|k| k as f32),
+        }
     };
-    let dynamic = pairs().any(|(from, to)| !from.is_static() || !to.is_static());
-    dynamic.then(|| pairs().map(fits).collect())?
+    shape.iter().enumerate().skip(2).map(ratio).collect()
 }
 
 checks! {
@@ -278,10 +288,10 @@ checks! {
         "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, True, [4.0, 2.0]) -> f32[1, 3, 4*s0, 16]" => r#"
         (float[1,3,s0,8] x) => (float[1,3,"4*s0",16] upsample_bilinear2d)
         <
-          float[2] val_0 = {4.0, 2.0}
+          float[4] val_0 = {1.0, 1.0, 4.0, 2.0}
         >
         {
-          upsample_bilinear2d = Resize <axes: ints = [2, 3], coordinate_transformation_mode: string = "align_corners", mode: string = "linear"> (x, "", val_0)
+          upsample_bilinear2d = Resize <coordinate_transformation_mode: string = "align_corners", mode: string = "linear"> (x, "", val_0)
         }
         "#;
     }
@@ -290,10 +300,36 @@ checks! {
         "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, False, [2.0, 2.0]) -> f32[1, 3, 2*s0, 16]" => r#"
         (float[1,3,s0,8] x) => (float[1,3,"2*s0",16] upsample_bilinear2d)
         <
-          float[2] val_0 = {2.0, 2.0}
+          float[4] val_0 = {1.0, 1.0, 2.0, 2.0}
         >
         {
-          upsample_bilinear2d = Resize <axes: ints = [2, 3], mode: string = "linear"> (x, "", val_0)
+          upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", val_0)
+        }
+        "#;
+    }
+
+    ratios_of_a_dynamic_batch {
+        "aten.upsample_bilinear2d.vec(x: f32[s0, 3, 7, 8], [14, 12], False, None) -> f32[s0, 3, 14, 12]" => r#"
+        (float[s0,3,7,8] x) => (float[s0,3,14,12] upsample_bilinear2d)
+        <
+          float[4] val_0 = {1.0, 1.0, 2.0, 1.5}
+        >
+        {
+          upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", val_0)
+        }
+        "#;
+    }
+
+    ratios_that_float32_does_not_hold {
+        "aten.upsample_bilinear2d.vec(x: f32[s0, 3, 7, 8], [9, 12], False, None) -> f32[s0, 3, 9, 12]" => r#"
+        (float[s0,3,7,8] x) => (float[s0,3,9,12] upsample_bilinear2d)
+        <
+          int64[3] val_0 = {3, 9, 12}
+        >
+        {
+          val_1 = Shape <start: int = 0, end: int = 1> (x)
+          val_2 = Concat <axis: int = 0> (val_1, val_0)
+          upsample_bilinear2d = Resize <mode: string = "linear"> (x, "", "", val_2)
         }
         "#;
     }
