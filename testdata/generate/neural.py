@@ -155,6 +155,9 @@ def register(case):
         def last(x, given=given):
             return F.interpolate(x.permute(0, 3, 1, 2), mode="bilinear", **given).permute(0, 2, 3, 1)
         program(f"upsample_channels_last_{name}", last, (r(2, 7, 6, 3),), ({0: dyn},), (r(3, 7, 6, 3),))
+    # It would merge these pads with the pools.
+    program("pad_channels_last_max_pool", lambda x: F.max_pool2d(F.pad(x.permute(0, 2, 3, 1), (0, 0, 1, 1, 1, 1)).permute(0, 3, 1, 2), 3), (-r(2, 3, 5, 4).abs(),), ({0: dyn},), (-r(3, 3, 5, 4).abs(),))
+    program("wide_pad_avg_pool", lambda x: F.avg_pool2d(F.pad(x, (2, 2, 3, 3)), 3, 1, 1), (r(2, 3, 5, 4),), ({0: dyn, 2: dyn},), (r(3, 3, 6, 4),))
     program("grouped_mm", lambda x, w, o: torch._grouped_mm(x.bfloat16(), w.bfloat16(), offs=o).float(), (r(8, 16), r(3, 16, 8), torch.tensor([2, 2, 8], dtype=torch.int32)))
 
     # Groups that only the runtime counts.

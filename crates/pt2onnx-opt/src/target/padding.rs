@@ -1,62 +1,62 @@
 //! Keeps zeros that a `Pad` adds before a pool from being merged with the pool.
 //!
-//! ONNX Runtime's optimiser merges the two, although what a `MaxPool` itself adds is less than all numbers, and a pool with
-//! `ceil_mode` drops windows that start in what it adds. It does not merge a `Pad` with axes, or one that adds -0.
+//! ONNX Runtime's optimiser merges the two, although what a `MaxPool` itself adds is less than all numbers, a pool with `ceil_mode`
+//! drops windows that start in what it adds, and no pool can add as much as its window. It does not merge a `Pad` whose third input
+//! is there but left out, or one that something other than the pool follows.
 
-use crate::facts::{dtype, is_zero};
-use pt2onnx_ir::{Model, NodeId, Use, Value, attrs};
-use pt2onnx_tensor::Tensor;
+use crate::{facts::is_zero, rewrite};
+use pt2onnx_ir::{Attribute, Builder, InsertPoint, Model, NodeId, Use, Value, attrs};
+use pt2onnx_symbolic::Constraints;
 
-/// The first opset in which `Pad` has axes.
-const WITH_AXES: u32 = 18;
+/// The first opset in which `Pad` has inputs for pads and value.
+const WITH_INPUTS: u32 = 11;
 
 /// Changes these nodes so that they stay.
 pub(super) fn keep_zeros(model: &mut Model) {
     for id in model.nodes_in(&[Model::MAIN]) {
-        if merges(model, id)
-            && let Some(inputs) = kept(model, id)
-        {
-            model.set_inputs(id, &inputs);
+        if merges(model, id) {
+            keep(model, id);
         }
     }
 }
 
-/// Whether a node pads the input of such a pool with zeros.
+/// Whether a node pads the input of a pool with zeros.
 fn merges(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    let zeros = || match node.input(2) {
-        Some(value) => model[value].constant().is_some_and(is_zero),
-        None => true,
-    };
     let constant = || attrs::Pad::read(node).is_ok_and(|pad| pad.mode == "constant");
-    let plain = node.is("Pad") && node.input(3).is_none() && zeros() && constant();
+    let zeros = || match (node.attribute("value"), node.input(2)) {
+        (Some(value), _) => matches!(value, Attribute::Float(v) if *v == 0.0),
+        (None, Some(value)) => model[value].constant().is_some_and(is_zero),
+        (None, None) => true,
+    };
+    let plain = node.is("Pad") && node.input(3).is_none() && constant() && zeros();
     plain && node.outputs().first().is_some_and(|&padded| is_pooled(model, padded))
 }
 
-/// Whether such a pool takes a value, if nodes that ONNX Runtime leaves out are not counted.
+/// Whether a pool takes a value, if nodes that ONNX Runtime leaves out or moves are not counted.
 fn is_pooled(model: &Model, value: Value) -> bool {
-    let ceils = |id: NodeId| model[id].int("ceil_mode").is_some_and(|mode| mode != 0);
+    let is = |id: NodeId, ops: &[&str]| ops.iter().any(|op| model[id].is(op));
     model[value].uses().any(|at| match at {
-        Use::Input(user, 0) if model[user].is("MaxPool") => true,
-        Use::Input(user, 0) if model[user].is("AveragePool") => ceils(user),
-        Use::Input(user, 0) if ["Cast", "Identity"].iter().any(|op| model[user].is(op)) => {
+        Use::Input(user, 0) if is(user, &["AveragePool", "MaxPool"]) => true,
+        Use::Input(user, 0) if is(user, &["Cast", "Identity", "Transpose"]) => {
             model[user].outputs().iter().any(|&same| is_pooled(model, same))
         }
         _ => false,
     })
 }
 
-/// The inputs of a `Pad` that does the same and stays.
-fn kept(model: &mut Model, id: NodeId) -> Option<Vec<Option<Value>>> {
-    let (x, pads) = (model[id].input(0)?, model[id].input(1)?);
-    if model.opset >= WITH_AXES {
-        let rank = model[pads].constant()?.numel() as i64 / 2;
-        let axes = model.add_constant(Tensor::vector(&Vec::from_iter(0..rank)));
-        return Some(vec![Some(x), Some(pads), model[id].input(2), Some(axes)]);
+/// Makes a `Pad` stay: leaves its value out, or puts a `Max` of one value after it.
+fn keep(model: &mut Model, id: NodeId) {
+    let node = model[id].clone();
+    if model.opset >= WITH_INPUTS {
+        return model.set_inputs(id, &[node.input(0), node.input(1), None]);
     }
-    let dtype = dtype(model, x).filter(|d| d.is_float())?;
-    let mut zero = vec![0u8; dtype.bits() / 8];
-    *zero.last_mut()? = 0x80;
-    let zero = model.add_constant(Tensor::new(dtype, [], zero).ok()?);
-    Some(vec![Some(x), Some(pads), Some(zero)])
+    let Some(&padded) = node.outputs().first() else { return };
+    let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
+    cx.set_origins(&node.origins);
+    let same = cx.emit1("Pad", node.inputs(), node.attributes.clone());
+    let kept = cx.emit1("Max", &[Some(same)], Vec::new());
+    drop(cx);
+    rewrite::substitute(model, padded, kept);
+    model.erase(id);
 }
