@@ -151,9 +151,9 @@ def register(case):
     program("embedding_bag_mean", lambda w, i, o: F.embedding_bag(i, w, o, mode="mean", padding_idx=2, include_last_offset=True), (r(5, 3), torch.tensor([0, 2, 4, 1]), torch.tensor([0, 2, 2, 4])))
     program("upsample_cubic_widened", lambda x: F.interpolate(x, (3, 4), mode="bicubic", antialias=True), (r(1, 2, 7, 9),))
     # ONNX Runtime moves the first Transpose through the Resize.
-    for name, given in (("sizes", {"size": (9, 12)}), ("ratios", {"size": (14, 9)}), ("factors", {"scale_factor": 1.7})):
-        def last(x, given=given):
-            return F.interpolate(x.permute(0, 3, 1, 2), mode="bilinear", **given).permute(0, 2, 3, 1)
+    for name, given in (("sizes", {"size": (9, 12)}), ("ratios", {"size": (14, 9)}), ("factors", {"scale_factor": 1.7}), ("cubic", {"size": (4, 3), "mode": "bicubic"})):
+        def last(x, given={"mode": "bilinear"} | given):
+            return F.interpolate(x.permute(0, 3, 1, 2), **given).permute(0, 2, 3, 1)
         program(f"upsample_channels_last_{name}", last, (r(2, 7, 6, 3),), ({0: dyn},), (r(3, 7, 6, 3),))
     # It would merge these pads with the pools.
     program("pad_channels_last_max_pool", lambda x: F.max_pool2d(F.pad(x.permute(0, 2, 3, 1), (0, 0, 1, 1, 1, 1)).permute(0, 3, 1, 2), 3), (-r(2, 3, 5, 4).abs(),), ({0: dyn},), (-r(3, 3, 5, 4).abs(),))

@@ -10,7 +10,7 @@ use crate::{
     pass::Options,
     rewrite, scan,
 };
-use pt2onnx_ir::{Attributes, Model, NodeId, Type, Value};
+use pt2onnx_ir::{Attributes, Model, Node, NodeId, Type, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
@@ -30,6 +30,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         if !model[id].domain.is_empty() {
             continue;
         }
+        changed |= drop_left_out(model, id);
         if sequences::run(model, id, opset) {
             changed = true;
             if !model.contains(id) {
@@ -63,10 +64,28 @@ fn may_change(model: &Model, id: NodeId, options: &Options) -> bool {
     let node = &model[id];
     states::concern(node)
         || sequences::concern(node)
+        || node.domain.is_empty() && ends_left_out(node)
         || node.domain.is_empty() && noop::dropout(model, node).is_some()
         || node.domain.is_empty()
             && node.outputs().len() == 1
             && (kept::applies(model, id, options) || action(model, id, options).is_some())
+}
+
+/// Whether the last input of a node is there but left out.
+fn ends_left_out(node: &Node) -> bool {
+    node.inputs().last() == Some(&None)
+}
+
+/// Removes inputs that are left out if no others come after them.
+fn drop_left_out(model: &mut Model, id: NodeId) -> Changed {
+    let ends = ends_left_out(&model[id]);
+    if ends {
+        let inputs = model[id].inputs();
+        let given = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        let given = inputs[..given].to_vec();
+        model.set_inputs(id, &given);
+    }
+    ends
 }
 
 /// What the rules that look at nodes of one output say.

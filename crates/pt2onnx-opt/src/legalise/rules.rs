@@ -7,7 +7,10 @@ use super::{
     forms::{ints_as_attribute, reduced_axes, unless, without},
     index::{axes, indexing, indices, scatter, sorting},
     linalg::{einsum, signal},
-    nn::{attention, images, loss, normalization, quantization, recurrent, rotary, sampling},
+    nn::{
+        affine, attention, columns, images, loss, normalization, quantization, recurrent, rotary,
+        sampling,
+    },
     pointwise::{activation, bits, comparison, floats, integers, random},
     replace::Done,
     shape::{padding, shapes, slicing},
@@ -61,6 +64,7 @@ const fn rule(op: &'static str, since: u32, when: When, apply: Apply) -> Rule {
 
 /// Sorted by operator and step.
 pub(super) static RULES: &[Rule] = &[
+    needed("AffineGrid", 20, affine::affine_grid),
     wider("ArgMax", 11, axes::axis),
     needed("ArgMax", 12, indexing::first_index),
     wider("ArgMin", 11, axes::axis),
@@ -85,6 +89,7 @@ pub(super) static RULES: &[Rule] = &[
     needed("Celu", 12, activation::celu),
     needed("Clip", 11, comparison::clip_bounds),
     wider("Clip", 12, comparison::clip_of_others),
+    needed("Col2Im", 18, columns::col2im),
     wider("Compress", 11, axes::axis),
     wider("Concat", 11, axes::axis),
     needed("Constant", 12, shapes::constant),

@@ -1,8 +1,8 @@
 //! Fits a model to a runtime.
 
 use super::{
-    error::TargetError, kernels, name::Target, padding, runtime::Runtime, slices, tensorrt, tract,
-    unsigned,
+    cubic, error::TargetError, kernels, name::Target, padding, runtime::Runtime, slices, tensorrt,
+    tract, unsigned,
 };
 use crate::{
     casts::merge_casts,
@@ -61,6 +61,7 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
         };
     }
     padding::keep_zeros(model);
+    cubic::keep_order(model);
     slices::name_sizes(model);
     if target == Target::Standard {
         kernels::bridge_clips(model);

@@ -14,8 +14,8 @@ use pt2onnx_proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
 use std::borrow::Cow;
 
 impl Reader {
-    /// Adds a node to a region, and its outputs with what the graph states about them. Inputs and outputs that are left out are none if
-    /// no others come after them; operators of other domains may count them.
+    /// Adds a node to a region, and its outputs with what the graph states about them. Outputs that are left out are none if no others come
+    /// after them; operators of other domains may count them.
     pub fn node(
         &mut self,
         mut proto: NodeProto,
@@ -34,10 +34,8 @@ impl Reader {
             self.lost.insert("device configurations");
         }
         if domain(proto.domain()).is_empty() {
-            for names in [&mut proto.input, &mut proto.output] {
-                let end = names.iter().rposition(|name| !name.is_empty());
-                names.truncate(end.map_or(0, |last| last + 1));
-            }
+            let end = proto.output.iter().rposition(|name| !name.is_empty());
+            proto.output.truncate(end.map_or(0, |last| last + 1));
         }
         let input = |name: &String| match name.is_empty() {
             true => Ok(None),

@@ -1,6 +1,8 @@
-//! Replaces operators of neural networks: attention, normalizations, recurrent networks, pools, resizing, sampling, losses, quantization.
+//! Replaces operators of neural networks: attention, normalizations, recurrent networks, pools, resizing, sampling, columns of windows, losses, quantization.
 
+pub(super) mod affine;
 pub(super) mod attention;
+pub(super) mod columns;
 pub(super) mod images;
 pub(super) mod loss;
 pub(super) mod normalization;
