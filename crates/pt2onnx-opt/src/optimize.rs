@@ -10,6 +10,7 @@ use crate::{
     opsets::OPSETS,
     pass::{Options, Pass},
     sizes,
+    target::padding,
     types::{self, keeping_outputs},
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
@@ -65,12 +66,14 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
 /// ([`infer_types`](crate::infer_types)) instead of the types in the file. Graph outputs get the file's types back.
 ///
 /// Nodes of the main graph that mean something else at [`CANONICAL_OPSET`] take its form while the passes run, where legalisation
-/// can make them the older one again.
+/// can make them the older one again. At the end, zeros that a `Pad` adds before a pool are marked so that ONNX Runtime's optimiser keeps
+/// them, which the file may have done.
 pub fn optimize_imported(model: &mut Model, options: &Options) {
     keeping_outputs(model, |model| {
         let named = dims::name(model);
         imported_graphs(model, options);
         named.undo(model);
+        padding::keep_zeros(model);
     });
 }
 

@@ -196,6 +196,21 @@ fn what_the_file_says_is_kept() {
 }
 
 #[test]
+fn outputs_of_equal_names_get_names_of_their_own() {
+    let mut proto = small();
+    let graph = proto.graph.as_mut().unwrap();
+    let output = graph.output[0].clone();
+    graph.output.extend([output.clone(), output.clone()]);
+    graph.input.push(value(&format!("{}_1", output.name()), Some(2)));
+    let mut model = from_bytes(proto.encode_to_vec()).unwrap();
+    model.assign_names();
+    let names = model.outputs().iter().map(|o| model.output_name(o).unwrap().to_string());
+    let wanted = ["", "_2", "_3"].map(|end| format!("{}{end}", output.name()));
+    assert_eq!(names.collect::<Vec<_>>(), wanted);
+    pt2onnx_ir::verify(&model).unwrap();
+}
+
+#[test]
 fn bodies_see_what_is_around_them() {
     let mut m = small();
     let g = m.graph.as_mut().unwrap();

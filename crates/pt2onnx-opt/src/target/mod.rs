@@ -9,7 +9,7 @@ mod error;
 mod fit;
 mod kernels;
 mod name;
-mod padding;
+pub(crate) mod padding;
 mod runtime;
 mod slices;
 mod tensorrt;

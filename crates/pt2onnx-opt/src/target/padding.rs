@@ -12,7 +12,7 @@ use pt2onnx_symbolic::Constraints;
 const WITH_INPUTS: u32 = 11;
 
 /// Changes these nodes so that they stay.
-pub(super) fn keep_zeros(model: &mut Model) {
+pub(crate) fn keep_zeros(model: &mut Model) {
     for id in model.nodes_in(&[Model::MAIN]) {
         if merges(model, id) {
             keep(model, id);

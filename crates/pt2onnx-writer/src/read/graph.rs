@@ -163,10 +163,33 @@ impl Reader {
         for node in order::sorted(proto.node) {
             self.node(node, region, &mut infos)?;
         }
-        let outputs = outputs.iter().map(|o| self.find(o, &place));
-        let outputs: Vec<Value> = outputs.collect::<Result<_>>()?;
-        self.model.set_outputs_as_written(region, &outputs);
+        self.outputs(&outputs, region, &place)?;
         self.scopes.pop();
+        Ok(())
+    }
+
+    /// Sets the outputs of a graph. `torch.onnx.export` repeats the name of a tensor that a program returns more than once, which ONNX does
+    /// not allow: in the main graph, these outputs get names of their own.
+    fn outputs(&mut self, names: &[String], region: RegionId, place: &str) -> Result<()> {
+        let values = names.iter().map(|name| self.find(name, place));
+        let values: Vec<Value> = values.collect::<Result<_>>()?;
+        let mut taken = FxHashSet::default();
+        let again: Vec<usize> =
+            (0..names.len()).filter(|&i| !taken.insert(names[i].clone())).collect();
+        if region != Model::MAIN || again.is_empty() {
+            self.model.set_outputs_as_written(region, &values);
+            return Ok(());
+        }
+        self.lost.insert("equal names of outputs");
+        self.model.set_outputs(region, &values);
+        for i in again {
+            let mut others = (1..).map(|k| format!("{}_{k}", names[i]));
+            let free = others.find(|name| self.find(name, place).is_err() && !taken.contains(name));
+            if let Some(name) = free {
+                taken.insert(name.clone());
+                self.model.set_output_name(region, i, name);
+            }
+        }
         Ok(())
     }
 
