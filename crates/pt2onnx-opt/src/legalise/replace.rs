@@ -22,9 +22,11 @@ pub(super) fn before<T>(
     emit: impl FnOnce(&Builder, &Node) -> Result<T, Reason>,
 ) -> Result<T, Reason> {
     let node = model[id].clone();
+    // A size such as `s0 // 2 + 1` may not tell `s0`, which others are computed from.
+    let around = if node.region() == Model::MAIN { model.inputs().to_vec() } else { Vec::new() };
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
     cx.set_origins(&node.origins);
-    for value in node.inputs().iter().flatten() {
+    for value in node.inputs().iter().flatten().chain(&around) {
         cx.bind_dims(*value);
     }
     let made = emit(&cx, &node)?;
