@@ -8,7 +8,7 @@ use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use rustc_hash::FxHashSet;
 
-/// Operators through which it does not move one, beside those that have no inputs.
+/// Operators through which it does not move a `Transpose`.
 const FIXED: [&str; 6] = ["AveragePool", "Conv", "ConvTranspose", "Gemm", "MaxPool", "Reshape"];
 
 /// Puts a `Reshape` in front of these nodes.

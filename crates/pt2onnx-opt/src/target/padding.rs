@@ -35,14 +35,20 @@ fn merges(model: &Model, id: NodeId) -> bool {
 
 /// Whether a pool takes a value, if nodes that ONNX Runtime leaves out or moves are not counted.
 fn is_pooled(model: &Model, value: Value) -> bool {
-    let is = |id: NodeId, ops: &[&str]| ops.iter().any(|op| model[id].is(op));
-    model[value].uses().any(|at| match at {
-        Use::Input(user, 0) if is(user, &["AveragePool", "MaxPool"]) => true,
-        Use::Input(user, 0) if is(user, &["Cast", "Identity", "Transpose"]) => {
-            model[user].outputs().iter().any(|&same| is_pooled(model, same))
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        for at in model[value].uses() {
+            let Use::Input(user, 0) = at else { continue };
+            let is = |op: &&str| model[user].is(op);
+            if ["AveragePool", "MaxPool"].iter().any(is) {
+                return true;
+            }
+            if ["Cast", "Identity", "Transpose"].iter().any(is) {
+                left.extend(model[user].outputs());
+            }
         }
-        _ => false,
-    })
+    }
+    false
 }
 
 /// Makes a `Pad` stay: leaves its value out, or puts a `Max` of one value after it.

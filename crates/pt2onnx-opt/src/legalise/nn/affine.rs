@@ -11,7 +11,7 @@ use pt2onnx_tensor::DType;
 /// The most places along an axis that become a constant.
 const MOST: i64 = 1 << 16;
 
-/// Grids for images of any number of dimensions.
+/// Grids for images and volumes.
 pub(crate) fn affine_grid(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| Ok(vec![grid(cx, node)?]))
 }
@@ -21,7 +21,7 @@ fn grid(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let aligned = attrs::AffineGrid::read(node)?.align_corners;
     let dims = cx.known_shape(theta).filter(|dims| dims.len() == 3);
     let n = dims.and_then(|dims| usize::try_from(dims[1].as_int()?).ok());
-    let n = n.filter(|n| *n > 0).ok_or("the shape of the map is not known")?;
+    let n = n.filter(|n| [2, 3].contains(n)).ok_or("the shape of the map is not known")?;
     let between: Vec<usize> = (1..=n).collect();
     let column =
         |i: usize| cx.unsqueeze(cx.gather(theta, cx.scalar(i as i64, DType::I64), 2), &between);
