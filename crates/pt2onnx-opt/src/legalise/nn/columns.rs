@@ -1,4 +1,4 @@
-//! `Col2Im` of known sizes by `Gather`: along each axis, each pixel is the sum of the elements of windows that fall on it.
+//! `Col2Im` by `Gather`: along each axis, each pixel is the sum of the elements of windows that fall on it.
 
 use crate::legalise::{
     error::Reason,
@@ -25,11 +25,12 @@ fn added(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let window = axes.iter().fold(Expr::int(1), |all, axis| all * axis.window);
     let outer = [dims[0].clone(), dims[1].floor_div(&window)];
     // From (batch, channels, window.., count..) to (batch, channels, window * count, ..).
-    let apart = axes.iter().map(|a| a.window).chain(axes.iter().map(|a| a.count)).map(Expr::int);
+    let windows = axes.iter().map(|axis| Expr::int(axis.window));
+    let apart = windows.chain(axes.iter().map(|axis| axis.count.clone()));
     let apart = cx.reshape(x, &outer.iter().cloned().chain(apart).collect::<Vec<_>>());
     let pairs = (0..n).flat_map(|i| [2 + i, 2 + n + i]);
     let paired = cx.transpose(apart, &[0, 1].into_iter().chain(pairs).collect::<Vec<_>>());
-    let joined = axes.iter().map(|axis| Expr::int(axis.window * axis.count));
+    let joined = axes.iter().map(Axis::elements);
     let joined = cx.reshape(paired, &outer.into_iter().chain(joined).collect::<Vec<_>>());
     Ok(axes.iter().enumerate().fold(joined, |x, (i, axis)| axis.add(cx, x, i + 2)))
 }
@@ -37,7 +38,7 @@ fn added(cx: &Builder, node: &Node) -> Result<Value, Reason> {
 /// An axis of the image.
 struct Axis {
     /// Its size.
-    image: i64,
+    image: Expr,
     /// The number of elements of a window, and the step between them.
     window: i64,
     dilation: i64,
@@ -45,16 +46,16 @@ struct Axis {
     before: i64,
     /// The step between windows, and their number.
     stride: i64,
-    count: i64,
+    count: Expr,
 }
 
 fn axes(cx: &Builder, node: &Node) -> Result<Vec<Axis>, Reason> {
-    let known = |i: usize| {
-        let value = input(node, i)?;
-        constant_ints(&cx.model(), value)
-            .ok_or_else(|| Reason::from("computed sizes need a newer opset"))
-    };
-    let (image, window) = (known(1)?, known(2)?);
+    let given = constant_ints(&cx.model(), input(node, 1)?);
+    let made = || cx.known_shape(*node.outputs().first()?)?.get(2..).map(<[Expr]>::to_vec);
+    let image = given.map(|sizes| sizes.into_iter().map(Expr::int).collect()).or_else(made);
+    let image = image.ok_or("the sizes of the image are not known")?;
+    let window = constant_ints(&cx.model(), input(node, 2)?);
+    let window = window.ok_or("computed sizes of windows need a newer opset")?;
     let n = image.len();
     let options = attrs::Col2Im::read(node)?;
     let ones = || vec![1; n];
@@ -62,15 +63,16 @@ fn axes(cx: &Builder, node: &Node) -> Result<Vec<Axis>, Reason> {
     let strides = options.strides.unwrap_or_else(ones);
     let pads = options.pads.unwrap_or_else(|| vec![0; 2 * n]);
     let of = |i: usize| {
-        let (image, window) = (image[i], *window.get(i)?);
+        let (image, window) = (image[i].clone(), *window.get(i)?);
         let (dilation, stride) = (*dilations.get(i)?, *strides.get(i)?);
         let (before, after) = (*pads.get(i)?, *pads.get(i + n)?);
-        let small = [image, window, dilation, stride].iter().all(|v| (1..=MOST).contains(v))
-            && [before, after].iter().all(|v| (0..=MOST).contains(v));
-        let room = image + before + after - dilation * (window - 1) - 1;
-        let count = (small && room >= 0).then(|| room / stride + 1)?;
-        let axis = Axis { image, window, dilation, before, stride, count };
-        (window * count <= MOST).then_some(axis)
+        let small = [window, dilation, stride].iter().all(|v| (1..=MOST).contains(v))
+            && [before, after].iter().all(|v| (0..=MOST).contains(v))
+            && image.as_int().is_none_or(|size| (1..=MOST).contains(&size));
+        let room = small.then(|| &image + (before + after - dilation * (window - 1) - 1))?;
+        let count = room.floor_div(&Expr::int(stride)) + 1;
+        let possible = count.as_int().is_none_or(|count| count > 0 && window * count <= MOST);
+        possible.then_some(Axis { image, window, dilation, before, stride, count })
     };
     (0..n)
         .map(of)
@@ -79,38 +81,61 @@ fn axes(cx: &Builder, node: &Node) -> Result<Vec<Axis>, Reason> {
 }
 
 impl Axis {
-    /// The sums of the elements along this axis of `x`, where they fall on one pixel.
+    /// The number of elements of all windows.
+    fn elements(&self) -> Expr {
+        &self.count * self.window
+    }
+
+    /// The sums of the elements along this axis of `x`, where they fall on one pixel. A zero behind them stands for those that are not
+    /// there.
     fn add(&self, cx: &Builder, x: Value, axis: usize) -> Value {
-        let zero = self.window * self.count;
-        let found: Vec<Vec<i64>> = (0..self.image).map(|pixel| self.elements(pixel)).collect();
-        let most = found.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let (places, all_are_there) = match self.image.as_int().zip(self.count.as_int()) {
+            Some((image, count)) => self.known_places(cx, image, count),
+            None => (self.places(cx), false),
+        };
         let mut x = x;
-        if found.iter().any(|elements| elements.len() < most) {
+        if !all_are_there {
             let last = cx.ints(&[axis as i64]);
             x = cx.pad(x, cx.ints(&[0, 1]), None, last, attrs::Pad { mode: "constant" });
         }
-        let padded = |elements: Vec<i64>| {
-            let filled = elements.into_iter().chain(std::iter::repeat(zero));
-            filled.take(most).collect::<Vec<_>>()
-        };
-        let places: Vec<i64> = found.into_iter().flat_map(padded).collect();
-        if most == 1 {
-            return cx.gather(x, cx.ints(&places), axis);
-        }
-        let table = [self.image, most as i64].map(Expr::int);
-        let places = cx.reshape(cx.ints(&places), &table);
         let found = cx.gather(x, places, axis);
-        cx.reduce(Reduction::Sum, found, &[axis + 1], false)
+        match cx.rank(places) {
+            1 => found,
+            _ => cx.reduce(Reduction::Sum, found, &[axis + 1], false),
+        }
     }
 
-    /// The elements that fall on a pixel, counted window element by window element.
-    fn elements(&self, pixel: i64) -> Vec<i64> {
-        let element = |k: i64| {
+    /// Which elements fall on each pixel, counted window element by window element, as a matrix, or a vector if each pixel has one; and
+    /// whether all rows are full.
+    fn known_places(&self, cx: &Builder, image: i64, count: i64) -> (Value, bool) {
+        let element = |pixel: i64, k: i64| {
             let start = pixel + self.before - k * self.dilation;
             let window = start / self.stride;
-            let is_there = start >= 0 && start % self.stride == 0 && window < self.count;
-            is_there.then(|| k * self.count + window)
+            let is_there = start >= 0 && start % self.stride == 0 && window < count;
+            is_there.then_some(k * count + window)
         };
-        (0..self.window).filter_map(element).collect()
+        let of = |pixel| (0..self.window).filter_map(|k| element(pixel, k)).collect::<Vec<i64>>();
+        let found: Vec<Vec<i64>> = (0..image).map(of).collect();
+        let most = found.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let full = found.iter().all(|elements| elements.len() == most);
+        let zeros = std::iter::repeat(self.window * count);
+        let row = |elements: Vec<i64>| elements.into_iter().chain(zeros.clone()).take(most);
+        let places = cx.ints(&found.into_iter().flat_map(row).collect::<Vec<i64>>());
+        match most {
+            1 => (places, full),
+            _ => (cx.reshape(places, &[image, most as i64].map(Expr::int)), full),
+        }
+    }
+
+    /// [`Self::known_places`] of sizes that are not known, with a column for each element of a window.
+    fn places(&self, cx: &Builder) -> Value {
+        let columns = |step: i64| cx.ints(&(0..self.window).map(|k| k * step).collect::<Vec<_>>());
+        let pixels = cx.add(cx.unsqueeze(cx.iota(&self.image), &[1]), self.before);
+        let start = cx.sub(pixels, columns(self.dilation));
+        let window = cx.div(start, self.stride);
+        let whole = cx.equal(cx.mul(window, self.stride), start);
+        let inside = cx.and(cx.less(-1, start), cx.less(window, cx.size(&self.count)));
+        let element = cx.add(window, cx.mul(columns(1), cx.size(&self.count)));
+        cx.select(cx.and(whole, inside), element, cx.size(&self.elements()))
     }
 }
