@@ -8,8 +8,8 @@ use crate::legalise::{
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
-/// The most pixels and elements of windows along an axis.
-const MOST: i64 = 1 << 16;
+/// The most pixels, and elements of windows, along an axis.
+const MOST: i64 = 1 << 24;
 
 /// Images of any number of dimensions.
 pub(crate) fn col2im(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
@@ -89,10 +89,9 @@ impl Axis {
     /// The sums of the elements along this axis of `x`, where they fall on one pixel. A zero behind them stands for those that are not
     /// there.
     fn add(&self, cx: &Builder, x: Value, axis: usize) -> Value {
-        let (places, all_are_there) = match self.image.as_int().zip(self.count.as_int()) {
-            Some((image, count)) => self.known_places(cx, image, count),
-            None => (self.places(cx), false),
-        };
+        let known = self.image.as_int().zip(self.count.as_int());
+        let known = known.and_then(|(image, count)| self.known_places(cx, image, count));
+        let (places, all_are_there) = known.unwrap_or_else(|| (self.places(cx), false));
         let mut x = x;
         if !all_are_there {
             let last = cx.ints(&[axis as i64]);
@@ -106,28 +105,30 @@ impl Axis {
     }
 
     /// Which elements fall on each pixel, counted window element by window element, as a matrix, or a vector if each pixel has one; and
-    /// whether all rows are full.
-    fn known_places(&self, cx: &Builder, image: i64, count: i64) -> (Value, bool) {
-        let element = |pixel: i64, k: i64| {
-            let start = pixel + self.before - k * self.dilation;
-            let window = start / self.stride;
-            let is_there = start >= 0 && start % self.stride == 0 && window < count;
-            is_there.then_some(k * count + window)
-        };
-        let of = |pixel| (0..self.window).filter_map(|k| element(pixel, k)).collect::<Vec<i64>>();
-        let found: Vec<Vec<i64>> = (0..image).map(of).collect();
+    /// whether all rows are full. Nothing if that is too large for a constant.
+    fn known_places(&self, cx: &Builder, image: i64, count: i64) -> Option<(Value, bool)> {
+        let mut found = vec![Vec::new(); image as usize];
+        for (k, window) in (0..self.window).flat_map(|k| (0..count).map(move |w| (k, w))) {
+            let pixel = window * self.stride + k * self.dilation - self.before;
+            if let Some(elements) = usize::try_from(pixel).ok().and_then(|p| found.get_mut(p)) {
+                elements.push(k * count + window);
+            }
+        }
         let most = found.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        if image.checked_mul(most as i64)? > MOST {
+            return None;
+        }
         let full = found.iter().all(|elements| elements.len() == most);
         let zeros = std::iter::repeat(self.window * count);
         let row = |elements: Vec<i64>| elements.into_iter().chain(zeros.clone()).take(most);
         let places = cx.ints(&found.into_iter().flat_map(row).collect::<Vec<i64>>());
-        match most {
+        Some(match most {
             1 => (places, full),
             _ => (cx.reshape(places, &[image, most as i64].map(Expr::int)), full),
-        }
+        })
     }
 
-    /// [`Self::known_places`] of sizes that are not known, with a column for each element of a window.
+    /// [`Self::known_places`], computed when the model runs, with a column for each element of a window.
     fn places(&self, cx: &Builder) -> Value {
         let columns = |step: i64| cx.ints(&(0..self.window).map(|k| k * step).collect::<Vec<_>>());
         let pixels = cx.add(cx.unsqueeze(cx.iota(&self.image), &[1]), self.before);
