@@ -67,7 +67,7 @@ fn axes(cx: &Builder, node: &Node) -> Result<Vec<Axis>, Reason> {
         let (dilation, stride) = (*dilations.get(i)?, *strides.get(i)?);
         let (before, after) = (*pads.get(i)?, *pads.get(i + n)?);
         let small = [window, dilation, stride].iter().all(|v| (1..=MOST).contains(v))
-            && [before, after].iter().all(|v| (0..=MOST).contains(v))
+            && [before, after, dilation * (window - 1)].iter().all(|v| (0..=MOST).contains(v))
             && image.as_int().is_none_or(|size| (1..=MOST).contains(&size));
         let room = small.then(|| &image + (before + after - dilation * (window - 1) - 1))?;
         let count = room.floor_div(&Expr::int(stride)) + 1;
@@ -128,15 +128,19 @@ impl Axis {
         })
     }
 
-    /// [`Self::known_places`], computed when the model runs, with a column for each element of a window.
+    /// [`Self::known_places`], computed when the model runs: a column for each window that may reach a pixel, from the last one on.
     fn places(&self, cx: &Builder) -> Value {
-        let columns = |step: i64| cx.ints(&(0..self.window).map(|k| k * step).collect::<Vec<_>>());
+        let reach = self.dilation * (self.window - 1);
+        let columns: Vec<i64> = (0..=reach / self.stride).collect();
         let pixels = cx.add(cx.unsqueeze(cx.iota(&self.image), &[1]), self.before);
-        let start = cx.sub(pixels, columns(self.dilation));
-        let window = cx.div(start, self.stride);
-        let whole = cx.equal(cx.mul(window, self.stride), start);
-        let inside = cx.and(cx.less(-1, start), cx.less(window, cx.size(&self.count)));
-        let element = cx.add(window, cx.mul(columns(1), cx.size(&self.count)));
-        cx.select(cx.and(whole, inside), element, cx.size(&self.elements()))
+        let window = cx.sub(cx.div(pixels, self.stride), cx.ints(&columns));
+        let start = cx.sub(pixels, cx.mul(window, self.stride));
+        let element = cx.div(start, self.dilation);
+        let whole = cx.equal(cx.mul(element, self.dilation), start);
+        let count = cx.size(&self.count);
+        let window_is_there = cx.and(cx.less(-1, window), cx.less(window, count));
+        let is_there = cx.and(window_is_there, cx.and(whole, cx.less(element, self.window)));
+        let place = cx.add(cx.mul(element, count), window);
+        cx.select(is_there, place, cx.size(&self.elements()))
     }
 }
