@@ -66,14 +66,16 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
 /// ([`infer_types`](crate::infer_types)) instead of the types in the file. Graph outputs get the file's types back.
 ///
 /// Nodes of the main graph that mean something else at [`CANONICAL_OPSET`] take its form while the passes run, where legalisation
-/// can make them the older one again. At the end, zeros that a `Pad` adds before a pool are marked so that ONNX Runtime's optimiser keeps
-/// them, which the file may have done.
+/// can make them the older one again. If there are passes to run, zeros that a `Pad` adds before a pool are marked at the
+/// end so that ONNX Runtime's optimiser keeps them, which the file may have done.
 pub fn optimize_imported(model: &mut Model, options: &Options) {
     keeping_outputs(model, |model| {
         let named = dims::name(model);
         imported_graphs(model, options);
         named.undo(model);
-        padding::keep_zeros(model);
+        if options.active().next().is_some() {
+            padding::keep_zeros(model);
+        }
     });
 }
 
