@@ -1,7 +1,7 @@
 //! Adds nodes and constants to a graph.
 
 use pt2onnx_ir::{
-    Attribute, Attributes, Def, InsertPoint, Model, Name, NodeId, RegionId, Type, Value,
+    Attribute, Attributes, Def, InsertPoint, Model, Name, Node, NodeId, RegionId, Type, Value,
 };
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashSet;
@@ -65,9 +65,7 @@ impl<'m> Edit<'m> {
         types: &[Option<Type>],
     ) -> Vec<Value> {
         let NewNode { op, domain, inputs, attributes } = node;
-        let given = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        let inputs = inputs.get(..given).unwrap_or_default();
-        let id = self.model.add_node(at, op, inputs, attributes, types.len());
+        let id = self.model.add_node(at, op, Node::given(inputs), attributes, types.len());
         if !domain.is_empty() {
             self.model[id].domain = domain.into();
             self.model.imports.entry(domain.to_owned()).or_insert(1);

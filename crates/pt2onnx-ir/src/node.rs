@@ -40,6 +40,12 @@ impl Node {
         &self.inputs
     }
 
+    /// Inputs without those that are left out at the end.
+    pub fn given(inputs: &[Option<Value>]) -> &[Option<Value>] {
+        let end = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        inputs.get(..end).unwrap_or_default()
+    }
+
     /// Input `index`, if given.
     pub fn input(&self, index: usize) -> Option<Value> {
         self.inputs.get(index).copied().flatten()

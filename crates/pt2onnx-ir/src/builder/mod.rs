@@ -22,6 +22,7 @@ use crate::{
     ids::{NodeId, OriginId, RegionId, Value},
     infer::{self, Contents, Facts, InferError, infer},
     model::Model,
+    node::Node,
     region::InsertPoint,
     types::{Shape, Type},
     value::Def,
@@ -427,10 +428,9 @@ impl<'m> Builder<'m> {
         attributes: Attributes,
         outputs: usize,
     ) -> NodeId {
-        let given = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
-        let node = s.model.add_node(s.at, op, &inputs[..given], attributes, outputs);
+        let node = s.model.add_node(s.at, op, Node::given(inputs), attributes, outputs);
         s.model[node].origins.clone_from(&s.origins);
         node
     }

@@ -80,9 +80,7 @@ fn ends_left_out(node: &Node) -> bool {
 fn drop_left_out(model: &mut Model, id: NodeId) -> Changed {
     let ends = ends_left_out(&model[id]);
     if ends {
-        let inputs = model[id].inputs();
-        let given = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        let given = inputs[..given].to_vec();
+        let given = Node::given(model[id].inputs()).to_vec();
         model.set_inputs(id, &given);
     }
     ends
