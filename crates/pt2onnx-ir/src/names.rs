@@ -103,7 +103,9 @@ impl Model {
     fn name_nodes(&mut self, nameless: &[bool]) {
         let (mut taken, mut results, mut others) = (Taken::default(), Vec::new(), Vec::new());
         let mut count: FxHashMap<OriginId, usize> = FxHashMap::default();
-        for node in self.all_nodes() {
+        let nodes = self.all_nodes();
+        taken.reserve(nodes.len());
+        for node in nodes {
             if let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) {
                 if let Some(new) = another(name, slice::from_mut(&mut taken), &[0]) {
                     self[node].name = Some(new);
@@ -230,6 +232,12 @@ impl Scopes {
 
 /// Takes a name in scopes; if it is taken already in one of them, takes and returns another one.
 fn another(name: &Name, taken: &mut [Taken], scopes: &[usize]) -> Option<Name> {
+    // Most names are in one scope, and free.
+    if let [scope] = scopes
+        && taken[*scope].insert(name.clone())
+    {
+        return None;
+    }
     let numbered = (1..).map(|n| format_smolstr!("{name}_{n}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
     let free = names.find(|name| scopes.iter().all(|&scope| !taken[scope].contains(name)))?;

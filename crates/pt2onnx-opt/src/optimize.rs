@@ -9,7 +9,7 @@ use crate::{
     opaque::{self, Raising},
     opsets::OPSETS,
     pass::{Options, Pass},
-    sizes,
+    scan, sizes,
     target::padding,
     types::{self, keeping_outputs},
 };
@@ -29,6 +29,11 @@ pub fn optimize(model: &mut Model, options: &Options) {
 
 /// Runs the passes until none changes the graph; returns whether any did.
 fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+    let nodes = graph.model.nodes(graph.region).count();
+    scan::together(nodes, || run_early_and_late(graph, options))
+}
+
+fn run_early_and_late(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (late, early): (Vec<&Pass>, Vec<&Pass>) = options.active().partition(|p| p.late);
     let mut changed = run_each(graph, options, &early);
     for round in 0..options.max_rounds {

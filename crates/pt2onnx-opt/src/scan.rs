@@ -8,6 +8,15 @@ use rayon::prelude::*;
 /// Fewer nodes are looked through sooner than other threads start.
 const MANY: usize = 1 << 11;
 
+/// Runs work that looks through so many nodes several times. Many are looked through by the thread that works and by others: one
+/// that waited for all others would have to be woken up each time.
+pub(crate) fn together<T: Send>(nodes: usize, work: impl FnOnce() -> T + Send) -> T {
+    match nodes < MANY {
+        true => work(),
+        false => rayon::scope(|_| work()),
+    }
+}
+
 /// Whether something holds for one of the nodes.
 pub(crate) fn any(nodes: &[NodeId], holds: impl Fn(NodeId) -> bool + Sync) -> bool {
     match nodes.len() < MANY {

@@ -3,6 +3,7 @@
 //! Names are shared, and each distinct expression, target and module stack is parsed once.
 
 mod arguments;
+mod beside;
 mod builder;
 mod enums;
 mod nodes;

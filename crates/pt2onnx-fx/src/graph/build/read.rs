@@ -1,6 +1,7 @@
 //! Reads the JSON of a program, of any version of the schema.
 
 use super::{
+    beside,
     builder::Builder,
     stream::{self, Sink},
     values::Begun,
@@ -62,11 +63,21 @@ const STACK: usize = 64 << 20;
 /// The bytes of JSON that a node takes, with its type, are seldom fewer.
 const NODE: usize = 1 << 10;
 
+/// A program of fewer nodes is read sooner than another thread starts.
+const MANY: usize = 1 << 11;
+
 /// The program that `json` is of. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
 fn from_json(json: &[u8]) -> serde_json::Result<Read<'_>> {
     // Texts that are known to be UTF-8 are not checked one by one.
     let nodes = json.len() / NODE;
-    let read = match std::str::from_utf8(json) {
+    let text = std::str::from_utf8(json);
+    if nodes >= MANY
+        && let Ok(text) = text
+        && let Some(read) = Read::parse_beside(text, nodes)
+    {
+        return Ok(read);
+    }
+    let read = match text {
         Ok(text) => Read::parse(Deserializer::from_str(text), nodes),
         Err(_) => Read::parse(Deserializer::from_slice(json), nodes),
     };
@@ -94,12 +105,16 @@ struct Read<'a> {
 
 impl<'a> Read<'a> {
     /// Reads JSON of about so many nodes.
-    fn parse(mut json: Deserializer<impl de::Read<'a>>, nodes: usize) -> serde_json::Result<Self> {
-        let mut graph = GraphBuilder::default();
-        graph.begun.nodes.reserve(nodes);
-        let program = stream::read(&mut json, &mut graph)?;
-        json.end()?;
-        Ok(Self { program, graph })
+    fn parse(json: Deserializer<impl de::Read<'a>>, nodes: usize) -> serde_json::Result<Self> {
+        let mut graph = GraphBuilder::of(nodes);
+        Ok(Self { program: whole(json, &mut graph)?, graph })
+    }
+
+    /// The same on two threads; `None` if anything is wrong.
+    fn parse_beside(json: &'a str, nodes: usize) -> Option<Self> {
+        let read = |sink: &mut _| whole(Deserializer::from_str(json), sink);
+        let (program, graph) = beside::read(GraphBuilder::of(nodes), read)?;
+        Some(Self { program, graph })
     }
 
     fn build(self, constants: Vec<(String, String)>, place: &Place) -> Result<Parsed> {
@@ -108,6 +123,15 @@ impl<'a> Read<'a> {
         let invalid = |problem| Error::Invalid { place: place.clone(), invalid: Box::new(problem) };
         Ok(Parsed { program: built.map_err(invalid)?, constants })
     }
+}
+
+/// Reads a program, and nothing after it.
+fn whole<'a>(
+    mut json: Deserializer<impl de::Read<'a>>,
+    sink: &mut impl Sink<'a>,
+) -> serde_json::Result<s::ExportedProgram<'a>> {
+    let program = stream::read(&mut json, sink)?;
+    json.end().map(|()| program)
 }
 
 /// Builds the graph of a program, node by node.
@@ -119,6 +143,15 @@ struct GraphBuilder<'a> {
     metas: FxHashMap<&'a str, ValueMeta>,
     /// The first thing that is wrong. What comes after it is not built.
     wrong: Option<Invalid>,
+}
+
+impl GraphBuilder<'_> {
+    /// One for about so many nodes.
+    fn of(nodes: usize) -> Self {
+        let mut graph = Self::default();
+        graph.begun.nodes.reserve(nodes);
+        graph
+    }
 }
 
 impl<'de> Sink<'de> for GraphBuilder<'de> {

@@ -1,0 +1,81 @@
+//! Builds the graph of a long program on another thread, while the JSON is read.
+
+use super::stream::Sink;
+use crate::schema as s;
+use std::{
+    mem,
+    sync::mpsc::{self, SyncSender},
+    thread,
+};
+
+/// So many nodes or types are handed over at once.
+const BATCH: usize = 256;
+
+/// As many batches may wait to be taken, which bounds memory.
+const WAITING: usize = 8;
+
+/// Size of the thread's stack in bytes: that of the main thread, as arguments nest.
+const STACK: usize = 8 << 20;
+
+/// Runs `read` with a sink that hands on to `sink`, which is on another thread. `None` if no thread can be started or anything is
+/// wrong, which reading on one thread tells.
+pub(super) fn read<'de, S: Sink<'de> + Send, T, E>(
+    mut sink: S,
+    read: impl FnOnce(&mut Batches<'de>) -> Result<T, E>,
+) -> Option<(T, S)> {
+    let (sender, batches) = mpsc::sync_channel::<Batch>(WAITING);
+    let fill = move || -> serde_json::Result<S> {
+        for Batch { nodes, tensors } in batches {
+            nodes.into_iter().for_each(|node| sink.node(node));
+            tensors.into_iter().try_for_each(|(name, json)| sink.tensor(name, json))?;
+        }
+        Ok(sink)
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, fill).ok()?;
+        let mut batches = Batches { sender, batch: Batch::default() };
+        let read = read(&mut batches);
+        batches.hand_over();
+        // The thread ends when no more batches can come.
+        drop(batches);
+        let filled = thread.join().ok()?;
+        read.ok().zip(filled.ok())
+    })
+}
+
+/// What was read, in order: the nodes of a graph come before the types of its tensors.
+#[derive(Default)]
+struct Batch<'de> {
+    nodes: Vec<s::Node<'de>>,
+    tensors: Vec<(s::Text<'de>, &'de str)>,
+}
+
+/// Hands over what it takes, in batches.
+pub(super) struct Batches<'de> {
+    sender: SyncSender<Batch<'de>>,
+    batch: Batch<'de>,
+}
+
+impl Batches<'_> {
+    fn hand_over(&mut self) {
+        // What the thread does not take any more is not needed.
+        let _ = self.sender.send(mem::take(&mut self.batch));
+    }
+}
+
+impl<'de> Sink<'de> for Batches<'de> {
+    fn node(&mut self, node: s::Node<'de>) {
+        self.batch.nodes.push(node);
+        if self.batch.nodes.len() == BATCH {
+            self.hand_over();
+        }
+    }
+
+    fn tensor(&mut self, name: s::Text<'de>, json: &'de str) -> serde_json::Result<()> {
+        self.batch.tensors.push((name, json));
+        if self.batch.tensors.len() == BATCH {
+            self.hand_over();
+        }
+        Ok(())
+    }
+}
