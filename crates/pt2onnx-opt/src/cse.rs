@@ -6,7 +6,7 @@ use crate::{
     graph::{Changed, GraphMut},
     ml,
     pass::Options,
-    rewrite,
+    rewrite, scan,
 };
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Use, Value};
 use pt2onnx_tensor::Tensor;
@@ -29,43 +29,35 @@ const MAX_ALIKE: usize = 8;
 
 /// Nodes that passes fold others into stay apart until [`layers`] runs.
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let (model, region) = (&mut *graph.model, graph.region);
-    let merged = constants(model, options.merge_weights);
-    merged | Walk::default().walk(model, region)
+    constants(graph.model, options.merge_weights) | Walk::default().start(graph)
 }
 
 /// Layers, and nodes whose weights have equal content. Before, each of them may take a normalization or arithmetic after it into its
 /// weights, which one for all cannot.
 pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let mut walk = Walk { layers: true, share_weights: options.share_weights, ..Walk::default() };
-    walk.walk(graph.model, graph.region)
+    Walk { layers: true, share_weights: options.share_weights, ..Walk::default() }.start(graph)
 }
 
 /// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get another value later.
 fn constants(model: &mut Model, weights: bool) -> Changed {
-    let mut firsts: FxHashMap<u64, SmallVec<[Value; 1]>> = FxHashMap::default();
-    let mut doubles = Vec::new();
     let used = |named: bool| {
         let values = model.values().filter(|(_, d)| d.uses().len() > 0);
         values.filter(move |(_, d)| d.name.is_some() == named)
     };
     // Named constants come first, so that they are kept.
-    for (value, data) in used(true).filter(|_| weights).chain(used(false)) {
-        let Some(t) = data.constant().filter(|t| t.storage().is_some()) else {
-            continue;
-        };
-        let by_content = weights || is_compared(t);
-        let mut hash = FxHasher::default();
-        (t.dtype(), t.shape()).hash(&mut hash);
-        match by_content {
-            true if weights || is_small(t) => t.to_bytes().hash(&mut hash),
-            true => sample(t, &mut hash),
-            false => (t.address(), t.offset(), t.strides()).hash(&mut hash),
-        }
-        let alike = firsts.entry(hash.finish()).or_default();
+    let read = used(true).filter(|_| weights).chain(used(false));
+    let read = read.filter(|(_, data)| data.constant().is_some_and(|t| t.storage().is_some()));
+    let read: Vec<Value> = read.map(|(value, _)| value).collect();
+    let hashed = scan::find(&read, |v| Some(content_hash(model[v].constant()?, weights)));
+    let mut firsts: FxHashMap<u64, SmallVec<[Value; 1]>> = FxHashMap::default();
+    let mut doubles = Vec::new();
+    for (place, hash) in hashed {
+        let (value, data) = (read[place], &model[read[place]]);
+        let alike = firsts.entry(hash).or_default();
         let same = |v: &&Value| {
-            let other = model[**v].constant();
-            other.is_some_and(|u| t.same(u) || (by_content && same_content(t, u)))
+            let pair = data.constant().zip(model[**v].constant());
+            let content = |t| weights || is_compared(t);
+            pair.is_some_and(|(t, u)| t.same(u) || (content(t) && same_content(t, u)))
         };
         let is_output = || data.uses().any(|u| matches!(u, Use::Output(..)));
         match alike.iter().find(same) {
@@ -79,6 +71,18 @@ fn constants(model: &mut Model, weights: bool) -> Changed {
         model.replace_all_uses(double, first);
     }
     !doubles.is_empty()
+}
+
+/// Constants that are equal have the same hash.
+fn content_hash(t: &Tensor, weights: bool) -> u64 {
+    let mut hash = FxHasher::default();
+    (t.dtype(), t.shape()).hash(&mut hash);
+    match weights || is_compared(t) {
+        true if weights || is_small(t) => t.to_bytes().hash(&mut hash),
+        true => sample(t, &mut hash),
+        false => (t.address(), t.offset(), t.strides()).hash(&mut hash),
+    }
+    hash.finish()
 }
 
 /// Hashes some of the bytes, so that all of them are read only where these are equal.
@@ -108,6 +112,26 @@ struct Frame {
 }
 
 impl Walk {
+    /// Visits all nodes, if any may be equal.
+    fn start(mut self, graph: &mut GraphMut<'_>) -> Changed {
+        (self.share_weights || self.any_alike(graph.model, &graph.nodes()))
+            && self.walk(graph.model, graph.region)
+    }
+
+    /// Whether two nodes have the same hash.
+    fn any_alike(&self, model: &Model, nodes: &[NodeId]) -> bool {
+        let own = |node| self.visits(model, node).then(|| hash(model, node, false));
+        let hashes = scan::find(nodes, own).into_iter().map(|(_, hash)| hash);
+        let mut hashes: Vec<u64> = hashes.collect();
+        hashes.sort_unstable();
+        !hashes.is_sorted_by(|a, b| a < b)
+    }
+
+    /// Whether a node without bodies is visited.
+    fn visits(&self, model: &Model, node: NodeId) -> bool {
+        repeatable(model, node) && (self.layers || !is_layer(model, node))
+    }
+
     fn walk(&mut self, model: &mut Model, root: RegionId) -> Changed {
         self.seen.reserve(model.nodes(root).count());
         let mut changed = false;
@@ -129,7 +153,7 @@ impl Walk {
                 // One region after the other: they do not see each other's nodes.
                 let outer = self.entered.len();
                 stack.extend(regions.into_iter().rev().map(|r| frame(model, r, outer)));
-            } else if repeatable(model, node) && (self.layers || !is_layer(model, node)) {
+            } else if self.visits(model, node) {
                 changed |= self.visit(model, node);
             }
         }

@@ -1,4 +1,4 @@
-//! Looks through the nodes of a graph on all cores.
+//! Looks through the nodes or values of a graph on all cores.
 //!
 //! Passes run until none changes the graph, so most runs find nothing to do. Changes are made by one thread, in order.
 
@@ -25,14 +25,14 @@ pub(crate) fn any(nodes: &[NodeId], holds: impl Fn(NodeId) -> bool + Sync) -> bo
     }
 }
 
-/// What is found at some of the nodes, each with its place among them, in order.
-pub(crate) fn find<T: Send>(
-    nodes: &[NodeId],
-    find: impl Fn(NodeId) -> Option<T> + Sync,
+/// What is found at some of the nodes or values, each with its place among them, in order.
+pub(crate) fn find<I: Copy + Sync, T: Send>(
+    all: &[I],
+    find: impl Fn(I) -> Option<T> + Sync,
 ) -> Vec<(usize, T)> {
-    let at = |(place, &node): (usize, &NodeId)| Some((place, find(node)?));
-    match nodes.len() < MANY {
-        true => nodes.iter().enumerate().filter_map(at).collect(),
-        false => nodes.par_iter().enumerate().filter_map(at).collect(),
+    let at = |(place, &one): (usize, &I)| Some((place, find(one)?));
+    match all.len() < MANY {
+        true => all.iter().enumerate().filter_map(at).collect(),
+        false => all.par_iter().enumerate().filter_map(at).collect(),
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     eval,
     graph::{Changed, GraphMut},
     pass::Options,
+    scan,
     target::Target,
 };
 use bytes::{bytes_of, is_narrow, result_bytes};
@@ -24,16 +25,21 @@ pub(crate) const NAME: &str = "fold";
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let mut fold = Fold { options, generated: 0, sharers: None };
     let mut changed = false;
-    let nodes = graph.nodes();
+    let mut nodes = graph.nodes();
     let model = &mut *graph.model;
     if options.max_folded_bytes > 0 {
         changed |= weights::run(model, &nodes);
     }
-    for &node in &nodes {
+    // Weights may have taken nodes in.
+    nodes.retain(|&node| model.contains(node));
+    let ready = scan::find(&nodes, |node| small_results(model, node, options));
+    let mut ready = ready.into_iter().peekable();
+    for (place, &node) in nodes.iter().enumerate() {
+        let ready = ready.next_if(|(at, _)| *at == place).map(|(_, results)| results);
         if !model.contains(node) {
             continue;
         }
-        if let Some(results) = fold.results(model, node) {
+        if let Some(results) = ready.or_else(|| fold.results(model, node)) {
             changed |= replace::by_constants(model, node, &[node], results);
         }
     }
@@ -67,37 +73,21 @@ impl Fold<'_> {
     /// The node's outputs, if they are known and may become constants.
     fn results(&mut self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
         let node = &model[id];
-        if !node.domain.is_empty() || model.is_unused(id) {
-            return None;
+        if node.domain.is_empty() && !model.is_unused(id) {
+            match node.op() {
+                "Constant" => return Some(vec![node.given_tensor()?]),
+                "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
+                _ => {}
+            }
         }
-        match node.op() {
-            "Constant" => return Some(vec![node.given_tensor()?]),
-            "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
-            // The clean-up keeps an `Identity` only if it is needed.
-            "Identity" => return None,
-            // The quantized constant is the smaller one, and runtimes look for the node.
-            "DequantizeLinear" => return None,
-            // TensorRT reads weights in front of the pair of nodes.
-            "QuantizeLinear" if self.options.target == Target::TensorRt => return None,
-            op if !eval::knows(op) => return None,
-            _ => {}
-        }
-        let inputs: Vec<Option<&Tensor>> = node
-            .inputs()
-            .iter()
-            .map(|v| {
-                v.map(|v| model[v].constant().filter(|t| t.has_data()))
-                    .map_or(Some(None), |t| t.map(Some))
-            })
-            .collect::<Option<_>>()?;
-        conforms(model, node, schema::lookup(node.op(), schema::CANONICAL_OPSET)?).ok()?;
+        let inputs = operands(model, id, self.options)?;
         let small = self.options.max_folded_bytes;
-        let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()))?;
-        let cheap = read <= self.options.max_read_bytes;
         let generated = self.options.max_generated_bytes.min(MAX_GENERATED - self.generated);
         let narrow = || node.inputs().iter().flatten().any(|&v| is_narrow(model, v, id, small));
         let large = result_bytes(model, id).filter(|&n| n > small && n <= generated && !narrow());
-        if cheap && let Some(results) = eval::evaluate(node, &inputs, large.unwrap_or(small)) {
+        if is_cheap(&inputs, self.options)
+            && let Some(results) = eval::evaluate(node, &inputs, large.unwrap_or(small))
+        {
             self.generated += large.unwrap_or(0);
             return Some(results);
         }
@@ -129,6 +119,44 @@ impl Fold<'_> {
         }
         bytes
     }
+}
+
+/// The outputs of a node, if they take no more than [`Options::max_folded_bytes`]: most of those that are folded, and nothing that is
+/// folded before matters.
+fn small_results(model: &Model, id: NodeId, options: &Options) -> Option<Vec<Tensor>> {
+    let inputs = operands(model, id, options).filter(|inputs| is_cheap(inputs, options))?;
+    eval::evaluate(&model[id], &inputs, options.max_folded_bytes)
+}
+
+/// The inputs of a node that can be computed, all of them constants.
+fn operands<'m>(
+    model: &'m Model,
+    id: NodeId,
+    options: &Options,
+) -> Option<Vec<Option<&'m Tensor>>> {
+    let node = &model[id];
+    let constant = |v: Value| model[v].constant().filter(|t| t.has_data());
+    let known = node.inputs().iter().flatten().all(|&v| constant(v).is_some());
+    if !known || !node.domain.is_empty() || model.is_unused(id) {
+        return None;
+    }
+    match node.op() {
+        // The clean-up keeps an `Identity` only if it is needed.
+        "Identity" => return None,
+        // The quantized constant is the smaller one, and runtimes look for the node.
+        "DequantizeLinear" => return None,
+        // TensorRT reads weights in front of the pair of nodes.
+        "QuantizeLinear" if options.target == Target::TensorRt => return None,
+        op if !eval::knows(op) => return None,
+        op => conforms(model, node, schema::lookup(op, schema::CANONICAL_OPSET)?).ok()?,
+    }
+    Some(node.inputs().iter().map(|v| v.and_then(constant)).collect())
+}
+
+/// Whether so many bytes may be read.
+fn is_cheap(inputs: &[Option<&Tensor>], options: &Options) -> bool {
+    let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()));
+    read.is_some_and(|read| read <= options.max_read_bytes)
 }
 
 /// `Shape` or `Size` of a value whose type has all the sizes needed.
