@@ -84,7 +84,7 @@ fn operators(model: &ir::Model) -> Operators {
 fn ops(graph: &fx::Graph, names: &mut BTreeMap<String, String>) {
     for node in &graph.nodes {
         node.bodies().for_each(|body| ops(body, names));
-        names.insert(node.target.to_string(), node.target.schema_name());
+        names.insert(node.target.to_string(), node.target.schema_name().to_owned());
     }
 }
 
@@ -121,7 +121,7 @@ fn note(graph: &fx::Graph, operators: &Operators, rows: &mut Rows) {
     let mut seen = BTreeSet::new();
     for node in &graph.nodes {
         node.bodies().for_each(|body| note(body, operators, rows));
-        let row = rows.entry(node.target.schema_name()).or_default();
+        let row = rows.entry(node.target.schema_name().to_owned()).or_default();
         if seen.insert(node.target.schema_name()) {
             row.cases += 1;
         }

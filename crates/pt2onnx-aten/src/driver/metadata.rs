@@ -12,6 +12,7 @@ use pt2onnx_ir::{Metadata, Model, ORIGINAL_NAME, Origin, SharedText, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{
     borrow::Cow,
+    cell::OnceCell,
     fmt::{self, Write},
     sync::Arc,
 };
@@ -48,7 +49,7 @@ pub(super) struct Output {
 pub(super) struct Annotator<'a> {
     options: Options<'a>,
     /// Prints nodes of the graph that is being translated.
-    printer: Option<Printer<'a>>,
+    printer: Option<Printing<'a>>,
     /// How many graphs the node is in.
     depth: usize,
     /// The modules around the node before.
@@ -58,6 +59,9 @@ pub(super) struct Annotator<'a> {
     ops: FxHashMap<&'a OpName, Op>,
     scratch: String,
 }
+
+/// A graph, and what prints its nodes since the first one was printed.
+pub(super) type Printing<'a> = (&'a Graph, OnceCell<Printer<'a>>);
 
 /// What a stack trace tells.
 #[derive(Clone, Default)]
@@ -121,16 +125,16 @@ impl<'a> Annotator<'a> {
     }
 
     /// Starts with the nodes of a graph. Returns the printer of the graph around it, for [`leave`](Self::leave).
-    pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printer<'a>> {
+    pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printing<'a>> {
         self.depth += 1;
         match self.options.metadata {
-            Detail::Full => self.printer.replace(Printer::of_body(graph)),
+            Detail::Full => self.printer.replace((graph, OnceCell::new())),
             Detail::Basic | Detail::None => None,
         }
     }
 
     /// Goes back to the graph around.
-    pub(super) fn leave(&mut self, outer: Option<Printer<'a>>) {
+    pub(super) fn leave(&mut self, outer: Option<Printing<'a>>) {
         self.depth -= 1;
         self.printer = outer;
     }
@@ -197,7 +201,10 @@ impl<'a> Annotator<'a> {
         let scopes = entry(NAME_SCOPES, &texts.scopes, last_item(name).into());
         let text = match (was, &self.printer) {
             (Some(was), _) => Arc::clone(&was.text),
-            (None, Some(printer)) => written(format_args!("{}", printer.node(node))),
+            (None, Some((graph, printer))) => {
+                let printer = printer.get_or_init(|| Printer::of_body(graph));
+                written(format_args!("{}", printer.node(node)))
+            }
             (None, None) => Arc::default(),
         };
         let text = (FX_NODE.into(), text.into());

@@ -60,9 +60,9 @@ pub fn ops_used(graph: &Graph, registry: &Registry) -> Vec<OpUse> {
             OpUse {
                 target: node.target.to_string(),
                 count: 0,
-                supported: needs_no_translation(node) || registry.is_registered(&op),
+                supported: needs_no_translation(node) || registry.is_registered(op),
                 opaque: is_opaque(node),
-                op,
+                op: op.to_owned(),
             }
         };
         uses.entry(&node.target).or_insert_with(first).count += 1;

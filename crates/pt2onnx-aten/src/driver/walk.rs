@@ -135,7 +135,7 @@ impl<'a> Driver<'a> {
             return self.define(node, &self.results(node), outputs);
         }
         let recorded = self.results(node);
-        if let Some(custom) = self.registry.custom(&name, || self.involves_complex(node)) {
+        if let Some(custom) = self.registry.custom(name, || self.involves_complex(node)) {
             let outputs = self.custom(custom, node, &recorded)?;
             return match self.define(node, &recorded, outputs) {
                 Err(LowerError::WrongType { output, emitted, recorded }) => {
@@ -147,7 +147,7 @@ impl<'a> Driver<'a> {
             };
         }
         let admitted = self.operators.admit(&node.target);
-        let op = self.registry.get(&name);
+        let op = self.registry.get(name);
         let Some(op) = op.filter(|_| !(admitted && self.operators == Operators::Aten)) else {
             if is_symbolic(node) {
                 return Ok(());
@@ -156,7 +156,7 @@ impl<'a> Driver<'a> {
                 let outputs = self.opaque_node(node)?;
                 return self.define(node, &recorded, outputs);
             }
-            let nearest = self.registry.nearest(&name).map(str::to_owned);
+            let nearest = self.registry.nearest(name).map(str::to_owned);
             return Err(LowerError::UnknownOp { op: node.target.to_string(), nearest });
         };
         match self.translate(op, node, &recorded) {

@@ -41,18 +41,18 @@ impl Registry {
         if name == "aten::item" || name == "aten::_local_scalar_dense" {
             return item(node, facts, symbol);
         }
-        let rule = rule(&name);
-        let op = self.get(&name);
+        let rule = rule(name);
+        let op = self.get(name);
         let schema = rule.or(op).and_then(|op| self.schema(op));
         if schema.is_none()
             && let Some(custom) =
-                self.custom(&name, || node.input_names().iter().any(|n| is_complex(facts, n)))
+                self.custom(name, || node.input_names().iter().any(|n| is_complex(facts, n)))
         {
             return self.by_custom(custom, node, facts, symbol);
         }
         let schema = schema.ok_or_else(|| LowerError::UnknownOp {
             op: node.target.to_string(),
-            nearest: self.nearest(&name).map(str::to_owned),
+            nearest: self.nearest(name).map(str::to_owned),
         })?;
         match (rule, op) {
             (Some(rule), _) => self.by_rule(rule, &schema, node, facts, symbol),
@@ -251,7 +251,7 @@ fn written(node: &Node) -> Option<Vec<&Argument>> {
     }
     let in_place = name.ends_with('_') && !name.ends_with("__")
         || name.starts_with("__i") && name.ends_with("__") && IN_PLACE.contains(&name);
-    let changes = rule(&node.target.schema_name()).is_some();
+    let changes = rule(node.target.schema_name()).is_some();
     let this = || node.arg("self").or_else(|| node.args.first().map(|a| &a.value));
     (in_place && !changes).then(this)?.map(|this| vec![this])
 }

@@ -4,7 +4,7 @@ use super::translation::{Custom, Translation};
 use crate::{AtenOp, Schema, ops};
 use dashmap::DashMap;
 use pt2onnx_ir::{Model, schema};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::Arc;
 
 /// All ops that can be translated, with their translations. If an op has several, the one that was registered last is used.
@@ -18,7 +18,7 @@ pub struct Registry {
     /// A model for each text given to `add_functions`.
     pub(super) functions: Vec<Model>,
     /// The schemas of the tables that were parsed so far.
-    schemas: DashMap<&'static str, Arc<Schema>>,
+    schemas: DashMap<&'static str, Arc<Schema>, FxBuildHasher>,
 }
 
 /// The rows of all tables, by the op's name.

@@ -1,6 +1,7 @@
 //! Names of operators and functions that nodes call.
 
 use super::name::Name;
+use smol_str::format_smolstr;
 use std::{fmt, ops::Deref, sync::Arc};
 
 /// Name of an operator or function: `aten.add.Tensor`, `_operator.add`, `torch.sym_max`, `higher_order.cond`. Cheap to clone.
@@ -17,6 +18,8 @@ pub struct OpParts {
     pub name: Name,
     /// `Tensor`, `default`; empty for functions and higher-order ops, which have none.
     pub overload: Name,
+    /// See [`OpName::schema_name`].
+    schema: Name,
 }
 
 impl OpName {
@@ -40,10 +43,15 @@ impl OpName {
 
     /// The name of an operator. Without overload, the name of a function or higher-order op.
     pub fn new(namespace: &str, name: &str, overload: &str) -> Self {
+        let schema = match overload {
+            "" | "default" => format_smolstr!("{namespace}::{name}"),
+            overload => format_smolstr!("{namespace}::{name}.{overload}"),
+        };
         Self(Arc::new(OpParts {
             namespace: namespace.into(),
             name: name.into(),
             overload: overload.into(),
+            schema,
         }))
     }
 
@@ -64,11 +72,8 @@ impl OpName {
 
     /// As its schema writes it: `aten::add.Tensor`, `aten::relu` for the default overload. Functions and
     /// higher-order ops, which have no schema: `_operator::add`, `higher_order::cond`.
-    pub fn schema_name(&self) -> String {
-        match &*self.overload {
-            "" | "default" => format!("{}::{}", self.namespace, self.name),
-            overload => format!("{}::{}.{overload}", self.namespace, self.name),
-        }
+    pub fn schema_name(&self) -> &str {
+        &self.schema
     }
 
     /// As FX prints it, and as the archive writes it: `torch.ops.aten.add.Tensor`, `_operator.add`.
@@ -123,7 +128,7 @@ mod tests {
         ] {
             let name = OpName::parse(target);
             assert_eq!(
-                (name.to_string().as_str(), name.schema_name().as_str(), name.qualified().as_str()),
+                (name.to_string().as_str(), name.schema_name(), name.qualified().as_str()),
                 (display, schema, if display.is_empty() { "" } else { target })
             );
         }

@@ -80,7 +80,7 @@ impl Painter {
         let outputs = node.output_names();
         let outputs = outputs.iter().map(|name| self.value(scope, name)).collect();
         self.drawing.nodes.push(DrawnNode {
-            op: node.target.schema_name(),
+            op: node.target.schema_name().to_owned(),
             name: node.name.to_string(),
             group,
             inputs,

@@ -67,7 +67,7 @@ impl ReportedFailure {
         Self {
             kind: failure.kind(),
             node: site.map(|s| s.node.to_string()),
-            op: site.map(|s| s.target.schema_name()),
+            op: site.map(|s| s.target.schema_name().to_owned()),
             module: site.and_then(|s| s.module.as_ref()).map(ToString::to_string),
             file: line.map(|l| l.file.to_owned()),
             line: line.map(|l| l.line),

@@ -159,7 +159,7 @@ pub(crate) fn ops(
     emitted: &Emitted,
     failures: &[Failure],
 ) -> Vec<ReportedOp> {
-    let mut failed: BTreeMap<String, usize> = BTreeMap::new();
+    let mut failed: BTreeMap<&str, usize> = BTreeMap::new();
     for site in failures.iter().filter_map(|f| f.site.as_ref()) {
         *failed.entry(site.target.schema_name()).or_insert(0) += 1;
     }
@@ -168,7 +168,7 @@ pub(crate) fn ops(
     for used in used.into_iter().filter(|u| !u.opaque) {
         let becomes = emitted.get(&used.target).into_iter().flatten();
         let op = ReportedOp {
-            failed: failed.remove(&used.op).unwrap_or_default(),
+            failed: failed.remove(used.op.as_str()).unwrap_or_default(),
             op: used.op.clone(),
             count: used.count,
             supported: used.supported,
@@ -177,7 +177,7 @@ pub(crate) fn ops(
         ops.insert(used.op, op);
     }
     let aside = failed.into_iter().map(|(op, failed)| ReportedOp {
-        op,
+        op: op.to_owned(),
         count: failed,
         supported: false,
         failed,
