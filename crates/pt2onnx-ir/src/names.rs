@@ -14,7 +14,7 @@ pub const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
 pub const FOLDED_FROM: &str = "pkg.pt2onnx.folded_from";
 
 /// Names in use. The set keeps their order, because lookups mostly follow it.
-pub(crate) type Taken = IndexSet<Name, FxBuildHasher>;
+type Taken = IndexSet<Name, FxBuildHasher>;
 
 impl Model {
     /// Finishes all outputs ([`Model::finish_outputs`]), then gives every value and node a unique name. If names clash,

@@ -1,7 +1,7 @@
 //! Verifies that a model is valid ONNX.
 
 use crate::{
-    Def, Model, Node, NodeId, RegionId, Value, conforms, is_possible, names::Taken, nesting, schema,
+    Def, Model, Name, Node, NodeId, RegionId, Value, conforms, is_possible, nesting, schema,
 };
 use indexmap::IndexMap;
 use rustc_hash::FxHashSet;
@@ -93,7 +93,7 @@ impl Verifier<'_> {
         let functions = self.model.functions.iter().map(|f| f.body);
         let regions: FxHashSet<_> = bodies.chain(functions).chain([Model::MAIN]).collect();
         let scopes = self.model.scopes();
-        let mut taken = vec![Taken::default(); scopes.count];
+        let mut taken: Vec<FxHashSet<&Name>> = vec![FxHashSet::default(); scopes.count];
         taken[0].reserve(scopes.of.len());
         for (value, data) in self.model.values() {
             let shape = data.ty.as_ref().and_then(|ty| ty.as_tensor()?.shape.as_ref());
@@ -103,23 +103,23 @@ impl Verifier<'_> {
             }
             let is_input = matches!(data.def(), Def::Input(region, _) if regions.contains(region));
             if let Some(name) = data.name.as_ref().filter(|_| is_input || data.uses().len() > 0)
-                && !taken[scopes.of[value.index()]].insert(name.clone())
+                && !taken[scopes.of[value.index()]].insert(name)
             {
                 self.error(format!("value `{name}`"), "two values have this name");
             }
         }
         for (&value, bodies) in &scopes.captured {
             if let Some(name) = &self.model[value].name
-                && bodies.iter().any(|&body| !taken[body].insert(name.clone()))
+                && bodies.iter().any(|&body| !taken[body].insert(name))
             {
                 self.error(format!("value `{name}`"), "two values in a body have this name");
             }
         }
-        let mut taken = Taken::default();
+        let mut taken: FxHashSet<&Name> = FxHashSet::default();
         taken.reserve(nodes.len());
         for node in nodes {
             if let Some(name) = &self.model[node].name
-                && !taken.insert(name.clone())
+                && !taken.insert(name)
             {
                 self.at(node, "two nodes have this name");
             }
@@ -134,7 +134,7 @@ impl Verifier<'_> {
                 self.error(format!("input {i} of the graph"), "its type is not known");
             }
         }
-        let mut taken = Taken::default();
+        let mut taken = FxHashSet::default();
         for (i, output) in model.outputs().iter().enumerate() {
             let place = format!("output {i} of the graph");
             if self.typed && model.output_type(output).is_none() {

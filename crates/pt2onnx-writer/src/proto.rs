@@ -131,18 +131,21 @@ impl<'a> Cx<'a> {
     /// The constants that a region uses, bodies included, in the order in which they were created. Bodies of nodes of other
     /// domains are left out: only these nodes know whether their bodies see values from outside.
     pub fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
-        let (mut todo, mut used) = (vec![root], BTreeSet::<Value>::new());
+        let constant = |v: Value| Some((v, self.model[v].constant()?));
+        let (mut todo, mut used) = (vec![root], Vec::new());
         while let Some(region) = todo.pop() {
-            used.extend(self.model[region].output_values());
+            used.extend(self.model[region].output_values().filter_map(constant));
             for id in self.model.nodes(region) {
                 let node = &self.model[id];
-                used.extend(node.inputs().iter().flatten());
+                used.extend(node.inputs().iter().copied().flatten().filter_map(constant));
                 if node.domain.is_empty() {
                     todo.extend(node.regions());
                 }
             }
         }
-        used.into_iter().filter_map(|v| Some((v, self.model[v].constant()?))).collect()
+        used.sort_unstable_by_key(|(v, _)| *v);
+        used.dedup_by_key(|(v, _)| *v);
+        used
     }
 
     /// The body of a node of another domain, with the constants that nothing around it uses as initialisers.

@@ -18,12 +18,13 @@ use pt2onnx_ir::{Def, Model, Node, NodeId, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use sharers::Sharers;
+use std::sync::OnceLock;
 
 /// The name of the pass.
 pub(crate) const NAME: &str = "fold";
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let mut fold = Fold { options, generated: 0, sharers: None };
+    let mut fold = Fold { options, generated: 0, sharers: OnceLock::new() };
     let mut changed = false;
     let mut nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -32,7 +33,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     }
     // Weights may have taken nodes in.
     nodes.retain(|&node| model.contains(node));
-    let ready = scan::find(&nodes, |node| small_results(model, node, options));
+    let ready =
+        scan::find(&nodes, |node| fold.cheap(model, node, &operands(model, node, options)?));
     let mut ready = ready.into_iter().peekable();
     for (place, &node) in nodes.iter().enumerate() {
         let ready = ready.next_if(|(at, _)| *at == place).map(|(_, results)| results);
@@ -66,44 +68,55 @@ struct Fold<'a> {
     /// See [`MAX_GENERATED`].
     generated: usize,
     /// Computed when first needed.
-    sharers: Option<Sharers>,
+    sharers: OnceLock<Sharers>,
 }
 
 impl Fold<'_> {
     /// The node's outputs, if they are known and may become constants.
     fn results(&mut self, model: &Model, id: NodeId) -> Option<Vec<Tensor>> {
         let node = &model[id];
-        if node.domain.is_empty() && !model.is_unused(id) {
-            match node.op() {
-                "Constant" => return Some(vec![node.given_tensor()?]),
-                "Shape" | "Size" => return Some(vec![static_shape(model, node)?]),
-                _ => {}
-            }
+        let is_used = || node.domain.is_empty() && !model.is_unused(id);
+        match node.op() {
+            "Constant" if is_used() => return Some(vec![node.given_tensor()?]),
+            "Shape" | "Size" if is_used() => return Some(vec![static_shape(model, node)?]),
+            _ => {}
         }
         let inputs = operands(model, id, self.options)?;
         let small = self.options.max_folded_bytes;
         let generated = self.options.max_generated_bytes.min(MAX_GENERATED - self.generated);
         let narrow = || node.inputs().iter().flatten().any(|&v| is_narrow(model, v, id, small));
         let large = result_bytes(model, id).filter(|&n| n > small && n <= generated && !narrow());
-        if is_cheap(&inputs, self.options)
-            && let Some(results) = eval::evaluate(node, &inputs, large.unwrap_or(small))
+        if let Some(large) = large.filter(|_| self.may_read(&inputs))
+            && let Some(results) = eval::evaluate(node, &inputs, large)
         {
-            self.generated += large.unwrap_or(0);
+            self.generated += large;
             return Some(results);
         }
-        if !self.options.replace_weights {
-            return None;
+        self.cheap(model, id, &inputs)
+    }
+
+    /// The node's outputs, if they are small or replace as many bytes: nothing that is folded before matters.
+    fn cheap(&self, model: &Model, id: NodeId, inputs: &[Option<&Tensor>]) -> Option<Vec<Tensor>> {
+        let small = self.options.max_folded_bytes;
+        let results = |bytes| eval::evaluate(&model[id], inputs, bytes);
+        if self.may_read(inputs)
+            && let Some(results) = results(small)
+        {
+            return Some(results);
         }
-        let freed = self.freed(model, id);
-        if freed <= small {
-            return None;
-        }
-        let results = eval::evaluate(node, &inputs, freed)?;
+        let freed = if self.options.replace_weights { self.freed(model, id) } else { 0 };
+        let results = (freed > small).then(|| results(freed))??;
         (bytes_of(model, id, &results)? <= freed).then_some(results)
     }
 
+    /// Whether so many bytes may be read for results that replace none.
+    fn may_read(&self, inputs: &[Option<&Tensor>]) -> bool {
+        let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()));
+        read.is_some_and(|read| read <= self.options.max_read_bytes)
+    }
+
     /// Bytes of the constants that only this node uses and that share memory with no other constant.
-    fn freed(&mut self, model: &Model, id: NodeId) -> usize {
+    fn freed(&self, model: &Model, id: NodeId) -> usize {
         let inputs: FxHashSet<Value> = model[id].inputs().iter().copied().flatten().collect();
         let mut bytes = 0usize;
         for &value in &inputs {
@@ -113,19 +126,12 @@ impl Fold<'_> {
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };
-            if self.sharers.get_or_insert_with(|| Sharers::of(model)).alone(tensor) {
+            if self.sharers.get_or_init(|| Sharers::of(model)).alone(tensor) {
                 bytes = bytes.saturating_add(tensor.nbytes());
             }
         }
         bytes
     }
-}
-
-/// The outputs of a node, if they take no more than [`Options::max_folded_bytes`]: most of those that are folded, and nothing that is
-/// folded before matters.
-fn small_results(model: &Model, id: NodeId, options: &Options) -> Option<Vec<Tensor>> {
-    let inputs = operands(model, id, options).filter(|inputs| is_cheap(inputs, options))?;
-    eval::evaluate(&model[id], &inputs, options.max_folded_bytes)
 }
 
 /// The inputs of a node that can be computed, all of them constants.
@@ -151,12 +157,6 @@ fn operands<'m>(
         op => conforms(model, node, schema::lookup(op, schema::CANONICAL_OPSET)?).ok()?,
     }
     Some(node.inputs().iter().map(|v| v.and_then(constant)).collect())
-}
-
-/// Whether so many bytes may be read.
-fn is_cheap(inputs: &[Option<&Tensor>], options: &Options) -> bool {
-    let read = inputs.iter().flatten().try_fold(0usize, |n, t| n.checked_add(t.nbytes()));
-    read.is_some_and(|read| read <= options.max_read_bytes)
 }
 
 /// `Shape` or `Size` of a value whose type has all the sizes needed.
