@@ -21,7 +21,8 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
     for id in nodes {
-        if !model.contains(id) || !model[id].domain.is_empty() || model.is_unused(id) {
+        let controls = model.contains(id) && model[id].regions().next().is_some();
+        if !controls || !model[id].domain.is_empty() || model.is_unused(id) {
             continue;
         }
         changed |= match model[id].op() {

@@ -76,16 +76,16 @@ struct Cones<'a> {
 impl Cones<'_> {
     fn is_known(&self, model: &Model, id: NodeId) -> bool {
         let node = &model[id];
-        let inputs = node.inputs().iter().flatten();
+        let mut inputs = node.inputs().iter().flatten();
         let given = |&v: &Value| match model[v].def() {
             Def::Constant(t) => t.has_data() && t.nbytes() <= self.options.max_read_bytes,
             _ => model.producer(v).is_some_and(|p| self.known.contains_key(&p)),
         };
         node.domain.is_empty()
+            && inputs.all(given)
             && node.op() != "Identity"
             && (node.op() != "DequantizeLinear" || requantized(model, id))
             && eval::knows(node.op())
-            && inputs.clone().all(given)
             && result_bytes(model, id).is_some_and(|n| n <= self.options.max_read_bytes)
             && schema::lookup(node.op(), schema::CANONICAL_OPSET)
                 .is_some_and(|formal| conforms(model, node, formal).is_ok())

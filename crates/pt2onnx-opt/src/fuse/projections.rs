@@ -6,6 +6,7 @@ use crate::{
     graph::{Changed, GraphMut},
     grouped::grouped,
     pass::Options,
+    scan,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
@@ -25,12 +26,12 @@ struct Projection {
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    let projections = nodes.into_iter().filter_map(|id| {
+    let found = scan::find(&nodes, |id| {
         let (x, projection) = projection(model, id)?;
         Some(((x, model[id].region()), projection))
     });
     let mut changed = false;
-    for ((x, _), group) in grouped(projections) {
+    for ((x, _), group) in grouped(found.into_iter().map(|(_, projection)| projection)) {
         changed |= flatten(model, x, &group).is_some();
     }
     changed
@@ -38,9 +39,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
 
 /// The projection that begins with a node, and its `x`.
 fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
-    let product = &model[id];
+    let product = Some(&model[id]).filter(|node| node.is("MatMul"))?;
     let [x, weight] = [product.input(0)?, product.input(1)?];
-    let (dtype, shape) = facts::tensor_type(model, x).filter(|_| product.is("MatMul"))?;
+    let (dtype, shape) = facts::tensor_type(model, x)?;
     let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
     let width = facts::shape(model, weight).filter(|w| w.len() == 2)?.get(1)?.as_int()?;
     if !float || shape.len() < 3 || shape.last()?.as_int()? == 0 {

@@ -6,6 +6,7 @@ use crate::{
     grouped::grouped,
     opsets::SIZES_AS_INPUTS,
     pass::Options,
+    scan,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -24,12 +25,12 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     }
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    let parts = nodes.into_iter().filter_map(|id| {
+    let found = scan::find(&nodes, |id| {
         let (x, axis, part) = part(model, id)?;
         Some(((x, model[id].region(), axis), part))
     });
     let mut changed = false;
-    for ((_, _, axis), parts) in grouped(parts) {
+    for ((_, _, axis), parts) in grouped(found.into_iter().map(|(_, part)| part)) {
         changed |= split(model, axis, parts).is_some();
     }
     changed
