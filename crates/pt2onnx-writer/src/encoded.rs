@@ -14,7 +14,10 @@ use pt2onnx_proto::GraphProto;
 use rayon::prelude::*;
 use std::{
     io,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 /// As many nodes are encoded by one thread at a time.
@@ -22,6 +25,9 @@ const TOGETHER: usize = 128;
 
 /// So many bytes of a graph are kept. What comes after these is encoded again when it is written.
 pub(crate) const KEPT: usize = 24 << 20;
+
+/// So many groups of nodes are encoded again at once, some megabytes.
+const AGAIN: usize = 64;
 
 /// The main graph.
 pub(crate) struct Encoded<'a> {
@@ -35,7 +41,7 @@ pub(crate) struct Encoded<'a> {
 
 /// Some neighbouring nodes.
 struct Group {
-    ids: Vec<NodeId>,
+    ids: Arc<[NodeId]>,
     nodes: Bytes,
     /// The types of their outputs.
     types: Bytes,
@@ -84,16 +90,12 @@ impl<'a> Encoded<'a> {
 
     /// Writes the graph.
     pub fn write(self, out: &mut impl Sink) -> io::Result<()> {
-        let Self { mut cx, groups, frame, types } = self;
-        let mut rest = Vec::with_capacity(groups.len());
-        for Group { ids, nodes, types } in groups {
-            nodes.write(out, |bytes| encode_nodes(&mut cx, &ids, bytes))?;
-            rest.push((ids, types));
-        }
+        let Self { cx, groups, frame, types } = self;
+        let parts = |Group { ids, nodes, types }| ((Arc::clone(&ids), nodes), (ids, types));
+        let (nodes, node_types) = groups.into_iter().map(parts).unzip();
+        write_groups(nodes, out, |ids, bytes| encode_nodes(&mut cx.alike(), ids, bytes))?;
         out.write_all(&frame)?;
-        for (ids, types) in rest {
-            types.write(out, |bytes| encode_types(&cx, &ids, bytes))?;
-        }
+        write_groups(node_types, out, |ids, bytes| encode_types(&cx, ids, bytes))?;
         out.write_all(&types)
     }
 }
@@ -104,7 +106,7 @@ impl Group {
         encode_nodes(cx, ids, memory)?;
         let nodes = kept.bytes(memory);
         encode_types(cx, ids, memory)?;
-        Ok(Self { nodes, types: kept.bytes(memory), ids: ids.to_vec() })
+        Ok(Self { nodes, types: kept.bytes(memory), ids: ids.into() })
     }
 }
 
@@ -125,23 +127,37 @@ impl Bytes {
         }
     }
 
-    /// Writes the bytes, which `encode` gives again if they were dropped.
-    fn write(
-        self,
-        out: &mut impl Sink,
-        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>,
-    ) -> io::Result<()> {
-        let bytes = match self {
-            Self::Kept(bytes) => bytes,
+    /// The bytes, which `encode` gives again if they were dropped.
+    fn get(self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<Vec<u8>, Error> {
+        match self {
+            Self::Kept(bytes) => Ok(bytes),
             Self::Dropped(length) => {
                 let mut bytes = Vec::with_capacity(length);
-                encode(&mut bytes).map_err(io::Error::other)?;
-                bytes
+                encode(&mut bytes).map(|()| bytes)
             }
-        };
-        let length = bytes.len();
-        out.block(bytes, length).map(drop)
+        }
     }
+}
+
+/// Writes parts of groups in order. Those that were dropped are encoded again on all cores.
+fn write_groups(
+    mut parts: Vec<(Arc<[NodeId]>, Bytes)>,
+    out: &mut impl Sink,
+    encode: impl Fn(&[NodeId], &mut Vec<u8>) -> Result<(), Error> + Sync,
+) -> io::Result<()> {
+    let get = |(ids, bytes): (Arc<[NodeId]>, Bytes)| bytes.get(|to| encode(&ids, to));
+    while !parts.is_empty() {
+        let now = parts.drain(..parts.len().min(AGAIN));
+        let bytes: Result<Vec<Vec<u8>>, Error> = match now.len() {
+            1 => now.map(get).collect(),
+            _ => now.collect::<Vec<_>>().into_par_iter().map(get).collect(),
+        };
+        for bytes in bytes.map_err(io::Error::other)? {
+            let length = bytes.len();
+            out.block(bytes, length).map(drop)?;
+        }
+    }
+    Ok(())
 }
 
 /// Replaces `bytes` by the encoded nodes.
