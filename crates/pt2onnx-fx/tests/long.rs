@@ -1,4 +1,4 @@
-//! Long programs, whose graph is built on another thread than their JSON is read, are read as short ones.
+//! Long programs, whose JSON is read on another thread, are read as short ones.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 

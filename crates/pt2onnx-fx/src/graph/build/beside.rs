@@ -1,4 +1,4 @@
-//! Builds the graph of a long program on another thread, while the JSON is read.
+//! Builds the graph of a long program while its JSON is read on another thread.
 
 use super::stream::Sink;
 use crate::schema as s;
@@ -17,30 +17,31 @@ const WAITING: usize = 8;
 /// Size of the thread's stack in bytes: that of the main thread, as arguments nest.
 const STACK: usize = 8 << 20;
 
-/// Runs `read` with a sink that hands on to `sink`, which is on another thread. `None` if no thread can be started or anything is
-/// wrong, which reading on one thread tells.
-pub(super) fn read<'de, S: Sink<'de> + Send, T, E>(
+/// Runs `read` on another thread, with a sink that hands on to `sink`. `None` if no thread can be started or anything is wrong, which
+/// reading on one thread tells.
+///
+/// The graph is built on the thread that goes on with it: what is freed on others is used again later.
+pub(super) fn read<'de, S: Sink<'de>, T: Send, E: Send>(
     mut sink: S,
-    read: impl FnOnce(&mut Batches<'de>) -> Result<T, E>,
+    read: impl FnOnce(&mut Batches<'de>) -> Result<T, E> + Send,
 ) -> Option<(T, S)> {
     let (sender, batches) = mpsc::sync_channel::<Batch>(WAITING);
-    let fill = move || -> serde_json::Result<S> {
-        for Batch { nodes, tensors } in batches {
-            nodes.into_iter().for_each(|node| sink.node(node));
-            tensors.into_iter().try_for_each(|(name, json)| sink.tensor(name, json))?;
-        }
-        Ok(sink)
-    };
-    thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, fill).ok()?;
+    let read = move || {
         let mut batches = Batches { sender, batch: Batch::default() };
         let read = read(&mut batches);
         batches.hand_over();
-        // The thread ends when no more batches can come.
-        drop(batches);
-        let filled = thread.join().ok()?;
-        read.ok().zip(filled.ok())
-    })
+        read
+    };
+    let mut fill = |Batch { nodes, tensors }: Batch<'de>| {
+        nodes.into_iter().for_each(|node| sink.node(node));
+        tensors.into_iter().try_for_each(|(name, json)| sink.tensor(name, json))
+    };
+    let read = thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read).ok()?;
+        batches.into_iter().try_for_each(&mut fill).ok()?;
+        thread.join().ok()?.ok()
+    })?;
+    Some((read, sink))
 }
 
 /// What was read, in order: the nodes of a graph come before the types of its tensors.
@@ -58,7 +59,7 @@ pub(super) struct Batches<'de> {
 
 impl Batches<'_> {
     fn hand_over(&mut self) {
-        // What the thread does not take any more is not needed.
+        // What is not taken any more is not needed.
         let _ = self.sender.send(mem::take(&mut self.batch));
     }
 }
