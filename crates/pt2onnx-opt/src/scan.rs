@@ -8,8 +8,8 @@ use rayon::prelude::*;
 /// Fewer nodes are looked through sooner than other threads start.
 const MANY: usize = 1 << 11;
 
-/// Runs work that looks through so many nodes several times. Many are looked through by the thread that works and by others: one
-/// that waited for all others would have to be woken up each time.
+/// Runs work that looks through so many nodes several times. If they are many, it runs on a thread of the pool, which takes part in
+/// each look; any other thread would sleep meanwhile, and be woken up after each.
 pub(crate) fn together<T: Send>(nodes: usize, work: impl FnOnce() -> T + Send) -> T {
     match nodes < MANY {
         true => work(),

@@ -60,7 +60,7 @@ pub(super) struct Annotator<'a> {
     scratch: String,
 }
 
-/// A graph, and what prints its nodes since the first one was printed.
+/// A graph and the printer of its nodes, which is made when the first one is printed.
 pub(super) type Printing<'a> = (&'a Graph, OnceCell<Printer<'a>>);
 
 /// What a stack trace tells.

@@ -80,3 +80,46 @@ impl<'de> Sink<'de> for Batches<'de> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::Error;
+
+    /// Notes what it is given, up to `most` types.
+    struct Notes {
+        most: usize,
+        taken: Vec<String>,
+    }
+
+    impl<'de> Sink<'de> for Notes {
+        fn node(&mut self, node: s::Node<'de>) {
+            self.taken.push(node.target.to_string());
+        }
+
+        fn tensor(&mut self, name: s::Text<'de>, _: &'de str) -> serde_json::Result<()> {
+            self.taken.push(name.to_string());
+            match self.taken.len() <= self.most {
+                true => Ok(()),
+                false => Err(serde_json::Error::custom("too many")),
+            }
+        }
+    }
+
+    #[test]
+    fn all_is_handed_over_in_order_or_it_fails() {
+        let names: Vec<String> = (0..WAITING * BATCH * 2 + 1).map(|i| format!("t{i}")).collect();
+        let read_with = |most: usize, result: Result<(), ()>| {
+            let give = |batches: &mut Batches<'_>| {
+                for name in &names {
+                    batches.tensor(s::Text(name.clone().into()), "").map_err(drop)?;
+                }
+                result
+            };
+            read(Notes { most, taken: Vec::new() }, give).map(|((), notes)| notes.taken)
+        };
+        assert_eq!(read_with(usize::MAX, Ok(())).as_ref(), Some(&names));
+        assert_eq!(read_with(usize::MAX, Err(())), None);
+        assert_eq!(read_with(BATCH, Ok(())), None);
+    }
+}
