@@ -30,6 +30,7 @@ mod readable;
 pub mod schema;
 pub mod strides;
 pub mod text;
+mod threads;
 pub mod views;
 
 pub use error::{

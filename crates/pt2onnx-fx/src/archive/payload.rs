@@ -7,7 +7,6 @@ use crate::{
     schema as s,
 };
 use pt2onnx_tensor::Tensor;
-use rustc_hash::FxHashSet;
 
 /// Tensors and objects by qualified name.
 pub(super) type Payloads = Vec<(String, Payload)>;
@@ -19,18 +18,19 @@ pub(super) enum Payload {
     Opaque {
         record: String,
     },
+    /// Why it cannot be read, which only matters if the program uses it.
+    Unread(Error),
 }
 
 impl Archive {
     /// All tensors of `FOLDER/MODEL_KIND_config.json`, or of `FOLDER/MODEL.pt` if torch 2.8 wrote the archive. Tensors that are not plain
-    /// are pickled one by one: they are an error if they are `used`, and left out otherwise.
+    /// are pickled one by one.
     pub(super) fn payload(
         &self,
         what: &'static str,
         folder: &str,
         kind: &str,
         model: &str,
-        used: &FxHashSet<&str>,
     ) -> Result<Payloads> {
         let config = format!("{folder}{model}_{kind}_config.json");
         let legacy = format!("{folder}{model}.pt");
@@ -49,10 +49,8 @@ impl Archive {
                 let record = meta.path_name.to_string();
                 Payload::Opaque { record }
             } else if meta.use_pickle {
-                if used.contains(&**name) {
-                    return Err(Error::Pickled { place, what, name: name.to_string() });
-                }
-                continue;
+                let (place, name) = (place.clone(), name.to_string());
+                Payload::Unread(Error::Pickled { place, what, name })
             } else {
                 Payload::Tensor(self.tensor(what, folder, name, meta, &place)?)
             };

@@ -2,12 +2,13 @@
 
 use super::{
     open::{Archive, FLAT_PROGRAM},
-    payload::Payload,
+    payload::{Payload, Payloads},
     torch_save::Saved,
 };
 use crate::{
     error::{Error, PickleProblem, Place, Result},
     graph::{Constant, ExportedProgram, InputSpec, TensorMeta, ValueMeta, build},
+    threads::both,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -81,37 +82,55 @@ impl Archive {
             true => FLAT_PROGRAM.to_owned(),
             false => format!("models/{model}.json"),
         };
-        let (json, place) = self.records.checked(&json)?;
-        let parsed = build::program(json.bytes(), &place)?;
-        drop(json);
+        let (text, place) = self.records.to_parse(&json)?;
+        let stored = || self.records.check(&json, &text).map(|()| self.stored(model, flat));
+        let parse = || build::program(text.bytes(), &place);
+        let (parsed, stored) = both(text.bytes().len() >= LONG, parse, stored);
+        let stored = stored?;
+        let parsed = parsed?;
+        let (weights, constants) = stored?;
+        drop(text);
 
         // Only what the program uses must be readable: unused pickles do no harm.
         let inputs = &parsed.program.signature.inputs;
         let used: FxHashSet<&str> =
             inputs.iter().filter_map(InputSpec::target).map(|target| &**target).collect();
-        let (weights, constants) = match flat {
+        let (mut state, mut kept) = (IndexMap::new(), IndexMap::new());
+        for (name, weight) in weights {
+            match weight {
+                Payload::Tensor(tensor) => _ = state.insert(name, tensor),
+                Payload::Unread(error) if used.contains(&*name) => return Err(error),
+                Payload::Opaque { .. } | Payload::Unread(_) => {}
+            }
+        }
+        for (name, constant) in constants {
+            match constant {
+                Payload::Tensor(tensor) => _ = kept.insert(name, Constant::Tensor(tensor)),
+                Payload::Opaque { record } => _ = kept.insert(name, Constant::Opaque { record }),
+                Payload::Unread(error) if used.contains(&*name) => return Err(error),
+                Payload::Unread(_) => {}
+            }
+        }
+        finish(parsed, state, kept, &place)
+    }
+
+    /// The weights and the constants of a program.
+    fn stored(&self, model: &str, flat: bool) -> Result<(Payloads, Payloads)> {
+        Ok(match flat {
             true => (
                 self.flat_payload("serialized_state_dict")?,
                 self.flat_payload("serialized_constants")?,
             ),
             false => (
-                self.payload("weight", "data/weights/", "weights", model, &used)?,
-                self.payload("constant", "data/constants/", "constants", model, &used)?,
+                self.payload("weight", "data/weights/", "weights", model)?,
+                self.payload("constant", "data/constants/", "constants", model)?,
             ),
-        };
-        let state = weights.into_iter().filter_map(|(name, payload)| match payload {
-            Payload::Tensor(tensor) => Some((name, tensor)),
-            Payload::Opaque { .. } => None,
-        });
-        let state = state.collect();
-        let constants = constants.into_iter().map(|(name, payload)| match payload {
-            Payload::Tensor(tensor) => (name, Constant::Tensor(tensor)),
-            Payload::Opaque { record } => (name, Constant::Opaque { record }),
-        });
-        let constants = constants.collect();
-        finish(parsed, state, constants, &place)
+        })
     }
 }
+
+/// JSON of fewer bytes is read sooner than another thread starts.
+const LONG: usize = 1 << 21;
 
 /// Joins a program and its tensors, and checks that all tensors that the signature names exist.
 fn finish(

@@ -164,6 +164,13 @@ impl Records {
 
     /// A record to parse, with its checksum verified. Checksums of tensors are not verified, because tensors are not read.
     pub(super) fn checked(&self, name: &str) -> Result<(Storage, Place)> {
+        let (storage, place) = self.to_parse(name)?;
+        self.check(name, &storage)?;
+        Ok((storage, place))
+    }
+
+    /// A record to parse, before its checksum is verified.
+    pub(super) fn to_parse(&self, name: &str) -> Result<(Storage, Place)> {
         let (storage, place) = self.required(name)?;
         let storage = match storage.source() {
             Some(source) if storage.bytes().len() >= LARGE => {
@@ -172,11 +179,16 @@ impl Records {
             }
             _ => storage,
         };
-        let crc = self.entries.get(name).map_or(0, |entry| entry.crc);
-        if crc != 0 && crc != crc32fast::hash(storage.bytes()) {
-            return Err(self.place.record(name, RecordProblem::Checksum));
-        }
         Ok((storage, place))
+    }
+
+    /// Verifies the checksum of a record.
+    pub(super) fn check(&self, name: &str, storage: &Storage) -> Result<()> {
+        let crc = self.entries.get(name).map_or(0, |entry| entry.crc);
+        match crc != 0 && crc != crc32fast::hash(storage.bytes()) {
+            true => Err(self.place.record(name, RecordProblem::Checksum)),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn required(&self, name: &str) -> Result<(Storage, Place)> {

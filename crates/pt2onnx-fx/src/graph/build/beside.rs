@@ -1,7 +1,7 @@
 //! Builds the graph of a long program while its JSON is read on another thread.
 
 use super::stream::Sink;
-use crate::schema as s;
+use crate::{schema as s, threads::STACK};
 use std::{
     mem,
     sync::mpsc::{self, SyncSender},
@@ -13,9 +13,6 @@ const BATCH: usize = 256;
 
 /// As many batches may wait to be taken, which bounds memory.
 const WAITING: usize = 8;
-
-/// Size of the thread's stack in bytes: that of the main thread, as arguments nest.
-const STACK: usize = 8 << 20;
 
 /// Runs `read` on another thread, with a sink that hands on to `sink`. `None` if no thread can be started or anything is wrong, which
 /// reading on one thread tells.
