@@ -6,6 +6,7 @@ use crate::{
     types::onnx_name,
 };
 use pt2onnx_tensor::DType;
+use smallvec::SmallVec;
 
 /// The largest axis, size, stride or number of anything that an attribute may tell.
 const MOST: u64 = 1 << 31;
@@ -139,7 +140,7 @@ fn axes(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
 fn types(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
     let inputs = node.inputs().iter().enumerate().map(|(i, v)| (*v, schema.input(i)));
     let outputs = node.outputs().iter().enumerate().map(|(i, v)| (Some(*v), schema.output(i)));
-    let mut bound: Vec<(&str, DType)> = Vec::new();
+    let mut bound: SmallVec<[(&str, DType); 4]> = SmallVec::new();
     for (value, formal) in inputs.chain(outputs) {
         let (Some(value), Some(formal)) = (value, formal) else {
             continue;
@@ -185,7 +186,7 @@ fn allowed(
     };
     let dtype = tensor.dtype;
     match set {
-        None if formal.ty != format!("tensor({})", onnx_name(dtype)) => {
+        None if !is_tensor_of(formal.ty, dtype) => {
             Err(format!("{} of {op} must be {}, but is {dtype}", formal.name, formal.ty))
         }
         None => Ok(None),
@@ -193,4 +194,10 @@ fn allowed(
         Some(set) if !set.has_tensor(dtype) && op != "Constant" => refused(&dtype),
         Some(_) => Ok(Some(dtype)),
     }
+}
+
+/// Whether a formal type is that of tensors of an element type: `tensor(int64)`.
+fn is_tensor_of(formal: &str, dtype: DType) -> bool {
+    let named = formal.strip_prefix("tensor(").and_then(|rest| rest.strip_suffix(')'));
+    named == Some(onnx_name(dtype))
 }

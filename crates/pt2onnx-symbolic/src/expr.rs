@@ -216,22 +216,33 @@ impl Expr {
 
     /// All symbols in the expression, sorted by name.
     pub fn symbols(&self) -> BTreeSet<Symbol> {
-        fn walk(expr: &Expr, found: &mut BTreeSet<Symbol>) {
-            if let Repr::Node(shared) = &expr.0
-                && let Node::Symbol(name) = &shared.node
-            {
-                found.insert(Arc::clone(name));
-            }
-            expr.children().for_each(|child| walk(child, found));
-        }
         let mut found = BTreeSet::new();
-        walk(self, &mut found);
+        self.all_symbols(|symbol| {
+            if !found.contains(symbol) {
+                found.insert(Arc::clone(symbol));
+            }
+            true
+        });
         found
+    }
+
+    /// Whether something holds for every symbol in the expression. Some are asked for more than once.
+    pub fn all_symbols(&self, mut holds: impl FnMut(&Symbol) -> bool) -> bool {
+        fn walk(expr: &Expr, holds: &mut dyn FnMut(&Symbol) -> bool) -> bool {
+            match &expr.0 {
+                Repr::Node(shared) => match &shared.node {
+                    Node::Symbol(name) => holds(name),
+                    _ => expr.children().all(|child| walk(child, holds)),
+                },
+                _ => true,
+            }
+        }
+        walk(self, &mut holds)
     }
 
     /// Whether the expression contains the symbol.
     pub fn contains_symbol(&self, name: &str) -> bool {
-        self.as_symbol() == Some(name) || self.children().any(|child| child.contains_symbol(name))
+        !self.all_symbols(|symbol| **symbol != *name)
     }
 
     /// The direct operands. Constants and symbols have none.

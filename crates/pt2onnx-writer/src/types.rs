@@ -46,7 +46,7 @@ pub(crate) fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
 
 /// A number, a text over the program's symbols, or nothing if the IR has no better symbol than `?7`.
 fn dimension(dim: &Expr) -> Dimension {
-    let invented = || dim.symbols().iter().any(|s| s.starts_with('?'));
+    let invented = || !dim.all_symbols(|s| !s.starts_with('?'));
     let value = match dim.as_int() {
         Some(known) => Some(dimension::Value::DimValue(known)),
         None if invented() => None,

@@ -361,7 +361,7 @@ impl<'a> Driver<'a> {
                         self.builder.rebind_dim(symbol, value, axis);
                     }
                 }
-                let bound = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
+                let bound = |d: &Expr| d.all_symbols(|s| self.builder.is_bound(s));
                 if !meta.sizes.iter().all(bound) {
                     self.builder.bind_recorded_dims(value, &meta.sizes);
                 }

@@ -27,7 +27,7 @@ struct Scope {
 
 impl Scope {
     fn rebinds(&self, e: &Expr) -> bool {
-        !self.rebound.is_empty() && e.symbols().iter().any(|s| self.rebound.contains(s))
+        !self.rebound.is_empty() && !e.all_symbols(|s| !self.rebound.contains(s))
     }
 }
 

@@ -36,8 +36,13 @@ impl Builder<'_> {
         if from == dims {
             return x;
         }
-        let [before, after] = [&*from, dims].map(|sizes| Expr::product(sizes.iter().cloned()));
-        if before.is_static() && after.is_static() && before != after {
+        let known = |sizes: &[Expr]| {
+            let known = sizes.contains(&Expr::int(0)) || sizes.iter().all(Expr::is_static);
+            known.then(|| Expr::product(sizes.iter().cloned()))
+        };
+        if let (Some(before), Some(after)) = (known(&from), known(dims))
+            && before != after
+        {
             self.report(format!("{before} elements cannot be reshaped to {after}"));
         }
         if let Some(t) = self.small_constant(x)

@@ -146,10 +146,10 @@ impl Descent {
         if self.opset < images::DROPPING && self.written >= images::DROPPING {
             images::windows(model, id);
         }
-        let op = model[id].op().to_owned();
-        let first = schema::versions(&op).first().map_or(0, |s| s.since);
-        let without = rules::at(&op, first).is_some() && self.target.lacks(model, id);
-        if without {
+        let Some(&OpSchema { name: op, since: first, .. }) = forms(model, id).first() else {
+            return Ok(Done::Kept);
+        };
+        if self.target.lacks(model, id) && rules::at(op, first).is_some() {
             let (before, level) = (model[id].clone(), self.levels.get(&id).copied());
             let done = self.descend(model, id, first - 1);
             if let Ok(done) = done
@@ -175,19 +175,19 @@ impl Descent {
         id: NodeId,
         opset: u32,
     ) -> Result<Done, Inexpressible> {
-        let op = model[id].op().to_owned();
+        let forms = forms(model, id);
         let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
         let mut done = Done::Kept;
-        let steps = schema::versions(&op).iter().rev().map(|s| s.since);
-        for since in steps.filter(|&s| opset < s && s <= newest) {
+        let steps = forms.iter().rev().map(|form| (form.name, form.since));
+        for (op, since) in steps.filter(|&(_, since)| opset < since && since <= newest) {
             let failure = |model: &Model, reason: String| Inexpressible {
                 place: model.describe(id),
                 reason,
                 lowest: since,
             };
-            let older = schema::lookup(&op, since - 1);
+            let older = schema::lookup(op, since - 1);
             let mut fit = fits(model, id, older);
-            let rule = rules::at(&op, since).filter(|r| match r.when {
+            let rule = rules::at(op, since).filter(|r| match r.when {
                 When::Needed => fit.is_err(),
                 When::Counted(input) => fit.is_err() || !self.counts(model, id, since, input),
                 When::Wider | When::Always => true,
@@ -206,7 +206,7 @@ impl Descent {
                 fit = fits(model, id, older);
             }
             if fit.is_err()
-                && let Some((newer, older)) = schema::lookup(&op, since).zip(older)
+                && let Some((newer, older)) = schema::lookup(op, since).zip(older)
             {
                 drop_defaults(model, id, newer, older);
                 fit = fits(model, id, Some(older));
@@ -228,6 +228,11 @@ impl Descent {
             && id.index() < self.known
             && model[id].input(input).is_some_and(computed)
     }
+}
+
+/// All forms of a node's operator, oldest first.
+fn forms(model: &Model, id: NodeId) -> &'static [OpSchema] {
+    schema::versions(model[id].op())
 }
 
 /// Removes attributes that `older` does not have, if they have their default value.

@@ -8,6 +8,7 @@ use crate::{
     facts::dtype,
     generated::ort_cpu,
     legalise::compute_bits,
+    scan,
 };
 use pt2onnx_ir::{
     Model, NodeId, attrs,
@@ -82,9 +83,11 @@ fn narrows(from: DType, to: DType) -> bool {
 /// Warns of nodes without a kernel, such as `Conv of float64`.
 pub(super) fn warnings(model: &Model) -> Vec<String> {
     let (mut casts, mut newer, mut computed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for id in model.nodes_in(&[Model::MAIN]) {
-        let op = model[id].op();
-        for (_, from, to) in gaps(model, id) {
+    let nodes = model.nodes_in(&[Model::MAIN]);
+    let found = scan::find(&nodes, |id| Some(gaps(model, id)).filter(|gaps| !gaps.is_empty()));
+    for (place, gaps) in found {
+        let op = model[nodes[place]].op();
+        for (_, from, to) in gaps {
             match to {
                 Some(_) => casts.insert(format!("{op} of {from}")),
                 None if op == BIT_CAST => computed.insert(format!("{op} of {from}")),

@@ -40,7 +40,7 @@ fn is_older(size: &Expr, first: &Expr) -> bool {
         digits.parse::<usize>().ok()
     };
     let first = first.as_symbol().and_then(number).unwrap_or(0);
-    size.symbols().iter().all(|s| number(s).is_none_or(|n| n < first))
+    size.all_symbols(|s| number(s).is_none_or(|n| n < first))
 }
 
 impl Interp<'_> {

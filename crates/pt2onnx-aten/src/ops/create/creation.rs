@@ -162,7 +162,7 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
     if let Some(numbers) = both(cx, &start, &step).and_then(|(start, step)| known(start, step)) {
         return Ok(numbers);
     }
-    let unknown = length.symbols().iter().any(|symbol| !cx.is_bound(symbol));
+    let unknown = !length.all_symbols(|symbol| cx.is_bound(symbol));
     let zero = cx.scalar(0, DType::I64);
     let count = match unknown {
         true => {
