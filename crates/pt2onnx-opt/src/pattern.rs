@@ -11,6 +11,7 @@ use std::{str::FromStr, sync::Arc};
 /// | written | finds |
 /// |---|---|
 /// | `x` | any value; the same value wherever the name is written |
+/// | `#x` | the same, but only a constant |
 /// | `0.5`, `-inf` | a float constant with one element of that value, rounded to its type |
 /// | `Mul(x, Sigmoid(x))` | the only output of a node of ONNX's own domain, given patterns for its first inputs |
 /// | `com.example.Silu(x)` | the same for a node of the domain `com.example` |
@@ -38,8 +39,11 @@ pub struct Pattern(Part);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
-    /// Any value, the same under the same name.
-    Any(Name),
+    /// Any value, or any constant; the same under the same name.
+    Any {
+        name: Name,
+        constant: bool,
+    },
     /// A constant with one element.
     Number(f64),
     Either(Arc<[Part]>),
@@ -138,7 +142,7 @@ impl Part {
     /// before that.
     fn may_be(&self, model: &Model, value: Value, depth: usize) -> bool {
         match self {
-            Self::Any(_) => true,
+            Self::Any { constant, .. } => !constant || model[value].constant().is_some(),
             Self::Number(number) => is_number(model, value, *number),
             Self::Either(all) => all.iter().any(|part| part.may_be(model, value, depth)),
             Self::Node { domain, op, ops, commutes, inputs, .. } => {
@@ -161,7 +165,7 @@ impl Part {
 
     fn needed(&self) -> OpSet {
         match self {
-            Self::Any(_) | Self::Number(_) => OpSet::default(),
+            Self::Any { .. } | Self::Number(_) => OpSet::default(),
             Self::Either(all) => {
                 all.iter().map(Self::needed).reduce(OpSet::intersection).unwrap_or_default()
             }
@@ -175,7 +179,7 @@ impl Part {
         match self {
             Self::Node { op, .. } => vec![op],
             Self::Either(all) => all.iter().flat_map(Self::ends).collect(),
-            Self::Any(_) | Self::Number(_) => Vec::new(),
+            Self::Any { .. } | Self::Number(_) => Vec::new(),
         }
     }
 }
@@ -199,7 +203,7 @@ fn solve<'p>(
         }
     };
     match part {
-        Part::Any(name) => {
+        Part::Any { name, .. } => {
             bind(&mut found, name).then(|| solve(model, rest, found, complete)).flatten()
         }
         Part::Number(_) => solve(model, rest, found, complete),
@@ -371,6 +375,9 @@ impl Parser<'_> {
         if self.eat('{') {
             return Ok(Part::Either(self.list('|', '}', "`|` or `}`")?));
         }
+        if self.eat('#') {
+            return Ok(Part::Any { name: self.word()?, constant: true });
+        }
         let word = self.word()?;
         if let Ok(number) = word.parse() {
             return Ok(Part::Number(number));
@@ -395,7 +402,7 @@ impl Parser<'_> {
                 inputs,
             });
         }
-        Ok(Part::Any(word))
+        Ok(Part::Any { name: word, constant: false })
     }
 }
 
@@ -419,6 +426,20 @@ mod tests {
         assert_eq!(found("com.example.Relu(x)"), [1]);
         assert_eq!(found("Relu(com.example.Relu(Relu(x)))"), [2]);
         assert!(found("Relu(Relu(x))").is_empty());
+    }
+
+    #[test]
+    fn constants_are_told_apart_in_either_order() {
+        let text = r#"<ir_version: 9, opset_import: ["" : 20]>
+            main_graph (float[n] x) => (float[n] y, float[n] z) <float[1] two = {2.0}> {
+                y = Mul (two, x) z = Mul (x, x) }"#;
+        let model: Model = text.parse().unwrap();
+        let pattern: Pattern = "Mul(a, #b)".parse().unwrap();
+        let found: Vec<_> =
+            model.nodes(Model::MAIN).map(|node| pattern.find(&model, node)).collect();
+        let x = model.inputs()[0];
+        assert_eq!(found[0].as_ref().and_then(|found| found.value("a")), Some(x));
+        assert!(found[1].is_none());
     }
 
     #[test]

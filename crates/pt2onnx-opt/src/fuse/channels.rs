@@ -22,11 +22,11 @@ pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
     let mut fusions = Vec::new();
     for op in ["Conv", "ConvTranspose", "Gemm", "MatMul"] {
         for (pattern, kind) in [
-            ("Add(w:LAYER(x, weight), c)", Kind::Add),
-            ("Sub(w:LAYER(x, weight), c)", Kind::Sub),
-            ("Sub(c, w:LAYER(x, weight))", Kind::SubFrom),
-            ("Mul(w:LAYER(x, weight), c)", Kind::Mul),
-            ("Div(w:LAYER(x, weight), c)", Kind::Div),
+            ("Add(w:LAYER(x, #weight), #c)", Kind::Add),
+            ("Sub(w:LAYER(x, #weight), #c)", Kind::Sub),
+            ("Sub(#c, w:LAYER(x, #weight))", Kind::SubFrom),
+            ("Mul(w:LAYER(x, #weight), #c)", Kind::Mul),
+            ("Div(w:LAYER(x, #weight), #c)", Kind::Div),
         ] {
             // The bias of a MatMul is a node of its own.
             if op == "MatMul" && !matches!(kind, Kind::Mul | Kind::Div) {
@@ -37,17 +37,17 @@ pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
         }
     }
     for (pattern, kind) in [
-        ("Add(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Add),
-        ("Sub(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Sub),
-        ("Sub(c, n:BatchNormalization(x, scale, bias, mean, variance))", Kind::SubFrom),
-        ("Mul(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Mul),
-        ("Div(n:BatchNormalization(x, scale, bias, mean, variance), c)", Kind::Div),
+        ("Add(n:BatchNormalization(x, #scale, bias, mean, variance), #c)", Kind::Add),
+        ("Sub(n:BatchNormalization(x, #scale, bias, mean, variance), #c)", Kind::Sub),
+        ("Sub(#c, n:BatchNormalization(x, #scale, bias, mean, variance))", Kind::SubFrom),
+        ("Mul(n:BatchNormalization(x, #scale, bias, mean, variance), #c)", Kind::Mul),
+        ("Div(n:BatchNormalization(x, #scale, bias, mean, variance), #c)", Kind::Div),
     ] {
         fusions.push(Fusion::new(pattern, move |cx, found| normalized(cx, found, kind))?);
     }
     for (pattern, kind) in [
-        ("Mul(a:Add(w:MatMul(x, weight), b), c)", Kind::Mul),
-        ("Div(a:Add(w:MatMul(x, weight), b), c)", Kind::Div),
+        ("Mul(a:Add(w:MatMul(x, #weight), #b), #c)", Kind::Mul),
+        ("Div(a:Add(w:MatMul(x, #weight), #b), #c)", Kind::Div),
     ] {
         fusions.push(Fusion::new(pattern, move |cx, found| distributed(cx, found, kind))?);
     }
@@ -58,8 +58,8 @@ pub(crate) fn factor_fusions() -> Result<Vec<Fusion>, PatternError> {
     let mut fusions = Vec::new();
     for op in ["Conv", "ConvTranspose", "Gemm", "MatMul"] {
         for (pattern, kind) in [
-            ("w:LAYER(m:Mul(x, c), weight)", Kind::Mul),
-            ("w:LAYER(m:Div(x, c), weight)", Kind::Div),
+            ("w:LAYER(m:Mul(x, #c), #weight)", Kind::Mul),
+            ("w:LAYER(m:Div(x, #c), #weight)", Kind::Div),
         ] {
             let pattern = pattern.replace("LAYER", op);
             fusions.push(Fusion::new(&pattern, move |cx, found| of_input(cx, found, op, kind))?);
@@ -168,10 +168,7 @@ fn of_input_as<T: Real>(
 ) -> Option<Value> {
     let node = found.node(cx, "w")?;
     let place = Channels::of(cx, &node, op)?;
-    let [mut x, mut c, given] = [found.value("x")?, found.value("c")?, node.input(1)?];
-    if matches!(kind, Kind::Mul) && cx.constant_of(x).is_some() {
-        (x, c) = (c, x);
-    }
+    let [x, c, given] = [found.value("x")?, found.value("c")?, node.input(1)?];
     // The product has the rank of the input.
     let number = cx.constant_of(c).filter(|t| t.numel() == 1 && t.rank() <= place.rank)?;
     let factors = kind.affine(place.spread::<T>(cx, c)?).factors?;

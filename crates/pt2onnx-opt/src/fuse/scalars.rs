@@ -17,12 +17,12 @@ pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
         Fusion::new(pattern, move |cx, found| merged(cx, found, how, op, joined))
     };
     Ok(vec![
-        chain("Add(r:Add(x, c), d)", How::Sum, "Add", "Add")?,
-        chain("Sub(r:Sub(x, c), d)", How::Sum, "Sub", "Add")?,
-        chain("Mul(r:Mul(x, c), d)", How::Product, "Mul", "Mul")?,
-        chain("Div(r:Div(x, c), d)", How::Quotient, "Div", "Mul")?,
-        chain("Max(r:Max(x, c), d)", How::Bound, "Max", "Max")?,
-        chain("Min(r:Min(x, c), d)", How::Bound, "Min", "Min")?,
+        chain("Add(r:Add(x, #c), #d)", How::Sum, "Add", "Add")?,
+        chain("Sub(r:Sub(x, #c), #d)", How::Sum, "Sub", "Add")?,
+        chain("Mul(r:Mul(x, #c), #d)", How::Product, "Mul", "Mul")?,
+        chain("Div(r:Div(x, #c), #d)", How::Quotient, "Div", "Mul")?,
+        chain("Max(r:Max(x, #c), #d)", How::Bound, "Max", "Max")?,
+        chain("Min(r:Min(x, #c), #d)", How::Bound, "Min", "Min")?,
     ])
 }
 
