@@ -1,6 +1,6 @@
 //! What is known of values: types, sizes, constants.
 
-use pt2onnx_ir::{Def, Model, Node, Shape, Value, attrs, is_unknown_symbol};
+use pt2onnx_ir::{Def, Model, Node, NodeId, Shape, Use, Value, attrs, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(crate) fn rank(model: &Model, value: Value) -> Option<usize> {
 
 /// Whether a size is what its expression says: no part of it is an unknown dimension.
 pub(crate) fn known(dim: &Expr) -> bool {
-    dim.is_static() || !dim.symbols().iter().any(|s| is_unknown_symbol(s))
+    dim.is_static() || dim.all_symbols(|s| !is_unknown_symbol(s))
 }
 
 /// Whether a node chooses sizes at run time: a reshape to them fails there, or leaves out dimensions, if a size is not what the type says.
@@ -62,6 +62,15 @@ pub(crate) fn merged(from: &[Expr], to: &[Expr]) -> Option<Vec<Range<usize>>> {
 pub(crate) fn perm(model: &Model, transpose: &Node) -> Option<Vec<i64>> {
     let reversed = || Some((0..rank(model, transpose.input(0)?)? as i64).rev().collect());
     attrs::Transpose::read(transpose).ok()?.perm.or_else(reversed)
+}
+
+/// The nodes that take an output of a node.
+pub(crate) fn users(model: &Model, node: NodeId) -> impl Iterator<Item = NodeId> {
+    let uses = model[node].outputs().iter().flat_map(|&v| model[v].uses());
+    uses.filter_map(|at| match at {
+        Use::Input(user, _) => Some(user),
+        Use::Output(..) => None,
+    })
 }
 
 /// How many numbers a vector counts, if it is a `Range` from 0 in steps of 1.

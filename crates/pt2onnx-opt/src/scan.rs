@@ -2,7 +2,6 @@
 //!
 //! Passes run until none changes the graph, so most runs find nothing to do. Changes are made by one thread, in order.
 
-use pt2onnx_ir::NodeId;
 use rayon::prelude::*;
 
 /// Fewer nodes are looked through sooner than other threads start.
@@ -14,14 +13,6 @@ pub(crate) fn together<T: Send>(nodes: usize, work: impl FnOnce() -> T + Send) -
     match nodes < MANY {
         true => work(),
         false => rayon::scope(|_| work()),
-    }
-}
-
-/// Whether something holds for one of the nodes.
-pub(crate) fn any(nodes: &[NodeId], holds: impl Fn(NodeId) -> bool + Sync) -> bool {
-    match nodes.len() < MANY {
-        true => nodes.iter().any(|&node| holds(node)),
-        false => nodes.par_iter().any(|&node| holds(node)),
     }
 }
 

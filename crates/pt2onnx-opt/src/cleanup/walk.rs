@@ -6,6 +6,7 @@ use super::{
     sequences, states, through,
 };
 use crate::{
+    facts::users,
     graph::{Changed, GraphMut},
     pass::Options,
     rewrite, scan,
@@ -13,47 +14,57 @@ use crate::{
 use pt2onnx_ir::{Attributes, Model, Node, NodeId, Type, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let mut changed = false;
     let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
-    if !scan::any(&nodes, |id| may_change(model, id, options)) {
+    let found = scan::find(&nodes, |id| may_change(model, id, options).then_some(()));
+    if found.is_empty() {
         return false;
     }
-    // In order, so that one walk merges a whole chain.
-    for id in nodes {
-        if !model.contains(id) || model.is_unused(id) {
+    let mut found = found.into_iter().peekable();
+    // Users of what was changed: in order, so that one walk merges a whole chain.
+    let mut after = FxHashSet::default();
+    let mut changed = false;
+    for (place, id) in nodes.into_iter().enumerate() {
+        let found = found.next_if(|(at, _)| *at == place).is_some();
+        if !(found || after.contains(&id)) || !model.contains(id) || model.is_unused(id) {
             continue;
         }
-        changed |= states::run(model, id);
-        if !model[id].domain.is_empty() {
-            continue;
-        }
-        changed |= drop_left_out(model, id);
-        if sequences::run(model, id, opset) {
+        let users: SmallVec<[NodeId; 4]> = users(model, id).collect();
+        if visit(model, id, opset, options) {
             changed = true;
-            if !model.contains(id) {
-                continue;
-            }
-        }
-        if let Some((x, output)) = noop::dropout(model, &model[id]) {
-            model.replace_all_uses(output, x);
-            changed = true;
-            continue;
-        }
-        if model[id].outputs().len() != 1 {
-            continue;
-        }
-        if kept::run(model, id, options) {
-            changed = true;
-            continue;
-        }
-        if let Some(action) = action(model, id, options) {
-            changed |= apply(model, id, action);
+            after.extend(users);
         }
     }
     changed
+}
+
+/// Applies the rules to a node.
+fn visit(model: &mut Model, id: NodeId, opset: u32, options: &Options) -> Changed {
+    let mut changed = states::run(model, id);
+    if !model[id].domain.is_empty() {
+        return changed;
+    }
+    changed |= drop_left_out(model, id);
+    if sequences::run(model, id, opset) {
+        changed = true;
+        if !model.contains(id) {
+            return true;
+        }
+    }
+    if let Some((x, output)) = noop::dropout(model, &model[id]) {
+        model.replace_all_uses(output, x);
+        return true;
+    }
+    if model[id].outputs().len() != 1 {
+        return changed;
+    }
+    if kept::run(model, id, options) {
+        return true;
+    }
+    action(model, id, options).is_some_and(|action| apply(model, id, action)) || changed
 }
 
 /// Whether the walk may change a node, as the graph is now.

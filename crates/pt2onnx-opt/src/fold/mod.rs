@@ -8,13 +8,14 @@ mod weights;
 
 use crate::{
     eval,
+    facts::users,
     graph::{Changed, GraphMut},
     pass::Options,
     scan,
     target::Target,
 };
 use bytes::{bytes_of, is_narrow, result_bytes};
-use pt2onnx_ir::{Def, Model, Node, NodeId, Value, attrs, conforms, schema};
+use pt2onnx_ir::{Def, Model, Node, NodeId, Use, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 use sharers::Sharers;
@@ -33,19 +34,31 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     }
     // Weights may have taken nodes in.
     nodes.retain(|&node| model.contains(node));
-    let ready =
-        scan::find(&nodes, |node| fold.cheap(model, node, &operands(model, node, options)?));
-    let mut ready = ready.into_iter().peekable();
+    // What may be folded now, with its results if they are computed already.
+    let found = scan::find(&nodes, |node| {
+        let operands = operands(model, node, options);
+        let computed = || operands.map(|operands| fold.cheap(model, node, &operands));
+        may_be_known(&model[node]).then_some(None).or_else(computed)
+    });
+    let mut found = found.into_iter().peekable();
+    // Nodes that have a new constant as input.
+    let mut fed = FxHashSet::default();
     for (place, &node) in nodes.iter().enumerate() {
-        let ready = ready.next_if(|(at, _)| *at == place).map(|(_, results)| results);
-        if !model.contains(node) {
+        let found = found.next_if(|(at, _)| *at == place).map(|(_, results)| results);
+        if !model.contains(node) || found.is_none() && !fed.contains(&node) {
             continue;
         }
-        if let Some(results) = ready.or_else(|| fold.results(model, node)) {
+        if let Some(results) = found.flatten().or_else(|| fold.results(model, node)) {
+            fed.extend(users(model, node));
             changed |= replace::by_constants(model, node, &[node], results);
         }
     }
     changed | cone::run(model, &nodes, options)
+}
+
+/// Whether a node may be folded although its inputs are no constants.
+fn may_be_known(node: &Node) -> bool {
+    matches!(node.op(), "Constant" | "Shape" | "Size")
 }
 
 /// Makes the values of `Constant` nodes constants.
@@ -121,8 +134,7 @@ impl Fold<'_> {
         let mut bytes = 0usize;
         for &value in &inputs {
             let data = &model[value];
-            let only_here =
-                data.uses().all(|u| matches!(u, pt2onnx_ir::Use::Input(user, _) if user == id));
+            let only_here = data.uses().all(|u| matches!(u, Use::Input(user, _) if user == id));
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };

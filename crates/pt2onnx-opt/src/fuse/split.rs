@@ -11,6 +11,7 @@ use crate::{
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
+use rustc_hash::FxHashMap;
 
 /// A slice with constant bounds along one dimension.
 struct Part {
@@ -29,9 +30,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         let (x, axis, part) = part(model, id)?;
         Some(((x, model[id].region(), axis), part))
     });
-    let mut changed = false;
+    let (mut changed, mut known) = (false, FxHashMap::default());
     for ((_, _, axis), parts) in grouped(found.into_iter().map(|(_, part)| part)) {
-        changed |= split(model, axis, parts).is_some();
+        changed |= split(model, axis, parts, &mut known).is_some();
     }
     changed
 }
@@ -63,7 +64,13 @@ fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
     (from < to && (from, to) != (0, size)).then_some((x, axis, Part { node: id, from, to }))
 }
 
-fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
+/// Replaces these parts of a tensor. Constants with the sizes of parts are `known` from other splits.
+fn split(
+    model: &mut Model,
+    axis: usize,
+    mut parts: Vec<Part>,
+    known: &mut FxHashMap<Vec<i64>, Value>,
+) -> Option<()> {
     let first = parts.first()?.node;
     // Another split may have replaced the operand.
     let x = model[first].input(0)?;
@@ -90,7 +97,8 @@ fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
         sizes.push(size - at);
         users.push(None);
     }
-    let lengths = model.add_constant(Tensor::vector(&sizes));
+    let add = || model.add_constant(Tensor::vector(&sizes));
+    let lengths = *known.entry(sizes.clone()).or_insert_with(add);
     let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);
     let inputs = [Some(x), Some(lengths)];
     let node =
