@@ -100,9 +100,10 @@ fn unsqueeze(call: &Call) -> Option<Tensor> {
     viewed(call, x, sizes)
 }
 
-/// Large results are views of the operand's bytes.
+/// Results that are not small are views of the operand's bytes. Those of a file are read when the model is written.
 fn transpose(call: &Call) -> Option<Tensor> {
     const COPIED: usize = 64 << 10;
+    const COPIED_OF_FILE: usize = 1 << 10;
     let x = call.input(0)?;
     let perm: Vec<usize> = match attrs::Transpose::read(call.node).ok()?.perm {
         None => (0..x.rank()).rev().collect(),
@@ -122,9 +123,10 @@ fn transpose(call: &Call) -> Option<Tensor> {
     let strides: Vec<usize> = perm.iter().map(|&p| x.strides()[p]).collect();
     let view = Tensor::strided(x.dtype(), sizes.clone(), strides, x.offset(), x.storage()?.clone())
         .ok()?;
-    match view.nbytes() {
-        0..=COPIED => Tensor::new(x.dtype(), sizes, view.to_bytes().into_owned()).ok(),
-        _ => Some(view),
+    let copied = if x.storage()?.source().is_some() { COPIED_OF_FILE } else { COPIED };
+    match view.nbytes() <= copied {
+        true => Tensor::new(x.dtype(), sizes, view.to_bytes().into_owned()).ok(),
+        false => Some(view),
     }
 }
 
