@@ -1,6 +1,8 @@
 //! `lower`: translates a program to a model.
 
 use super::{
+    ahead::{self, Made},
+    metadata::Annotator,
     modules::Modules,
     options::{Options, State},
     usage::emitted,
@@ -29,7 +31,18 @@ pub fn lower<'a>(
     registry: &'a Registry,
     options: impl Into<Options<'a>>,
 ) -> Result<Lowering, Error> {
-    let options = options.into();
+    let (options, graph) = (options.into(), &program.graph);
+    let annotator = || Annotator::of_program(options, graph);
+    ahead::with(graph, annotator, |made| translate(program, registry, options, made))
+}
+
+/// Translates a program, given what is made of its nodes ahead.
+fn translate<'a>(
+    program: &'a ExportedProgram,
+    registry: &'a Registry,
+    options: Options<'a>,
+    made: &mut dyn Iterator<Item = Made<'a>>,
+) -> Result<Lowering, Error> {
     let state = options.state;
     let mut model = Model::new(CANONICAL_OPSET);
     // Most nodes become one or two.
@@ -43,7 +56,7 @@ pub fn lower<'a>(
         driver.scope.keep(program.mutations.iter().map(|mutation| &mutation.value));
     }
     driver.inputs(program, state);
-    driver.program(&program.graph);
+    driver.program(&program.graph, made);
     let warnings = driver.outputs(program, state);
     let errors = std::mem::take(&mut driver.errors);
     let abandoned = driver.abandoned;

@@ -120,10 +120,6 @@ impl<'a> Annotator<'a> {
         annotator
     }
 
-    pub(super) fn options(&self) -> Options<'a> {
-        self.options
-    }
-
     /// Starts with the nodes of a graph. Returns the printer of the graph around it, for [`leave`](Self::leave).
     pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printing<'a>> {
         self.depth += 1;

@@ -5,6 +5,7 @@ mod aten_node;
 mod control;
 mod functions;
 mod kinds;
+mod known;
 mod lower;
 mod metadata;
 mod modules;

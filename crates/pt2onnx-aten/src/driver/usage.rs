@@ -20,16 +20,17 @@ fn qualified(node: &pt2onnx_ir::Node) -> String {
 
 /// The operators that the nodes of each op became in a model.
 pub fn emitted(model: &Model) -> Emitted {
-    // Thousands of nodes have the same texts, which are made once.
-    let mut pairs: FxHashMap<(&str, &str, &str), &pt2onnx_ir::Node> = FxHashMap::default();
+    // Thousands of nodes have the same texts, mostly at the same addresses, and those are compared.
+    let mut pairs: FxHashMap<_, (&str, &pt2onnx_ir::Node)> = FxHashMap::default();
     for node in model.all_nodes().into_iter().map(|n| &model[n]) {
         for origin in &node.origins {
-            let pair = (&*model[*origin].op, &*node.domain, node.op());
-            pairs.entry(pair).or_insert(node);
+            let op = &*model[*origin].op;
+            let addresses = [op, &*node.domain, node.op()].map(|text| (text.as_ptr(), text.len()));
+            pairs.entry(addresses).or_insert((op, node));
         }
     }
     let mut emitted = Emitted::new();
-    for ((op, ..), node) in pairs {
+    for (op, node) in pairs.into_values() {
         let operators = emitted.entry(op.to_owned()).or_default();
         operators.insert(qualified(node));
     }

@@ -1,8 +1,9 @@
 //! Translates the nodes of a program one by one, and compares each result with the type that PyTorch recorded.
 
 use super::{
-    ahead,
+    ahead::Made,
     kinds::is_symbolic,
+    known::{Known, has_complex, recorded},
     metadata::Annotator,
     modules::Modules,
     options::{Operators, Options},
@@ -90,12 +91,12 @@ impl<'a> Driver<'a> {
         Cx::new(&self.builder, &self.scope, &self.parts, self.numbers, call)
     }
 
-    /// Translates the nodes of the program's graph.
-    pub fn program(&mut self, graph: &'a Graph) {
-        let options = self.annotator.options();
+    /// Translates the nodes of the program's graph, given what is made of each ahead.
+    pub fn program<'m: 'a>(&mut self, graph: &'a Graph, made: impl Iterator<Item = Made<'m>>) {
         let outer = self.annotator.enter(graph);
-        let annotator = || Annotator::of_program(options, graph);
-        ahead::each(graph, annotator, |node, origin| self.node(node, origin));
+        for (node, (origin, known)) in graph.nodes.iter().zip(made) {
+            self.node(node, origin, &known);
+        }
         self.annotator.leave(outer);
     }
 
@@ -104,12 +105,12 @@ impl<'a> Driver<'a> {
         let outer = self.annotator.enter(graph);
         for node in &graph.nodes {
             let origin = self.annotator.origin(node);
-            self.node(node, origin);
+            self.node(node, origin, &Known::of(graph, node));
         }
         self.annotator.leave(outer);
     }
 
-    fn node(&mut self, node: &'a Node, mut origin: Origin) {
+    fn node(&mut self, node: &'a Node, mut origin: Origin, known: &Known<'a>) {
         let origin = self.builder.edit(|model| {
             let describe = |frames: &[ModuleFrame]| self.annotator.of_module(frames);
             let calls = self.modules.as_mut();
@@ -119,7 +120,7 @@ impl<'a> Driver<'a> {
         self.builder.set_origin(Some(origin));
         if is_opaque(node) {
             self.stand_ins(node);
-        } else if let Err(reason) = self.lower_node(node) {
+        } else if let Err(reason) = self.lower_known(node, known) {
             let site = Site::of(node);
             self.errors.nodes.push(NodeError { site, reason });
             self.stand_ins(node);
@@ -129,15 +130,19 @@ impl<'a> Driver<'a> {
 
     /// Translates a node.
     pub fn lower_node(&mut self, node: &'a Node) -> Lowered<()> {
+        self.lower_known(node, &Known::of(self.scope.graph(), node))
+    }
+
+    fn lower_known(&mut self, node: &'a Node, known: &Known<'a>) -> Lowered<()> {
         let name = node.target.schema_name();
+        let recorded = &known.recorded;
         if node.target.is_higher_order() {
             let outputs = self.higher_order(node)?;
-            return self.define(node, &self.results(node), outputs);
+            return self.define(node, recorded, outputs);
         }
-        let recorded = self.results(node);
-        if let Some(custom) = self.registry.custom(name, || self.involves_complex(node)) {
-            let outputs = self.custom(custom, node, &recorded)?;
-            return match self.define(node, &recorded, outputs) {
+        if let Some(custom) = self.registry.custom(name, || known.involves_complex) {
+            let outputs = self.custom(custom, node, recorded)?;
+            return match self.define(node, recorded, outputs) {
                 Err(LowerError::WrongType { output, emitted, recorded }) => {
                     Err(LowerError::unsupported(format!(
                         "its translation gives output {output} the type {emitted}, but PyTorch recorded {recorded}"
@@ -154,33 +159,28 @@ impl<'a> Driver<'a> {
             }
             if admitted {
                 let outputs = self.opaque_node(node)?;
-                return self.define(node, &recorded, outputs);
+                return self.define(node, recorded, outputs);
             }
             let nearest = self.registry.nearest(name).map(str::to_owned);
             return Err(LowerError::UnknownOp { op: node.target.to_string(), nearest });
         };
-        match self.translate(op, node, &recorded) {
+        match self.translate(op, node, known) {
             Err(_) if admitted => {
                 self.abandoned = true;
                 let _ = self.builder.take_diagnostics();
                 let outputs = self.opaque_node(node)?;
-                self.define(node, &recorded, outputs)
+                self.define(node, recorded, outputs)
             }
-            Ok(outputs) => self.define(node, &recorded, outputs),
+            Ok(outputs) => self.define(node, recorded, outputs),
             Err(error) => Err(error),
         }
     }
 
     /// Runs the lowering of a table's row, unless the results are known to be empty.
-    fn translate(
-        &self,
-        op: &'static AtenOp,
-        node: &Node,
-        recorded: &[Recorded<'a>],
-    ) -> Lowered<Outputs> {
-        let outputs = match self.empty(recorded) {
+    fn translate(&self, op: &'static AtenOp, node: &Node, known: &Known<'a>) -> Lowered<Outputs> {
+        let outputs = match self.empty(&known.recorded) {
             Some(empty) => empty,
-            None => self.call(op, node, recorded)?,
+            None => self.call(op, node, known)?,
         };
         self.without_diagnostics(outputs)
     }
@@ -239,6 +239,10 @@ impl<'a> Driver<'a> {
     /// Tensors without elements, if all outputs of a node are known to be such. Runtimes have bugs with empty tensors, and there is nothing
     /// to compute.
     fn empty(&self, results: &[Recorded]) -> Option<Outputs> {
+        let mut metas = results.iter().filter_map(|(_, meta)| *meta);
+        if !metas.any(|meta| meta.sizes.contains(&Expr::int(0))) {
+            return None;
+        }
         let nothing = |(name, meta): &Recorded| {
             if !name.is_some_and(|n| self.scope.reads(n)) {
                 return Some(None);
@@ -246,8 +250,8 @@ impl<'a> Driver<'a> {
             let ty = onnx_type((*meta)?);
             let tensor = ty.as_tensor()?;
             let dims = tensor.shape.as_ref()?;
-            let mut symbols = dims.iter().flat_map(Expr::symbols);
-            let empty = dims.contains(&Expr::int(0)) && symbols.all(|s| self.builder.is_bound(&s));
+            let known = |d: &Expr| d.all_symbols(|s| self.builder.is_bound(s));
+            let empty = dims.contains(&Expr::int(0)) && dims.iter().all(known);
             empty.then(|| Some(self.builder.full(dims, 0, tensor.dtype)))
         };
         let used = results.iter().any(|(name, _)| name.is_some_and(|n| self.scope.reads(n)));
@@ -256,7 +260,8 @@ impl<'a> Driver<'a> {
     }
 
     /// Calls an op's lowering in the way that it takes complex tensors.
-    fn call(&self, op: &'static AtenOp, node: &Node, outputs: &[Recorded<'a>]) -> Lowered<Outputs> {
+    fn call(&self, op: &'static AtenOp, node: &Node, known: &Known<'a>) -> Lowered<Outputs> {
+        let outputs = &known.recorded;
         let schema = self.registry.schema(op);
         let schema = schema
             .ok_or_else(|| LowerError::unsupported(format!("`{}` is not a schema", op.schema)))?;
@@ -265,7 +270,7 @@ impl<'a> Driver<'a> {
             self.run(&schema, &|cx, args| lowering.call(cx, args), node, call)
         };
         match op.complexity {
-            _ if !self.involves_complex(node) => run(op.lowering, Mode::Real),
+            _ if !known.involves_complex => run(op.lowering, Mode::Real),
             Complexity::Same if op.lowering.takes_complex => run(op.lowering, Mode::Complex),
             Complexity::Same => {
                 Err(LowerError::unsupported("complex tensors are not supported by this op"))
@@ -286,40 +291,14 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Whether a node takes complex tensors or numbers, or gives complex tensors.
-    fn involves_complex(&self, node: &Node) -> bool {
-        let mut found = node.args.iter().any(|a| matches!(a.value, Argument::Complex(..)));
-        let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
-        values.for_each(|a| a.for_each_name(&mut |name| found |= self.scope.is_complex(name)));
-        found
-    }
-
     /// Whether a node gives complex tensors.
     fn gives_complex(&self, node: &Node) -> bool {
-        let mut found = false;
-        let outputs = node.outputs.iter();
-        outputs.for_each(|a| a.for_each_name(&mut |name| found |= self.scope.is_complex(name)));
-        found
+        has_complex(self.scope.graph(), node.outputs.iter())
     }
 
-    /// Names and recorded types of a node's results. A list gives several. The name is `None` if the program has none.
+    /// Names and recorded types of a node's results.
     pub fn results(&self, node: &'a Node) -> Vec<Recorded<'a>> {
-        let mut results = Vec::with_capacity(node.outputs.len());
-        let mut push = |name: Option<&'a Name>| {
-            let meta = name.and_then(|n| match self.scope.meta(n)? {
-                ValueMeta::Tensor(meta) => Some(&**meta),
-                _ => None,
-            });
-            results.push((name, meta));
-        };
-        for output in &node.outputs {
-            match output {
-                Argument::Tensors(names) => names.iter().for_each(|n| push(Some(n))),
-                Argument::OptionalTensors(names) => names.iter().for_each(|n| push(n.as_ref())),
-                other => push(other.name()),
-            }
-        }
-        results
+        recorded(self.scope.graph(), node)
     }
 
     /// Gives the results of a node their values.
@@ -361,29 +340,30 @@ impl<'a> Driver<'a> {
             )));
         }
         let mut recorded = onnx_type(meta);
-        let emitted = self.builder.type_of(value);
-        if let Some(emitted) = emitted.as_ref().filter(|e| !self.agree(e, &recorded))
-            && is_misrecorded(node, i)
-            && let (Type::Tensor(e), Type::Tensor(r)) = (emitted, &recorded)
-            && e.dtype == r.dtype
-        {
-            recorded = emitted.clone();
-        }
-        if !emitted.as_ref().is_none_or(|emitted| self.agree(emitted, &recorded)) {
-            return Err(LowerError::WrongType {
-                output: i,
-                emitted: emitted.map(|t| t.to_string()).unwrap_or_default(),
-                recorded: recorded.to_string(),
-            });
+        if !self.agrees(value, &recorded) {
+            let emitted = self.builder.type_of(value);
+            match (&emitted, &recorded) {
+                (Some(Type::Tensor(e)), Type::Tensor(r))
+                    if is_misrecorded(node, i) && e.dtype == r.dtype =>
+                {
+                    recorded = Type::Tensor(e.clone());
+                }
+                _ => {
+                    return Err(LowerError::WrongType {
+                        output: i,
+                        emitted: emitted.map(|t| t.to_string()).unwrap_or_default(),
+                        recorded: recorded.to_string(),
+                    });
+                }
+            }
         }
         let from_node = self.builder.model().producer(value).is_some();
         if from_node {
             self.builder.set_type(value, recorded);
-            self.builder
-                .edit(|model| model[value].name.get_or_insert_with(|| name.clone()).clone());
+            self.builder.edit(|model| _ = model[value].name.get_or_insert_with(|| name.clone()));
         }
         // Data-dependent sizes can be read from this result.
-        let known = |d: &Expr| d.symbols().iter().all(|s| self.builder.is_bound(s));
+        let known = |d: &Expr| d.all_symbols(|s| self.builder.is_bound(s));
         if !meta.sizes.iter().all(known) {
             self.builder.bind_dims(value);
         }
@@ -391,8 +371,12 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Whether element types and ranks are equal, and no size is known to be another.
-    fn agree(&self, emitted: &Type, recorded: &Type) -> bool {
+    /// Whether element types and ranks are equal, and no size is known to be another, if the value's type is known.
+    fn agrees(&self, value: Value, recorded: &Type) -> bool {
+        let model = self.builder.model();
+        let Some(emitted) = &model[value].ty else {
+            return true;
+        };
         let (Type::Tensor(e), Type::Tensor(r)) = (emitted, recorded) else {
             return emitted == recorded;
         };

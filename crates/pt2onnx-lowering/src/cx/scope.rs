@@ -27,6 +27,11 @@ impl<'a> Scope<'a> {
         Self { graph, values: ValueMap::new(graph), read, asked: Cell::new(false) }
     }
 
+    /// The graph.
+    pub fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
     /// The ONNX value of an FX value.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.values.get(name).copied()

@@ -1,0 +1,57 @@
+//! What a program says of a node, before the node is translated.
+
+use crate::cx::Recorded;
+use pt2onnx_fx::graph::{Argument, Graph, Name, Node, ValueMeta};
+
+/// What a program says of a node.
+pub(crate) struct Known<'a> {
+    /// Names and recorded types of the results.
+    pub recorded: Vec<Recorded<'a>>,
+    /// Whether the node takes complex tensors or numbers, or gives complex tensors.
+    pub involves_complex: bool,
+}
+
+impl<'a> Known<'a> {
+    /// Of a node of this graph.
+    pub fn of(graph: &'a Graph, node: &'a Node) -> Self {
+        Self { recorded: recorded(graph, node), involves_complex: involves_complex(graph, node) }
+    }
+}
+
+/// Names and recorded types of a node's results. A list gives several. The name is `None` if the program has none.
+pub(crate) fn recorded<'a>(graph: &'a Graph, node: &'a Node) -> Vec<Recorded<'a>> {
+    let mut results = Vec::with_capacity(node.outputs.len());
+    let mut push = |name: Option<&'a Name>| {
+        let meta = name.and_then(|n| match graph.values.get(n)? {
+            ValueMeta::Tensor(meta) => Some(&**meta),
+            _ => None,
+        });
+        results.push((name, meta));
+    };
+    for output in &node.outputs {
+        match output {
+            Argument::Tensors(names) => names.iter().for_each(|n| push(Some(n))),
+            Argument::OptionalTensors(names) => names.iter().for_each(|n| push(n.as_ref())),
+            other => push(other.name()),
+        }
+    }
+    results
+}
+
+fn involves_complex(graph: &Graph, node: &Node) -> bool {
+    let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
+    node.args.iter().any(|a| matches!(a.value, Argument::Complex(..))) || has_complex(graph, values)
+}
+
+/// Whether one of these arguments is a complex tensor.
+pub(crate) fn has_complex<'n>(
+    graph: &Graph,
+    mut values: impl Iterator<Item = &'n Argument>,
+) -> bool {
+    let is_complex = |name: &Name| matches!(graph.values.get(name), Some(ValueMeta::Tensor(meta)) if meta.dtype.is_complex());
+    values.any(|argument| {
+        let mut found = false;
+        argument.for_each_name(&mut |name| found = found || is_complex(name));
+        found
+    })
+}
