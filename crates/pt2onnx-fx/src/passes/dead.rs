@@ -29,6 +29,9 @@ fn remove(graph: &mut Graph, wanted: &[Name]) {
                 args.for_each(|a| a.value.for_each_name(&mut |name| _ = read.insert(name, ())));
             }
         }
+        if is_read.iter().all(|&is_read| is_read) {
+            break;
+        }
         let unread = sources(graph, &is_read);
         if unread.is_empty() {
             break;

@@ -84,8 +84,8 @@ fn is_training(node: &Node) -> bool {
         return SWITCHES.iter().any(on);
     }
     // Recurrent networks drop between layers only.
-    let layered = !matches!(node.arg("num_layers"), Some(Argument::Int(1)));
-    drops("dropout_p") || SWITCHES.iter().any(on) && (drops("p") || drops("dropout") && layered)
+    let layered = || !matches!(node.arg("num_layers"), Some(Argument::Int(1)));
+    drops("dropout_p") || SWITCHES.iter().any(on) && (drops("p") || drops("dropout") && layered())
 }
 
 fn switch(node: &mut Node) {

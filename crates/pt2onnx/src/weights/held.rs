@@ -16,7 +16,7 @@ pub(crate) struct HeldWeights {
     values: FxHashMap<String, Tensor>,
     /// The constants of the model that they belong to.
     constants: Vec<(Value, Tensor)>,
-    /// Weights for which the archive has no values, and the number of all weights.
+    /// The number of weights for which the archive has no values; if there are any, that of all weights.
     fake: (usize, usize),
     /// Whether the model stays without values.
     hollow: bool,
@@ -125,9 +125,16 @@ fn tensors(program: &ExportedProgram) -> Vec<(String, Option<Tensor>)> {
     weights.chain(constants).collect()
 }
 
-/// Of the tensors that a program reads: those without values, and how many there are. A program may write into others, such as
+/// Of the tensors that a program reads: those without values, and if there are any, how many tensors there are. A program may write into others, such as
 /// `parameter.data` in a program that was captured under `strict=True`.
 fn without_values(program: &ExportedProgram) -> (Vec<String>, usize) {
+    let constants = program.constants.values().filter_map(|constant| match constant {
+        Constant::Tensor(tensor) => Some(tensor),
+        Constant::Opaque { .. } => None,
+    });
+    if program.state.values().chain(constants).all(Tensor::has_data) {
+        return (Vec::new(), 0);
+    }
     let mut read = FxHashSet::default();
     let args = program.graph.nodes.iter().flat_map(|node| node.args.iter().map(|a| &a.value));
     for arg in args.chain(&program.graph.outputs) {

@@ -204,13 +204,9 @@ pub(super) fn write(node: &Node) -> Write {
         _ if !matches!(node.args.first().map(|a| &a.value), Some(Argument::Tensor(_))) => {
             Write::Unknown
         }
-        name => {
-            let full = format!("{name}.{}", op.overload);
-            Write::First(
-                lookup(RENAMED, &full)
-                    .unwrap_or_else(|| OpName::new("aten", &variant, &op.overload)),
-            )
-        }
+        _ => Write::First(
+            lookup(RENAMED, op).unwrap_or_else(|| OpName::new("aten", &variant, &op.overload)),
+        ),
     }
 }
 
@@ -245,21 +241,22 @@ fn returns_nothing(node: &Node) -> bool {
     node.output_names().is_empty() && node.args.iter().any(|a| tensor(&a.value))
 }
 
-fn lookup(table: &[(&str, &str)], full: &str) -> Option<OpName> {
-    let at = table.binary_search_by(|(from, _)| (*from).cmp(full)).ok()?;
+/// What a table has for `NAME.OVERLOAD`.
+fn lookup(table: &[(&str, &str)], op: &OpName) -> Option<OpName> {
+    let full = || op.name.bytes().chain([b'.']).chain(op.overload.bytes());
+    let at = table.binary_search_by(|(from, _)| from.bytes().cmp(full())).ok()?;
     let (name, overload) = table.get(at)?.1.split_once('.')?;
     Some(OpName::new("aten", name, overload))
 }
 
 fn out_variant(op: &OpName) -> Option<OpName> {
-    if let Some(variant) = lookup(OUT, &format!("{}.{}", op.name, op.overload)) {
-        return Some(variant);
-    }
-    let overload = match &*op.overload {
-        "out" => "default",
-        overload => overload.strip_suffix("_out")?,
-    };
-    Some(OpName::new("aten", &op.name, overload))
+    lookup(OUT, op).or_else(|| {
+        let overload = match &*op.overload {
+            "out" => "default",
+            overload => overload.strip_suffix("_out")?,
+        };
+        Some(OpName::new("aten", &op.name, overload))
+    })
 }
 
 /// The functional name of an in-place operator: `add` for `add_`, `__and__` for `__iand__`. `None` for other names.
