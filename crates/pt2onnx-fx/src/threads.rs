@@ -2,6 +2,9 @@
 
 use std::thread;
 
+/// JSON of fewer bytes is read sooner than another thread starts.
+pub(crate) const LONG: usize = 1 << 21;
+
 /// Size of a thread's stack in bytes: that of the main thread, as arguments and pickles nest.
 pub(crate) const STACK: usize = 8 << 20;
 

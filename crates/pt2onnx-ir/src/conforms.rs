@@ -3,7 +3,7 @@
 use crate::{
     Attribute, Model, Node, Type, Value,
     schema::{self, OpSchema, Param, ParamKind, TypeSet},
-    types::onnx_name,
+    types::{element_name, onnx_name},
 };
 use pt2onnx_tensor::DType;
 use smallvec::SmallVec;
@@ -186,7 +186,7 @@ fn allowed(
     };
     let dtype = tensor.dtype;
     match set {
-        None if !is_tensor_of(formal.ty, dtype) => {
+        None if element_name(formal.ty) != Some(onnx_name(dtype)) => {
             Err(format!("{} of {op} must be {}, but is {dtype}", formal.name, formal.ty))
         }
         None => Ok(None),
@@ -194,10 +194,4 @@ fn allowed(
         Some(set) if !set.has_tensor(dtype) && op != "Constant" => refused(&dtype),
         Some(_) => Ok(Some(dtype)),
     }
-}
-
-/// Whether a formal type is that of tensors of an element type: `tensor(int64)`.
-fn is_tensor_of(formal: &str, dtype: DType) -> bool {
-    let named = formal.strip_prefix("tensor(").and_then(|rest| rest.strip_suffix(')'));
-    named == Some(onnx_name(dtype))
 }

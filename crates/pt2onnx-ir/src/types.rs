@@ -101,6 +101,11 @@ pub(crate) fn onnx_name(dtype: DType) -> &'static str {
     }
 }
 
+/// The name of the element type in a formal type of tensors: `int64` in `tensor(int64)`.
+pub(crate) fn element_name(formal: &str) -> Option<&str> {
+    formal.strip_prefix("tensor(")?.strip_suffix(')')
+}
+
 /// The element type with that name in ONNX text; the inverse of [`onnx_name`].
 pub(crate) fn from_onnx_name(name: &str) -> Option<DType> {
     DType::ALL.iter().copied().find(|&d| onnx_name(d) == name)

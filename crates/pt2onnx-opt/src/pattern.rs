@@ -376,7 +376,8 @@ impl Parser<'_> {
             return Ok(Part::Either(self.list('|', '}', "`|` or `}`")?));
         }
         if self.eat('#') {
-            return Ok(Part::Any { name: self.word()?, constant: true });
+            let name = self.word().ok().filter(|word| word.parse::<f64>().is_err());
+            return Ok(Part::Any { name: name.ok_or("a name after `#`")?, constant: true });
         }
         let word = self.word()?;
         if let Ok(number) = word.parse() {
@@ -458,6 +459,8 @@ mod tests {
             ("Mul(x; y)", "`,` or `)` expected at `; y)`"),
             ("{Relu(x), Neg(x)}", "`|` or `}` expected at `, Neg(x)}`"),
             ("Relu(x) y", "the end expected at `y`"),
+            ("Mul(x, #)", "a name after `#` expected at `)`"),
+            ("Mul(x, #2)", "a name after `#` expected at `)`"),
             (&deep, "a pattern of at most 64 levels expected at `Relu(x)`"),
             ("a:b:Relu(x)", "an operator after `:` expected at the end"),
             ("Relu(?Neg(x))", "`?` before an operator of another operator expected at `)`"),

@@ -171,7 +171,7 @@ impl Write for FileSink<'_> {
         match self.short.is_empty() {
             true => Ok(()),
             false => {
-                let short = mem::replace(&mut self.short, Vec::with_capacity(TOGETHER));
+                let short = mem::take(&mut self.short);
                 self.send(Job::Write(short))
             }
         }

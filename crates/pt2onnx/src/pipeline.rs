@@ -11,7 +11,6 @@ use pt2onnx_aten::{Detail, Lowering, Originals, emitted};
 use pt2onnx_compress::Compressed;
 use pt2onnx_fx::{ExportedProgram, graph::Graph, passes};
 use pt2onnx_ir::{Model, Value};
-use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 /// A model, and what there is to say about it.
@@ -29,7 +28,7 @@ pub(crate) struct Translated {
 /// Translates a program. If that fails, the report keeps the program. `forgets_graph` frees its graph as
 /// soon as that is translated.
 pub(crate) fn translate(
-    mut program: ExportedProgram,
+    program: ExportedProgram,
     options: &Options,
     registry: &Registry,
     forgets_graph: bool,
@@ -39,7 +38,7 @@ pub(crate) fn translate(
     options.check_compression()?;
     let passes = options.passes()?;
     report.program(&program);
-    let mut source = Archived { program: copy(&mut program), forgets_graph };
+    let mut source = Archived { program: program.clone(), forgets_graph };
     match stages(program, &mut source, options, passes, registry, report) {
         Ok(Made { model, warnings, untouched, compressed }) => {
             Ok(Translated { model, source: source.program, warnings, untouched, compressed })
@@ -51,21 +50,6 @@ pub(crate) fn translate(
             Err(error)
         }
     }
-}
-
-/// A program of fewer nodes is copied sooner than other threads start.
-const MANY: usize = 1 << 11;
-
-/// A copy of a program; of a long one, it is made on all cores.
-fn copy(program: &mut ExportedProgram) -> ExportedProgram {
-    let nodes = std::mem::take(&mut program.graph.nodes);
-    let mut copy = program.clone();
-    copy.graph.nodes = match nodes.len() < MANY {
-        true => nodes.clone(),
-        false => nodes.par_iter().cloned().collect(),
-    };
-    program.graph.nodes = nodes;
-    copy
 }
 
 /// The program as the archive has it.

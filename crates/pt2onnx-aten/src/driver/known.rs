@@ -1,7 +1,7 @@
 //! What a program says of a node, before the node is translated.
 
 use crate::cx::Recorded;
-use pt2onnx_fx::graph::{Argument, Graph, Name, Node, ValueMeta};
+use pt2onnx_fx::graph::{Argument, Graph, Name, Node};
 
 /// What a program says of a node.
 pub(crate) struct Known<'a> {
@@ -22,11 +22,7 @@ impl<'a> Known<'a> {
 pub(crate) fn recorded<'a>(graph: &'a Graph, node: &'a Node) -> Vec<Recorded<'a>> {
     let mut results = Vec::with_capacity(node.outputs.len());
     let mut push = |name: Option<&'a Name>| {
-        let meta = name.and_then(|n| match graph.values.get(n)? {
-            ValueMeta::Tensor(meta) => Some(&**meta),
-            _ => None,
-        });
-        results.push((name, meta));
+        results.push((name, name.and_then(|name| graph.tensor(name))));
     };
     for output in &node.outputs {
         match output {
@@ -39,19 +35,15 @@ pub(crate) fn recorded<'a>(graph: &'a Graph, node: &'a Node) -> Vec<Recorded<'a>
 }
 
 fn involves_complex(graph: &Graph, node: &Node) -> bool {
-    let values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
-    node.args.iter().any(|a| matches!(a.value, Argument::Complex(..))) || has_complex(graph, values)
+    let mut values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
+    values.any(|value| matches!(value, Argument::Complex(..)) || is_complex(graph, value))
 }
 
-/// Whether one of these arguments is a complex tensor.
-pub(crate) fn has_complex<'n>(
-    graph: &Graph,
-    mut values: impl Iterator<Item = &'n Argument>,
-) -> bool {
-    let is_complex = |name: &Name| matches!(graph.values.get(name), Some(ValueMeta::Tensor(meta)) if meta.dtype.is_complex());
-    values.any(|argument| {
-        let mut found = false;
-        argument.for_each_name(&mut |name| found = found || is_complex(name));
-        found
-    })
+/// Whether an argument is or holds a complex tensor.
+pub(crate) fn is_complex(graph: &Graph, argument: &Argument) -> bool {
+    let mut found = false;
+    argument.for_each_name(&mut |name| {
+        found = found || graph.tensor(name).is_some_and(|meta| meta.dtype.is_complex());
+    });
+    found
 }

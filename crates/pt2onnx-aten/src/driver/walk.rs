@@ -3,7 +3,7 @@
 use super::{
     ahead::Made,
     kinds::is_symbolic,
-    known::{Known, has_complex, recorded},
+    known::{Known, is_complex, recorded},
     metadata::Annotator,
     modules::Modules,
     options::{Operators, Options},
@@ -293,7 +293,7 @@ impl<'a> Driver<'a> {
 
     /// Whether a node gives complex tensors.
     fn gives_complex(&self, node: &Node) -> bool {
-        has_complex(self.scope.graph(), node.outputs.iter())
+        node.outputs.iter().any(|output| is_complex(self.scope.graph(), output))
     }
 
     /// Names and recorded types of a node's results.

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     error::{Error, PickleProblem, Place, Result},
     graph::{Constant, ExportedProgram, InputSpec, TensorMeta, ValueMeta, build},
-    threads::both,
+    threads::{LONG, both},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -128,9 +128,6 @@ impl Archive {
         })
     }
 }
-
-/// JSON of fewer bytes is read sooner than another thread starts.
-const LONG: usize = 1 << 21;
 
 /// Joins a program and its tensors, and checks that all tensors that the signature names exist.
 fn finish(

@@ -5,7 +5,7 @@ use crate::{
     attribute::Attribute,
     ids::Value,
     schema::{self, OpSchema, Param},
-    types::from_onnx_name,
+    types::{element_name, from_onnx_name},
 };
 use pt2onnx_tensor::DType;
 
@@ -23,7 +23,7 @@ impl Node<'_> {
         if let Some(to) = named.iter().find_map(|a| self.int(a)).filter(|&to| to != 0) {
             return schema::dtype(to);
         }
-        if let Some(inner) = formal.strip_prefix("tensor(").and_then(|t| t.strip_suffix(')')) {
+        if let Some(inner) = element_name(formal) {
             return from_onnx_name(inner);
         }
         if let Some(only) = set.and_then(|set| set.only_tensor()) {

@@ -77,6 +77,6 @@ impl<'a> Scope<'a> {
 
     /// Whether an FX value is a complex tensor.
     pub fn is_complex(&self, name: &str) -> bool {
-        matches!(self.meta(name), Some(ValueMeta::Tensor(meta)) if meta.dtype.is_complex())
+        self.graph.tensor(name).is_some_and(|meta| meta.dtype.is_complex())
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     error::{Error, Invalid, Place, Result},
     graph::{ExportedProgram, ValueMeta},
     schema::{self as s, upgrade},
+    threads::LONG,
 };
 use rustc_hash::FxHashMap;
 use serde_json::{Deserializer, de};
@@ -63,15 +64,12 @@ const STACK: usize = 64 << 20;
 /// The bytes of JSON that a node takes, with its type, are seldom fewer.
 const NODE: usize = 1 << 10;
 
-/// A program of fewer nodes is read sooner than another thread starts.
-const MANY: usize = 1 << 11;
-
 /// The program that `json` is of. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
 fn from_json(json: &[u8]) -> serde_json::Result<Read<'_>> {
     // Texts that are known to be UTF-8 are not checked one by one.
     let nodes = json.len() / NODE;
     let text = std::str::from_utf8(json);
-    if nodes >= MANY
+    if json.len() >= LONG
         && let Ok(text) = text
         && let Some(read) = Read::parse_beside(text, nodes)
     {
