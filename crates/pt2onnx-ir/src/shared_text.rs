@@ -30,8 +30,8 @@ impl SharedText {
         Self { start: Some(Arc::clone(start)), end: end.into() }
     }
 
-    /// The parts in order.
-    fn parts(&self) -> SmallVec<[&str; 16]> {
+    /// The parts of which it consists, in order.
+    pub fn parts(&self) -> SmallVec<[&str; 16]> {
         let texts = iter::successors(Some(self), |text| text.start.as_deref());
         let mut parts: SmallVec<_> = texts.map(|text| &*text.end).collect();
         parts.reverse();

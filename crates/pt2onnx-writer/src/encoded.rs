@@ -5,12 +5,12 @@
 
 use crate::{
     error::Error,
-    proto::{Cx, Frame, field, typed},
+    proto::{Cx, Frame, typed},
     sink::Sink,
+    texts::{encode_metadata, start_field},
 };
 use prost::Message;
 use pt2onnx_ir::{Model, NodeId};
-use pt2onnx_proto::GraphProto;
 use rayon::prelude::*;
 use std::{
     io,
@@ -28,6 +28,9 @@ pub(crate) const KEPT: usize = 24 << 20;
 
 /// So many groups of nodes are encoded again at once, some megabytes.
 const AGAIN: usize = 64;
+
+/// The field of a graph with its nodes.
+const NODE: u32 = 1;
 
 /// The main graph.
 pub(crate) struct Encoded<'a> {
@@ -163,9 +166,14 @@ fn write_groups(
 /// Replaces `bytes` by the encoded nodes.
 fn encode_nodes(cx: &mut Cx, ids: &[NodeId], bytes: &mut Vec<u8>) -> Result<(), Error> {
     bytes.clear();
+    let mut metadata = Vec::new();
     for id in ids {
-        let node = vec![cx.node(*id)?];
-        field(GraphProto { node, ..GraphProto::default() }, bytes);
+        metadata.clear();
+        encode_metadata(&cx.origins(*id), &mut metadata);
+        let node = cx.bare_node(*id)?;
+        start_field(NODE, node.encoded_len() + metadata.len(), bytes);
+        node.encode_raw(bytes);
+        bytes.extend_from_slice(&metadata);
     }
     Ok(())
 }
@@ -184,6 +192,7 @@ mod tests {
     use super::*;
     use crate::SaveOptions;
     use pt2onnx_ir::{Attributes, InsertPoint, Type};
+    use pt2onnx_proto::GraphProto;
     use pt2onnx_tensor::DType;
 
     #[test]

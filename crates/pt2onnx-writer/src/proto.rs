@@ -3,20 +3,21 @@
 use crate::{
     error::Error,
     options::{SaveOptions, Weights},
-    texts::{entry, metadata, shared_metadata, text},
+    texts::{metadata, shared_metadata, text},
     types::{data_type, type_proto},
 };
 use bytes::Bytes;
 use prost::Message;
 use pt2onnx_ir::{
-    Attribute, Function, Model, Node, NodeId, Output, Region, RegionId, Value, ValueData,
-    schema::AttributeKind,
+    Attribute, Function, Metadata, Model, Node, NodeId, Origin, Output, Region, RegionId,
+    SharedText, Value, ValueData, schema::AttributeKind,
 };
 use pt2onnx_proto::{
-    AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto,
-    StringStringEntryProto, TensorProto, ValueInfoProto, attribute_proto::AttributeType,
+    AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto,
+    ValueInfoProto, attribute_proto::AttributeType,
 };
 use pt2onnx_tensor::Tensor;
+use smallvec::SmallVec;
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 /// The metadata key with the names of all origins of a node.
@@ -288,6 +289,12 @@ impl<'a> Cx<'a> {
     }
 
     pub fn node(&mut self, id: NodeId) -> Result<NodeProto, Error> {
+        let metadata_props = shared_metadata(&self.origins(id));
+        Ok(NodeProto { metadata_props, ..self.bare_node(id)? })
+    }
+
+    /// A node without [its metadata](Self::origins).
+    pub fn bare_node(&mut self, id: NodeId) -> Result<NodeProto, Error> {
         let node = &self.model[id];
         let input = |v: &Option<Value>| v.map_or(Ok(String::new()), |v| self.name(v));
         Ok(NodeProto {
@@ -298,7 +305,6 @@ impl<'a> Cx<'a> {
             domain: text(&node.domain),
             overload: text(&node.overload),
             doc_string: self.doc_string(node),
-            metadata_props: self.origins(node),
             attribute: node
                 .attributes
                 .iter()
@@ -311,23 +317,25 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// The metadata of the first origin, whose result the node computes. If there are several origins, also the names of all.
-    fn origins(&self, node: &Node) -> Vec<StringStringEntryProto> {
-        let origins = || node.origins.iter().map(|o| &self.model[*o]).filter(|o| !o.is_note());
-        let Some(first) = origins().next() else {
-            return Vec::new();
+    /// The metadata of a node: that of the first origin, whose result it computes. If there are several origins, also the names of all.
+    pub fn origins(&self, id: NodeId) -> Cow<'a, Metadata<SharedText>> {
+        let origins = self.model[id].origins.iter().map(|o| &self.model[*o]);
+        let origins: SmallVec<[&Origin; 4]> = origins.filter(|o| !o.is_note()).collect();
+        let Some(first) = origins.first() else {
+            return Cow::default();
         };
-        if first.metadata.is_empty() || origins().nth(1).is_none() {
-            return shared_metadata(&first.metadata);
+        if first.metadata.is_empty() || origins.len() == 1 {
+            return Cow::Borrowed(&first.metadata);
         }
-        let mut entries = shared_metadata(&first.metadata);
-        entries.retain(|e| e.key() != ORIGINS);
-        let names = origins().map(|o| {
+        let mut entries = first.metadata.clone();
+        entries.retain(|(key, _)| key != ORIGINS);
+        let names = origins.iter().map(|o| {
             let listed = o.metadata.iter().find(|(key, _)| key == ORIGINS);
             listed.map_or_else(|| o.node.to_string(), |(_, names)| names.to_string())
         });
-        entries.push(entry(ORIGINS, names.collect::<Vec<_>>().join(", ")));
-        entries
+        let names = names.collect::<Vec<_>>().join(", ");
+        entries.push((ORIGINS.into(), names.into()));
+        Cow::Owned(entries)
     }
 
     /// The doc strings of all origins, and their source lines if the model asks for these.

@@ -59,8 +59,17 @@ fn is_counter(target: &Name, program: &ExportedProgram) -> bool {
 /// Parameters that switch an op between training and evaluation.
 const SWITCHES: [&str; 3] = ["train", "training", "use_input_stats"];
 
+/// Whether an op without a parameter of such a name behaves the same in training.
+fn decides(parameter: &str) -> bool {
+    SWITCHES.contains(&parameter) || matches!(parameter, "dropout_p" | "running_mean")
+}
+
 fn is_training(node: &Node) -> bool {
     let op = &node.target;
+    // Most ops have none of the parameters that decide.
+    if !node.args.iter().any(|arg| decides(&arg.name)) {
+        return false;
+    }
     if &*op.namespace != "aten" || op.name.ends_with("_backward") {
         return false;
     }

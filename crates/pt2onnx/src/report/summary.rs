@@ -9,6 +9,7 @@ use pt2onnx_fx::{
 };
 use pt2onnx_ir::{Def, Model, Value};
 use pt2onnx_tensor::Tensor;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ProgramSummary {
@@ -196,16 +197,19 @@ impl ModelSummary {
                 .as_ref()
                 .map_or_else(|| "of unknown type".to_owned(), ToString::to_string),
         };
-        let mut operators = BTreeMap::new();
         let name = |domain: &str, name: &str| match domain {
             "" => name.to_owned(),
             domain => format!("{domain}::{name}"),
         };
         let nodes = model.all_nodes();
+        let mut counts = FxHashMap::default();
         for id in &nodes {
             let node = &model[*id];
-            *operators.entry(name(&node.domain, node.op())).or_insert(0) += 1;
+            *counts.entry((&*node.domain, node.op())).or_insert(0) += 1;
         }
+        let counts = counts.into_iter();
+        let mut operators: BTreeMap<String, usize> =
+            counts.map(|((domain, op), count)| (name(domain, op), count)).collect();
         let functions = model.functions.iter().map(|f| name(&f.domain, &f.name));
         let functions: BTreeMap<String, usize> = functions
             .map(|name| (name.clone(), operators.remove(&name).unwrap_or_default()))

@@ -75,13 +75,16 @@ impl HeldWeights {
 
     /// What the finished model does not say of the program's tensors.
     fn notes(&self, model: &Model) -> Notes {
+        let mut notes = Notes::default();
+        if self.tensors.is_empty() {
+            return notes;
+        }
         let live = model.values().filter(|(_, data)| match data.def() {
             Def::Constant(_) => data.uses().len() > 0,
             _ => true,
         });
         let there: FxHashSet<&str> =
             live.filter_map(|(_, data)| target(data).or(data.name.as_deref())).collect();
-        let mut notes = Notes::default();
         for (name, tensor) in &self.tensors {
             match self.tied.get(name).filter(|first| there.contains(first.as_str())) {
                 _ if there.contains(name.as_str()) => {}
