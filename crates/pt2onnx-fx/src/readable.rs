@@ -88,7 +88,7 @@ struct Line<'a> {
 impl Module<'_> {
     fn print(&self, out: &mut String, name: &str, inputs: &[Name]) -> fmt::Result {
         let Self { graph, indent } = *self;
-        let lines: Vec<Line<'_>> = graph.nodes.iter().flat_map(lines).collect();
+        let lines: Vec<Line<'_>> = graph.nodes.iter().flat_map(|node| lines(node)).collect();
         let mut returned = Vec::new();
         graph.outputs.iter().for_each(|a| a.for_each_name(&mut |n| returned.push(n.clone())));
         let freed = freed(&lines, &returned);

@@ -15,7 +15,7 @@ fn restored(before: &str) -> String {
     restore_attention(&mut program);
     // Without a record, nothing is changed.
     assert_eq!(text::print(&program).to_string(), written);
-    for node in &mut program.graph.nodes {
+    for node in program.graph.nodes.iter_mut().map(Arc::make_mut) {
         Arc::make_mut(&mut node.meta).from_node = Some(FROM.into());
     }
     restore_attention(&mut program);

@@ -6,7 +6,7 @@ use pt2onnx::{
     fx::{archive, graph::OpName},
     ir::Value,
 };
-use std::{error::Error, path::Path};
+use std::{error::Error, path::Path, sync::Arc};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/mlp.pt2");
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The archive has four `aten::sigmoid`. Let the first one be an op of a library of ours.
     let sigmoid = program.graph.nodes.iter_mut().find(|node| &*node.name == "sigmoid");
-    let sigmoid = sigmoid.ok_or("the program has no node `sigmoid`")?;
+    let sigmoid = Arc::make_mut(sigmoid.ok_or("the program has no node `sigmoid`")?);
     sigmoid.target = OpName::parse("torch.ops.mylib.squash.default");
     sigmoid.args[0].name = "x".into();
 

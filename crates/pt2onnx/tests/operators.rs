@@ -9,7 +9,7 @@ use pt2onnx::{
     },
     opt::Level,
 };
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 /// The MLP, its nodes as `change` makes them.
 fn program(change: impl Fn(usize, &str) -> Option<&'static str>) -> ExportedProgram {
@@ -17,7 +17,7 @@ fn program(change: impl Fn(usize, &str) -> Option<&'static str>) -> ExportedProg
     let mut program = archive::read(path).unwrap();
     for (i, node) in program.graph.nodes.iter_mut().enumerate() {
         if let Some(target) = change(i, &node.target.name) {
-            node.target = OpName::parse(target);
+            Arc::make_mut(node).target = OpName::parse(target);
         }
     }
     program
@@ -80,7 +80,7 @@ fn aten_nodes_have_all_arguments() {
         2 => Some("torch.ops.aten._sparse_mm.reduce"),
         _ => None,
     });
-    let sparse = &mut known.graph.nodes[2];
+    let sparse = Arc::make_mut(&mut known.graph.nodes[2]);
     sparse.args[0].name = "sparse".into();
     let dense = sparse.args[0].value.clone();
     for (name, value) in [("reduce", Argument::String("mean".into())), ("dense", dense)] {
@@ -105,7 +105,7 @@ fn aten_nodes_have_all_arguments() {
 #[test]
 fn what_a_translation_does_not_take_falls_back() {
     let mut program = program(|_, _| None);
-    program.graph.nodes[1].args.push(NamedArg {
+    Arc::make_mut(&mut program.graph.nodes[1]).args.push(NamedArg {
         name: "more".into(),
         kind: ArgKind::Keyword,
         value: Argument::Int(3),
@@ -140,7 +140,7 @@ fn arguments_of_all_kinds() {
         ("device", Device(self::Device { kind: name("cuda"), index: Some(1) })),
         ("complex", Complex(1.0, -2.0)),
     ];
-    program.graph.nodes[2].args = args
+    Arc::make_mut(&mut program.graph.nodes[2]).args = args
         .map(|(name, value)| NamedArg { name: name.into(), kind: ArgKind::Keyword, value })
         .to_vec();
     let nodes = nodes(exporter(Operators::Fallthrough), program);

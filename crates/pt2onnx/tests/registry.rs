@@ -15,7 +15,10 @@ use pt2onnx::{
     opt::Level,
     symbolic::Expr,
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 fn testdata(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path)
@@ -25,7 +28,7 @@ fn testdata(path: &str) -> PathBuf {
 fn program(alpha: Option<Argument>) -> ExportedProgram {
     let mut program = archive::read(testdata("models/mlp.pt2")).unwrap();
     let nodes = &mut program.graph.nodes;
-    let node = nodes.iter_mut().find(|n| &*n.name == "sigmoid").unwrap();
+    let node = Arc::make_mut(nodes.iter_mut().find(|n| &*n.name == "sigmoid").unwrap());
     node.target = OpName::parse("torch.ops.mylib.squash.default");
     node.args[0].name = "x".into();
     node.args.extend(alpha.map(|value| NamedArg {
@@ -55,7 +58,7 @@ static TABLE: &[AtenOp] = &[
 
 #[test]
 fn a_registered_closure_translates_its_op() {
-    let used = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let used = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let mut registry = Registry::default();
     let counter = used.clone();
     registry

@@ -45,7 +45,7 @@ impl Originals {
 
 /// Finds nodes by name.
 struct Search<'a> {
-    nodes: &'a [Node],
+    nodes: &'a [Arc<Node>],
     /// The place after the node that was found last. Passes mostly keep the order, so the search starts here.
     next: usize,
     /// The places of all nodes. Made when a search from `next` fails.
@@ -67,6 +67,6 @@ impl<'a> Search<'a> {
             }
         };
         self.next = place + 1;
-        self.nodes.get(place)
+        self.nodes.get(place).map(|node| &**node)
     }
 }

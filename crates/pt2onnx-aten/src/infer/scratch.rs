@@ -31,7 +31,7 @@ pub(super) fn graph(
     let known = known.iter().enumerate();
     values.extend(known.filter_map(|(i, meta)| Some((result(i), meta.clone()?.into()))));
     graph.outputs.clone_from(&outputs);
-    graph.nodes.push(Node { outputs, ..node.clone() });
+    graph.nodes.push(Node { outputs, ..node.clone() }.into());
     graph
 }
 

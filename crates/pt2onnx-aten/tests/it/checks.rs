@@ -79,7 +79,7 @@ fn translated_with(
         Ok(program) => program,
         Err(error) => return error.to_string(),
     };
-    for node in &mut program.graph.nodes {
+    for node in program.graph.nodes.iter_mut().map(Arc::make_mut) {
         Arc::make_mut(&mut node.meta).from_node = from.map(Into::into);
     }
     if let Err(error) = passes::prepare(&mut program) {

@@ -62,14 +62,15 @@ fn lowered(
         value: value.clone(),
         kind: ArgKind::Positional,
     };
-    graph.nodes.push(Node {
+    let node = Node {
         name: y.clone(),
         target: OpName::new("aten", op, overload),
         args: args.iter().map(named).collect(),
         outputs: graph.outputs.clone(),
         single_return: None,
         meta: NodeMeta::default().into(),
-    });
+    };
+    graph.nodes.push(node.into());
     let mut constraints = Constraints::new();
     for symbol in ["s0", "s1", "s2"] {
         constraints.constrain(&e(symbol), Range::at_least(2));

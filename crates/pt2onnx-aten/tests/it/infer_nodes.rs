@@ -5,7 +5,7 @@ use pt2onnx_aten::{
     infer::{Contents, Facts, Outcome},
 };
 use pt2onnx_fx::{
-    graph::{Argument, ValueMeta, Values},
+    graph::{Argument, Node, ValueMeta, Values},
     text,
 };
 use pt2onnx_symbolic::Expr;
@@ -37,8 +37,7 @@ fn told_by(program: &str, default_dtype: DType) -> String {
             symbols += 1;
             Expr::symbol(&format!("{}{symbols}", if float { "zuf" } else { "u" }))
         };
-        let mut asked = node.clone();
-        asked.outputs.clear();
+        let asked = Node { outputs: Vec::new(), ..Node::clone(node) };
         let results = match registry.infer(&asked, &facts, &mut symbol) {
             Ok(results) => results,
             Err(error) => {

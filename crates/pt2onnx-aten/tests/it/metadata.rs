@@ -6,6 +6,7 @@ use pt2onnx_fx::{
     text,
 };
 use pt2onnx_ir::{Model, OriginId};
+use std::sync::Arc;
 
 /// The model of a chain of `relu` with these metadata, by a program of that version of PyTorch.
 fn model(version: &str, metas: Vec<NodeMeta>, options: Options) -> Model {
@@ -15,7 +16,7 @@ fn model(version: &str, metas: Vec<NodeMeta>, options: Options) -> Model {
     let mut program = text::parse_program(&text).unwrap();
     program.torch_version = version.to_owned();
     for (node, meta) in program.graph.nodes.iter_mut().zip(metas) {
-        node.meta = meta.into();
+        Arc::make_mut(node).meta = meta.into();
     }
     lower(&program, &Registry::default(), options).unwrap().model
 }

@@ -194,8 +194,8 @@ fn names_of_one_schema_are_one_op() {
         single_return: None,
         meta: NodeMeta::default().into(),
     };
-    let graph =
-        Graph { nodes: vec![node("default"), node(""), node("default")], ..Graph::default() };
+    let nodes = ["default", "", "default"].map(|overload| node(overload).into()).to_vec();
+    let graph = Graph { nodes, ..Graph::default() };
     let uses = ops_used(&graph, &Registry::default());
     let found: Vec<_> = uses.iter().map(|u| (u.op.as_str(), u.count)).collect();
     assert_eq!(found, [("aten::relu", 3)]);

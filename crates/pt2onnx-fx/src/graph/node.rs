@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// A graph: that of a program, or a body of a higher-order op.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
-    /// In execution order.
-    pub nodes: Vec<Node>,
+    /// In execution order. Clones of a graph share them until they are changed.
+    pub nodes: Vec<Arc<Node>>,
     /// Placeholders. Constants given as inputs (`Argument::Int`, `None`, ...) have no name here.
     pub inputs: Vec<Argument>,
     /// Results.
@@ -86,6 +86,12 @@ impl Node {
 }
 
 impl Graph {
+    /// The bodies of all nodes, mutable.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Graph> {
+        let nodes = self.nodes.iter_mut().filter(|node| node.target.is_higher_order());
+        nodes.flat_map(|node| Arc::make_mut(node).bodies_mut())
+    }
+
     /// The types of all named values, mutable.
     pub fn values_mut(&mut self) -> &mut Values {
         Arc::make_mut(&mut self.values)

@@ -90,8 +90,7 @@ fn assume(node: &Node, graph: &Graph, constraints: &mut Constraints) {
 
 fn clean(graph: &mut Graph) {
     graph.nodes.retain(|node| !is_assertion(node));
-    let nodes = graph.nodes.iter_mut();
-    nodes.flat_map(Node::bodies_mut).for_each(clean);
+    graph.bodies_mut().for_each(clean);
 }
 
 fn is_assertion(node: &Node) -> bool {

@@ -15,13 +15,13 @@ const REGISTER: i64 = 512;
 /// `where(logical_not(any(logical_not(eq(scores, -inf)))), 0, softmax(scores))`.
 pub fn restore_attention(program: &mut ExportedProgram) {
     let graph = &mut program.graph;
-    if !graph.nodes.iter().any(is_part) {
+    if !graph.nodes.iter().any(|node| is_part(node)) {
         return;
     }
     let edits: Vec<(usize, Node)> = Formulas::of(graph).edits();
     for (i, node) in edits {
         if let Some(place) = graph.nodes.get_mut(i) {
-            *place = node;
+            *place = node.into();
         }
     }
 }

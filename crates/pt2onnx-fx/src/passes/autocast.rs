@@ -299,6 +299,7 @@ pub(super) fn write_casts(program: &mut ExportedProgram) -> Result<()> {
 
 fn write(graph: &mut Graph, within: &[Autocast]) -> Result<()> {
     for node in graph.nodes.iter_mut().filter(|n| n.target.is_higher_order()) {
+        let node = Arc::make_mut(node);
         let inside = match &*node.target.name {
             "wrap_with_autocast" => entered(node, within),
             _ => within.to_vec(),
@@ -312,7 +313,7 @@ fn write(graph: &mut Graph, within: &[Autocast]) -> Result<()> {
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for mut node in std::mem::take(&mut graph.nodes) {
         for autocast in within {
-            cast(&mut node, autocast, graph, &mut taken, &mut nodes)?;
+            cast(Arc::make_mut(&mut node), autocast, graph, &mut taken, &mut nodes)?;
         }
         nodes.push(node);
     }
@@ -380,7 +381,7 @@ fn cast(
     autocast: &Autocast,
     graph: &mut Graph,
     taken: &mut Taken,
-    nodes: &mut Vec<Node>,
+    nodes: &mut Vec<Arc<Node>>,
 ) -> Result<()> {
     // 64-bit floats are left alone.
     let eligible = |name: &Name, graph: &Graph| {
@@ -420,7 +421,7 @@ fn cast(
             to.dtype = dtype;
             let new = taken.unique(&"_to_copy".into());
             graph.values_mut().insert(new.clone(), to.into());
-            nodes.push(to_copy(name, &new, dtype, meta.clone()));
+            nodes.push(to_copy(name, &new, dtype, meta.clone()).into());
             *name = new;
         });
     }

@@ -40,8 +40,7 @@ fn remove(graph: &mut Graph, wanted: &[Name]) {
     }
     let mut is_read = is_read.into_iter();
     graph.nodes.retain(|_| is_read.next().unwrap_or(true));
-    let nodes = graph.nodes.iter_mut();
-    nodes.flat_map(Node::bodies_mut).for_each(|body| remove(body, &[]));
+    graph.bodies_mut().for_each(|body| remove(body, &[]));
 }
 
 /// The results of nodes that are not read, but are the first to have a size that an argument of one which is read is computed from.

@@ -5,6 +5,7 @@ use crate::{
     error::{PassProblem, Result},
     graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName},
 };
+use std::sync::Arc;
 
 /// Replaces `_foreach_*` operators, in-place ones too, by one operator per tensor. Bodies are included.
 /// Those whose functional variant is of another kind, such as `_foreach_powsum`, are left alone.
@@ -17,9 +18,8 @@ fn is_foreach(node: &Node) -> bool {
 }
 
 fn expand(graph: &mut Graph) -> Result<()> {
-    let nodes = graph.nodes.iter_mut();
-    nodes.flat_map(Node::bodies_mut).try_for_each(expand)?;
-    if !graph.nodes.iter().any(is_foreach) {
+    graph.bodies_mut().try_for_each(expand)?;
+    if !graph.nodes.iter().any(|node| is_foreach(node)) {
         return Ok(());
     }
     let mut taken = Taken::by(graph);
@@ -43,7 +43,7 @@ fn one_each(
     node: &Node,
     target: &OpName,
     taken: &mut Taken,
-) -> Result<Vec<Node>> {
+) -> Result<Vec<Arc<Node>>> {
     let refused = || problem(node, PassProblem::NoVariant);
     let Some(Argument::Tensors(tensors)) = node.args.first().map(|a| &a.value) else {
         return Err(refused());
@@ -63,14 +63,15 @@ fn one_each(
             }
         };
         let args = node.args.iter().map(|arg| each(arg, i, &target.name));
-        nodes.push(Node {
+        let node = Node {
             name: result.clone(),
             target: target.clone(),
             args: args.collect::<Option<_>>().ok_or_else(refused)?,
             outputs: vec![Argument::Tensor(result)],
             single_return: None,
             meta: node.meta.clone(),
-        });
+        };
+        nodes.push(node.into());
     }
     Ok(nodes)
 }

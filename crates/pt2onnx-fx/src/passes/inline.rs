@@ -60,12 +60,13 @@ pub fn inline(program: &mut ExportedProgram) -> Result<()> {
 fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
     let mut replaced = Substitution::default();
     if !graph.nodes.iter().any(|node| layout(node).is_some()) {
-        let mut bodies = graph.nodes.iter_mut().flat_map(Node::bodies_mut);
+        let mut bodies = graph.bodies_mut();
         return bodies.try_for_each(|body| inline_graph(body).map(drop)).map(|()| replaced);
     }
     let mut taken = Taken::by(graph);
     let mut nodes = Vec::with_capacity(graph.nodes.len());
-    for mut node in std::mem::take(&mut graph.nodes) {
+    for node in std::mem::take(&mut graph.nodes) {
+        let mut node = Arc::unwrap_or_clone(node);
         for arg in &mut node.args {
             if !substitute(&mut arg.value, &replaced) {
                 return Err(problem(&node, PassProblem::Body));
@@ -75,7 +76,7 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
             inline_graph(body)?;
         }
         let Some(layout) = layout(&node) else {
-            nodes.push(node);
+            nodes.push(node.into());
             continue;
         };
         let (mut body, operands) =
@@ -114,7 +115,7 @@ fn rename(
     graph: &mut Graph,
     taken: &mut Taken,
 ) -> bool {
-    for inner in &mut body.nodes {
+    for inner in body.nodes.iter_mut().map(Arc::make_mut) {
         for name in inner.output_names() {
             let new = taken.unique(&name);
             if let Some(meta) = Arc::make_mut(&mut body.values).swap_remove(&name) {

@@ -1,6 +1,7 @@
 //! Opaque nodes: stand-ins for nodes that a pass could not handle, so that the others can be checked too.
 
 use crate::graph::{Argument, Graph, Node, OpName, Site};
+use std::sync::Arc;
 
 /// Namespace of opaque nodes.
 const OPAQUE: &str = "pt2onnx.opaque";
@@ -29,8 +30,7 @@ pub(super) fn make_opaque(graph: &mut Graph, site: &Site) -> bool {
 fn find<'a>(graph: &'a mut Graph, site: &Site) -> Option<&'a mut Node> {
     let at = graph.nodes.iter().position(|n| Site::of(n) == *site);
     if let Some(at) = at {
-        return graph.nodes.get_mut(at);
+        return graph.nodes.get_mut(at).map(Arc::make_mut);
     }
-    let mut bodies = graph.nodes.iter_mut().flat_map(Node::bodies_mut);
-    bodies.find_map(|body| find(body, site))
+    graph.bodies_mut().find_map(|body| find(body, site))
 }

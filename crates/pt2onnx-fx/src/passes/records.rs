@@ -16,7 +16,7 @@ fn mend(graph: &mut Graph) {
             mend_runs(node, &mut graph.values);
         }
     }
-    graph.nodes.iter_mut().flat_map(Node::bodies_mut).for_each(mend);
+    graph.bodies_mut().for_each(mend);
 }
 
 fn integer(arg: Option<&Argument>) -> Option<i64> {

@@ -1,7 +1,7 @@
 //! Training mode: finds the ops that behave as in training, and switches them to evaluation.
 
 use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, Site};
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 /// The ops that behave as in training, in execution order, bodies included: dropout that drops something, normalisation with the
 /// batch's own statistics although running statistics are given, `rrelu` with random slopes.
@@ -20,12 +20,10 @@ pub fn training_ops(program: &ExportedProgram) -> Vec<Site> {
 /// Switches all [`training_ops`] to evaluation: dropout keeps everything, and normalisation uses the running statistics.
 pub fn evaluate(program: &mut ExportedProgram) {
     fn switch_all(graph: &mut Graph) {
-        for node in &mut graph.nodes {
-            if is_training(node) {
-                switch(node);
-            }
-            node.bodies_mut().for_each(switch_all);
+        for node in graph.nodes.iter_mut().filter(|node| is_training(node)) {
+            switch(Arc::make_mut(node));
         }
+        graph.bodies_mut().for_each(switch_all);
     }
     switch_all(&mut program.graph);
 }
@@ -36,7 +34,7 @@ pub fn evaluate(program: &mut ExportedProgram) {
 pub fn statistics(program: &ExportedProgram, ops: &[Site]) -> HashSet<Name> {
     let ops: HashSet<&Name> = ops.iter().map(|op| &op.node).collect();
     let nodes = program.graph.nodes.iter().filter(|node| ops.contains(&node.name));
-    let results: HashSet<Name> = nodes.flat_map(Node::output_names).collect();
+    let results: HashSet<Name> = nodes.flat_map(|node| node.output_names()).collect();
     let by_op = program.mutations.iter().filter(|m| {
         results.contains(&m.value) || m.node.as_ref().is_some_and(|node| ops.contains(node))
     });

@@ -22,8 +22,7 @@ pub fn vmap(program: &mut ExportedProgram) -> Result<()> {
 }
 
 fn vmap_graph(graph: &mut Graph) -> Result<()> {
-    let nodes = graph.nodes.iter_mut();
-    nodes.flat_map(Node::bodies_mut).try_for_each(vmap_graph)?;
+    graph.bodies_mut().try_for_each(vmap_graph)?;
     if !graph.nodes.iter().any(|n| is(n, "_vmap_increment_nesting")) {
         return Ok(());
     }
@@ -34,7 +33,7 @@ fn vmap_graph(graph: &mut Graph) -> Result<()> {
         let Some(start) = start else {
             return Err(problem(&graph.nodes[end], PassProblem::Body));
         };
-        let mut between: Vec<Node> = graph.nodes.drain(start..=end).collect();
+        let mut between: Vec<Arc<Node>> = graph.nodes.drain(start..=end).collect();
         between.pop();
         let mapped = map(graph, between.split_off(1), &mut taken)?;
         graph.nodes.splice(start..start, mapped);
@@ -48,12 +47,12 @@ fn is(node: &Node, name: &str) -> bool {
 }
 
 /// Replaces the nodes of one level by those that do not depend on the batch, the map, and nodes that move batch dimensions.
-fn map(graph: &mut Graph, nodes: Vec<Node>, taken: &mut Taken) -> Result<Vec<Node>> {
+fn map(graph: &mut Graph, nodes: Vec<Arc<Node>>, taken: &mut Taken) -> Result<Vec<Arc<Node>>> {
     let mut parts = Parts::default();
     let mut outside = Vec::new();
     for node in nodes {
         if is(&node, "_add_batch_dim") {
-            parts.add_input(graph, node, &mut outside, taken)?;
+            parts.add_input(graph, &node, &mut outside, taken)?;
         } else if is(&node, "_remove_batch_dim") {
             parts.removals.push(node);
         } else if node.input_names().iter().any(|n| parts.batched.contains(n)) {
@@ -73,8 +72,8 @@ struct Parts {
     inputs: Vec<(Name, Name)>,
     /// Values that depend on the batch.
     batched: FxHashSet<Name>,
-    body: Vec<Node>,
-    removals: Vec<Node>,
+    body: Vec<Arc<Node>>,
+    removals: Vec<Arc<Node>>,
 }
 
 impl Parts {
@@ -82,23 +81,23 @@ impl Parts {
     fn add_input(
         &mut self,
         graph: &mut Graph,
-        node: Node,
-        outside: &mut Vec<Node>,
+        node: &Node,
+        outside: &mut Vec<Arc<Node>>,
         taken: &mut Taken,
     ) -> Result<()> {
         let (Some(Argument::Tensor(batch)), Some(Argument::Int(dim)), Some(element)) =
-            (value(&node, 0), value(&node, 1), node.output_names().pop())
+            (value(node, 0), value(node, 1), node.output_names().pop())
         else {
-            return Err(problem(&node, PassProblem::Body));
+            return Err(problem(node, PassProblem::Body));
         };
-        let batch = move_dim(graph, &node, batch, (*dim, 0), outside, taken)?;
+        let batch = move_dim(graph, node, batch, (*dim, 0), outside, taken)?;
         self.inputs.push((batch, element.clone()));
         self.batched.insert(element.clone());
         Ok(())
     }
 
     /// The map and the nodes after it.
-    fn finish(self, graph: &mut Graph, taken: &mut Taken) -> Result<Vec<Node>> {
+    fn finish(self, graph: &mut Graph, taken: &mut Taken) -> Result<Vec<Arc<Node>>> {
         let Some(first) = self.removals.first() else {
             return Ok(Vec::new());
         };
@@ -151,7 +150,7 @@ impl Parts {
             single_return: Some(false),
             meta,
         };
-        Ok(std::iter::once(map).chain(after).collect())
+        Ok(std::iter::once(map).chain(after).map(Arc::new).collect())
     }
 }
 
@@ -159,13 +158,13 @@ impl Parts {
 /// expressions over the program's symbols.
 fn captures(
     graph: &Graph,
-    body: &[Node],
+    body: &[Arc<Node>],
     results: &[Argument],
     elements: &[Name],
 ) -> (Vec<Name>, Values) {
     let mut defined: FxHashSet<Name> = elements.iter().cloned().collect();
-    defined.extend(body.iter().flat_map(Node::output_names));
-    let mut used: Vec<Name> = body.iter().flat_map(Node::input_names).collect();
+    defined.extend(body.iter().flat_map(|node| node.output_names()));
+    let mut used: Vec<Name> = body.iter().flat_map(|node| node.input_names()).collect();
     results.iter().for_each(|r| r.for_each_name(&mut |n| used.push(n.clone())));
     let known = |name: &Name| Some((name.clone(), graph.values.get(name)?.clone()));
     let values = defined.iter().chain(&used).filter_map(known).collect();
@@ -192,7 +191,7 @@ fn move_dim(
     node: &Node,
     name: &Name,
     (from, to): (i64, i64),
-    outside: &mut Vec<Node>,
+    outside: &mut Vec<Arc<Node>>,
     taken: &mut Taken,
 ) -> Result<Name> {
     if from == to {
@@ -202,7 +201,8 @@ fn move_dim(
         .ok_or_else(|| problem(node, PassProblem::Body))?;
     let moved = taken.unique(&format!("{name}_moved").into());
     graph.values_mut().insert(moved.clone(), meta.into());
-    outside.push(movedim(moved.clone(), name, (from, to), node.meta.clone()));
+    let node = movedim(moved.clone(), name, (from, to), node.meta.clone());
+    outside.push(node.into());
     Ok(moved)
 }
 

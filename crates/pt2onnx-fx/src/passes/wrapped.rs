@@ -9,6 +9,7 @@ use crate::{
     graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta},
 };
 use pt2onnx_symbolic::Expr;
+use std::sync::Arc;
 
 /// Replaces a wrapping op by the operator that it wraps, in bodies too.
 ///
@@ -23,13 +24,14 @@ fn unwrap(graph: &mut Graph) -> Result<()> {
         let names = ["auto_functionalized", "auto_functionalized_v2", "with_effects"];
         node.target.is_higher_order() && names.contains(&&*node.target.name)
     };
-    if !graph.nodes.iter().any(wraps) {
-        return graph.nodes.iter_mut().flat_map(Node::bodies_mut).try_for_each(unwrap);
+    if !graph.nodes.iter().any(|node| wraps(node)) {
+        return graph.bodies_mut().try_for_each(unwrap);
     }
     let mut taken = Taken::by(graph);
     let mut tokens = Substitution::default();
     let mut nodes = Vec::with_capacity(graph.nodes.len());
-    for mut node in std::mem::take(&mut graph.nodes) {
+    for node in std::mem::take(&mut graph.nodes) {
+        let mut node = Arc::unwrap_or_clone(node);
         for arg in &mut node.args {
             if !substitute(&mut arg.value, &tokens) {
                 return Err(problem(&node, PassProblem::Body));
@@ -40,7 +42,7 @@ fn unwrap(graph: &mut Graph) -> Result<()> {
             let one = unwrap_one(node.clone(), graph, &mut taken, &mut tokens, &mut nodes);
             one.ok_or_else(|| problem(&node, PassProblem::Body))?;
         } else {
-            nodes.push(node);
+            nodes.push(node.into());
         }
     }
     graph.nodes = nodes;
@@ -55,7 +57,7 @@ fn unwrap_one(
     graph: &mut Graph,
     taken: &mut Taken,
     tokens: &mut Substitution,
-    nodes: &mut Vec<Node>,
+    nodes: &mut Vec<Arc<Node>>,
 ) -> Option<()> {
     let effects = &*node.target.name == "with_effects";
     let bases = &*node.target.name == "auto_functionalized_v2";
@@ -80,7 +82,7 @@ fn unwrap_one(
     if bases {
         return unwrap_bases(node, graph, taken, nodes);
     }
-    nodes.push(node);
+    nodes.push(node.into());
     Some(())
 }
 
@@ -130,7 +132,7 @@ fn unwrap_bases(
     mut node: Node,
     graph: &mut Graph,
     taken: &mut Taken,
-    nodes: &mut Vec<Node>,
+    nodes: &mut Vec<Arc<Node>>,
 ) -> Option<()> {
     let Some(Argument::Tensors(bases)) = node.arg("_all_bases").cloned() else {
         return None;
@@ -166,16 +168,11 @@ fn unwrap_bases(
                 *size = &end_at - *start;
                 let (shown, written) = (value("slice", part.clone()), value(name, part));
                 let range = [("dim", *dim), ("start", *start), ("end", *end)];
-                nodes.push(ranged("slice", "Tensor", &[&of], range, &shown, &node));
+                nodes.push(ranged("slice", "Tensor", &[&of], range, &shown, &node).into());
                 node.outputs.push(Argument::Tensor(written.clone()));
-                after.push(ranged(
-                    "slice_scatter",
-                    "default",
-                    &[&of, &written],
-                    range,
-                    &result,
-                    &node,
-                ));
+                let put = [&of, &written];
+                let put = ranged("slice_scatter", "default", &put, range, &result, &node);
+                after.push(put.into());
                 shown
             }
         };
@@ -186,7 +183,7 @@ fn unwrap_bases(
             value: Argument::Tensor(given),
         });
     }
-    nodes.push(node);
+    nodes.push(node.into());
     nodes.append(&mut after);
     Some(())
 }

@@ -114,7 +114,7 @@ impl<'a> Grammar<'a> {
         }
         let meta = Arc::new(NodeMeta::default());
         let graph = Graph {
-            nodes: vec![Node { name, target, args, outputs, single_return, meta }],
+            nodes: vec![Node { name, target, args, outputs, single_return, meta }.into()],
             inputs,
             outputs: results,
             values: Arc::new(take(&mut self.scope.values)),
@@ -343,10 +343,10 @@ impl<'a> Grammar<'a> {
     }
 
     /// Nodes up to `return`, which is read, too.
-    fn nodes(&mut self) -> Parsed<Vec<Node>> {
+    fn nodes(&mut self) -> Parsed<Vec<Arc<Node>>> {
         let mut nodes = Vec::new();
         while !self.r.accept_keyword("return") {
-            nodes.push(self.node()?);
+            nodes.push(self.node()?.into());
         }
         Ok(nodes)
     }

@@ -428,7 +428,7 @@ impl Interp<'_> {
         output_specs.extend(results.iter().cloned().map(OutputSpec::UserOutput));
         outputs.extend(results);
         let graph = Graph {
-            nodes: self.nodes,
+            nodes: self.nodes.into_iter().map(Arc::new).collect(),
             inputs,
             outputs,
             values: Arc::new(self.facts.values),

@@ -20,15 +20,10 @@ pub(super) struct Body {
 /// The names of all that nodes and their bodies make.
 pub(super) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
     let mut made = FxHashSet::default();
-    let mut open = vec![nodes];
-    while let Some(nodes) = open.pop() {
-        for node in nodes {
-            made.extend(node.output_names());
-            open.extend(node.args.iter().filter_map(|arg| match &arg.value {
-                Argument::Graph { graph, .. } => Some(graph.nodes.as_slice()),
-                _ => None,
-            }));
-        }
+    let mut open: Vec<&Node> = nodes.iter().collect();
+    while let Some(node) = open.pop() {
+        made.extend(node.output_names());
+        open.extend(node.bodies().flat_map(|body| body.nodes.iter().map(|node| &**node)));
     }
     made
 }
@@ -108,7 +103,7 @@ impl Interp<'_> {
         let inputs =
             body.inputs.iter().chain(captured).map(|name| self.value_argument(name)).collect();
         Graph {
-            nodes: body.nodes,
+            nodes: body.nodes.into_iter().map(Arc::new).collect(),
             inputs,
             outputs: body.outputs.into_iter().map(Argument::Tensor).collect(),
             values: Arc::new(values),

@@ -156,7 +156,7 @@ impl<'de> Sink<'de> for GraphBuilder<'de> {
     fn node(&mut self, node: s::Node<'de>) {
         if self.wrong.is_none() {
             match self.builder.node(&node) {
-                Ok(node) => self.begun.nodes.push(node),
+                Ok(node) => self.begun.nodes.push(node.into()),
                 Err(wrong) => self.wrong = Some(wrong),
             }
         }

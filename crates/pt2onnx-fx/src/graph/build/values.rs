@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// What of a graph is built before the rest of it is read.
 #[derive(Default)]
 pub(super) struct Begun {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<Arc<Node>>,
     pub(super) values: Values,
 }
 
@@ -58,7 +58,7 @@ impl Builder {
             let class = self.name(&object.class_fqn);
             values.insert(self.name(name), ValueMeta::CustomObj { class });
         }
-        nodes.append(&mut self.all(&g.nodes, Self::node)?);
+        nodes.append(&mut self.all(&g.nodes, |cx, node| cx.node(node).map(Arc::new))?);
         let graph = Graph {
             inputs: self.all(&g.inputs, Self::argument)?,
             nodes,

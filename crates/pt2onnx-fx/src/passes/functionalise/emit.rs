@@ -302,7 +302,7 @@ impl<'a> Emitter<'a> {
             });
         });
         let mut nodes = self.nodes;
-        let mut kept: Vec<Node> = Vec::with_capacity(nodes.len());
+        let mut kept: Vec<Arc<Node>> = Vec::with_capacity(nodes.len());
         while let Some(node) = nodes.pop() {
             let results = node.output_names();
             if self.made.contains(&node.name) && !results.iter().any(|r| used.contains(r)) {
@@ -312,7 +312,7 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             used.extend(node.input_names());
-            kept.push(node);
+            kept.push(node.into());
         }
         kept.reverse();
         self.graph.nodes = kept;

@@ -15,6 +15,7 @@ use crate::{
     views::{self, Shared, View},
 };
 use pt2onnx_symbolic::Constraints;
+use std::sync::Arc;
 
 /// An input that was written into.
 pub(super) struct Final {
@@ -53,7 +54,7 @@ pub(super) fn functionalise(
         emit: Emitter::new(graph, known),
     };
     for node in nodes {
-        pass.node(node)?;
+        pass.node(Arc::unwrap_or_clone(node))?;
     }
     let Pass { mut memory, mut emit, .. } = pass;
     let mut outputs = std::mem::take(&mut emit.graph.outputs);
@@ -73,7 +74,8 @@ fn functionalise_bodies(graph: &mut Graph, known: &Constraints) -> Result<()> {
         let name = |w: &Final| body.inputs.get(w.input).and_then(Argument::name).cloned();
         Ok(finals.first().map(|w| name(w).unwrap_or_default()))
     };
-    for node in &mut graph.nodes {
+    for node in graph.nodes.iter_mut().filter(|node| node.target.is_higher_order()) {
+        let node = Arc::make_mut(node);
         let mut written = node.bodies_mut().map(written).filter_map(Result::transpose);
         if let Some(name) = written.next().transpose()? {
             drop(written);
