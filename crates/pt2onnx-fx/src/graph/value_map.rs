@@ -11,6 +11,8 @@ pub struct ValueMap<'a, T> {
     entries: Vec<Option<T>>,
     /// Entries of names that are not in the graph.
     others: FxHashMap<Box<str>, T>,
+    /// The place after the entry that was set last. The results of nodes are mostly set in order.
+    next: usize,
 }
 
 impl<'a, T> ValueMap<'a, T> {
@@ -18,7 +20,7 @@ impl<'a, T> ValueMap<'a, T> {
     pub fn new(graph: &'a Graph) -> Self {
         let mut entries = Vec::new();
         entries.resize_with(graph.values.len(), || None);
-        Self { values: &graph.values, entries, others: FxHashMap::default() }
+        Self { values: &graph.values, entries, others: FxHashMap::default(), next: 0 }
     }
 
     /// The entry of a value.
@@ -31,9 +33,13 @@ impl<'a, T> ValueMap<'a, T> {
 
     /// Sets the entry of a value. Returns the previous one.
     pub fn insert(&mut self, name: &str, entry: T) -> Option<T> {
-        let index = self.values.get_index_of(name);
-        match index.and_then(|i| self.entries.get_mut(i)) {
-            Some(place) => place.replace(entry),
+        let next = self.values.get_index(self.next).filter(|(known, _)| *known == name);
+        let index = next.map(|_| self.next).or_else(|| self.values.get_index_of(name));
+        match index.and_then(|i| Some((i, self.entries.get_mut(i)?))) {
+            Some((index, place)) => {
+                self.next = index + 1;
+                place.replace(entry)
+            }
             None => self.others.insert(name.into(), entry),
         }
     }
