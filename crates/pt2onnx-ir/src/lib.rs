@@ -47,6 +47,7 @@
 struct Readme;
 
 mod attribute;
+mod both;
 mod builder;
 mod conforms;
 mod copy;

@@ -1,7 +1,8 @@
 //! Verifies that a model is valid ONNX.
 
 use crate::{
-    Def, Model, Name, Node, NodeId, RegionId, Value, conforms, is_possible, nesting, schema,
+    Def, Model, Name, Node, NodeId, RegionId, Value, both::both, conforms, is_possible, nesting,
+    schema,
 };
 use indexmap::IndexMap;
 use rustc_hash::FxHashSet;
@@ -46,29 +47,28 @@ fn verify_with(model: &Model, typed: bool) -> Result<(), Vec<VerifyError>> {
     if let Some((place, what)) = nesting::misplaced(model) {
         return Err(vec![VerifyError { place, what }]);
     }
-    let mut v = Verifier {
-        model,
-        typed,
-        opset: model.opset,
-        imports: &model.imports,
-        defined: vec![false; model.values().count()],
-        errors: Vec::new(),
-    };
-    v.names();
-    v.interface();
+    let (ends_and_nodes, mut errors) =
+        both(model, || ends_and_nodes(model, typed), || Verifier::new(model).names());
+    errors.extend(ends_and_nodes);
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+/// What is wrong with inputs, outputs and nodes.
+fn ends_and_nodes(model: &Model, typed: bool) -> Vec<VerifyError> {
+    let mut v = Verifier::new(model);
+    v.interface(typed);
+    v.defined = vec![false; model.values().count()];
     v.region(Model::MAIN);
     for function in &model.functions {
         v.opset = function.imports.get("").copied().unwrap_or(model.opset);
         v.imports = if function.imports.is_empty() { &model.imports } else { &function.imports };
         v.region(function.body);
     }
-    if v.errors.is_empty() { Ok(()) } else { Err(v.errors) }
+    v.errors
 }
 
 struct Verifier<'a> {
     model: &'a Model,
-    /// Whether outputs of the main graph need types.
-    typed: bool,
     /// Opset of the graph or function that is being verified.
     opset: u32,
     /// The other domains that are imported there.
@@ -78,7 +78,12 @@ struct Verifier<'a> {
     errors: Vec<VerifyError>,
 }
 
-impl Verifier<'_> {
+impl<'a> Verifier<'a> {
+    fn new(model: &'a Model) -> Self {
+        let imports = &model.imports;
+        Self { model, opset: model.opset, imports, defined: Vec::new(), errors: Vec::new() }
+    }
+
     fn error(&mut self, place: impl Into<String>, what: impl Into<String>) {
         self.errors.push(VerifyError { place: place.into(), what: what.into() });
     }
@@ -87,7 +92,8 @@ impl Verifier<'_> {
         self.error(self.model.describe(node), what);
     }
 
-    fn names(&mut self) {
+    /// What is wrong with names and sizes.
+    fn names(mut self) -> Vec<VerifyError> {
         let nodes = self.model.all_nodes();
         let bodies = nodes.iter().flat_map(|n| self.model[*n].regions());
         let functions = self.model.functions.iter().map(|f| f.body);
@@ -124,10 +130,11 @@ impl Verifier<'_> {
                 self.at(node, "two nodes have this name");
             }
         }
+        self.errors
     }
 
-    /// Inputs and outputs of the main graph.
-    fn interface(&mut self) {
+    /// Inputs and outputs of the main graph. `typed` says whether outputs need types.
+    fn interface(&mut self, typed: bool) {
         let model = self.model;
         for (i, &input) in model.inputs().iter().enumerate() {
             if model[input].ty.is_none() {
@@ -137,7 +144,7 @@ impl Verifier<'_> {
         let mut taken = FxHashSet::default();
         for (i, output) in model.outputs().iter().enumerate() {
             let place = format!("output {i} of the graph");
-            if self.typed && model.output_type(output).is_none() {
+            if typed && model.output_type(output).is_none() {
                 self.error(&place, "its type is not known");
             }
             match model.output_name(output) {
