@@ -14,7 +14,7 @@ const PURGE_DELAY: mi_option_t = 15;
 fn main() -> ExitCode {
     // The default is 10. Memory that is used again sooner would be cleared again, and huge pages would be split.
     // SAFETY: The option exists, and takes any number.
-    unsafe { mi_option_set(PURGE_DELAY, 50) };
+    unsafe { mi_option_set(PURGE_DELAY, 25) };
     ExitCode::from(pt2onnx_cli::main(env::args_os()))
 }
 
