@@ -1,6 +1,6 @@
 //! Names of values and nodes: gives missing ones, and changes those that clash.
 
-use crate::{Model, Name, Node, NodeId, RegionId, Value, both::both, ids::OriginId, value::Def};
+use crate::{Model, Name, Node, NodeId, RegionId, Value, ids::OriginId, value::Def};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
@@ -28,9 +28,8 @@ impl Model {
     /// - Everything else has a number: `val_0`, `node_Add_0`.
     pub fn assign_names(&mut self) {
         self.finish_all_outputs();
-        let (values, nodes) = both(self, || self.names_of_values(), || self.names_of_nodes());
-        values.into_iter().for_each(|(value, name)| self[value].name = Some(name));
-        nodes.into_iter().for_each(|(node, name)| self[node].name = Some(name));
+        let nameless = self.name_values();
+        self.name_nodes(&nameless);
     }
 
     /// The name of a constant, or the one that it is going to have; `None` if that will be a number.
@@ -44,12 +43,12 @@ impl Model {
         })
     }
 
-    /// The names of values that get another one.
-    fn names_of_values(&self) -> Vec<(Value, Name)> {
+    /// Returns whether each value had no name before.
+    fn name_values(&mut self) -> Vec<bool> {
         let scopes = self.scopes();
         let mut taken = vec![Taken::default(); scopes.count];
         taken[0].reserve(scopes.of.len());
-        let (mut names, mut nameless) = (Vec::new(), Vec::new());
+        let mut nameless = Vec::new();
         for value in self.naming_order(&scopes) {
             let data = &self[value];
             if self.is_gone(value) || data.is_left_out() {
@@ -60,19 +59,22 @@ impl Model {
                 continue;
             };
             let seen = scopes.seen_in(self, value);
-            names.extend(another(name, &mut taken, &seen).map(|new| (value, new)));
+            if let Some(new) = another(name, &mut taken, &seen) {
+                self[value].name = Some(new);
+            }
         }
         let mut counter = 0;
+        let mut were_nameless = vec![false; scopes.of.len()];
         for value in nameless {
+            were_nameless[value.index()] = true;
             let seen = scopes.seen_in(self, value);
             let weight = self[value].constant().and_then(|_| self.weight_name(value));
-            let name = match weight {
+            self[value].name = Some(match weight {
                 Some(name) => another(&name, &mut taken, &seen).unwrap_or(name),
                 None => fresh("val", &mut counter, &taken, &seen),
-            };
-            names.push((value, name));
+            });
         }
-        names
+        were_nameless
     }
 
     /// All values, each once: inputs and outputs of the main graph and of bodies with their own scope, then constants, then the others.
@@ -97,20 +99,20 @@ impl Model {
         }
     }
 
-    /// The names of nodes that get another one.
-    fn names_of_nodes(&self) -> Vec<(NodeId, Name)> {
+    /// `nameless` says which values had no name before they got a number.
+    fn name_nodes(&mut self, nameless: &[bool]) {
         let (mut taken, mut results, mut others) = (Taken::default(), Vec::new(), Vec::new());
-        let mut names = Vec::new();
         let mut count: FxHashMap<OriginId, usize> = FxHashMap::default();
         let nodes = self.all_nodes();
         taken.reserve(nodes.len());
         for node in nodes {
             if let Some(name) = self[node].name.as_ref().filter(|n| !n.is_empty()) {
-                let new = another(name, slice::from_mut(&mut taken), &[0]);
-                names.extend(new.map(|new| (node, new)));
+                if let Some(new) = another(name, slice::from_mut(&mut taken), &[0]) {
+                    self[node].name = Some(new);
+                }
                 continue;
             }
-            let named = |v: &&Value| self[**v].name.as_ref().is_some_and(|n| !n.is_empty());
+            let named = |v: &&Value| !nameless[v.index()] && !self[**v].is_left_out();
             let result = self[node].outputs().iter().find(named);
             let origin = self.origin_to_name(node, result.copied());
             match (origin, result) {
@@ -130,11 +132,11 @@ impl Model {
                 *number += 1;
             }
             let new = another(&name, slice::from_mut(&mut taken), &[0]);
-            names.push((node, new.unwrap_or(name)));
+            self[node].name = Some(new.unwrap_or(name));
         }
         let (mut counter, mut numbers) = (0, FxHashMap::<Name, usize>::default());
         for (node, origin) in others {
-            let name = match origin {
+            self[node].name = Some(match origin {
                 Some(origin) => {
                     let name = format_smolstr!("{}_{}", self.node_name_of(origin), self[node].op);
                     // A source node may have become thousands of nodes.
@@ -150,10 +152,8 @@ impl Model {
                     let prefix = format_smolstr!("node_{}", self[node].op);
                     fresh(&prefix, &mut counter, slice::from_ref(&taken), &[0])
                 }
-            };
-            names.push((node, name));
+            });
         }
-        names
     }
 
     /// The source node that a node is called after: the one that its result is called after, or else the last one.

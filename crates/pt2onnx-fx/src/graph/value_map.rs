@@ -54,13 +54,22 @@ mod tests {
     fn names_that_the_graph_knows_and_others() {
         let mut graph = Graph::default();
         let class = "C".into();
-        graph.values_mut().insert("known".into(), ValueMeta::CustomObj { class });
-        let mut map = ValueMap::new(&graph);
-        for name in ["known", "other"] {
-            assert_eq!(map.get(name), None);
-            assert_eq!(map.insert(name, 1), None);
-            assert_eq!(map.insert(name, 2), Some(1));
-            assert_eq!(map.get(name), Some(&2));
+        let meta = ValueMeta::CustomObj { class };
+        for name in ["a", "b", "c"] {
+            graph.values_mut().insert(name.into(), meta.clone());
+        }
+        // In the order of the values, and in others.
+        for names in [["a", "b", "c", "other"], ["c", "a", "other", "b"], ["other", "c", "b", "a"]]
+        {
+            let mut map = ValueMap::new(&graph);
+            for (name, i) in names.into_iter().zip(0..) {
+                assert_eq!(map.get(name), None);
+                assert_eq!(map.insert(name, -1), None);
+                assert_eq!(map.insert(name, i), Some(-1));
+            }
+            for (name, i) in names.into_iter().zip(0..) {
+                assert_eq!(map.get(name), Some(&i));
+            }
         }
     }
 }
