@@ -32,10 +32,23 @@ impl SharedText {
 
     /// The parts of which it consists, in order.
     pub fn parts(&self) -> SmallVec<[&str; 16]> {
-        let texts = iter::successors(Some(self), |text| text.start.as_deref());
-        let mut parts: SmallVec<_> = texts.map(|text| &*text.end).collect();
+        let mut parts: SmallVec<_> = self.parts_from_end().collect();
         parts.reverse();
         parts
+    }
+
+    /// Its bytes.
+    pub fn len(&self) -> usize {
+        self.parts_from_end().map(str::len).sum()
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn parts_from_end(&self) -> impl Iterator<Item = &str> {
+        iter::successors(Some(self), |text| text.start.as_deref()).map(|text| &*text.end)
     }
 }
 

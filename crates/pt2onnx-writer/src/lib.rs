@@ -28,6 +28,7 @@ mod compute;
 mod copy;
 mod encoded;
 mod error;
+mod fields;
 mod gather;
 mod identity;
 mod inputs;

@@ -1,10 +1,10 @@
 //! A model in the parts in which it is written.
 
 use crate::{
-    encoded::{Encoded, KEPT},
+    encoded::{Encoded, Nodes},
     error::Error,
-    options::{SaveOptions, Weights},
-    proto::Cx,
+    options::SaveOptions,
+    proto::{Cx, Frame},
     texts::metadata,
 };
 use pt2onnx_ir::{Model, Value};
@@ -31,29 +31,28 @@ pub(crate) struct Initialiser<'a> {
     pub tensor: &'a Tensor,
 }
 
+/// With fewer constants than these, all is measured on one thread.
+const MANY: usize = 1 << 10;
+
 impl<'a> Parts<'a> {
     /// Converts a model. Of the options, it needs those that say what weights become.
     pub fn new(model: &'a Model, options: &SaveOptions) -> Result<Self, Error> {
         let mut cx = Cx::new(model, options);
         let used = cx.constants(Model::MAIN);
         cx.enter(&used);
-        let (frame, declared) = cx.main(&used)?;
-        let graph = Encoded::new(&mut cx, frame, KEPT)?;
+        let nodes = || Nodes::measured(cx.alike());
+        let constants = || Constants::new(cx.alike(), &used);
+        let (nodes, constants) = match used.len() < MANY {
+            true => (nodes(), constants()),
+            false => rayon::join(nodes, constants),
+        };
+        let (nodes, constants) = (nodes?, constants?);
         cx.leave();
         let functions = model.functions.iter().map(|f| cx.function(f)).collect::<Result<_, _>>()?;
-        let default = |v: &Value| Some((*v, model[*v].default.as_deref()?));
-        let defaults = model.inputs().iter().filter_map(default);
-        let defaults = defaults.filter(|_| options.weights != Weights::None);
-        let kept = used.into_iter().filter(|(value, tensor)| !cx.is_left_out(*value, tensor));
-        let kept: Vec<_> = kept.chain(defaults).collect();
-        let initialisers = kept
-            .into_iter()
-            .map(|(value, tensor)| {
-                Ok(Initialiser { proto: cx.initialiser(value, tensor)?, tensor })
-            })
-            .collect::<Result<_, _>>()?;
-        if !cx.absent.is_empty() {
-            return Err(Error::NoData(cx.absent));
+        let Constants { frame, declared, initialisers, absent } = constants;
+        let absent = [&nodes.absent[..], &cx.absent, &absent].concat();
+        if !absent.is_empty() {
+            return Err(Error::NoData(absent));
         }
         let proto = ModelProto {
             ir_version: Some(cx.ir_version.into()),
@@ -71,6 +70,28 @@ impl<'a> Parts<'a> {
             functions,
             ..ModelProto::default()
         };
-        Ok(Self { model: proto, graph, initialisers, declared })
+        Ok(Self { model: proto, graph: Encoded::new(nodes, frame), initialisers, declared })
+    }
+}
+
+/// The constants of the main graph, and what is written of it beside nodes.
+struct Constants<'a> {
+    frame: Frame,
+    declared: Vec<String>,
+    initialisers: Vec<Initialiser<'a>>,
+    /// Initialisers without values that must have some.
+    absent: Vec<String>,
+}
+
+impl<'a> Constants<'a> {
+    fn new(mut cx: Cx<'a>, used: &[(Value, &'a Tensor)]) -> Result<Self, Error> {
+        let (frame, declared) = cx.main(used)?;
+        let kept = used.iter().copied().filter(|(value, tensor)| !cx.is_left_out(*value, tensor));
+        let kept: Vec<_> = kept.chain(cx.defaults()).collect();
+        let mut initialisers = Vec::with_capacity(kept.len());
+        for (value, tensor) in kept {
+            initialisers.push(Initialiser { proto: cx.initialiser(value, tensor)?, tensor });
+        }
+        Ok(Self { frame, declared, initialisers, absent: cx.absent })
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::{
     error::Error,
+    fields::NodeFields,
     options::{SaveOptions, Weights},
-    texts::{metadata, shared_metadata, text},
+    texts::{metadata, text},
     types::{data_type, type_proto},
 };
 use bytes::Bytes;
@@ -108,12 +109,12 @@ impl<'a> Cx<'a> {
         }
     }
 
-    fn name(&self, value: Value) -> Result<String, Error> {
-        self.model[value].name.as_deref().map(str::to_owned).ok_or(Error::Unnamed(value.index()))
+    fn name(&self, value: Value) -> Result<&'a str, Error> {
+        self.model[value].name.as_deref().ok_or(Error::Unnamed(value.index()))
     }
 
     fn names(&self, values: &[Value]) -> Result<Vec<String>, Error> {
-        values.iter().map(|v| self.name(*v)).collect()
+        values.iter().map(|v| self.name(*v).map(str::to_owned)).collect()
     }
 
     /// Domains of model-local functions are imported too, at version 1 unless the model says otherwise.
@@ -157,9 +158,9 @@ impl<'a> Cx<'a> {
         let mut graph = self.graph(region, name)?;
         self.leave();
         for (value, tensor) in own {
-            let name = Some(self.name(value)?);
-            let embedded = self.embedded(tensor, name.as_deref().unwrap_or_default())?;
-            graph.initializer.push(TensorProto { name, ..embedded });
+            let name = self.name(value)?;
+            let embedded = self.embedded(tensor, name)?;
+            graph.initializer.push(TensorProto { name: Some(name.to_owned()), ..embedded });
         }
         Ok(graph)
     }
@@ -172,6 +173,13 @@ impl<'a> Cx<'a> {
         }
     }
 
+    /// The defaults of inputs, which are initialisers, too.
+    pub fn defaults(&self) -> impl Iterator<Item = (Value, &'a Tensor)> + use<'a> {
+        let (model, left_out) = (self.model, self.options.weights == Weights::None);
+        let inputs = model.inputs().iter().filter(move |_| !left_out);
+        inputs.filter_map(move |v| Some((*v, model[*v].default.as_deref()?)))
+    }
+
     /// The main graph with the types and metadata of its initialisers, and the names of those without values, but without nodes.
     pub fn main(&self, used: &[(Value, &Tensor)]) -> Result<(Frame, Vec<String>), Error> {
         let mut frame =
@@ -182,7 +190,7 @@ impl<'a> Cx<'a> {
         for &(value, tensor) in used {
             let (data, left_out) = (&self.model[value], self.is_left_out(value, tensor));
             if left_out {
-                declared.push(self.name(value)?);
+                declared.push(self.name(value)?.to_owned());
             }
             let is_input =
                 self.options.keep_initializers_as_inputs && self.is_weight(value, tensor);
@@ -251,10 +259,10 @@ impl<'a> Cx<'a> {
             let name = self.name(value)?;
             nodes.push(NodeProto {
                 attribute: vec![AttributeProto {
-                    t: Some(self.embedded(tensor, &name)?),
+                    t: Some(self.embedded(tensor, name)?),
                     ..attribute_of("value", AttributeType::Tensor)
                 }],
-                output: vec![name],
+                output: vec![name.to_owned()],
                 op_type: Some("Constant".to_owned()),
                 ..NodeProto::default()
             });
@@ -289,36 +297,36 @@ impl<'a> Cx<'a> {
     }
 
     pub fn node(&mut self, id: NodeId) -> Result<NodeProto, Error> {
-        let metadata_props = shared_metadata(&self.origins(id));
-        Ok(NodeProto { metadata_props, ..self.bare_node(id)? })
+        self.fields(id).map(NodeFields::into_message)
     }
 
-    /// A node without [its metadata](Self::origins).
-    pub fn bare_node(&mut self, id: NodeId) -> Result<NodeProto, Error> {
+    /// The fields of a node.
+    pub fn fields(&mut self, id: NodeId) -> Result<NodeFields<'a>, Error> {
         let node = &self.model[id];
-        let input = |v: &Option<Value>| v.map_or(Ok(String::new()), |v| self.name(v));
-        Ok(NodeProto {
-            input: node.inputs().iter().map(input).collect::<Result<_, _>>()?,
-            output: self.names(node.outputs())?,
-            name: node.name.as_deref().map(str::to_owned),
-            op_type: Some(node.op().to_string()),
+        let (name, op) = (node.name.as_deref(), node.op());
+        let owner = (&*node.domain, name.unwrap_or(op));
+        let attributes = node.attributes.iter();
+        let attribute = attributes.map(|(name, value)| self.attribute(owner, name, value));
+        let rest = NodeProto {
+            attribute: attribute.collect::<Result<_, _>>()?,
             domain: text(&node.domain),
             overload: text(&node.overload),
             doc_string: self.doc_string(node),
-            attribute: node
-                .attributes
-                .iter()
-                .map(|(name, value)| {
-                    let owner = node.name.as_deref().unwrap_or(node.op());
-                    self.attribute((&node.domain, owner), name, value)
-                })
-                .collect::<Result<_, _>>()?,
             ..NodeProto::default()
+        };
+        let input = |v: &Option<Value>| v.map_or(Ok(""), |v| self.name(v));
+        Ok(NodeFields {
+            inputs: node.inputs().iter().map(input).collect::<Result<_, _>>()?,
+            outputs: node.outputs().iter().map(|v| self.name(*v)).collect::<Result<_, _>>()?,
+            name,
+            op,
+            rest,
+            metadata: self.origins(id),
         })
     }
 
     /// The metadata of a node: that of the first origin, whose result it computes. If there are several origins, also the names of all.
-    pub fn origins(&self, id: NodeId) -> Cow<'a, Metadata<SharedText>> {
+    fn origins(&self, id: NodeId) -> Cow<'a, Metadata<SharedText>> {
         let origins = self.model[id].origins.iter().map(|o| &self.model[*o]);
         let origins: SmallVec<[&Origin; 4]> = origins.filter(|o| !o.is_note()).collect();
         let Some(first) = origins.first() else {
@@ -392,8 +400,8 @@ impl<'a> Cx<'a> {
     fn value_info(&self, value: Value) -> Result<ValueInfoProto, Error> {
         let (name, data) = (self.name(value)?, &self.model[value]);
         Ok(ValueInfoProto {
-            r#type: data.ty.as_ref().map(|t| type_proto(t, &name)).transpose()?,
-            name: Some(name),
+            r#type: data.ty.as_ref().map(|t| type_proto(t, name)).transpose()?,
+            name: Some(name.to_owned()),
             metadata_props: metadata(&data.metadata),
             doc_string: data.doc_string.as_deref().map(str::to_owned),
         })
@@ -402,8 +410,8 @@ impl<'a> Cx<'a> {
     /// An initialiser without its elements, but with its strings.
     pub fn initialiser(&mut self, value: Value, tensor: &Tensor) -> Result<TensorProto, Error> {
         let name = self.name(value)?;
-        let described = self.described(tensor, &name)?;
-        Ok(TensorProto { name: Some(name), ..described })
+        let described = self.described(tensor, name)?;
+        Ok(TensorProto { name: Some(name.to_owned()), ..described })
     }
 
     /// A tensor in an attribute, with its elements. Contiguous ones are not copied.

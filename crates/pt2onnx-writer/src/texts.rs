@@ -20,23 +20,37 @@ pub(crate) fn shared_metadata(entries: &Metadata<SharedText>) -> Vec<StringStrin
     entries.iter().map(|(key, value)| entry(key, value.into())).collect()
 }
 
-/// The field with the metadata of a node.
-const METADATA_PROPS: u32 = 9;
+/// The fields of an entry of metadata.
+const KEY: u32 = 1;
+const VALUE: u32 = 2;
 
-/// Appends metadata of texts that share their start to a node that has no field after it. As messages, these texts would be copied
-/// twice more.
-pub(crate) fn encode_metadata(entries: &Metadata<SharedText>, to: &mut Vec<u8>) {
-    let (key_tag, value_tag) = (1, 2);
+/// Appends metadata of texts that share their start, as field `tag`. As messages, these texts would be copied twice more.
+pub(crate) fn encode_metadata(tag: u32, entries: &Metadata<SharedText>, to: &mut Vec<u8>) {
     for (key, value) in entries {
         let parts = value.parts();
         let length = parts.iter().map(|part| part.len()).sum();
-        let both = field_length(key_tag, key.len()) + field_length(value_tag, length);
-        start_field(METADATA_PROPS, both, to);
-        start_field(key_tag, key.len(), to);
-        to.extend_from_slice(key.as_bytes());
-        start_field(value_tag, length, to);
+        start_field(tag, entry_length(key, length), to);
+        encode_text(KEY, key, to);
+        start_field(VALUE, length, to);
         parts.iter().for_each(|part| to.extend_from_slice(part.as_bytes()));
     }
+}
+
+/// The bytes that [`encode_metadata`] appends.
+pub(crate) fn metadata_length(tag: u32, entries: &Metadata<SharedText>) -> usize {
+    let entries = entries.iter().map(|(key, value)| entry_length(key, value.len()));
+    entries.map(|length| field_length(tag, length)).sum()
+}
+
+/// The bytes of an entry whose value has so many.
+fn entry_length(key: &str, value: usize) -> usize {
+    field_length(KEY, key.len()) + field_length(VALUE, value)
+}
+
+/// Appends a field with a text.
+pub(crate) fn encode_text(tag: u32, text: &str, to: &mut Vec<u8>) {
+    start_field(tag, text.len(), to);
+    to.extend_from_slice(text.as_bytes());
 }
 
 /// Appends what stands before the content of a field with a text or message of so many bytes.
@@ -45,34 +59,12 @@ pub(crate) fn start_field(tag: u32, length: usize, to: &mut Vec<u8>) {
     encoding::encode_varint(wide(length), to);
 }
 
-/// The bytes of a field with a text of so many bytes.
-fn field_length(tag: u32, length: usize) -> usize {
+/// The bytes of a field with a text or message of so many bytes.
+pub(crate) fn field_length(tag: u32, length: usize) -> usize {
     encoding::key_len(tag) + encoding::encoded_len_varint(wide(length)) + length
 }
 
 /// A key with its value.
 pub(crate) fn entry(key: &str, value: String) -> StringStringEntryProto {
     StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use prost::Message;
-    use pt2onnx_proto::NodeProto;
-    use std::sync::Arc;
-
-    #[test]
-    fn metadata_is_encoded_as_in_a_message() {
-        let start = Arc::new(SharedText::from("m.Layer/"));
-        let entries = vec![
-            ("namespace".into(), SharedText::after(&start, "relu".repeat(100))),
-            ("class".into(), SharedText::from("")),
-            ("".into(), SharedText::from("a")),
-        ];
-        let mut bytes = Vec::new();
-        encode_metadata(&entries, &mut bytes);
-        let metadata_props = shared_metadata(&entries);
-        assert_eq!(bytes, NodeProto { metadata_props, ..NodeProto::default() }.encode_to_vec());
-    }
 }
