@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use memmap2::MmapOptions;
-use std::{fs::File, io, ops::Range, path::PathBuf, sync::Arc};
+use std::{borrow::Cow, fs::File, io, ops::Range, path::PathBuf, sync::Arc};
+
+/// So many bytes of a file are read sooner than mapped.
+const FEW: usize = 1 << 14;
 
 /// A position in a file.
 #[derive(Clone, Debug)]
@@ -78,6 +81,18 @@ impl Storage {
         Ok(Self { bytes: map(&part, file)?, source: self.source.clone() })
     }
 
+    /// Bytes of the storage; none if they are not inside it. Few bytes of a file are read, not mapped: Linux may map megabytes around
+    /// them, which count as memory of the process.
+    pub(crate) fn part(&self, range: Range<usize>) -> Cow<'_, [u8]> {
+        let bytes = self.bytes.get(range.clone()).unwrap_or_default();
+        let read = |file: &FileRange| {
+            let mut read = vec![0; bytes.len()];
+            file.read_exact_at(&mut read, range.start as u64).is_ok().then_some(read)
+        };
+        let file = self.source().filter(|_| bytes.len() <= FEW);
+        file.and_then(read).map_or(Cow::Borrowed(bytes), Cow::Owned)
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -120,6 +135,26 @@ mod tests {
         file.set_len(8999).unwrap();
         let error = part.to_read_through().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn few_bytes_of_a_file_are_read() {
+        let path = std::env::temp_dir().join(format!("pt2onnx-few-{}", std::process::id()));
+        let content: Vec<u8> = (0..=255).cycle().take(3 * FEW).collect();
+        std::fs::write(&path, &content).unwrap();
+        let mapped = Storage::map(File::open(&path).unwrap(), &path).unwrap();
+        let slice = mapped.slice(5..3 * FEW).unwrap();
+        for (storage, few) in
+            [(slice, true), (Storage::new(content.clone()).slice(5..3 * FEW).unwrap(), false)]
+        {
+            for range in [0..0, 7..9, 1..FEW + 1, 2..FEW + 3] {
+                let part = storage.part(range.clone());
+                assert!(*part == content[range.start + 5..range.end + 5], "{range:?}");
+                assert_eq!(matches!(part, Cow::Owned(_)), few && range.len() <= FEW);
+            }
+            assert!(storage.part(1..3 * FEW).is_empty());
+        }
         std::fs::remove_file(path).unwrap();
     }
 }

@@ -357,7 +357,7 @@ impl Tensor {
         }
     }
 
-    /// The bytes of the elements in a contiguous layout: borrowed if the tensor is contiguous, copied otherwise. Empty if there
+    /// The bytes of the elements in a contiguous layout: copied if the tensor is not contiguous, or few bytes of a file. Empty if there
     /// are no values, for strings, and if elements cannot be computed: [`evaluated`](Self::evaluated) tells why.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         let storage = match &self.0.data {
@@ -370,11 +370,11 @@ impl Tensor {
             }
             Data::Strings(_) | Data::Absent(_) => return Cow::Borrowed(&[]),
         };
-        let bytes = storage.bytes();
         if self.is_contiguous() {
             let start = self.0.offset * self.0.dtype.bits() / 8;
-            return Cow::Borrowed(bytes.get(start..start + self.nbytes()).unwrap_or_default());
+            return storage.part(start..start + self.nbytes());
         }
+        let bytes = storage.bytes();
         let mut out = vec![0; self.nbytes()];
         let gather = match self.0.dtype.bits() {
             8 => gather::<1>,

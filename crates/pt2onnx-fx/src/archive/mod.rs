@@ -3,6 +3,7 @@
 //! Files are mapped into memory, and tensors are views of the mapping, so no weight is read until it is used. Nothing in a file
 //! is executed: pickles are read as plain data.
 
+mod headers;
 mod open;
 mod payload;
 pub mod pickle;

@@ -1,12 +1,17 @@
 //! The zip container: maps a file and finds the bytes of each record. A zip within a zip is a view of the same mapping.
 
-use super::sniff::other_file;
+use super::{headers::Headers, sniff::other_file};
 use crate::error::{Error, Place, RecordProblem, Result};
 use bytes::Bytes;
 use indexmap::IndexMap;
 use miniz_oxide::inflate::TINFLStatus;
 use pt2onnx_tensor::Storage;
-use std::{io::Cursor, ops::Range, path::Path, sync::Arc};
+use std::{
+    io::{Cursor, Read, Seek},
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
 use zip::{
     CompressionMethod, ZipArchive,
     read::{ArchiveOffset, Config},
@@ -57,13 +62,8 @@ impl Records {
         let path = Arc::new(path.to_path_buf());
         let io = |error| Error::Io { path: path.clone(), error };
         let file = pt2onnx_tensor::open(&path).map_err(io)?;
-        // Pages of headers are many where tensors are small. Their mapping goes, the one of the tensors stays.
-        let headers = file.try_clone().and_then(|file| Storage::map(file, &*path)).map_err(io)?;
-        let place = Place::File(Arc::clone(&path));
-        let entries = Arc::new(entries(&place, headers.bytes(), folder)?);
-        drop(headers);
         let bytes = Storage::map(file, &*path).map_err(io)?;
-        Ok(Self { place, bytes, entries })
+        Self::with_folder(Place::File(path), bytes, folder)
     }
 
     /// Those of a zip in memory. Messages name it `<bytes>`.
@@ -76,8 +76,20 @@ impl Records {
 
     /// Finds the records of a zip in these bytes.
     pub(super) fn new(place: Place, bytes: Storage) -> Result<Self> {
-        let entries = Arc::new(entries(&place, bytes.bytes(), folder)?);
-        Ok(Self { place, bytes, entries })
+        Self::with_folder(place, bytes, folder)
+    }
+
+    fn with_folder(place: Place, bytes: Storage, folder: Folder) -> Result<Self> {
+        let all = bytes.bytes();
+        if !all.starts_with(b"PK") {
+            return Err(Error::Layout { place, found: other_file(all) });
+        }
+        let length = all.len() as u64;
+        let entries = match bytes.source() {
+            Some(file) => entries(&place, Headers::new(file, length), length, folder)?,
+            None => entries(&place, Cursor::new(all), length, folder)?,
+        };
+        Ok(Self { place, bytes, entries: Arc::new(entries) })
     }
 
     /// The zip, for messages.
@@ -200,16 +212,17 @@ impl Records {
 /// The folder of all records, with its slash, which their names are given without.
 type Folder = fn(&[(String, Entry)]) -> String;
 
-/// Where the bytes of each record are.
-fn entries(place: &Place, bytes: &Bytes, folder: Folder) -> Result<IndexMap<String, Entry>> {
+/// Where the bytes of each record are, in a zip of so many bytes.
+fn entries(
+    place: &Place,
+    zip: impl Read + Seek,
+    len: u64,
+    folder: Folder,
+) -> Result<IndexMap<String, Entry>> {
     let broken = |error| Error::Zip { place: place.clone(), error };
-    if !bytes.starts_with(b"PK") {
-        return Err(Error::Layout { place: place.clone(), found: other_file(bytes) });
-    }
     // Nothing stands before an archive; left to look for its start, the crate takes some archives' second entry for the first.
     let archive_offset = ArchiveOffset::Known(0);
-    let mut zip =
-        ZipArchive::with_config(Config { archive_offset }, Cursor::new(bytes)).map_err(broken)?;
+    let mut zip = ZipArchive::with_config(Config { archive_offset }, zip).map_err(broken)?;
     let mut found: Vec<(String, Entry)> = Vec::with_capacity(zip.len());
     let mut occupied = Vec::with_capacity(zip.len());
     for index in 0..zip.len() {
@@ -229,15 +242,11 @@ fn entries(place: &Place, bytes: &Bytes, folder: Folder) -> Result<IndexMap<Stri
         let start = entry.data_start().unwrap_or(u64::MAX);
         let length = if inflated.is_some() { entry.compressed_size() } else { entry.size() };
         let end = start.saturating_add(length);
-        let range = usize::try_from(start)
-            .ok()
-            .zip(usize::try_from(end).ok())
-            .filter(|&(_, end)| end <= bytes.len());
-        let (start, end) = range.ok_or_else(|| {
-            let len = bytes.len() as u64;
-            place.record(&name, RecordProblem::OutOfFile { start, end, len })
-        })?;
-        occupied.push((entry.header_start(), end as u64, name.clone()));
+        let inside = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        let inside = inside.filter(|_| end <= len);
+        occupied.push((entry.header_start(), end, name.clone()));
+        let outside = || place.record(&name, RecordProblem::OutOfFile { start, end, len });
+        let (start, end) = inside.ok_or_else(outside)?;
         let (range, crc) = (start..end, entry.crc32());
         found.push((name, Entry { range, crc, inflated }));
     }
