@@ -575,4 +575,42 @@ def programs():
         ),
         R(1),
     )
+    # Elements that lie at the edges of bins, and ranks that are whole numbers but for rounding.
+    tenths, ranges = (
+        T.arange(-60, 61, dtype=T.float64) / 20,
+        ((7, -2.0, 1.5), (10, -3.0, 3.0), (13, -1.3, 2.9), (9, 0, 0)),
+    )
+    for name, dtype in ("edges", T.float32), ("edges_double", T.float64):
+        c(
+            name,
+            lambda x: (
+                *(T.histc(x, *given) for given in ranges),
+                *(T.histogram(x, n, range=ends)[0] for n, *ends in ranges[:3]),
+                T.histogramdd(T.stack([x, x.flip(0)], 1), [7, 8], range=[-3.0, 3.0, -2.0, 2.5])[0],
+            ),
+            tenths.to(dtype),
+        )
+    c(
+        "edges_half",
+        lambda x: tuple(T.histc(x, *given) for given in ranges),
+        tenths.half(),
+    )
+    rank = T.arange(21) / 20
+    for name, dyn in ("ranks", None), ("ranks_dyn", {"x": {0: D}}):
+        c(
+            name,
+            lambda x, q: tuple(
+                f
+                for how in ("lower", "higher", "nearest")
+                for f in (
+                    x.quantile(q, interpolation=how),
+                    x.nanquantile(q, interpolation=how),
+                    T.where(x > 9, nan, x).nanquantile(q, interpolation=how),
+                    *(x.quantile(n / 20, interpolation=how) for n in (3, 6, 7, 12)),
+                )
+            ),
+            T.arange(21.0),
+            rank,
+            dyn=dyn,
+        )
     return made

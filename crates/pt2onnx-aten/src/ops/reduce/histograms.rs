@@ -1,6 +1,6 @@
 //! Histograms: how many elements, or how much of their weight, fall into each bin.
 
-use crate::math::progression::spaced;
+use crate::math::progression::{known_spaced, spaced};
 use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
 use crate::math::shape::flat;
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, checks, op};
@@ -94,8 +94,8 @@ fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
     let step = |v: Value| cx.cast(cx.cast(v, kept), wide);
     let (low, high) = range(cx, x, [min.to_f64(), max.to_f64()])?;
     let (low, high) = (step(low), step(high));
-    let part = step(cx.div(step(cx.sub(x, low)), step(cx.sub(high, low))));
-    let place = step(cx.mul(part, step(cx.scalar(bins, wide))));
+    let scaled = step(cx.mul(step(cx.sub(x, low)), step(cx.scalar(bins, wide))));
+    let place = step(cx.div(scaled, step(cx.sub(high, low))));
     let inside = cx.and(cx.greater_or_equal(x, low), cx.less_or_equal(x, high));
     // The last bin includes its upper edge. Elements outside are counted in the first bin with weight 0.
     let place = cx.minimum(cx.floor(place), (bins - 1) as f64);
@@ -122,14 +122,18 @@ fn range(cx: &Cx, x: Value, [min, max]: [f64; 2]) -> Lowered<(Value, Value)> {
 
 /// `bins + 1` edges of equal distances, over the given range or that of the elements.
 fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
-    let dtype = cx.dtype(x);
-    let (low, high) = match given {
-        Some([min, max]) if min == max => {
-            (cx.scalar(min - 0.5, dtype), cx.scalar(max + 0.5, dtype))
-        }
-        Some([min, max]) => (cx.scalar(*min, dtype), cx.scalar(*max, dtype)),
-        _ if cx.numel(x).as_int() == Some(0) => (cx.scalar(0.0, dtype), cx.scalar(1.0, dtype)),
-        _ => {
+    let (dtype, steps) = (cx.dtype(x), Expr::int(bins + 1));
+    let ends = match given {
+        Some([min, max]) if min == max => Some((min - 0.5, max + 0.5)),
+        Some([min, max]) => Some((*min, *max)),
+        _ => (cx.numel(x).as_int() == Some(0)).then_some((0.0, 1.0)),
+    };
+    if let Some(known) = ends.and_then(|(low, high)| known_spaced(cx, low, high, &steps, dtype)) {
+        return Ok(known);
+    }
+    let (low, high) = match ends {
+        Some((low, high)) => (cx.scalar(low, dtype), cx.scalar(high, dtype)),
+        None => {
             let axes = all_axes(cx, x);
             let (low, high) = (
                 reduce(cx, Reduction::Min, x, &axes, false),
@@ -139,7 +143,7 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
             (cx.select(same, cx.sub(low, 0.5), low), cx.select(same, cx.add(high, 0.5), high))
         }
     };
-    Ok(spaced(cx, low, high, &Expr::int(bins + 1), dtype))
+    Ok(spaced(cx, low, high, &steps, dtype))
 }
 
 /// The points as a matrix: one in each row, of as many coordinates as the last dimension of `x` has.
@@ -281,9 +285,9 @@ checks! {
         >
         {
           val_5 = Sub (x, val_0)
-          val_6 = Sub (val_1, val_0)
-          val_7 = Div (val_5, val_6)
-          val_8 = Mul (val_7, val_2)
+          val_6 = Mul (val_5, val_2)
+          val_7 = Sub (val_1, val_0)
+          val_8 = Div (val_6, val_7)
           val_9 = GreaterOrEqual (x, val_0)
           val_10 = LessOrEqual (x, val_1)
           val_11 = And (val_9, val_10)

@@ -252,14 +252,15 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
     let axis_last: Vec<usize> = (0..=last).filter(|&a| a != axis).chain([axis]).collect();
     let x = cx.transpose(x, &axis_last);
     let sorted = sorted_values(cx, x, last);
-    let spread = flat(cx, q);
+    // In float32, 0.1 * 10 would be 1: PyTorch's is above it.
+    let spread = cx.cast(flat(cx, q), DType::F64);
     let (ranks, nothing) = if ignore_nan {
-        let numbers = cx.cast(cx.not(cx.is_nan(x)), dtype);
+        let numbers = cx.cast(cx.not(cx.is_nan(x)), DType::F64);
         let known = reduce(cx, Reduction::Sum, numbers, &[last], true);
         let ranks = cx.mul(spread, cx.sub(known, 1.0));
         (cx.maximum(ranks, 0.0), cx.equal(known, 0.0))
     } else {
-        let end = cx.cast(cx.size(&(cx.dim(x, -1) - 1)), dtype);
+        let end = cx.cast(cx.size(&(cx.dim(x, -1) - 1)), DType::F64);
         (cx.mul(spread, end), any_nan(cx, x, &[last], true))
     };
     let at = |ranks: Value| match ignore_nan {
@@ -274,7 +275,7 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
             let below = cx.floor(ranks);
             let (low, high) = (at(below), at(cx.ceil(ranks)));
             let weight = match how.as_str() {
-                "linear" => cx.sub(ranks, below),
+                "linear" => cx.cast(cx.sub(ranks, below), dtype),
                 _ => cx.scalar(0.5, dtype),
             };
             between(cx, [low, high, weight])
@@ -332,27 +333,29 @@ checks! {
           val_8 = IsNaN (x)
           val_9 = Where (val_8, val_0, x)
           val_10, val_11 = TopK <axis: int = 0, largest: int = 0> (val_9, val_1)
-          val_12 = Cast <to: int = 1> (val_3)
-          val_13 = Mul (val_2, val_12)
-          val_14 = IsNaN (x)
-          val_15 = ReduceMax <keepdims: int = 1> (val_14)
-          val_16 = Floor (val_13)
-          val_17 = Cast <to: int = 7> (val_16)
-          val_18 = Gather <axis: int = 0> (val_10, val_17)
-          val_19 = Ceil (val_13)
-          val_20 = Cast <to: int = 7> (val_19)
-          val_21 = Gather <axis: int = 0> (val_10, val_20)
-          val_22 = Sub (val_13, val_16)
-          val_23 = Sub (val_21, val_18)
-          val_24 = Abs (val_22)
-          val_25 = Less (val_24, val_4)
-          val_26 = Sub (val_22, val_5)
-          val_27 = Where (val_25, val_22, val_26)
-          val_28 = Where (val_25, val_18, val_21)
-          val_29 = Mul (val_27, val_23)
-          val_30 = Add (val_28, val_29)
-          val_31 = Where (val_15, val_6, val_30)
-          quantile = Squeeze (val_31, val_7)
+          val_12 = Cast <to: int = 11> (val_2)
+          val_13 = Cast <to: int = 11> (val_3)
+          val_14 = Mul (val_12, val_13)
+          val_15 = IsNaN (x)
+          val_16 = ReduceMax <keepdims: int = 1> (val_15)
+          val_17 = Floor (val_14)
+          val_18 = Cast <to: int = 7> (val_17)
+          val_19 = Gather <axis: int = 0> (val_10, val_18)
+          val_20 = Ceil (val_14)
+          val_21 = Cast <to: int = 7> (val_20)
+          val_22 = Gather <axis: int = 0> (val_10, val_21)
+          val_23 = Sub (val_14, val_17)
+          val_24 = Cast <to: int = 1> (val_23)
+          val_25 = Sub (val_22, val_19)
+          val_26 = Abs (val_24)
+          val_27 = Less (val_26, val_4)
+          val_28 = Sub (val_24, val_5)
+          val_29 = Where (val_27, val_24, val_28)
+          val_30 = Where (val_27, val_19, val_22)
+          val_31 = Mul (val_29, val_25)
+          val_32 = Add (val_30, val_31)
+          val_33 = Where (val_16, val_6, val_32)
+          quantile = Squeeze (val_33, val_7)
         }
         ";
     }
