@@ -21,12 +21,16 @@ TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16
 ROWS = [[2.0, N, -I, 1.0, N, 2.0, I, 0.0], [N, N, N, N, N, N, N, N], [I, N, I, -0.0, 0.0, 2.0, -I, -I], [3.0, 1.0, 2.0, 2.0, I, -1.0, 0.5, 3.0], [5.0, -I, N, 5.0, 0.0, N, 5.0, 1.0]]
 PAIRS = [-I, -7.5, -3.0, -0.3, -0.0, 0.0, 0.1, 0.7, 2.0, 3.0, 17.0, I, N]
 LIMITS = [-I, -2.5, -0.0, 0.0, 1.0, I]
+POWERS = [*(2.0**n for n in range(-30, 31)), *(10.0**n for n in range(11)), 0.0, I, N, -1.0]
+LARGE = [2**63 - 1, -(2**63) + 1, 2**53 + 1, -(2**53) - 1, 2**62 + 3, 17, -17, 0]
 Z = torch.complex
 PROGRAMS = [
     ("sort", FLOATS, ROWS, "x.sort(dim=1,stable=True) x.sort(dim=0,descending=True,stable=True) x.msort() x.argsort(dim=1,descending=True,stable=True)"),
     ("topk", FLOATS, ROWS, "x.topk(3,1).values x.topk(5,1,largest=False).values x.topk(2,0).values x.kthvalue(2,1).values x.kthvalue(7,1).values"),
     ("extremes", FLOATS, ROWS, "x.argmax() x.argmin() x.argmax(1) x.argmin(1) x.argmin(0,keepdim=True) x.max(1) x.min(1) x.amax(0) x.amin((0,1)) x.aminmax(dim=1) x.cummax(1) x.cummin(1)"),
     ("medians", FLOATS, ROWS, "x.median(1) x.nanmedian(1).values x.median() x.nanmedian() x.mode(1).values x.mode(0).values"),
+    ("powers", "f32 f64 f16", POWERS, "x.log2() x.log2().floor() x.log10() x.log10().floor() x.log10().ceil()"),
+    ("remainders", "i64", LARGE, "torch.fmod(x,3) torch.fmod(x,-7) torch.fmod(x,x.flip(0)|1) x%3 x//7"),
     ("unique", REAL := "f32 f64", ROWS, "x.unique(return_counts=True) x[2].unique(return_inverse=True,return_counts=True) x[3].unique() x.flatten().unique_consecutive(return_inverse=True,return_counts=True)"),
     ("search", REAL, ROWS, "torch.searchsorted(x.sort(1).values,x) torch.searchsorted(x.sort(1).values,x,right=True) torch.bucketize(x,x[0].sort().values) torch.bucketize(x,torch.tensor([-1.,0.,2.]),right=True)"),
     ("floors", FLOATS, (PAIRS, PAIRS), "x//y x//.1 x//2 x//-3 x//torch.tensor(.3,dtype=torch.float64) torch.div(x,.1,rounding_mode='trunc') 5//y -.7//y x%y torch.sign(x) x.sgn() torch.hypot(x,y)"),

@@ -71,7 +71,11 @@ fn floor_divide(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
 /// `a - b trunc(a / b)`, with the sign of `a`.
 fn fmod(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
-    Ok(cx.mod_(a, b, attrs::Mod { fmod: true }))
+    Ok(match cx.dtype(a) {
+        // ONNX Runtime's `Mod` computes in float64 here.
+        DType::I64 => cx.sub(a, cx.mul(cx.div(a, b), b)),
+        _ => cx.mod_(a, b, attrs::Mod { fmod: true }),
+    })
 }
 
 /// `a - b floor(a / b)`, with the sign of `b`. ONNX has it for integers only; for floats it is `fmod(a, b)`, plus `b`

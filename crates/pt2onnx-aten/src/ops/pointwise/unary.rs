@@ -185,10 +185,15 @@ fn rsqrt(cx: &Cx, x: Complex) -> Lowered {
     of_wide_number(cx, x, |x| cx.reciprocal(cx.sqrt(x)), |x| x.sqrt(cx).reciprocal(cx))
 }
 
-/// `log(x) / log(base)`.
+/// `log(x) / log(base)`, which is exact for powers of the base: rounding would make some less, and `floor` then takes one off.
 fn log_to_base(cx: &Cx, x: Complex, base: f64) -> Lowered {
     let scale = base.ln();
-    of_wide_number(cx, x, |x| cx.div(log_of(cx, x), scale), |x| x.log(cx).scale(cx, 1.0 / scale))
+    let real = |x: Value| {
+        let log = cx.div(log_of(cx, x), scale);
+        let whole = cx.round(log);
+        cx.select(cx.equal(cx.pow(base, whole), x), whole, log)
+    };
+    of_wide_number(cx, x, real, |x| x.log(cx).scale(cx, 1.0 / scale))
 }
 
 /// `log(1 + x)`.
@@ -364,6 +369,24 @@ fn nan_to_num(
 }
 
 checks! {
+    logarithms_of_powers_are_whole {
+        "aten.log2(x: f32[s0]) -> f32[s0]" => "
+        (float[s0] x) => (float[s0] log2)
+        <
+          float val_0 = {0.6931472},
+          float val_1 = {2.0}
+        >
+        {
+          val_2 = Log (x)
+          val_3 = Div (val_2, val_0)
+          val_4 = Round (val_3)
+          val_5 = Pow (val_1, val_4)
+          val_6 = Equal (val_5, x)
+          log2 = Where (val_6, val_4, val_3)
+        }
+        ";
+    }
+
     decimals_are_rounded_in_float32 {
         "aten.round.decimals(x: f16[s0], decimals = 2) -> f16[s0]" => "
         (float16[s0] x) => (float16[s0] round)
