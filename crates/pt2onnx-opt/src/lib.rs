@@ -38,6 +38,7 @@ mod control;
 mod convert;
 mod cse;
 mod dead;
+mod digits;
 mod dims;
 mod elementwise;
 pub mod eval;

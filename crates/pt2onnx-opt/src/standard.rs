@@ -119,8 +119,9 @@ fn merging() -> Vec<Pass> {
         fusions("scalars", scalar_fusions, 7)
             .description("Merges two sums, products, Max or Min with constants.")
             .precondition(
-                "Integers, or floats that change in the last bits only: the constants of sums have one sign, those of products \
-                 are both above or both below 1, or the value is known to be small. No constant of Max or Min is NaN.",
+                "Integers, or floats that change in the last digits only: the constants of sums have one sign, those of products \
+                 are both above or both below 1, or the value is known to be small. Sums and products that are then rounded, compared or \
+                 made integers stay. No constant of Max or Min is NaN.",
             ),
         fusions("floor-division", quotient_fusions, 7)
             .description("Replaces the formula of a floor division by Div.")

@@ -1,6 +1,7 @@
 //! Merges chains of arithmetic with constants.
 
 use crate::{
+    digits,
     fusion::Fusion,
     pattern::{Match, PatternError},
     ranges::is_small,
@@ -11,7 +12,7 @@ use pt2onnx_tensor::{DType, Tensor};
 /// Constants of up to this many bytes are read.
 const READ: usize = 64 << 10;
 
-/// Two sums, products or bounds with constants are one, if nothing but the last bits of a float can differ.
+/// Two sums, products or bounds with constants are one, if nothing but the last digits of a float can differ, and these do not decide.
 pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
     let chain = |pattern: &str, how: How, op: &'static str, joined: &'static str| {
         Fusion::new(pattern, move |cx, found| merged(cx, found, how, op, joined))
@@ -50,8 +51,9 @@ fn merged(
     let (a, b) = (read(c)?, read(d)?);
     let fits = a.shape() == b.shape() || a.numel() == 1 || b.numel() == 1;
     let exact = a.dtype().is_int() && how != How::Quotient;
+    let decisive = || how != How::Bound && digits::decide(&cx.model(), found.output());
     let small = || is_small(&cx.model(), x);
-    if !fits || !(exact || harmless(&a, &b, how, small)?) {
+    if !fits || !(exact || (harmless(&a, &b, how, small)? && !decisive())) {
         return None;
     }
     let constant = cx.emit1(joined, &[Some(c), Some(d)], Vec::new());

@@ -1,0 +1,75 @@
+//! Where the last digits of a float decide: what becomes another number if they change must keep PyTorch's order of steps.
+
+use crate::facts;
+use pt2onnx_ir::{Model, Use, Value};
+use pt2onnx_tensor::DType;
+
+/// Values are followed through this many nodes.
+const FAR: usize = 8;
+
+/// Operators whose results jump.
+const JUMPS: &[&str] = &[
+    "Ceil",
+    "Equal",
+    "Floor",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Mod",
+    "Round",
+    "Sign",
+];
+
+/// Operators whose results differ as little as their operands.
+const STEPS: &[&str] = &[
+    "Abs",
+    "Add",
+    "Clip",
+    "Div",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "Max",
+    "Min",
+    "Mul",
+    "Neg",
+    "Relu",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Sub",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
+];
+
+/// Whether a value is rounded, compared or made an integer, perhaps after arithmetic.
+pub(crate) fn decide(model: &Model, value: Value) -> bool {
+    let mut todo = vec![value];
+    let mut next = 0;
+    while let Some(&value) = todo.get(next) {
+        next += 1;
+        for user in model[value].uses() {
+            let Use::Input(node, _) = user else {
+                continue;
+            };
+            let node = &model[node];
+            let results = node.outputs().iter().copied();
+            let floats =
+                results.clone().all(|v| facts::dtype(model, v).is_none_or(DType::is_float));
+            match node.op() {
+                _ if !node.domain.is_empty() => {}
+                "Cast" if !floats => return true,
+                op if JUMPS.contains(&op) => return true,
+                op if todo.len() < FAR && (op == "Cast" || STEPS.contains(&op)) => {
+                    todo.extend(results);
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
