@@ -16,6 +16,7 @@ SCAN = "f, y = Scan<num_scan_inputs = 1, body = b (float[k] a, float[k] c) => (f
 GRAPHS = [
     ("ReduceSum of int64 beyond 2^53", "int64[2] x", "int64[1] y", "y = ReduceSum(x)", [np.array([2**53, 1])], 2**53 + 1),
     ("ReduceProd of int64 beyond 2^53", "int64[2] x", "int64[1] y", "y = ReduceProd(x)", [np.array([2**53 + 1, 3])], 3 * (2**53 + 1)),
+    ("Mod with fmod of int64 beyond 2^53", "int64[1] x, int64[1] z", "int64[1] y", "y = Mod<fmod = 1>(x, z)", [np.array([2**63 - 1]), np.array([3])], 1),
     ("Min of int64 with equal upper halves", "int64[4] x, int64[4] z", "int64[4] y", "y = Min(x, z)", [np.array([2**31] * 4), np.array([1] * 4)], [1] * 4),
     ("Clip of int64 with equal upper halves", "int64[4] x", "int64[4] y", "c = Constant<value = int64 {1}>() y = Clip(x, , c)", [np.array([2**31] * 4)], [1] * 4),
     ("Sign of int64 below 2^32", "int64[4] x", "int64[4] y", "y = Sign(x)", [np.array([2**31] * 4)], [1] * 4),
