@@ -109,35 +109,23 @@ fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
 }
 
 /// Nearest-neighbour resampling: `Resize`. Without `exact`, it takes the element at the place rounded down. If `Resize` rounds a place
-/// otherwise than PyTorch does, or the factors do not give the sizes, a `Gather` along each dimension.
+/// otherwise than PyTorch does at some size, or the factors do not give the sizes, a `Gather` along each dimension.
 fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors, exact) = (args.input, args.factors(cx), args.exact.unwrap_or(false));
     let shape = cx.out_shape()?;
     let n = shape.len().saturating_sub(2);
-    let known: Option<Vec<(i64, i64)>> = (2..shape.len())
-        .map(|a| Some((cx.dim(x, a as i64).as_int()?, shape[a].as_int()?)))
-        .collect();
-    if let Some(known) = known {
-        let by_axis = known.iter().enumerate();
-        let places: Vec<Option<Vec<i64>>> = by_axis
-            .map(|(i, &(from, to))| {
-                differing(exact, n, from, to, factors.get(i).copied().flatten())
-            })
-            .collect();
-        if places.iter().any(Option::is_some) {
-            return Ok((0..n).fold(x, |x, i| {
-                let (from, to) = known[i];
-                let factor = factors.get(i).copied().flatten();
-                cx.gather(x, cx.ints(&source(exact, n, from, to, factor)), i + 2)
-            }));
-        }
-    } else if !gives_sizes(cx, x, &factors)? {
-        return Ok((0..n).fold(x, |x, i| {
-            let (from, to) = (cx.dim(x, i as i64 + 2), &shape[i + 2]);
-            match computed_source(cx, exact, n, &from, to, factors.get(i).copied().flatten()) {
-                Some(places) => cx.gather(x, places, i + 2),
-                None => x,
-            }
+    let axis = |i: usize| {
+        let factor = factors.get(i).copied().flatten();
+        (cx.dim(x, i as i64 + 2), &shape[i + 2], factor)
+    };
+    let axes: Vec<(Expr, &Expr, Option<f64>)> = (0..n).map(axis).collect();
+    if axes.iter().any(|(from, to, factor)| may_differ(exact, n, from, to, *factor)) {
+        return Ok(axes.iter().zip(2..).fold(x, |x, ((from, to, factor), axis)| {
+            let places = match (from.as_int(), to.as_int()) {
+                (Some(from), Some(to)) => Some(cx.ints(&source(exact, n, from, to, *factor))),
+                _ => computed_source(cx, exact, n, from, to, *factor),
+            };
+            places.map_or(x, |places| cx.gather(x, places, axis))
         }));
     }
     let (coordinates, nearest_mode) = match exact {
@@ -194,19 +182,27 @@ fn computed_source(
     Some(cx.minimum(place, cx.sub(cx.size(from), 1)))
 }
 
-/// [`source`], if `Resize` reads other elements.
-fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> Option<Vec<i64>> {
+/// Whether `Resize` reads other elements than [`source`].
+fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> bool {
     let scale = factor.map_or(to as f32 / from as f32, |f| f as f32);
     let place = |i: i64| match exact {
         true => ((i as f32 + 0.5) / scale - 0.5 + 0.5).floor() as i64,
         false => (i as f32 / scale).floor() as i64,
     };
     let length = factor.map_or(to, |_| (from as f32 * scale).floor() as i64);
-    let wanted = source(exact, n, from, to, factor);
     // ONNX Runtime copies a tensor whose sizes stay, whatever the factors.
-    let read = |i| if from == to { i } else { place(i).clamp(0, from - 1) };
-    let same = length == to && (0..to).map(read).eq(wanted.iter().copied());
-    (!same).then_some(wanted)
+    let read = |i| if from == to { i } else { place(i).min(from - 1).max(0) };
+    length != to || !(0..to).map(read).eq(source(exact, n, from, to, factor))
+}
+
+/// Whether `Resize` reads other elements than PyTorch. Dynamic sizes are tried, where their symbols are a few numbers.
+fn may_differ(exact: bool, n: usize, from: &Expr, to: &Expr, factor: Option<f64>) -> bool {
+    const TRIED: i64 = 128;
+    let tried = if from.is_static() && to.is_static() { 1 } else { TRIED };
+    (1..=tried).any(|size| {
+        let sizes = from.eval(&|_| Some(size)).zip(to.eval(&|_| Some(size)));
+        sizes.is_some_and(|(from, to)| differing(exact, n, from, to, factor))
+    })
 }
 
 /// `Resize` of all but the first two dimensions, to the recorded sizes. The positions follow from the
