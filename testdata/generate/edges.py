@@ -89,7 +89,7 @@ PROGRAMS = [
     ("exact_frames", REAL, [0.0, 7.0, -3.0, 0.0, 5.0, 0.0, 0.0, 9.0, -8.0, 0.0, 0.0, 3.0], "torch.istft(torch.stft(x,4,1,window=torch.ones(4,dtype=x.dtype),return_complex=True),4,1,window=torch.ones(4,dtype=x.dtype))<0"),
     ("resampling", REAL, ROWS, "F.interpolate(x[None,None],size=(3,4),mode='bilinear',align_corners=True,antialias=True) F.interpolate(x[None,None],size=(7,3),mode='bicubic',align_corners=True,antialias=True) F.interpolate(x[None,None].double(),size=(3,11),mode='bilinear',antialias=True) F.interpolate(x[None,None].double(),size=(7,3),mode='bilinear') F.interpolate(x[None,None].double(),scale_factor=1.7,mode='bilinear',align_corners=True)"),
     ("nearest", REAL, ROWS, "F.interpolate(x[None,:,:3],scale_factor=2.3) F.interpolate(x[None,:,:3],scale_factor=1.3) F.interpolate(x[None,None,:3,:4],scale_factor=2.3) F.interpolate(x[None,None,:3,:3],scale_factor=1.3) F.interpolate(x[None,:2,:3,None,None].expand(1,2,3,2,3).transpose(2,4),scale_factor=2.3) F.interpolate(x[None,:,:3],scale_factor=2.3,mode='nearest-exact') F.interpolate(x[None,:,:3],size=6)"),
-    ("dynamic_places", REAL, [float(n) for n in range(35)], "F.interpolate(x[None,None],scale_factor=.3) F.interpolate(x[None,None],scale_factor=.3,mode='nearest-exact') F.interpolate(x[None,None],scale_factor=.6) F.interpolate(x[None,None],scale_factor=.3,recompute_scale_factor=True) F.interpolate(torch.cat([x,x[:4]])[None,None],size=33) F.interpolate(x[None,None],scale_factor=2)"),
+    ("dynamic_places", "f32", [float(n) for n in range(35)], "F.interpolate(x[None,None],scale_factor=.3) F.interpolate(x[None,None],scale_factor=.3,mode='nearest-exact') F.interpolate(x[None,None],scale_factor=.6) F.interpolate(x[None,None],scale_factor=.3,recompute_scale_factor=True) F.interpolate(torch.cat([x,x[:4]])[None,None],size=33) F.interpolate(x[None,None],scale_factor=2)"),
     ("kept_sizes", "f32", [[1.0, 2.0, 4.0, 8.0], [3.0, -1.0, 0.5, 2.0], [5.0, 7.0, -2.0, 1.0]], "F.interpolate(x[None,None],scale_factor=1.3,mode='bilinear') F.interpolate(x[None,:,:3],scale_factor=1.3,mode='linear') F.interpolate(x[None,None,:,:3],scale_factor=1.3,mode='nearest-exact')"),
     ("dynamic_ceilings", REAL, ROWS, "F.max_pool2d(x[None,:,:2].nan_to_num(),[2,1],3,(1,0),(1,2),ceil_mode=True,return_indices=True) F.max_pool2d(x[None,:,:2].nan_to_num(),[2,1],3,(1,0),(1,2),ceil_mode=True) F.avg_pool2d(x[None,:,:2].nan_to_num().clamp(-9,9),[2,1],3,(1,0),ceil_mode=True)"),
     ("means_of_slices", "i64 i16 u8", [[5, 120, 127], [7, 2, 128], [1, 3, 200], [8, 0, 127]], "torch.index_reduce(x.to(torch.int8),1,torch.tensor([0,0,1]),x.to(torch.int8),'mean') torch.index_reduce(-x,0,torch.tensor([1,1,0,2]),x,'mean',include_self=False) torch.scatter_reduce(x.to(torch.int8),1,torch.tensor([[0,0,0]]*4),x[:4].to(torch.int8),'mean')"),
@@ -146,10 +146,10 @@ def cases():
                     args = [torch.tensor(n, dtype=None if kind[0] in "iu" else torch.float64).to(TYPES[kind]) for n in given]
                 if name in FIXED:
                     return program(expressions, "xyz"[: len(args)]), tuple(args), None, None
-                # Sizes of windows with `ceil_mode` depend on the remainder.
-                ceilings = name == "dynamic_ceilings"
-                size = torch.export.Dim.AUTO if ceilings else torch.export.Dim("n", min=4)
-                other = tuple(torch.cat([t, t[: 3 if ceilings else 1]]) for t in args)
+                # Sizes depend on the remainder.
+                dynamic = name.startswith("dynamic_")
+                size = torch.export.Dim.AUTO if dynamic else torch.export.Dim("n", min=4)
+                other = tuple(torch.cat([t, t[: 3 if dynamic else 1]]) for t in args)
                 return program(expressions, "xyz"[: len(args)]), tuple(args), (({0: size},) * len(args),), other
 
             yield f"edges_{name}_{kind}", one
