@@ -16,6 +16,7 @@ SCAN = "f, y = Scan<num_scan_inputs = 1, body = b (float[k] a, float[k] c) => (f
 GRAPHS = [
     ("ReduceSum of int64 beyond 2^53", "int64[2] x", "int64[1] y", "y = ReduceSum(x)", [np.array([2**53, 1])], 2**53 + 1),
     ("ReduceProd of int64 beyond 2^53", "int64[2] x", "int64[1] y", "y = ReduceProd(x)", [np.array([2**53 + 1, 3])], 3 * (2**53 + 1)),
+    ("Resize of 90 elements by 0.7", "float[1,1,n] x", "int64[3] y", "s = Constant<value = float[3] {1, 1, 0.7}>() r = Resize<mode = \"linear\">(x, , s) y = Shape(r)", [np.zeros((1, 1, 90), np.float32)], [1, 1, 62]),
     ("Mod with fmod of int64 beyond 2^53", "int64[1] x, int64[1] z", "int64[1] y", "y = Mod<fmod = 1>(x, z)", [np.array([2**63 - 1]), np.array([3])], 1),
     ("Min of int64 with equal upper halves", "int64[4] x, int64[4] z", "int64[4] y", "y = Min(x, z)", [np.array([2**31] * 4), np.array([1] * 4)], [1] * 4),
     ("Clip of int64 with equal upper halves", "int64[4] x", "int64[4] y", "c = Constant<value = int64 {1}>() y = Clip(x, , c)", [np.array([2**31] * 4)], [1] * 4),

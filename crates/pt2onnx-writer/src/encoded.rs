@@ -109,31 +109,32 @@ impl Group {
         for id in &self.ids {
             cx.fields(*id)?.encode(NODE, &mut memory);
         }
+        debug_assert_eq!(memory.len(), self.length);
         Ok(memory)
     }
 }
 
 /// Writes the nodes of groups, in order. The next ones are encoded meanwhile, on all cores.
 fn write_nodes(cx: &Cx, groups: &[Group], out: &mut impl Sink) -> io::Result<()> {
+    let mut write = |blocks: Vec<Vec<u8>>| {
+        let write = |block: Vec<u8>| {
+            let length = block.len();
+            out.block(block, length)
+        };
+        blocks.into_iter().map(write).collect::<io::Result<Vec<_>>>()
+    };
     let mut parts = groups.chunks(AT_ONCE);
-    let mut first = || encoded(cx, parts.next().unwrap_or_default(), Vec::new());
-    let (mut blocks, mut memory) = (first()?, Vec::new());
-    while !blocks.is_empty() {
-        let next = parts.next().unwrap_or_default();
-        let (mut following, spare) = (Ok(Vec::new()), memory);
+    let mut blocks = encoded(cx, parts.next().unwrap_or_default(), Vec::new())?;
+    let mut memory = Vec::new();
+    for next in parts {
+        let mut following = Ok(Vec::new());
         memory = rayon::in_place_scope(|scope| {
-            if !next.is_empty() {
-                scope.spawn(|_| following = encoded(cx, next, spare));
-            }
-            let write = |block: Vec<u8>| {
-                let length = block.len();
-                out.block(block, length)
-            };
-            blocks.into_iter().map(write).collect::<io::Result<Vec<_>>>()
+            scope.spawn(|_| following = encoded(cx, next, memory));
+            write(blocks)
         })?;
         blocks = following?;
     }
-    Ok(())
+    write(blocks).map(drop)
 }
 
 /// The nodes of each group, encoded on all cores, in memory of blocks that were written.
