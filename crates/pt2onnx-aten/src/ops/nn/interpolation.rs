@@ -182,6 +182,9 @@ fn computed_source(
     Some(cx.minimum(place, cx.sub(cx.size(from), 1)))
 }
 
+/// The largest size whose places are computed here.
+const LARGEST: i64 = 1 << 20;
+
 /// Whether `Resize` reads other elements than [`source`].
 fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> bool {
     let scale = factor.map_or(to as f32 / from as f32, |f| f as f32);
@@ -191,16 +194,18 @@ fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> 
     };
     let length = factor.map_or(to, |_| (from as f32 * scale).floor() as i64);
     // ONNX Runtime copies a tensor whose sizes stay, whatever the factors.
-    let read = |i| if from == to { i } else { place(i).min(from - 1).max(0) };
+    let read = |i| if from == to { i } else { place(i).clamp(0, from - 1) };
     length != to || !(0..to).map(read).eq(source(exact, n, from, to, factor))
 }
 
-/// Whether `Resize` reads other elements than PyTorch. Dynamic sizes are tried, where their symbols are a few numbers.
+/// Whether `Resize` reads other elements than PyTorch. Dynamic sizes are tried, where their symbols are a few numbers; no size is
+/// above [`LARGEST`], for time and memory.
 fn may_differ(exact: bool, n: usize, from: &Expr, to: &Expr, factor: Option<f64>) -> bool {
     const TRIED: i64 = 128;
     let tried = if from.is_static() && to.is_static() { 1 } else { TRIED };
     (1..=tried).any(|size| {
         let sizes = from.eval(&|_| Some(size)).zip(to.eval(&|_| Some(size)));
+        let sizes = sizes.filter(|(from, to)| *from > 0 && *to <= LARGEST);
         sizes.is_some_and(|(from, to)| differing(exact, n, from, to, factor))
     })
 }
@@ -280,6 +285,44 @@ fn ratios(cx: &Cx, x: Value, shape: &[Expr]) -> Option<Vec<f32>> {
 }
 
 checks! {
+    nearest_places_of_a_dynamic_size_that_float32_rounds {
+        "aten.upsample_nearest1d.vec(x: f32[1, 1, s0], [33], None) -> f32[1, 1, 33]" => "
+        (float[1,1,s0] x) => (float[1,1,33] upsample_nearest1d)
+        <
+          int64[0] val_0 = {},
+          int64 val_1 = {33},
+          int64[33] val_2 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32},
+          int64 val_3 = {1}
+        >
+        {
+          val_4 = Shape <start: int = 2, end: int = 3> (x)
+          val_5 = Reshape (val_4, val_0)
+          val_6 = Cast <to: int = 1> (val_5)
+          val_7 = Cast <to: int = 1> (val_1)
+          val_8 = Div (val_6, val_7)
+          val_9 = Cast <to: int = 1> (val_2)
+          val_10 = Mul (val_9, val_8)
+          val_11 = Floor (val_10)
+          val_12 = Cast <to: int = 7> (val_11)
+          val_13 = Sub (val_5, val_3)
+          val_14 = Min (val_12, val_13)
+          upsample_nearest1d = Gather <axis: int = 2> (x, val_14)
+        }
+        ";
+    }
+
+    nearest_neighbours_for_a_huge_size {
+        "aten.upsample_nearest1d(x: f32[1, 1, 4], [1099511627776]) -> f32[1, 1, 1099511627776]" => r#"
+        (float[1,1,4] x) => (float[1,1,1099511627776] upsample_nearest1d)
+        <
+          int64[3] val_0 = {1, 1, 1099511627776}
+        >
+        {
+          upsample_nearest1d = Resize <coordinate_transformation_mode: string = "asymmetric", nearest_mode: string = "floor"> (x, "", "", val_0)
+        }
+        "#;
+    }
+
     whole_multiples_of_a_dynamic_size {
         "aten.upsample_bilinear2d.vec(x: f32[1, 3, s0, 8], None, True, [4.0, 2.0]) -> f32[1, 3, 4*s0, 16]" => r#"
         (float[1,3,s0,8] x) => (float[1,3,"4*s0",16] upsample_bilinear2d)
