@@ -39,7 +39,7 @@ pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
 }
 
 /// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get another value later.
-fn constants(model: &mut Model, weights: bool) -> Changed {
+pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
     let used = |named: bool| {
         let values = model.values().filter(|(_, d)| d.uses().len() > 0);
         values.filter(move |(_, d)| d.name.is_some() == named)

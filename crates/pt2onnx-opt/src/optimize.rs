@@ -8,7 +8,7 @@ use crate::{
     legalise::legalise_from,
     opaque::{self, Raising},
     opsets::OPSETS,
-    pass::{Options, Pass},
+    pass::{Options, Pass, Turn},
     scan, sizes,
     target::padding,
     types::{self, keeping_outputs},
@@ -34,7 +34,8 @@ fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
 }
 
 fn run_early_and_late(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let (late, early): (Vec<&Pass>, Vec<&Pass>) = options.active().partition(|p| p.late);
+    let of = |turn: Turn| -> Vec<&Pass> { options.active().filter(|p| p.turn == turn).collect() };
+    let (early, late) = (of(Turn::Early), of(Turn::Late));
     let mut changed = run_each(graph, options, &early);
     for round in 0..options.max_rounds {
         if !late.iter().any(|pass| run(pass, graph, options, round)) {
@@ -42,6 +43,9 @@ fn run_early_and_late(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         }
         changed = true;
         run_each(graph, options, &early);
+    }
+    for pass in of(Turn::Last) {
+        changed |= run(pass, graph, options, 0);
     }
     changed
 }

@@ -74,6 +74,17 @@ impl Options {
     }
 }
 
+/// After which other passes a pass runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// At once, and again after each change.
+    Early,
+    /// When the early ones find nothing more to do, because what it makes would hide their patterns. They run again after it.
+    Late,
+    /// Once, when no other pass finds anything more to do. What it makes gives them nothing to do.
+    Last,
+}
+
 type Run = dyn Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync;
 
 /// A pass over a graph.
@@ -103,8 +114,8 @@ pub struct Pass {
     pub description: &'static str,
     /// What must hold of nodes for the pass to change them; may be empty.
     pub precondition: &'static str,
-    /// Whether it runs only when the other passes find nothing more to do.
-    pub(crate) late: bool,
+    /// After which other passes it runs.
+    pub(crate) turn: Turn,
     run: Arc<Run>,
 }
 
@@ -115,8 +126,8 @@ impl Pass {
         run: impl Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync + 'static,
     ) -> Self {
         let (description, precondition) = ("", "");
-        let (level, late) = (Level::Fuse, false);
-        Self { name, level, description, precondition, late, run: Arc::new(run) }
+        let (level, turn) = (Level::Fuse, Turn::Early);
+        Self { name, level, description, precondition, turn, run: Arc::new(run) }
     }
 
     /// Sets the lowest level that runs the pass.
@@ -137,10 +148,10 @@ impl Pass {
         Self { precondition, ..self }
     }
 
-    /// Lets the pass run only when the other passes find nothing more to do: what it makes would hide their patterns.
+    /// Sets after which other passes it runs.
     #[must_use]
-    pub(crate) fn late(self) -> Self {
-        Self { late: true, ..self }
+    pub(crate) fn turn(self, turn: Turn) -> Self {
+        Self { turn, ..self }
     }
 
     /// Runs the pass once over one graph, whatever level the options have. Nodes must have the canonical form (see [`GraphMut`]);

@@ -10,7 +10,7 @@ use crate::{
         scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
-    pass::{Level, Options, Pass, Passes},
+    pass::{Level, Options, Pass, Passes, Turn},
     pattern::PatternError,
     target::Target,
 };
@@ -93,7 +93,7 @@ fn simplifying() -> Vec<Pass> {
                 "Named constants are kept, because they may get other values later, unless weights are to be merged.",
             ),
         Pass::new("layers", cse::layers)
-            .late()
+            .turn(Turn::Late)
             .description(
                 "Merges Conv, ConvTranspose, Gemm and MatMul that compute the same from the same inputs, when nothing more can be \
                  folded into them. In models of other producers, merges all nodes that compute the same with weights of equal content.",
@@ -209,7 +209,7 @@ fn replacing() -> Vec<Pass> {
 fn late() -> Vec<Pass> {
     vec![
         fusions("factors", factor_fusions, 7)
-            .late()
+            .turn(Turn::Late)
             .description(
                 "Folds Mul and Div of the input of a Conv, ConvTranspose, Gemm or MatMul with a number into the weight.",
             )
@@ -218,7 +218,7 @@ fn late() -> Vec<Pass> {
                  stays in front of Gemm and MatMul.",
             ),
         Pass::new("projections", projections)
-            .late()
+            .turn(Turn::Late)
             .description(
                 "Replaces MatMul and Add of more than two dimensions whose results are only reshaped by Gemm, after one Reshape of the tensor that \
                  they share.",
@@ -227,7 +227,7 @@ fn late() -> Vec<Pass> {
                 "The tensor is the result of a Transpose or Reshape, as feature maps are before attention. The nodes become fewer.",
             ),
         Pass::new("join", join)
-            .late()
+            .turn(Turn::Late)
             .description(
                 "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
             )
@@ -237,7 +237,7 @@ fn late() -> Vec<Pass> {
                  attention stay apart if they have biases: ONNX Runtime replaces the whole attention.",
             ),
         Pass::new("split", split)
-            .late()
+            .turn(Turn::Last)
             .description("Replaces slices of one tensor along one dimension by Split.")
             .precondition("The size of the dimension is known, and the slices do not overlap."),
     ]

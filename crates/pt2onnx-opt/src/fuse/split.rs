@@ -1,7 +1,7 @@
 //! Slices that are the parts of one tensor along one dimension become one `Split`.
 
 use crate::{
-    eval, facts,
+    cse, eval, facts,
     graph::{Changed, GraphMut},
     grouped::grouped,
     opsets::SIZES_AS_INPUTS,
@@ -11,7 +11,6 @@ use crate::{
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashMap;
 
 /// A slice with constant bounds along one dimension.
 struct Part {
@@ -20,7 +19,7 @@ struct Part {
     to: i64,
 }
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     if graph.opset < SIZES_AS_INPUTS {
         return false;
     }
@@ -30,9 +29,12 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
         let (x, axis, part) = part(model, id)?;
         Some(((x, model[id].region(), axis), part))
     });
-    let (mut changed, mut known) = (false, FxHashMap::default());
+    let mut changed = false;
     for ((_, _, axis), parts) in grouped(found.into_iter().map(|(_, part)| part)) {
-        changed |= split(model, axis, parts, &mut known).is_some();
+        changed |= split(model, axis, parts).is_some();
+    }
+    if changed {
+        cse::constants(model, options.merge_weights);
     }
     changed
 }
@@ -64,13 +66,8 @@ fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
     (from < to && (from, to) != (0, size)).then_some((x, axis, Part { node: id, from, to }))
 }
 
-/// Replaces these parts of a tensor. Constants with the sizes of parts are `known` from other splits.
-fn split(
-    model: &mut Model,
-    axis: usize,
-    mut parts: Vec<Part>,
-    known: &mut FxHashMap<Vec<i64>, Value>,
-) -> Option<()> {
+/// Replaces these parts of a tensor.
+fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
     let first = parts.first()?.node;
     // Another split may have replaced the operand.
     let x = model[first].input(0)?;
@@ -97,8 +94,7 @@ fn split(
         sizes.push(size - at);
         users.push(None);
     }
-    let add = || model.add_constant(Tensor::vector(&sizes));
-    let lengths = *known.entry(sizes.clone()).or_insert_with(add);
+    let lengths = model.add_constant(Tensor::vector(&sizes));
     let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);
     let inputs = [Some(x), Some(lengths)];
     let node =

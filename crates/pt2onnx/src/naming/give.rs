@@ -171,6 +171,9 @@ pub(crate) fn finish(
             plan.push((value, new.clone()));
         }
     }
+    if plan.is_empty() {
+        return Ok(());
+    }
     give(model, plan)?;
     // What had one of these names gets another.
     model.assign_names();
