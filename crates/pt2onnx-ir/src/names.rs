@@ -3,8 +3,8 @@
 use crate::{Model, Name, Node, NodeId, RegionId, Value, ids::OriginId, value::Def};
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use smallvec::SmallVec;
-use smol_str::format_smolstr;
+use smallvec::{SmallVec, smallvec};
+use smol_str::{SmolStrBuilder, format_smolstr};
 use std::slice;
 
 /// Key in the metadata of a value that has another name in the source program: that name.
@@ -102,7 +102,7 @@ impl Model {
     /// `nameless` says which values had no name before they got a number.
     fn name_nodes(&mut self, nameless: &[bool]) {
         let (mut taken, mut results, mut others) = (Taken::default(), Vec::new(), Vec::new());
-        let mut count: FxHashMap<OriginId, usize> = FxHashMap::default();
+        let mut count = vec![0; self.origins.len()];
         let nodes = self.all_nodes();
         taken.reserve(nodes.len());
         for node in nodes {
@@ -117,19 +117,18 @@ impl Model {
             let origin = self.origin_to_name(node, result.copied());
             match (origin, result) {
                 (Some(origin), Some(_)) => {
-                    *count.entry(origin).or_default() += 1;
+                    count[origin.index()] += 1;
                     results.push((node, origin));
                 }
                 _ => others.push((node, origin)),
             }
         }
-        let mut given: FxHashMap<OriginId, usize> = FxHashMap::default();
+        let mut given = vec![0; count.len()];
         for (node, origin) in results {
             let mut name = self.node_name_of(origin);
-            if count.get(&origin).is_some_and(|n| *n > 1) {
-                let number = given.entry(origin).or_default();
-                name = format_smolstr!("{name}__{number}");
-                *number += 1;
+            if count[origin.index()] > 1 {
+                name = format_smolstr!("{name}__{}", given[origin.index()]);
+                given[origin.index()] += 1;
             }
             let new = another(&name, slice::from_mut(&mut taken), &[0]);
             self[node].name = Some(new.unwrap_or(name));
@@ -138,7 +137,7 @@ impl Model {
         for (node, origin) in others {
             self[node].name = Some(match origin {
                 Some(origin) => {
-                    let name = format_smolstr!("{}_{}", self.node_name_of(origin), self[node].op);
+                    let name = joined(&[&self.node_name_of(origin), "_", self[node].op()]);
                     // A source node may have become thousands of nodes.
                     let number = numbers.entry(name.clone()).or_default();
                     let mut candidate = name.clone();
@@ -168,7 +167,7 @@ impl Model {
         let origin = &self[origin];
         match origin.op.is_empty() {
             true => origin.node.clone(),
-            false => format_smolstr!("node_{}", origin.node),
+            false => joined(&["node_", &origin.node]),
         }
     }
 
@@ -221,6 +220,7 @@ impl Scopes {
     /// The scopes in which a value's name means the value: no other one may have it there. Any function can use a constant.
     fn seen_in(&self, model: &Model, value: Value) -> SmallVec<[usize; 1]> {
         match model[value].constant() {
+            _ if self.count == 1 => smallvec![0],
             Some(_) => (0..self.count).collect(),
             None => {
                 let captured = self.captured.get(&value).into_iter().flatten().copied();
@@ -228,6 +228,13 @@ impl Scopes {
             }
         }
     }
+}
+
+/// A name of parts, which formatting would put together more slowly.
+fn joined(parts: &[&str]) -> Name {
+    let mut name = SmolStrBuilder::new();
+    parts.iter().for_each(|part| name.push_str(part));
+    name.finish()
 }
 
 /// Takes a name in scopes; if it is taken already in one of them, takes and returns another one.

@@ -13,7 +13,9 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
     let op = model[node].op();
     let (low, high) = (written.min(other), written.max(other));
     let since = |opset| schema::lookup(op, opset).map(|s| s.since);
-    if !model[node].domain.is_empty() || (since(low).is_some() && since(low) == since(high)) {
+    let oldest = since(low);
+    let same = || oldest.is_some() && (low == high || oldest == since(high));
+    if !model[node].domain.is_empty() || same() {
         return true;
     }
     let steps = schema::versions(op).iter().map(|s| s.since);

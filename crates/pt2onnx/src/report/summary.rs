@@ -7,10 +7,13 @@ use pt2onnx_fx::{
     Argument, ExportedProgram, InputSpec, Mutation, MutationKind, OutputSpec, SymArg, ValueMeta,
     passes::assertions::checks,
 };
-use pt2onnx_ir::{Def, Model, Value};
+use pt2onnx_ir::{Def, Model, NodeId, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ptr,
+};
 
 impl ProgramSummary {
     pub(super) fn of(program: &ExportedProgram) -> Self {
@@ -197,20 +200,9 @@ impl ModelSummary {
                 .as_ref()
                 .map_or_else(|| "of unknown type".to_owned(), ToString::to_string),
         };
-        let name = |domain: &str, name: &str| match domain {
-            "" => name.to_owned(),
-            domain => format!("{domain}::{name}"),
-        };
         let nodes = model.all_nodes();
-        let mut counts = FxHashMap::default();
-        for id in &nodes {
-            let node = &model[*id];
-            *counts.entry((&*node.domain, node.op())).or_insert(0) += 1;
-        }
-        let counts = counts.into_iter();
-        let mut operators: BTreeMap<String, usize> =
-            counts.map(|((domain, op), count)| (name(domain, op), count)).collect();
-        let functions = model.functions.iter().map(|f| name(&f.domain, &f.name));
+        let mut operators = count_operators(model, &nodes);
+        let functions = model.functions.iter().map(|f| qualified(&f.domain, &f.name));
         let functions: BTreeMap<String, usize> = functions
             .map(|name| (name.clone(), operators.remove(&name).unwrap_or_default()))
             .collect();
@@ -232,5 +224,28 @@ impl ModelSummary {
             weights,
             files: Vec::new(),
         }
+    }
+}
+
+/// How many nodes of each operator there are.
+fn count_operators(model: &Model, nodes: &[NodeId]) -> BTreeMap<String, usize> {
+    // Most names are constants of this program: nodes are first told apart by where theirs are, which need not be read.
+    let mut places = FxHashMap::default();
+    for id in nodes {
+        let (domain, op) = (&*model[*id].domain, model[*id].op());
+        places.entry((ptr::from_ref(domain), ptr::from_ref(op))).or_insert((domain, op, 0)).2 += 1;
+    }
+    let mut counts = BTreeMap::new();
+    for (domain, op, count) in places.into_values() {
+        *counts.entry(qualified(domain, op)).or_insert(0) += count;
+    }
+    counts
+}
+
+/// An operator's name, with its domain if that is not ONNX's own.
+fn qualified(domain: &str, name: &str) -> String {
+    match domain {
+        "" => name.to_owned(),
+        domain => format!("{domain}::{name}"),
     }
 }
