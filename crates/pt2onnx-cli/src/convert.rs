@@ -7,6 +7,7 @@ use crate::{
     files::{NewFolder, check_outputs, output, read_with},
     log, many,
     output::print_json,
+    process::Process,
     progress::{self, tell, tell_losses, watched},
     reports::{self, ReportFiles},
     verdict::{self, Outcome, Verdict},
@@ -22,7 +23,7 @@ use std::{
     time::Instant,
 };
 
-pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
+pub fn convert(mut args: Convert, process: Process) -> Result<Option<Code>, CommandError> {
     log::init(args.verbose, args.quiet);
     let models = many::expand(std::mem::take(&mut args.models))?;
     let to = destination(models, args.output.take())?;
@@ -39,6 +40,7 @@ pub fn convert(mut args: Convert) -> Result<Option<Code>, CommandError> {
                 .help("name a folder: `-o models/`; or write a report: `--report FILE.json`"))
         }
         Destination::File(model, output) => {
+            process.take_part();
             job.one(&model, &output, quiet || verbose > 0).map(|()| None)
         }
         Destination::Folder(folder, models) => {

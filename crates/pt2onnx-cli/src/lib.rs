@@ -21,6 +21,7 @@ mod optimize;
 mod options_file;
 mod output;
 mod passes;
+mod process;
 mod progress;
 mod reports;
 mod run;
@@ -31,18 +32,19 @@ mod verify;
 use args::{Cli, Command};
 use error::{Code, CommandError};
 use output::print;
+pub use process::Process;
 use std::{ffi::OsString, panic::catch_unwind};
 
 /// Runs the command line `args`, whose first word is the name of the program. Returns the exit code, which
 /// `pt2onnx --help` explains.
-pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
+pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, process: Process) -> u8 {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     if let Some(error) = args::misspelt(&args) {
         error.print();
         return error.code as u8;
     }
     let code = match Cli::read(args) {
-        Ok(cli) => match catch_unwind(|| execute(cli)) {
+        Ok(cli) => match catch_unwind(|| execute(cli, process)) {
             Ok(Ok(None)) => return 0,
             Ok(Ok(Some(code))) => code,
             Ok(Err(report)) => {
@@ -73,7 +75,7 @@ pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> u8 {
 }
 
 /// Runs the command. Returns an exit code if it is not success and everything was printed.
-fn execute(cli: Cli) -> Result<Option<Code>, CommandError> {
+fn execute(cli: Cli, process: Process) -> Result<Option<Code>, CommandError> {
     let done = match cli.command {
         Some(Command::Check(args)) => return check::check(args),
         Some(Command::Diff(args)) => return diff::compare(&args),
@@ -82,12 +84,12 @@ fn execute(cli: Cli) -> Result<Option<Code>, CommandError> {
         Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Show(args)) if args.whole => output::print_whole(&show::show(args)?),
         Some(Command::Show(args)) => print(&show::show(args)?),
-        Some(Command::Optimize(args)) => optimize::optimize(*args),
+        Some(Command::Optimize(args)) => optimize::optimize(*args, process),
         Some(Command::ApplyWeights(args)) => apply::apply(args),
         Some(Command::Ops { json }) => ops::list(json),
         Some(Command::Passes) => print(&passes::list()),
         Some(Command::Explain { op }) => print(&ops::explain(&op)?),
-        None => return convert::convert(cli.convert),
+        None => return convert::convert(cli.convert, process),
     };
     done.map(|()| None)
 }

@@ -1,5 +1,6 @@
 //! The executable of the `pt2onnx` command.
 
+use pt2onnx_cli::Process;
 use std::{env, process::ExitCode};
 
 /// Graphs are many small allocations, which this allocator keeps together by size.
@@ -7,5 +8,5 @@ use std::{env, process::ExitCode};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    ExitCode::from(pt2onnx_cli::main(env::args_os()))
+    ExitCode::from(pt2onnx_cli::main(env::args_os(), Process::Own))
 }

@@ -5,6 +5,7 @@ use crate::{
     error::{self, CommandError},
     files::output,
     log,
+    process::Process,
     progress::{say, tell, tell_losses, watched},
 };
 use pt2onnx::{
@@ -15,8 +16,9 @@ use pt2onnx::{
 };
 use std::path::Path;
 
-pub fn optimize(args: Optimize) -> Result<(), CommandError> {
+pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
     log::init(args.verbose, false);
+    process.take_part();
     let mut options = defaults();
     options.weights = args.weights.unwrap_or_default();
     args.saving.put(&mut options);

@@ -68,5 +68,5 @@ pub fn load_ort(py: Python<'_>, library: PathBuf) -> PyResult<()> {
 /// Runs the command `pt2onnx` with these words, the first of which is the program's name. Returns its exit code.
 #[pyfunction]
 pub fn command(py: Python<'_>, words: Vec<String>) -> u8 {
-    py.detach(|| pt2onnx_cli::main(words))
+    py.detach(|| pt2onnx_cli::main(words, pt2onnx_cli::Process::Shared))
 }

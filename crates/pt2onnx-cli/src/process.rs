@@ -1,0 +1,23 @@
+//! The process that the command runs in.
+
+use rayon::ThreadPoolBuilder;
+
+/// The process that the command runs in.
+#[derive(Clone, Copy, Debug)]
+pub enum Process {
+    /// One that ends with the command.
+    Own,
+    /// Another program's, such as Python's.
+    Shared,
+}
+
+impl Process {
+    /// Makes this thread one of those that share the work on a model. It would sleep meanwhile, and memory that it has freed would be of no
+    /// use to them. In a shared process, other threads may need its part later, when it does something else.
+    pub(crate) fn take_part(self) {
+        if matches!(self, Self::Own) {
+            // If they run already, or cannot be started, the work is shared without this thread.
+            let _ = ThreadPoolBuilder::new().use_current_thread().build_global();
+        }
+    }
+}
