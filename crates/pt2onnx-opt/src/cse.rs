@@ -142,10 +142,15 @@ impl Walk {
         let mut stack = vec![frame(model, root, 0)];
         while let Some(top) = stack.last_mut() {
             let Some(node) = top.nodes.next() else {
-                for hash in self.entered.drain(top.outer..).rev() {
+                let outer = top.outer;
+                stack.pop();
+                // Behind the last region, there is nothing to leave.
+                if stack.is_empty() {
+                    break;
+                }
+                for hash in self.entered.drain(outer..).rev() {
                     self.seen.get_mut(&hash).map(SmallVec::pop);
                 }
-                stack.pop();
                 continue;
             };
             let regions: Vec<RegionId> = model[node].regions().collect();

@@ -205,7 +205,7 @@ fn replacing() -> Vec<Pass> {
     ]
 }
 
-/// Passes that run when the others change nothing any more.
+/// Passes that run when the others change nothing any more, the last one at the very end.
 fn late() -> Vec<Pass> {
     vec![
         fusions("factors", factor_fusions, 7)
