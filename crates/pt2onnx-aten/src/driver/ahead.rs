@@ -20,8 +20,9 @@ pub(super) fn with<'a, R>(
     annotator: impl Fn() -> Annotator<'a> + Copy + Send,
     take: impl FnOnce(&mut dyn Iterator<Item = Made<'a>>) -> R,
 ) -> R {
-    let made = |annotator: &mut Annotator<'a>, node: &'a Node| -> Made<'a> {
-        (annotator.origin(node), Known::of(graph, node))
+    let has_complex = graph.has_complex();
+    let made = move |annotator: &mut Annotator<'a>, node: &'a Node| -> Made<'a> {
+        (annotator.origin(node), Known::of(graph, has_complex, node))
     };
     let batches = graph.nodes.chunks(BATCH);
     let (sender, receiver) = mpsc::channel();

@@ -12,9 +12,13 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Of a node of this graph.
-    pub fn of(graph: &'a Graph, node: &'a Node) -> Self {
-        Self { recorded: recorded(graph, node), involves_complex: involves_complex(graph, node) }
+    /// Of a node of this graph, which may have complex tensors.
+    pub fn of(graph: &'a Graph, has_complex: bool, node: &'a Node) -> Self {
+        let mut values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
+        let involves_complex = values.any(|value| {
+            matches!(value, Argument::Complex(..)) || has_complex && is_complex(graph, value)
+        });
+        Self { recorded: recorded(graph, node), involves_complex }
     }
 }
 
@@ -32,11 +36,6 @@ pub(crate) fn recorded<'a>(graph: &'a Graph, node: &'a Node) -> Vec<Recorded<'a>
         }
     }
     results
-}
-
-fn involves_complex(graph: &Graph, node: &Node) -> bool {
-    let mut values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
-    values.any(|value| matches!(value, Argument::Complex(..)) || is_complex(graph, value))
 }
 
 /// Whether an argument is or holds a complex tensor.

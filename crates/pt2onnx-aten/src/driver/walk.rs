@@ -102,10 +102,10 @@ impl<'a> Driver<'a> {
 
     /// Translates the nodes of a body.
     pub fn nodes(&mut self, graph: &'a Graph) {
-        let outer = self.annotator.enter(graph);
+        let (outer, has_complex) = (self.annotator.enter(graph), graph.has_complex());
         for node in &graph.nodes {
             let origin = self.annotator.origin(node);
-            self.node(node, origin, &Known::of(graph, node));
+            self.node(node, origin, &Known::of(graph, has_complex, node));
         }
         self.annotator.leave(outer);
     }
@@ -130,7 +130,8 @@ impl<'a> Driver<'a> {
 
     /// Translates a node.
     pub fn lower_node(&mut self, node: &'a Node) -> Lowered<()> {
-        self.lower_known(node, &Known::of(self.scope.graph(), node))
+        let known = Known::of(self.scope.graph(), self.scope.has_complex(), node);
+        self.lower_known(node, &known)
     }
 
     fn lower_known(&mut self, node: &'a Node, known: &Known<'a>) -> Lowered<()> {

@@ -7,7 +7,7 @@ use super::{
     meta::NodeMeta,
     name::Name,
     op_name::OpName,
-    value::{TensorMeta, Values},
+    value::{TensorMeta, ValueMeta, Values},
 };
 use indexmap::IndexMap;
 use pt2onnx_symbolic::Expr;
@@ -100,6 +100,11 @@ impl Graph {
     /// The type of the tensor of this name; `None` if there is no such tensor.
     pub fn tensor(&self, name: &str) -> Option<&TensorMeta> {
         self.values.get(name)?.tensor()
+    }
+
+    /// Whether any value is a complex tensor. In most graphs none is, and need not be asked one by one.
+    pub fn has_complex(&self) -> bool {
+        self.values.values().filter_map(ValueMeta::tensor).any(|meta| meta.dtype.is_complex())
     }
 }
 

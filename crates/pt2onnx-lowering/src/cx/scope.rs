@@ -3,15 +3,19 @@
 use pt2onnx_fx::graph::{Graph, Name, ValueMap, ValueMeta};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 /// A graph while it is translated. The body of a higher-order op has a scope of its own, because it cannot use names of the graph
 /// around it.
 pub struct Scope<'a> {
     graph: &'a Graph,
     values: ValueMap<'a, Value>,
-    /// The values that a node or an output reads.
-    read: ValueMap<'a, ()>,
+    /// Whether the graph has complex tensors.
+    complex: bool,
+    /// Values that count as read, though no node or output reads them.
+    kept: Vec<Name>,
+    /// The values that are read. Few translations ask for them.
+    read: OnceCell<ValueMap<'a, ()>>,
     /// Whether a lowering asked for a type that the graph does not have.
     asked: Cell<bool>,
 }
@@ -19,12 +23,14 @@ pub struct Scope<'a> {
 impl<'a> Scope<'a> {
     /// The scope of a graph of which nothing is translated yet.
     pub fn of(graph: &'a Graph) -> Self {
-        let mut read = ValueMap::new(graph);
-        let args = graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
-        for arg in args.chain(&graph.outputs) {
-            arg.for_each_name(&mut |name| _ = read.insert(name, ()));
+        Self {
+            graph,
+            values: ValueMap::new(graph),
+            complex: graph.has_complex(),
+            kept: Vec::new(),
+            read: OnceCell::new(),
+            asked: Cell::new(false),
         }
-        Self { graph, values: ValueMap::new(graph), read, asked: Cell::new(false) }
     }
 
     /// The graph.
@@ -67,16 +73,32 @@ impl<'a> Scope<'a> {
 
     /// Counts these FX values as read, though no node or output of the graph reads them: the new values of state.
     pub fn keep<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
-        names.for_each(|name| _ = self.read.insert(name, ()));
+        self.kept.extend(names.cloned());
+        self.read = OnceCell::new();
     }
 
     /// Whether something reads an FX value.
     pub fn reads(&self, name: &str) -> bool {
-        self.read.get(name).is_some()
+        self.read.get_or_init(|| self.all_read()).get(name).is_some()
+    }
+
+    fn all_read(&self) -> ValueMap<'a, ()> {
+        let mut read = ValueMap::new(self.graph);
+        let args = self.graph.nodes.iter().flat_map(|n| &n.args).map(|a| &a.value);
+        for arg in args.chain(&self.graph.outputs) {
+            arg.for_each_name(&mut |name| _ = read.insert(name, ()));
+        }
+        self.kept.iter().for_each(|name| _ = read.insert(name, ()));
+        read
+    }
+
+    /// Whether the graph has complex tensors.
+    pub fn has_complex(&self) -> bool {
+        self.complex
     }
 
     /// Whether an FX value is a complex tensor.
     pub fn is_complex(&self, name: &str) -> bool {
-        self.graph.tensor(name).is_some_and(|meta| meta.dtype.is_complex())
+        self.complex && self.graph.tensor(name).is_some_and(|meta| meta.dtype.is_complex())
     }
 }
