@@ -17,8 +17,10 @@ from torch.nn import functional as F
 
 N, I = float("nan"), float("inf")
 FLOATS = "f32 f64 f16 bf16"
+REAL = "f32 f64"
 TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64, "i16": torch.int16, "u8": torch.uint8}
 ROWS = [[2.0, N, -I, 1.0, N, 2.0, I, 0.0], [N, N, N, N, N, N, N, N], [I, N, I, -0.0, 0.0, 2.0, -I, -I], [3.0, 1.0, 2.0, 2.0, I, -1.0, 0.5, 3.0], [5.0, -I, N, 5.0, 0.0, N, 5.0, 1.0]]
+SHOWN = [[-I] * 8, [-I] * 3 + [N] + [-I] * 4, [-I, -I, 1.0, -I, 2.0, -I, -I, -I], [I, -I, -I, -I, 0.0, -I, -I, 1.0], [N] * 8]
 PAIRS = [-I, -7.5, -3.0, -0.3, -0.0, 0.0, 0.1, 0.7, 2.0, 3.0, 17.0, I, N]
 LIMITS = [-I, -2.5, -0.0, 0.0, 1.0, I]
 POWERS = [*(2.0**n for n in range(-30, 31)), *(10.0**n for n in range(11)), 0.0, I, N, -1.0]
@@ -29,9 +31,12 @@ PROGRAMS = [
     ("topk", FLOATS, ROWS, "x.topk(3,1).values x.topk(5,1,largest=False).values x.topk(2,0).values x.kthvalue(2,1).values x.kthvalue(7,1).values"),
     ("extremes", FLOATS, ROWS, "x.argmax() x.argmin() x.argmax(1) x.argmin(1) x.argmin(0,keepdim=True) x.max(1) x.min(1) x.amax(0) x.amin((0,1)) x.aminmax(dim=1) x.cummax(1) x.cummin(1)"),
     ("medians", FLOATS, ROWS, "x.median(1) x.nanmedian(1).values x.median() x.nanmedian() x.mode(1).values x.mode(0).values"),
+    ("masked_softmax", REAL, SHOWN, "torch.ops.aten._safe_softmax(x,1) torch.ops.aten._safe_softmax(x,0) torch.ops.aten._safe_softmax(x[:4].reshape(2,2,8),-2)"),
+    ("masked_scores", REAL, SHOWN, "torch.ops.aten._scaled_dot_product_attention_math(x.nan_to_num(1,2,3)[None,None,:,:4],x.nan_to_num(1,2,3)[None,None,:,4:],x.nan_to_num(1,2,3)[None,None,:,2:6],x[:,:5])"),
+    ("segments", REAL, ROWS, "torch.segment_reduce(x,'max',lengths=torch.tensor([2,0,3]),unsafe=True) torch.segment_reduce(x,'min',lengths=torch.tensor([1,3,1]),unsafe=True) torch.segment_reduce(x.T.contiguous(),'max',lengths=torch.tensor([3,5]),unsafe=True,initial=2.) torch.segment_reduce(x,'sum',lengths=torch.tensor([2,0,3]),unsafe=True) torch.segment_reduce(x,'mean',lengths=torch.tensor([2,3]),unsafe=True)"),
     ("powers", "f32 f64 f16", POWERS, "x.log2() x.log2().floor() x.log10() x.log10().floor() x.log10().ceil()"),
     ("remainders", "i64", LARGE, "torch.fmod(x,3) torch.fmod(x,-7) torch.fmod(x,x.flip(0)|1) x%3 x//7"),
-    ("unique", REAL := "f32 f64", ROWS, "x.unique(return_counts=True) x[2].unique(return_inverse=True,return_counts=True) x[3].unique() x.flatten().unique_consecutive(return_inverse=True,return_counts=True)"),
+    ("unique", REAL, ROWS, "x.unique(return_counts=True) x[2].unique(return_inverse=True,return_counts=True) x[3].unique() x.flatten().unique_consecutive(return_inverse=True,return_counts=True)"),
     ("search", REAL, ROWS, "torch.searchsorted(x.sort(1).values,x) torch.searchsorted(x.sort(1).values,x,right=True) torch.bucketize(x,x[0].sort().values) torch.bucketize(x,torch.tensor([-1.,0.,2.]),right=True)"),
     ("floors", FLOATS, (PAIRS, PAIRS), "x//y x//.1 x//2 x//-3 x//torch.tensor(.3,dtype=torch.float64) torch.div(x,.1,rounding_mode='trunc') 5//y -.7//y x%y torch.sign(x) x.sgn() torch.hypot(x,y)"),
     ("many_floors", FLOATS, (torch.linspace(-30, 30, 601).tolist(), torch.linspace(0.1, 1.7, 601).tolist()), "x//y x//.1 x//.3 x//3 torch.div(x,.1,rounding_mode='trunc')"),
@@ -121,7 +126,7 @@ PROGRAMS = [
     ("bits_of_bytes", "f32", [[0.0, -0.0, 1.0, -1.5, 448.0, -0.002, 0.3, 100.0], [7e-4, 2e-3, -5.0, 0.02, 5e-5, 1e-5, -240.0, 57344.0], [0.5, 3.0, 13.0, -0.1, N, N, 9.0, -9.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]], "x.to(torch.float8_e4m3fn).view(torch.uint8)[:2] x.to(torch.float8_e5m2).view(torch.uint8)[:2] x.to(torch.float8_e4m3fnuz).view(torch.uint8) x.to(torch.float8_e5m2).view(torch.int32)[:2] x.to(torch.float8_e5m2fnuz).view(torch.int16)"),
 ]
 # Programs that need their sizes.
-FIXED = ("means_of_slices", "nearest", "kept_sizes", "orders_of_infinity", "products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers", "long_transforms", "floors_of_integers", "complex_limits", "complex_powers", "beside_complex", "factors_for_many", "floors_of_shorts", "samples_of_pools", "networks_of_doubles", "zeros_before_a_pool", "values_side_by_side")
+FIXED = ("means_of_slices", "masked_scores", "nearest", "kept_sizes", "orders_of_infinity", "products", "pools", "bags", "factors", "attention", "wide_attention", "reflections", "transforms", "masks", "gaps", "gammas", "norms", "large", "bytes", "exponents", "nothing_times", "quotients_of_bytes", "places", "exact_frames", "resampling", "ceilings", "powers_of_integers", "long_transforms", "floors_of_integers", "complex_limits", "complex_powers", "beside_complex", "factors_for_many", "floors_of_shorts", "samples_of_pools", "networks_of_doubles", "zeros_before_a_pool", "values_side_by_side")
 
 
 def program(expressions, names):

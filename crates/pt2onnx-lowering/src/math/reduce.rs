@@ -142,6 +142,12 @@ pub fn as_axis(cx: &Cx, vector: Value, axis: usize, rank: usize) -> Value {
     cx.unsqueeze(vector, &axes)
 }
 
+/// Whether all elements of `x` along `axis`, which is kept, are `-inf`. That is not whether the largest one is: ONNX Runtime's `ReduceMax`
+/// may overlook NaN.
+pub fn all_hidden(cx: &Cx, x: Value, axis: usize) -> Value {
+    cx.reduce(Reduction::Min, cx.equal(x, f64::NEG_INFINITY), &[axis], true)
+}
+
 /// The slices `x[.., :-n]` and `x[.., n:]` along `axis`, whose size need not be known.
 pub fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
     let mut dims = cx.shape(x);

@@ -1,8 +1,12 @@
 //! Attention: scaled dot products, multi-head attention, encoder layers.
 
 use crate::{
-    AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs,
-    math::dropout::dropout, op,
+    AtenOp, Cx, LowerError, Lowered,
+    args::Ignored,
+    arguments, checks,
+    cx::Outputs,
+    math::{dropout::dropout, reduce::all_hidden},
+    op,
 };
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -197,9 +201,11 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         (None, Some(_)) => {
             // Rows of -inf get weights of 0. If only the product is used, no reduction is needed: a score of -inf has weight 0 in
             // any row, except in one with NaN or infinity, whose product is NaN in any case.
-            let rows = |s| cx.reduce(Reduction::Max, s, &[cx.rank(s) - 1], true);
-            let hidden = if cx.is_used(1) { rows(scores) } else { scores };
-            cx.select(cx.equal(hidden, f64::NEG_INFINITY), 0.0, softmax(scores))
+            let hidden = match cx.is_used(1) {
+                true => all_hidden(cx, scores, cx.rank(scores) - 1),
+                false => cx.equal(scores, f64::NEG_INFINITY),
+            };
+            cx.select(hidden, 0.0, softmax(scores))
         }
     };
     let mut weights = cx.cast(weights, given);

@@ -4,7 +4,7 @@ use crate::math::arcs::softplus_of;
 use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
-use crate::math::reduce::log_softmax_of;
+use crate::math::reduce::{all_hidden, log_softmax_of};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -304,12 +304,11 @@ fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered
 fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
     let soft = softmax(cx, x, dim, None)?;
-    let largest = match cx.rank(x) {
-        0 => x,
-        _ => cx.reduce(Reduction::Max, x, &[cx.axis(x, dim)?], true),
+    let hidden = match cx.rank(x) {
+        0 => cx.equal(x, f64::NEG_INFINITY),
+        _ => all_hidden(cx, x, cx.axis(x, dim)?),
     };
-    let masked = cx.equal(largest, f64::NEG_INFINITY);
-    Ok(cx.select(masked, 0.0, soft))
+    Ok(cx.select(hidden, 0.0, soft))
 }
 
 /// Decomposed programs have a flag instead of a type: whether float16 is computed in, and becomes, float32.

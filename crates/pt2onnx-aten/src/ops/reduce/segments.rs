@@ -81,8 +81,20 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
     let start = cx.full(&all, initial.unwrap_or(identity), dtype);
     let lead: Vec<usize> = (axis + 1..rank).collect();
     let indices = cx.expand(cx.unsqueeze(segment, &lead), &cx.shape(data));
-    let options = attrs::ScatterElements { axis: axis as i64, reduction };
-    let found = cx.scatter_elements(start, indices, data, options);
+    let scatter = |start, data, reduction| {
+        let options = attrs::ScatterElements { axis: axis as i64, reduction };
+        cx.scatter_elements(start, indices, data, options)
+    };
+    let found = match reduction {
+        // `ScatterElements` may overlook NaN, which is added to the result of its segment instead.
+        "max" | "min" if cx.minds_nan(data) => {
+            let nan = cx.is_nan(data);
+            let nans = cx.select(nan, f64::NAN, cx.full(&cx.shape(data), 0, dtype));
+            let known = scatter(start, cx.select(nan, identity, data), reduction);
+            cx.add(known, scatter(cx.full(&all, 0, dtype), nans, "add"))
+        }
+        _ => scatter(start, data, reduction),
+    };
     let found = cx.slice(found, axis, &Expr::int(0), &segments, 1);
     let lengths = cx.unsqueeze(lengths, &lead);
     let found = match (how.as_str(), initial) {
