@@ -4,7 +4,7 @@ use crate::{Model, Name, Node, NodeId, RegionId, Value, ids::OriginId, value::De
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::{SmallVec, smallvec};
-use smol_str::{SmolStrBuilder, format_smolstr};
+use smol_str::format_smolstr;
 use std::slice;
 
 /// Key in the metadata of a value that has another name in the source program: that name.
@@ -137,7 +137,8 @@ impl Model {
         for (node, origin) in others {
             self[node].name = Some(match origin {
                 Some(origin) => {
-                    let name = joined(&[&self.node_name_of(origin), "_", self[node].op()]);
+                    let parts = [&self.node_name_of(origin), "_", self[node].op()];
+                    let name: Name = parts.into_iter().collect();
                     // A source node may have become thousands of nodes.
                     let number = numbers.entry(name.clone()).or_default();
                     let mut candidate = name.clone();
@@ -167,7 +168,7 @@ impl Model {
         let origin = &self[origin];
         match origin.op.is_empty() {
             true => origin.node.clone(),
-            false => joined(&["node_", &origin.node]),
+            false => ["node_", &origin.node].into_iter().collect(),
         }
     }
 
@@ -228,13 +229,6 @@ impl Scopes {
             }
         }
     }
-}
-
-/// A name of parts, which formatting would put together more slowly.
-fn joined(parts: &[&str]) -> Name {
-    let mut name = SmolStrBuilder::new();
-    parts.iter().for_each(|part| name.push_str(part));
-    name.finish()
 }
 
 /// Takes a name in scopes; if it is taken already in one of them, takes and returns another one.

@@ -30,10 +30,10 @@ pub fn optimize(model: &mut Model, options: &Options) {
 /// Runs the passes until none changes the graph; returns whether any did.
 fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let nodes = graph.model.nodes(graph.region).count();
-    scan::together(nodes, || run_early_and_late(graph, options))
+    scan::together(nodes, || run_in_turns(graph, options))
 }
 
-fn run_early_and_late(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+fn run_in_turns(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let of = |turn: Turn| -> Vec<&Pass> { options.active().filter(|p| p.turn == turn).collect() };
     let (early, late) = (of(Turn::Early), of(Turn::Late));
     let mut changed = run_each(graph, options, &early);

@@ -12,7 +12,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Of a node of this graph, which may have complex tensors.
+    /// Of a node of this graph; `has_complex` is the graph's [`Graph::has_complex`].
     pub fn of(graph: &'a Graph, has_complex: bool, node: &'a Node) -> Self {
         let mut values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
         let involves_complex = values.any(|value| {

@@ -148,6 +148,22 @@ pub fn all_hidden(cx: &Cx, x: Value, axis: usize) -> Value {
     cx.reduce(Reduction::Min, cx.equal(x, f64::NEG_INFINITY), &[axis], true)
 }
 
+/// `x` with the extremes of `updates` written into it by `write`, whose operator may overlook NaN: a NaN is the extreme. `neutral` stands for
+/// NaN meanwhile. `write_flags` does the same as `write` with flags of int32, and writes the largest.
+pub fn extremes_with_nan(
+    cx: &Cx,
+    [x, updates]: [Value; 2],
+    neutral: Scalar,
+    write: impl Fn(Value, Value) -> Value,
+    write_flags: impl Fn(Value, Value) -> Value,
+) -> Value {
+    let [flags, new_flags] = [x, updates].map(|v| cx.cast(cx.is_nan(v), DType::I32));
+    let flags = write_flags(flags, new_flags);
+    let [x, updates] = [x, updates].map(|v| cx.select(cx.is_nan(v), neutral, v));
+    let found = write(x, updates);
+    cx.select(cx.cast(flags, DType::Bool), f64::NAN, found)
+}
+
 /// The slices `x[.., :-n]` and `x[.., n:]` along `axis`, whose size need not be known.
 pub fn neighbours(cx: &Cx, x: Value, axis: usize, n: i64) -> [Value; 2] {
     let mut dims = cx.shape(x);

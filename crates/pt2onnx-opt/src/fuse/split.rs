@@ -19,7 +19,7 @@ struct Part {
     to: i64,
 }
 
-pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
+pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     if graph.opset < SIZES_AS_INPUTS {
         return false;
     }
@@ -33,8 +33,9 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     for ((_, _, axis), parts) in grouped(found.into_iter().map(|(_, part)| part)) {
         changed |= split(model, axis, parts).is_some();
     }
+    // No pass runs after this one: sizes that the model has already are merged here.
     if changed {
-        cse::constants(model, options.merge_weights);
+        cse::constants(model, false);
     }
     changed
 }

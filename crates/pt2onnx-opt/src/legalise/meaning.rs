@@ -14,8 +14,7 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
     let (low, high) = (written.min(other), written.max(other));
     let since = |opset| schema::lookup(op, opset).map(|s| s.since);
     let oldest = since(low);
-    let same = || oldest.is_some() && (low == high || oldest == since(high));
-    if !model[node].domain.is_empty() || same() {
+    if !model[node].domain.is_empty() || (oldest.is_some() && oldest == since(high)) {
         return true;
     }
     let steps = schema::versions(op).iter().map(|s| s.since);

@@ -1,6 +1,7 @@
 //! Writes and reductions at indices along one dimension.
 
 use crate::math::division::floored_by_positive;
+use crate::math::reduce::{extremes_with_nan, highest, lowest};
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
@@ -64,19 +65,10 @@ impl Reduction {
 
     /// The neutral element: reduced with it, a number does not change.
     fn neutral(self, dtype: DType) -> Scalar {
-        let unsigned = dtype.is_unsigned();
-        let bits = dtype.bits() as u32;
-        let largest = match (unsigned, bits) {
-            (true, bits @ ..64) => (1i64 << bits) - 1,
-            (_, bits) => i64::MAX >> (64 - bits.clamp(8, 64)),
-        };
         match self {
             Reduction::Mul => Scalar::Int(1),
-            Reduction::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
-            Reduction::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
-            Reduction::Max if unsigned => Scalar::Int(0),
-            Reduction::Max => Scalar::Int(-largest - 1),
-            Reduction::Min => Scalar::Int(largest),
+            Reduction::Max => lowest(dtype),
+            Reduction::Min => highest(dtype),
             Reduction::None | Reduction::Add | Reduction::Mean => Scalar::Int(0),
         }
     }
@@ -151,7 +143,12 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
     };
     let spreads = matches!(reduction, Reduction::Max | Reduction::Min) && cx.minds_nan(updates);
     let mut result = match spreads {
-        true => write_extremes(cx, from, axis, places, updates, reduction),
+        true => {
+            let write = |how| move |x, updates| write(cx, x, axis, places, updates, how);
+            let neutral = reduction.neutral(computed);
+            let flags = write(Reduction::Max);
+            extremes_with_nan(cx, [from, updates], neutral, write(reduction), flags)
+        }
         false => write(cx, from, axis, places, updates, reduction),
     };
     if reduction == Reduction::Mean {
@@ -170,23 +167,6 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         result = divided(cx, result, count);
     }
     cx.cast(result, dtype)
-}
-
-/// [`write`] of extremes. A NaN is the extreme; flags mark the places that get one.
-fn write_extremes(
-    cx: &Cx,
-    x: Value,
-    axis: usize,
-    places: &Places,
-    updates: Value,
-    how: Reduction,
-) -> Value {
-    let neutral = how.neutral(cx.dtype(x));
-    let [flags, new_flags] = [x, updates].map(|v| cx.cast(cx.is_nan(v), DType::I32));
-    let flags = write(cx, flags, axis, places, new_flags, Reduction::Max);
-    let [x, updates] = [x, updates].map(|v| cx.select(cx.is_nan(v), neutral, v));
-    let found = write(cx, x, axis, places, updates, how);
-    cx.select(cx.cast(flags, DType::Bool), f64::NAN, found)
 }
 
 /// The shape of a mean's counts: one for each element of `x`, or one for each slice.

@@ -1,6 +1,6 @@
 //! Reductions over consecutive segments, and tensors of one element read as numbers.
 
-use crate::math::reduce::{highest, lowest, neighbours, reduce, running_sums};
+use crate::math::reduce::{extremes_with_nan, highest, lowest, neighbours, reduce, running_sums};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -86,12 +86,9 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
         cx.scatter_elements(start, indices, data, options)
     };
     let found = match reduction {
-        // `ScatterElements` may overlook NaN, which is added to the result of its segment instead.
         "max" | "min" if cx.minds_nan(data) => {
-            let nan = cx.is_nan(data);
-            let nans = cx.select(nan, f64::NAN, cx.full(&cx.shape(data), 0, dtype));
-            let known = scatter(start, cx.select(nan, identity, data), reduction);
-            cx.add(known, scatter(cx.full(&all, 0, dtype), nans, "add"))
+            let write = |how| move |start, data| scatter(start, data, how);
+            extremes_with_nan(cx, [start, data], identity, write(reduction), write("max"))
         }
         _ => scatter(start, data, reduction),
     };
