@@ -1,4 +1,5 @@
-//! ONNX models that are moved to another opset and optimised. The first byte tells which opset; 0 keeps the model's.
+//! ONNX models that are moved to another opset and optimised. The first byte tells which opset; 0
+//! keeps the model's.
 
 #![no_main]
 

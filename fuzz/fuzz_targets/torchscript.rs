@@ -1,4 +1,5 @@
-//! TorchScript: the fuzzed bytes as the code of a module, as its objects, as the inputs of its trace, or as its source ranges.
+//! TorchScript: the fuzzed bytes as the code of a module, as its objects, as the inputs of its
+//! trace, or as its source ranges.
 //!
 //! The first byte says which.
 

@@ -1,4 +1,5 @@
-//! Whole TorchScript archives: the zip, its records, and what its `forward` becomes with the inputs of the trace.
+//! Whole TorchScript archives: the zip, its records, and what its `forward` becomes with the inputs
+//! of the trace.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Types of operators for the interpreter of TorchScript: every operator returns what its first tensor is.
+//! Types of operators for the interpreter of TorchScript: every operator returns what its first
+//! tensor is.
 
 use pt2onnx_fx::Node;
 use pt2onnx_torchscript::types::{Facts, Outcome, Types};

@@ -1,4 +1,5 @@
-//! Benchmarks of each stage of a conversion and of the whole, from a program's JSON to the bytes of the model.
+//! Benchmarks of each stage of a conversion and of the whole, from a program's JSON to the bytes of
+//! the model.
 //!
 //! The weights are as small as possible.
 #![expect(clippy::unwrap_used, reason = "a bench that fails says so best by panicking")]

@@ -1,4 +1,5 @@
-//! `backend`: checks that the models of the ONNX backend tests give the expected outputs after `pt2onnx optimize`, also at other opsets.
+//! `backend`: checks that the models of the ONNX backend tests give the expected outputs after
+//! `pt2onnx optimize`, also at other opsets.
 
 use std::env;
 use std::fs;
@@ -50,7 +51,8 @@ pub fn backend(opsets: Option<&str>) -> Result<()> {
     }
 }
 
-/// Runs the command for each model, one per processor at a time. Returns its messages for the models that it refuses.
+/// Runs the command for each model, one per processor at a time. Returns its messages for the
+/// models that it refuses.
 fn optimize(command: &Path, models: Vec<PathBuf>, after: &Path) -> Result<Vec<String>> {
     let (queue, refused) = (Mutex::new(models.into_iter()), Mutex::new(Vec::new()));
     let next = || queue.lock().ok()?.next();

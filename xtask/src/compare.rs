@@ -30,8 +30,9 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Runs `COMMAND ARCHIVE -o NAME.onnx ARGS` with `old` and `new` in an empty folder, for each `*.pt2` below `folder`, or for
-/// about `sample` of them. Prints the differences: exit codes, names of files, contents.
+/// Runs `COMMAND ARCHIVE -o NAME.onnx ARGS` with `old` and `new` in an empty folder, for each
+/// `*.pt2` below `folder`, or for about `sample` of them. Prints the differences: exit codes, names
+/// of files, contents.
 pub fn compare(
     old: &Path,
     new: &Path,

@@ -1,4 +1,5 @@
-//! Items that all `regen-*` tasks share: the path of the workspace, formatting, and writing or comparing files.
+//! Items that all `regen-*` tasks share: the path of the workspace, formatting, and writing or
+//! comparing files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,8 +42,8 @@ pub fn rustfmt(source: String) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Writes `files`. With `check`, compares them with the committed files instead. `owned` is a folder that has no other files:
-/// any others are removed, or reported with `check`.
+/// Writes `files`. With `check`, compares them with the committed files instead. `owned` is a
+/// folder that has no other files: any others are removed, or reported with `check`.
 pub fn publish(files: &Files, owned: Option<&Path>, check: bool) -> Result<()> {
     let mut differences = Vec::new();
     for (path, content) in files {

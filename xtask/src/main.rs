@@ -31,20 +31,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Generates operator schemas and typed builder methods of pt2onnx-ir from the pinned `onnx` package.
+    /// Generates operator schemas and typed builder methods of pt2onnx-ir from the pinned `onnx`
+    /// package.
     RegenOnnx(Regen),
     /// Generates the protobuf messages of pt2onnx-proto from proto/onnx.proto.
     RegenProto(Regen),
-    /// Generates the list of PyTorch's operator schemas for pt2onnx-aten, with the PyTorch of the interpreter in
-    /// PT2ONNX_TORCH_PYTHON. --check needs no PyTorch.
+    /// Generates the list of PyTorch's operator schemas for pt2onnx-aten, with the PyTorch of the
+    /// interpreter in PT2ONNX_TORCH_PYTHON. --check needs no PyTorch.
     RegenAten(Regen),
-    /// Generates the table of element types that ONNX Runtime's CPU kernels lack, for pt2onnx-opt, from the pinned release.
+    /// Generates the table of element types that ONNX Runtime's CPU kernels lack, for pt2onnx-opt,
+    /// from the pinned release.
     RegenKernels(Regen),
-    /// Generates docs/supported-ops.md and the table of `pt2onnx explain` from the registry and the conformance cases.
+    /// Generates docs/supported-ops.md and the table of `pt2onnx explain` from the registry and the
+    /// conformance cases.
     RegenOps(Regen),
     /// Prints the lowerings that no conformance case runs. Fails if there are any.
     Coverage,
-    /// Compares the time and memory of conversions with `cp` and torch.onnx.export. Writes docs/benchmarks.md and its plots.
+    /// Compares the time and memory of conversions with `cp` and torch.onnx.export. Writes
+    /// docs/benchmarks.md and its plots.
     Bench(bench::Options),
     /// Writes a synthetic archive of a decoder for benchmarks, in PyTorch's format.
     Synth {
@@ -59,25 +63,30 @@ enum Task {
         #[arg(long)]
         vocabulary: Option<u64>,
     },
-    /// Runs `pt2onnx optimize` on the models of the ONNX backend tests of the pinned `onnx` package: as they are, in
-    /// functions and in bodies. Fails if an optimised model does not give the expected outputs.
+    /// Runs `pt2onnx optimize` on the models of the ONNX backend tests of the pinned `onnx`
+    /// package: as they are, in functions and in bodies. Fails if an optimised model does not give
+    /// the expected outputs.
     Backend {
-        /// Afterwards also rewrite the models for these opsets, and from the oldest one back: `all`, or `9,13,20`. Fails if a
-        /// result is wrong, or refused by the checker or ONNX Runtime.
+        /// Afterwards also rewrite the models for these opsets, and from the oldest one back:
+        /// `all`, or `9,13,20`. Fails if a result is wrong, or refused by the checker or ONNX
+        /// Runtime.
         #[arg(long, value_name = "OPSETS")]
         opsets: Option<String>,
     },
-    /// Runs the graphs of the text cases of pt2onnx-opt in ONNX Runtime, before and after. Fails if the outputs differ.
+    /// Runs the graphs of the text cases of pt2onnx-opt in ONNX Runtime, before and after. Fails if
+    /// the outputs differ.
     Cases,
     /// Builds the pages of docs/ as a book in target/book. Installs mdBook below target/ first.
     Book,
-    /// Prints files of a crate that use each other's items in a circle, with the lines that do. Fails if there are any.
+    /// Prints files of a crate that use each other's items in a circle, with the lines that do.
+    /// Fails if there are any.
     Circles {
         /// A crate, by name or folder. Without it, all crates of the workspace.
         #[arg(short, long)]
         package: Option<String>,
     },
-    /// Converts every archive below a folder with two builds of the command. Prints what differs; fails if anything does.
+    /// Converts every archive below a folder with two builds of the command. Prints what differs;
+    /// fails if anything does.
     Compare {
         /// The old build of the command.
         old: PathBuf,
@@ -94,7 +103,8 @@ enum Task {
     },
     /// Builds the Python module and runs the tests of the package that need PyTorch.
     Python(package::Options),
-    /// Runs all tests of the workspace with the pinned ONNX Runtime, and those of the Python package that need no PyTorch.
+    /// Runs all tests of the workspace with the pinned ONNX Runtime, and those of the Python
+    /// package that need no PyTorch.
     Test {
         /// Arguments for `cargo test`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

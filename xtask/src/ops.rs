@@ -39,11 +39,10 @@ pub fn regen(check: bool) -> Result<()> {
 pub fn coverage() -> Result<()> {
     let missed = run()?.1;
     print!("{missed}");
-    match missed.starts_with("0 of") {
-        true => Ok(()),
-        false => {
-            bail!("no conformance case runs these lowerings: add cases with testdata/generate")
-        }
+    if missed.starts_with("0 of") {
+        Ok(())
+    } else {
+        bail!("no conformance case runs these lowerings: add cases with testdata/generate")
     }
 }
 

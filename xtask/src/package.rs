@@ -1,4 +1,5 @@
-//! The Python package: builds its native half and runs its tests, those without PyTorch (part of `test`) and those with it (`python`).
+//! The Python package: builds its native half and runs its tests, those without PyTorch (part of
+//! `test`) and those with it (`python`).
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::OsString;
@@ -16,14 +17,15 @@ use crate::python::{self, run};
 /// Options of `python`.
 #[derive(Args)]
 pub struct Options {
-    /// The version of PyTorch, installed below target/. By default, the PyTorch of the interpreter in PT2ONNX_TORCH_PYTHON if that is
-    /// set, else the pinned version.
+    /// The version of PyTorch, installed below target/. By default, the PyTorch of the interpreter
+    /// in PT2ONNX_TORCH_PYTHON if that is set, else the pinned version.
     #[arg(long)]
     torch: Option<String>,
     /// Run the tests that need no PyTorch instead; `cargo xtask test` does so as well.
     #[arg(long)]
     without_torch: bool,
-    /// Check the types of the package instead, with mypy and pyright, and the names in all Python sources, with ruff.
+    /// Check the types of the package instead, with mypy and pyright, and the names in all Python
+    /// sources, with ruff.
     #[arg(long)]
     types: bool,
     /// Arguments for pytest.
@@ -68,8 +70,9 @@ pub fn python(options: &Options) -> Result<()> {
     run(command.env("PYTHONPATH", root().join("python")))
 }
 
-/// Checks the types of the package against the packages of an interpreter, and that all Python sources use each name that they define or
-/// import: of two tests of one name, the first would never run.
+/// Checks the types of the package against the packages of an interpreter, and that all Python
+/// sources use each name that they define or import: of two tests of one name, the first would
+/// never run.
 fn types(interpreter: &Path) -> Result<()> {
     let tools = root().join("python/tests/types.txt");
     let wanted = fs::read_to_string(&tools)?;
@@ -117,8 +120,9 @@ fn unpacked() -> Result<PathBuf> {
     Ok(cases)
 }
 
-/// The interpreter of a virtual environment below target/ with this version of PyTorch, which is made if it is missing or out of date.
-/// NVIDIA's packages are left out: stubs stand in for their libraries.
+/// The interpreter of a virtual environment below target/ with this version of PyTorch, which is
+/// made if it is missing or out of date. NVIDIA's packages are left out: stubs stand in for their
+/// libraries.
 fn with_version(version: &str) -> Result<PathBuf> {
     let own = root().join("python/tests/torch/requirements.txt");
     let requirements = [python::requirements_file(), own];

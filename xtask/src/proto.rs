@@ -1,6 +1,7 @@
 //! `regen-proto`: generates the Rust messages of pt2onnx-proto from `proto/onnx.proto`.
 //!
-//! It also generates the standard's own descriptors from the pinned `onnx` package, for the test that compares both.
+//! It also generates the standard's own descriptors from the pinned `onnx` package, for the test
+//! that compares both.
 
 use anyhow::{Context, Result};
 use prost_build::{Config, Module};
@@ -24,8 +25,8 @@ pub fn regen(check: bool) -> Result<()> {
     publish(&files, None, check)
 }
 
-/// The code that prost generates for the messages. Tensors have their bytes as `Bytes`, which are parts of the decoded buffer
-/// or of a mapped file, not copies.
+/// The code that prost generates for the messages. Tensors have their bytes as `Bytes`, which are
+/// parts of the decoded buffer or of a mapped file, not copies.
 fn messages() -> Result<String> {
     let set = protox::compile(["onnx.proto"], [root().join("proto")])?;
     let module = Module::from_protobuf_package_name("onnx");

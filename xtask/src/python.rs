@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::generate::{root, target};
 
-/// The interpreter in `PT2ONNX_PYTHON` if it is set. Otherwise that of a virtual environment below `target/` with the packages
-/// of `requirements.txt`, which is created if it is missing or out of date.
+/// The interpreter in `PT2ONNX_PYTHON` if it is set. Otherwise that of a virtual environment below
+/// `target/` with the packages of `requirements.txt`, which is created if it is missing or out of
+/// date.
 pub fn interpreter() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os("PT2ONNX_PYTHON") {
         return Ok(given.into());
@@ -18,8 +19,9 @@ pub fn interpreter() -> Result<PathBuf> {
     virtual_environment(&target().join("venv"), &[requirements_file()], &requirements, |_| Ok(()))
 }
 
-/// The interpreter of a virtual environment with the packages of files of requirements, and what `more` installs. It is made anew if
-/// it is missing, or was made for something else than is `wanted`.
+/// The interpreter of a virtual environment with the packages of files of requirements, and what
+/// `more` installs. It is made anew if it is missing, or was made for something else than is
+/// `wanted`.
 pub fn virtual_environment(
     venv: &Path,
     requirements: &[PathBuf],

@@ -1,4 +1,5 @@
-//! `test`: runs all tests of the workspace with the pinned ONNX Runtime library, and those of the Python package.
+//! `test`: runs all tests of the workspace with the pinned ONNX Runtime library, and those of the
+//! Python package.
 
 use std::env;
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
@@ -13,8 +14,8 @@ use crate::generate::target;
 use crate::package;
 use crate::python::{pinned, run};
 
-/// The task. `args` are passed to `cargo test`. If they select packages, doc tests are not run, because cargo refuses them for
-/// packages without a library, nor those of the Python package.
+/// The task. `args` are passed to `cargo test`. If they select packages, doc tests are not run,
+/// because cargo refuses them for packages without a library, nor those of the Python package.
 pub fn test(args: &[OsString]) -> Result<()> {
     let library = onnxruntime()?;
     let chooses = |arg: &OsString| arg == "--package" || arg.as_encoded_bytes().starts_with(b"-p");
@@ -32,8 +33,8 @@ pub fn test(args: &[OsString]) -> Result<()> {
     package::test()
 }
 
-/// The ONNX Runtime library in `ORT_DYLIB_PATH` if it is set. Otherwise that of the pinned wheel, which is downloaded once and
-/// kept below `target/`.
+/// The ONNX Runtime library in `ORT_DYLIB_PATH` if it is set. Otherwise that of the pinned wheel,
+/// which is downloaded once and kept below `target/`.
 fn onnxruntime() -> Result<PathBuf> {
     if let Some(given) = env::var_os("ORT_DYLIB_PATH") {
         return Ok(given.into());

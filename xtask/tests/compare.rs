@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use xtask::compare::{Counts, compare};
 
-/// Different content of a file, an additional file, and a different exit code are differences. Nothing else is.
+/// Different content of a file, an additional file, and a different exit code are differences.
+/// Nothing else is.
 #[test]
 fn differences_are_counted() {
     let folder = tempfile::tempdir().unwrap();

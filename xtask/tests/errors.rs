@@ -1,4 +1,5 @@
-//! An error says everything in its own text, or is transparent: what prints the chain of sources must not say the same twice.
+//! An error says everything in its own text, or is transparent: what prints the chain of sources
+//! must not say the same twice.
 
 mod sources;
 

@@ -1,4 +1,5 @@
-//! Each source file says in its first line what it is for, and is short enough to be read as a whole.
+//! Each source file says in its first line what it is for, and is short enough to be read as a
+//! whole.
 
 mod sources;
 

@@ -1,4 +1,5 @@
-//! The layers of the workspace (docs/architecture.md): a crate depends only on crates of lower layers.
+//! The layers of the workspace (docs/architecture.md): a crate depends only on crates of lower
+//! layers.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ const LAYERS: &[&[&str]] = &[
     &["pt2onnx-python"],
 ];
 
-/// Dependencies on lower layers that are forbidden too: two crates know both PyTorch and ONNX, and only one knows protobuf.
+/// Dependencies on lower layers that are forbidden too: two crates know both PyTorch and ONNX, and
+/// only one knows protobuf.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("pt2onnx-fx", "pt2onnx-proto"),
     ("pt2onnx-ir", "pt2onnx-proto"),

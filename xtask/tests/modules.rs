@@ -1,4 +1,5 @@
-//! No crate has a circle of files that use each other's items. The files of pt2onnx-lowering and pt2onnx-aten are in layers.
+//! No crate has a circle of files that use each other's items. The files of pt2onnx-lowering and
+//! pt2onnx-aten are in layers.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod sources;
@@ -54,7 +55,8 @@ fn forbidden(name: &str, allowed: impl Fn(&Path, &Path) -> bool) -> Graph {
     Graph { edges: edges.collect() }
 }
 
-/// Helpers that several families use are in `math` of pt2onnx-lowering. The `mod.rs` of a folder may name the families below it: it lists their tables.
+/// Helpers that several families use are in `math` of pt2onnx-lowering. The `mod.rs` of a folder
+/// may name the families below it: it lists their tables.
 #[test]
 fn a_family_never_imports_a_family() {
     let wrong = forbidden("pt2onnx-aten", |from, to| {
@@ -109,7 +111,8 @@ fn edges(files: &[(&str, &str)]) -> (Graph, BTreeSet<String>) {
     (graph, arrows)
 }
 
-/// The edges from `a.rs` of a crate in which `b.rs` defines `B` and `f`, and `c/` re-exports `c/inner.rs`.
+/// The edges from `a.rs` of a crate in which `b.rs` defines `B` and `f`, and `c/` re-exports
+/// `c/inner.rs`.
 fn from_a(source: &str) -> Vec<String> {
     let (_, edges) = edges(&[
         ("lib.rs", "mod a; mod b; mod c; #[path = \"e/f.rs\"] mod d; pub use b::B; pub use c::*;"),

@@ -1,4 +1,5 @@
-//! The documentation pages: links have targets, the book contains all of `docs/`, the README's figures are measured ones.
+//! The documentation pages: links have targets, the book contains all of `docs/`, the README's
+//! figures are measured ones.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +129,8 @@ fn wrong_links_are_found() {
     assert_eq!(anchors(page), ["a-b-c_d-e", "twice", "twice-1"].map(String::from).into());
 }
 
-/// Pages that name files of the sources, with the constants in them: `MAX_SIZE`, `pt2onnx-symbolic/src/expr.rs`.
+/// Pages that name files of the sources, with the constants in them: `MAX_SIZE`,
+/// `pt2onnx-symbolic/src/expr.rs`.
 #[test]
 fn files_of_the_sources_are_there() {
     let mut problems = Vec::new();
@@ -164,7 +166,8 @@ fn the_book_has_every_page() {
     assert_eq!(listed, pages.collect());
 }
 
-/// The README shows the two commands to start with, and the figures of its table are in docs/benchmarks.md.
+/// The README shows the two commands to start with, and the figures of its table are in
+/// docs/benchmarks.md.
 #[test]
 fn the_readme_says_what_holds() {
     let readme = read("README.md");

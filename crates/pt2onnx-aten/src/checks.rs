@@ -1,7 +1,9 @@
-//! `checks!`: calls beside the lowerings, and the ONNX graphs that they become. `tests/it/checks.rs` reads them from the sources.
+//! `checks!`: calls beside the lowerings, and the ONNX graphs that they become.
+//! `tests/it/checks.rs` reads them from the sources.
 
-/// Calls as PyTorch prints them, with types (`pt2onnx_fx::text`), and the ONNX graph or the error of each, before any pass over it.
-/// It expands to nothing, so checks cost no time to compile. `UPDATE_CASES=1 cargo test -p pt2onnx-aten checks` writes what comes out.
+/// Calls as PyTorch prints them, with types (`pt2onnx_fx::text`), and the ONNX graph or the error
+/// of each, before any pass over it. It expands to nothing, so checks cost no time to compile.
+/// `UPDATE_CASES=1 cargo test -p pt2onnx-aten checks` writes what comes out.
 ///
 /// ```ignore
 /// checks! {

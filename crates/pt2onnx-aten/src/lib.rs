@@ -1,7 +1,8 @@
 //! ATen to ONNX: the lowerings, their registry, and the driver that runs them.
 //!
-//! [`lower`] translates an FX program (`pt2onnx-fx`) to an ONNX model (`pt2onnx-ir`) of the newest opset. Each op has a lowering: a plain
-//! function in a file of `ops/`, listed in that file's `OPS` table, and written with the items of `pt2onnx-lowering`. Lowerings do no IO.
+//! [`lower`] translates an FX program (`pt2onnx-fx`) to an ONNX model (`pt2onnx-ir`) of the newest
+//! opset. Each op has a lowering: a plain function in a file of `ops/`, listed in that file's `OPS`
+//! table, and written with the items of `pt2onnx-lowering`. Lowerings do no IO.
 //!
 //! ```
 //! use pt2onnx_aten::{Options, Registry, lower};

@@ -46,7 +46,8 @@ pub fn apply(args: ApplyWeights) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Adds a file of weights, or those that are read of a folder. Files that an index names are known by their tensors.
+/// Adds a file of weights, or those that are read of a folder. Files that an index names are known
+/// by their tensors.
 fn add_weights(inputs: &mut Inputs, path: &Path) {
     let Ok(entries) = path.read_dir() else {
         return inputs.add("weights", path);

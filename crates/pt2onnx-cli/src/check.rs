@@ -17,8 +17,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Prints whether each archive can be converted, in the given order. The exit code is that of the first one that
-/// cannot.
+/// Prints whether each archive can be converted, in the given order. The exit code is that of the
+/// first one that cannot.
 pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     log::init(0, args.quiet);
     let models = many::expand(args.models)?;
@@ -38,12 +38,11 @@ pub fn check(args: Box<Check>) -> Result<Option<Code>, CommandError> {
     let verdicts = verdicts.into_iter().collect::<Result<Vec<_>, _>>()?;
     to.write_all(inputs, &verdicts)?;
     verdict::warn(&verdicts);
-    match args.json {
-        true => {
-            let all: Vec<Value> = verdicts.iter().map(Verdict::json).collect();
-            print_json(&all.into(), true)?;
-        }
-        false => print(&text(&verdicts))?,
+    if args.json {
+        let all: Vec<Value> = verdicts.iter().map(Verdict::json).collect();
+        print_json(&all.into(), true)?;
+    } else {
+        print(&text(&verdicts))?
     }
     Ok(verdict::code(&verdicts))
 }

@@ -44,9 +44,10 @@ pub fn convert(mut args: Convert, process: Process) -> Result<Option<Code>, Comm
             job.one(&model, &output, quiet || verbose > 0).map(|()| None)
         }
         Destination::Folder(folder, models) => {
-            let tasks = match args.all {
-                true => each_program(&folder, models)?,
-                false => models.into_iter().map(Task::of_archive).collect(),
+            let tasks = if args.all {
+                each_program(&folder, models)?
+            } else {
+                models.into_iter().map(Task::of_archive).collect()
             };
             let verdicts = job.all(&folder, &tasks, jobs)?;
             if json {

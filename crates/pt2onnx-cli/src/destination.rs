@@ -49,7 +49,8 @@ impl Task {
     }
 }
 
-/// A conversion for each program of the archives. An archive that cannot be read fails when it is converted.
+/// A conversion for each program of the archives. An archive that cannot be read fails when it is
+/// converted.
 pub fn each_program(
     folder: &Path,
     archives: Vec<(PathBuf, PathBuf)>,
@@ -66,9 +67,10 @@ pub fn each_program(
             // The name is the archive's: it must not lead out of the folder.
             let plain = name.replace(['/', '\\', ':'], "_");
             let plain = plain.trim_start_matches('.');
-            let file = match several {
-                true => format!("{}.{plain}.onnx", to.file_stem().unwrap_or_default().display()),
-                false => format!("{plain}.onnx"),
+            let file = if several {
+                format!("{}.{plain}.onnx", to.file_stem().unwrap_or_default().display())
+            } else {
+                format!("{plain}.onnx")
             };
             let to = folder.join(file);
             tasks.push(Task { archive: archive.clone(), program: Some(name), to });

@@ -33,18 +33,16 @@ pub fn compare(args: &Diff) -> Result<Option<Code>, CommandError> {
     if differences.is_empty() {
         return Ok(None);
     }
-    match args.json {
-        true => print_json(&serde_json::json!(differences), false)?,
-        false => print(&differences.to_string())?,
+    if args.json {
+        print_json(&serde_json::json!(differences), false)?
+    } else {
+        print(&differences.to_string())?
     }
     Ok(Some(Code::Different))
 }
 
 fn read(path: &Path, options: &DiffOptions) -> Result<Model, CommandError> {
-    let external = match options.weights {
-        true => ExternalData::Mapped,
-        false => ExternalData::Ignored,
-    };
+    let external = if options.weights { ExternalData::Mapped } else { ExternalData::Ignored };
     let reading = read_with(path, external).map_err(|e| error::model(path, &e))?;
     for lost in reading.lost {
         let text = format!("{} has {lost}, which are not compared", path.display());

@@ -12,10 +12,7 @@ use std::{
 
 /// What `-o` names: a file, or with `-` standard output.
 pub fn output(path: &Path) -> Output {
-    match path == Path::new("-") {
-        true => Output::Stdout,
-        false => Output::from(path),
-    }
+    if path == Path::new("-") { Output::Stdout } else { Output::from(path) }
 }
 
 /// Whether a path names a folder: one that is there, or a new one by a slash at its end.
@@ -49,7 +46,8 @@ impl Drop for NewFolder {
     }
 }
 
-/// The files that a conversion reads besides the archive: that of options, and those that options name.
+/// The files that a conversion reads besides the archive: that of options, and those that options
+/// name.
 pub fn read_with(file: Option<&Path>, options: &Options) -> Inputs {
     let mut inputs = Inputs::new();
     file.iter().for_each(|path| inputs.add("options", path));
@@ -57,7 +55,8 @@ pub fn read_with(file: Option<&Path>, options: &Options) -> Inputs {
     inputs
 }
 
-/// Checks before the work what would be an error after it: that no output is a file that is read, or is written twice.
+/// Checks before the work what would be an error after it: that no output is a file that is read,
+/// or is written twice.
 pub fn check_outputs(
     inputs: &Inputs,
     model: &Path,

@@ -2,8 +2,8 @@
 //!
 //! It is a library so that Python's `python -m pt2onnx` is the same command.
 //!
-//! Layer 6, above the library `pt2onnx`. Standard output has the text that was asked for (`inspect`, `show`, `diff`, `ops`,
-//! `passes`). Everything else goes to standard error.
+//! Layer 6, above the library `pt2onnx`. Standard output has the text that was asked for
+//! (`inspect`, `show`, `diff`, `ops`, `passes`). Everything else goes to standard error.
 
 mod apply;
 mod args;
@@ -35,8 +35,8 @@ use output::print;
 pub use process::Process;
 use std::{ffi::OsString, panic::catch_unwind};
 
-/// Runs the command line `args`, whose first word is the name of the program. Returns the exit code, which
-/// `pt2onnx --help` explains.
+/// Runs the command line `args`, whose first word is the name of the program. Returns the exit
+/// code, which `pt2onnx --help` explains.
 pub fn main(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, process: Process) -> u8 {
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
     if let Some(error) = args::misspelt(&args) {

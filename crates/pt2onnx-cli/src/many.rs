@@ -37,7 +37,8 @@ pub fn expand(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, CommandError> {
 
 /// Works on each archive, on several threads. The results are in the order of the archives.
 ///
-/// The threads are not those of rayon's pool, where a conversion that waits for its parts would begin another one.
+/// The threads are not those of rayon's pool, where a conversion that waits for its parts would
+/// begin another one.
 pub fn each<A: Sync, T: Send>(
     archives: &[A],
     jobs: Option<NonZeroUsize>,
@@ -45,10 +46,7 @@ pub fn each<A: Sync, T: Send>(
     work: impl Fn(&A) -> T + Sync,
 ) -> Result<Vec<T>, CommandError> {
     let jobs = jobs.map_or_else(rayon::current_num_threads, NonZeroUsize::get);
-    let progress = match quiet {
-        true => ProgressBar::hidden(),
-        false => progress(archives.len()),
-    };
+    let progress = if quiet { ProgressBar::hidden() } else { progress(archives.len()) };
     let queue = Mutex::new(archives.iter().enumerate());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let worker = || -> Vec<(usize, T)> {

@@ -20,7 +20,8 @@ struct Tested<'a> {
     operators: &'a str,
     opset: &'a str,
     types: &'a str,
-    /// What differs in older opsets: `13 -Trilu +Less +Where`, `9!` if no case can be written in opset 9, `9?` if some cannot.
+    /// What differs in older opsets: `13 -Trilu +Less +Where`, `9!` if no case can be written in
+    /// opset 9, `9?` if some cannot.
     older: &'a str,
 }
 
@@ -32,7 +33,8 @@ struct Form<'a> {
 }
 
 impl<'a> Tested<'a> {
-    /// What the op becomes, from new opsets to old ones; and the last opset in which some uses cannot be written.
+    /// What the op becomes, from new opsets to old ones; and the last opset in which some uses
+    /// cannot be written.
     fn forms(&self) -> (Vec<Form<'a>>, Option<u32>) {
         let mut operators: BTreeSet<&str> = self.operators.split_whitespace().collect();
         let (mut first, mut last, mut refused) = (*OPSETS.start(), *OPSETS.end(), None);
@@ -88,7 +90,8 @@ fn table() -> HashMap<&'static str, Tested<'static>> {
     TABLE.lines().filter_map(row).collect()
 }
 
-/// Prints all ops that have a translation: one schema in a line, or JSON with everything known about them.
+/// Prints all ops that have a translation: one schema in a line, or JSON with everything known
+/// about them.
 pub fn list(json: bool) -> Result<(), CommandError> {
     let (ops, table) = (Registry::default().ops(), table());
     if !json {
@@ -114,7 +117,8 @@ pub fn list(json: bool) -> Result<(), CommandError> {
     print_json(&all.into(), true)
 }
 
-/// All overloads of an op, or one of them: what the cases became before optimisation, in each opset.
+/// All overloads of an op, or one of them: what the cases became before optimisation, in each
+/// opset.
 pub fn explain(op: &str) -> Result<String, CommandError> {
     let (registry, table) = (Registry::default(), table());
     let wanted = op.strip_prefix("torch.ops.").unwrap_or(op);
@@ -136,7 +140,8 @@ pub fn explain(op: &str) -> Result<String, CommandError> {
     Ok(found.into_iter().map(describe).collect())
 }
 
-/// The error that there is no translation of `wanted`, as which `op` was read; with the ops that may be meant.
+/// The error that there is no translation of `wanted`, as which `op` was read; with the ops that
+/// may be meant.
 fn no_translation(op: &str, wanted: &str, registry: &Registry) -> CommandError {
     let all = registry.ops();
     let meant = |base: &str| -> Vec<&str> {

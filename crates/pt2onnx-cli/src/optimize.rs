@@ -66,9 +66,10 @@ pub fn optimize(args: Optimize, process: Process) -> Result<(), CommandError> {
     options.keep_initializers_as_inputs = false;
     warn(&program.warnings()[known..], args.warnings_as_errors)?;
     let effects: Vec<String> = journal.effects().iter().map(|e| format!("{e}\n")).collect();
-    match args.explain && effects.is_empty() {
-        true => say("no pass changed anything\n"),
-        false => say(&effects.concat()),
+    if args.explain && effects.is_empty() {
+        say("no pass changed anything\n")
+    } else {
+        say(&effects.concat())
     }
     tracing::info!("{before} nodes became {}", program.model().all_nodes().len());
     write(&program, &options, &args.output)

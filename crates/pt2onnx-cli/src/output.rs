@@ -5,12 +5,14 @@ use pt2onnx::printable::{json, lines, shown};
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// Prints a text of several lines for people: without other control characters, and without the middle of long words.
+/// Prints a text of several lines for people: without other control characters, and without the
+/// middle of long words.
 pub fn print(text: &str) -> Result<(), CommandError> {
     write(&shown(text))
 }
 
-/// Prints a text of several lines for programs: without other control characters, and with long words.
+/// Prints a text of several lines for programs: without other control characters, and with long
+/// words.
 pub fn print_whole(text: &str) -> Result<(), CommandError> {
     write(&lines(text))
 }

@@ -12,9 +12,10 @@ pub enum Process {
 }
 
 impl Process {
-    /// Makes this thread one of those that share the work on a model. It would sleep meanwhile, and memory that it has freed would be of no
-    /// use to them. On one processor it is then the only one: work that another thread shared would wait for it for ever. So nothing changes
-    /// in a shared process, whose other threads may share work later.
+    /// Makes this thread one of those that share the work on a model. It would sleep meanwhile, and
+    /// memory that it has freed would be of no use to them. On one processor it is then the only
+    /// one: work that another thread shared would wait for it for ever. So nothing changes in a
+    /// shared process, whose other threads may share work later.
     pub(crate) fn take_part(self) {
         if matches!(self, Self::Own) {
             // If they run already, or cannot be started, the work is shared without this thread.

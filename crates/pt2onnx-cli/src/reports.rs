@@ -35,7 +35,8 @@ impl ReportFiles {
         self.files.is_empty() && self.folders.is_empty()
     }
 
-    /// The reports of one archive, which is `alone` or one of several. In folders they are called `name`.
+    /// The reports of one archive, which is `alone` or one of several. In folders they are called
+    /// `name`.
     pub fn of_one(&self, name: &OsStr, alone: bool) -> Vec<PathBuf> {
         let in_folder = |folder: &PathBuf| {
             ["html", "json"].map(|form| folder.join(format!("{}.{form}", name.display())))
@@ -134,7 +135,8 @@ pub fn write(
     Ok(())
 }
 
-/// Writes the reports of a failure. That one cannot be written matters less than the failure: it is a warning.
+/// Writes the reports of a failure. That one cannot be written matters less than the failure: it is
+/// a warning.
 pub fn write_failure(inputs: Inputs, paths: &[PathBuf], report: &Report, error: &CommandError) {
     match write(inputs, paths, report, None) {
         Err(unwritten) if unwritten.what() != error.what() => {

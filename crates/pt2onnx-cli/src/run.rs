@@ -99,7 +99,8 @@ pub fn by_name(file: &Path, what: &str, names: &[&str]) -> Result<Vec<Tensor>, C
     Ok(with_others(file, what, names)?.0)
 }
 
-/// The arrays of a file, in the order of the names; and the names of its other arrays, but those that are numbered as something else.
+/// The arrays of a file, in the order of the names; and the names of its other arrays, but those
+/// that are numbered as something else.
 pub fn with_others(
     file: &Path,
     what: &str,
@@ -220,9 +221,10 @@ fn no_dimension(types: &[InputType], given: &str) -> CommandError {
         open.map(|(axis, _)| format!("{}.{axis}", input.name))
     });
     let all: Vec<String> = names.into_iter().chain(unnamed).collect();
-    let help = match all.is_empty() {
-        true => "all sizes of its inputs are fixed".to_owned(),
-        false => format!("the dynamic dimensions of its inputs are: {}", all.join(", ")),
+    let help = if all.is_empty() {
+        "all sizes of its inputs are fixed".to_owned()
+    } else {
+        format!("the dynamic dimensions of its inputs are: {}", all.join(", "))
     };
     CommandError::new(Code::Usage, format!("the model has no dynamic dimension `{given}`"))
         .help(help)
@@ -252,16 +254,17 @@ fn fits(input: &InputType, tensor: &Tensor) -> Result<(), String> {
     let sizes = input.dims.iter().zip(tensor.shape());
     let fit = input.dims.len() == tensor.rank()
         && sizes.clone().all(|(dim, size)| !matches!(dim, Dim::Size(fixed) if fixed != size));
-    match fit && input.dtype == tensor.dtype() {
-        true => Ok(()),
-        false => Err(format!(
+    if fit && input.dtype == tensor.dtype() {
+        Ok(())
+    } else {
+        Err(format!(
             "the input {} takes {}[{}], but {}{:?} is given",
             input.name,
             input.dtype,
             dims.join(", "),
             tensor.dtype(),
             tensor.shape()
-        )),
+        ))
     }
 }
 
@@ -274,14 +277,13 @@ fn shown(tensor: &Tensor) -> String {
         return format!("{ty} = {}", all.join(", "));
     }
     let finite: Vec<f64> = all.iter().copied().filter(|x| x.is_finite()).collect();
-    let range = match finite.is_empty() {
-        true => "no finite numbers".to_owned(),
-        false => {
-            let least = finite.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let mean = finite.iter().sum::<f64>() / finite.len() as f64;
-            format!("from {least:.6} to {most:.6}, mean {mean:.6}")
-        }
+    let range = if finite.is_empty() {
+        "no finite numbers".to_owned()
+    } else {
+        let least = finite.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mean = finite.iter().sum::<f64>() / finite.len() as f64;
+        format!("from {least:.6} to {most:.6}, mean {mean:.6}")
     };
     match all.len() - finite.len() {
         0 => format!("{ty}, {range}"),

@@ -30,9 +30,10 @@ pub fn show(args: Show) -> Result<String, CommandError> {
     let reading = reading.map_err(|e| error::model(&args.model, &e))?;
     let mut options = TextOptions::default();
     (options.values, options.types, options.absent) = (!args.no_values, args.types, true);
-    Ok(match args.dot {
-        true => pt2onnx::ir::dot(&reading.model),
-        false => reading.model.text(options).to_string(),
+    Ok(if args.dot {
+        pt2onnx::ir::dot(&reading.model)
+    } else {
+        reading.model.text(options).to_string()
     })
 }
 

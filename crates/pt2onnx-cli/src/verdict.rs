@@ -130,7 +130,8 @@ pub fn code(verdicts: &[Verdict]) -> Option<Code> {
     verdicts.iter().find_map(|v| Some(v.error.as_ref()?.code))
 }
 
-/// How many archives `can be converted` or `were converted`, and which ops prevent how many; nothing if there is one only.
+/// How many archives `can be converted` or `were converted`, and which ops prevent how many;
+/// nothing if there is one only.
 pub fn summary(verdicts: &[Verdict], converted: &str) -> String {
     if verdicts.len() < 2 {
         return String::new();

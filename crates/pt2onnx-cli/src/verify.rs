@@ -176,7 +176,8 @@ fn other_model(args: &Verify) -> Result<(Model, &'static str), CommandError> {
     }
 }
 
-/// The values of the same name that can be read from both models, and a session of each model that gives them.
+/// The values of the same name that can be read from both models, and a session of each model that
+/// gives them.
 fn readable(a: &Model, b: &Model) -> Result<(Vec<Shared>, Session, Session), CommandError> {
     let pair = |(name, value): (&str, Value)| {
         let (_, other) = named(b).find(|(n, _)| *n == name)?;
@@ -210,7 +211,8 @@ fn session(model: &Model, values: impl Iterator<Item = Value>) -> Result<Session
     Ok(Session::new(&model, &SessionOptions::default(), &[])?)
 }
 
-/// The values of nodes outside of bodies that have a name of their own, in order. `val_3` is the name of another value elsewhere.
+/// The values of nodes outside of bodies that have a name of their own, in order. `val_3` is the
+/// name of another value elsewhere.
 fn named(model: &Model) -> impl Iterator<Item = (&str, Value)> {
     let numbered = |name: &str| {
         let digits = name.strip_prefix("val_").unwrap_or(name).trim_start_matches('_');

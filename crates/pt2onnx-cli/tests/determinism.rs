@@ -1,4 +1,5 @@
-//! The same archive and options give the same bytes: in another process, with one thread and with many.
+//! The same archive and options give the same bytes: in another process, with one thread and with
+//! many.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use std::{

@@ -1,4 +1,5 @@
-//! Conversions that end in the middle of writing: nothing is left behind, and what was there is as it was.
+//! Conversions that end in the middle of writing: nothing is left behind, and what was there is as
+//! it was.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 

@@ -12,7 +12,8 @@ use pt2onnx::{
 use std::{fs, path::PathBuf};
 use tempfile::{TempDir, tempdir};
 
-/// Bodies, a function that is called with an attribute, another domain, a sequence, words about the model.
+/// Bodies, a function that is called with an attribute, another domain, a sequence, words about the
+/// model.
 const FOREIGN: &str = r#"<ir_version: 9, opset_import: ["" : 18, "my.domain" : 2, "local" : 1]>
     other_graph (float[N,4] x, bool flag) => (float[N,4] y, seq(float[N,4]) all)
     <float[4] bias = {1.0, 2.0, 3.0, 4.0}, float[4,128] weight = {WEIGHT}> {
@@ -140,7 +141,8 @@ fn optimize_with_names_and_sizes() {
     assert!(off.contains("(float[N,4] x,") && off.contains("Shape (middle)"), "{off}");
 }
 
-/// A value that is input and output gets a name as each; one that is not there has none, whatever has the new one.
+/// A value that is input and output gets a name as each; one that is not there has none, whatever
+/// has the new one.
 #[test]
 fn optimize_renames_what_was_meant() {
     let folder = tempdir().unwrap();
@@ -159,7 +161,8 @@ fn optimize_renames_what_was_meant() {
     }
 }
 
-/// Neither part of a model is replaced by the whole, functions are replaced before, and names of all are kept apart.
+/// Neither part of a model is replaced by the whole, functions are replaced before, and names of
+/// all are kept apart.
 #[test]
 fn merge() {
     let folder = tempdir().unwrap();

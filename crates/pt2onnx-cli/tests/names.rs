@@ -105,8 +105,8 @@ fn names_from_the_tree() {
     }
 }
 
-/// A weight from which a constant was computed has its name in that of the constant, and `apply-weights` does not take one for the
-/// other.
+/// A weight from which a constant was computed has its name in that of the constant, and
+/// `apply-weights` does not take one for the other.
 #[test]
 fn folded_weights() {
     let folder = tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Outputs: complete or not there, never a file that is read, standard output and devices, and text that a terminal is safe from.
+//! Outputs: complete or not there, never a file that is read, standard output and devices, and text
+//! that a terminal is safe from.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 

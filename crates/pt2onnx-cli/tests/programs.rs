@@ -27,15 +27,14 @@ fn several(names: &[&str]) -> Vec<u8> {
         record.read_to_end(&mut bytes).unwrap();
         let name = record.name().unwrap().into_owned();
         let own = ["models/model.json", "/model_weights_config", "/model_constants_config"];
-        match own.iter().any(|part| name.contains(part)) {
-            false => records.push((name, bytes)),
-            true => {
-                let (folder, file) = name.rsplit_once('/').unwrap();
-                for own in names {
-                    let file = file.replacen("model", own, 1);
-                    records.push((format!("{folder}/{file}"), bytes.clone()));
-                }
+        if own.iter().any(|part| name.contains(part)) {
+            let (folder, file) = name.rsplit_once('/').unwrap();
+            for own in names {
+                let file = file.replacen("model", own, 1);
+                records.push((format!("{folder}/{file}"), bytes.clone()));
             }
+        } else {
+            records.push((name, bytes))
         }
     }
     zip(records.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))

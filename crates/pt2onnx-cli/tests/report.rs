@@ -392,7 +392,8 @@ fn many_warnings_of_one_kind_are_one_line() {
     assert_eq!(lines(both), [format!("warning: {}: {one}", few.display())]);
 }
 
-/// Of a module that only torch's own code calls there is no line of the user's: its path and class say what it is.
+/// Of a module that only torch's own code calls there is no line of the user's: its path and class
+/// say what it is.
 #[test]
 fn torchs_lines_are_not_the_users() {
     let folder = tempdir().unwrap();

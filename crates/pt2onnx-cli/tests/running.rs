@@ -28,9 +28,12 @@ fn folder() -> TempDir {
 
 /// Runs a command whose words with a dot are files of the folder.
 fn run(folder: &Path, args: &str) -> Run {
-    let words = args.split(' ').map(|word| match word.contains('.') && !word.starts_with('-') {
-        true => folder.join(word).into_os_string(),
-        false => word.into(),
+    let words = args.split(' ').map(|word| {
+        if word.contains('.') && !word.starts_with('-') {
+            folder.join(word).into_os_string()
+        } else {
+            word.into()
+        }
     });
     pt2onnx(words)
 }
@@ -39,9 +42,10 @@ fn save(path: PathBuf, arrays: &[(&str, Tensor)]) {
     let arrays: Vec<(String, Tensor)> =
         arrays.iter().map(|(name, t)| ((*name).to_owned(), t.clone())).collect();
     let pairs = arrays.iter().map(|(name, tensor)| (name, tensor));
-    let bytes = match path.extension().is_some_and(|e| e == "npz") {
-        true => to_npz(pairs).unwrap(),
-        false => to_safetensors(pairs).unwrap(),
+    let bytes = if path.extension().is_some_and(|e| e == "npz") {
+        to_npz(pairs).unwrap()
+    } else {
+        to_safetensors(pairs).unwrap()
     };
     fs::write(path, bytes).unwrap();
 }

@@ -1,8 +1,10 @@
 //! The terminal sessions of README.md and the pages are replayed.
 //!
-//! A session is a block `console`: lines that begin with `$ ` are commands, the others what they print. A line `...` stands for any
-//! lines, `[..]` for any text in a line. The sessions of a page run one after another in one folder, which has `model.pt2`,
-//! a copy of `testdata/models/mlp.pt2`; those of `testdata/seeds` have the archives beside them. After `$ echo $?` stands the exit code of the command before it.
+//! A session is a block `console`: lines that begin with `$ ` are commands, the others what they
+//! print. A line `...` stands for any lines, `[..]` for any text in a line. The sessions of a page
+//! run one after another in one folder, which has `model.pt2`, a copy of `testdata/models/mlp.pt2`;
+//! those of `testdata/seeds` have the archives beside them. After `$ echo $?` stands the exit code
+//! of the command before it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
 
 #[expect(dead_code, reason = "what other tests need")]
@@ -106,7 +108,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Replays pages, each in a folder of its own. Returns how many commands there are; fails with all that print something else.
+/// Replays pages, each in a folder of its own. Returns how many commands there are; fails with all
+/// that print something else.
 fn replay(pages: &[PathBuf], new_folder: impl Fn() -> TempDir) -> usize {
     let (mut wrong, mut count) = (String::new(), 0);
     for page in pages {

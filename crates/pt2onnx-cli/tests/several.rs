@@ -29,10 +29,8 @@ fn models(folder: &Path) -> Vec<String> {
 
 fn convert(folder: &Path, args: &[&str]) -> Run {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-    let args = args.iter().map(|arg| match arg.starts_with('-') {
-        true => (*arg).to_owned(),
-        false => path(arg),
-    });
+    let args =
+        args.iter().map(|arg| if arg.starts_with('-') { (*arg).to_owned() } else { path(arg) });
     pt2onnx(args.chain(["-o".to_owned(), path("models/")]))
 }
 

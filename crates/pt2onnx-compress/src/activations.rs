@@ -33,7 +33,8 @@ pub(crate) struct Activation {
     pub value: Value,
     /// The one whose range it has: itself, or what was moved.
     pub range: Value,
-    /// Whether all nodes take it quantised, and not only those of the plan: then nothing else keeps its floats.
+    /// Whether all nodes take it quantised, and not only those of the plan: then nothing else keeps
+    /// its floats.
     pub whole: bool,
 }
 

@@ -14,11 +14,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The most codes that are computed together where they are written in another order than that of the source.
+/// The most codes that are computed together where they are written in another order than that of
+/// the source.
 const SHORT: usize = 64 << 10;
 
-/// A weight to be quantised. Its dimensions are taken as three: those before the axis along which scales differ or blocks lie, the axis, and
-/// those after it.
+/// A weight to be quantised. Its dimensions are taken as three: those before the axis along which
+/// scales differ or blocks lie, the axis, and those after it.
 #[derive(Debug)]
 pub(crate) struct Quantised {
     pub name: WeightName,
@@ -32,7 +33,8 @@ pub(crate) struct Quantised {
     pub outer: usize,
     pub axis: usize,
     pub inner: usize,
-    /// Positions along the axis that share a scale, each for itself in the dimensions around it. Without, a position has one scale.
+    /// Positions along the axis that share a scale, each for itself in the dimensions around it.
+    /// Without, a position has one scale.
     pub block: Option<usize>,
     /// The smallest scales of channels; none are any.
     pub least: Vec<f32>,
@@ -40,8 +42,8 @@ pub(crate) struct Quantised {
     params: OnceLock<Vec<Param>>,
 }
 
-/// Calls `each` with parts of a range of elements, as offset, length and channel. If the channels are the last dimension, a part goes through
-/// them; otherwise it is of one.
+/// Calls `each` with parts of a range of elements, as offset, length and channel. If the channels
+/// are the last dimension, a part goes through them; otherwise it is of one.
 fn runs(
     channels: usize,
     inner: usize,
@@ -72,7 +74,8 @@ fn around(shape: &[usize], axis: Option<usize>) -> [usize; 3] {
 }
 
 impl Quantised {
-    /// A weight whose codes are computed in the order in which it is stored, where that needs few others at a time.
+    /// A weight whose codes are computed in the order in which it is stored, where that needs few
+    /// others at a time.
     pub fn new(
         name: WeightName,
         weight: Tensor,
@@ -143,8 +146,8 @@ impl Quantised {
         self.block.map_or(1, |block| self.axis.div_ceil(block))
     }
 
-    /// How many rows of a transposed matrix are read together, if scales lie along its rows: of a part of a row, each element is a read of its
-    /// own.
+    /// How many rows of a transposed matrix are read together, if scales lie along its rows: of a
+    /// part of a row, each element is a read of its own.
     pub fn rows(&self) -> Option<usize> {
         let turned = self.inner == 1 && !self.source.is_contiguous();
         turned.then(|| unit(&self.source).checked_div(self.axis)).flatten().filter(|rows| *rows > 0)
@@ -163,7 +166,8 @@ impl Quantised {
         }
     }
 
-    /// What codes of channels stand for, computed on all cores. In a block, they are computed with it.
+    /// What codes of channels stand for, computed on all cores. In a block, they are computed with
+    /// it.
     pub fn prepare(&self) -> io::Result<()> {
         if self.block.is_some() || self.params.get().is_some() {
             return Ok(());
@@ -178,7 +182,8 @@ impl Quantised {
         self.settle(ranges)
     }
 
-    /// The scales of channels. Threads must not wait for each other here, so that some may compute the same.
+    /// The scales of channels. Threads must not wait for each other here, so that some may compute
+    /// the same.
     fn channels(&self) -> io::Result<&[Param]> {
         if self.params.get().is_none() {
             let mut ranges = vec![Range::EMPTY; self.axis];
@@ -217,9 +222,12 @@ impl Quantised {
     fn settle(&self, ranges: Vec<Range>) -> io::Result<()> {
         self.finite(&ranges)?;
         let all = ranges.iter().copied().fold(Range::EMPTY, Range::and);
-        let param = |range: Range| match range.min == 0.0 && range.max == 0.0 {
-            true => self.scheme.zeros(all),
-            false => self.scheme.param(range),
+        let param = |range: Range| {
+            if range.min == 0.0 && range.max == 0.0 {
+                self.scheme.zeros(all)
+            } else {
+                self.scheme.param(range)
+            }
         };
         let mut params: Vec<Param> = ranges.into_iter().map(param).collect();
         for (param, least) in params.iter_mut().zip(&self.least) {
@@ -231,15 +239,15 @@ impl Quantised {
     }
 
     fn finite(&self, ranges: &[Range]) -> io::Result<()> {
-        match ranges.iter().all(|range| range.is_finite()) {
-            true => Ok(()),
-            false => {
-                Err(self.name.error("has NaN or infinite values, which cannot be quantised", ""))
-            }
+        if ranges.iter().all(|range| range.is_finite()) {
+            Ok(())
+        } else {
+            Err(self.name.error("has NaN or infinite values, which cannot be quantised", ""))
         }
     }
 
-    /// Reads whole blocks, and calls `each` with the number of a block and its elements: rows of `inner`.
+    /// Reads whole blocks, and calls `each` with the number of a block and its elements: rows of
+    /// `inner`.
     fn each_block(
         &self,
         first: usize,
@@ -300,7 +308,8 @@ impl Quantised {
         Ok(params.get(skipped..skipped + count).unwrap_or_default().to_vec())
     }
 
-    /// Codes from element `start` on, one in a byte. Ends are those of [units](Self::unit) or of the weight.
+    /// Codes from element `start` on, one in a byte. Ends are those of [units](Self::unit) or of
+    /// the weight.
     pub fn codes(&self, start: usize, codes: &mut [u8]) -> io::Result<()> {
         if codes.is_empty() {
             return Ok(());
@@ -383,7 +392,8 @@ impl Quantised {
         Ok(())
     }
 
-    /// Codes of whole blocks, two in a byte, low bits first. A block that the axis cuts off is filled up: `MatMulNBits` has it so.
+    /// Codes of whole blocks, two in a byte, low bits first. A block that the axis cuts off is
+    /// filled up: `MatMulNBits` has it so.
     pub fn padded(&self, first: usize, out: &mut [u8]) -> io::Result<()> {
         let size = self.block.unwrap_or(self.axis);
         let (mut parts, mut sums) = (out.chunks_exact_mut(size / 2), Sums::default());

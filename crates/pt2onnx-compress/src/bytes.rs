@@ -134,14 +134,16 @@ impl Tensors {
         Ok(Self {
             codes: reordered(weight, Part::Codes, dtype, weight.source.shape(), order)?,
             scales: reordered(weight, Part::Scales, scheme.scale, &scales, lies)?,
-            zeros: match scheme.symmetric && !scheme.unsigned {
-                true => None,
-                false => Some(reordered(weight, Part::Zeros, dtype, &scales, lies)?),
+            zeros: if scheme.symmetric && !scheme.unsigned {
+                None
+            } else {
+                Some(reordered(weight, Part::Zeros, dtype, &scales, lies)?)
             },
         })
     }
 
-    /// Those that `MatMulNBits` takes, of a weight with a row for each output; with `matrix`, those of `GatherBlockQuantized`.
+    /// Those that `MatMulNBits` takes, of a weight with a row for each output; with `matrix`, those
+    /// of `GatherBlockQuantized`.
     pub fn bits(weight: Arc<Quantised>, matrix: bool) -> Result<Self, TensorError> {
         let (rows, blocks) = (weight.outer, weight.blocks());
         let bytes = weight.block.unwrap_or(2) / 2;
@@ -150,9 +152,10 @@ impl Tensors {
         Ok(Self {
             codes: make(Part::Padded, DType::U8, sizes)?,
             scales: make(Part::Scales, weight.scheme.scale, vec![rows, blocks])?,
-            zeros: match weight.scheme.symmetric {
-                true => None,
-                false => Some(make(Part::ZeroRows, DType::U8, vec![rows, blocks.div_ceil(2)])?),
+            zeros: if weight.scheme.symmetric {
+                None
+            } else {
+                Some(make(Part::ZeroRows, DType::U8, vec![rows, blocks.div_ceil(2)])?)
             },
         })
     }
@@ -178,9 +181,10 @@ fn reordered(
     if let Some(order) = order {
         made = made.permuted(order).ok_or(TensorError::NoLayout(own))?;
     }
-    match halves {
-        true => Tensor::computed(dtype, made.shape().to_vec(), Arc::new(Packed(made))),
-        false => Ok(made),
+    if halves {
+        Tensor::computed(dtype, made.shape().to_vec(), Arc::new(Packed(made)))
+    } else {
+        Ok(made)
     }
 }
 

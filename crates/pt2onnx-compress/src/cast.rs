@@ -64,14 +64,12 @@ impl Compute for Casting {
 
 /// A number that float16 has. What stands for infinity leaves room for what is added to it.
 fn clamped(x: f32) -> f32 {
-    match x.abs() >= STAND_IN {
-        true => STAND_IN_F16.copysign(x),
-        false => x.clamp(-65504.0, 65504.0),
-    }
+    if x.abs() >= STAND_IN { STAND_IN_F16.copysign(x) } else { x.clamp(-65504.0, 65504.0) }
 }
 
 impl Casting {
-    /// The tensor of the results. A transposed weight is read as it is stored: it is transposed when it is written.
+    /// The tensor of the results. A transposed weight is read as it is stored: it is transposed
+    /// when it is written.
     pub fn tensor(mut self) -> Option<Tensor> {
         let to = self.to;
         let Some((stored, order)) = self.source.as_stored() else {
@@ -115,13 +113,15 @@ fn to_bf16(numbers: &[f32], out: &mut [u8]) -> Vec<f32> {
         .collect()
 }
 
-/// Elements of a constant, as it is stored, that are looked at for numbers that stand for infinity. A mask has them in its first rows.
+/// Elements of a constant, as it is stored, that are looked at for numbers that stand for infinity.
+/// A mask has them in its first rows.
 const LOOKED_AT: usize = 1 << 18;
 
 /// The largest number of a constant from which float16 has it to a part of 256.
 const TINY_F16: f32 = 7.6e-6;
 
-/// Whether the type does not have what a constant is about: numbers that stand for infinity, or numbers that are all tiny, as of an epsilon.
+/// Whether the type does not have what a constant is about: numbers that stand for infinity, or
+/// numbers that are all tiny, as of an epsilon.
 fn is_unfit(constant: &Tensor, to: CastWeights) -> bool {
     let (least, tiny) = match to {
         CastWeights::Float16 => (STAND_IN, TINY_F16),
@@ -129,7 +129,8 @@ fn is_unfit(constant: &Tensor, to: CastWeights) -> bool {
     };
     let stored = constant.as_stored().map_or_else(|| constant.clone(), |(stored, _)| stored);
     let first = floats(&stored, 0, stored.numel().min(LOOKED_AT));
-    // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an error when it is written.
+    // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an
+    // error when it is written.
     let first = first.ok().flatten();
     first.is_none_or(|first| {
         let largest = first.iter().filter(|x| x.is_finite()).fold(0f32, |m, x| m.max(x.abs()));

@@ -27,7 +27,8 @@ pub(crate) struct Axes {
     pub sum: usize,
 }
 
-/// The float weights that may be compressed: large enough, used only by nodes of the graph and its bodies, and not excluded.
+/// The float weights that may be compressed: large enough, used only by nodes of the graph and its
+/// bodies, and not excluded.
 pub(crate) fn weights(model: &Model, options: &Options) -> Vec<Weight> {
     let order: FxHashMap<NodeId, usize> =
         model.graph_nodes().into_iter().enumerate().map(|(i, node)| (node, i)).collect();
@@ -65,7 +66,8 @@ impl Weight {
         (options.include.is_empty() || is(&options.include)) && !is(&options.exclude)
     }
 
-    /// The weight with its uses as they are now: nodes may have taken the place of others. Its elements are the original's.
+    /// The weight with its uses as they are now: nodes may have taken the place of others. Its
+    /// elements are the original's.
     pub fn again(self, model: &Model, originals: &FxHashMap<Value, Tensor>) -> Self {
         let tensor = originals.get(&self.value).unwrap_or(&self.tensor).clone();
         if self.uses.iter().all(|(node, _)| model.contains(*node)) {
@@ -83,10 +85,7 @@ impl Weight {
 
     /// An error if it has no values.
     pub fn has_values(&self) -> Result<(), Error> {
-        match self.tensor.has_data() {
-            true => Ok(()),
-            false => Err(Error::NoValues(self.name.to_string())),
-        }
+        if self.tensor.has_data() { Ok(()) } else { Err(Error::NoValues(self.name.to_string())) }
     }
 
     /// Its axes, by the first use that tells them.
@@ -143,7 +142,8 @@ pub(crate) fn axes(model: &Model, id: NodeId, index: usize, rank: usize) -> Opti
     }
 }
 
-/// Whether ONNX Runtime's products of integers take a weight of some dimensions only with one scale for all: on the left, and several matrices.
+/// Whether ONNX Runtime's products of integers take a weight of some dimensions only with one scale
+/// for all: on the left, and several matrices.
 pub(crate) fn needs_one_scale(model: &Model, id: NodeId, index: usize, rank: usize) -> bool {
     let node = &model[id];
     match (node.op(), index) {
@@ -172,7 +172,8 @@ pub(crate) fn permutation(model: &Model, id: NodeId, rank: usize) -> Option<Vec<
     }
 }
 
-/// Checks that each name and operator that is given occurs. Where only weights are compressed, it must be about weights, and some must be left.
+/// Checks that each name and operator that is given occurs. Where only weights are compressed, it
+/// must be about weights, and some must be left.
 pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Error> {
     let ops: FxHashSet<&str> = model.graph_nodes().into_iter().map(|n| model[n].op()).collect();
     let weights = model.values().filter(|(_, data)| {
@@ -204,13 +205,16 @@ pub(crate) fn check_patterns(model: &Model, options: &Options) -> Result<(), Err
     }
     let is_any = |patterns: &[String], weight| patterns.iter().any(|p| about(p, weight));
     let mut given = weights.iter().filter(|weight| is_any(&options.include, weight));
-    match only_weights && !options.include.is_empty() {
-        true if given.all(|weight| is_any(&options.exclude, weight)) => Err(Error::NoneLeft {
+    if only_weights
+        && !options.include.is_empty()
+        && given.all(|weight| is_any(&options.exclude, weight))
+    {
+        return Err(Error::NoneLeft {
             exclude: options.spelling.text("{compress-exclude}"),
             include: options.spelling.text("{compress-include}"),
-        }),
-        _ => Ok(()),
+        });
     }
+    Ok(())
 }
 
 /// Whether one of the patterns says a name.

@@ -25,13 +25,15 @@ pub(crate) struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    /// The block of a weight: that of the options, where scales may lie along the dimension that is summed over.
+    /// The block of a weight: that of the options, where scales may lie along the dimension that is
+    /// summed over.
     pub fn block(&self, weight: &Weight) -> Option<usize> {
         self.options.block.filter(|_| weight.tensor.rank() == 2)
     }
 
-    /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute with codes, these have no sign, unless it is
-    /// asked for: on x86 processors without VNNI, ONNX Runtime's products of uint8 and int8 saturate, and those of uint8 do not.
+    /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute
+    /// with codes, these have no sign, unless it is asked for: on x86 processors without VNNI, ONNX
+    /// Runtime's products of uint8 and int8 saturate, and those of uint8 do not.
     pub fn scheme(&self, dtype: DType) -> Scheme {
         let own = matches!(dtype, DType::F16 | DType::BF16) && self.edit.model.opset >= 19;
         Scheme {

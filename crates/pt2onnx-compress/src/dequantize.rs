@@ -23,7 +23,8 @@ pub(crate) struct Stored {
     pub zeros: Option<Value>,
 }
 
-/// Quantises a weight. All uses get the restored weight; tables are looked up first, where that is possible.
+/// Quantises a weight. All uses get the restored weight; tables are looked up first, where that is
+/// possible.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
     let mut scheme = cx.scheme(weight.dtype);
     let block = cx.block(weight);
@@ -106,8 +107,8 @@ fn check_opset(cx: &Cx<'_>, scheme: &Scheme, block: Option<usize>) -> Result<(),
     }
 }
 
-/// A weight that only a `Transpose` uses becomes the transposed one: codes are transposed when they are written, and nothing is
-/// transposed when the model runs.
+/// A weight that only a `Transpose` uses becomes the transposed one: codes are transposed when they
+/// are written, and nothing is transposed when the model runs.
 pub(crate) fn turned(model: &mut Model, weight: &Weight, axes: Axes) -> (Weight, Axes) {
     let turn = |model: &Model| {
         let [(node, _)] = weight.uses.as_slice() else {
@@ -121,7 +122,8 @@ pub(crate) fn turned(model: &mut Model, weight: &Weight, axes: Axes) -> (Weight,
             Use::Output(..) => None,
         });
         let uses: Vec<_> = uses.collect::<Option<_>>()?;
-        // The order of the graph matters only for the first: the weight stands where the `Transpose` stood.
+        // The order of the graph matters only for the first: the weight stands where the
+        // `Transpose` stood.
         Some((*node, Weight { tensor, uses, ..weight.clone() }))
     };
     let Some((node, turned)) = turn(model) else {
@@ -162,7 +164,8 @@ pub(crate) fn saves(
     Tensors::plain(&Arc::new(made)).is_ok_and(|tensors| cx.saves(weight, &tensors))
 }
 
-/// The zero points of signed codes beside quantised activations. They are all 0, but ONNX Runtime makes no `QGemm` without them.
+/// The zero points of signed codes beside quantised activations. They are all 0, but ONNX Runtime
+/// makes no `QGemm` without them.
 fn zeros_of_signed(cx: &mut Cx<'_>, weight: &Weight, scales: Value) -> Option<Value> {
     let asked = cx.quantize == Quantize::StaticInt8 && cx.options.signed;
     let shape = cx.edit.model[scales].constant().filter(|_| asked)?.shape().to_vec();

@@ -11,10 +11,12 @@ use crate::{
 use pt2onnx_ir::{InsertPoint, NodeId, Type, Use, Value};
 use pt2onnx_tensor::DType;
 
-/// The most numbers that a product can sum up in int32: each is a code of 8 bits times one from -127 to 127.
+/// The most numbers that a product can sum up in int32: each is a code of 8 bits times one from
+/// -127 to 127.
 const LONGEST: usize = i32::MAX as usize / (255 * 127);
 
-/// Quantises a weight of products and tables that all take it along the same axes; others are left alone.
+/// Quantises a weight of products and tables that all take it along the same axes; others are left
+/// alone.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<(), Error> {
     let opset = cx.edit.model.opset;
     if opset < 13 {
@@ -33,9 +35,10 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     if products.is_empty() {
         return dequantize::replace(cx, weight, axes);
     }
-    let (weight, axes) = match tables.is_empty() {
-        true => turned(cx.edit.model, weight, axes),
-        false => (weight.clone(), axes),
+    let (weight, axes) = if tables.is_empty() {
+        turned(cx.edit.model, weight, axes)
+    } else {
+        (weight.clone(), axes)
     };
     let made = Quantised::new(
         weight.name.clone(),
@@ -70,7 +73,8 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
 
 type Uses = Vec<(NodeId, usize)>;
 
-/// The uses of a weight with these axes that are products, perhaps after a `Transpose`, and those that are tables.
+/// The uses of a weight with these axes that are products, perhaps after a `Transpose`, and those
+/// that are tables.
 fn uses(cx: &Cx<'_>, weight: &Weight, own: Axes) -> (Uses, Vec<NodeId>) {
     let model = &*cx.edit.model;
     let is_product = |node: NodeId, index: usize| {
@@ -174,7 +178,8 @@ fn multiply(cx: &mut Cx<'_>, node: NodeId, Stored { codes, scales, zeros }: Stor
     take_place(edit, output, result);
 }
 
-/// What a `DynamicQuantizeLinear` that is there already makes of an input. It moves to where all users of the input can see it.
+/// What a `DynamicQuantizeLinear` that is there already makes of an input. It moves to where all
+/// users of the input can see it.
 fn quantised(edit: &mut Edit<'_>, input: Value) -> Option<[Value; 3]> {
     let node = edit.model[input].uses().find_map(|at| match at {
         Use::Input(node, 0) if edit.model[node].is("DynamicQuantizeLinear") => Some(node),

@@ -7,7 +7,8 @@ pub(crate) const LARGEST: f32 = 448.0;
 pub(crate) fn encode(x: f32) -> u8 {
     let sign = ((x.to_bits() >> 24) & 0x80) as u8;
     let magnitude = x.abs().min(LARGEST);
-    // Numbers below 2^-6 are multiples of 2^-9: added to 2^14, whose last bit is 2^-9, they are rounded to one.
+    // Numbers below 2^-6 are multiples of 2^-9: added to 2^14, whose last bit is 2^-9, they are
+    // rounded to one.
     if magnitude < 0.015_625 {
         let rounded = magnitude + 16_384.0;
         return sign | (rounded.to_bits() & 0xf) as u8;

@@ -16,7 +16,8 @@ use pt2onnx_tensor::{DType, Tensor};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Sums and powers, which leave the range of float16. What only computes with their results stays in float32, too.
+/// Sums and powers, which leave the range of float16. What only computes with their results stays
+/// in float32, too.
 const SUMS: &[&str] = &[
     "CumProd",
     "CumSum",
@@ -35,8 +36,8 @@ const SUMS: &[&str] = &[
     "STFT",
 ];
 
-/// Other operators that stay in float32: sums whose results are small again, random numbers, positions, bits, and float32 alone in their
-/// function's body.
+/// Other operators that stay in float32: sums whose results are small again, random numbers,
+/// positions, bits, and float32 alone in their function's body.
 const OTHERS: &[&str] = &[
     "Bernoulli",
     "BitCast",
@@ -91,7 +92,8 @@ const AFTER_SUMS: &[&str] = &[
 /// The largest number of float16.
 const LARGEST: f32 = 65504.0;
 
-/// The error of an element in float16, as a part of it, from which nodes that compute with it stay in float32.
+/// The error of an element in float16, as a part of it, from which nodes that compute with it stay
+/// in float32.
 const TOO_MUCH: f32 = 1.0 / 256.0;
 
 /// Elements that are looked at together.
@@ -286,9 +288,10 @@ impl Choice<'_> {
                 None => {}
             }
         }
-        match all.contains(&Kept::Sum) {
-            true => AFTER_SUMS.contains(&node.op()).then_some(Kept::Sum),
-            false => all.first().copied(),
+        if all.contains(&Kept::Sum) {
+            AFTER_SUMS.contains(&node.op()).then_some(Kept::Sum)
+        } else {
+            all.first().copied()
         }
     }
 
@@ -360,8 +363,8 @@ impl Choice<'_> {
         })
     }
 
-    /// Whether runtimes compute with quantised numbers here: a node between `DequantizeLinear` and `QuantizeLinear`, and these two. Their kernels
-    /// take scales of float32.
+    /// Whether runtimes compute with quantised numbers here: a node between `DequantizeLinear` and
+    /// `QuantizeLinear`, and these two. Their kernels take scales of float32.
     fn is_quantised(&self, id: NodeId) -> bool {
         let (model, node) = (self.model, &self.model[id]);
         let restored = |v: Value| model.producer(v).filter(|&n| model[n].is("DequantizeLinear"));

@@ -1,4 +1,5 @@
-//! A graph in float16: each float32 tensor becomes one of float16, except around nodes that need float32.
+//! A graph in float16: each float32 tensor becomes one of float16, except around nodes that need
+//! float32.
 
 use crate::{
     cast::Casting,
@@ -176,7 +177,8 @@ impl Work<'_> {
         }
     }
 
-    /// Outputs of the graph keep their type, unless they are to be cast; those of bodies are float16.
+    /// Outputs of the graph keep their type, unless they are to be cast; those of bodies are
+    /// float16.
     fn regions(&mut self) {
         let mut regions = vec![(Model::MAIN, self.options.cast_io)];
         for id in self.model().graph_nodes() {

@@ -1,4 +1,5 @@
-//! Counts of numbers in bins that are narrow for the numbers in them: a bin is 1/256 of a power of two wide. Zeros do not count.
+//! Counts of numbers in bins that are narrow for the numbers in them: a bin is 1/256 of a power of
+//! two wide. Zeros do not count.
 
 /// Bits of a number's mantissa that tell its bin.
 const BITS: u32 = 8;

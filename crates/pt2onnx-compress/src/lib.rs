@@ -1,8 +1,9 @@
 //! Compresses the weights of ONNX graphs.
 //!
-//! Layer 4. [`compress`] replaces weights by smaller ones and the nodes that restore them. The new weights are tensors that are computed when
-//! they are written ([`pt2onnx_tensor::Compute`]): block by block, on all cores, from the mapped file. [`Compressed::weights`] then tells how
-//! much each weight lost.
+//! Layer 4. [`compress`] replaces weights by smaller ones and the nodes that restore them. The new
+//! weights are tensors that are computed when they are written ([`pt2onnx_tensor::Compute`]): block
+//! by block, on all cores, from the mapped file. [`Compressed::weights`] then tells how much each
+//! weight lost.
 //!
 //! ```
 //! use pt2onnx_compress::{CastWeights, Options, compress};
@@ -61,8 +62,8 @@ const CAST_TO_NUMBER: u32 = 6;
 /// Compresses a model of any opset. Functions are left alone.
 ///
 /// # Errors
-/// The opset lacks what is asked for (float16 needs opset 6), a name or operator that is given does not occur, or options do not fit together.
-/// The model is then partly changed.
+/// The opset lacks what is asked for (float16 needs opset 6), a name or operator that is given does
+/// not occur, or options do not fit together. The model is then partly changed.
 pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Error> {
     options.check()?;
     options.check_together()?;

@@ -5,7 +5,8 @@ use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
-/// Warns that an option has no effect, if `done` has as many weights as before it: what is against how many of the `given` constants.
+/// Warns that an option has no effect, if `done` has as many weights as before it: what is against
+/// how many of the `given` constants.
 pub(crate) fn note(
     model: &Model,
     options: &Options,
@@ -36,9 +37,7 @@ pub(crate) fn note(
     ];
     let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
     let reasons: Vec<String> = reasons.map(|(count, why)| format!("{count} {why}")).collect();
-    let why = match reasons.is_empty() {
-        true => "there is none for it".to_owned(),
-        false => reasons.join(", "),
-    };
+    let why =
+        if reasons.is_empty() { "there is none for it".to_owned() } else { reasons.join(", ") };
     done.warnings.push(format!("the option {option} compresses no weight: {why}"));
 }

@@ -13,13 +13,14 @@ pub(crate) fn is_readable(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// Elements that are read together: few, so that they stay in the cache, and that memory is not asked of the system. Of a transposed
-/// matrix, each column is a read of its own.
+/// Elements that are read together: few, so that they stay in the cache, and that memory is not
+/// asked of the system. Of a transposed matrix, each column is a read of its own.
 pub(crate) fn at_once(tensor: &Tensor) -> usize {
     if tensor.is_contiguous() { 1 << 14 } else { 1 << 20 }
 }
 
-/// Elements that are best computed together: whole rows of a transposed matrix, so that each read of a column has many elements.
+/// Elements that are best computed together: whole rows of a transposed matrix, so that each read
+/// of a column has many elements.
 pub(crate) fn unit(tensor: &Tensor) -> usize {
     match tensor.shape().last() {
         Some(&row) if !tensor.is_contiguous() && row > 0 => {
@@ -29,8 +30,8 @@ pub(crate) fn unit(tensor: &Tensor) -> usize {
     }
 }
 
-/// A float64 as float32. One that float32 does not have is cut off, and its last bit is set: what rounds it again then rounds as it would have
-/// rounded the float64.
+/// A float64 as float32. One that float32 does not have is cut off, and its last bit is set: what
+/// rounds it again then rounds as it would have rounded the float64.
 fn narrowed(x: f64) -> f32 {
     let nearest = x as f32;
     if f64::from(nearest) == x || x.is_nan() {
@@ -40,7 +41,8 @@ fn narrowed(x: f64) -> f32 {
     f32::from_bits((nearest.to_bits() - above) | 1)
 }
 
-/// Elements `start..start + count` of a weight as float32. Those of float64 are [narrowed]; `None` if one is too large.
+/// Elements `start..start + count` of a weight as float32. Those of float64 are [narrowed]; `None`
+/// if one is too large.
 pub(crate) fn floats(tensor: &Tensor, start: usize, count: usize) -> io::Result<Option<Vec<f32>>> {
     let width = tensor.dtype().bits() / 8;
     let mut raw = vec![0; count * width];

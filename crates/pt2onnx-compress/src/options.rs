@@ -116,8 +116,9 @@ pub struct Options {
     pub block: Option<usize>,
     /// Whether zero points move the range of a channel or block to where its values are.
     pub asymmetric: bool,
-    /// Whether the codes of [`Quantize::DynamicInt8`] and [`Quantize::StaticInt8`] have a sign. ONNX Runtime's products of them are faster on
-    /// processors with VNNI, and wrong on other x86 processors, where they saturate.
+    /// Whether the codes of [`Quantize::DynamicInt8`] and [`Quantize::StaticInt8`] have a sign.
+    /// ONNX Runtime's products of them are faster on processors with VNNI, and wrong on other x86
+    /// processors, where they saturate.
     pub signed: bool,
     /// Whether operators of ONNX Runtime may be used: `MatMulNBits` and `GatherBlockQuantized`.
     pub ort: bool,
@@ -133,7 +134,8 @@ pub struct Options {
     pub ranges: Ranges,
     /// Whether quantised activations have no zero points, and sums stay floats: TensorRT needs it.
     pub symmetric_activations: bool,
-    /// Whether a table of int8 is restored before rows of it are looked up: TensorRT has no `Gather` of int8.
+    /// Whether a table of int8 is restored before rows of it are looked up: TensorRT has no
+    /// `Gather` of int8.
     pub restored_tables: bool,
     /// How messages spell options.
     pub spelling: Spelling,

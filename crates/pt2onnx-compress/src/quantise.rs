@@ -13,8 +13,8 @@ use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 
-/// Quantises all weights that products and tables use. `originals` are what weights were before the graph was in float16,
-/// `least` the smallest scales that channels of weights may have.
+/// Quantises all weights that products and tables use. `originals` are what weights were before the
+/// graph was in float16, `least` the smallest scales that channels of weights may have.
 pub(crate) fn quantise(
     model: &mut Model,
     options: &Options,
@@ -35,7 +35,8 @@ pub(crate) fn quantise(
         };
         weight.has_values()?;
         let replaced = match quantize {
-            // What ONNX Runtime's operators cannot take stays as it is where the standard's cannot either.
+            // What ONNX Runtime's operators cannot take stays as it is where the standard's cannot
+            // either.
             Quantize::Int4 if options.ort => {
                 block_ops::replace(&mut cx, &weight, axes) || cx.edit.model.opset < 21
             }

@@ -17,7 +17,8 @@ pub(crate) enum Format {
 pub(crate) struct Scheme {
     pub format: Format,
     pub symmetric: bool,
-    /// Whether codes have no sign. The middle code, 8 or 128, then stands for 0 if the scheme is symmetric.
+    /// Whether codes have no sign. The middle code, 8 or 128, then stands for 0 if the scheme is
+    /// symmetric.
     pub unsigned: bool,
     /// The element type of scales.
     pub scale: DType,
@@ -50,7 +51,8 @@ fn finite(dtype: DType) -> f32 {
     }
 }
 
-/// A positive number in the type of scales: the nearest that is not below it (`up`), or not above it.
+/// A positive number in the type of scales: the nearest that is not below it (`up`), or not above
+/// it.
 fn near(dtype: DType, x: f32, up: bool) -> f32 {
     let steps = |y: f32| if up { u16::from(y < x) } else { u16::from(y > x).wrapping_neg() };
     match dtype {
@@ -128,15 +130,17 @@ impl Scheme {
         Param { scale, zero }
     }
 
-    /// The scale and zero point of a channel of zeros, beside others in a range. Any scale does for the zeros, but a bias that is stored with
-    /// it needs steps that are finer than those of other channels, as nothing else adds to its sums.
+    /// The scale and zero point of a channel of zeros, beside others in a range. Any scale does for
+    /// the zeros, but a bias that is stored with it needs steps that are finer than those of other
+    /// channels, as nothing else adds to its sums.
     pub fn zeros(&self, others: Range) -> Param {
         let scale = self.stored(self.param(others).scale / FINER, 0.0);
         Param { scale, ..self.param(Range { min: 0.0, max: 0.0, check: 0.0 }) }
     }
 
-    /// A scale as it is stored; 1 where all numbers are 0. It is rounded up, so that no number is above the last code, and large enough for
-    /// its inverse to be finite; but down where the code of the largest number would stand for infinity.
+    /// A scale as it is stored; 1 where all numbers are 0. It is rounded up, so that no number is
+    /// above the last code, and large enough for its inverse to be finite; but down where the code
+    /// of the largest number would stand for infinity.
     fn stored(&self, scale: f32, largest: f32) -> f32 {
         if scale == 0.0 {
             return 1.0;
@@ -144,9 +148,10 @@ impl Scheme {
         let least = if self.scale == DType::F16 { 0.0 } else { f32::MIN_POSITIVE };
         let above = near(self.scale, scale.abs(), true).max(least);
         let (code, limit) = (rounded(largest / scale.abs()), finite(self.restored));
-        let size = match above * code > limit {
-            true => near(self.scale, (limit / code).next_down(), false),
-            false => above,
+        let size = if above * code > limit {
+            near(self.scale, (limit / code).next_down(), false)
+        } else {
+            above
         };
         size.copysign(scale)
     }

@@ -1,7 +1,7 @@
 //! Makes weights and activations 8 bits wide, with scales that were found on samples.
 //!
-//! A pair of `QuantizeLinear` and `DequantizeLinear` stands after each activation, which runtimes join with the operators between
-//! them.
+//! A pair of `QuantizeLinear` and `DequantizeLinear` stands after each activation, which runtimes
+//! join with the operators between them.
 
 use crate::{
     activations::{Activation, Plan, weight},
@@ -17,7 +17,8 @@ use pt2onnx_ir::{Attribute, Model, NodeId, Use, Value};
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 
-/// The activations that [`compress`](crate::compress) would quantise, as values of the model: their ranges are to be found.
+/// The activations that [`compress`](crate::compress) would quantise, as values of the model: their
+/// ranges are to be found.
 ///
 /// # Errors
 /// A name or operator that is given does not occur.
@@ -69,7 +70,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Quantises an activation, if its range is known, and restores it for the nodes that take it so.
+    /// Quantises an activation, if its range is known, and restores it for the nodes that take it
+    /// so.
     fn pair(&mut self, activation: Activation, plan: &Plan) {
         let Activation { value, range, whole } = activation;
         let Some((scale, zero)) = self.params(range) else {
@@ -97,7 +99,8 @@ impl Work<'_> {
         }
     }
 
-    /// The type of codes. Runtimes on CPUs compute with unsigned activations, TensorRT with signed ones.
+    /// The type of codes. Runtimes on CPUs compute with unsigned activations, TensorRT with signed
+    /// ones.
     fn dtype(&self) -> DType {
         if self.options.symmetric_activations { DType::I8 } else { DType::U8 }
     }
@@ -129,8 +132,10 @@ impl Work<'_> {
     }
 }
 
-/// The smallest scales of the weights of layers, by channel: with them, a bias has room in int32. Without room it would stay a float, of
-/// which ONNX Runtime (`WeightBiasQuantization`) makes other integers all the same. Where this makes a scale larger, the bias is so large that the products hardly count.
+/// The smallest scales of the weights of layers, by channel: with them, a bias has room in int32.
+/// Without room it would stay a float, of which ONNX Runtime (`WeightBiasQuantization`) makes other
+/// integers all the same. Where this makes a scale larger, the bias is so large that the products
+/// hardly count.
 fn least_scales(model: &Model, layers: &[NodeId]) -> FxHashMap<Value, Vec<f32>> {
     let mut least: FxHashMap<Value, Vec<f32>> = FxHashMap::default();
     for id in layers {
@@ -160,8 +165,9 @@ const ROOM: f64 = (1 << 30) as f64;
 /// Steps that the largest number of a bias has at least where all channels share a scale.
 const FINE: f32 = 128.0;
 
-/// Makes the bias of a layer integers, with the scales of the layer's sums. A bias stays as it is if its integers would be too large, or too
-/// coarse because all channels share a scale. Where each channel has a scale, that is fine enough: the integers of sums are larger by far.
+/// Makes the bias of a layer integers, with the scales of the layer's sums. A bias stays as it is
+/// if its integers would be too large, or too coarse because all channels share a scale. Where each
+/// channel has a scale, that is fine enough: the integers of sums are larger by far.
 fn bias(edit: &mut Edit<'_>, id: NodeId) -> Option<()> {
     let model = &*edit.model;
     let node = &model[id];

@@ -20,7 +20,8 @@ impl Compressed {
         &self.warnings
     }
 
-    /// The compressed weights, in the order of the model. Losses are known of those that were written.
+    /// The compressed weights, in the order of the model. Losses are known of those that were
+    /// written.
     pub fn weights(&self) -> Vec<CompressedWeight> {
         let all = self.weights.iter();
         all.map(|(weight, losses)| {
@@ -46,8 +47,8 @@ pub struct CompressedWeight {
     pub bytes: usize,
     /// Bytes of all that is stored now.
     pub compressed_bytes: usize,
-    /// The ratio of the squares of its elements to those of the errors, in decibels. None if there are no errors, or it was not
-    /// written yet.
+    /// The ratio of the squares of its elements to those of the errors, in decibels. None if there
+    /// are no errors, or it was not written yet.
     pub snr_db: Option<f64>,
     /// The largest error of an element; none if the weight was not written yet.
     pub max_error: Option<f32>,
@@ -73,7 +74,8 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Adds some elements and what became of them. Elements that are not finite, and stay so, lose nothing.
+    /// Adds some elements and what became of them. Elements that are not finite, and stay so, lose
+    /// nothing.
     pub fn add(&mut self, before: &[f32], after: &[f32]) {
         let ((x, x_rest), (y, y_rest)) = (before.as_chunks::<8>(), after.as_chunks::<8>());
         let mut lanes = Lanes::default();
@@ -114,7 +116,8 @@ impl Lanes {
     }
 }
 
-/// The losses of a weight, by the block that was written. A block that is written twice counts once.
+/// The losses of a weight, by the block that was written. A block that is written twice counts
+/// once.
 #[derive(Debug, Default)]
 pub(crate) struct Losses(Mutex<BTreeMap<usize, Sums>>);
 

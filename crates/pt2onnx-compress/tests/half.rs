@@ -1,4 +1,5 @@
-//! Graphs in float16: which nodes stay in float32. ONNX Runtime computes much of float16 in float32, so that its numbers cannot show it.
+//! Graphs in float16: which nodes stay in float32. ONNX Runtime computes much of float16 in
+//! float32, so that its numbers cannot show it.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests")]
 

@@ -1,7 +1,7 @@
 //! Prints an archive's program as PyTorch does: graph, signature, range constraints.
 //!
-//! With `--prepared` as the passes leave it, and what it writes into. `cargo run -p pt2onnx-fx --example print [--prepared]
-//! MODEL.pt2...`
+//! With `--prepared` as the passes leave it, and what it writes into. `cargo run -p pt2onnx-fx
+//! --example print [--prepared] MODEL.pt2...`
 
 use pt2onnx_fx::{archive, passes, printer};
 use std::io::Write;

@@ -1,5 +1,6 @@
-//! Reads every `.pt2` file under the folders given and says how many could be read and how many the passes refuse; each failure on a line.
-//! `cargo run --release -p pt2onnx-fx --example read_all FOLDER...`
+//! Reads every `.pt2` file under the folders given and says how many could be read and how many the
+//! passes refuse; each failure on a line. `cargo run --release -p pt2onnx-fx --example read_all
+//! FOLDER...`
 
 use pt2onnx_fx::{Argument, ExportedProgram, Name};
 use std::{

@@ -1,4 +1,5 @@
-//! What is inferred of the results of a node, where PyTorch recorded nothing: types, and elements where they are known.
+//! What is inferred of the results of a node, where PyTorch recorded nothing: types, and elements
+//! where they are known.
 
 use crate::graph::ValueMeta;
 use pt2onnx_symbolic::Expr;
@@ -55,7 +56,8 @@ impl From<ValueMeta> for Typed {
 pub enum Contents {
     /// All elements.
     Exact(Tensor),
-    /// The elements of a tensor of rank 0 or 1, as expressions over sizes. Truth values are 0 and 1, or relations.
+    /// The elements of a tensor of rank 0 or 1, as expressions over sizes. Truth values are 0 and
+    /// 1, or relations.
     Exprs(Vec<Expr>),
 }
 

@@ -1,8 +1,10 @@
 //! PyTorch exported programs: .pt2 archives, FX graphs, dynamic-shape constraints.
 //!
-//! Layer 1: it knows nothing of ONNX. Only [`archive`] opens files, and nothing in a file is executed.
+//! Layer 1: it knows nothing of ONNX. Only [`archive`] opens files, and nothing in a file is
+//! executed.
 //!
-//! On its own the crate serves to inspect archives, or to translate programs into something other than ONNX:
+//! On its own the crate serves to inspect archives, or to translate programs into something other
+//! than ONNX:
 //!
 //! ```
 //! use pt2onnx_fx::{archive, passes};
@@ -17,7 +19,8 @@
 //! # Ok::<(), pt2onnx_fx::Error>(())
 //! ```
 //!
-//! `examples/show.rs` prints the graph of an archive and lists its weights. [`text`] prints and parses programs, for tests.
+//! `examples/show.rs` prints the graph of an archive and lists its weights. [`text`] prints and
+//! parses programs, for tests.
 
 pub mod archive;
 mod error;

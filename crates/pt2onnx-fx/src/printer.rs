@@ -1,8 +1,10 @@
-//! Programs as PyTorch prints them: `print(ep.graph)`, `node.format_node()`, `str(ep.graph_signature)`, `str(ep.range_constraints)`.
+//! Programs as PyTorch prints them: `print(ep.graph)`, `node.format_node()`,
+//! `str(ep.graph_signature)`, `str(ep.range_constraints)`.
 //!
-//! The archive does not hold everything that FX had, and the output is that of a program that `torch.export.load` has restored. `getitem`
-//! and `get_attr` nodes stand right after and before their node, tuples in arguments are lists, and keyword arguments have the order of
-//! the schema. [`text`](crate::text) prints programs in a form that can be read back.
+//! The archive does not hold everything that FX had, and the output is that of a program that
+//! `torch.export.load` has restored. `getitem` and `get_attr` nodes stand right after and before
+//! their node, tuples in arguments are lists, and keyword arguments have the order of the schema.
+//! [`text`](crate::text) prints programs in a form that can be read back.
 
 use crate::graph::{
     ArgKind, Argument, ConstantValue, ExportedProgram, Graph, GraphSignature, InputSpec, Name,
@@ -62,7 +64,8 @@ impl<'a> Printer<'a> {
         self.users.get(name).map_or(0, |users| users.count)
     }
 
-    /// `%relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,), kwargs = {})`
+    /// `%relu : [num_users=1] = call_function[target=torch.ops.aten.relu.default](args = (%x,),
+    /// kwargs = {})`
     pub fn node(&self, node: &Node) -> impl Display {
         from_fn(move |f| {
             let keyword = node.args.iter().filter(|a| a.kind == ArgKind::Keyword);
@@ -371,7 +374,8 @@ impl InputSpec {
         }
     }
 
-    /// The field `persistent` of its `InputSpec`, as Python prints it: `True` or `False` for a buffer, `None` for other inputs.
+    /// The field `persistent` of its `InputSpec`, as Python prints it: `True` or `False` for a
+    /// buffer, `None` for other inputs.
     pub fn persistent(&self) -> &'static str {
         match self {
             InputSpec::Buffer { persistent, .. } if *persistent => "True",

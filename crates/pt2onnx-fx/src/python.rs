@@ -17,10 +17,7 @@ pub struct PyStr<'a>(pub &'a str);
 
 impl Display for PyStr<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quote = match self.0.contains('\'') && !self.0.contains('"') {
-            true => '"',
-            false => '\'',
-        };
+        let quote = if self.0.contains('\'') && !self.0.contains('"') { '"' } else { '\'' };
         f.write_char(quote)?;
         for c in self.0.chars() {
             match c {
@@ -37,7 +34,8 @@ impl Display for PyStr<'_> {
     }
 }
 
-/// Python's `repr` of a float: the shortest digits that read back, with an exponent below 1e-4 and from 1e16 on.
+/// Python's `repr` of a float: the shortest digits that read back, with an exponent below 1e-4 and
+/// from 1e16 on.
 pub(crate) struct PyFloat(pub(crate) f64);
 
 impl Display for PyFloat {

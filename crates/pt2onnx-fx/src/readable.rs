@@ -1,4 +1,5 @@
-//! Programs as `print(ep)` shows them in PyTorch: the code of `print_readable`, the signature, the ranges of symbols.
+//! Programs as `print(ep)` shows them in PyTorch: the code of `print_readable`, the signature, the
+//! ranges of symbols.
 //!
 //! As in [`printer`](crate::printer), the program is the one that `torch.export.load` restores.
 
@@ -75,7 +76,8 @@ struct Module<'a> {
     indent: usize,
 }
 
-/// A node of FX: the archive has no `getitem` and `get_attr` nodes, which stand around that of an operator.
+/// A node of FX: the archive has no `getitem` and `get_attr` nodes, which stand around that of an
+/// operator.
 struct Line<'a> {
     name: Name,
     typed: bool,
@@ -288,19 +290,23 @@ fn write_value(f: &mut fmt::Formatter<'_>, arg: &Argument) -> fmt::Result {
         Argument::Strings(ss) => f.write_str(&list(ss, |s| PyStr(s).to_string())),
         Argument::Complex(re, im) => {
             let plain = |x: f64| x != 0.0 && x.is_finite();
-            match plain(*re) && plain(*im) {
-                true => PyComplex(*re, *im).fmt(f),
-                false => write!(f, "complex({}, {})", PyFloat(*re), PyFloat(*im)),
+            if plain(*re) && plain(*im) {
+                PyComplex(*re, *im).fmt(f)
+            } else {
+                write!(f, "complex({}, {})", PyFloat(*re), PyFloat(*im))
             }
         }
         Argument::Device(device) => match device.index {
             Some(index) => write!(f, "device(type='{}', index={index})", device.kind),
             None => write!(f, "device(type='{}')", device.kind),
         },
-        Argument::Operator(name) => match name.starts_with("torch.") {
-            true => f.write_str(name),
-            false => write!(f, "torch.ops.{name}"),
-        },
+        Argument::Operator(name) => {
+            if name.starts_with("torch.") {
+                f.write_str(name)
+            } else {
+                write!(f, "torch.ops.{name}")
+            }
+        }
         Argument::Graph { name, .. } => f.write_str(name),
         Argument::Dict(entries) => {
             let entries = entries.iter().map(|(k, v)| format!("{}: {}", PyStr(k), value(v)));

@@ -1,7 +1,7 @@
 //! The JSON of a program as torch/_export/serde/schema.py defines it, major version 8.
 //!
-//! Field names and their order are that file's. Unknown fields are ignored, absent ones take schema.py's defaults. Text is
-//! borrowed where it can be.
+//! Field names and their order are that file's. Unknown fields are ignored, absent ones take
+//! schema.py's defaults. Text is borrowed where it can be.
 
 pub(crate) mod upgrade;
 

@@ -1,10 +1,11 @@
-//! What sizes and strides tell: whether a tensor is contiguous, whether `reshape` is a view, whether elements overlap.
+//! What sizes and strides tell: whether a tensor is contiguous, whether `reshape` is a view,
+//! whether elements overlap.
 
 use crate::graph::TensorMeta;
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// Strides of a contiguous tensor of these sizes, as PyTorch computes them. Symbolic sizes are taken not to be 0: the strides of a tensor
-/// without elements say nothing.
+/// Strides of a contiguous tensor of these sizes, as PyTorch computes them. Symbolic sizes are
+/// taken not to be 0: the strides of a tensor without elements say nothing.
 pub fn contiguous(sizes: &[Expr]) -> Vec<Expr> {
     let mut next = Expr::ONE;
     let stride = |size: &Expr| {
@@ -81,9 +82,11 @@ pub fn reshape(from: &TensorMeta, sizes: &[Expr], known: &Constraints) -> Reshap
     regrouped(from, sizes, known).unwrap_or(Reshape::Unknown)
 }
 
-/// [`reshape`] of what is not in order: each group of dimensions that follow each other in memory becomes dimensions of its own.
+/// [`reshape`] of what is not in order: each group of dimensions that follow each other in memory
+/// becomes dimensions of its own.
 fn regrouped(from: &TensorMeta, sizes: &[Expr], known: &Constraints) -> Option<Reshape> {
-    // Where it may be that a dimension has one element, it is taken to have more: that changes no answer that is certain.
+    // Where it may be that a dimension has one element, it is taken to have more: that changes no
+    // answer that is certain.
     let mut certain = true;
     let equal = |a: &Expr, b: &Expr| known.prove_eq(a, b);
     let mut new = sizes.iter().rev().peekable();

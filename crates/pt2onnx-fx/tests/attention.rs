@@ -1,4 +1,5 @@
-//! Attention that was decomposed: `tests/data/attention.txt`. All nodes of the programs are parts of an attention.
+//! Attention that was decomposed: `tests/data/attention.txt`. All nodes of the programs are parts
+//! of an attention.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 #[path = "common/cases.rs"]

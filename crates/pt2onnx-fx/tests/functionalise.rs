@@ -1,4 +1,5 @@
-//! Programs in text before and after functionalisation, or `error: ..`: `tests/data/functionalise.txt`.
+//! Programs in text before and after functionalisation, or `error: ..`:
+//! `tests/data/functionalise.txt`.
 
 #[path = "common/cases.rs"]
 mod cases;

@@ -1,4 +1,5 @@
-//! Files that are damaged, lie, or are something else: each is an error that says so, never a panic.
+//! Files that are damaged, lie, or are something else: each is an error that says so, never a
+//! panic.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
 
@@ -373,8 +374,9 @@ fn directory(bytes: &[u8]) -> usize {
     u32::from_le_bytes(start).try_into().unwrap()
 }
 
-/// The end of the directory as PyTorch writes it: with zip64 records (56 and 20 bytes), though the file is small. One length
-/// of the folder's name makes the first entry 76 bytes long too, where a search for the directory can go astray.
+/// The end of the directory as PyTorch writes it: with zip64 records (56 and 20 bytes), though the
+/// file is small. One length of the folder's name makes the first entry 76 bytes long too, where a
+/// search for the directory can go astray.
 #[test]
 fn folders_of_any_length() {
     let weights = records("weights.pt2");
@@ -412,7 +414,8 @@ fn zip_directories_that_lie() {
         bytes[from..from + with.len()].copy_from_slice(with);
         bytes
     };
-    // Offsets in an entry of the directory: method 10, compressed and full size 20, place of the local header 42.
+    // Offsets in an entry of the directory: method 10, compressed and full size 20, place of the
+    // local header 42.
     let huge = u32::MAX - 1;
     let sizes = [huge.to_le_bytes(), huge.to_le_bytes()].concat();
     let first = "FILE: record `weights/data/weights/weight_0` ";
@@ -568,7 +571,8 @@ fn graphs_that_are_none() {
     assert!(error_of(&archive(&all)).contains("recursion limit exceeded"));
 }
 
-/// Bytes of the directory and of the JSON set to values that are not theirs: whatever comes of it, no panic.
+/// Bytes of the directory and of the JSON set to values that are not theirs: whatever comes of it,
+/// no panic.
 #[test]
 fn flipped_bytes_do_not_panic() {
     let bytes = archive(&records("control_flow.pt2"));

@@ -7,7 +7,8 @@ mod common;
 use pt2onnx_fx::{Error, ExportedProgram, archive::from_json, readable};
 use serde_json::{Value, json};
 
-/// A program without weights, one thing of its graph's JSON changed, with a stack trace of so many bytes.
+/// A program without weights, one thing of its graph's JSON changed, with a stack trace of so many
+/// bytes.
 fn read(change: Option<(&str, Value)>, trace: usize) -> Result<ExportedProgram, Error> {
     let records = common::records("dynamic.pt2");
     let (_, json) = records.iter().find(|(name, _)| name.ends_with("models/model.json")).unwrap();

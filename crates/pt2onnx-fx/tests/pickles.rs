@@ -1,4 +1,5 @@
-//! Pickles that are damaged, hostile or of something else: each is an error that says so; nothing is called.
+//! Pickles that are damaged, hostile or of something else: each is an error that says so; nothing
+//! is called.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 

@@ -1,7 +1,8 @@
-//! Tests that the programs of `tests/data` are printed as PyTorch prints them, and what the passes make of them.
+//! Tests that the programs of `tests/data` are printed as PyTorch prints them, and what the passes
+//! make of them.
 //!
-//! PyTorch's text is `NAME.torch.txt`, written by `make.py`. After the passes it is `NAME.prepared.txt`, rewritten where the
-//! environment has `UPDATE`.
+//! PyTorch's text is `NAME.torch.txt`, written by `make.py`. After the passes it is
+//! `NAME.prepared.txt`, rewritten where the environment has `UPDATE`.
 
 mod common;
 

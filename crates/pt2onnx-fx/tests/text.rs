@@ -1,4 +1,5 @@
-//! Programs as text: what is written is read back, and what cannot be read is an error that says where.
+//! Programs as text: what is written is read back, and what cannot be read is an error that says
+//! where.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail so")]
 

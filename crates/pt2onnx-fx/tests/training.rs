@@ -1,6 +1,7 @@
 //! Programs in training mode, switched to evaluation: `tests/data/training.txt`.
 //!
-//! Below a program stand the ops that were switched, and the targets of writes that update statistics.
+//! Below a program stand the ops that were switched, and the targets of writes that update
+//! statistics.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 #[path = "common/cases.rs"]

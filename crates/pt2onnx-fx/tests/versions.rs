@@ -1,4 +1,5 @@
-//! An archive of each version of PyTorch (`testdata/archives`, the same model in each): what is read is the same.
+//! An archive of each version of PyTorch (`testdata/archives`, the same model in each): what is
+//! read is the same.
 
 #![expect(clippy::panic, reason = "a test may fail so")]
 

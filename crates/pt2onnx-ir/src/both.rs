@@ -6,7 +6,8 @@ use std::thread;
 /// Fewer values are walked over sooner than another thread starts.
 const MANY: usize = 1 << 12;
 
-/// Does two things with a model, the second on another thread if the model is long and a thread can be started.
+/// Does two things with a model, the second on another thread if the model is long and a thread can
+/// be started.
 pub(crate) fn both<A, B: Send>(
     model: &Model,
     first: impl FnOnce() -> A,

@@ -15,8 +15,9 @@ const MOST: u64 = 1 << 31;
 const ANY_INTEGER: &[&str] =
     &["end", "ends", "pool_int64s", "start", "starts", "value_int", "value_ints"];
 
-/// Checks a node against a schema: the number of inputs and outputs, the attributes, and the element types. Each type
-/// variable must stand for one type. Axes must be dimensions of the first input, if their number is known.
+/// Checks a node against a schema: the number of inputs and outputs, the attributes, and the
+/// element types. Each type variable must stand for one type. Axes must be dimensions of the first
+/// input, if their number is known.
 ///
 /// # Errors
 /// Returns a sentence about the first thing that does not fit.
@@ -49,9 +50,10 @@ fn outputs(node: &Node, schema: &OpSchema) -> Result<(), String> {
     let given = node.outputs().len();
     let variadic = schema.outputs.last().is_some_and(|p| p.kind == ParamKind::Variadic);
     let too_many = !variadic && given > schema.outputs.len();
-    match given < schema.min_outputs as usize || too_many {
-        true => Err(format!("{} does not have {given} outputs", node.op)),
-        false => Ok(()),
+    if given < schema.min_outputs as usize || too_many {
+        Err(format!("{} does not have {given} outputs", node.op))
+    } else {
+        Ok(())
     }
 }
 
@@ -92,10 +94,12 @@ fn numbers(name: &str, value: &Attribute) -> Result<(), String> {
     }
 }
 
-/// Whether the axes that attributes tell are dimensions of the first input. One without dimensions counts as a vector.
+/// Whether the axes that attributes tell are dimensions of the first input. One without dimensions
+/// counts as a vector.
 fn axes(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
     let op = &*node.op;
-    // The first forms of `Add` and others align the second input there, which may have no dimensions.
+    // The first forms of `Add` and others align the second input there, which may have no
+    // dimensions.
     if schema.attribute("broadcast").is_some() {
         return Ok(());
     }
@@ -165,8 +169,8 @@ fn types(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
     Ok(())
 }
 
-/// The element type that the type variable of an input or output stands for; `None` if the formal type is not a variable,
-/// or the type of the value is not known.
+/// The element type that the type variable of an input or output stands for; `None` if the formal
+/// type is not a variable, or the type of the value is not known.
 fn allowed(
     model: &Model,
     value: Value,

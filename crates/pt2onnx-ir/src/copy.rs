@@ -1,4 +1,5 @@
-//! Copies the bodies of functions, to another model or to the places where they are called, and the graphs of other models.
+//! Copies the bodies of functions, to another model or to the places where they are called, and the
+//! graphs of other models.
 
 use crate::{
     Attribute, Attributes, Def, Function, InsertPoint, Model, ModuleCall, ModuleId, NodeId, Origin,
@@ -8,7 +9,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 impl Model {
-    /// Copies a function of another model, and the functions that it calls, unless this model has them already.
+    /// Copies a function of another model, and the functions that it calls, unless this model has
+    /// them already.
     pub fn copy_function(&mut self, from: &Model, function: &Function) {
         let mut todo = vec![function];
         while let Some(function) = todo.pop() {
@@ -28,9 +30,11 @@ impl Model {
 }
 
 impl Model {
-    /// Puts the main graph of another model behind that of this one, with its functions. The other's inputs that are `given` become values of this
-    /// model; the others become inputs. The other's outputs follow the outputs of this model that are not given away. Names that
-    /// clash are changed by [`assign_names`](Self::assign_names). Nodes, values and bodies keep their metadata and documentation.
+    /// Puts the main graph of another model behind that of this one, with its functions. The
+    /// other's inputs that are `given` become values of this model; the others become inputs. The
+    /// other's outputs follow the outputs of this model that are not given away. Names that clash
+    /// are changed by [`assign_names`](Self::assign_names). Nodes, values and bodies keep their
+    /// metadata and documentation.
     ///
     /// ```
     /// use pt2onnx_ir::Model;
@@ -75,12 +79,14 @@ impl Model {
     }
 }
 
-/// No model gets more nodes than these by inlining: functions that call each other twice grow without bound.
+/// No model gets more nodes than these by inlining: functions that call each other twice grow
+/// without bound.
 const MAX_INLINED: usize = 1 << 20;
 
 impl Model {
-    /// Replaces calls of the model's functions by their bodies, at any depth, and removes the functions. Nodes and values of the
-    /// bodies get new names, except for those of the calls' results. Types of inner values are not inferred.
+    /// Replaces calls of the model's functions by their bodies, at any depth, and removes the
+    /// functions. Nodes and values of the bodies get new names, except for those of the calls'
+    /// results. Types of inner values are not inferred.
     ///
     /// ```
     /// use pt2onnx_ir::Model;
@@ -96,7 +102,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// A function calls itself, there would be more than a million nodes, or a call does not fit its function. The model is then of no use.
+    /// A function calls itself, there would be more than a million nodes, or a call does not fit
+    /// its function. The model is then of no use.
     pub fn inline_functions(&mut self) -> Result<(), InlineError> {
         if self.functions.is_empty() {
             return Ok(());
@@ -385,8 +392,8 @@ impl<'a> Copier<'a> {
         let copy = match self.from[value].def() {
             _ if self.within => return Some(value),
             Def::Constant(tensor) => self.to.add_constant(tensor.clone()),
-            // Nodes and inputs are copied before their uses, so the function is not valid: it uses a value before it is
-            // defined. The copy does so, too, and `verify` reports it.
+            // Nodes and inputs are copied before their uses, so the function is not valid: it uses
+            // a value before it is defined. The copy does so, too, and `verify` reports it.
             Def::Node(..) | Def::Input(..) => {
                 let undefined = self.to.add_erased_node();
                 self.to.add_value(Def::Node(undefined, 0), None)

@@ -3,7 +3,8 @@
 use crate::{ids::NodeId, model::Model};
 
 impl Model {
-    /// A node in messages: its operator, and its origin (op, source node and source line) or else its name.
+    /// A node in messages: its operator, and its origin (op, source node and source line) or else
+    /// its name.
     pub fn describe(&self, node: NodeId) -> String {
         let node = &self[node];
         let origin = node.origins.first().map(|o| &self[*o]);

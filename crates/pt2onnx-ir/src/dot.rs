@@ -10,8 +10,9 @@ use petgraph::{
 };
 use rustc_hash::FxHashMap;
 
-/// Draws a model in the DOT language of Graphviz: the nodes, inputs and outputs of the main graph and its bodies. An edge is
-/// a value, with its type. An edge without a label leads from a body to its node. Constants are not drawn.
+/// Draws a model in the DOT language of Graphviz: the nodes, inputs and outputs of the main graph
+/// and its bodies. An edge is a value, with its type. An edge without a label leads from a body to
+/// its node. Constants are not drawn.
 ///
 /// ```
 /// use pt2onnx_ir::{Model, dot};
@@ -61,9 +62,10 @@ impl Drawing<'_> {
 
     fn node(&mut self, id: NodeId) {
         let node = &self.model[id];
-        let drawn = self.graph.add_node(match node.domain.is_empty() {
-            true => node.op().to_owned(),
-            false => format!("{}.{}", node.domain, node.op()),
+        let drawn = self.graph.add_node(if node.domain.is_empty() {
+            node.op().to_owned()
+        } else {
+            format!("{}.{}", node.domain, node.op())
         });
         for &input in node.inputs().iter().flatten() {
             self.edge(input, drawn);

@@ -24,8 +24,8 @@ pub enum ExtractError {
 }
 
 impl Model {
-    /// Keeps only the nodes of the main graph that compute `outputs` from `inputs`, which are names of values. Inputs with a default that
-    /// are needed too follow.
+    /// Keeps only the nodes of the main graph that compute `outputs` from `inputs`, which are names
+    /// of values. Inputs with a default that are needed too follow.
     ///
     /// ```
     /// use pt2onnx_ir::Model;
@@ -38,8 +38,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// There is no such value or it is given twice, its type is not known, or other inputs of the model are needed too. The model is then of
-    /// no use.
+    /// There is no such value or it is given twice, its type is not known, or other inputs of the
+    /// model are needed too. The model is then of no use.
     pub fn extract(&mut self, inputs: &[String], outputs: &[String]) -> Result<(), ExtractError> {
         self.finish_all_outputs();
         for names in [inputs, outputs] {
@@ -112,7 +112,8 @@ impl Model {
         input
     }
 
-    /// Makes the inputs of the main graph these, in this order; the others, which nothing uses, are gone.
+    /// Makes the inputs of the main graph these, in this order; the others, which nothing uses, are
+    /// gone.
     fn order_inputs(&mut self, inputs: &[Value], gone: &[Value]) {
         let main = Self::MAIN;
         self[main].inputs = inputs.to_vec();

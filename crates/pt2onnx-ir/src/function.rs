@@ -3,7 +3,8 @@
 use crate::{Attributes, Metadata, Node, RegionId};
 use indexmap::IndexMap;
 
-/// A function of a model (ONNX: model-local function). Nodes of its domain, name and overload call it.
+/// A function of a model (ONNX: model-local function). Nodes of its domain, name and overload call
+/// it.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// Domain of the nodes that call it.

@@ -1,4 +1,5 @@
-//! A region as a graph of petgraph. It implements petgraph's visit traits, so petgraph's algorithms work on models.
+//! A region as a graph of petgraph. It implements petgraph's visit traits, so petgraph's algorithms
+//! work on models.
 
 use crate::{
     ids::{NodeId, RegionId, Value},
@@ -15,8 +16,9 @@ use petgraph::{
 };
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// A region as a graph of petgraph: its nodes, with an edge from each node to every node that uses one of its outputs. A
-/// node also uses what its bodies use. Later changes of the model do not change the graph.
+/// A region as a graph of petgraph: its nodes, with an edge from each node to every node that uses
+/// one of its outputs. A node also uses what its bodies use. Later changes of the model do not
+/// change the graph.
 ///
 /// ```
 /// use petgraph::algo::toposort;

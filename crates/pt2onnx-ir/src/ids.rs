@@ -15,7 +15,8 @@ macro_rules! id {
             }
 
             pub(crate) fn new(index: usize) -> Self {
-                // An arena of 2^32 entries would take hundreds of gigabytes before this could saturate.
+                // An arena of 2^32 entries would take hundreds of gigabytes before this could
+                // saturate.
                 let number = u32::try_from(index).ok().and_then(|i| NonZeroU32::MIN.checked_add(i));
                 Self(number.unwrap_or(NonZeroU32::MAX))
             }

@@ -4,8 +4,8 @@ use crate::{Attribute, Model, Type};
 use pt2onnx_tensor::DType;
 
 impl Model {
-    /// The IR version to write: the field `ir_version` if it is set, else the lowest that supports the
-    /// opset (as in `onnx.helper.OP_SET_ID_VERSION_MAP`) and everything in the model.
+    /// The IR version to write: the field `ir_version` if it is set, else the lowest that supports
+    /// the opset (as in `onnx.helper.OP_SET_ID_VERSION_MAP`) and everything in the model.
     pub fn ir_version(&self) -> u32 {
         let came_with = match self.opset {
             ..=8 => 3,
@@ -25,8 +25,9 @@ impl Model {
         self.ir_version.unwrap_or(used.map_or(came_with, |(version, _)| version.max(came_with)))
     }
 
-    /// The lowest IR version that supports everything in the model, and the feature that needs it; `None` if every version does.
-    /// Metadata of nodes and values came with version 10, but does not count: older readers skip it.
+    /// The lowest IR version that supports everything in the model, and the feature that needs it;
+    /// `None` if every version does. Metadata of nodes and values came with version 10, but does
+    /// not count: older readers skip it.
     pub fn ir_version_used(&self) -> Option<(u32, String)> {
         let overloads = self.functions.iter().any(|f| !f.overload.is_empty());
         let defaults = self.functions.iter().any(|f| !f.defaults.is_empty());

@@ -1,9 +1,10 @@
-//! ONNX graphs in memory: arena, types, operator schemas, builder, verifier, text printer and parser.
+//! ONNX graphs in memory: arena, types, operator schemas, builder, verifier, text printer and
+//! parser.
 //!
-//! Layer 1: knows ONNX's operators and types, neither PyTorch nor protobuf, and does no IO.
-//! All nodes, values and regions of a model live in one arena, [`Model`]; each has a small id.
-//! The bodies of `If`, `Loop` and `Scan` are regions of the same arena, so a captured value is just a [`Value`].
-//! The crate can be used alone, to make or change ONNX graphs:
+//! Layer 1: knows ONNX's operators and types, neither PyTorch nor protobuf, and does no IO. All
+//! nodes, values and regions of a model live in one arena, [`Model`]; each has a small id. The
+//! bodies of `If`, `Loop` and `Scan` are regions of the same arena, so a captured value is just a
+//! [`Value`]. The crate can be used alone, to make or change ONNX graphs:
 //!
 //! ```
 //! use pt2onnx_ir::{InsertPoint, Model, Type, attrs, verify};

@@ -1,7 +1,8 @@
 //! The arena of a model: its nodes, values and regions, and the methods that change them.
 //!
-//! Ids are never reused; an erased node leaves its slot empty. The nodes of a region form a linked list, so that
-//! inserting and erasing take constant time. Constants (weights too) belong to no region: any region can use them.
+//! Ids are never reused; an erased node leaves its slot empty. The nodes of a region form a linked
+//! list, so that inserting and erasing take constant time. Constants (weights too) belong to no
+//! region: any region can use them.
 
 use crate::{
     attribute::Attributes,
@@ -21,7 +22,8 @@ use pt2onnx_tensor::Tensor;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Neighbours of a node in its region. They are stored apart from the node, so that a walk does not touch the nodes.
+/// Neighbours of a node in its region. They are stored apart from the node, so that a walk does not
+/// touch the nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Links {
     pub prev: Option<NodeId>,
@@ -35,7 +37,8 @@ pub struct Model {
     pub opset: u32,
     /// Versions of the other domains that the model imports.
     pub imports: IndexMap<String, u32>,
-    /// IR version to write. If `None`, the lowest that fits the opset and the features in use ([`Model::ir_version()`]).
+    /// IR version to write. If `None`, the lowest that fits the opset and the features in use
+    /// ([`Model::ir_version()`]).
     pub ir_version: Option<u32>,
     /// Name of the main graph.
     pub name: String,
@@ -147,7 +150,8 @@ impl Model {
         value
     }
 
-    /// Removes the inputs of the main graph that nothing uses, except for those at the positions `keep`. Returns their positions.
+    /// Removes the inputs of the main graph that nothing uses, except for those at the positions
+    /// `keep`. Returns their positions.
     pub fn remove_unused_inputs(&mut self, keep: &[usize]) -> Vec<usize> {
         let main = RegionId::MAIN;
         let old = std::mem::take(&mut self.regions[main.index()].inputs);
@@ -173,8 +177,8 @@ impl Model {
         self.add_value(Def::Constant(tensor), Some(ty))
     }
 
-    /// Replaces the tensor of a constant. Returns false, and changes nothing, if the value is not a constant or the element
-    /// type or sizes differ.
+    /// Replaces the tensor of a constant. Returns false, and changes nothing, if the value is not a
+    /// constant or the element type or sizes differ.
     pub fn set_constant(&mut self, value: Value, tensor: Tensor) -> bool {
         match &mut self.values[value.index()].def {
             Def::Constant(old)
@@ -230,7 +234,8 @@ impl Model {
         id
     }
 
-    /// Adds a node that is erased already, to be the producer of a value whose node is not made yet.
+    /// Adds a node that is erased already, to be the producer of a value whose node is not made
+    /// yet.
     pub(crate) fn add_erased_node(&mut self) -> NodeId {
         self.nodes.push(None);
         self.links.push(Links::default());
@@ -238,7 +243,8 @@ impl Model {
         NodeId::new(self.nodes.len() - 1)
     }
 
-    /// Inserts an output into a node, in front of the one at `index` or at the end. Returns its value, of unknown type.
+    /// Inserts an output into a node, in front of the one at `index` or at the end. Returns its
+    /// value, of unknown type.
     pub fn insert_output(&mut self, node: NodeId, index: usize) -> Value {
         let index = index.min(self[node].outputs.len());
         let value = self.add_value(Def::Node(node, index as u32), None);
@@ -280,7 +286,8 @@ impl Model {
         }
     }
 
-    /// Replaces one input of a node. Returns false, and changes nothing, if the node has fewer inputs.
+    /// Replaces one input of a node. Returns false, and changes nothing, if the node has fewer
+    /// inputs.
     pub fn replace_input(&mut self, node: NodeId, index: usize, value: Option<Value>) -> bool {
         let Some(slot) = self[node].inputs.get_mut(index) else {
             return false;
@@ -313,7 +320,8 @@ impl Model {
         }
     }
 
-    /// Removes a node and its bodies. Returns false, and changes nothing, if an output of the node is used.
+    /// Removes a node and its bodies. Returns false, and changes nothing, if an output of the node
+    /// is used.
     pub fn erase(&mut self, node: NodeId) -> bool {
         if !self.is_unused(node) {
             return false;
@@ -351,7 +359,8 @@ impl Model {
         self.tags.get(node.index()).is_some_and(Option::is_some)
     }
 
-    /// Whether a node exists and may have one of these operators. Fast, but not exact: true can be wrong, false cannot.
+    /// Whether a node exists and may have one of these operators. Fast, but not exact: true can be
+    /// wrong, false cannot.
     pub fn may_be(&self, node: NodeId, ops: OpSet) -> bool {
         let tag = self.tags.get(node.index()).copied().flatten();
         tag.is_some_and(|tag| ops.contains(tag))
@@ -407,7 +416,8 @@ impl std::ops::IndexMut<RegionId> for Model {
     }
 }
 
-/// Panics for an erased node, as `Vec` does for an index out of bounds. [`Model::contains`] tells whether a node is erased.
+/// Panics for an erased node, as `Vec` does for an index out of bounds. [`Model::contains`] tells
+/// whether a node is erased.
 impl std::ops::Index<NodeId> for Model {
     type Output = Node;
     #[expect(clippy::expect_used, reason = "same contract as Vec's index")]

@@ -34,15 +34,16 @@ impl Model {
         self.modules_around(a).find(|m| self.is_within(b, *m))
     }
 
-    /// The innermost call of a module that all origins of a node are part of; `None` if that is not known.
+    /// The innermost call of a module that all origins of a node are part of; `None` if that is not
+    /// known.
     pub fn module_of(&self, node: NodeId) -> Option<ModuleId> {
         let mut known = self[node].origins.iter().filter_map(|o| self[*o].module);
         let first = known.next()?;
         known.try_fold(first, |a, b| self.common_module(a, b))
     }
 
-    /// Notes that a node also does the work of another one, which may be of another module. What the node's metadata say of it
-    /// stays as it is.
+    /// Notes that a node also does the work of another one, which may be of another module. What
+    /// the node's metadata say of it stays as it is.
     pub fn share(&mut self, node: NodeId, with: NodeId) {
         let (Some(own), Some(other)) = (self.module_of(node), self.module_of(with)) else { return };
         let common = self.common_module(own, other).filter(|common| *common != own);

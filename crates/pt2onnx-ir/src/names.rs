@@ -10,21 +10,25 @@ use std::slice;
 /// Key in the metadata of a value that has another name in the source program: that name.
 pub const ORIGINAL_NAME: &str = "pkg.torch.onnx.original_node_name";
 
-/// Key in the metadata of a constant that a pass computed: the weights that it was computed from, or else the source nodes.
+/// Key in the metadata of a constant that a pass computed: the weights that it was computed from,
+/// or else the source nodes.
 pub const FOLDED_FROM: &str = "pkg.pt2onnx.folded_from";
 
 /// Names in use. The set keeps their order, because lookups mostly follow it.
 type Taken = IndexSet<Name, FxBuildHasher>;
 
 impl Model {
-    /// Finishes all outputs ([`Model::finish_outputs`]), then gives every value and node a unique name. If names clash,
-    /// inputs and outputs of the main graph keep theirs first, then constants, then other values in the order of their
-    /// numbers. Each function has its own scope of names, and so has each body of an operator of another domain, whose runtime may go by
-    /// the names of its inputs and outputs.
+    /// Finishes all outputs ([`Model::finish_outputs`]), then gives every value and node a unique
+    /// name. If names clash, inputs and outputs of the main graph keep theirs first, then
+    /// constants, then other values in the order of their numbers. Each function has its own scope
+    /// of names, and so has each body of an operator of another domain, whose runtime may go by the
+    /// names of its inputs and outputs.
     ///
-    /// - A constant that was computed from the weight `fc.weight` ([`FOLDED_FROM`]) is called `fc.weight_folded`.
-    /// - The node that computes the result of the source node `linear` is called `node_linear`; if several nodes compute its results,
-    ///   `node_max_1__0` and `node_max_1__1`. Other nodes that were made from it have their operator in the name: `node_linear_MatMul`.
+    /// - A constant that was computed from the weight `fc.weight` ([`FOLDED_FROM`]) is called
+    ///   `fc.weight_folded`.
+    /// - The node that computes the result of the source node `linear` is called `node_linear`; if
+    ///   several nodes compute its results, `node_max_1__0` and `node_max_1__1`. Other nodes that
+    ///   were made from it have their operator in the name: `node_linear_MatMul`.
     /// - Everything else has a number: `val_0`, `node_Add_0`.
     pub fn assign_names(&mut self) {
         self.finish_all_outputs();
@@ -32,7 +36,8 @@ impl Model {
         self.name_nodes(&nameless);
     }
 
-    /// The name of a constant, or the one that it is going to have; `None` if that will be a number.
+    /// The name of a constant, or the one that it is going to have; `None` if that will be a
+    /// number.
     pub fn weight_name(&self, constant: Value) -> Option<Name> {
         let data = &self[constant];
         data.name.clone().or_else(|| {
@@ -77,7 +82,8 @@ impl Model {
         were_nameless
     }
 
-    /// All values, each once: inputs and outputs of the main graph and of bodies with their own scope, then constants, then the others.
+    /// All values, each once: inputs and outputs of the main graph and of bodies with their own
+    /// scope, then constants, then the others.
     fn naming_order(&self, scopes: &Scopes) -> Vec<Value> {
         let all = || self.values().map(|(value, _)| value);
         let constants = all().filter(|value| self[*value].constant().is_some());
@@ -89,8 +95,8 @@ impl Model {
         order
     }
 
-    /// Whether a value is not in the model any more: its node is erased, it is a constant that nothing uses, or its region was
-    /// discarded.
+    /// Whether a value is not in the model any more: its node is erased, it is a constant that
+    /// nothing uses, or its region was discarded.
     fn is_gone(&self, value: Value) -> bool {
         match self[value].def() {
             Def::Node(node, _) => !self.contains(*node),
@@ -156,7 +162,8 @@ impl Model {
         }
     }
 
-    /// The source node that a node is called after: the one that its result is called after, or else the last one.
+    /// The source node that a node is called after: the one that its result is called after, or
+    /// else the last one.
     fn origin_to_name(&self, node: NodeId, result: Option<Value>) -> Option<OriginId> {
         let known = || self[node].origins.iter().copied().filter(|o| !self[*o].node.is_empty());
         let name = result.and_then(|v| self[v].name.as_ref());
@@ -166,9 +173,10 @@ impl Model {
     /// `node_linear`; a node of an ONNX file has such a name already.
     fn node_name_of(&self, origin: OriginId) -> Name {
         let origin = &self[origin];
-        match origin.op.is_empty() {
-            true => origin.node.clone(),
-            false => ["node_", &origin.node].into_iter().collect(),
+        if origin.op.is_empty() {
+            origin.node.clone()
+        } else {
+            ["node_", &origin.node].into_iter().collect()
         }
     }
 
@@ -200,7 +208,8 @@ impl Model {
     }
 }
 
-/// The scopes of names: the main graph, then each function, then each body of an operator of another domain.
+/// The scopes of names: the main graph, then each function, then each body of an operator of
+/// another domain.
 #[derive(Debug)]
 pub struct Scopes {
     /// The scope of each value's name. Constants have that of the main graph.
@@ -218,7 +227,8 @@ impl Scopes {
         self.of.get(value.index()) == Some(&0)
     }
 
-    /// The scopes in which a value's name means the value: no other one may have it there. Any function can use a constant.
+    /// The scopes in which a value's name means the value: no other one may have it there. Any
+    /// function can use a constant.
     fn seen_in(&self, model: &Model, value: Value) -> SmallVec<[usize; 1]> {
         match model[value].constant() {
             _ if self.count == 1 => smallvec![0],
@@ -248,7 +258,8 @@ fn another(name: &Name, taken: &mut [Taken], scopes: &[usize]) -> Option<Name> {
     (free != *name).then_some(free)
 }
 
-/// A name that is not taken in these scopes. It is not added to `taken`: the next one has another number.
+/// A name that is not taken in these scopes. It is not added to `taken`: the next one has another
+/// number.
 fn fresh(prefix: &str, counter: &mut usize, taken: &[Taken], scopes: &[usize]) -> Name {
     loop {
         let candidate = format_smolstr!("{prefix}_{counter}");

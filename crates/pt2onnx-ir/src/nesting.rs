@@ -1,8 +1,10 @@
-//! Checks that bodies form trees of limited depth: those of the main graph, and those of each function.
+//! Checks that bodies form trees of limited depth: those of the main graph, and those of each
+//! function.
 
 use crate::{Model, NodeId, RegionId};
 
-/// The most bodies that may be within each other: each is three messages, of which readers of protobuf take 100.
+/// The most bodies that may be within each other: each is three messages, of which readers of
+/// protobuf take 100.
 pub const MAX_NESTING: usize = 32;
 
 /// What has a region as its body.
@@ -13,8 +15,8 @@ enum Owner {
     Node(NodeId),
 }
 
-/// The first body that is in two places, too deep, or not in the model: what has it, and what is wrong. It does not recurse: a body may
-/// contain itself.
+/// The first body that is in two places, too deep, or not in the model: what has it, and what is
+/// wrong. It does not recurse: a body may contain itself.
 pub(crate) fn misplaced(model: &Model) -> Option<(String, String)> {
     let error = |owner, what: &str| {
         let place = match owner {

@@ -17,12 +17,14 @@ pub struct Node {
     pub domain: Cow<'static, str>,
     /// Overload of the function that it calls; mostly empty.
     pub overload: Cow<'static, str>,
-    /// Attributes. Regions in them belong to this node alone. The nodes of a region that is taken out here still count as users of values:
+    /// Attributes. Regions in them belong to this node alone. The nodes of a region that is taken
+    /// out here still count as users of values:
     /// [`Model::set_attributes`](crate::Model::set_attributes) removes them.
     pub attributes: Attributes,
     /// Its name, if it has one.
     pub name: Option<Name>,
-    /// The source nodes that it was made from. A fused node has several; the first is the one with the same result.
+    /// The source nodes that it was made from. A fused node has several; the first is the one with
+    /// the same result.
     pub origins: SmallVec<[OriginId; 1]>,
     pub(crate) inputs: SmallVec<[Option<Value>; 4]>,
     pub(crate) outputs: SmallVec<[Value; 2]>,

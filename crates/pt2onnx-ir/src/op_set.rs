@@ -3,7 +3,8 @@
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// A hash of a node's operator type. Models store it apart from the nodes, so that a search does not read the nodes.
+/// A hash of a node's operator type. Models store it apart from the nodes, so that a search does
+/// not read the nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpTag(u8);
 

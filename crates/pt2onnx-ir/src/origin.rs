@@ -10,12 +10,14 @@ pub type Name = SmolStr;
 /// Keys and values of `metadata_props`.
 pub type Metadata<T = Arc<str>> = Vec<(Cow<'static, str>, T)>;
 
-/// A call of a module in the source program. The calls form a tree: the outermost one is the program itself.
+/// A call of a module in the source program. The calls form a tree: the outermost one is the
+/// program itself.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleCall {
     /// The call that made this call; `None` for the program itself.
     pub parent: Option<ModuleId>,
-    /// Path of the module in the program, such as `encoder.layer.0`. Several calls can be of one module.
+    /// Path of the module in the program, such as `encoder.layer.0`. Several calls can be of one
+    /// module.
     pub path: Name,
     /// Qualified name of its class, such as `torch.nn.modules.linear.Linear`.
     pub class: Name,
@@ -49,7 +51,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Whether it only says to which call of a module a node belongs ([`Model::share`](crate::Model::share)).
+    /// Whether it only says to which call of a module a node belongs
+    /// ([`Model::share`](crate::Model::share)).
     pub fn is_note(&self) -> bool {
         self.node.is_empty()
             && self.op.is_empty()

@@ -91,7 +91,8 @@ impl Cut {
 }
 
 impl Model {
-    /// Puts the nodes of a region in another order. Returns false, and changes nothing, if these are not all of them.
+    /// Puts the nodes of a region in another order. Returns false, and changes nothing, if these
+    /// are not all of them.
     pub fn reorder(&mut self, region: RegionId, order: &[NodeId]) -> bool {
         let all: FxHashSet<NodeId> = self.nodes(region).collect();
         let given: FxHashSet<NodeId> = order.iter().copied().collect();
@@ -110,9 +111,10 @@ impl Model {
         true
     }
 
-    /// Moves neighbouring nodes of a region, given in order, into a new region. A node that can call it takes their place. What
-    /// the nodes use from outside becomes inputs: first computed values, then constants, except for those for which `inside`
-    /// is true. What is used of them becomes outputs. Both are in the order of the nodes. Output slots must be finished
+    /// Moves neighbouring nodes of a region, given in order, into a new region. A node that can
+    /// call it takes their place. What the nodes use from outside becomes inputs: first computed
+    /// values, then constants, except for those for which `inside` is true. What is used of them
+    /// becomes outputs. Both are in the order of the nodes. Output slots must be finished
     /// ([`Model::finish_outputs`]).
     ///
     /// ```
@@ -192,8 +194,8 @@ impl Model {
         self.link(to, Some(node), None);
     }
 
-    /// Moves a node to the place before another node, which may be in another region. What it uses must be in scope there.
-    /// Returns false, and changes nothing, if both are the same node.
+    /// Moves a node to the place before another node, which may be in another region. What it uses
+    /// must be in scope there. Returns false, and changes nothing, if both are the same node.
     pub fn move_before(&mut self, node: NodeId, before: NodeId) -> bool {
         if node == before {
             return false;

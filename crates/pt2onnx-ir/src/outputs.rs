@@ -1,8 +1,9 @@
 //! Output slots of regions, and the `Identity` nodes that ONNX needs for some of them.
 //!
-//! ONNX demands that each output of a graph is a value of its own, and that a node of the same graph makes it. (An output
-//! of the main graph can also be an initialiser.) Passes do not have to care: a slot may hold any value, and
-//! [`Model::finish_outputs`] inserts an `Identity` for each slot whose value ONNX does not allow.
+//! ONNX demands that each output of a graph is a value of its own, and that a node of the same
+//! graph makes it. (An output of the main graph can also be an initialiser.) Passes do not have to
+//! care: a slot may hold any value, and [`Model::finish_outputs`] inserts an `Identity` for each
+//! slot whose value ONNX does not allow.
 //!
 //! An example: a pass removes the `Relu` of
 //!
@@ -13,22 +14,27 @@
 //! }
 //! ```
 //!
-//! by `replace_all_uses(a, x)` and `erase(relu)`. Now the first slot holds the input `x`, which cannot be the output `a`. So
-//! `replace_all_uses` plans a copy ([`PlannedCopy`]), which records what is lost with the `Relu`: its result `a` and its
-//! origins. If the slot still holds `x` at the end, `finish_outputs` makes the copy:
+//! by `replace_all_uses(a, x)` and `erase(relu)`. Now the first slot holds the input `x`, which
+//! cannot be the output `a`. So `replace_all_uses` plans a copy ([`PlannedCopy`]), which records
+//! what is lost with the `Relu`: its result `a` and its origins. If the slot still holds `x` at the
+//! end, `finish_outputs` makes the copy:
 //!
 //! ```text
 //!   a = Identity (x)
 //!   b = Exp (x)
 //! ```
 //!
-//! The copy stands where the `Relu` stood and makes the same value, with its number, name, type and metadata. So nodes keep
-//! the order of the source program, and other values keep their names ([`Model::assign_names`] names values in the order of
-//! their numbers), whichever passes ran. There are three exceptions:
-//! - If another pass has put a value into the slot that can be an output (made by a node of the region, and in no other
-//!   slot), that value takes over name, type and metadata, and there is no copy.
-//! - If the value in the slot is made after the place of the `Relu`, the copy stands after the value's node.
-//! - If the pass did not erase the `Relu` after all, the copy makes a new value, and stands at the end of the region.
+//! The copy stands where the `Relu` stood and makes the same value, with its number, name, type and
+//! metadata. So nodes keep the order of the source program, and other values keep their names
+//! ([`Model::assign_names`] names values in the order of their numbers), whichever passes ran.
+//! There are three exceptions:
+//! - If another pass has put a value into the slot that can be an output (made by a node of the
+//!   region, and in no other slot), that value takes over name, type and metadata, and there is no
+//!   copy.
+//! - If the value in the slot is made after the place of the `Relu`, the copy stands after the
+//!   value's node.
+//! - If the pass did not erase the `Relu` after all, the copy makes a new value, and stands at the
+//!   end of the region.
 //!
 //! A small constant in several slots of the main graph becomes as many constants.
 
@@ -46,12 +52,13 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 use std::iter;
 
-/// A constant of up to so many bytes that is several outputs is written as often; a larger one once, and copied.
+/// A constant of up to so many bytes that is several outputs is written as often; a larger one
+/// once, and copied.
 const MAX_DOUBLED_BYTES: usize = 1 << 14;
 
 impl Model {
-    /// Sets the output slots of a region. A slot may hold any value, and several slots may hold the same one:
-    /// [`Model::assign_names`] inserts an `Identity` where ONNX needs one.
+    /// Sets the output slots of a region. A slot may hold any value, and several slots may hold the
+    /// same one: [`Model::assign_names`] inserts an `Identity` where ONNX needs one.
     pub fn set_outputs(&mut self, region: RegionId, outputs: &[Value]) {
         self.set_outputs_of(region, outputs, &[]);
     }
@@ -71,8 +78,9 @@ impl Model {
         }
     }
 
-    /// Sets the output slots of a region as given: no `Identity` is ever inserted for them, but for a constant in a body. A file may have
-    /// it as an initialiser of the body; in a model, constants belong to no region.
+    /// Sets the output slots of a region as given: no `Identity` is ever inserted for them, but for
+    /// a constant in a body. A file may have it as an initialiser of the body; in a model,
+    /// constants belong to no region.
     pub fn set_outputs_as_written(&mut self, region: RegionId, outputs: &[Value]) {
         self.put_outputs(region, outputs);
         for (i, &value) in outputs.iter().enumerate() {
@@ -102,8 +110,8 @@ impl Model {
         }
     }
 
-    /// Names an output slot. The value in it keeps its own name until [`Model::finish_outputs`]. Returns false if the region
-    /// has no such slot.
+    /// Names an output slot. The value in it keeps its own name until [`Model::finish_outputs`].
+    /// Returns false if the region has no such slot.
     pub fn set_output_name(
         &mut self,
         region: RegionId,
@@ -129,7 +137,8 @@ impl Model {
         self[value].ty.as_ref()
     }
 
-    /// Replaces `old` by `new` wherever it is used. An output slot keeps its name, type and metadata.
+    /// Replaces `old` by `new` wherever it is used. An output slot keeps its name, type and
+    /// metadata.
     pub fn replace_all_uses(&mut self, old: Value, new: Value) {
         if old == new {
             return;
@@ -144,7 +153,8 @@ impl Model {
         }
     }
 
-    /// Puts `new` into a slot that held `old`: plans a copy if it needs one, drops the planned copy if it needs none.
+    /// Puts `new` into a slot that held `old`: plans a copy if it needs one, drops the planned copy
+    /// if it needs none.
     pub(crate) fn replace_output(&mut self, region: RegionId, i: usize, old: Value, new: Value) {
         self[region].outputs[i].value = new;
         let planned = self[region].outputs[i].copy.as_ref().map(|copy| copy.result);
@@ -165,9 +175,9 @@ impl Model {
         }
     }
 
-    /// Whether a value is defined where ONNX allows outputs of the region to be defined: by a node of the region, or as
-    /// an initialiser of the main graph. A constant that has a name already, such as a weight, keeps it, so it is no
-    /// output.
+    /// Whether a value is defined where ONNX allows outputs of the region to be defined: by a node
+    /// of the region, or as an initialiser of the main graph. A constant that has a name already,
+    /// such as a weight, keeps it, so it is no output.
     fn can_define_outputs(&self, region: RegionId, value: Value) -> bool {
         match self[value].def() {
             Def::Node(node, _) => self.contains(*node) && self[*node].region == region,
@@ -187,7 +197,8 @@ impl Model {
         self.can_define_outputs(region, value) && !self[value].uses().any(is_other_output)
     }
 
-    /// Gives `new` the name, type, metadata and documentation of `old`, which nothing uses any more.
+    /// Gives `new` the name, type, metadata and documentation of `old`, which nothing uses any
+    /// more.
     fn take_over(&mut self, new: Value, old: Value) {
         if old == new {
             return;
@@ -202,15 +213,16 @@ impl Model {
         new.doc_string = doc_string.or(new.doc_string.take());
     }
 
-    /// Makes the outputs of a region valid ONNX: each is a value of its own that a node of the region makes, with the
-    /// name of its slot. Inserts an `Identity` where the value in a slot cannot be the output. [`Model::assign_names`]
-    /// does this for all regions.
+    /// Makes the outputs of a region valid ONNX: each is a value of its own that a node of the
+    /// region makes, with the name of its slot. Inserts an `Identity` where the value in a slot
+    /// cannot be the output. [`Model::assign_names`] does this for all regions.
     pub fn finish_outputs(&mut self, region: RegionId) {
         let mut order: Vec<usize> = (0..self[region].outputs.len()).collect();
         let mut places = FxHashMap::default();
         if self[region].outputs.iter().any(|output| output.copy.is_some()) {
             places = self.nodes(region).enumerate().map(|(place, node)| (node, place)).collect();
-            // Copies are made in the order of the nodes that they replace, those that replace none last.
+            // Copies are made in the order of the nodes that they replace, those that replace none
+            // last.
             order.sort_by_key(|&i| {
                 let copy = self[region].outputs[i].copy.as_ref();
                 let node = copy.and_then(|copy| self.producer(copy.result));
@@ -256,7 +268,8 @@ impl Model {
         self.note_use(Some(result), Use::Output(region, i as u32));
     }
 
-    /// The tensor of a constant that is another output of the main graph already, if it is small enough to be there twice.
+    /// The tensor of a constant that is another output of the main graph already, if it is small
+    /// enough to be there twice.
     fn other_output(&self, region: RegionId, index: usize, value: Value) -> Option<Tensor> {
         let tensor = self[value].constant().filter(|t| t.nbytes() <= MAX_DOUBLED_BYTES)?;
         let other = |(i, output): (usize, &Output)| {
@@ -313,8 +326,9 @@ impl Model {
         result
     }
 
-    /// The next node after the place in a region where an erased node stood. An erased node keeps its neighbours, so that following
-    /// them leads to a node that is still there. `None` if that one was moved to another region.
+    /// The next node after the place in a region where an erased node stood. An erased node keeps
+    /// its neighbours, so that following them leads to a node that is still there. `None` if that
+    /// one was moved to another region.
     fn next_not_erased(&self, erased: NodeId, region: RegionId) -> Option<NodeId> {
         iter::successors(self.next(erased), |node| self.next(*node))
             .find(|n| self.contains(*n))

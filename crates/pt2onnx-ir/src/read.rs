@@ -28,7 +28,8 @@ pub enum AttributeError {
         /// The type that it has.
         given: AttributeKind,
     },
-    /// An attribute in a function refers to an attribute of the function, so each call has another value.
+    /// An attribute in a function refers to an attribute of the function, so each call has another
+    /// value.
     #[error(
         "attribute {name} of {op} refers to attribute {of} of the function, so each call has another value"
     )]
@@ -112,12 +113,13 @@ impl FromAttribute<'_> for Type {
 }
 
 impl Node {
-    /// Reads the attribute of that name; `None` if the node does not have it. An integer can be read as `i64`, or as `bool`
-    /// (true if not 0). [`attrs`](crate::attrs) reads all attributes of an ONNX operator.
+    /// Reads the attribute of that name; `None` if the node does not have it. An integer can be
+    /// read as `i64`, or as `bool` (true if not 0). [`attrs`](crate::attrs) reads all attributes of
+    /// an ONNX operator.
     ///
     /// # Errors
-    /// Returns an error if the attribute has another type, refers to an attribute of a function, or is a string that is not
-    /// UTF-8.
+    /// Returns an error if the attribute has another type, refers to an attribute of a function, or
+    /// is a string that is not UTF-8.
     pub fn read<'a, T: FromAttribute<'a>>(
         &'a self,
         name: &'static str,

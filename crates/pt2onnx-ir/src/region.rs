@@ -54,7 +54,8 @@ pub struct Output {
     pub(crate) copy: Option<PlannedCopy>,
 }
 
-/// An `Identity` that will make an output, unless the value in the slot can then be the output itself.
+/// An `Identity` that will make an output, unless the value in the slot can then be the output
+/// itself.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedCopy {
     /// The value that the copy will make: the one that was in the slot before, or a new one.
@@ -69,8 +70,8 @@ impl Output {
         self.value
     }
 
-    /// Whether the value can be written as the output. If not, [`Model::finish_outputs`](crate::Model::finish_outputs) must
-    /// be called first.
+    /// Whether the value can be written as the output. If not,
+    /// [`Model::finish_outputs`](crate::Model::finish_outputs) must be called first.
     pub fn is_finished(&self) -> bool {
         self.name.is_none() && self.copy.is_none()
     }

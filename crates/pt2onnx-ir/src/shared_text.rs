@@ -7,8 +7,8 @@ use std::{
     sync::Arc,
 };
 
-/// A text whose start other texts have, too. The metadata of all nodes of a module start with the same words: these are kept once.
-/// Cheap to clone.
+/// A text whose start other texts have, too. The metadata of all nodes of a module start with the
+/// same words: these are kept once. Cheap to clone.
 ///
 /// ```
 /// use pt2onnx_ir::SharedText;

@@ -1,4 +1,5 @@
-//! Prints models in ONNX's textual syntax, which `onnx.parser` reads. Elements of large constants are printed as `{...}`.
+//! Prints models in ONNX's textual syntax, which `onnx.parser` reads. Elements of large constants
+//! are printed as `{...}`.
 
 use crate::{Attribute, Function, Model, NodeId, RegionId, Value, types::onnx_name, value::Def};
 use pt2onnx_tensor::{DType, Narrow, Tensor};
@@ -20,11 +21,13 @@ impl Display for Model {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// Whether elements of constants are printed, if there are at most 64; true by default. Otherwise `{...}` stands for them.
+    /// Whether elements of constants are printed, if there are at most 64; true by default.
+    /// Otherwise `{...}` stands for them.
     pub values: bool,
     /// Whether the types of a node's outputs follow it, as a comment; false by default.
     pub types: bool,
-    /// Whether a comment follows a weight that has no values, as opposed to one that has more than are printed; false by default.
+    /// Whether a comment follows a weight that has no values, as opposed to one that has more than
+    /// are printed; false by default.
     pub absent: bool,
 }
 
@@ -74,20 +77,22 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Prints a function. The grammar has no constants in functions, so they are printed as `Constant` nodes first.
+    /// Prints a function. The grammar has no constants in functions, so they are printed as
+    /// `Constant` nodes first.
     fn function(&self, f: &mut Formatter<'_>, function: &Function) -> fmt::Result {
         write!(f, "\n<domain: {}", quoted(&function.domain))?;
         if !function.overload.is_empty() {
             write!(f, ", overload: {}", quoted(&function.overload))?;
         }
-        let imports = match function.imports.is_empty() {
-            true => format!("\"\" : {}", self.model.opset),
-            false => list(
+        let imports = if function.imports.is_empty() {
+            format!("\"\" : {}", self.model.opset)
+        } else {
+            list(
                 function
                     .imports
                     .iter()
                     .map(|(domain, version)| format!("{} : {version}", quoted(domain))),
-            ),
+            )
         };
         write!(f, ", opset_import: [{imports}]>\n{}", identifier(&function.name))?;
         if !function.attributes.is_empty() || !function.defaults.is_empty() {
@@ -178,9 +183,10 @@ impl Printer<'_> {
             node.inputs().iter().map(|v| v.map_or_else(|| "\"\"".to_owned(), |v| self.name_of(v))),
         );
         write!(f, "{}{outputs} = ", indent(depth))?;
-        match node.domain.is_empty() {
-            true => f.write_str(&identifier(&node.op))?,
-            false => f.write_str(&identifier(&format!("{}.{}", node.domain, node.op)))?,
+        if node.domain.is_empty() {
+            f.write_str(&identifier(&node.op))?
+        } else {
+            f.write_str(&identifier(&format!("{}.{}", node.domain, node.op)))?
         }
         if !node.overload.is_empty() {
             write!(f, ":{}", identifier(&node.overload))?;
@@ -199,10 +205,7 @@ impl Printer<'_> {
             Some(ty) => ty.to_string(),
             None => "?".to_owned(),
         });
-        match self.options.types {
-            true => writeln!(f, "  # {}", list(types)),
-            false => f.write_char('\n'),
-        }
+        if self.options.types { writeln!(f, "  # {}", list(types)) } else { f.write_char('\n') }
     }
 
     fn attribute(

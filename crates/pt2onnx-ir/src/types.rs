@@ -9,7 +9,8 @@ pub type Shape = Vec<Expr>;
 
 /// Type of a value.
 ///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
+/// handle it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A dense tensor.
@@ -58,10 +59,7 @@ impl Type {
     /// The first of two types of a value, or the second one if only that has sizes.
     pub fn fuller(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         let sized = |ty: &Option<Self>| ty.as_ref().is_some_and(Self::has_shape);
-        match sized(&second) && !sized(&first) {
-            true => second,
-            false => first.or(second),
-        }
+        if sized(&second) && !sized(&first) { second } else { first.or(second) }
     }
 
     /// Whether it is that of a tensor of known rank.

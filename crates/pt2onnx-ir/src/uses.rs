@@ -77,15 +77,12 @@ mod tests {
         // Numbers up and down, some of them twice.
         for step in 0..200 {
             let (i, up) = (step * 7 % 40, step % 100 < 60);
-            match up {
-                true => {
-                    uses.insert(at(i));
-                    set.insert(at(i));
-                }
-                false => {
-                    uses.remove(at(i));
-                    set.swap_remove(&at(i));
-                }
+            if up {
+                uses.insert(at(i));
+                set.insert(at(i));
+            } else {
+                uses.remove(at(i));
+                set.swap_remove(&at(i));
             }
             assert!(uses.as_slice().iter().eq(&set), "step {step}");
         }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 /// What defines a value.
 ///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
+/// handle it.
 #[derive(Clone, Debug)]
 pub enum Def {
     /// An output of a node, and its position.
@@ -25,8 +26,8 @@ pub enum Def {
 /// A value: its name, type, definition and uses.
 #[derive(Clone, Debug)]
 pub struct ValueData {
-    /// Its name. [`Model::assign_names`](crate::Model::assign_names) names values that have none. The empty name marks an
-    /// output of a node that is not used and not written.
+    /// Its name. [`Model::assign_names`](crate::Model::assign_names) names values that have none.
+    /// The empty name marks an output of a node that is not used and not written.
     pub name: Option<Name>,
     /// Its type, if known.
     pub ty: Option<Type>,
@@ -51,7 +52,8 @@ impl ValueData {
         self.uses.as_slice().iter().copied()
     }
 
-    /// Whether the output is left out of its node. Some operators compute something else if an output is there.
+    /// Whether the output is left out of its node. Some operators compute something else if an
+    /// output is there.
     pub fn is_left_out(&self) -> bool {
         self.uses().len() == 0 && self.name.as_deref() == Some("")
     }

@@ -11,26 +11,31 @@ use rustc_hash::FxHashSet;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct VerifyError {
-    /// Where the error is: a node with its origin (if known), a value, or an input or output of the graph.
+    /// Where the error is: a node with its origin (if known), a value, or an input or output of the
+    /// graph.
     pub place: String,
     /// What is wrong there.
     pub what: String,
 }
 
 /// Verifies that a model is valid ONNX:
-/// - Bodies form trees: none is in two places, and at most [`MAX_NESTING`](crate::MAX_NESTING) are within each other.
+/// - Bodies form trees: none is in two places, and at most [`MAX_NESTING`](crate::MAX_NESTING) are
+///   within each other.
 /// - Every value is defined before its use, in the same region or in one around it.
-/// - Names of values are unique within the main graph with its bodies, within each function, and within each body of an operator of
-///   another domain, with what it uses from around it. Unused inputs of bodies count, too.
+/// - Names of values are unique within the main graph with its bodies, within each function, and
+///   within each body of an operator of another domain, with what it uses from around it. Unused
+///   inputs of bodies count, too.
 /// - Names of nodes are unique.
 /// - Sizes are not negative, and tensors have at most 2^48 elements.
-/// - Every node of the default domain fits the schema of its operator ([`conforms()`]) at the opset of the model or
-///   function. Runtimes run operators that are deprecated, such as `GroupNormalization` of opset 18.
+/// - Every node of the default domain fits the schema of its operator ([`conforms()`]) at the opset
+///   of the model or function. Runtimes run operators that are deprecated, such as
+///   `GroupNormalization` of opset 18.
 /// - Every other domain in use is imported, or the node calls a function of the model.
 /// - Inputs and outputs of the main graph have types; outputs have unique names.
 ///
 /// # Errors
-/// Returns all errors: names first, then inputs and outputs, then nodes in order. If bodies form no trees, that is the only one.
+/// Returns all errors: names first, then inputs and outputs, then nodes in order. If bodies form no
+/// trees, that is the only one.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     verify_with(model, true)
 }
@@ -166,9 +171,10 @@ impl<'a> Verifier<'a> {
                 self.used(*value, || self.model.describe(id));
             }
             node.regions().for_each(|r| self.region(r));
-            match node.domain.is_empty() {
-                true => self.operator(id, node),
-                false => self.custom(id, node),
+            if node.domain.is_empty() {
+                self.operator(id, node)
+            } else {
+                self.custom(id, node)
             }
             for &value in node.outputs() {
                 self.defined[value.index()] = true;

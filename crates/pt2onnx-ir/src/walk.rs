@@ -36,7 +36,8 @@ impl Model {
         std::iter::successors(self[region].last, |n| self.prev(*n))
     }
 
-    /// All nodes of the main graph, the functions, and their bodies. A node comes before the nodes of its bodies.
+    /// All nodes of the main graph, the functions, and their bodies. A node comes before the nodes
+    /// of its bodies.
     pub fn all_nodes(&self) -> Vec<NodeId> {
         let roots = std::iter::once(Self::MAIN).chain(self.functions.iter().map(|f| f.body));
         self.nodes_in(&roots.collect::<Vec<_>>())
@@ -47,7 +48,8 @@ impl Model {
         self.nodes_in(&[Self::MAIN])
     }
 
-    /// All nodes of the given regions and of their bodies. A node comes before the nodes of its bodies.
+    /// All nodes of the given regions and of their bodies. A node comes before the nodes of its
+    /// bodies.
     pub fn nodes_in(&self, regions: &[RegionId]) -> Vec<NodeId> {
         let mut todo: Vec<NodeId> = regions.iter().flat_map(|r| self.nodes(*r)).collect();
         // The model has no other regions, so these have no bodies.

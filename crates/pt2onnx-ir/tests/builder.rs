@@ -1,4 +1,5 @@
-//! What the builder emits, as text: sizes at run time, legal types, smart emission, regions; and what the verifier refuses.
+//! What the builder emits, as text: sizes at run time, legal types, smart emission, regions; and
+//! what the verifier refuses.
 
 #![expect(clippy::unwrap_used, reason = "a test: what the cases rely on stops it")]
 

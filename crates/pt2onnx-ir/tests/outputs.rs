@@ -53,7 +53,8 @@ fn a_value_becomes_two_outputs() {
     );
 }
 
-/// The node that made the output has a name, a type and a place: the value that takes its part has them after it.
+/// The node that made the output has a name, a type and a place: the value that takes its part has
+/// them after it.
 #[test]
 fn a_value_takes_the_name_of_the_output() {
     let graph = "g (float[2] x) => (float[2] y) { t = Relu (x) y = Abs (t) }";
@@ -180,8 +181,9 @@ fn any_values_can_be_set() {
     );
 }
 
-/// A scan's body gives one value twice. Then a pass inserts a `Cast` after the node of that value, as `fit` does for an element
-/// type without a kernel: the copy uses the cast, so it must come after it.
+/// A scan's body gives one value twice. Then a pass inserts a `Cast` after the node of that value,
+/// as `fit` does for an element type without a kernel: the copy uses the cast, so it must come
+/// after it.
 #[test]
 fn a_copy_comes_after_its_value() {
     let mut model: Model = "g (bfloat16[3] init, bfloat16[2,3] x) => () {}".parse().unwrap();

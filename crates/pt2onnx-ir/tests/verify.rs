@@ -90,7 +90,8 @@ fn shapes_are_possible() {
     }
 }
 
-/// Attributes that count something are not larger than what can be counted; bounds of slices may be. Element types exist.
+/// Attributes that count something are not larger than what can be counted; bounds of slices may
+/// be. Element types exist.
 #[test]
 fn numbers_of_attributes_make_sense() {
     let wrong = |node: &str| {
@@ -261,7 +262,8 @@ fn bodies_that_a_node_loses_use_nothing() {
     assert_eq!(model[x].uses().len(), 0);
 }
 
-/// Its runtime may go by the names of inputs and outputs, as ONNX Runtime does in the bodies of `BeamSearch`.
+/// Its runtime may go by the names of inputs and outputs, as ONNX Runtime does in the bodies of
+/// `BeamSearch`.
 #[test]
 fn bodies_of_other_domains_have_their_own_names() {
     let text = "g (float[2] x) => (float[2] y)

@@ -8,8 +8,8 @@ use pt2onnx_fx::{
 use pt2onnx_schemas::items;
 use pt2onnx_tensor::DType;
 
-/// The default `text` of a parameter of type `ty`, which has `length` elements if it is a list of a fixed length. `None` if the text
-/// is no value of that type.
+/// The default `text` of a parameter of type `ty`, which has `length` elements if it is a list of a
+/// fixed length. `None` if the text is no value of that type.
 pub(crate) fn read(ty: &ParamType, length: Option<usize>, text: &str) -> Option<Argument> {
     if text == "None" {
         return ty.optional.then_some(Argument::None);

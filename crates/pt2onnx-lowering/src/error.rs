@@ -63,7 +63,8 @@ impl LowerError {
         LowerError::Unsupported(what.into())
     }
 
-    /// An error for the name or number of a mode that PyTorch does not have: ``there is no padding mode `even` ``.
+    /// An error for the name or number of a mode that PyTorch does not have: ``there is no padding
+    /// mode `even` ``.
     pub fn unknown(what: &str, name: impl fmt::Display) -> Self {
         LowerError::Unsupported(format!("there is no {what} `{name}`"))
     }
@@ -102,7 +103,8 @@ impl SignatureError {
     }
 }
 
-/// The operators that the nodes of each op became: `Gemm` for `aten.linear.default`. The keys are ops as FX prints them.
+/// The operators that the nodes of each op became: `Gemm` for `aten.linear.default`. The keys are
+/// ops as FX prints them.
 pub type Emitted = BTreeMap<String, BTreeSet<String>>;
 
 /// Everything that prevents the translation of a program.

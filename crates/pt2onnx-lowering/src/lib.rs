@@ -1,6 +1,8 @@
-//! What lowerings of ATen ops are made of: their context, their arguments, rows of op tables, and the formulas that they share.
+//! What lowerings of ATen ops are made of: their context, their arguments, rows of op tables, and
+//! the formulas that they share.
 //!
-//! Layer 2. `pt2onnx-aten` has PyTorch's ops, their registry, and the driver that runs lowerings over a program.
+//! Layer 2. `pt2onnx-aten` has PyTorch's ops, their registry, and the driver that runs lowerings
+//! over a program.
 //!
 #![doc = include_str!("../README.md")]
 

@@ -22,7 +22,8 @@ pub struct AtenOp {
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Complexity {
-    /// The lowering runs if it has a [`Complex`](crate::Complex) parameter. Otherwise the node is an error.
+    /// The lowering runs if it has a [`Complex`](crate::Complex) parameter. Otherwise the node is
+    /// an error.
     Same,
     /// The lowering runs twice: on the real parts and on the imaginary parts.
     ByParts,
@@ -66,7 +67,8 @@ impl AtenOp {
     /// Checks that the lowering's parameters fit the schema.
     ///
     /// # Errors
-    /// Returns an error if the schema cannot be parsed, or names the first parameter that does not fit.
+    /// Returns an error if the schema cannot be parsed, or names the first parameter that does not
+    /// fit.
     pub fn check(&self) -> Result<(), String> {
         self.lowering.fits(&Schema::parse(self.schema).map_err(|error| error.to_string())?)
     }
@@ -80,8 +82,8 @@ impl std::fmt::Debug for AtenOp {
 
 /// Makes a row of a table, an [`AtenOp`], from a schema and a lowering.
 ///
-/// The schema is a constant of PyTorch's list, with underscores instead of dots (`aten::add_Tensor` is `aten::add.Tensor(...)`),
-/// or a text. The lowering is a [`Function`].
+/// The schema is a constant of PyTorch's list, with underscores instead of dots (`aten::add_Tensor`
+/// is `aten::add.Tensor(...)`), or a text. The lowering is a [`Function`].
 ///
 /// ```ignore
 /// op!(aten::relu, relu),
@@ -91,7 +93,8 @@ impl std::fmt::Debug for AtenOp {
 /// op!("mylib::foo(Tensor x) -> Tensor", foo),
 /// ```
 ///
-/// A lowering with a [`Complex`](crate::Complex) parameter takes complex tensors, too. For other lowerings they are an error.
+/// A lowering with a [`Complex`](crate::Complex) parameter takes complex tensors, too. For other
+/// lowerings they are an error.
 #[macro_export]
 macro_rules! op {
     ($namespace:ident :: $name:ident, $function:ident $(,)?) => {
@@ -120,8 +123,9 @@ macro_rules! op {
 
 /// Defines structs of arguments that are bound by name, for lowerings with many parameters.
 ///
-/// Each field takes the parameter of the same name; a field `input` also takes a parameter `self`. If the op has no such
-/// parameter, an optional field is `None`. Any other field then needs a value in the row.
+/// Each field takes the parameter of the same name; a field `input` also takes a parameter `self`.
+/// If the op has no such parameter, an optional field is `None`. Any other field then needs a value
+/// in the row.
 ///
 /// ```
 /// use pt2onnx_lowering::{Cx, Lowered, arguments};
@@ -176,7 +180,8 @@ pub trait Arguments: Sized {
     fn bind(cx: &Cx, args: &mut Args) -> Lowered<Self>;
 }
 
-/// A lowering with what its row says of it. What depends on its parameters only is not compiled anew for each row.
+/// A lowering with what its row says of it. What depends on its parameters only is not compiled
+/// anew for each row.
 #[doc(hidden)]
 pub struct Row<L: ?Sized> {
     pub takes_complex: bool,
@@ -215,7 +220,8 @@ impl Row<dyn Lower> {
         (self.check)(Claims::new(schema, &self.arguments())?)
     }
 
-    /// Binds the arguments and the values that the row gives to the parameters, and calls the function.
+    /// Binds the arguments and the values that the row gives to the parameters, and calls the
+    /// function.
     pub fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs> {
         args.give(self.arguments());
         self.lowering.call(cx, args)
@@ -253,9 +259,11 @@ pub trait Parameters {
 /// A lowering: a function whose parameters are arguments of an op.
 ///
 /// It has one of these forms:
-/// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each of up to five parameters is [`FromArg`]: the schema's
-///   parameters in order, without those that mean nothing to ONNX (`device`, `pin_memory`, ...);
-/// - `Fn(&Cx, S) -> Lowered<impl Into<Outputs>>`, where `S` is a struct of [`arguments!`](crate::arguments!), bound by name;
+/// - `Fn(&Cx, A, B, ..) -> Lowered<impl Into<Outputs>>`, where each of up to five parameters is
+///   [`FromArg`]: the schema's parameters in order, without those that mean nothing to ONNX
+///   (`device`, `pin_memory`, ...);
+/// - `Fn(&Cx, S) -> Lowered<impl Into<Outputs>>`, where `S` is a struct of
+///   [`arguments!`](crate::arguments!), bound by name;
 /// - `Fn(&Cx, &mut Args) -> Lowered<impl Into<Outputs>>`, which takes the arguments itself.
 ///
 /// Parameters of the schema that it does not take must be at their defaults.
@@ -269,7 +277,8 @@ pub trait Function<P: Parameters> {
     /// Binds the arguments to the parameters, and calls the function.
     ///
     /// # Errors
-    /// Returns the function's error, or an error if an argument does not fit its parameter, or is not taken and not at its default.
+    /// Returns the function's error, or an error if an argument does not fit its parameter, or is
+    /// not taken and not at its default.
     fn call(&self, cx: &Cx, args: &mut Args) -> Lowered<Outputs>;
 }
 

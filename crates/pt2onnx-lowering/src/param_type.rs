@@ -6,7 +6,8 @@ use std::fmt;
 /// The type of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamType {
-    /// The name of the type, or of the list's elements: `Tensor`, `int`, `SymInt`, `Scalar`, `bool`, `str`, `ScalarType`, ...
+    /// The name of the type, or of the list's elements: `Tensor`, `int`, `SymInt`, `Scalar`,
+    /// `bool`, `str`, `ScalarType`, ...
     pub base: String,
     /// Whether it is a list.
     pub list: bool,

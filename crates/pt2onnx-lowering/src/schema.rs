@@ -1,4 +1,5 @@
-//! Op schemas in PyTorch's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+//! Op schemas in PyTorch's notation: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar
+//! alpha=1) -> Tensor`.
 
 use crate::{default, param_type::ParamType};
 use pt2onnx_fx::graph::Argument;
@@ -52,7 +53,8 @@ impl Schema {
     /// Parses a schema.
     ///
     /// # Errors
-    /// Returns an error if the text is not a schema, or if a default is no value of its parameter's type.
+    /// Returns an error if the text is not a schema, or if a default is no value of its parameter's
+    /// type.
     pub fn parse(text: &str) -> Result<Self, SchemaError> {
         let schema = pt2onnx_schemas::Schema::parse(text);
         let schema = schema.ok_or_else(|| SchemaError::Text(text.to_owned()))?;

@@ -119,7 +119,8 @@ fn spaced(cx: &Cx, args: Spaced) -> Lowered {
     Ok(typed(cx, args.dtype.unwrap_or(natural), &[args.steps]))
 }
 
-/// int64 if all numbers are integers. `ceil((end - start) / step)` elements, which depends on data where floats do.
+/// int64 if all numbers are integers. `ceil((end - start) / step)` elements, which depends on data
+/// where floats do.
 fn arange(cx: &Cx, args: Range) -> Lowered {
     let start = args.start.unwrap_or(Scalar::Int(0).into());
     let step = args.step.unwrap_or(Scalar::Int(1).into());

@@ -80,8 +80,8 @@ fn take_along_dim(cx: &Cx, x: Value, index: Value, dim: Option<i64>) -> Lowered 
     Ok(sized(cx, x, &size))
 }
 
-/// The indices broadcast. Their dimensions replace the indexed ones if these are adjacent, else they come first. A mask counts as the
-/// coordinates of its true elements.
+/// The indices broadcast. Their dimensions replace the indexed ones if these are adjacent, else
+/// they come first. A mask counts as the coordinates of its true elements.
 fn index(cx: &Cx, args: Index) -> Lowered {
     let mut from = sizes(cx, args.input).into_iter();
     let (mut before, mut shapes, mut places) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,9 +1,11 @@
-//! Meta functions of ATen ops: the element types and the sizes of results, from those of the operands.
+//! Meta functions of ATen ops: the element types and the sizes of results, from those of the
+//! operands.
 //!
-//! Layer 3. PyTorch's meta kernels tell the same. Rules are here for ops whose translation reads what `torch.export` recorded of each
-//! result, which a TorchScript program does not have. A rule is a function like a translation, and its parameters are bound in the same
-//! way, but it need not take all of them. Its values have PyTorch's types: complex tensors are not real/imaginary pairs. It returns
-//! values that only have a type.
+//! Layer 3. PyTorch's meta kernels tell the same. Rules are here for ops whose translation reads
+//! what `torch.export` recorded of each result, which a TorchScript program does not have. A rule
+//! is a function like a translation, and its parameters are bound in the same way, but it need not
+//! take all of them. Its values have PyTorch's types: complex tensors are not real/imaginary pairs.
+//! It returns values that only have a type.
 //!
 #![doc = include_str!("../README.md")]
 

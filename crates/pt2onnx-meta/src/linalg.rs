@@ -156,7 +156,8 @@ fn svdvals(cx: &Cx, x: Value) -> Lowered {
     Ok(typed(cx, cx.dtype(x).to_real(), &beside_batch(cx, x, &[&count])))
 }
 
-/// The left vectors, the singular values, and the right vectors. Without `full`, as many as there are values.
+/// The left vectors, the singular values, and the right vectors. Without `full`, as many as there
+/// are values.
 fn svd(cx: &Cx, x: Value, full: bool) -> Lowered<[Value; 3]> {
     let (m, n, values) = (cx.dim(x, -2), cx.dim(x, -1), svdvals(cx, x)?);
     let count = cx.dim(values, -1);
@@ -165,7 +166,8 @@ fn svd(cx: &Cx, x: Value, full: bool) -> Lowered<[Value; 3]> {
     Ok([vectors([&m, left]), values, vectors([right, &n])])
 }
 
-/// Squared residuals of one matrix are none if its rank is not full; of many matrices the translation does not give them.
+/// Squared residuals of one matrix are none if its rank is not full; of many matrices the
+/// translation does not give them.
 fn lstsq(cx: &Cx, args: LeastSquares) -> Lowered<[Value; 4]> {
     let LeastSquares { input: a, b, driver } = args;
     let driver = driver.as_deref().unwrap_or("gelsy");
@@ -248,8 +250,9 @@ fn einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
     }
 }
 
-/// Whether two tensors are multiplied as matrices along all letters that are summed: each has them once, in the same size. What only one of
-/// them has, or has in another size than 1, is summed before.
+/// Whether two tensors are multiplied as matrices along all letters that are summed: each has them
+/// once, in the same size. What only one of them has, or has in another size than 1, is summed
+/// before.
 fn sums_products(cx: &Cx, terms: &str, result: &str, tensors: &[Value]) -> bool {
     let (Some((left, right)), [x, y]) = (terms.split_once(','), tensors) else { return false };
     if cx.dtype(*x) != cx.dtype(*y) || terms.contains('.') {

@@ -108,7 +108,8 @@ fn nth(list: &[i64], i: usize, default: i64) -> i64 {
     list.get(i).or(list.first()).copied().unwrap_or(default)
 }
 
-/// The number of windows along a dimension. A last window may reach past the end, but does not start there.
+/// The number of windows along a dimension. A last window may reach past the end, but does not
+/// start there.
 fn windows(
     size: &Expr,
     kernel: i64,
@@ -337,7 +338,8 @@ fn regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
     Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
 }
 
-/// The steps of all sequences, one after the other, and the number of sequences that have each step.
+/// The steps of all sequences, one after the other, and the number of sequences that have each
+/// step.
 fn pack(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let steps = cx.shape(x).into_iter().skip(2);
     let size: Vec<Expr> = std::iter::once(fresh(cx)).chain(steps).collect();

@@ -75,10 +75,7 @@ arguments! {
 fn reduced(cx: &Cx, args: &Reduced) -> Lowered<Vec<Expr>> {
     let axes = cx.axes(args.input, args.dim.as_deref())?;
     let keep = args.keepdim.unwrap_or(false);
-    let size = |(i, d)| match axes.contains(&i) {
-        true => keep.then(|| Expr::int(1)),
-        false => Some(d),
-    };
+    let size = |(i, d)| if axes.contains(&i) { keep.then(|| Expr::int(1)) } else { Some(d) };
     Ok(cx.shape(args.input).into_iter().enumerate().filter_map(size).collect())
 }
 

@@ -74,8 +74,8 @@ fn transform(cx: &Cx, args: Transform) -> Lowered {
     transforms(cx, Transforms { input: args.input, s, dim: Some(vec![args.dim]), out: args.out })
 }
 
-/// Given lengths belong to the last dimensions, -1 keeps the size. The last transform of a real signal gives half of the
-/// frequencies, and twice as many elements where it takes half of them.
+/// Given lengths belong to the last dimensions, -1 keeps the size. The last transform of a real
+/// signal gives half of the frequencies, and twice as many elements where it takes half of them.
 fn transforms(cx: &Cx, args: Transforms) -> Lowered {
     let mut size: Vec<Expr> = cx.shape(args.input).into_iter().collect();
     let rank = size.len();

@@ -56,8 +56,9 @@ fn split(cx: &Cx, x: Value, size: Expr, dim: i64) -> Lowered<Vec<Value>> {
     equal(cx, x, cx.axis(x, dim)?, &size)
 }
 
-/// Parts of `ceil(size / chunks)`. These are `chunks` parts if the size is larger than `(chunks - 1)^2`. PyTorch gives fewer parts of
-/// some smaller sizes; a symbolic size that may be smaller counts as larger, as it does in a program that takes all parts.
+/// Parts of `ceil(size / chunks)`. These are `chunks` parts if the size is larger than `(chunks -
+/// 1)^2`. PyTorch gives fewer parts of some smaller sizes; a symbolic size that may be smaller
+/// counts as larger, as it does in a program that takes all parts.
 fn chunk(cx: &Cx, x: Value, chunks: i64, dim: i64) -> Lowered<Vec<Value>> {
     let axis = cx.axis(x, dim)?;
     let total = cx.dim(x, axis as i64);

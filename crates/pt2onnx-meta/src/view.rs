@@ -273,9 +273,10 @@ fn pad(cx: &Cx, args: Pad) -> Lowered {
 
 /// `rows` by `columns` has so many elements on the diagonal `offset` columns right of the main one.
 fn diagonal_length(cx: &Cx, rows: &Expr, columns: &Expr, offset: i64) -> Expr {
-    let (rows, columns) = match offset >= 0 {
-        true => (rows.clone(), columns - offset),
-        false => (rows + offset, columns.clone()),
+    let (rows, columns) = if offset >= 0 {
+        (rows.clone(), columns - offset)
+    } else {
+        (rows + offset, columns.clone())
     };
     cx.constraints().simplify(&Expr::max(&Expr::min(&rows, &columns), &Expr::ZERO))
 }
@@ -411,7 +412,8 @@ fn squeeze(cx: &Cx, x: Value) -> Lowered {
     squeeze_dims(cx, Dims { input: x, dim: (0..cx.rank(x) as i64).collect() })
 }
 
-/// A size that may be 1 counts as another one: PyTorch's symbols are never 1 where that would matter.
+/// A size that may be 1 counts as another one: PyTorch's symbols are never 1 where that would
+/// matter.
 fn squeeze_dims(cx: &Cx, args: Dims) -> Lowered {
     let one = Expr::int(1);
     let mut size = Vec::new();

@@ -1,4 +1,5 @@
-//! A pass of your own that runs together with the standard passes: it removes `mylib.Watch`, which returns its input.
+//! A pass of your own that runs together with the standard passes: it removes `mylib.Watch`, which
+//! returns its input.
 //!
 //! `cargo run -p pt2onnx-opt --example pass`
 
@@ -6,7 +7,8 @@ use pt2onnx_ir::{Model, verify};
 use pt2onnx_opt::{Changed, GraphMut, Level, Options, Pass, Passes, bypass, optimize};
 use std::io::Write;
 
-/// The second `Transpose` undoes the first, which the standard passes see only without the `Watch` between them.
+/// The second `Transpose` undoes the first, which the standard passes see only without the `Watch`
+/// between them.
 const MODEL: &str = r#"<ir_version: 9, opset_import: ["" : 20, "mylib" : 1]>
 main_graph (float[n,4] x) => (float[n,4] y)
 {

@@ -1,4 +1,5 @@
-//! States of a `Loop` to which each iteration only appends a row: the loop stacks the rows, instead of copying all of them each time.
+//! States of a `Loop` to which each iteration only appends a row: the loop stacks the rows, instead
+//! of copying all of them each time.
 
 use crate::{facts, graph::Changed, rewrite::substitute};
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
@@ -17,7 +18,8 @@ pub(crate) fn run(model: &mut Model, id: NodeId, region: RegionId) -> Changed {
     changed
 }
 
-/// The node by which an iteration appends a row to a state, if it does nothing else with it, and the row.
+/// The node by which an iteration appends a row to a state, if it does nothing else with it, and
+/// the row.
 fn appending(model: &Model, region: RegionId, at: usize) -> Option<(NodeId, Value)> {
     let state = model[region].inputs().get(at + 2).copied()?;
     let grown = model[region].output_values().nth(at + 1)?;

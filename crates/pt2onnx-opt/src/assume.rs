@@ -1,8 +1,9 @@
-//! Branches of `If` that would make the model fail, because a node after the `If` does not take what they give.
+//! Branches of `If` that would make the model fail, because a node after the `If` does not take
+//! what they give.
 //!
-//! An `If` whose branches give results of different ranks hides the rank from everything after it. Each branch is tried on a copy
-//! of the model: if the copy is sure to fail, the result has the type that the other branch gives it. The `If` stays, and so does
-//! the node that fails.
+//! An `If` whose branches give results of different ranks hides the rank from everything after it.
+//! Each branch is tried on a copy of the model: if the copy is sure to fail, the result has the
+//! type that the other branch gives it. The `If` stays, and so does the node that fails.
 
 use crate::facts::rank;
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, RegionId, Type, Value};
@@ -18,8 +19,8 @@ const MAX_TRIED: usize = 8;
 /// Nothing is tried in models of more nodes than this.
 const MAX_NODES: usize = 20_000;
 
-/// Tries the branches of each `If` of a graph whose result has another rank in each of them; adds what it finds. `simplify`
-/// makes the most of a copy in which the branch is chosen.
+/// Tries the branches of each `If` of a graph whose result has another rank in each of them; adds
+/// what it finds. `simplify` makes the most of a copy in which the branch is chosen.
 pub(crate) fn find(
     model: &Model,
     root: RegionId,

@@ -22,8 +22,9 @@ pub(crate) fn bound(model: &Model, id: NodeId, schema: &OpSchema, variable: &str
     inputs.chain(outputs).find_map(|v| dtype(model, v))
 }
 
-/// Makes a node compute in `to` where a type variable of its operator is `from`: inputs of that variable are cast to `to`, and its
-/// outputs back to `from`. All that have the variable are of its type, also those of which nothing is known.
+/// Makes a node compute in `to` where a type variable of its operator is `from`: inputs of that
+/// variable are cast to `to`, and its outputs back to `from`. All that have the variable are of its
+/// type, also those of which nothing is known.
 pub(crate) fn cast_around(
     model: &mut Model,
     id: NodeId,
@@ -54,7 +55,8 @@ pub(crate) fn cast_around(
         if !affected {
             continue;
         }
-        // The node's own output gets the new type, so all other users take the output of the cast after it.
+        // The node's own output gets the new type, so all other users take the output of the cast
+        // after it.
         let after = match model.next(id) {
             Some(next) => InsertPoint::Before(next),
             None => InsertPoint::End(model[id].region()),
@@ -77,7 +79,8 @@ pub(crate) fn cast_around(
 /// The most bytes of a constant that is stored in the type that it is cast to.
 const FOLDED: usize = 1024;
 
-/// Makes one cast of those that cast a value to the same type in the same body, and none of small constants that have no name.
+/// Makes one cast of those that cast a value to the same type in the same body, and none of small
+/// constants that have no name.
 pub(crate) fn merge_casts(model: &mut Model) {
     let mut first: FxHashMap<(RegionId, Value, i64), Value> = FxHashMap::default();
     for id in model.nodes_in(&[Model::MAIN]) {

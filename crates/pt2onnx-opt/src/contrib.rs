@@ -1,4 +1,5 @@
-//! Types of what ONNX Runtime's own operators give: those that its quantiser, its optimiser and its model builder write.
+//! Types of what ONNX Runtime's own operators give: those that its quantiser, its optimiser and its
+//! model builder write.
 
 use crate::opaque;
 use pt2onnx_ir::{Builder, InsertPoint, Node, NodeId, Type, Value, schema::OF_ONNX_RUNTIME};
@@ -8,7 +9,8 @@ use pt2onnx_tensor::DType;
 /// The domain of most of these operators.
 const DOMAIN: &str = "com.microsoft";
 
-/// Whether a node is of such an operator. Those in ONNX's domain are opaque nodes at opsets that lack them.
+/// Whether a node is of such an operator. Those in ONNX's domain are opaque nodes at opsets that
+/// lack them.
 pub(crate) fn has(node: &Node) -> bool {
     node.domain == DOMAIN || opaque::is_opaque(node) && OF_ONNX_RUNTIME.contains(&node.op())
 }
@@ -24,7 +26,8 @@ enum Element {
 }
 use Element::{Is, Of, OfZeroPoint};
 
-/// An operator, ONNX's operator that gives the same sizes of some of its inputs, and the element type.
+/// An operator, ONNX's operator that gives the same sizes of some of its inputs, and the element
+/// type.
 type Row = (&'static str, &'static str, &'static [usize], Element);
 
 const ALIKE: &[Row] = &[

@@ -200,8 +200,8 @@ fn merged(model: &mut Model, id: NodeId, yes: RegionId, no: RegionId) -> Changed
     changed
 }
 
-/// Whether a node of a body can stand before the body's node: it uses nothing of the body, computes the same each time, and is
-/// not an output of the body, which would need another node.
+/// Whether a node of a body can stand before the body's node: it uses nothing of the body, computes
+/// the same each time, and is not an output of the body, which would need another node.
 fn movable(model: &Model, node: NodeId, region: RegionId) -> bool {
     let outside = |v: &Value| match model[*v].def() {
         Def::Node(n, _) => model[*n].region() != region,
@@ -296,7 +296,8 @@ const TOTAL: &[&str] = &[
     "Transpose",
 ];
 
-/// Moves nodes that compute the same in each iteration before the loop. Only those that cannot fail: the loop may run never.
+/// Moves nodes that compute the same in each iteration before the loop. Only those that cannot
+/// fail: the loop may run never.
 fn hoist(model: &mut Model, id: NodeId) -> Changed {
     let Some(region) = body(model, id, "body") else {
         return false;

@@ -11,10 +11,13 @@ use crate::{
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
-/// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is an error. Functions that nothing calls are dropped. For an older opset, the
-/// version of the file format is the oldest that will do. The opset of the model must be one of [`CONVERTED_OPSETS`](crate::CONVERTED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
+/// Rewrites a model for another opset and sets [`Model::opset`]: nodes mean the same, or there is
+/// an error. Functions that nothing calls are dropped. For an older opset, the version of the file
+/// format is the oldest that will do. The opset of the model must be one of
+/// [`CONVERTED_OPSETS`](crate::CONVERTED_OPSETS), the new one is one of [`OPSETS`](crate::OPSETS).
 ///
-/// If a node needs sizes that do not follow at once, the model is simplified first ([`Level::Simplify`]).
+/// If a node needs sizes that do not follow at once, the model is simplified first
+/// ([`Level::Simplify`]).
 ///
 /// ```
 /// use pt2onnx_ir::Model;
@@ -29,7 +32,8 @@ use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 /// ```
 ///
 /// # Errors
-/// Nodes that the new opset cannot express, a model with functions, or an opset that is not supported. The model is then unchanged.
+/// Nodes that the new opset cannot express, a model with functions, or an opset that is not
+/// supported. The model is then unchanged.
 pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     if !OPSETS.contains(&opset) {
         return Err(LegaliseError::Opset(opset));
@@ -61,7 +65,8 @@ pub fn convert(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
         *model = before;
         return done;
     }
-    // A file of an older version of the format cannot have newer opsets, and older runtimes do not read newer versions.
+    // A file of an older version of the format cannot have newer opsets, and older runtimes do not
+    // read newer versions.
     let stated = model.ir_version.take();
     model.ir_version = stated.filter(|&v| opset > written && v >= model.ir_version());
     Ok(())
@@ -76,9 +81,10 @@ fn in_opset(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
         crate::fold::constants(graph);
         types::infer(graph, Some(Raising { written, alike: false }), &Taken::default());
         let failures = opaque::failures(graph, written);
-        done = match failures.is_empty() {
-            true => legalise_from(graph.model, written, opset),
-            false => Err(LegaliseError::Newer { from: written, failures }),
+        done = if failures.is_empty() {
+            legalise_from(graph.model, written, opset)
+        } else {
+            Err(LegaliseError::Newer { from: written, failures })
         };
     });
     done

@@ -17,8 +17,8 @@ use std::hash::{Hash, Hasher};
 /// Tensors up to this many bytes are compared by content.
 const COMPARED_BYTES: usize = 1 << 10;
 
-/// Tensors in memory, as those that passes computed, are compared by content up to this many bytes. Larger ones, and parts of
-/// files, are equal only if they are the same part of the same memory.
+/// Tensors in memory, as those that passes computed, are compared by content up to this many bytes.
+/// Larger ones, and parts of files, are equal only if they are the same part of the same memory.
 const COMPARED_BYTES_IN_MEMORY: usize = 1 << 20;
 
 /// How many parts of 8 bytes of a larger tensor are hashed.
@@ -32,13 +32,14 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     constants(graph.model, options.merge_weights) | Walk::default().start(graph)
 }
 
-/// Layers, and nodes whose weights have equal content. Before, each of them may take a normalization or arithmetic after it into its
-/// weights, which one for all cannot.
+/// Layers, and nodes whose weights have equal content. Before, each of them may take a
+/// normalization or arithmetic after it into its weights, which one for all cannot.
 pub(crate) fn layers(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     Walk { layers: true, share_weights: options.share_weights, ..Walk::default() }.start(graph)
 }
 
-/// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get another value later.
+/// Merges equal unnamed constants, and named ones if `weights` is set: a named constant may get
+/// another value later.
 pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
     let used = |named: bool| {
         let values = model.values().filter(|(_, d)| d.uses().len() > 0);
@@ -185,7 +186,8 @@ impl Walk {
         if let ([_], [new]) = (old.as_slice(), new.as_slice()) {
             return rewrite::bypass(model, node, *new);
         }
-        // A node with several outputs stays for those that are outputs of a region, if the first one's cannot be.
+        // A node with several outputs stays for those that are outputs of a region, if the first
+        // one's cannot be.
         let mut changed = false;
         let apart = model[first].region() != model[node].region();
         let given = |model: &Model, v: Value| model[v].uses().any(|u| matches!(u, Use::Output(..)));
@@ -243,7 +245,8 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
             | "Multinomial"
             | "Bernoulli"
     );
-    // A third input may switch `Dropout` to training. An `Identity` after the clean-up is there for its name.
+    // A third input may switch `Dropout` to training. An `Identity` after the clean-up is there for
+    // its name.
     let dropout = node.op() == "Dropout" && node.inputs().len() > 2;
     (node.domain.is_empty() || *node.domain == *ml::DOMAIN)
         && !random
@@ -252,7 +255,8 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
         && !node.outputs().is_empty()
 }
 
-/// Nodes that are equal have the same hash; with `weights`, also those that are equal if weights of equal content are.
+/// Nodes that are equal have the same hash; with `weights`, also those that are equal if weights of
+/// equal content are.
 fn hash(model: &Model, node: NodeId, weights: bool) -> u64 {
     let node = &model[node];
     let mut h = FxHasher::default();
@@ -339,7 +343,8 @@ pub(crate) fn same_tensor(a: &Tensor, b: &Tensor) -> bool {
 
 fn same_content(a: &Tensor, b: &Tensor) -> bool {
     let same = |x: &[u8], y: &[u8]| x == y && x.len() == a.nbytes();
-    // What has no bytes to read is not equal to anything: strings, and elements that cannot be computed.
+    // What has no bytes to read is not equal to anything: strings, and elements that cannot be
+    // computed.
     (a.dtype(), a.shape(), a.nbytes()) == (b.dtype(), b.shape(), b.nbytes())
         && same(&a.to_bytes(), &b.to_bytes())
 }

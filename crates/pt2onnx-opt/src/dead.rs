@@ -5,8 +5,8 @@ use crate::{
     pass::Options,
 };
 
-/// Erases dead nodes in one walk from the last node to the first: a node comes after the nodes it uses, and before the nodes of its
-/// bodies.
+/// Erases dead nodes in one walk from the last node to the first: a node comes after the nodes it
+/// uses, and before the nodes of its bodies.
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let mut changed = false;
     let nodes = graph.nodes();

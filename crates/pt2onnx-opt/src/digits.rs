@@ -1,4 +1,5 @@
-//! Where the last digits of a float decide: what becomes another number if they change must keep PyTorch's order of steps.
+//! Where the last digits of a float decide: what becomes another number if they change must keep
+//! PyTorch's order of steps.
 
 use crate::facts;
 use pt2onnx_ir::{Model, Use, Value};

@@ -1,7 +1,7 @@
 //! Names dimensions while passes run, so that sizes computed from one input are known to be equal.
 //!
-//! Inputs whose dimensions have no name, or one that says nothing, get a symbol for each. Names within the bodies of loops are
-//! not those of the graph around them.
+//! Inputs whose dimensions have no name, or one that says nothing, get a symbol for each. Names
+//! within the bodies of loops are not those of the graph around them.
 
 use crate::facts;
 use pt2onnx_ir::{Model, RegionId, TensorType, Type, Value, is_unknown, is_unknown_symbol};
@@ -34,10 +34,11 @@ pub(crate) fn name(model: &mut Model) -> Named {
             let known = scope != Model::MAIN && !is_unknown_symbol(name);
             known.then(|| Expr::symbol(&format!("{}{name}", prefix(scope))))
         };
-        each_shape(model, region, |dim, unknown| match is_vague(dim) {
-            true => unknown(),
-            false => dim.substitute(&own),
-        });
+        each_shape(
+            model,
+            region,
+            |dim, unknown| if is_vague(dim) { unknown() } else { dim.substitute(&own) },
+        );
     }
     Named(before)
 }
@@ -57,8 +58,9 @@ pub fn regions_of_main(model: &Model) -> Vec<RegionId> {
     of_main.map(|(region, _)| region).collect()
 }
 
-/// All regions, each with that whose names of dimensions hold there: itself if it is the body of a loop, which may have other sizes in
-/// each iteration, and the body of an `If` that of the graph around it.
+/// All regions, each with that whose names of dimensions hold there: itself if it is the body of a
+/// loop, which may have other sizes in each iteration, and the body of an `If` that of the graph
+/// around it.
 fn scopes(model: &Model) -> Vec<(RegionId, RegionId)> {
     let mut found = vec![(Model::MAIN, Model::MAIN)];
     let mut at = 0;
@@ -72,8 +74,8 @@ fn scopes(model: &Model) -> Vec<(RegionId, RegionId)> {
     found
 }
 
-/// Gives the values of a region, but the inputs of the main graph, other dimensions. `renamed` gets a dimension, and a function that makes
-/// unknown ones.
+/// Gives the values of a region, but the inputs of the main graph, other dimensions. `renamed` gets
+/// a dimension, and a function that makes unknown ones.
 fn each_shape(
     model: &mut Model,
     region: RegionId,
@@ -96,7 +98,8 @@ fn each_shape(
 }
 
 impl Named {
-    /// Gives the inputs their types back, and names that hold where they are; makes other sizes with the new names unknown.
+    /// Gives the inputs their types back, and names that hold where they are; makes other sizes
+    /// with the new names unknown.
     pub fn undo(self, model: &mut Model) {
         for (region, scope) in scopes(model) {
             let prefix = prefix(scope);

@@ -31,14 +31,15 @@ pub(crate) fn known(dim: &Expr) -> bool {
     dim.is_static() || dim.all_symbols(|s| !is_unknown_symbol(s))
 }
 
-/// Whether a node chooses sizes at run time: a reshape to them fails there, or leaves out dimensions, if a size is not what the type says.
+/// Whether a node chooses sizes at run time: a reshape to them fails there, or leaves out
+/// dimensions, if a size is not what the type says.
 pub(crate) fn are_chosen(model: &Model, sizes: Value) -> bool {
     let chosen = model.producer(sizes).map(|id| &model[id]);
     chosen.is_some_and(|node| node.is("Where") || node.is("Compress"))
 }
 
-/// The dimensions that each dimension of a reshaped tensor consists of, if it only merges dimensions; its last one also has those of size 1 at
-/// the end.
+/// The dimensions that each dimension of a reshaped tensor consists of, if it only merges
+/// dimensions; its last one also has those of size 1 at the end.
 pub(crate) fn merged(from: &[Expr], to: &[Expr]) -> Option<Vec<Range<usize>>> {
     if !from.iter().chain(to).all(|d| known(d) && d.as_int() != Some(0)) {
         return None;

@@ -43,9 +43,10 @@ pub struct Fusion {
 impl Fusion {
     /// A fusion of the nodes that `pattern` finds; see [`Pattern`] for how it is written.
     ///
-    /// `rewrite` emits nodes before the last node found and returns the value that replaces that node's output, which must have the
-    /// same type. It may also return an existing value. The fusion is undone if it returns `None`, if the builder has diagnostics, or if
-    /// the opset of the graph does not have a node as it was emitted.
+    /// `rewrite` emits nodes before the last node found and returns the value that replaces that
+    /// node's output, which must have the same type. It may also return an existing value. The
+    /// fusion is undone if it returns `None`, if the builder has diagnostics, or if the opset of
+    /// the graph does not have a node as it was emitted.
     ///
     /// # Errors
     /// `pattern` cannot be read.
@@ -94,8 +95,8 @@ impl Pass {
     }
 }
 
-/// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the opset of the graph or of
-/// [`Options::opset`] are left out.
+/// Walks a graph once and applies the first fusion that fits to each node. Fusions newer than the
+/// opset of the graph or of [`Options::opset`] are left out.
 pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> Changed {
     let opset = options.opset.min(graph.opset);
     let nodes = graph.nodes();
@@ -143,8 +144,8 @@ fn apply(graph: &mut GraphMut<'_>, found: &Match<'_>, fusion: &Fusion) -> Change
     replace(graph, found.nodes(), found.output(), |cx| fusion.replacement(cx, found))
 }
 
-/// Replaces nodes, the last one first, by what `make` emits: users of `output` use the value that it returns. Nothing changes if it returns
-/// none, or if what it emits is not right.
+/// Replaces nodes, the last one first, by what `make` emits: users of `output` use the value that
+/// it returns. Nothing changes if it returns none, or if what it emits is not right.
 pub(crate) fn replace(
     graph: &mut GraphMut<'_>,
     nodes: &[NodeId],
@@ -185,7 +186,8 @@ pub(crate) fn replace(
     true
 }
 
-/// Whether nothing is known of two values that tells their types apart: constants of one element may have raised the rank.
+/// Whether nothing is known of two values that tells their types apart: constants of one element
+/// may have raised the rank.
 fn may_replace(model: &Model, old: Value, new: Value) -> bool {
     let (Some((a, old)), Some((b, new))) = (tensor_type(model, old), tensor_type(model, new))
     else {
@@ -204,7 +206,8 @@ fn new_nodes(model: &Model, before: Option<NodeId>, last: NodeId) -> Vec<NodeId>
     new
 }
 
-/// Whether a node, which was emitted in the canonical form, means the same in an opset. Nodes of other domains always do.
+/// Whether a node, which was emitted in the canonical form, means the same in an opset. Nodes of
+/// other domains always do.
 fn legal(model: &Model, id: NodeId, opset: u32) -> bool {
     let node = &model[id];
     let fits = schema::lookup(node.op(), opset).is_some_and(|s| conforms(model, node, s).is_ok());

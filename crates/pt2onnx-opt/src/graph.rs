@@ -5,11 +5,12 @@ use pt2onnx_ir::{Model, NodeId, RegionId};
 /// Whether a pass changed the model.
 pub type Changed = bool;
 
-/// The graph that a pass works on: the main graph or a function's body, with the bodies of its nodes.
+/// The graph that a pass works on: the main graph or a function's body, with the bodies of its
+/// nodes.
 ///
 /// While passes run, every node of ONNX's own domain means what its operator means at
-/// [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET). Nodes that do not are opaque: they are in another domain until all
-/// passes are done.
+/// [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET). Nodes that do not are opaque: they are
+/// in another domain until all passes are done.
 #[derive(Debug)]
 pub struct GraphMut<'m> {
     /// The model that holds the graph.

@@ -1,9 +1,12 @@
-//! Passes over ONNX graphs: constant folding, clean-up, common subexpressions, fusions; and older opsets.
+//! Passes over ONNX graphs: constant folding, clean-up, common subexpressions, fusions; and older
+//! opsets.
 //!
-//! Layer 4: knows `pt2onnx-ir` and what is below it, does no IO. It works on any ONNX model, whatever made it:
+//! Layer 4: knows `pt2onnx-ir` and what is below it, does no IO. It works on any ONNX model,
+//! whatever made it:
 //!
 //! - [`optimize`] runs the [standard passes](Passes::standard) and your own until nothing changes.
-//! - [`legalise`] rewrites a model for an older opset, or reports every node that has no older form.
+//! - [`legalise`] rewrites a model for an older opset, or reports every node that has no older
+//!   form.
 //! - [`fit`] adapts a model to a runtime ([`Target`]).
 //!
 //! ```
@@ -23,9 +26,10 @@
 //! # Ok::<(), pt2onnx_ir::ParseError>(())
 //! ```
 //!
-//! A [`Pass`] is a function over a graph ([`GraphMut`]). Most passes replace patterns of nodes: write those as [`Fusion`]s. A pass
-//! that edits nodes itself has [`substitute`], [`bypass`] and [`become_node`]. Every standard pass is made of these same items and
-//! takes time linear in the size of the model. See the crate's `examples/`.
+//! A [`Pass`] is a function over a graph ([`GraphMut`]). Most passes replace patterns of nodes:
+//! write those as [`Fusion`]s. A pass that edits nodes itself has [`substitute`], [`bypass`] and
+//! [`become_node`]. Every standard pass is made of these same items and takes time linear in the
+//! size of the model. See the crate's `examples/`.
 
 #![warn(missing_debug_implementations)]
 

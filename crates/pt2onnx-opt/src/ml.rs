@@ -1,4 +1,5 @@
-//! Types of what the operators of `ai.onnx.ml` give: those that scikit-learn's and similar converters use.
+//! Types of what the operators of `ai.onnx.ml` give: those that scikit-learn's and similar
+//! converters use.
 
 use pt2onnx_ir::{Attribute, Builder, NodeId, Type};
 use pt2onnx_symbolic::Expr;
@@ -7,8 +8,8 @@ use pt2onnx_tensor::DType;
 /// The domain of these operators.
 pub(crate) const DOMAIN: &str = "ai.onnx.ml";
 
-/// The types of a node's outputs, where they follow from its inputs and attributes. Models without them do not say what the
-/// operators behind them work on.
+/// The types of a node's outputs, where they follow from its inputs and attributes. Models without
+/// them do not say what the operators behind them work on.
 pub(crate) fn types(cx: &Builder, id: NodeId) -> Vec<Option<Type>> {
     let node = Node { cx, id };
     let first = match node.op().as_str() {

@@ -1,7 +1,7 @@
 //! Opaque nodes: in models of any opset, nodes that mean something else in the canonical form.
 //!
-//! Passes know each operator in its canonical form. While they run, other nodes are in a domain of their own, so that no pass
-//! takes them for what they are not.
+//! Passes know each operator in its canonical form. While they run, other nodes are in a domain of
+//! their own, so that no pass takes them for what they are not.
 
 use crate::{
     graph::GraphMut,
@@ -23,8 +23,8 @@ pub(crate) fn is_opaque(node: &Node) -> bool {
     node.domain == DOMAIN
 }
 
-/// Calls `work` with the main graph and then with each function's body. Graphs of other than the [`OPTIMISED_OPSETS`] are left
-/// out.
+/// Calls `work` with the main graph and then with each function's body. Graphs of other than the
+/// [`OPTIMISED_OPSETS`] are left out.
 pub(crate) fn each_graph(model: &mut Model, work: impl FnMut(&mut GraphMut<'_>)) {
     each_graph_of(&OPTIMISED_OPSETS, model, work);
 }
@@ -105,8 +105,8 @@ pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Inexpressi
     failures
 }
 
-/// Makes nodes opaque; returns whether there are any. The bodies of an opaque node are kept as they are: only the node knows
-/// whether they may use values of the graph around it.
+/// Makes nodes opaque; returns whether there are any. The bodies of an opaque node are kept as they
+/// are: only the node knows whether they may use values of the graph around it.
 fn hide(model: &mut Model, region: RegionId, opset: u32) -> bool {
     let (mut any, mut bodies) = (false, FxHashSet::default());
     for id in model.nodes_in(&[region]) {

@@ -15,12 +15,14 @@ use crate::{
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
-/// Runs the passes of the options over the main graph and each function's body until no pass changes it, or
-/// [`Options::max_rounds`] times. Graphs of other than the [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS) are left out.
+/// Runs the passes of the options over the main graph and each function's body until no pass
+/// changes it, or [`Options::max_rounds`] times. Graphs of other than the
+/// [`OPTIMISED_OPSETS`](crate::OPTIMISED_OPSETS) are left out.
 ///
 /// Nodes of other domains are kept, and so are nodes that mean something else at
-/// [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET). Graph outputs keep their names and types, and named constants their
-/// names. Types must be correct; for models of other producers, use [`optimize_imported`].
+/// [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET). Graph outputs keep their names and
+/// types, and named constants their names. Types must be correct; for models of other producers,
+/// use [`optimize_imported`].
 pub fn optimize(model: &mut Model, options: &Options) {
     opaque::each_graph(model, |graph| {
         run_all(graph, options);
@@ -59,10 +61,7 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
             if *idle == Some(changes) {
                 continue;
             }
-            match run(pass, graph, options, round) {
-                true => changes += 1,
-                false => *idle = Some(changes),
-            }
+            if run(pass, graph, options, round) { changes += 1 } else { *idle = Some(changes) }
         }
         if changes == before {
             break;
@@ -71,12 +70,14 @@ fn run_each(graph: &mut GraphMut<'_>, options: &Options, passes: &[&Pass]) -> Ch
     changes > 0
 }
 
-/// As [`optimize`], for models of other producers: passes rely on the types that follow from the model's inputs
-/// ([`infer_types`](crate::infer_types)) instead of the types in the file. Graph outputs get the file's types back.
+/// As [`optimize`], for models of other producers: passes rely on the types that follow from the
+/// model's inputs ([`infer_types`](crate::infer_types)) instead of the types in the file. Graph
+/// outputs get the file's types back.
 ///
-/// Nodes of the main graph that mean something else at [`CANONICAL_OPSET`] take its form while the passes run, where legalisation
-/// can make them the older one again. If there are passes to run, zeros that a `Pad` adds before a pool are marked at the
-/// end so that ONNX Runtime's optimiser keeps them, which the file may have done.
+/// Nodes of the main graph that mean something else at [`CANONICAL_OPSET`] take its form while the
+/// passes run, where legalisation can make them the older one again. If there are passes to run,
+/// zeros that a `Pad` adds before a pool are marked at the end so that ONNX Runtime's optimiser
+/// keeps them, which the file may have done.
 pub fn optimize_imported(model: &mut Model, options: &Options) {
     keeping_outputs(model, |model| {
         let named = dims::name(model);
@@ -116,7 +117,8 @@ fn imported_graphs(model: &mut Model, options: &Options) {
     }
 }
 
-/// How many times types are inferred at most. Passes make more of them known, of each part of a model after the part before it.
+/// How many times types are inferred at most. Passes make more of them known, of each part of a
+/// model after the part before it.
 const MAX_INFERRED: usize = 128;
 
 /// See [`Options::max_neutral_bytes`].

@@ -29,29 +29,33 @@ pub struct Options {
     pub passes: Passes,
     /// The opset that the model will be written for. Fusions create no operator that is newer.
     pub opset: u32,
-    /// The runtime that the model will be written for. Its own operators are used for no other runtime.
+    /// The runtime that the model will be written for. Its own operators are used for no other
+    /// runtime.
     pub target: Target,
-    /// A folded result may always have this many bytes, whatever the size of the operands, and half of it for each node that it
-    /// takes the place of, if there are several.
+    /// A folded result may always have this many bytes, whatever the size of the operands, and half
+    /// of it for each node that it takes the place of, if there are several.
     pub max_folded_bytes: usize,
-    /// A folded result may have this many bytes, unless it is computed from a weight whose elements have fewer bits.
-    /// [`optimize_imported`](crate::optimize_imported) takes at least 128 times [`max_folded_bytes`](Self::max_folded_bytes), 1 MiB by
-    /// default.
+    /// A folded result may have this many bytes, unless it is computed from a weight whose elements
+    /// have fewer bits. [`optimize_imported`](crate::optimize_imported) takes at least 128 times
+    /// [`max_folded_bytes`](Self::max_folded_bytes), 1 MiB by default.
     pub max_generated_bytes: usize,
-    /// Operands of more bytes than this, all together, are not read to fold a small result, and results between several nodes that
-    /// are folded together have at most this many.
+    /// Operands of more bytes than this, all together, are not read to fold a small result, and
+    /// results between several nodes that are folded together have at most this many.
     pub max_read_bytes: usize,
-    /// Named constants of more bytes than this stay even if they change nothing, as zeros do that are added: they might get other
-    /// values later. [`optimize_imported`](crate::optimize_imported) takes at least 64 KiB.
+    /// Named constants of more bytes than this stay even if they change nothing, as zeros do that
+    /// are added: they might get other values later.
+    /// [`optimize_imported`](crate::optimize_imported) takes at least 64 KiB.
     pub max_neutral_bytes: usize,
-    /// Whether a result above [`max_folded_bytes`](Self::max_folded_bytes) may replace operands that nothing else uses and that
-    /// are not smaller: a transposed weight instead of the weight and a `Transpose`.
+    /// Whether a result above [`max_folded_bytes`](Self::max_folded_bytes) may replace operands
+    /// that nothing else uses and that are not smaller: a transposed weight instead of the weight
+    /// and a `Transpose`.
     pub replace_weights: bool,
-    /// Whether weights of equal content are merged into one, which keeps the first one's name. To compare them, their bytes are
-    /// read. Replacing that weight later replaces all of them.
+    /// Whether weights of equal content are merged into one, which keeps the first one's name. To
+    /// compare them, their bytes are read. Replacing that weight later replaces all of them.
     pub merge_weights: bool,
-    /// Whether nodes are merged that compute the same with different weights of equal content. Only the weights of nodes that are
-    /// the same otherwise are read. [`optimize_imported`](crate::optimize_imported) does so always.
+    /// Whether nodes are merged that compute the same with different weights of equal content. Only
+    /// the weights of nodes that are the same otherwise are read.
+    /// [`optimize_imported`](crate::optimize_imported) does so always.
     pub share_weights: bool,
     /// Whether the weights of layers that have one input become one weight without a name.
     /// [`optimize_imported`](crate::optimize_imported) does so always.
@@ -79,7 +83,8 @@ impl Options {
 pub(crate) enum Turn {
     /// At once, and again after each change.
     Early,
-    /// When the early ones find nothing more to do, because what it makes would hide their patterns. They run again after it.
+    /// When the early ones find nothing more to do, because what it makes would hide their
+    /// patterns. They run again after it.
     Late,
     /// Once, when no other pass finds anything more to do. What it makes gives them nothing to do.
     Last,
@@ -154,8 +159,9 @@ impl Pass {
         Self { turn, ..self }
     }
 
-    /// Runs the pass once over one graph, whatever level the options have. Nodes must have the canonical form (see [`GraphMut`]);
-    /// [`optimize`](crate::optimize) with this pass alone takes models of any opset.
+    /// Runs the pass once over one graph, whatever level the options have. Nodes must have the
+    /// canonical form (see [`GraphMut`]); [`optimize`](crate::optimize) with this pass alone takes
+    /// models of any opset.
     pub fn run(&self, graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         (self.run)(graph, options)
     }
@@ -178,7 +184,8 @@ impl Passes {
         Self::default()
     }
 
-    /// With a pass of your own, which runs last. A pass of the same name is replaced, and keeps its place.
+    /// With a pass of your own, which runs last. A pass of the same name is replaced, and keeps its
+    /// place.
     #[must_use]
     pub fn with(mut self, pass: Pass) -> Self {
         match self.0.iter_mut().find(|p| p.name == pass.name) {

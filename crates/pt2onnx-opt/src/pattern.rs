@@ -69,8 +69,8 @@ pub struct Match<'p> {
 }
 
 impl Match<'_> {
-    /// The value with that name in the pattern. `None` if the pattern has no such name, or it is in an alternative that was not
-    /// found.
+    /// The value with that name in the pattern. `None` if the pattern has no such name, or it is in
+    /// an alternative that was not found.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.names.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
     }
@@ -114,8 +114,8 @@ impl Pattern {
         self.0.needed()
     }
 
-    /// Finds the pattern whose last node is `last`. All nodes are in one region, and the outputs of all nodes but the last are used
-    /// by nodes of the pattern only.
+    /// Finds the pattern whose last node is `last`. All nodes are in one region, and the outputs of
+    /// all nodes but the last are used by nodes of the pattern only.
     pub fn find(&self, model: &Model, last: NodeId) -> Option<Match<'_>> {
         let [output] = *model[last].outputs() else {
             return None;
@@ -134,12 +134,13 @@ impl Pattern {
     }
 }
 
-/// How many steps before the last node are looked at before anything is noted: most nodes are none of a pattern.
+/// How many steps before the last node are looked at before anything is noted: most nodes are none
+/// of a pattern.
 const LOOKED_AHEAD: usize = 2;
 
 impl Part {
-    /// Whether the value may be what the part stands for, as far as its last node or number tells, and the nodes up to `depth` steps
-    /// before that.
+    /// Whether the value may be what the part stands for, as far as its last node or number tells,
+    /// and the nodes up to `depth` steps before that.
     fn may_be(&self, model: &Model, value: Value, depth: usize) -> bool {
         match self {
             Self::Any { constant, .. } => !constant || model[value].constant().is_some(),
@@ -184,8 +185,8 @@ impl Part {
     }
 }
 
-/// Finds all goals in addition to what is found already, so that the whole is complete. Each goal's value
-/// [may be](Part::may_be) its part.
+/// Finds all goals in addition to what is found already, so that the whole is complete. Each goal's
+/// value [may be](Part::may_be) its part.
 fn solve<'p>(
     model: &Model,
     goals: &[(&'p Part, Value)],

@@ -36,7 +36,8 @@ const MOVES: &[&str] = &[
     "Unsqueeze",
 ];
 
-/// Whether all elements of a float value are NaN or far from where float32 overflows, whatever the model's inputs are.
+/// Whether all elements of a float value are NaN or far from where float32 overflows, whatever the
+/// model's inputs are.
 pub(crate) fn is_small(model: &Model, value: Value) -> bool {
     small(model, value, FAR)
 }

@@ -1,4 +1,5 @@
-//! The weights of `Resize`: along each axis, each output element is a weighted sum of a few input elements.
+//! The weights of `Resize`: along each axis, each output element is a weighted sum of a few input
+//! elements.
 
 use pt2onnx_ir::attrs;
 
@@ -99,8 +100,8 @@ fn cubic(options: &attrs::Resize<'_>, place: f32, size: i64) -> Vec<(i64, f32)> 
     near.map(weigh).map(held).collect()
 }
 
-/// All elements that the filter covers; `inside` the image, or with its first and last element in place of those outside. If the
-/// image becomes smaller, the filter is stretched.
+/// All elements that the filter covers; `inside` the image, or with its first and last element in
+/// place of those outside. If the image becomes smaller, the filter is stretched.
 fn filtered(
     place: f32,
     axis: &Axis,

@@ -5,10 +5,12 @@ use pt2onnx_ir::{Attributes, FOLDED_FROM, Model, Name, NodeId, ORIGINAL_NAME, Ty
 use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
-/// Makes everything that uses `old` use `new`, a new value that takes its place: if a node computes `new` and it has no name, it
-/// gets the name and type of `old`, or keeps its own type if only that has sizes. `new` must dominate the users. Region outputs keep their names and types in any case.
+/// Makes everything that uses `old` use `new`, a new value that takes its place: if a node computes
+/// `new` and it has no name, it gets the name and type of `old`, or keeps its own type if only that
+/// has sizes. `new` must dominate the users. Region outputs keep their names and types in any case.
 ///
-/// To use an existing value instead, [`Model::replace_all_uses`] is enough. The node of `old` is not erased.
+/// To use an existing value instead, [`Model::replace_all_uses`] is enough. The node of `old` is
+/// not erased.
 pub fn substitute(model: &mut Model, old: Value, new: Value) {
     // First, because region outputs take their names from `old`.
     model.replace_all_uses(old, new);
@@ -18,8 +20,9 @@ pub fn substitute(model: &mut Model, old: Value, new: Value) {
     }
 }
 
-/// Makes all users of a node's only output use the existing value `new` instead, and erases the node. `new` must dominate the
-/// users. Returns whether anything changed; a node with another number of outputs is left as it is.
+/// Makes all users of a node's only output use the existing value `new` instead, and erases the
+/// node. `new` must dominate the users. Returns whether anything changed; a node with another
+/// number of outputs is left as it is.
 pub fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
     let [old] = *model[node].outputs() else {
         return false;
@@ -28,7 +31,8 @@ pub fn bypass(model: &mut Model, node: NodeId, new: Value) -> Changed {
     model.erase(node)
 }
 
-/// Makes a node another operator of ONNX's own domain, with these inputs and attributes. Its outputs stay, its bodies go.
+/// Makes a node another operator of ONNX's own domain, with these inputs and attributes. Its
+/// outputs stay, its bodies go.
 pub fn become_node(
     model: &mut Model,
     node: NodeId,
@@ -42,7 +46,8 @@ pub fn become_node(
     model.set_attributes(node, attributes);
 }
 
-/// A constant named after the one that it is computed from, `NAME_folded`: someone might load the old contents under the old name.
+/// A constant named after the one that it is computed from, `NAME_folded`: someone might load the
+/// old contents under the old name.
 pub(crate) fn replacement(model: &mut Model, tensor: Tensor, of: Option<Value>) -> Value {
     let old = of.and_then(|v| model[v].name.clone());
     let free = |name: &Name| model.values().all(|(_, data)| data.name.as_ref() != Some(name));

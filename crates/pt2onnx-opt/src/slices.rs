@@ -5,7 +5,8 @@ use pt2onnx_ir::{Builder, Model, Node, NodeId, TensorType, Type, Value, is_unkno
 use pt2onnx_symbolic::{Expr, Symbol};
 use rustc_hash::FxHashMap;
 
-/// For unknown sizes of slices from the start: where they end. Such a size is the smaller one of that and a number above 0.
+/// For unknown sizes of slices from the start: where they end. Such a size is the smaller one of
+/// that and a number above 0.
 pub(crate) type Ends = FxHashMap<Symbol, Expr>;
 
 /// The type of a slice, with the sizes of dimensions of which it takes everything.
@@ -30,7 +31,8 @@ pub(crate) fn whole(cx: &Builder, id: NodeId, ty: Type) -> Type {
     whole().unwrap_or(ty)
 }
 
-/// The dimensions that a slice takes from the start on without steps, after their positions among its axes.
+/// The dimensions that a slice takes from the start on without steps, after their positions among
+/// its axes.
 fn from_start(model: &Model, node: &Node, rank: usize) -> Option<Vec<(usize, usize)>> {
     let ints = |i: usize| model[node.input(i)?].constant()?.to_vec::<i64>();
     let starts = ints(1)?;
@@ -67,7 +69,8 @@ pub(crate) fn note(cx: &Builder, id: NodeId, ty: &Type, ends: &mut Ends) {
     ends.extend(found);
 }
 
-/// The type of what broadcasts: `n` and the smaller one of `n` and another size only broadcast to `n`.
+/// The type of what broadcasts: `n` and the smaller one of `n` and another size only broadcast to
+/// `n`.
 pub(crate) fn broadcast(cx: &Builder, id: NodeId, ty: Type, ends: &Ends) -> Type {
     let model = cx.model();
     let node = &model[id];

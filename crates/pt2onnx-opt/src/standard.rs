@@ -18,7 +18,8 @@ use pt2onnx_ir::schema::CANONICAL_OPSET;
 use std::sync::LazyLock;
 
 impl Passes {
-    /// The standard passes, in the order they run. Threads share them: the patterns of a pass are read when it first runs.
+    /// The standard passes, in the order they run. Threads share them: the patterns of a pass are
+    /// read when it first runs.
     pub fn standard() -> Self {
         static STANDARD: LazyLock<Passes> = LazyLock::new(|| {
             [simplifying(), merging(), replacing(), late()].into_iter().flatten().collect()

@@ -1,4 +1,5 @@
-//! Types of models of other producers: they follow from the inputs, instead of being read from the file.
+//! Types of models of other producers: they follow from the inputs, instead of being read from the
+//! file.
 
 use crate::{
     assume::{self, Taken},
@@ -16,8 +17,9 @@ use pt2onnx_ir::{
 use pt2onnx_symbolic::{Constraints, Expr, Range};
 use rustc_hash::FxHashSet;
 
-/// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for operators of other domains,
-/// the model's types are kept; of outputs of the graph and of bodies also the shapes.
+/// Sets the types that follow from the types of inputs and constants. Where nothing follows, as for
+/// operators of other domains, the model's types are kept; of outputs of the graph and of bodies
+/// also the shapes.
 pub fn infer_types(model: &mut Model) {
     let bodies = claims_of_bodies(model);
     let claims: Vec<_> = model.output_values().map(|v| (v, model[v].ty.clone())).collect();
@@ -39,7 +41,8 @@ pub fn infer_types(model: &mut Model) {
     }
 }
 
-/// Gives each output of the graph that has no type the one that follows. Files should tell these types, but runtimes do not need them.
+/// Gives each output of the graph that has no type the one that follows. Files should tell these
+/// types, but runtimes do not need them.
 pub fn infer_output_types(model: &mut Model) {
     if model.output_values().all(|v| model[v].ty.is_some()) {
         return;
@@ -71,8 +74,9 @@ fn number_sizes(model: &mut Model, ty: &mut Type) {
     }
 }
 
-/// Calls `work`, and gives the graph's outputs the types back that they had before. Outputs of bodies get those whose sizes do not follow:
-/// of a loop that runs never, runtimes know the sizes from there.
+/// Calls `work`, and gives the graph's outputs the types back that they had before. Outputs of
+/// bodies get those whose sizes do not follow: of a loop that runs never, runtimes know the sizes
+/// from there.
 pub(crate) fn keeping_outputs<T>(model: &mut Model, work: impl FnOnce(&mut Model) -> T) -> T {
     let bodies = claims_of_bodies(model);
     let claims: Vec<_> = model.output_values().map(|v| model[v].ty.clone()).collect();
@@ -115,8 +119,8 @@ fn restore_sizes(model: &mut Model, body: Option<RegionId>, claims: Vec<Option<T
     }
 }
 
-/// [`infer_types`] for one graph; returns the sizes that it computes. With `raised`, opaque nodes become
-/// nodes of the canonical form where that is possible.
+/// [`infer_types`] for one graph; returns the sizes that it computes. With `raised`, opaque nodes
+/// become nodes of the canonical form where that is possible.
 pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &Taken) -> Computed {
     let at = InsertPoint::End(graph.region);
     let constraints = not_negative(graph.model, graph.region);
@@ -206,8 +210,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Sets types of outputs of a loop of which the model says none: the element type is that of the body's output, `first` of which
-    /// are no results.
+    /// Sets types of outputs of a loop of which the model says none: the element type is that of
+    /// the body's output, `first` of which are no results.
     fn carry(&self, id: NodeId, first: usize) {
         let types: Vec<Option<Type>> = {
             let model = self.cx.model();
@@ -227,8 +231,9 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The types of what a `Scan` collects from its iterations: those of its body's outputs, with one dimension more. The body's inputs
-/// have the type that the model claims, which is only relied on if it has as many dimensions as the parts of what is scanned.
+/// The types of what a `Scan` collects from its iterations: those of its body's outputs, with one
+/// dimension more. The body's inputs have the type that the model claims, which is only relied on
+/// if it has as many dimensions as the parts of what is scanned.
 fn scanned(cx: &Builder, id: NodeId) -> Option<Vec<Option<Type>>> {
     let (axes, results, states) = {
         let model = cx.model();
@@ -277,7 +282,8 @@ fn known(model: &Model, id: NodeId) -> bool {
     node.domain.is_empty() && !carries
 }
 
-/// Whether opsets may count the windows of a pool differently: with `ceil_mode`, the last one may start in the padding.
+/// Whether opsets may count the windows of a pool differently: with `ceil_mode`, the last one may
+/// start in the padding.
 fn counts_differ(node: &Node) -> bool {
     let read = |name: &'static str| node.read::<&[i64]>(name).ok().flatten().unwrap_or_default();
     let (kernel, strides, pads) = (read("kernel_shape"), read("strides"), read("pads"));

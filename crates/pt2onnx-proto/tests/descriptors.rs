@@ -1,6 +1,7 @@
 //! Tests `proto/onnx.proto` against the standard's own descriptors.
 //!
-//! `cargo xtask regen-proto` takes these from the `onnx` Python package as `descriptors.txt`: a fact a line, sorted.
+//! `cargo xtask regen-proto` takes these from the `onnx` Python package as `descriptors.txt`: a
+//! fact a line, sorted.
 
 use std::collections::BTreeSet;
 

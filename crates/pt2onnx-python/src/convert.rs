@@ -40,8 +40,8 @@ pub fn convert_bytes(
     program(py, || exporter.attempt(bytes))
 }
 
-/// Converts a program: its JSON, as archives hold it, and its tensors, which are views of `storages`. The JSON is taken out of a list,
-/// so that its memory is free when it has been read.
+/// Converts a program: its JSON, as archives hold it, and its tensors, which are views of
+/// `storages`. The JSON is taken out of a list, so that its memory is free when it has been read.
 #[pyfunction]
 pub fn convert_program(
     py: Python<'_>,

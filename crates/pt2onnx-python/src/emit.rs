@@ -24,7 +24,8 @@ pub fn operators() -> Vec<&'static str> {
     names
 }
 
-/// Emits a node, of ONNX's own domain or another one. `types` are those of the outputs of another domain, if PyTorch recorded none.
+/// Emits a node, of ONNX's own domain or another one. `types` are those of the outputs of another
+/// domain, if PyTorch recorded none.
 pub fn node(
     cx: &Cx,
     (domain, op): (&str, &str),
@@ -77,7 +78,8 @@ fn count(schema: &OpSchema, attributes: &Attributes) -> usize {
     if needed == 0 { schema.outputs.len() } else { needed }
 }
 
-/// The inputs of an operator of ONNX. A number gets the element type that the schema has for it, or that of the inputs of the same type.
+/// The inputs of an operator of ONNX. A number gets the element type that the schema has for it, or
+/// that of the inputs of the same type.
 fn with_types(
     cx: &Cx,
     schema: &OpSchema,
@@ -115,8 +117,8 @@ fn input(cx: &Cx, given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Op
     }
 }
 
-/// A constant: a number, a list of numbers, or an array as (element type, sizes, bytes). Without a type, bools are bool, ints int64 and
-/// floats float32.
+/// A constant: a number, a list of numbers, or an array as (element type, sizes, bytes). Without a
+/// type, bools are bool, ints int64 and floats float32.
 pub fn constant(cx: &Cx, value: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<ir::Value> {
     let wrong = |e: &dyn std::fmt::Display| PyValueError::new_err(e.to_string());
     if let Some(scalar) = scalar(value) {

@@ -11,8 +11,8 @@ use std::ffi::c_int;
 /// Memory of Python: its address, its size in bytes, and the object that owns it.
 pub type Lent = (usize, usize, Py<PyAny>);
 
-/// A tensor in Python's memory: its name, its element type as [`dtype_numbered`] has it, sizes, strides and offset in elements, and the number of
-/// its storage; `None` if it has no data.
+/// A tensor in Python's memory: its name, its element type as [`dtype_numbered`] has it, sizes,
+/// strides and offset in elements, and the number of its storage; `None` if it has no data.
 pub type Row = (String, u8, Vec<usize>, Vec<usize>, usize, Option<usize>);
 
 struct Owned {
@@ -23,17 +23,18 @@ struct Owned {
 
 impl AsRef<[u8]> for Owned {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the Python side passes address and size of memory that `_owner` keeps; `pt2onnx.export` documents that weights
-        // must not be resized while the result lives.
+        // SAFETY: the Python side passes address and size of memory that `_owner` keeps;
+        // `pt2onnx.export` documents that weights must not be resized while the result lives.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.size) }
     }
 }
 
 /// The bytes that Python lends.
 pub fn lent((address, size, owner): Lent) -> Bytes {
-    match address == 0 || size == 0 {
-        true => Bytes::new(),
-        false => Bytes::from_owner(Owned { address, size, _owner: owner }),
+    if address == 0 || size == 0 {
+        Bytes::new()
+    } else {
+        Bytes::from_owner(Owned { address, size, _owner: owner })
     }
 }
 
@@ -59,7 +60,8 @@ pub fn tensors(rows: Vec<Row>, storages: &[Storage]) -> PyResult<IndexMap<String
     rows.into_iter().map(tensor).collect()
 }
 
-/// The elements of a weight, in row-major order: a read-only buffer (`memoryview(buffer)`, `numpy.frombuffer(buffer, ...)`).
+/// The elements of a weight, in row-major order: a read-only buffer (`memoryview(buffer)`,
+/// `numpy.frombuffer(buffer, ...)`).
 #[pyclass(frozen, module = "pt2onnx._pt2onnx")]
 pub struct Buffer {
     pub bytes: Bytes,
@@ -89,7 +91,8 @@ impl Buffer {
         let bytes = &this.get().bytes;
         let start = bytes.as_ptr().cast_mut().cast();
         let size = ffi::Py_ssize_t::try_from(bytes.len())?;
-        // SAFETY: Python passes a view to be filled. The bytes live as long as `this`, which the view keeps; the view is read-only.
+        // SAFETY: Python passes a view to be filled. The bytes live as long as `this`, which the
+        // view keeps; the view is read-only.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, this.as_ptr(), start, size, 1, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(this.py())) }
     }

@@ -29,10 +29,12 @@ impl From<OnnxProgram> for Program {
 /// Weights of as many bytes are shared by copies of a model.
 const LARGE: u64 = 1024;
 
-/// Name, element type and dimensions of an input or output; no type if it is not a tensor, no dimensions if their number is unknown.
+/// Name, element type and dimensions of an input or output; no type if it is not a tensor, no
+/// dimensions if their number is unknown.
 type End = (String, Option<String>, Option<Vec<String>>);
 
-/// The model file without large weights, and these: name, element type (of `TensorProto.DataType`), dimensions, elements.
+/// The model file without large weights, and these: name, element type (of `TensorProto.DataType`),
+/// dimensions, elements.
 type Parts<'py> = (Bound<'py, PyBytes>, Vec<(String, i64, Vec<usize>, Buffer)>);
 
 impl Program {
@@ -70,8 +72,8 @@ impl Program {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The model file without its weights of at least `threshold` bytes, and these. In the file they are external data `pt2onnx:0`,
-    /// `pt2onnx:1`, ...
+    /// The model file without its weights of at least `threshold` bytes, and these. In the file
+    /// they are external data `pt2onnx:0`, `pt2onnx:1`, ...
     fn to_parts<'py>(&self, py: Python<'py>, threshold: u64) -> PyResult<Parts<'py>> {
         let parts = self.work(py, |program| program.to_parts(threshold))?;
         let weights = parts.weights.into_iter().map(|weight| {
@@ -125,7 +127,8 @@ impl Program {
         self.work(py, |program| program.rename_axes(names))
     }
 
-    /// Rewrites the model for another opset, names values, fixes sizes, optimises and compresses: what `options` ask for.
+    /// Rewrites the model for another opset, names values, fixes sizes, optimises and compresses:
+    /// what `options` ask for.
     fn optimize(&self, py: Python<'_>, options: &str) -> PyResult<()> {
         let opset = options::opset(options);
         let options = options::read(options)?;
@@ -143,7 +146,8 @@ impl Program {
         })
     }
 
-    /// Removes the inputs that nothing uses, except for those at some positions. Returns the positions of those that it removed.
+    /// Removes the inputs that nothing uses, except for those at some positions. Returns the
+    /// positions of those that it removed.
     fn drop_unused_inputs(&self, py: Python<'_>, keep: Vec<usize>) -> PyResult<Vec<usize>> {
         self.work(py, |program| Ok(program.model_mut().remove_unused_inputs(&keep)))
     }
@@ -179,12 +183,13 @@ impl Program {
         let kind = |w: &Warning| serde_json::json!(w.kind).as_str().unwrap_or_default().to_owned();
         let program = self.lock();
         let all = program.warnings().iter();
-        match grouped {
-            true => pt2onnx::grouped(all.map(|w| (&(), w)))
+        if grouped {
+            pt2onnx::grouped(all.map(|w| (&(), w)))
                 .iter()
                 .map(|group| (kind(group.example), group.to_string()))
-                .collect(),
-            false => all.map(|w| (kind(w), w.message.clone())).collect(),
+                .collect()
+        } else {
+            all.map(|w| (kind(w), w.message.clone())).collect()
         }
     }
 

@@ -1,4 +1,5 @@
-//! What else the command does: reading ONNX models, inspecting archives, comparing models, and the command itself.
+//! What else the command does: reading ONNX models, inspecting archives, comparing models, and the
+//! command itself.
 
 use crate::{
     errors,
@@ -30,7 +31,8 @@ pub fn open_parts(
     opened.map(Program::from).map_err(|e| errors::error(py, e))
 }
 
-/// The report about the archive at a path, as JSON: what it holds, and whether the options allow to convert it.
+/// The report about the archive at a path, as JSON: what it holds, and whether the options allow to
+/// convert it.
 #[pyfunction]
 pub fn inspect(py: Python<'_>, path: PathBuf, options: &str) -> PyResult<String> {
     let exporter = Exporter::with_options(options::read(options)?);
@@ -58,14 +60,16 @@ pub fn supported_ops() -> Vec<String> {
     Registry::default().ops().iter().map(|op| op.name().to_owned()).collect()
 }
 
-/// Loads the library of ONNX Runtime at a path, for all that runs models afterwards. It has no effect if one was loaded before.
+/// Loads the library of ONNX Runtime at a path, for all that runs models afterwards. It has no
+/// effect if one was loaded before.
 #[pyfunction]
 pub fn load_ort(py: Python<'_>, library: PathBuf) -> PyResult<()> {
     let loaded = py.detach(|| pt2onnx::load_ort(library));
     loaded.map(drop).map_err(|e| errors::error(py, e.into()))
 }
 
-/// Runs the command `pt2onnx` with these words, the first of which is the program's name. Returns its exit code.
+/// Runs the command `pt2onnx` with these words, the first of which is the program's name. Returns
+/// its exit code.
 #[pyfunction]
 pub fn command(py: Python<'_>, words: Vec<String>) -> u8 {
     py.detach(|| pt2onnx_cli::main(words, pt2onnx_cli::Process::Shared))

@@ -1,4 +1,5 @@
-//! Translations that are written in Python: functions that emit operators, called while a program is translated.
+//! Translations that are written in Python: functions that emit operators, called while a program
+//! is translated.
 #![expect(unsafe_code, reason = "Python cannot hold a borrow")]
 
 use crate::{
@@ -24,8 +25,9 @@ use std::{cell::Cell, ptr::NonNull};
 /// A translation, or what translations call.
 #[derive(FromPyObject)]
 pub enum Translation {
-    /// The name or the schema of the op that a function translates, and the function: `f(scope, args)`, where args are (name, by name,
-    /// value). It returns values, or None for an output that nothing uses.
+    /// The name or the schema of the op that a function translates, and the function: `f(scope,
+    /// args)`, where args are (name, by name, value). It returns values, or None for an output that
+    /// nothing uses.
     Function(String, Py<PyAny>),
     /// An ONNX model with functions that translations call.
     #[pyo3(transparent)]
@@ -90,7 +92,8 @@ fn given<'py>(py: Python<'py>, value: Given) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// The node that is being translated, and the place where its operators are emitted. It is of no use after the translation returns.
+/// The node that is being translated, and the place where its operators are emitted. It is of no
+/// use after the translation returns.
 #[pyclass(unsendable, module = "pt2onnx._pt2onnx")]
 pub struct Scope(Cell<Option<NonNull<Cx<'static, 'static>>>>);
 
@@ -109,7 +112,8 @@ impl Scope {
     fn with<R>(&self, work: impl FnOnce(&Cx) -> PyResult<R>) -> PyResult<R> {
         let over = || PyRuntimeError::new_err("the translation that this belongs to has returned");
         let cx = self.0.get().ok_or_else(over)?;
-        // SAFETY: `open` keeps the borrow while the pointer is there, and Python calls from its thread only (`unsendable`).
+        // SAFETY: `open` keeps the borrow while the pointer is there, and Python calls from its
+        // thread only (`unsendable`).
         work(unsafe { cx.as_ref() })
     }
 }
@@ -125,8 +129,9 @@ impl Drop for End<'_, '_> {
 
 #[pymethods]
 impl Scope {
-    /// Emits a node. `inputs` are values, None, numbers, lists of numbers, or constants as (element type, sizes, bytes). `types` are those of
-    /// the outputs of an operator that is not ONNX's own, if PyTorch recorded none; a size of None is not known.
+    /// Emits a node. `inputs` are values, None, numbers, lists of numbers, or constants as (element
+    /// type, sizes, bytes). `types` are those of the outputs of an operator that is not ONNX's own,
+    /// if PyTorch recorded none; a size of None is not known.
     fn emit(
         &self,
         domain: &str,
@@ -167,7 +172,8 @@ impl Scope {
         self.with(|cx| sizes(py, &cx.shape(value.0)))
     }
 
-    /// Element type and sizes that PyTorch recorded for an output of the op; None if it is not a tensor.
+    /// Element type and sizes that PyTorch recorded for an output of the op; None if it is not a
+    /// tensor.
     fn recorded<'py>(
         &self,
         py: Python<'py>,

@@ -40,7 +40,8 @@ pub struct Slot<'a> {
     pub ty: Type<'a>,
     /// The length of a list of a fixed length, for which one number may stand: `int[2]`.
     pub length: Option<usize>,
-    /// The name of the memory: `a` of `Tensor(a!)`. A result with the name of a parameter may share its memory.
+    /// The name of the memory: `a` of `Tensor(a!)`. A result with the name of a parameter may share
+    /// its memory.
     pub alias: Option<char>,
     /// Whether the operator writes into it.
     pub written: bool,
@@ -60,8 +61,9 @@ pub enum Type<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// Parses a schema such as `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`. Returns `None` if the
-    /// text is not one, ends its parameters with `...`, or nests types more than 64 deep.
+    /// Parses a schema such as `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) ->
+    /// Tensor`. Returns `None` if the text is not one, ends its parameters with `...`, or nests
+    /// types more than 64 deep.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (name, rest) = text.split_once('(')?;
         let (params, returns) = rest.rsplit_once("->")?;
@@ -81,7 +83,8 @@ impl<'a> Schema<'a> {
             Some(several) => items(several),
             None => vec![returns],
         };
-        // A result may have a name: `Tensor values`. The space of `Dict(str, t)` is part of the type.
+        // A result may have a name: `Tensor values`. The space of `Dict(str, t)` is part of the
+        // type.
         let bare = |text: &'a str| match text.rsplit_once(' ') {
             Some((ty, name)) if !name.contains(')') => ty,
             _ => text,
@@ -128,7 +131,8 @@ impl<'a> Slot<'a> {
         Self::nested(text, MAX_NESTING)
     }
 
-    /// Parses a base and what follows it: `(a!)`, `?`, `[]`, `[2]`, in any order. Types may stand in each other `left` times.
+    /// Parses a base and what follows it: `(a!)`, `?`, `[]`, `[2]`, in any order. Types may stand
+    /// in each other `left` times.
     fn nested(text: &'a str, mut left: usize) -> Option<Self> {
         let text = text.trim();
         let (base, mut rest) = text.split_at(text.find(['(', '[', '?']).unwrap_or(text.len()));

@@ -1,4 +1,5 @@
-//! Computes with the sizes of a convolution's output, for a batch and a width that are not known yet.
+//! Computes with the sizes of a convolution's output, for a batch and a width that are not known
+//! yet.
 
 #![expect(clippy::print_stdout, reason = "its purpose")]
 
@@ -11,7 +12,8 @@ fn main() -> Result<(), ParseError> {
     let out = (&width + 2 * padding - kernel).floor_div(&Expr::int(stride)) + 1;
     println!("output: {out}");
 
-    // Expressions are canonical, so that equal polynomials are equal. Both spellings of PyTorch can be read.
+    // Expressions are canonical, so that equal polynomials are equal. Both spellings of PyTorch can
+    // be read.
     assert_eq!(out, Expr::parse("((width - 1)//2) + 1")?);
     assert_eq!(&width * 2 - &width, width);
 

@@ -1,18 +1,20 @@
 //! Applies functions, in canonical form.
 //!
-//! [`Expr::call`] folds constants, orders arguments, and applies the simplifications that always hold.
+//! [`Expr::call`] folds constants, orders arguments, and applies the simplifications that always
+//! hold.
 
 use crate::eval;
 use crate::expr::{Expr, Node, View};
 use crate::func::Func;
 use crate::poly::{self, Coef, Term};
 
-/// `Max` and `Min` compare their arguments pairwise up to this number of arguments, because the time is quadratic.
+/// `Max` and `Min` compare their arguments pairwise up to this number of arguments, because the
+/// time is quadratic.
 pub(crate) const MAX_COMPARED: usize = 16;
 
 impl Expr {
-    /// The function application `func(args)`, simplified. If the function does not take this number of arguments, the
-    /// application is kept as it is and has no value.
+    /// The function application `func(args)`, simplified. If the function does not take this number
+    /// of arguments, the application is kept as it is and has no value.
     pub fn call(func: Func, args: Vec<Expr>) -> Expr {
         apply(func, args)
     }
@@ -60,7 +62,8 @@ impl Expr {
         }
     }
 
-    /// Replaces each symbol for which `value` returns an expression. All symbols are replaced at once.
+    /// Replaces each symbol for which `value` returns an expression. All symbols are replaced at
+    /// once.
     pub fn substitute(&self, value: &dyn Fn(&str) -> Option<Expr>) -> Expr {
         match self.as_symbol() {
             Some(name) => value(name).unwrap_or_else(|| self.clone()),
@@ -159,7 +162,8 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     if let Some(quotient) = poly::exact_div(a, b) {
         return quotient;
     }
-    // Multiples of the divisor are divided separately. As in PyTorch, only if the divisor is constant, so that texts agree.
+    // Multiples of the divisor are divided separately. As in PyTorch, only if the divisor is
+    // constant, so that texts agree.
     if b.is_static()
         && let Some((whole, rest)) = split_whole(a, b)
     {
@@ -180,8 +184,8 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
     keep()
 }
 
-/// Splits `a` into the sum of its terms that `b` divides, already divided, and the sum of its other terms. `None` if `b` is not
-/// a single term or divides no term.
+/// Splits `a` into the sum of its terms that `b` divides, already divided, and the sum of its other
+/// terms. `None` if `b` is not a single term or divides no term.
 pub(crate) fn split_whole(a: &Expr, b: &Expr) -> Option<(Expr, Expr)> {
     let divisor = poly::to_terms(b);
     let [divisor] = divisor.as_slice() else {
@@ -203,7 +207,8 @@ fn is_overflow(terms: &[Term]) -> bool {
     terms.iter().any(|term| term.mono.iter().any(|(atom, _)| atom.is_static()))
 }
 
-/// The greatest common monomial of the terms. `None` if it is 1 or a term is not an integer polynomial.
+/// The greatest common monomial of the terms. `None` if it is 1 or a term is not an integer
+/// polynomial.
 fn common_factor<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<Term> {
     let mut common: Option<Term> = None;
     for term in terms {
@@ -287,8 +292,8 @@ fn round_fraction(func: Func, x: &Expr) -> Option<Expr> {
     })
 }
 
-/// `Max` or `Min`. Nested applications are flattened; arguments are sorted; duplicates, and arguments that can never be the
-/// result, are removed.
+/// `Max` or `Min`. Nested applications are flattened; arguments are sorted; duplicates, and
+/// arguments that can never be the result, are removed.
 fn extremum(func: Func, args: Vec<Expr>) -> Expr {
     let mut flat = Vec::with_capacity(args.len());
     for arg in args {
@@ -329,8 +334,8 @@ fn difference_sign(a: &Expr, b: &Expr) -> Option<bool> {
     }
 }
 
-/// `And` or `Or`. Nested applications are flattened; arguments are sorted; duplicates, and constants that do not change the
-/// result, are removed.
+/// `And` or `Or`. Nested applications are flattened; arguments are sorted; duplicates, and
+/// constants that do not change the result, are removed.
 fn connective(func: Func, args: Vec<Expr>) -> Expr {
     let neutral = func == Func::And;
     let mut flat = Vec::with_capacity(args.len());

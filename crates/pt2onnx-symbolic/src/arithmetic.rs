@@ -7,8 +7,8 @@ use crate::expr::Expr;
 use crate::poly;
 
 impl Expr {
-    /// The fraction `numerator / denominator`. `None` if the denominator is 0 or the fraction in lowest terms does not fit
-    /// in `i64`.
+    /// The fraction `numerator / denominator`. `None` if the denominator is 0 or the fraction in
+    /// lowest terms does not fit in `i64`.
     pub fn rational(numerator: i64, denominator: i64) -> Option<Expr> {
         poly::Coef::ratio(i128::from(numerator), i128::from(denominator)).map(poly::Coef::to_expr)
     }

@@ -1,4 +1,5 @@
-//! Known facts about symbols and expressions (ranges, equalities, divisibility), and the ranges of expressions that follow from them.
+//! Known facts about symbols and expressions (ranges, equalities, divisibility), and the ranges of
+//! expressions that follow from them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Constraints {
     symbols: BTreeMap<Symbol, Range>,
-    /// Ranges of expressions that are not single symbols. The expressions are in normal form without constant term.
+    /// Ranges of expressions that are not single symbols. The expressions are in normal form
+    /// without constant term.
     derived: FxHashMap<Expr, Range>,
     /// Symbols that equal an expression of other symbols. No value contains a key.
     solved: BTreeMap<Symbol, Expr>,
@@ -38,8 +40,8 @@ impl Constraints {
         self.proved.forget();
     }
 
-    /// Adds the fact that `expr` is in `range`. If `expr` is linear in a single symbol, such as PyTorch's derived `2*s77`, the
-    /// range of the symbol becomes narrower.
+    /// Adds the fact that `expr` is in `range`. If `expr` is linear in a single symbol, such as
+    /// PyTorch's derived `2*s77`, the range of the symbol becomes narrower.
     pub fn constrain(&mut self, expr: &Expr, range: Range) {
         self.forget();
         let (base, range) = self.without_constant(expr, range);
@@ -60,7 +62,8 @@ impl Constraints {
         *held = held.intersect(&range);
     }
 
-    /// Puts `expr` in normal form, removes its constant term and the sign of its leading term, and changes the range to match.
+    /// Puts `expr` in normal form, removes its constant term and the sign of its leading term, and
+    /// changes the range to match.
     fn without_constant(&self, expr: &Expr, range: Range) -> (Expr, Range) {
         let expr = self.resolve(expr).normalized();
         let (base, constant) = split_constant(&expr);
@@ -69,8 +72,8 @@ impl Constraints {
         if negative { (-base, moved.neg().into()) } else { (base, moved.into()) }
     }
 
-    /// Adds the fact that `condition` is true. It may be a comparison, an equality, a divisibility (`Eq(Mod(x, k), 0)`), or
-    /// a conjunction of these. Other conditions are ignored.
+    /// Adds the fact that `condition` is true. It may be a comparison, an equality, a divisibility
+    /// (`Eq(Mod(x, k), 0)`), or a conjunction of these. Other conditions are ignored.
     pub fn assume(&mut self, condition: &Expr) {
         use Func::*;
         match condition.view() {
@@ -119,7 +122,8 @@ impl Constraints {
         if difference.is_static() {
             return;
         }
-        // The last symbol by name, so that sizes of later inputs are expressed in those of earlier inputs.
+        // The last symbol by name, so that sizes of later inputs are expressed in those of earlier
+        // inputs.
         let solution = difference.symbols().into_iter().rev().find_map(|symbol| {
             let (slope, rest) = difference.solve_linear(&symbol)?;
             match slope {
@@ -197,7 +201,8 @@ impl Constraints {
         expr.substitute(&|name| self.solved.get(name).cloned())
     }
 
-    /// A range that contains all values of the expression, by interval arithmetic. It may be wider than necessary.
+    /// A range that contains all values of the expression, by interval arithmetic. It may be wider
+    /// than necessary.
     pub fn range_of(&self, expr: &Expr) -> Range {
         let expr = self.resolve(expr);
         let bounds = self.interval(&expr);
@@ -307,8 +312,8 @@ impl Constraints {
     }
 }
 
-/// Divides the expression by the greatest common divisor of its coefficients and makes the leading coefficient positive. The
-/// result is 0 exactly where `expr` is 0.
+/// Divides the expression by the greatest common divisor of its coefficients and makes the leading
+/// coefficient positive. The result is 0 exactly where `expr` is 0.
 pub(crate) fn primitive(expr: &Expr) -> Expr {
     let terms = poly::to_terms(expr);
     let mut common = 0;

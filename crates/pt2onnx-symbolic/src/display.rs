@@ -1,4 +1,5 @@
-//! The text of an expression, as sympy's `str` prints it with the functions of `torch.utils._sympy.functions`.
+//! The text of an expression, as sympy's `str` prints it with the functions of
+//! `torch.utils._sympy.functions`.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Evaluation with Python's semantics: integers are exact, floats are doubles, booleans are 0 and 1.
+//! Evaluation with Python's semantics: integers are exact, floats are doubles, booleans are 0 and
+//! 1.
 
 use std::cmp::Ordering;
 
@@ -339,10 +340,12 @@ fn many(func: Func, values: &[Value]) -> Option<Value> {
     }
 }
 
-/// The value of a function of constants. `None` if there is no value or an expression cannot hold it.
+/// The value of a function of constants. `None` if there is no value or an expression cannot hold
+/// it.
 pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
     if let (Func::IntTrueDiv, [a, b]) = (func, args) {
-        // Folded only if a double holds the quotient exactly, because an unfolded quotient is rounded exactly.
+        // Folded only if a double holds the quotient exactly, because an unfolded quotient is
+        // rounded exactly.
         let quotient = Value::ratio(a.as_int()?.into(), b.as_int()?.into())?;
         let (num, den) = quotient.parts()?;
         return (den.count_ones() == 1 && num.unsigned_abs() <= 1 << 53)
@@ -356,10 +359,12 @@ pub(crate) fn constant(func: Func, args: &[Expr]) -> Option<Expr> {
 }
 
 impl Expr {
-    /// The exact integer value, with Python's semantics. `value` gives the values of symbols. Truth values are 0 and 1.
+    /// The exact integer value, with Python's semantics. `value` gives the values of symbols. Truth
+    /// values are 0 and 1.
     ///
-    /// Returns `None` if a symbol has no value, if a divisor is 0, or if the result is not an integer in `i64`.
-    /// Floats in the computation are doubles as in Python, but the quotient of two integers is rounded exactly.
+    /// Returns `None` if a symbol has no value, if a divisor is 0, or if the result is not an
+    /// integer in `i64`. Floats in the computation are doubles as in Python, but the quotient of
+    /// two integers is rounded exactly.
     pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         let env = |name: &str| value(name).map(|value| Int(value.into()));
         i64::try_from(eval(self, &env)?.as_int()?).ok()

@@ -14,19 +14,20 @@ pub type Symbol = Arc<str>;
 
 /// Largest number of nodes of an expression. A shared node counts once for each use.
 ///
-/// An expression that would exceed this limit or [`MAX_DEPTH`] becomes a symbol `opaque_HASH`, about which nothing is
-/// known. So no input can make the algebra slow.
+/// An expression that would exceed this limit or [`MAX_DEPTH`] becomes a symbol `opaque_HASH`,
+/// about which nothing is known. So no input can make the algebra slow.
 pub const MAX_SIZE: u32 = 2048;
 
 /// Largest nesting depth of an expression; see [`MAX_SIZE`].
 pub const MAX_DEPTH: u32 = 100;
 
-/// A symbolic expression in canonical form. Two expressions are `==` if they are the same polynomial over the same symbols
-/// and function applications.
+/// A symbolic expression in canonical form. Two expressions are `==` if they are the same
+/// polynomial over the same symbols and function applications.
 ///
-/// Integers are exact. If a coefficient does not fit in `i64`, the operation stays unevaluated (`2**100`). If a product
-/// has more than [`MAX_TERMS`](crate::MAX_TERMS) terms, it is not multiplied out. In both cases `==` may miss an
-/// equality, but it never holds for different expressions.
+/// Integers are exact. If a coefficient does not fit in `i64`, the operation stays unevaluated
+/// (`2**100`). If a product has more than [`MAX_TERMS`](crate::MAX_TERMS) terms, it is not
+/// multiplied out. In both cases `==` may miss an equality, but it never holds for different
+/// expressions.
 ///
 /// Simplification assumes that divisors are not zero.
 #[derive(Clone, Debug)]
@@ -62,7 +63,8 @@ pub(crate) enum Node {
     Call(Func, Vec<Expr>),
 }
 
-/// The outermost operation of an expression, for matching. The enum is exhaustive, so a match needs no `_` arm.
+/// The outermost operation of an expression, for matching. The enum is exhaustive, so a match needs
+/// no `_` arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum View<'a> {
     /// An integer constant.
@@ -105,7 +107,8 @@ impl Expr {
         Expr::from_node(Node::Float(value.to_bits()))
     }
 
-    /// A symbol. It is an integer unless its name has PyTorch's prefix for float symbols (`zf0`, `zuf0`).
+    /// A symbol. It is an integer unless its name has PyTorch's prefix for float symbols (`zf0`,
+    /// `zuf0`).
     pub fn symbol(name: &str) -> Expr {
         Expr::from_node(Node::Symbol(name.into()))
     }
@@ -226,7 +229,8 @@ impl Expr {
         found
     }
 
-    /// Whether something holds for every symbol in the expression. Some are asked for more than once.
+    /// Whether something holds for every symbol in the expression. Some are asked for more than
+    /// once.
     pub fn all_symbols(&self, mut holds: impl FnMut(&Symbol) -> bool) -> bool {
         fn walk(expr: &Expr, holds: &mut dyn FnMut(&Symbol) -> bool) -> bool {
             match &expr.0 {
@@ -292,8 +296,9 @@ impl Hash for Expr {
 }
 
 impl Expr {
-    /// The place of an expression in sorted lists, by its form: numbers first. It does not say which value is larger, so `Expr` is not
-    /// `Ord`: [`Expr::max`] and [`Expr::min`] have no others beside them.
+    /// The place of an expression in sorted lists, by its form: numbers first. It does not say
+    /// which value is larger, so `Expr` is not `Ord`: [`Expr::max`] and [`Expr::min`] have no
+    /// others beside them.
     pub fn cmp_form(&self, other: &Expr) -> Ordering {
         match (&self.0, &other.0) {
             (Repr::Int(a), Repr::Int(b)) => a.cmp(b),

@@ -1,6 +1,7 @@
 //! The functions in expressions.
 //!
-//! Each has a name in both spellings, a number of arguments, and returns an integer, a float or a truth value.
+//! Each has a name in both spellings, a number of arguments, and returns an integer, a float or a
+//! truth value.
 
 /// Functions of sympy and of `torch.utils._sympy.functions`.
 ///
@@ -100,7 +101,8 @@ pub enum Func {
     RoundToInt,
     /// An integer as a float.
     ToFloat,
-    /// A float rounded to float32. PyTorch has no such function: sizes that go through tensors of float32 need it.
+    /// A float rounded to float32. PyTorch has no such function: sizes that go through tensors of
+    /// float32 need it.
     ToSingle,
     /// A float without its fraction, still a float.
     TruncToFloat,
@@ -241,7 +243,8 @@ impl Func {
         )
     }
 
-    /// Whether the result is an integer if all arguments are integers, and may be a float otherwise.
+    /// Whether the result is an integer if all arguments are integers, and may be a float
+    /// otherwise.
     pub(crate) fn keeps_kind(self) -> bool {
         matches!(self, Func::Abs | Func::Max | Func::Min | Func::Where)
     }

@@ -1,10 +1,13 @@
 //! Dimension algebra: symbolic integer expressions, their ranges and proofs.
 //!
-//! Layer 0: this crate knows neither PyTorch's graphs nor ONNX. The whole workspace uses [`Expr`] for the dimensions of tensors.
+//! Layer 0: this crate knows neither PyTorch's graphs nor ONNX. The whole workspace uses [`Expr`]
+//! for the dimensions of tensors.
 //!
 //! Guarantees:
-//! - No input causes a panic or an overflow, and no input makes an operation slow (see [`MAX_SIZE`]).
-//! - Proofs are sound but incomplete: what is proved is true, but not everything that is true can be proved.
+//! - No input causes a panic or an overflow, and no input makes an operation slow (see
+//!   [`MAX_SIZE`]).
+//! - Proofs are sound but incomplete: what is proved is true, but not everything that is true can
+//!   be proved.
 //! - Equal input gives equal text. Hash seeds and threads have no influence.
 //!
 //! ```
@@ -25,22 +28,15 @@
 
 #![deny(missing_debug_implementations)]
 
-// The layers, from the bottom up. A file uses only those above it in this list.
-//   func          names and arity of the functions
-//   range         ranges and interval arithmetic
-//   expr          the data type: nodes, raw constructors, comparison
-//   poly          expressions as polynomials
-//   arithmetic    `+`, `-`, `*`, `Expr::sum`, `Expr::product`, `Expr::pow`
-//   eval          values of expressions
-//   apply         `Expr::call` and what builds on it: simplified function applications, substitution
-//   display       text
-//   parse         reading text
-//   normal        the normal form for proofs
-//   constraints   known facts, ranges of expressions
-//   proof         proofs from known facts
-//   simplify      simplification by proofs
-//   sizes         sizes that tensors can have
-//   text          reading texts; uses no other file
+// The layers, from the bottom up. A file uses only those above it in this list. func          names
+// and arity of the functions range         ranges and interval arithmetic expr          the data
+// type: nodes, raw constructors, comparison poly          expressions as polynomials arithmetic
+// `+`, `-`, `*`, `Expr::sum`, `Expr::product`, `Expr::pow` eval          values of expressions
+// apply         `Expr::call` and what builds on it: simplified function applications, substitution
+// display       text parse         reading text normal        the normal form for proofs
+// constraints   known facts, ranges of expressions proof         proofs from known facts simplify
+// simplification by proofs sizes         sizes that tensors can have text          reading texts;
+// uses no other file
 mod apply;
 mod arithmetic;
 mod constraints;

@@ -1,4 +1,5 @@
-//! The normal form for proofs, which makes more equal expressions identical than the canonical form does; and solving for a symbol.
+//! The normal form for proofs, which makes more equal expressions identical than the canonical form
+//! does; and solving for a symbol.
 
 use crate::apply::split_whole;
 use crate::expr::{Expr, View};
@@ -6,11 +7,13 @@ use crate::func::Func;
 use crate::poly::{self, Coef, Term};
 
 impl Expr {
-    /// The normal form for proofs. It has the same value as this expression wherever this expression has one.
-    /// More equal expressions have the same normal form than are `==`, but its text is not what PyTorch prints.
+    /// The normal form for proofs. It has the same value as this expression wherever this
+    /// expression has one. More equal expressions have the same normal form than are `==`, but its
+    /// text is not what PyTorch prints.
     ///
-    /// Remainders and rounded quotients of integers become floor divisions. `Min` and `Abs` become `Max`. Multiples of the
-    /// divisor are moved out of a floor division (`((s0 - 1)//2) + 1` becomes `(s0 + 1)//2`).
+    /// Remainders and rounded quotients of integers become floor divisions. `Min` and `Abs` become
+    /// `Max`. Multiples of the divisor are moved out of a floor division (`((s0 - 1)//2) + 1`
+    /// becomes `(s0 + 1)//2`).
     pub fn normalized(&self) -> Expr {
         let expr = self.map_children(&mut Expr::normalized);
         let View::Call(func, args) = expr.view() else {
@@ -32,8 +35,8 @@ impl Expr {
         }
     }
 
-    /// Returns `(a, b)` so that this expression is `a * symbol + b`, where `a` is not 0 and `b` does not contain the symbol.
-    /// `None` if there are none.
+    /// Returns `(a, b)` so that this expression is `a * symbol + b`, where `a` is not 0 and `b`
+    /// does not contain the symbol. `None` if there are none.
     pub fn solve_linear(&self, symbol: &str) -> Option<(i64, Expr)> {
         let mut slope = 0;
         let mut rest = Vec::new();
@@ -81,7 +84,8 @@ fn floor_div(a: &Expr, b: &Expr) -> Expr {
             common = poly::gcd(common.into(), left.unsigned_abs().into()) as u64;
         }
     }
-    // The constant is rounded down to a multiple of the common factor of the other terms: the rest never changes the quotient.
+    // The constant is rounded down to a multiple of the common factor of the other terms: the rest
+    // never changes the quotient.
     let mut constants = rest.iter_mut().filter(|term| term.mono.is_empty());
     if let (Some(term), None) = (constants.next(), constants.next())
         && let Coef::Exact(constant, 1) = term.coef

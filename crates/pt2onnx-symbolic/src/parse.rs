@@ -1,4 +1,5 @@
-//! The parser of expressions. It reads the output of sympy's `str` and `srepr`, and Python's operators.
+//! The parser of expressions. It reads the output of sympy's `str` and `srepr`, and Python's
+//! operators.
 
 use winnow::ascii::{digit0, digit1, multispace0};
 use winnow::combinator::{alt, delimited, opt};
@@ -118,12 +119,14 @@ struct Reader<'a> {
 }
 
 impl Expr {
-    /// Parses an expression. The text may be what sympy's `str` prints (`2*s0 + 1`, `((s0 - 1)//2)`, `Max(1, s0)`,
-    /// `Eq(s0, 2)`), what its `srepr` prints (`Add(Symbol('s0', integer=True), Integer(1))`), or Python
-    /// (`s0 % 2 == 0 and s1 <= 4`). A path like `L['x'].size()[0]` becomes a symbol with that name.
+    /// Parses an expression. The text may be what sympy's `str` prints (`2*s0 + 1`, `((s0 -
+    /// 1)//2)`, `Max(1, s0)`, `Eq(s0, 2)`), what its `srepr` prints (`Add(Symbol('s0',
+    /// integer=True), Integer(1))`), or Python (`s0 % 2 == 0 and s1 <= 4`). A path like
+    /// `L['x'].size()[0]` becomes a symbol with that name.
     ///
     /// # Errors
-    /// Returns the first position at which the text is not an expression, or the limit that it exceeds.
+    /// Returns the first position at which the text is not an expression, or the limit that it
+    /// exceeds.
     pub fn parse(text: &str) -> Result<Expr, ParseError> {
         if text.len() > MAX_TEXT {
             return Err(ParseError::TooLong(text.len()));
@@ -243,7 +246,8 @@ impl<'a> Reader<'a> {
             return Err(ParseError::TooDeep(self.offset()));
         }
         let mut left = self.operand()?;
-        // The terms of a sum, which are added at the end: adding them one by one takes quadratic time.
+        // The terms of a sum, which are added at the end: adding them one by one takes quadratic
+        // time.
         let mut terms: Vec<Expr> = Vec::new();
         // The right operand of the last comparison, for chains like `1 < x < 5`.
         let mut compared: Option<Expr> = None;
@@ -304,8 +308,8 @@ impl<'a> Reader<'a> {
         Ok(left)
     }
 
-    /// Called after a minus sign. Consumes the digits of `i64::MIN` and returns true, if they come next and are not followed
-    /// by one of these operators, which bind stronger than the sign.
+    /// Called after a minus sign. Consumes the digits of `i64::MIN` and returns true, if they come
+    /// next and are not followed by one of these operators, which bind stronger than the sign.
     fn minimum(&mut self, but_not_before: &[&str]) -> bool {
         self.space();
         let Some(rest) = self.rest.strip_prefix(MIN_DIGITS) else {
@@ -320,7 +324,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Parses a prefix operator with its operand, a number, a name, a call, or an expression in parentheses.
+    /// Parses a prefix operator with its operand, a number, a name, a call, or an expression in
+    /// parentheses.
     fn operand(&mut self) -> Parsed {
         if let Some(operand) = self.read.take() {
             return Ok(operand);
@@ -478,7 +483,8 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// A number. The largest `i64` stands for a larger integer: no size is above either, so that a condition on sizes is the same.
+    /// A number. The largest `i64` stands for a larger integer: no size is above either, so that a
+    /// condition on sizes is the same.
     fn constant(&mut self, digits: &'a str) -> Parsed {
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let float = digits.parse().map(Expr::float);

@@ -154,7 +154,8 @@ impl Term {
         self.coef.as_int().is_some() && mono_is_integer(&self.mono)
     }
 
-    /// The term without atoms of exponent 0. A number that did not fit in an earlier coefficient joins this one if it fits.
+    /// The term without atoms of exponent 0. A number that did not fit in an earlier coefficient
+    /// joins this one if it fits.
     fn joined(mut self) -> Term {
         self.mono.retain(|(atom, exponent)| {
             let number = as_coef(atom).filter(|_| *exponent == 1);
@@ -241,7 +242,8 @@ fn to_term(expr: &Expr) -> Term {
     }
 }
 
-/// Sorts the terms and merges like terms. Like terms stay separate if the sum of their coefficients does not fit.
+/// Sorts the terms and merges like terms. Like terms stay separate if the sum of their coefficients
+/// does not fit.
 pub(crate) fn collect(terms: Vec<Term>) -> Vec<Term> {
     let mut flat = Vec::with_capacity(terms.len());
     for term in terms {

@@ -1,4 +1,5 @@
-//! Proofs from known facts: comparisons, equality, divisibility. A statement that is not proved is unknown, not false.
+//! Proofs from known facts: comparisons, equality, divisibility. A statement that is not proved is
+//! unknown, not false.
 
 use std::cell::Cell;
 
@@ -26,7 +27,8 @@ impl Constraints {
         difference.is_integer() && self.proves(&difference, 1)
     }
 
-    /// `Some(true)` if the expressions are proved equal, `Some(false)` if they are proved different for all values.
+    /// `Some(true)` if the expressions are proved equal, `Some(false)` if they are proved different
+    /// for all values.
     pub fn prove_eq(&self, a: &Expr, b: &Expr) -> Option<bool> {
         if a == b {
             return Some(true);
@@ -121,7 +123,8 @@ impl Constraints {
         self.proved.get(&(expr.clone(), goal), || self.at_least(expr, goal, &Cell::new(BUDGET)))
     }
 
-    /// As [`Constraints::proves`], by other bounds and by splitting functions, of which `budget` says how many more.
+    /// As [`Constraints::proves`], by other bounds and by splitting functions, of which `budget`
+    /// says how many more.
     fn at_least(&self, expr: &Expr, goal: i64, budget: &Cell<u32>) -> bool {
         let reaches = |interval: Interval| interval.lo.is_some_and(|lo| lo >= goal.into());
         if reaches(self.interval(expr)) {
@@ -137,8 +140,8 @@ impl Constraints {
         terms.iter().any(|term| self.split(expr, term, goal, budget))
     }
 
-    /// Bounds of the polynomial after each atom is replaced by a new symbol that starts at 0. These bounds can be tighter:
-    /// `s0*s1 - s0` with `s1 >= 2` is `s0*(s1 - 2) + s0`.
+    /// Bounds of the polynomial after each atom is replaced by a new symbol that starts at 0. These
+    /// bounds can be tighter: `s0*s1 - s0` with `s1 >= 2` is `s0*(s1 - 2) + s0`.
     fn shifted(&self, terms: &[Term]) -> Option<Interval> {
         let mut from_zero = Constraints::new();
         let mut known: Vec<(Expr, Expr)> = Vec::new();
@@ -172,7 +175,8 @@ impl Constraints {
         Some(from_zero.interval(&Expr::sum(moved)))
     }
 
-    /// Proves `expr >= goal` by splitting one function application. `term`, a multiple of it, is a term of `expr`.
+    /// Proves `expr >= goal` by splitting one function application. `term`, a multiple of it, is a
+    /// term of `expr`.
     fn split(&self, expr: &Expr, term: &Term, goal: i64, budget: &Cell<u32>) -> bool {
         let (Some(coef), [(atom, 1)]) = (term.coef.as_int(), term.mono.as_slice()) else {
             return false;

@@ -77,8 +77,9 @@ impl fmt::Display for Range {
     }
 }
 
-/// Integers that enclose the values of an expression; the values may be fractions. Bounds have more bits than `i64`, so that
-/// few are lost in a computation. A bound that does not fit becomes `None`.
+/// Integers that enclose the values of an expression; the values may be fractions. Bounds have more
+/// bits than `i64`, so that few are lost in a computation. A bound that does not fit becomes
+/// `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Interval {
     pub lo: Option<i128>,
@@ -221,7 +222,8 @@ impl Interval {
             };
         };
         let up = if round_down { floor_div } else { ceil_div };
-        // The divisor that gives the extreme: the smallest if the quotient is to be far from 0, the largest otherwise.
+        // The divisor that gives the extreme: the smallest if the quotient is to be far from 0, the
+        // largest otherwise.
         let quotient =
             |bound: i128, far: bool, div: fn(i128, i128) -> Option<i128>| match divisor.hi {
                 _ if far => div(bound, least),
@@ -250,7 +252,8 @@ impl Interval {
         }
     }
 
-    /// The interval after values are rounded to doubles. Bounds up to 2^53 stay exact; larger ones are removed.
+    /// The interval after values are rounded to doubles. Bounds up to 2^53 stay exact; larger ones
+    /// are removed.
     pub fn as_double(self) -> Interval {
         let exact = |bound: &i128| bound.unsigned_abs() <= 1 << 53;
         Interval { lo: self.lo.filter(exact), hi: self.hi.filter(exact) }

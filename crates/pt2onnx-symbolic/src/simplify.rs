@@ -7,8 +7,8 @@ use crate::func::Func;
 use crate::range::Range;
 
 impl Constraints {
-    /// A simpler expression that is equal under the known facts. Known equalities are substituted, and subexpressions that
-    /// can have only one value become constants.
+    /// A simpler expression that is equal under the known facts. Known equalities are substituted,
+    /// and subexpressions that can have only one value become constants.
     pub fn simplify(&self, expr: &Expr) -> Expr {
         self.settle(&self.resolve(expr))
     }

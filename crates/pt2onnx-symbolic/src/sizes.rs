@@ -2,11 +2,12 @@
 
 use crate::expr::Expr;
 
-/// The most elements of a tensor: no machine can hold more, and numbers of them can be added without overflow.
+/// The most elements of a tensor: no machine can hold more, and numbers of them can be added
+/// without overflow.
 const MOST_ELEMENTS: i64 = 1 << 48;
 
-/// Whether a tensor can have these sizes: those that are known are not negative, and their product is at most 2^48. A size of
-/// 0 counts as 1, since it may belong to a dimension that is sliced.
+/// Whether a tensor can have these sizes: those that are known are not negative, and their product
+/// is at most 2^48. A size of 0 counts as 1, since it may belong to a dimension that is sliced.
 pub fn is_possible(shape: &[Expr]) -> bool {
     let mut sizes = shape.iter().filter_map(Expr::as_int);
     let product = sizes.try_fold(1i64, |product, size| match size {

@@ -88,7 +88,8 @@ pub type Parsed<T> = Result<T, SyntaxError>;
 #[derive(Clone, Copy, Debug)]
 pub struct Place(usize);
 
-/// A text and how much of it has been read. White space and comments (`# ...`) before a token are skipped.
+/// A text and how much of it has been read. White space and comments (`# ...`) before a token are
+/// skipped.
 #[derive(Debug)]
 pub struct Reader<'a> {
     text: &'a str,
@@ -117,10 +118,8 @@ impl<'a> Reader<'a> {
     pub fn expected(&mut self, what: &str) -> SyntaxError {
         let place = self.place();
         let found: String = self.rest.chars().take_while(|c| !c.is_whitespace()).take(20).collect();
-        let found = match found.is_empty() {
-            true => "the end of the text".to_owned(),
-            false => format!("`{found}`"),
-        };
+        let found =
+            if found.is_empty() { "the end of the text".to_owned() } else { format!("`{found}`") };
         self.error_at(place, format!("expected {what}, found {found}"))
     }
 
@@ -137,7 +136,8 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Runs `lexer`, which reads a token from the start of its argument. Reads nothing if it returns `None`.
+    /// Runs `lexer`, which reads a token from the start of its argument. Reads nothing if it
+    /// returns `None`.
     pub fn lex<T>(&mut self, lexer: impl FnOnce(&mut &'a str) -> Option<T>) -> Option<T> {
         self.space();
         self.attempt(|r| lexer(&mut r.rest))
@@ -169,10 +169,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Returns an error if the text goes on with something else.
     pub fn require(&mut self, token: &str) -> Parsed<()> {
-        match self.accept(token) {
-            true => Ok(()),
-            false => Err(self.expected(&format!("`{token}`"))),
-        }
+        if self.accept(token) { Ok(()) } else { Err(self.expected(&format!("`{token}`"))) }
     }
 
     /// Whether all tokens have been read.
@@ -234,12 +231,11 @@ impl<'a> Reader<'a> {
     /// Returns an error if that is deeper than [`MAX_NESTING`].
     pub fn enter(&mut self) -> Parsed<()> {
         self.depth += 1;
-        match self.depth > MAX_NESTING {
-            true => {
-                let place = self.place();
-                Err(self.error_at(place, format!("nested more than {MAX_NESTING} levels deep")))
-            }
-            false => Ok(()),
+        if self.depth > MAX_NESTING {
+            let place = self.place();
+            Err(self.error_at(place, format!("nested more than {MAX_NESTING} levels deep")))
+        } else {
+            Ok(())
         }
     }
 

@@ -1,4 +1,5 @@
-//! Textual cases: how expressions print, what they evaluate to, what follows from facts, which texts are refused.
+//! Textual cases: how expressions print, what they evaluate to, what follows from facts, which
+//! texts are refused.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -9,7 +10,8 @@ use std::collections::HashMap;
 
 use pt2onnx_symbolic::{Constraints, Expr, MAX_NESTING, MAX_TEXT, ParseError};
 
-/// The cases of a file, split at `=>`, without comments; `check` gives what is to stand on the right.
+/// The cases of a file, split at `=>`, without comments; `check` gives what is to stand on the
+/// right.
 fn check(text: &str, answer: impl Fn(&str) -> String) {
     let mut wrong = String::new();
     let mut count = 0;
@@ -101,7 +103,8 @@ fn texts_that_are_no_expressions_are_errors() {
     });
 }
 
-/// Texts that would take the stack or all memory if there were no limits. The default thread of a test has 2 MiB.
+/// Texts that would take the stack or all memory if there were no limits. The default thread of a
+/// test has 2 MiB.
 #[test]
 fn texts_that_nest_or_grow_without_end_are_errors() {
     let long = "s".repeat(MAX_TEXT + 1);
@@ -129,7 +132,8 @@ fn texts_that_nest_or_grow_without_end_are_errors() {
     assert!(product.to_string().len() < 4000);
     assert_eq!(product.eval(&|name| Some((name == "a7").into())), Some(0));
 
-    // Each step doubles the tree: past the limit it is one unknown symbol, and equal steps stay equal.
+    // Each step doubles the tree: past the limit it is one unknown symbol, and equal steps stay
+    // equal.
     let grow = || {
         let mut expr = Expr::symbol("s0");
         for _ in 0..100 {

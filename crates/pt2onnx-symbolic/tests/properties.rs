@@ -1,4 +1,5 @@
-//! Properties of random expressions: text and value agree, construction keeps values, ranges hold, proofs are right.
+//! Properties of random expressions: text and value agree, construction keeps values, ranges hold,
+//! proofs are right.
 
 mod order;
 
@@ -33,7 +34,8 @@ impl Tree {
         }
     }
 
-    /// The value computed without the algebra; `None` for a division by zero and where 128 bits do not do.
+    /// The value computed without the algebra; `None` for a division by zero and where 128 bits do
+    /// not do.
     fn value(&self, env: &[i64; 3]) -> Option<i128> {
         let values = |trees: &[Tree]| -> Option<Vec<i128>> {
             trees.iter().map(|tree| tree.value(env)).collect()
@@ -140,7 +142,8 @@ fn around(env: &[i64; 3], below: &[i64; 3], above: &[i64; 3]) -> Constraints {
     constraints
 }
 
-/// The same cases in each run, so that a failure is of the change. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` give others.
+/// The same cases in each run, so that a failure is of the change. `PROPTEST_RNG_SEED` and
+/// `PROPTEST_CASES` give others.
 fn config() -> ProptestConfig {
     let given = ProptestConfig::default();
     ProptestConfig {

@@ -4,7 +4,8 @@ use std::fmt;
 
 /// Element type of a tensor.
 ///
-/// The enum is exhaustive on purpose: if a type is added, the compiler finds each table that lacks it.
+/// The enum is exhaustive on purpose: if a type is added, the compiler finds each table that lacks
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum DType {
@@ -99,7 +100,8 @@ impl DType {
         })
     }
 
-    /// The type of the real and imaginary parts of a complex type. Other types are returned as they are.
+    /// The type of the real and imaginary parts of a complex type. Other types are returned as they
+    /// are.
     pub fn to_real(self) -> DType {
         match self {
             DType::C32 => DType::F16,

@@ -9,7 +9,8 @@ pub trait Element: Copy + PartialEq + Send + Sync + 'static {
     const DTYPE: DType;
     /// Appends the little-endian bytes of the value to `to`.
     fn push_le(self, to: &mut Vec<u8>);
-    /// Reads a value from its little-endian bytes. If `bytes` has another length than the type, the value is 0.
+    /// Reads a value from its little-endian bytes. If `bytes` has another length than the type, the
+    /// value is 0.
     fn from_le(bytes: &[u8]) -> Self;
 }
 

@@ -1,4 +1,5 @@
-//! Opening files that are read: what is no file is an error, rather than a wait or memory without end.
+//! Opening files that are read: what is no file is an error, rather than a wait or memory without
+//! end.
 
 use std::{
     fs::{self, File},
@@ -32,9 +33,10 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = File::open(path)?.take((MOST << 20) + 1).read_to_end(&mut bytes)?;
-    match read as u64 > MOST << 20 {
-        true => Err(io::Error::other(format!("it has more than {MOST} MiB"))),
-        false => Ok(bytes),
+    if read as u64 > MOST << 20 {
+        Err(io::Error::other(format!("it has more than {MOST} MiB")))
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::DType;
 
-/// The bits of a float type, from the highest: a sign, an exponent, and a fraction (of which IEEE 754 says *trailing significand*).
+/// The bits of a float type, from the highest: a sign, an exponent, and a fraction (of which IEEE
+/// 754 says *trailing significand*).
 ///
 /// ```
 /// use pt2onnx_tensor::{DType, FloatFormat};
@@ -38,7 +39,8 @@ pub enum NonFinite {
 }
 
 impl FloatFormat {
-    /// The format of a type; `None` for types that have no sign, exponent and fraction, such as `float8e8m0`.
+    /// The format of a type; `None` for types that have no sign, exponent and fraction, such as
+    /// `float8e8m0`.
     pub fn of(dtype: DType) -> Option<Self> {
         let (fraction, bias, non_finite) = match dtype {
             DType::F64 => (52, 1023, NonFinite::InfinityAndNan),
@@ -74,7 +76,8 @@ impl FloatFormat {
         (self.non_finite == NonFinite::InfinityAndNan).then(|| self.largest() + 1)
     }
 
-    /// The bits of the NaN that conversions give: positive, if NaN has a sign, and quiet. Of 8 bits, all others are ones.
+    /// The bits of the NaN that conversions give: positive, if NaN has a sign, and quiet. Of 8
+    /// bits, all others are ones.
     pub fn nan(self) -> Option<u64> {
         match self.non_finite {
             NonFinite::Nothing => None,

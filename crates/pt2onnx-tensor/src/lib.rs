@@ -1,8 +1,8 @@
 //! Element types, scalars, and tensors whose bytes may be in a memory-mapped file.
 //!
-//! Layer 0: this crate knows neither PyTorch nor ONNX. Values are little-endian in memory, as in both formats.
-//! The crate can be used alone to read and write weights: tensors that share a storage stay shared, and mapped bytes know
-//! their file and position.
+//! Layer 0: this crate knows neither PyTorch nor ONNX. Values are little-endian in memory, as in
+//! both formats. The crate can be used alone to read and write weights: tensors that share a
+//! storage stay shared, and mapped bytes know their file and position.
 //!
 //! ```
 //! use pt2onnx_tensor::{DType, Storage, Tensor};

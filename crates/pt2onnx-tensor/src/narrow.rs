@@ -2,7 +2,8 @@
 
 use crate::{DType, FloatFormat, NonFinite, Tensor, TensorError};
 
-/// What the bits of a narrow element mean. An element alone in a byte, in the low bits, is its *code*.
+/// What the bits of a narrow element mean. An element alone in a byte, in the low bits, is its
+/// *code*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Narrow {
     bits: u32,
@@ -19,7 +20,8 @@ enum Kind {
     },
 }
 
-/// Packs codes of four bits, two in each byte of `packed`, low bits first. Of an odd number, the last byte has one.
+/// Packs codes of four bits, two in each byte of `packed`, low bits first. Of an odd number, the
+/// last byte has one.
 pub fn pack_halves(codes: &[u8], packed: &mut [u8]) {
     let (pairs, last) = codes.as_chunks();
     for ([low, high], byte) in pairs.iter().zip(packed.iter_mut()) {
@@ -69,11 +71,13 @@ impl Narrow {
         }
     }
 
-    /// The code of the nearest number of a float type, ties to even. Numbers beyond the largest, infinities among them, become
-    /// the largest if they are to `saturate`, and otherwise infinite, or NaN in types without infinities.
+    /// The code of the nearest number of a float type, ties to even. Numbers beyond the largest,
+    /// infinities among them, become the largest if they are to `saturate`, and otherwise infinite,
+    /// or NaN in types without infinities.
     ///
-    /// `None` where ONNX does not say, or says different things at different opsets: NaN in `float4e2m1`, saturated infinities in
-    /// the types whose names end in `fnuz`. Also `None` for integers and E8M0.
+    /// `None` where ONNX does not say, or says different things at different opsets: NaN in
+    /// `float4e2m1`, saturated infinities in the types whose names end in `fnuz`. Also `None` for
+    /// integers and E8M0.
     pub fn nearest(self, number: f64, saturate: bool) -> Option<u8> {
         let Kind::Float(format) = self.kind else {
             return None;
@@ -100,12 +104,11 @@ impl Narrow {
             };
         }
         // As bits of float64: what rounding carries into the exponent, the code carries, too.
-        let code = match rounded < f64::from(least).exp2() {
-            true => rounded / f64::from(least - fraction as i32).exp2(),
-            false => {
-                let steps = (rounded.to_bits() >> (52 - fraction)) as i64;
-                (steps - (i64::from(1023 - bias) << fraction)) as f64
-            }
+        let code = if rounded < f64::from(least).exp2() {
+            rounded / f64::from(least - fraction as i32).exp2()
+        } else {
+            let steps = (rounded.to_bits() >> (52 - fraction)) as i64;
+            (steps - (i64::from(1023 - bias) << fraction)) as f64
         } as u8;
         match non_finite {
             NonFinite::NegativeZero if code == 0 => Some(0),
@@ -142,13 +145,15 @@ fn finite(code: u8, format: FloatFormat) -> f64 {
     }
 }
 
-/// The exponent of the power of two that is not above a number's magnitude; -1023 for smaller numbers than float64's normal ones.
+/// The exponent of the power of two that is not above a number's magnitude; -1023 for smaller
+/// numbers than float64's normal ones.
 fn exponent(number: f64) -> i32 {
     ((number.to_bits() >> 52) & 0x7ff) as i32 - 1023
 }
 
 impl Tensor {
-    /// The codes of [narrow](Narrow) elements in row-major order, one in a byte. `None` for other types and without values.
+    /// The codes of [narrow](Narrow) elements in row-major order, one in a byte. `None` for other
+    /// types and without values.
     pub fn codes(&self) -> Option<Vec<u8>> {
         let bits = Narrow::of(self.dtype()).filter(|_| self.has_data())?.bits;
         let bytes = self.to_bytes();
@@ -160,7 +165,8 @@ impl Tensor {
     /// A contiguous tensor of [narrow](Narrow) elements, given their codes in row-major order.
     ///
     /// # Errors
-    /// The type is not narrow, or the sizes need another number of elements than there are, or overflow.
+    /// The type is not narrow, or the sizes need another number of elements than there are, or
+    /// overflow.
     pub fn from_codes(
         dtype: DType,
         shape: impl Into<Vec<usize>>,

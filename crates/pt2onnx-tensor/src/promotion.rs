@@ -1,4 +1,5 @@
-//! PyTorch's type promotion (`promoteTypes` in c10/core/ScalarType.h, `result_type` in ATen/native/TypeProperties.cpp).
+//! PyTorch's type promotion (`promoteTypes` in c10/core/ScalarType.h, `result_type` in
+//! ATen/native/TypeProperties.cpp).
 
 use crate::DType;
 
@@ -33,8 +34,9 @@ pub fn promote_types(a: DType, b: DType) -> DType {
 
 /// The type in which an operator computes with these operands; `None` if there are no operands.
 ///
-/// 0-d tensors and numbers count only if their kind (bool, integer, float, complex) is higher than that of the tensors
-/// with dimensions, and numbers only if it is higher than that of the 0-d tensors.
+/// 0-d tensors and numbers count only if their kind (bool, integer, float, complex) is higher than
+/// that of the tensors with dimensions, and numbers only if it is higher than that of the 0-d
+/// tensors.
 pub fn result_type(operands: impl IntoIterator<Item = (DType, Category)>) -> Option<DType> {
     let mut by_category = [None; 3];
     for (dtype, category) in operands {

@@ -1,4 +1,5 @@
-//! Reads ranges of a tensor's elements. What is in a file is read there and not mapped, so that memory stays free.
+//! Reads ranges of a tensor's elements. What is in a file is read there and not mapped, so that
+//! memory stays free.
 
 use crate::{Compute, FileRange, Storage, Tensor};
 use std::{fs::File, io};
@@ -54,12 +55,13 @@ impl Storage {
 }
 
 impl Tensor {
-    /// Fills `out` with bytes of the elements in row-major order, from byte `start` on. Both ends are boundaries of elements; of elements that are
-    /// computed, whole [units](crate::Compute::unit) are. Elements in a file are read, not mapped.
+    /// Fills `out` with bytes of the elements in row-major order, from byte `start` on. Both ends
+    /// are boundaries of elements; of elements that are computed, whole
+    /// [units](crate::Compute::unit) are. Elements in a file are read, not mapped.
     ///
     /// # Errors
-    /// The elements cannot be read or computed, the range is not inside the tensor, or there are no values; the tensor is not contiguous
-    /// and an end is inside of an element.
+    /// The elements cannot be read or computed, the range is not inside the tensor, or there are no
+    /// values; the tensor is not contiguous and an end is inside of an element.
     pub fn read(&self, start: usize, out: &mut [u8]) -> io::Result<()> {
         if start.checked_add(out.len()).is_none_or(|end| end > self.nbytes()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -75,8 +77,9 @@ impl Tensor {
         Panels::new(self, width).read(start / width, out)
     }
 
-    /// Fills `out` with bytes of the storage, or of the elements in the order in which they are computed, from byte `start` on. Sizes and strides
-    /// do not matter. Both ends are boundaries of elements; whole [units](crate::Compute::unit) are computed.
+    /// Fills `out` with bytes of the storage, or of the elements in the order in which they are
+    /// computed, from byte `start` on. Sizes and strides do not matter. Both ends are boundaries of
+    /// elements; whole [units](crate::Compute::unit) are computed.
     ///
     /// # Errors
     /// The elements cannot be read or computed, the range is not inside, or there are no values.
@@ -88,7 +91,8 @@ impl Tensor {
         }
     }
 
-    /// The same tensor with its elements in memory, if they are to be computed; otherwise the tensor itself.
+    /// The same tensor with its elements in memory, if they are to be computed; otherwise the
+    /// tensor itself.
     ///
     /// # Errors
     /// The elements cannot be computed.
@@ -99,12 +103,11 @@ impl Tensor {
         let mut bytes = vec![0; self.nbytes()];
         compute.prepare()?;
         compute.fill(0, &mut bytes)?;
-        match self.is_contiguous() {
-            true => Self::new(self.dtype(), self.shape(), bytes),
-            false => {
-                let (strides, storage) = (self.strides(), Storage::new(bytes));
-                Self::strided(self.dtype(), self.shape(), strides, self.offset(), storage)
-            }
+        if self.is_contiguous() {
+            Self::new(self.dtype(), self.shape(), bytes)
+        } else {
+            let (strides, storage) = (self.strides(), Storage::new(bytes));
+            Self::strided(self.dtype(), self.shape(), strides, self.offset(), storage)
         }
         .map_err(io::Error::other)
     }
@@ -154,7 +157,8 @@ impl<'a> Panels<'a> {
         Self { tensor, width, start: tensor.offset(), outer, rows, columns }
     }
 
-    /// Reads from element `at` on. A range is at most the rest of a row, whole rows, and the start of a row, for each panel.
+    /// Reads from element `at` on. A range is at most the rest of a row, whole rows, and the start
+    /// of a row, for each panel.
     fn read(&self, mut at: usize, mut out: &mut [u8]) -> io::Result<()> {
         let (rows, columns) = (self.rows.0, self.columns.0);
         while !out.is_empty() {
@@ -191,14 +195,12 @@ impl<'a> Panels<'a> {
             let mut parts = parts.map(|(row, part)| ((at + row * down) * width, part));
             return parts.try_for_each(|(at, part)| self.tensor.read_stored(at, part));
         }
-        // Lines are read along the dimension of the smaller step, with all that lies between their ends. Of each dimension: its size, its step
-        // in the file, and its step in `out`.
+        // Lines are read along the dimension of the smaller step, with all that lies between their
+        // ends. Of each dimension: its size, its step in the file, and its step in `out`.
         let (first, second) = ((rows, down, columns), (columns, across, 1));
         let by_rows = rows > 1 && (down <= across || across > NEAR) && down <= NEAR;
-        let ((long, step, to), (short, jump, aside)) = match by_rows {
-            true => (first, second),
-            false => (second, first),
-        };
+        let ((long, step, to), (short, jump, aside)) =
+            if by_rows { (first, second) } else { (second, first) };
         if step > NEAR {
             return self.single(at, (rows, columns), out);
         }
@@ -314,7 +316,8 @@ mod tests {
         assert!(gaps.unwrap().as_stored().is_none());
     }
 
-    /// All ranges of views of several forms, in memory and in a file, are what `to_bytes` has there.
+    /// All ranges of views of several forms, in memory and in a file, are what `to_bytes` has
+    /// there.
     #[test]
     fn ranges_of_views() {
         let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(6000).collect();

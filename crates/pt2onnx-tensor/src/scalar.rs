@@ -23,8 +23,8 @@ impl Scalar {
         }
     }
 
-    /// The value as an integer. Floats are truncated towards zero and clamped to the range of `i64`; a complex number
-    /// becomes its real part.
+    /// The value as an integer. Floats are truncated towards zero and clamped to the range of
+    /// `i64`; a complex number becomes its real part.
     pub fn to_i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => b.into(),
@@ -45,7 +45,8 @@ impl Scalar {
 
     /// A 0-d tensor with this value. The conversion is that of C: integers wrap.
     ///
-    /// Returns `None` for types without a conversion: complex, sub-byte, 8-bit float and string types.
+    /// Returns `None` for types without a conversion: complex, sub-byte, 8-bit float and string
+    /// types.
     pub fn to_tensor(self, dtype: DType) -> Option<Tensor> {
         let i = self.to_i64();
         Some(match dtype {

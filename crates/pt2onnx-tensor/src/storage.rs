@@ -1,4 +1,5 @@
-//! Bytes that tensors share. They are in memory, or a part of a memory-mapped file that is read on first access.
+//! Bytes that tensors share. They are in memory, or a part of a memory-mapped file that is read on
+//! first access.
 
 use bytes::Bytes;
 use memmap2::MmapOptions;
@@ -31,13 +32,14 @@ impl Storage {
         Self { bytes: bytes.into(), source: None }
     }
 
-    /// A storage of a mapped part of a file. `bytes` are the bytes of the file at `source`. Reading is an error if the file is shorter.
+    /// A storage of a mapped part of a file. `bytes` are the bytes of the file at `source`. Reading
+    /// is an error if the file is shorter.
     pub fn mapped(bytes: Bytes, source: FileRange) -> Self {
         Self { bytes, source: Some(source) }
     }
 
-    /// Maps all of an open file. The bytes are read on first access. The file must not change while the storage or a view of
-    /// it exists.
+    /// Maps all of an open file. The bytes are read on first access. The file must not change while
+    /// the storage or a view of it exists.
     ///
     /// # Errors
     /// The operating system cannot map the file.
@@ -50,7 +52,8 @@ impl Storage {
         Ok(Self::mapped(bytes, source))
     }
 
-    /// A part of the storage, which knows its position in the file. `None` if `range` is not inside the storage.
+    /// A part of the storage, which knows its position in the file. `None` if `range` is not inside
+    /// the storage.
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         let inside = range.start <= range.end && range.end <= self.bytes.len();
         let start = u64::try_from(range.start).ok()?;
@@ -63,8 +66,8 @@ impl Storage {
         })
     }
 
-    /// The same bytes, to be read from the first to the last. Those of a file get a mapping of their own, whose pages are mapped together and
-    /// take no memory once it is dropped.
+    /// The same bytes, to be read from the first to the last. Those of a file get a mapping of
+    /// their own, whose pages are mapped together and take no memory once it is dropped.
     ///
     /// # Errors
     /// The file is shorter by now, or the operating system cannot map it.
@@ -81,8 +84,8 @@ impl Storage {
         Ok(Self { bytes: map(&part, file)?, source: self.source.clone() })
     }
 
-    /// Bytes of the storage; none if they are not inside it. Few bytes of a file are read, not mapped: Linux may map megabytes around
-    /// them, which count as memory of the process.
+    /// Bytes of the storage; none if they are not inside it. Few bytes of a file are read, not
+    /// mapped: Linux may map megabytes around them, which count as memory of the process.
     pub(crate) fn part(&self, range: Range<usize>) -> Cow<'_, [u8]> {
         let bytes = self.bytes.get(range.clone()).unwrap_or_default();
         let read = |file: &FileRange| {
@@ -112,8 +115,9 @@ impl Storage {
 /// Maps a file, or a part of it, which must not be empty.
 #[expect(unsafe_code, reason = "a mapping is the only way to use weights larger than memory")]
 fn map(part: &MmapOptions, file: &File) -> io::Result<Bytes> {
-    // SAFETY: the mapping is private and read-only. If another process truncates or rewrites the file meanwhile, the bytes are
-    // unspecified, or a signal stops the process. All functions that map files document that the file must not change.
+    // SAFETY: the mapping is private and read-only. If another process truncates or rewrites the
+    // file meanwhile, the bytes are unspecified, or a signal stops the process. All functions that
+    // map files document that the file must not change.
     let map = unsafe { part.map(file)? };
     Ok(Bytes::from_owner(map))
 }

@@ -23,13 +23,14 @@ pub enum TensorError {
     Strings,
 }
 
-/// What computes the elements of a tensor ([`Tensor::computed`]). The same range always gives the same bytes, and several threads
-/// may ask for ranges at the same time.
+/// What computes the elements of a tensor ([`Tensor::computed`]). The same range always gives the
+/// same bytes, and several threads may ask for ranges at the same time.
 pub trait Compute: fmt::Debug + Send + Sync {
     /// The tensors that it computes from.
     fn operands(&self) -> Vec<Tensor>;
 
-    /// Computes what all ranges need, on all cores, before the first range is asked for. Without this call, the first range does it.
+    /// Computes what all ranges need, on all cores, before the first range is asked for. Without
+    /// this call, the first range does it.
     ///
     /// # Errors
     /// Those of [`fill`](Self::fill).
@@ -37,11 +38,13 @@ pub trait Compute: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Bytes that are computed together. Ranges begin at multiples of it, and end there or at the end of the tensor.
+    /// Bytes that are computed together. Ranges begin at multiples of it, and end there or at the
+    /// end of the tensor.
     fn unit(&self) -> usize;
 
-    /// The same elements with each in a byte of its own, if [`fill`](Self::fill) packs two of them into a byte. What needs all elements
-    /// may read these in any order and [pack](crate::pack_halves) them.
+    /// The same elements with each in a byte of its own, if [`fill`](Self::fill) packs two of them
+    /// into a byte. What needs all elements may read these in any order and
+    /// [pack](crate::pack_halves) them.
     fn unpacked(&self) -> Option<&Tensor> {
         None
     }
@@ -49,7 +52,8 @@ pub trait Compute: fmt::Debug + Send + Sync {
     /// Writes the bytes from byte `start` on, in row-major order.
     ///
     /// # Errors
-    /// Values cannot be read. [`io::ErrorKind::InvalidData`]: the element type cannot hold the result.
+    /// Values cannot be read. [`io::ErrorKind::InvalidData`]: the element type cannot hold the
+    /// result.
     fn fill(&self, start: usize, out: &mut [u8]) -> io::Result<()>;
 }
 
@@ -57,9 +61,11 @@ pub trait Compute: fmt::Debug + Send + Sync {
 enum Data {
     Bytes(Storage),
     Strings(Arc<[Bytes]>),
-    /// No values, only type and shape: a weight saved under FakeTensorMode. Clones of the tensor share the `Arc`.
+    /// No values, only type and shape: a weight saved under FakeTensorMode. Clones of the tensor
+    /// share the `Arc`.
     Absent(Arc<()>),
-    /// Elements that are computed when they are needed, each once: views of them are as those of a storage.
+    /// Elements that are computed when they are needed, each once: views of them are as those of a
+    /// storage.
     Computed(Arc<dyn Compute>),
 }
 
@@ -83,10 +89,12 @@ impl Tensor {
         Self(Arc::new(view))
     }
 
-    /// A contiguous tensor of these bytes. They are little-endian; sub-byte elements are packed, low bits first.
+    /// A contiguous tensor of these bytes. They are little-endian; sub-byte elements are packed,
+    /// low bits first.
     ///
     /// # Errors
-    /// The sizes need another number of bytes than there are, or overflow; elements are strings, which [`strings`](Self::strings) takes.
+    /// The sizes need another number of bytes than there are, or overflow; elements are strings,
+    /// which [`strings`](Self::strings) takes.
     pub fn new(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -98,7 +106,8 @@ impl Tensor {
     /// A contiguous tensor of all bytes of a storage; see [`new`](Self::new).
     ///
     /// # Errors
-    /// The sizes need another number of bytes than the storage has, or overflow; elements are strings.
+    /// The sizes need another number of bytes than the storage has, or overflow; elements are
+    /// strings.
     pub fn whole(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -115,11 +124,12 @@ impl Tensor {
         Ok(Self::of(View { dtype, shape, strides: None, offset: 0, data: Data::Bytes(storage) }))
     }
 
-    /// A view of `storage` with these sizes, strides and offset. Strides and offset are in elements.
+    /// A view of `storage` with these sizes, strides and offset. Strides and offset are in
+    /// elements.
     ///
     /// # Errors
-    /// An element is outside the storage, `shape` and `strides` differ in length, the sizes overflow, or elements of `dtype`
-    /// are not whole bytes of a fixed size.
+    /// An element is outside the storage, `shape` and `strides` differ in length, the sizes
+    /// overflow, or elements of `dtype` are not whole bytes of a fixed size.
     pub fn strided(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -154,7 +164,8 @@ impl Tensor {
         Ok(Self::of(View { dtype, shape, strides, offset, data: Data::Bytes(storage) }))
     }
 
-    /// A tensor without values, such as a weight saved under FakeTensorMode. It is the [`same`](Self::same) only as its clones.
+    /// A tensor without values, such as a weight saved under FakeTensorMode. It is the
+    /// [`same`](Self::same) only as its clones.
     ///
     /// # Errors
     /// The sizes overflow.
@@ -284,7 +295,8 @@ impl Tensor {
         self.0.shape.iter().product()
     }
 
-    /// The number of bytes of all elements in a contiguous layout. For strings, the sum of their lengths.
+    /// The number of bytes of all elements in a contiguous layout. For strings, the sum of their
+    /// lengths.
     pub fn nbytes(&self) -> usize {
         match &self.0.data {
             Data::Strings(s) => s.iter().map(Bytes::len).sum(),
@@ -299,7 +311,8 @@ impl Tensor {
         !matches!(self.0.data, Data::Absent(_))
     }
 
-    /// The storage. Tensors of strings, tensors without values, and those whose elements are computed have none.
+    /// The storage. Tensors of strings, tensors without values, and those whose elements are
+    /// computed have none.
     pub fn storage(&self) -> Option<&Storage> {
         match &self.0.data {
             Data::Bytes(s) => Some(s),
@@ -347,7 +360,8 @@ impl Tensor {
             && (&self.0.shape, &self.0.strides) == (&other.0.shape, &other.0.strides)
     }
 
-    /// The address of the storage, as a key of tables. Tensors that are the [`same`](Self::same) have equal addresses.
+    /// The address of the storage, as a key of tables. Tensors that are the [`same`](Self::same)
+    /// have equal addresses.
     pub fn address(&self) -> usize {
         match &self.0.data {
             Data::Bytes(storage) => storage.bytes().as_ptr().addr(),
@@ -357,8 +371,9 @@ impl Tensor {
         }
     }
 
-    /// The bytes of the elements in a contiguous layout: copied if the tensor is not contiguous, or few bytes of a file. Empty if there
-    /// are no values, for strings, and if elements cannot be computed: [`evaluated`](Self::evaluated) tells why.
+    /// The bytes of the elements in a contiguous layout: copied if the tensor is not contiguous, or
+    /// few bytes of a file. Empty if there are no values, for strings, and if elements cannot be
+    /// computed: [`evaluated`](Self::evaluated) tells why.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         let storage = match &self.0.data {
             Data::Bytes(storage) => storage,
@@ -389,14 +404,15 @@ impl Tensor {
         Cow::Owned(out)
     }
 
-    /// The elements in row-major order. `None` if the element type is not `T` or there are no values.
+    /// The elements in row-major order. `None` if the element type is not `T` or there are no
+    /// values.
     pub fn to_vec<T: Element>(&self) -> Option<Vec<T>> {
         (self.0.dtype == T::DTYPE && self.has_data())
             .then(|| self.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect())
     }
 
-    /// A complex tensor as real/imaginary pairs in a last dimension of 2, with the same storage. Other tensors are returned as
-    /// they are.
+    /// A complex tensor as real/imaginary pairs in a last dimension of 2, with the same storage.
+    /// Other tensors are returned as they are.
     pub fn view_as_real(&self) -> Self {
         if !self.0.dtype.is_complex() {
             return self.clone();
@@ -414,8 +430,9 @@ impl Tensor {
         })
     }
 
-    /// A view with the dimensions in another order, as `permute` of PyTorch: dimension `i` is dimension `order[i]` of this tensor. `None` if
-    /// `order` is no order of the dimensions, or if elements are strings, are not whole bytes, or are computed in parts of such
+    /// A view with the dimensions in another order, as `permute` of PyTorch: dimension `i` is
+    /// dimension `order[i]` of this tensor. `None` if `order` is no order of the dimensions, or if
+    /// elements are strings, are not whole bytes, or are computed in parts of such
     /// ([`Compute::unit`]). A range of computed elements costs the units that it touches.
     pub fn permuted(&self, order: &[usize]) -> Option<Self> {
         let mut sorted = order.to_vec();
@@ -436,9 +453,9 @@ impl Tensor {
         Some(Self::of(View { shape, strides, ..View::clone(&self.0) }))
     }
 
-    /// A contiguous tensor of the same elements in the order in which they are stored, and the order of its dimensions that
-    /// [gives this tensor](Self::permuted). `None` if this tensor is contiguous, or if there are gaps or elements that are stored once and
-    /// used twice.
+    /// A contiguous tensor of the same elements in the order in which they are stored, and the
+    /// order of its dimensions that [gives this tensor](Self::permuted). `None` if this tensor is
+    /// contiguous, or if there are gaps or elements that are stored once and used twice.
     pub fn as_stored(&self) -> Option<(Self, Vec<usize>)> {
         let strides = self.0.strides.as_ref()?;
         let mut stored: Vec<usize> = (0..self.rank()).collect();
@@ -449,7 +466,8 @@ impl Tensor {
         Some((whole, order))
     }
 
-    /// The same elements with other sizes. `None` if the number of elements differs or the tensor is not contiguous.
+    /// The same elements with other sizes. `None` if the number of elements differs or the tensor
+    /// is not contiguous.
     pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
         let shape = shape.into();
         let fits = self.is_contiguous() && checked_numel(&shape).is_ok_and(|n| n == self.numel());
@@ -457,8 +475,8 @@ impl Tensor {
     }
 }
 
-/// Copies the elements of a view into `out`, in row-major order. An element has `W` bytes; the first one is at position `start`,
-/// in elements. `out` has exactly the size of the view.
+/// Copies the elements of a view into `out`, in row-major order. An element has `W` bytes; the
+/// first one is at position `start`, in elements. `out` has exactly the size of the view.
 fn gather<const W: usize>(
     bytes: &[u8],
     shape: &[usize],
@@ -513,7 +531,8 @@ fn byte_size(dtype: DType, shape: &[usize]) -> Result<usize, TensorError> {
     bits.map(|b| b.div_ceil(8)).ok_or_else(|| TensorError::Overflow(shape.to_vec()))
 }
 
-/// Row-major strides, in elements. Those of a tensor without elements may be beyond the largest number, which then stands for them.
+/// Row-major strides, in elements. Those of a tensor without elements may be beyond the largest
+/// number, which then stands for them.
 fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1_usize; shape.len()];
     for i in (1..shape.len()).rev() {

@@ -6,8 +6,9 @@ pub const CACHE_LINE: usize = 64;
 /// Cache lines, in which elements form a square.
 type Tile = [[u8; CACHE_LINE]; CACHE_LINE];
 
-/// Transposes a matrix: element `(i, j)` of `to`, which has `rows` times `columns` elements of `W` bytes, is element `(j, i)` of `from`. A row
-/// starts `from_step` or `to_step` bytes after the one before. Elements that lie outside of `from` or `to` are left out.
+/// Transposes a matrix: element `(i, j)` of `to`, which has `rows` times `columns` elements of `W`
+/// bytes, is element `(j, i)` of `from`. A row starts `from_step` or `to_step` bytes after the one
+/// before. Elements that lie outside of `from` or `to` are left out.
 ///
 /// ```
 /// let mut to = [0; 6];

@@ -1,7 +1,8 @@
-//! Prints the code, the modules and the flattened graph of a TorchScript archive, and what is told of its inputs:
-//! `show MODEL.pt x=float32[n,4]`.
+//! Prints the code, the modules and the flattened graph of a TorchScript archive, and what is told
+//! of its inputs: `show MODEL.pt x=float32[n,4]`.
 //!
-//! The crate is told the types of results by an implementation of `Types`; here the lowerings of `pt2onnx-aten` tell them.
+//! The crate is told the types of results by an implementation of `Types`; here the lowerings of
+//! `pt2onnx-aten` tell them.
 
 use pt2onnx_aten::{Registry, infer};
 use pt2onnx_fx::{Node, text};

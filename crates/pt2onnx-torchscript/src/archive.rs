@@ -93,8 +93,9 @@ pub struct ClassDef {
 }
 
 impl ClassDef {
-    /// The name of the class in Python: TorchScript puts `__torch__` before it and numbers between its parts
-    /// (`__torch__.torch.nn.modules.conv.___torch_mangle_3.Conv2d`), and leaves out `__main__`.
+    /// The name of the class in Python: TorchScript puts `__torch__` before it and numbers between
+    /// its parts (`__torch__.torch.nn.modules.conv.___torch_mangle_3.Conv2d`), and leaves out
+    /// `__main__`.
     pub fn python_name(&self) -> String {
         let parts = self.name.split('.');
         let own = parts.filter(|p| *p != "__torch__" && !p.starts_with("___torch_mangle_"));

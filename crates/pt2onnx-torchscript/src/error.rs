@@ -85,12 +85,14 @@ pub struct Site {
     pub module: String,
     /// The file, if nothing ran.
     pub place: String,
-    /// Python's text of the stack, outermost frame first: lines of the user's source, or else of the archive's code.
+    /// Python's text of the stack, outermost frame first: lines of the user's source, or else of
+    /// the archive's code.
     pub stack_trace: String,
 }
 
 impl Site {
-    /// The user's line, or else that of the innermost frame: of the archive's code, or of PyTorch's.
+    /// The user's line, or else that of the innermost frame: of the archive's code, or of
+    /// PyTorch's.
     pub fn source_line(&self) -> Option<SourceLine<'_>> {
         let stack = &self.stack_trace;
         SourceLine::of_stack(stack).or_else(|| SourceLine::innermost(stack))

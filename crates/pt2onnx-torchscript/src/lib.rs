@@ -1,7 +1,7 @@
 //! TorchScript archives: what `torch.jit.save` writes, flattened into programs of ATen calls.
 //!
-//! Layer 4, without knowledge of ONNX. Nothing in a file is executed: the interpreter runs the code over types instead of values, with limits on
-//! its steps, values, nodes and nesting.
+//! Layer 4, without knowledge of ONNX. Nothing in a file is executed: the interpreter runs the code
+//! over types instead of values, with limits on its steps, values, nodes and nesting.
 //!
 //! ```no_run
 //! use pt2onnx_torchscript::{Archive, signature};
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! - [`Archive`] has the records and the code of a file, [`loaded`] its modules and tensors.
-//! - [`flatten`] makes an exported program of a method. It takes the types of the inputs ([`inputs`]), and asks [`types::Types`] for those of the
-//!   results of operators.
+//! - [`flatten`] makes an exported program of a method. It takes the types of the inputs
+//!   ([`inputs`]), and asks [`types::Types`] for those of the results of operators.
 
 mod archive;
 mod error;

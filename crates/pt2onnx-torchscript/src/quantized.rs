@@ -1,4 +1,5 @@
-//! Quantised tensors and packed weights as the interpreter holds them: small integers, and how they stand for numbers.
+//! Quantised tensors and packed weights as the interpreter holds them: small integers, and how they
+//! stand for numbers.
 
 use pt2onnx_fx::Name;
 use pt2onnx_symbolic::Expr;

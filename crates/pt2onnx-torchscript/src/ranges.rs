@@ -1,4 +1,5 @@
-//! Where code comes from: `*.py.debug_pkl` has the lines of the user's source for each part of a file of the code.
+//! Where code comes from: `*.py.debug_pkl` has the lines of the user's source for each part of a
+//! file of the code.
 
 use pt2onnx_fx::archive::pickle::{Id, Pickle, Value};
 use std::sync::Arc;
@@ -60,7 +61,8 @@ impl Ranges {
         Some(Self { pickle, strings, parts })
     }
 
-    /// Where the byte `at` of the code comes from, or else the first part after it and before `end`.
+    /// Where the byte `at` of the code comes from, or else the first part after it and before
+    /// `end`.
     pub(crate) fn origin(&self, at: usize, end: usize) -> Option<Origin> {
         let first = self.parts.partition_point(|(start, _)| *start <= at).saturating_sub(1);
         let parts = self.parts.get(first..)?.iter();
@@ -145,8 +147,9 @@ fn number(pickle: &Pickle, id: Id) -> Option<usize> {
     }
 }
 
-/// The Python stack that a trace keeps as its source, innermost frame first: `model.py(12): forward`. Frames of the tracer and of
-/// the calls of modules are left out, as `torch.export` leaves them out.
+/// The Python stack that a trace keeps as its source, innermost frame first: `model.py(12):
+/// forward`. Frames of the tracer and of the calls of modules are left out, as `torch.export`
+/// leaves them out.
 fn stack(text: &str) -> Option<Vec<Line>> {
     let mut frames = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {

@@ -6,29 +6,35 @@ use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
 
-/// Tells the types of the results of operators. The interpreter runs in a thread of its own, which has a large stack.
+/// Tells the types of the results of operators. The interpreter runs in a thread of its own, which
+/// has a large stack.
 pub trait Types: Send {
     /// The results of a call, in the order of its schema's returns.
     ///
-    /// `node` calls an operator of the dispatcher (`aten.add.Tensor`) with arguments by the names of its schema; those with their
-    /// default value are absent. Known integers are [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
-    /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`. `node.outputs` is empty: the interpreter names the results when it knows how many
-    /// there are. What the node reads is in `facts` by name. Elements need not be told of results of arithmetic on sizes: the interpreter
-    /// computes them itself.
+    /// `node` calls an operator of the dispatcher (`aten.add.Tensor`) with arguments by the names
+    /// of its schema; those with their default value are absent. Known integers are
+    /// [`Argument::Int`](pt2onnx_fx::Argument::Int), those of sizes
+    /// [`SymArg::Expr`](pt2onnx_fx::SymArg::Expr), those of data names of numbers in `facts`.
+    /// `node.outputs` is empty: the interpreter names the results when it knows how many there are.
+    /// What the node reads is in `facts` by name. Elements need not be told of results of
+    /// arithmetic on sizes: the interpreter computes them itself.
     ///
-    /// Calls are in the order of execution, and each names values that were inputs or results before. A name is never used twice, also
-    /// not in bodies, so that an implementation may keep what it knows of a value by its name. It need not, as `facts` has all that
-    /// can be known.
+    /// Calls are in the order of execution, and each names values that were inputs or results
+    /// before. A name is never used twice, also not in bodies, so that an implementation may keep
+    /// what it knows of a value by its name. It need not, as `facts` has all that can be known.
     ///
-    /// Nodes that write (`add_`) return the tensor that they write into, with the type that it has then. Higher-order ops are never
-    /// asked for, because their results are those of their bodies.
+    /// Nodes that write (`add_`) return the tensor that they write into, with the type that it has
+    /// then. Higher-order ops are never asked for, because their results are those of their bodies.
     ///
     /// # Errors
-    /// The types are not known; a guess is never an answer. The text ends the sentence "`aten.foo.default` (model.py:12): ...".
+    /// The types are not known; a guess is never an answer. The text ends the sentence
+    /// "`aten.foo.default` (model.py:12): ...".
     fn results(&mut self, node: &Node, facts: &mut Facts) -> Result<Vec<Outcome>, String>;
 
-    /// The schemas of an operator that PyTorch does not have (`mylib::foo`), which archives do not have either: as PyTorch prints them, or
-    /// only the name with the overload (`mylib::foo.Tensor`) of one that takes whatever it is given. Its results are asked for all the same.
+    /// The schemas of an operator that PyTorch does not have (`mylib::foo`), which archives do not
+    /// have either: as PyTorch prints them, or only the name with the overload
+    /// (`mylib::foo.Tensor`) of one that takes whatever it is given. Its results are asked for all
+    /// the same.
     fn schemas(&self, _operator: &str) -> Vec<String> {
         Vec::new()
     }
@@ -49,7 +55,8 @@ pub struct Facts {
     pub values: Values,
     /// Known elements by name. A write drops those of all aliases.
     pub contents: FxHashMap<Name, Contents>,
-    /// Ranges and relations of the symbols in sizes. Operators may add what they guarantee or demand.
+    /// Ranges and relations of the symbols in sizes. Operators may add what they guarantee or
+    /// demand.
     pub constraints: Constraints,
     /// Makes symbols for numbers that depend on data.
     pub symbols: Symbols,
@@ -60,7 +67,8 @@ pub struct Facts {
 pub struct Symbols(usize);
 
 impl Symbols {
-    /// A new symbol: for an integer that depends on data, as `nonzero` has (`u0`, `u1`, ...), or for a float (`zuf0`, ...).
+    /// A new symbol: for an integer that depends on data, as `nonzero` has (`u0`, `u1`, ...), or
+    /// for a float (`zuf0`, ...).
     pub fn next(&mut self, float: bool) -> Expr {
         let prefix = if float { "zuf" } else { "u" };
         let name = format!("{prefix}{}", self.0);

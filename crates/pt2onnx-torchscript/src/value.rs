@@ -1,4 +1,5 @@
-//! Values of the interpreter. Numbers may be symbolic; a tensor is the name of a value of the graph.
+//! Values of the interpreter. Numbers may be symbolic; a tensor is the name of a value of the
+//! graph.
 
 use crate::{
     archive::{ClassDef, FunctionDef},
@@ -142,13 +143,15 @@ pub(crate) enum Item {
 pub(crate) struct Parts {
     pub(crate) tensor: Name,
     pub(crate) dim: i64,
-    /// How long each part is, except for a shorter last one; `None`: the dimension is not in the parts.
+    /// How long each part is, except for a shorter last one; `None`: the dimension is not in the
+    /// parts.
     pub(crate) size: Option<Expr>,
     /// The list of how long the parts are, if their lengths differ.
     pub(crate) lengths: Option<Ref>,
     /// The type of the elements: tensors, or the numbers that 0-d parts hold.
     pub(crate) element: Type,
-    /// Their element type, if `tensor` is the list itself as one value, a sequence: tensors of any sizes.
+    /// Their element type, if `tensor` is the list itself as one value, a sequence: tensors of any
+    /// sizes.
     pub(crate) sequence: Option<DType>,
 }
 

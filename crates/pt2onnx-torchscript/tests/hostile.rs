@@ -207,7 +207,8 @@ fn deflated(records: &[(&str, &[u8])]) -> Vec<u8> {
         let packed = miniz_oxide::deflate::compress_to_vec(bytes, 6);
         let size = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
         let at = file.len();
-        // Version, flags, deflated, time, date, checksum; then the sizes and the length of the name.
+        // Version, flags, deflated, time, date, checksum; then the sizes and the length of the
+        // name.
         let mut entry = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         entry.extend(size(packed.len()));
         entry.extend(size(bytes.len()));

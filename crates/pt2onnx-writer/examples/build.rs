@@ -1,5 +1,5 @@
-//! Builds a model, optimises it and writes it: `relu(x @ w.T + 0 * b)`, whose second term folds into a constant.
-//! `cargo run -p pt2onnx-writer --example build OUT.onnx`
+//! Builds a model, optimises it and writes it: `relu(x @ w.T + 0 * b)`, whose second term folds
+//! into a constant. `cargo run -p pt2onnx-writer --example build OUT.onnx`
 
 use pt2onnx_ir::{Builder, InsertPoint, Model, Type, attrs, verify};
 use pt2onnx_opt::{Options, optimize};

@@ -1,4 +1,5 @@
-//! Decides where the weights of a model go: into its file, into data files, or to the files that they come from.
+//! Decides where the weights of a model go: into its file, into data files, or to the files that
+//! they come from.
 
 use crate::{
     error::{Error, MAX_MODEL},
@@ -66,10 +67,7 @@ pub(crate) fn data_path(model: &Path, options: &SaveOptions) -> Result<PathBuf, 
     if Path::new(name).file_name() != Some(name.as_ref()) {
         return refuse("is not a name without folders");
     }
-    match path == model {
-        true => refuse("is the model file itself"),
-        false => Ok(path),
-    }
+    if path == model { refuse("is the model file itself") } else { Ok(path) }
 }
 
 /// The name of a data file, as it is written in the model file.

@@ -30,8 +30,9 @@ pub struct Saved {
     pub data: Vec<(PathBuf, u64)>,
 }
 
-/// Files that are written together. Each is completed under no name or a hidden one. [`commit`](Self::commit) gives them their names.
-/// After an error, or if the batch is dropped, there are no new files, and existing ones are unchanged.
+/// Files that are written together. Each is completed under no name or a hidden one.
+/// [`commit`](Self::commit) gives them their names. After an error, or if the batch is dropped,
+/// there are no new files, and existing ones are unchanged.
 ///
 /// No file that is read may be written, and no file may be written twice.
 pub struct Batch<'a> {
@@ -64,8 +65,8 @@ impl<'a> Batch<'a> {
         Self { inputs, taken: Vec::new(), files, models, streams: Vec::new() }
     }
 
-    /// Checks that a file may be written; `what` is its name in errors, such as `report`. No file is touched. The batch then counts the file
-    /// as written.
+    /// Checks that a file may be written; `what` is its name in errors, such as `report`. No file
+    /// is touched. The batch then counts the file as written.
     ///
     /// # Errors
     /// [`Error::Overwrites`]; [`Error::Target`] if there cannot be a file at this path.
@@ -84,8 +85,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Adds a model, with its data files. `progress` is called with the bytes written so far and the total. Files that its tensors are
-    /// in count as read.
+    /// Adds a model, with its data files. `progress` is called with the bytes written so far and
+    /// the total. Files that its tensors are in count as read.
     ///
     /// # Errors
     /// See [`Error`].
@@ -143,7 +144,8 @@ impl<'a> Batch<'a> {
         Ok(saved)
     }
 
-    /// Adds a model that is written to a device: in one piece, as there is no place for other files beside it.
+    /// Adds a model that is written to a device: in one piece, as there is no place for other files
+    /// beside it.
     fn stream(
         &mut self,
         model: &'a Model,
@@ -189,9 +191,11 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Gives all files their names, the models last. Files at new names are not synced to the disk; if any file is replaced, all are, so
-    /// that after a system crash there are the old files or the new ones. Devices, pipes and standard output are written first.
-    /// Meanwhile the folders are locked, where the system can: of two batches of the same files, one comes after the other.
+    /// Gives all files their names, the models last. Files at new names are not synced to the disk;
+    /// if any file is replaced, all are, so that after a system crash there are the old files or
+    /// the new ones. Devices, pipes and standard output are written first. Meanwhile the folders
+    /// are locked, where the system can: of two batches of the same files, one comes after the
+    /// other.
     ///
     /// # Errors
     /// [`Error::Io`]. What went to a device cannot be taken back.

@@ -1,4 +1,5 @@
-//! Elements that are computed while they are written: several blocks at the same time, as many as fit into little memory.
+//! Elements that are computed while they are written: several blocks at the same time, as many as
+//! fit into little memory.
 
 use crate::{
     memory::{Scratch, of_length},

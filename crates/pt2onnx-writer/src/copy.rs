@@ -6,17 +6,20 @@ use std::{
     io::{self, Write},
 };
 
-/// The most bytes of a read or write. For larger writes, Linux looks for larger pages, which is slow if memory is fragmented.
+/// The most bytes of a read or write. For larger writes, Linux looks for larger pages, which is
+/// slow if memory is fragmented.
 pub(crate) const PIECE: usize = 64 << 10;
 
-/// Appends `length` bytes of a file, from byte `start` of the range. Returns how many of them the kernel copied.
+/// Appends `length` bytes of a file, from byte `start` of the range. Returns how many of them the
+/// kernel copied.
 #[cfg(target_os = "linux")]
 pub(crate) fn copy(source: &FileRange, start: u64, length: u64, mut out: &File) -> io::Result<u64> {
     let (mut at, end) = (source.offset + start, source.offset + start + length);
     while at < end {
         let left = usize::try_from(end - at).unwrap_or(usize::MAX);
         match rustix::fs::copy_file_range(&source.file, Some(&mut at), out, None, left) {
-            // The file has ended, which reading reports, or the kernel cannot copy between these two files.
+            // The file has ended, which reading reports, or the kernel cannot copy between these
+            // two files.
             Ok(0) => break,
             Ok(_) => {}
             Err(e) if e == rustix::io::Errno::INTR => {}

@@ -1,7 +1,7 @@
 //! The main graph as bytes, without its initialisers.
 //!
-//! A message is a sequence of its fields, so that nodes are encoded while others are written: as messages, all of them would be
-//! several times as large.
+//! A message is a sequence of its fields, so that nodes are encoded while others are written: as
+//! messages, all of them would be several times as large.
 
 use crate::{
     error::Error,
@@ -56,9 +56,10 @@ impl<'a> Nodes<'a> {
             let mut cx = cx.alike();
             Ok((Group::new(&mut cx, ids)?, cx.absent))
         };
-        let groups: Result<Vec<_>, Error> = match ids.len() <= TOGETHER {
-            true => ids.chunks(TOGETHER).map(group).collect(),
-            false => ids.par_chunks(TOGETHER).map(group).collect(),
+        let groups: Result<Vec<_>, Error> = if ids.len() <= TOGETHER {
+            ids.chunks(TOGETHER).map(group).collect()
+        } else {
+            ids.par_chunks(TOGETHER).map(group).collect()
         };
         let (groups, absent): (_, Vec<_>) = groups?.into_iter().unzip();
         Ok(Self { cx, groups, absent: absent.into_iter().flatten().collect() })

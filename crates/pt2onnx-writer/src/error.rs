@@ -119,7 +119,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of a weight: one of its values if it is of the kind that [`Compute::fill`](pt2onnx_tensor::Compute::fill) gives.
+    /// The error of a weight: one of its values if it is of the kind that
+    /// [`Compute::fill`](pt2onnx_tensor::Compute::fill) gives.
     pub(crate) fn weight(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::InvalidData => Self::Values(error),

@@ -1,4 +1,5 @@
-//! The fields of a node, encoded without a message: most of them are texts, which a message would copy.
+//! The fields of a node, encoded without a message: most of them are texts, which a message would
+//! copy.
 
 use crate::texts::{
     encode_metadata, encode_text, field_length, metadata_length, shared_metadata, start_field,
@@ -9,7 +10,8 @@ use pt2onnx_proto::NodeProto;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// The fields of [`NodeProto`] that are written here. `rest` comes between the operator and the metadata.
+/// The fields of [`NodeProto`] that are written here. `rest` comes between the operator and the
+/// metadata.
 const INPUT: u32 = 1;
 const OUTPUT: u32 = 2;
 const NAME: u32 = 3;

@@ -1,7 +1,7 @@
 //! Elements of strided tensors in row-major order, one block at a time.
 //!
-//! Of a file, only what a block needs is read, one window at a time; nothing is mapped. Elements that are computed come in the same way.
-//! All cores read, compute and reorder.
+//! Of a file, only what a block needs is read, one window at a time; nothing is mapped. Elements
+//! that are computed come in the same way. All cores read, compute and reorder.
 
 use crate::{
     copy::wide,
@@ -18,7 +18,8 @@ const BLOCK: usize = if cfg!(test) { 96 } else { 32 << 20 };
 /// Bytes of a file that are in memory at a time.
 const WINDOW: usize = if cfg!(test) { 40 } else { 4 << 20 };
 
-/// Bytes that are worth a read. Where blocks in order would need many shorter ones, blocks are written out of order.
+/// Bytes that are worth a read. Where blocks in order would need many shorter ones, blocks are
+/// written out of order.
 const READ: usize = if cfg!(test) { 16 } else { 4 << 10 };
 
 /// Larger gaps are skipped when a file is read: an additional read costs less.
@@ -50,8 +51,8 @@ pub(crate) fn gather(
     Gather::new(tensor, false, out, scratch)?.all(&dims)
 }
 
-/// Writes codes of four bits, which the tensor has one in a byte, two in each byte. Returns false, and writes nothing, where blocks would not have
-/// whole bytes.
+/// Writes codes of four bits, which the tensor has one in a byte, two in each byte. Returns false,
+/// and writes nothing, where blocks would not have whole bytes.
 pub(crate) fn gather_halves(
     codes: &Tensor,
     out: &mut impl Sink,
@@ -71,7 +72,8 @@ fn width(tensor: &Tensor) -> usize {
     tensor.dtype().bits() / 8
 }
 
-/// Dimensions in row-major order. Adjacent ones are merged where the strides allow it. `to` is the step in the whole tensor.
+/// Dimensions in row-major order. Adjacent ones are merged where the strides allow it. `to` is the
+/// step in the whole tensor.
 fn dims(tensor: &Tensor, width: usize) -> Vec<Dim> {
     let mut dims: Vec<Dim> = Vec::new();
     let strides = tensor.strides();
@@ -156,7 +158,8 @@ impl<'a, S: Sink> Gather<'a, S> {
         Ok(())
     }
 
-    /// Positions of the first dimension in a block. What is computed or packed together stays together, if that is possible.
+    /// Positions of the first dimension in a block. What is computed or packed together stays
+    /// together, if that is possible.
     fn rows(&self, first: &Dim) -> usize {
         let rows = (BLOCK / first.to).min(first.size);
         let even = if self.halves && first.to % 2 == 1 { 2 } else { 1 };
@@ -181,8 +184,8 @@ impl<'a, S: Sink> Gather<'a, S> {
         Ok(())
     }
 
-    /// The sizes of the two outer dimensions in a block, if blocks out of order are read faster: where `rows` of the first one are
-    /// short in a file.
+    /// The sizes of the two outer dimensions in a block, if blocks out of order are read faster:
+    /// where `rows` of the first one are short in a file.
     fn tile(&mut self, first: &Dim, inner: &[Dim], rows: usize) -> Option<[usize; 2]> {
         let second = inner.first()?;
         let turned = 0 < first.from && first.from < second.from;
@@ -261,8 +264,8 @@ fn span(dims: &[Dim], width: usize) -> usize {
     width + dims.iter().map(|d| (d.size - 1) * d.from).sum::<usize>()
 }
 
-/// Copies the elements that start at byte `at` of the source into the block. Dimensions with large steps in the source come
-/// first.
+/// Copies the elements that start at byte `at` of the source into the block. Dimensions with large
+/// steps in the source come first.
 fn fill(
     source: &mut Source,
     dims: &[Dim],
@@ -287,9 +290,10 @@ fn fill(
         match part.first_mut() {
             Some(chunk) if rows > 1 && row <= WINDOW => {
                 (chunk.size, chunk.from) = (rows, step);
-                let window = match apart {
-                    true => source.read_rows(at, first.from, row, rows)?,
-                    false => source.read(at, (rows - 1) * step + row)?,
+                let window = if apart {
+                    source.read_rows(at, first.from, row, rows)?
+                } else {
+                    source.read(at, (rows - 1) * step + row)?
                 };
                 scatter(&part, width, window, to)?;
             }
@@ -455,8 +459,8 @@ mod tests {
         sync::Arc,
     };
 
-    /// Writes a tensor to memory, and to a file, which takes blocks out of order, with something before and after. If it is to be packed and
-    /// is not, there is nothing between these.
+    /// Writes a tensor to memory, and to a file, which takes blocks out of order, with something
+    /// before and after. If it is to be packed and is not, there is nothing between these.
     fn written(tensor: &Tensor, halves: bool, scratch: &mut Scratch) -> [Vec<u8>; 2] {
         let mut out = Vec::new();
         write(tensor, halves, &mut out, scratch).unwrap();
@@ -480,9 +484,10 @@ mod tests {
         out: &mut impl Sink,
         scratch: &mut Scratch,
     ) -> io::Result<()> {
-        match halves {
-            true => gather_halves(tensor, out, scratch).map(drop),
-            false => gather(tensor, out, scratch),
+        if halves {
+            gather_halves(tensor, out, scratch).map(drop)
+        } else {
+            gather(tensor, out, scratch)
         }
     }
 
@@ -514,7 +519,8 @@ mod tests {
         Tensor::computed(dtype, shape, Arc::new(Copied(stored, unit))).ok()?.permuted(&order)
     }
 
-    /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small limits above.
+    /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small
+    /// limits above.
     #[test]
     fn elements_come_as_they_look() {
         let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(200_000).collect();
@@ -567,7 +573,8 @@ mod tests {
         }
     }
 
-    /// Views of codes, of odd and even sizes, are packed as their elements are; where they are not, blocks would have an odd number.
+    /// Views of codes, of odd and even sizes, are packed as their elements are; where they are not,
+    /// blocks would have an odd number.
     #[test]
     fn halves_come_as_they_look() {
         let bytes: Vec<u8> = (0..16).cycle().step_by(7).take(20_000).collect();

@@ -15,7 +15,8 @@ use std::{
 /// What the model file is called in errors.
 pub(crate) const MODEL: &str = "output";
 
-/// Files that are read. [`Batch`](crate::Batch) refuses to write them, under whatever name: files are compared by device and inode.
+/// Files that are read. [`Batch`](crate::Batch) refuses to write them, under whatever name: files
+/// are compared by device and inode.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs(Vec<Input>);
 
@@ -39,7 +40,8 @@ impl Inputs {
         self.push(what, path.as_ref(), Identity::of(path.as_ref()), false);
     }
 
-    /// Adds the file of an ONNX model. It is the one file that may be replaced: by a model that is written to this very path.
+    /// Adds the file of an ONNX model. It is the one file that may be replaced: by a model that is
+    /// written to this very path.
     pub fn add_model(&mut self, path: impl AsRef<Path>) {
         self.push("model", path.as_ref(), Identity::of(path.as_ref()), true);
     }
@@ -83,14 +85,15 @@ impl Inputs {
         let Some(input) = self.0.iter().find(|input| input.identity == *identity) else {
             return Ok(());
         };
-        match input.replaceable && output == MODEL && real(path) == real(&input.path) {
-            true => Ok(()),
-            false => Err(Error::Overwrites {
+        if input.replaceable && output == MODEL && real(path) == real(&input.path) {
+            Ok(())
+        } else {
+            Err(Error::Overwrites {
                 path: path.to_owned(),
                 output,
                 other: format!("the {} to be read", input.what),
                 other_path: input.path.clone(),
-            }),
+            })
         }
     }
 }

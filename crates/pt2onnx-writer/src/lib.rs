@@ -1,13 +1,15 @@
 //! Writes and reads ONNX files: protobuf with external data.
 //!
-//! The crate is named after what is most of it. The module `read` is the other direction: it is here because both share the protobuf messages,
-//! the names of external data, and the list of files that were read and must not be written ([`Inputs`]).
+//! The crate is named after what is most of it. The module `read` is the other direction: it is
+//! here because both share the protobuf messages, the names of external data, and the list of files
+//! that were read and must not be written ([`Inputs`]).
 //!
-//! Layer 4, and the one crate that knows both the IR and protobuf. It works on any model in `pt2onnx-ir`; `examples/build.rs` builds,
-//! optimises and writes one.
+//! Layer 4, and the one crate that knows both the IR and protobuf. It works on any model in
+//! `pt2onnx-ir`; `examples/build.rs` builds, optimises and writes one.
 //!
-//! - [`save`] writes a model, completely or not at all. Large graphs are encoded in parts, weights are copied from where they are (mostly
-//!   a mapped archive) in pieces: memory is O(graph), not O(weights). The same model gives the same bytes.
+//! - [`save`] writes a model, completely or not at all. Large graphs are encoded in parts, weights
+//!   are copied from where they are (mostly a mapped archive) in pieces: memory is O(graph), not
+//!   O(weights). The same model gives the same bytes.
 //! - [`read`](read()) reads models of any producer.
 //!
 //! ```

@@ -8,22 +8,27 @@ use std::collections::BTreeSet;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Weights {
-    /// The model file. If the file would be above 2 GiB, or if options for data files are given, as [`Weights::External`].
+    /// The model file. If the file would be above 2 GiB, or if options for data files are given, as
+    /// [`Weights::External`].
     #[default]
     Auto,
     /// The model file.
     Embed,
-    /// Large weights go to one or several data files beside the model file, which refers to them by name. Keep the files together.
+    /// Large weights go to one or several data files beside the model file, which refers to them by
+    /// name. Keep the files together.
     External,
-    /// Nowhere. The model file refers to the files that large weights come from, such as the archive, if a weight is contiguous
-    /// there. These files must not change, and must be in the model's folder or below.
+    /// Nowhere. The model file refers to the files that large weights come from, such as the
+    /// archive, if a weight is contiguous there. These files must not change, and must be in the
+    /// model's folder or below.
     Link,
     /// Nowhere. Weights are declared by name and type, so that they can get values later. As with
-    /// `include_initializers=False` of torch.onnx, these are all initialisers: every constant that was a parameter, buffer or tensor of
-    /// the program, and any other of more than 16 elements. Smaller ones are written.
+    /// `include_initializers=False` of torch.onnx, these are all initialisers: every constant that
+    /// was a parameter, buffer or tensor of the program, and any other of more than 16 elements.
+    /// Smaller ones are written.
     ///
-    /// With any choice, weights that have no values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared; those but
-    /// `Auto` and `None` refuse them.
+    /// With any choice, weights that have no values
+    /// ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)) are declared; those but `Auto` and
+    /// `None` refuse them.
     None,
 }
 
@@ -33,7 +38,8 @@ serde_plain::derive_fromstr_from_deserialize!(Weights);
 /// The largest [`SaveOptions::alignment`]: 1 GiB, as that of the largest pages.
 pub const MAX_ALIGNMENT: u64 = 1 << 30;
 
-/// Whether weights can start at multiples of so many bytes: a power of two of at most [`MAX_ALIGNMENT`].
+/// Whether weights can start at multiples of so many bytes: a power of two of at most
+/// [`MAX_ALIGNMENT`].
 pub fn is_alignment(bytes: u64) -> bool {
     bytes.is_power_of_two() && bytes <= MAX_ALIGNMENT
 }
@@ -43,24 +49,27 @@ pub fn is_alignment(bytes: u64) -> bool {
 pub struct SaveOptions {
     /// Where weights are written to.
     pub weights: Weights,
-    /// Name of the data file, which is beside the model file; `NAME.onnx.data` for `NAME.onnx` by default.
+    /// Name of the data file, which is beside the model file; `NAME.onnx.data` for `NAME.onnx` by
+    /// default.
     pub data_file: Option<String>,
-    /// Tensors of fewer bytes are written to the model file; 1024 by default. Runtimes want shapes and scalars there, and alignment
-    /// would waste most of their space.
+    /// Tensors of fewer bytes are written to the model file; 1024 by default. Runtimes want shapes
+    /// and scalars there, and alignment would waste most of their space.
     pub threshold: u64,
-    /// The most bytes of a data file; no limit by default. A larger weight has a file of its own. If there are several files, each
-    /// name has a number: `NAME.onnx-00001-of-00002.data`.
+    /// The most bytes of a data file; no limit by default. A larger weight has a file of its own.
+    /// If there are several files, each name has a number: `NAME.onnx-00001-of-00002.data`.
     pub shard_size: Option<u64>,
-    /// External weights start at multiples of so many bytes, for which [`is_alignment`] must hold; 4096 by default, a page, so that
-    /// runtimes can map them. On Windows, files are mapped at multiples of 65536.
+    /// External weights start at multiples of so many bytes, for which [`is_alignment`] must hold;
+    /// 4096 by default, a page, so that runtimes can map them. On Windows, files are mapped at
+    /// multiples of 65536.
     pub alignment: u64,
-    /// Whether [`Weights::Link`] may refer to files outside the model's folder. Many runtimes refuse to read these.
+    /// Whether [`Weights::Link`] may refer to files outside the model's folder. Many runtimes
+    /// refuse to read these.
     pub link_outside: bool,
-    /// Whether weights (see [`Weights::None`]) are inputs of the graph as well, after its own, so that callers may give other values; as
-    /// `keep_initializers_as_inputs` of torch.onnx.
+    /// Whether weights (see [`Weights::None`]) are inputs of the graph as well, after its own, so
+    /// that callers may give other values; as `keep_initializers_as_inputs` of torch.onnx.
     pub keep_initializers_as_inputs: bool,
-    /// The constants that `Weights::None` leaves out, and `keep_initializers_as_inputs` makes inputs, if not those for which
-    /// [`is_initializer`](crate::is_initializer) holds.
+    /// The constants that `Weights::None` leaves out, and `keep_initializers_as_inputs` makes
+    /// inputs, if not those for which [`is_initializer`](crate::is_initializer) holds.
     pub initializers: Option<BTreeSet<Value>>,
 }
 

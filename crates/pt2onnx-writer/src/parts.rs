@@ -42,10 +42,8 @@ impl<'a> Parts<'a> {
         cx.enter(&used);
         let nodes = || Nodes::measured(cx.alike());
         let constants = || Constants::new(cx.alike(), &used);
-        let (nodes, constants) = match used.len() < MANY {
-            true => (nodes(), constants()),
-            false => rayon::join(nodes, constants),
-        };
+        let (nodes, constants) =
+            if used.len() < MANY { (nodes(), constants()) } else { rayon::join(nodes, constants) };
         let (nodes, constants) = (nodes?, constants?);
         cx.leave();
         let functions = model.functions.iter().map(|f| cx.function(f)).collect::<Result<_, _>>()?;

@@ -1,4 +1,5 @@
-//! Converts the IR to protobuf messages. Elements of initialisers are left out: `stream` writes them.
+//! Converts the IR to protobuf messages. Elements of initialisers are left out: `stream` writes
+//! them.
 
 use crate::{
     error::Error,
@@ -24,14 +25,18 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 /// The metadata key with the names of all origins of a node.
 const ORIGINS: &str = "pkg.pt2onnx.origins";
 
-/// The metadata key of a value that was an input of the program: a parameter, buffer or tensor, if it is a constant.
+/// The metadata key of a value that was an input of the program: a parameter, buffer or tensor, if
+/// it is a constant.
 const INPUT_KIND: &str = "pkg.torch.export.graph_signature.InputSpec.kind";
 
 /// The outputs of a region, each made as ONNX wants it.
 fn finished(region: &Region) -> Result<Vec<Value>, Error> {
-    let value = |output: &Output| match output.is_finished() {
-        true => Ok(output.value()),
-        false => Err(Error::Unnamed(output.value().index())),
+    let value = |output: &Output| {
+        if output.is_finished() {
+            Ok(output.value())
+        } else {
+            Err(Error::Unnamed(output.value().index()))
+        }
     };
     region.outputs().iter().map(value).collect()
 }
@@ -62,7 +67,8 @@ pub(crate) struct Cx<'a> {
     options: Arc<SaveOptions>,
     /// Tensors without values, by name.
     pub absent: Vec<String>,
-    /// The constants that are visible: those of the main graph or function, and of the bodies around that have their own.
+    /// The constants that are visible: those of the main graph or function, and of the bodies
+    /// around that have their own.
     around: Vec<Arc<BTreeSet<Value>>>,
 }
 
@@ -117,7 +123,8 @@ impl<'a> Cx<'a> {
         values.iter().map(|v| self.name(*v).map(str::to_owned)).collect()
     }
 
-    /// Domains of model-local functions are imported too, at version 1 unless the model says otherwise.
+    /// Domains of model-local functions are imported too, at version 1 unless the model says
+    /// otherwise.
     pub fn imports(&self) -> Vec<OperatorSetIdProto> {
         let own: BTreeSet<&str> = self.model.functions.iter().map(|f| f.domain.as_str()).collect();
         let own = own.into_iter().filter(|d| !d.is_empty() && !self.model.imports.contains_key(*d));
@@ -130,8 +137,9 @@ impl<'a> Cx<'a> {
             .collect()
     }
 
-    /// The constants that a region uses, bodies included, in the order in which they were created. Bodies of nodes of other
-    /// domains are left out: only these nodes know whether their bodies see values from outside.
+    /// The constants that a region uses, bodies included, in the order in which they were created.
+    /// Bodies of nodes of other domains are left out: only these nodes know whether their bodies
+    /// see values from outside.
     pub fn constants(&self, root: RegionId) -> Vec<(Value, &'a Tensor)> {
         let constant = |v: Value| Some((v, self.model[v].constant()?));
         let (mut todo, mut used) = (vec![root], Vec::new());
@@ -150,7 +158,8 @@ impl<'a> Cx<'a> {
         used
     }
 
-    /// The body of a node of another domain, with the constants that nothing around it uses as initialisers.
+    /// The body of a node of another domain, with the constants that nothing around it uses as
+    /// initialisers.
     fn closed(&mut self, region: RegionId, name: &str) -> Result<GraphProto, Error> {
         let mut own = self.constants(region);
         own.retain(|(v, _)| !self.around.iter().any(|constants| constants.contains(v)));
@@ -167,10 +176,7 @@ impl<'a> Cx<'a> {
 
     /// The body of a node of the given domain.
     fn body(&mut self, domain: &str, region: RegionId, name: &str) -> Result<GraphProto, Error> {
-        match domain.is_empty() {
-            true => self.graph(region, name),
-            false => self.closed(region, name),
-        }
+        if domain.is_empty() { self.graph(region, name) } else { self.closed(region, name) }
     }
 
     /// The defaults of inputs, which are initialisers, too.
@@ -180,7 +186,8 @@ impl<'a> Cx<'a> {
         inputs.filter_map(move |v| Some((*v, model[*v].default.as_deref()?)))
     }
 
-    /// The main graph with the types and metadata of its initialisers, and the names of those without values, but without nodes.
+    /// The main graph with the types and metadata of its initialisers, and the names of those
+    /// without values, but without nodes.
     pub fn main(&self, used: &[(Value, &Tensor)]) -> Result<(Frame, Vec<String>), Error> {
         let mut frame =
             Frame { graph: self.frame(Model::MAIN, &self.model.name)?, types: Vec::new() };
@@ -214,7 +221,8 @@ impl<'a> Cx<'a> {
         Ok(GraphProto { node, value_info, ..self.frame(region, name)? })
     }
 
-    /// The types of what these nodes of a region compute. Outputs of the region have their types in the graph's frame.
+    /// The types of what these nodes of a region compute. Outputs of the region have their types in
+    /// the graph's frame.
     pub fn types(
         &self,
         region: RegionId,
@@ -284,11 +292,12 @@ impl<'a> Cx<'a> {
                 .map(|(name, value)| self.attribute(("", &function.name), name, value))
                 .collect::<Result<_, _>>()?,
             node: nodes,
-            opset_import: match function.imports.is_empty() {
-                true => self.imports(),
-                false => (function.imports.iter())
+            opset_import: if function.imports.is_empty() {
+                self.imports()
+            } else {
+                (function.imports.iter())
                     .map(|(domain, version)| import(domain, *version))
-                    .collect(),
+                    .collect()
             },
             doc_string: function.doc_string.clone(),
             metadata_props: metadata(&function.metadata),
@@ -325,7 +334,8 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// The metadata of a node: that of the first origin, whose result it computes. If there are several origins, also the names of all.
+    /// The metadata of a node: that of the first origin, whose result it computes. If there are
+    /// several origins, also the names of all.
     fn origins(&self, id: NodeId) -> Cow<'a, Metadata<SharedText>> {
         let origins = self.model[id].origins.iter().map(|o| &self.model[*o]);
         let origins: SmallVec<[&Origin; 4]> = origins.filter(|o| !o.is_note()).collect();
@@ -431,7 +441,8 @@ impl<'a> Cx<'a> {
             self.absent.push(name.to_owned());
         }
         Ok(TensorProto {
-            // Only a tensor without elements can have a size above i64, and no format that is read can express one.
+            // Only a tensor without elements can have a size above i64, and no format that is read
+            // can express one.
             dims: tensor.shape().iter().map(|&s| i64::try_from(s).unwrap_or(i64::MAX)).collect(),
             data_type: Some(data_type(tensor.dtype(), name)?),
             string_data: tensor
@@ -445,11 +456,12 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// Constants without a place in the signature that have no more elements are not weights: torch.onnx makes them nodes, and not
-/// initialisers.
+/// Constants without a place in the signature that have no more elements are not weights:
+/// torch.onnx makes them nodes, and not initialisers.
 const SMALL: usize = 16;
 
-/// Whether a constant is an initialiser as torch.onnx makes them: a tensor of the program, or any with more than 16 elements.
+/// Whether a constant is an initialiser as torch.onnx makes them: a tensor of the program, or any
+/// with more than 16 elements.
 pub fn is_initializer(data: &ValueData, tensor: &Tensor) -> bool {
     let signed = data.metadata.iter().any(|(key, _)| key == INPUT_KIND);
     signed || is_absent(tensor) || tensor.numel() > SMALL

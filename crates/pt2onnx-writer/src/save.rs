@@ -12,16 +12,19 @@ use std::path::Path;
 
 /// Writes a model to `path`. All values must have names (`Model::assign_names`).
 ///
-/// Files are written without a name first. When all are complete, each gets its name, the model file last. After an error,
-/// existing files are unchanged and there are no new ones. The same holds if the process is killed, on file systems that
-/// support files without names (Linux); on others, hidden files `.NAME.onnx.*.tmp` may remain. For an instant between the first
-/// and the last name, an existing model is beside the new data. If files are replaced, the new ones are first synced to the
-/// disk, so that after a system crash there are the old files or the new ones. Otherwise nothing is synced.
+/// Files are written without a name first. When all are complete, each gets its name, the model
+/// file last. After an error, existing files are unchanged and there are no new ones. The same
+/// holds if the process is killed, on file systems that support files without names (Linux); on
+/// others, hidden files `.NAME.onnx.*.tmp` may remain. For an instant between the first and the
+/// last name, an existing model is beside the new data. If files are replaced, the new ones are
+/// first synced to the disk, so that after a system crash there are the old files or the new ones.
+/// Otherwise nothing is synced.
 ///
-/// An existing file keeps its mode and owner, and must be writable. Symbolic links are followed and stay. A device or pipe is written to,
-/// not replaced. No file is written that the model's tensors are in ([`Error::Overwrites`]); [`Batch`] knows other files that are
-/// read, and writes further files together with the model. A data file of an earlier export is replaced if there are external weights now;
-/// otherwise it is kept, because another model may refer to it.
+/// An existing file keeps its mode and owner, and must be writable. Symbolic links are followed and
+/// stay. A device or pipe is written to, not replaced. No file is written that the model's tensors
+/// are in ([`Error::Overwrites`]); [`Batch`] knows other files that are read, and writes further
+/// files together with the model. A data file of an earlier export is replaced if there are
+/// external weights now; otherwise it is kept, because another model may refer to it.
 ///
 /// # Errors
 /// See [`Error`].
@@ -59,7 +62,8 @@ pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
     batch.commit()
 }
 
-/// Whether [`save`] could write the model: weights have values, and all sizes are within the limits. No file is touched.
+/// Whether [`save`] could write the model: weights have values, and all sizes are within the
+/// limits. No file is touched.
 ///
 /// # Errors
 /// See [`Error`].

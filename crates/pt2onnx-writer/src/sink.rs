@@ -1,5 +1,5 @@
-//! Where a model is written to. A file is written by a thread of its own, so that the next block is computed meanwhile. A new
-//! file takes parts in any order.
+//! Where a model is written to. A file is written by a thread of its own, so that the next block is
+//! computed meanwhile. A new file takes parts in any order.
 
 use crate::copy::{PIECE, copy, through_memory, wide};
 use pt2onnx_tensor::FileRange;
@@ -27,18 +27,21 @@ pub(crate) trait Sink: Write {
         through_memory(source, start, length, self)
     }
 
-    /// Appends the first `length` bytes of a block. Returns memory for the next block, which may be another one.
+    /// Appends the first `length` bytes of a block. Returns memory for the next block, which may be
+    /// another one.
     fn block(&mut self, block: Vec<u8>, length: usize) -> io::Result<Vec<u8>> {
         self.write_all(block.get(..length).unwrap_or_default())?;
         Ok(block)
     }
 
-    /// Whether [`rows`](Self::rows) and [`skip`](Self::skip) work: the sink takes bytes out of order.
+    /// Whether [`rows`](Self::rows) and [`skip`](Self::skip) work: the sink takes bytes out of
+    /// order.
     fn is_random(&self) -> bool {
         false
     }
 
-    /// Writes the rows that a block begins with. The position stays. Returns memory for the next block.
+    /// Writes the rows that a block begins with. The position stays. Returns memory for the next
+    /// block.
     fn rows(&mut self, _block: Vec<u8>, _rows: Rows) -> io::Result<Vec<u8>> {
         Err(io::ErrorKind::NotSeekable.into())
     }
@@ -100,7 +103,8 @@ enum Job {
 }
 
 impl<'a> FileSink<'a> {
-    /// Writes `content`, of `size` bytes, to a new file. When this returns, all of it is written, or the error says why not.
+    /// Writes `content`, of `size` bytes, to a new file. When this returns, all of it is written,
+    /// or the error says why not.
     pub fn fill(
         file: &File,
         size: u64,
@@ -135,7 +139,8 @@ impl<'a> FileSink<'a> {
             let filled = content(&mut sink).and_then(|()| sink.flush());
             drop(sink); // The thread ends when there are no more jobs.
             let worked = thread.join().map_err(|_| io::Error::other("the writing thread panicked"));
-            // If the thread has an error, it took no more jobs, and `filled` is an error that does not say why.
+            // If the thread has an error, it took no more jobs, and `filled` is an error that does
+            // not say why.
             let in_kernel = worked??;
             if in_kernel > 0 {
                 tracing::debug!("{in_kernel} bytes of weights were copied in the kernel");
@@ -168,12 +173,11 @@ impl Write for FileSink<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.short.is_empty() {
-            true => Ok(()),
-            false => {
-                let short = mem::take(&mut self.short);
-                self.send(Job::Write(short))
-            }
+        if self.short.is_empty() {
+            Ok(())
+        } else {
+            let short = mem::take(&mut self.short);
+            self.send(Job::Write(short))
         }
     }
 }
@@ -221,7 +225,8 @@ impl Sink for FileSink<'_> {
     }
 }
 
-/// Asks for the space of a large file at once, which makes writes faster. Where that does not work, writes ask for it, and tell what is wrong.
+/// Asks for the space of a large file at once, which makes writes faster. Where that does not work,
+/// writes ask for it, and tell what is wrong.
 fn reserve(file: &File, size: u64) {
     #[cfg(target_os = "linux")]
     if size >= wide(TOGETHER) {

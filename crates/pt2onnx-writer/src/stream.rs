@@ -1,8 +1,8 @@
 //! Writes a model, one tensor at a time.
 //!
-//! In protobuf, the length of a message comes before it, so the sizes of all parts are computed first. `prost` encodes all
-//! messages but the two that contain weights, the model and its graph. These are written here, with the initialisers at the
-//! end.
+//! In protobuf, the length of a message comes before it, so the sizes of all parts are computed
+//! first. `prost` encodes all messages but the two that contain weights, the model and its graph.
+//! These are written here, with the initialisers at the end.
 
 use crate::{
     compute::computed,
@@ -40,13 +40,15 @@ pub fn to_bytes(model: &Model) -> Result<Bytes, Error> {
     stream.into_bytes()
 }
 
-/// A model whose larger weights stand beside it: what a runtime takes that can be given weights in memory.
+/// A model whose larger weights stand beside it: what a runtime takes that can be given weights in
+/// memory.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InParts {
     /// The model file. Each of the weights below is external data there.
     pub model: Bytes,
-    /// The weights, in the order of the initialisers. Their elements are where they were; those that are computed are in memory.
+    /// The weights, in the order of the initialisers. Their elements are where they were; those
+    /// that are computed are in memory.
     pub weights: Vec<Apart>,
 }
 
@@ -56,7 +58,8 @@ pub struct InParts {
 pub struct Apart {
     /// The name of the initialiser.
     pub name: String,
-    /// The `location` of its external data in the model: `pt2onnx:0`. All of it is this weight, in row-major order.
+    /// The `location` of its external data in the model: `pt2onnx:0`. All of it is this weight, in
+    /// row-major order.
     pub location: String,
     /// The weight.
     pub tensor: Tensor,
@@ -113,9 +116,10 @@ struct External<'a> {
 
 impl<'a> Stream<'a> {
     pub fn new(model: &'a Model, options: &SaveOptions) -> Result<Self, Error> {
-        match is_alignment(options.alignment) {
-            true => Ok(Self { parts: Parts::new(model, options)?, files: Vec::new() }),
-            false => Err(Error::Alignment(options.alignment)),
+        if is_alignment(options.alignment) {
+            Ok(Self { parts: Parts::new(model, options)?, files: Vec::new() })
+        } else {
+            Err(Error::Alignment(options.alignment))
         }
     }
 
@@ -127,8 +131,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Assigns all but the small initialisers to data files. Equal views of the same bytes are written once. `name` is the name
-    /// of the file; if there are several, each gets a number.
+    /// Assigns all but the small initialisers to data files. Equal views of the same bytes are
+    /// written once. `name` is the name of the file; if there are several, each gets a number.
     pub fn externalise(&mut self, options: &SaveOptions, name: &str) {
         let mut places: HashMap<Look, (usize, u64)> = HashMap::new();
         let mut placed = Vec::new();
@@ -167,8 +171,8 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Makes initialisers refer to the files that they come from, under the names that `locate` gives. Small ones, and those
-    /// that are not contiguous there, are written to the model file.
+    /// Makes initialisers refer to the files that they come from, under the names that `locate`
+    /// gives. Small ones, and those that are not contiguous there, are written to the model file.
     pub fn link(
         &mut self,
         options: &SaveOptions,
@@ -251,7 +255,8 @@ impl DataFile<'_> {
     }
 }
 
-/// Bytes of a tensor that is written to a data file; `None` for strings and for tensors that stay in the model file.
+/// Bytes of a tensor that is written to a data file; `None` for strings and for tensors that stay
+/// in the model file.
 fn external_length(tensor: &Tensor, threshold: u64) -> Option<u64> {
     let length = wide(tensor.nbytes());
     let bytes = tensor.storage().is_some() || tensor.compute().is_some();
@@ -267,8 +272,8 @@ fn refer(proto: &mut TensorProto, location: &str, offset: u64, length: u64) {
     ];
 }
 
-/// Equal for tensors with the same bytes when written: address of the first element, number of bytes, and shape and strides if
-/// not contiguous.
+/// Equal for tensors with the same bytes when written: address of the first element, number of
+/// bytes, and shape and strides if not contiguous.
 type Look = (usize, usize, Option<(Vec<usize>, Vec<usize>)>);
 
 fn look(tensor: &Tensor) -> Look {
@@ -312,8 +317,8 @@ fn frame(out: &mut impl Write, key: u8, length: u64) -> io::Result<()> {
     out.write_all(&head)
 }
 
-/// Writes a tensor's elements in row-major order. Elements in a file are read or copied, not mapped: this keeps memory free,
-/// and a truncated file is an error instead of a crash.
+/// Writes a tensor's elements in row-major order. Elements in a file are read or copied, not
+/// mapped: this keeps memory free, and a truncated file is an error instead of a crash.
 fn elements(tensor: &Tensor, out: &mut impl Sink, scratch: &mut Scratch) -> io::Result<()> {
     if !tensor.is_contiguous() {
         return gather(tensor, out, scratch);

@@ -16,7 +16,8 @@ use tempfile::{NamedTempFile, TempPath};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
-    /// The file at a path. Symbolic links are followed and stay. A device or pipe is written to, and not replaced.
+    /// The file at a path. Symbolic links are followed and stay. A device or pipe is written to,
+    /// and not replaced.
     File(PathBuf),
     /// Standard output, which has no place for data files.
     Stdout,
@@ -72,7 +73,8 @@ impl Destination {
 /// The names of standard output.
 const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
-/// Where the symbolic links lead to that a path is, if they lead anywhere; standard output is where they end.
+/// Where the symbolic links lead to that a path is, if they lead anywhere; standard output is where
+/// they end.
 fn follow(path: &Path) -> PathBuf {
     let mut at = path.to_owned();
     for _ in 0..40 {
@@ -187,7 +189,8 @@ impl Target {
     pub fn temporary(&self) -> Result<Temporary, Error> {
         let folder = folder(&self.file);
         let made = nameless(folder).unwrap_or_else(|| {
-            // With the permissions of any new file: `tempfile_in` would make it private and put its name in the error.
+            // With the permissions of any new file: `tempfile_in` would make it private and put its
+            // name in the error.
             let make = |path: &Path| {
                 let mut options = File::options();
                 options.read(true).write(true).create_new(true).open(path)
@@ -247,7 +250,8 @@ impl Target {
         renamed.map_err(self.error("rename the complete file to this"))
     }
 
-    /// As [`rename`](Self::rename), but the existing file is restored unless the [`Replaced`] is committed.
+    /// As [`rename`](Self::rename), but the existing file is restored unless the [`Replaced`] is
+    /// committed.
     pub fn replace(&self, named: TempPath) -> Result<Replaced, Error> {
         // Another program may have made it meanwhile.
         let kept = match fs::symlink_metadata(&self.file) {
@@ -270,7 +274,8 @@ impl Target {
         folder(&self.file)
     }
 
-    /// Syncs the folder. Errors are ignored: the files exist already, and not all systems can sync a folder.
+    /// Syncs the folder. Errors are ignored: the files exist already, and not all systems can sync
+    /// a folder.
     pub fn sync_folder(&self) {
         let folder = folder(&self.file);
         if let Err(e) = File::open(folder).and_then(|f| f.sync_all()) {
@@ -279,8 +284,8 @@ impl Target {
     }
 }
 
-/// Waits until no other program gives files their names in these folders, which it does while these locks live. Errors are ignored:
-/// not all systems and file systems can lock a folder.
+/// Waits until no other program gives files their names in these folders, which it does while these
+/// locks live. Errors are ignored: not all systems and file systems can lock a folder.
 pub(crate) fn locked<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<File> {
     // In one order for all.
     let folders: BTreeSet<PathBuf> = folders.map(real).collect();
@@ -296,7 +301,8 @@ pub(crate) fn locked<'a>(folders: impl Iterator<Item = &'a Path>) -> Vec<File> {
     locks.filter_map(Result::ok).collect()
 }
 
-/// Whether a file may be written to. Its mode is looked at, too: the administrator may write to any file.
+/// Whether a file may be written to. Its mode is looked at, too: the administrator may write to any
+/// file.
 fn writable(path: &Path, there: &Metadata) -> bool {
     let denied = |e: &io::Error| {
         matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)

@@ -24,7 +24,8 @@ pub(crate) fn shared_metadata(entries: &Metadata<SharedText>) -> Vec<StringStrin
 const KEY: u32 = 1;
 const VALUE: u32 = 2;
 
-/// Appends metadata of texts that share their start, as field `tag`. As messages, these texts would be copied twice more.
+/// Appends metadata of texts that share their start, as field `tag`. As messages, these texts would
+/// be copied twice more.
 pub(crate) fn encode_metadata(tag: u32, entries: &Metadata<SharedText>, to: &mut Vec<u8>) {
     for (key, value) in entries {
         let parts = value.parts();

@@ -44,7 +44,8 @@ pub(crate) fn type_proto(ty: &Type, owner: &str) -> Result<TypeProto, Error> {
     Ok(TypeProto { value: Some(value), denotation: None })
 }
 
-/// A number, a text over the program's symbols, or nothing if the IR has no better symbol than `?7`.
+/// A number, a text over the program's symbols, or nothing if the IR has no better symbol than
+/// `?7`.
 fn dimension(dim: &Expr) -> Dimension {
     let invented = || !dim.all_symbols(|s| !s.starts_with('?'));
     let value = match dim.as_int() {

@@ -369,7 +369,8 @@ fn many_nodes_stay_in_order() {
     assert!(matches!(error, Error::NoData(names) if names == ["a1", "a9000"]));
 }
 
-/// Whether the bodies of nodes of other domains see values from outside, only these know: they keep constants of their own.
+/// Whether the bodies of nodes of other domains see values from outside, only these know: they keep
+/// constants of their own.
 #[test]
 fn bodies_of_other_domains_have_initialisers_of_their_own() {
     let text = r#"<ir_version: 9, opset_import: ["" : 20, "other" : 1]>

@@ -1,4 +1,5 @@
-//! What files are written to: links, devices, files with modes, files that are read, several files at once.
+//! What files are written to: links, devices, files with modes, files that are read, several files
+//! at once.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -160,10 +161,7 @@ fn files_that_are_read_are_not_written() {
     let before = files(&folder);
     let (data, quiet) = ("the weights to be read", |_, _| {});
     for name in ["in.bin", "hard", "soft", "../x/../in.bin"] {
-        let path = match name.contains('/') {
-            true => at(".").join("in.bin"),
-            false => at(name),
-        };
+        let path = if name.contains('/') { at(".").join("in.bin") } else { at(name) };
         overwrites(save(&m, &path, Weights::Embed), "output", data);
         let mut batch = Batch::new(Inputs::new());
         batch.model(&m, at("out.onnx"), &Weights::Embed.into(), &quiet).unwrap();

@@ -12,7 +12,8 @@ fn main() {
     }
     println!("{} ops", ops.len());
 
-    // Names are those of PyTorch: `aten::add.Tensor` is the overload `Tensor` of `torch.ops.aten.add`.
+    // Names are those of PyTorch: `aten::add.Tensor` is the overload `Tensor` of
+    // `torch.ops.aten.add`.
     assert!(ops.len() > 1000);
     assert!(registry.is_registered("aten::add.Tensor"));
     assert!(!registry.is_registered("mylib::squash"));

@@ -1,10 +1,11 @@
 //! Prints which lowerings the cases under `testdata/cases` run, and what they emit.
 //!
-//! On standard output is a line for each overload (name, cases, ONNX operators, lowest opset, element types, operators in older
-//! opsets; tabs between), on standard error the lowerings that no case runs. The last cell tells for each opset that changes
-//! something, from new to old, which operators are no longer or newly used: `13 -Trilu +Less +Where`. At the end are `9!`, if no
-//! case can be written in opset 9 and older ones, and `9?` if one of them cannot. `cargo xtask regen-ops` and `cargo xtask
-//! coverage` call it.
+//! On standard output is a line for each overload (name, cases, ONNX operators, lowest opset,
+//! element types, operators in older opsets; tabs between), on standard error the lowerings that no
+//! case runs. The last cell tells for each opset that changes something, from new to old, which
+//! operators are no longer or newly used: `13 -Trilu +Less +Where`. At the end are `9!`, if no case
+//! can be written in opset 9 and older ones, and `9?` if one of them cannot. `cargo xtask
+//! regen-ops` and `cargo xtask coverage` call it.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "its purpose")]
 

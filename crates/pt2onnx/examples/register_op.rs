@@ -1,4 +1,5 @@
-//! Registers closures as translations: of an op of your own, and in place of a built-in translation.
+//! Registers closures as translations: of an op of your own, and in place of a built-in
+//! translation.
 
 use pt2onnx::{
     Exporter, Registry,
@@ -25,8 +26,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert!(error.to_string().contains("mylib.squash"), "{error}");
 
     let mut registry = Registry::default();
-    // The schema is what `torch.ops.mylib.squash.default._schema` prints. The closure takes its parameters in order, and a closure
-    // can capture what it needs.
+    // The schema is what `torch.ops.mylib.squash.default._schema` prints. The closure takes its
+    // parameters in order, and a closure can capture what it needs.
     let half = 0.5;
     registry.register(
         "mylib::squash(Tensor x, float scale=2.0) -> Tensor",
@@ -35,7 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(cx.tanh(cx.mul(x, cx.scalar(scale * half, dtype))))
         },
     )?;
-    // A closure that does not fit its schema is refused at once: `scale` is a float, not a list of integers.
+    // A closure that does not fit its schema is refused at once: `scale` is a float, not a list of
+    // integers.
     let wrong = registry.register(
         "mylib::squash(Tensor x, float scale=2.0) -> Tensor",
         |_: &Cx, x: Value, _: Vec<i64>| -> Lowered { Ok(x) },

@@ -20,9 +20,12 @@ pub fn alike<T, K: Eq + Hash>(
     for item in all.into_iter().enumerate() {
         groups.entry(key(&item.1)).or_default().push(item);
     }
-    let apart = |group: Vec<(usize, T)>| match group.len() > few {
-        true => vec![group],
-        false => group.into_iter().map(|item| vec![item]).collect(),
+    let apart = |group: Vec<(usize, T)>| {
+        if group.len() > few {
+            vec![group]
+        } else {
+            group.into_iter().map(|item| vec![item]).collect()
+        }
     };
     let mut groups: Vec<_> = groups.into_values().flat_map(apart).collect();
     groups.sort_by_key(|group| group.first().map(|(place, _)| *place));

@@ -55,7 +55,8 @@ fn flattened(
     read
 }
 
-/// The names of the programs in an archive of `torch.export.save` or `package_pt2`; none in one of TorchScript.
+/// The names of the programs in an archive of `torch.export.save` or `package_pt2`; none in one of
+/// TorchScript.
 ///
 /// # Errors
 /// The file cannot be read, or is no archive.

@@ -4,9 +4,10 @@ use crate::{domains, naming::find};
 use pt2onnx_ir::{Model, TensorType, Type, is_unknown};
 use pt2onnx_opt::{OPSETS, convert, infer_types};
 
-/// The model with the types that follow from its inputs. Of the values with these names, what does not follow is what the file states,
-/// as of inputs and outputs; results of functions have the types of the functions' bodies, and those of operators in an older form
-/// what follows in the newest opset.
+/// The model with the types that follow from its inputs. Of the values with these names, what does
+/// not follow is what the file states, as of inputs and outputs; results of functions have the
+/// types of the functions' bodies, and those of operators in an older form what follows in the
+/// newest opset.
 pub(crate) fn typed(model: &Model, names: &[String]) -> Model {
     let mut typed = model.clone();
     infer_types(&mut typed);

@@ -18,7 +18,8 @@ pub enum DomainError {
     /// A function cannot be inlined.
     #[error(transparent)]
     Inline(#[from] InlineError),
-    /// A function is written for another opset than the model's, in which one of its operators has another form.
+    /// A function is written for another opset than the model's, in which one of its operators has
+    /// another form.
     #[error(
         "the function {function} is written for opset {written}, and its {operator} is not the same in opset {opset}: \
          write the function for opset {opset}, or choose opset {written}"
@@ -49,8 +50,9 @@ pub enum DomainError {
     },
 }
 
-/// Imports exactly the domains of the model's nodes: at the given versions, else at those of the translations, else
-/// at those of functions, else at 1. Warns about versions of domains that no node uses.
+/// Imports exactly the domains of the model's nodes: at the given versions, else at those of the
+/// translations, else at those of functions, else at 1. Warns about versions of domains that no
+/// node uses.
 pub(crate) fn import(
     model: &mut Model,
     versions: &[(String, u32)],
@@ -84,10 +86,12 @@ pub(crate) fn import(
     Ok(())
 }
 
-/// Domains that runtimes import at a version of their own if a model does not, and the version that is written then.
+/// Domains that runtimes import at a version of their own if a model does not, and the version that
+/// is written then.
 const KNOWN: [(&str, u32); 2] = [("ai.onnx.ml", 3), ("com.microsoft", 1)];
 
-/// Imports the domains of nodes that a file uses without importing them, as ONNX Runtime's optimiser and converters wrote it.
+/// Imports the domains of nodes that a file uses without importing them, as ONNX Runtime's
+/// optimiser and converters wrote it.
 pub(crate) fn import_known(model: &mut Model) {
     let nodes = model.graph_nodes();
     for (domain, version) in KNOWN {
@@ -131,8 +135,8 @@ pub(crate) fn inline(model: &mut Model) -> Result<(), DomainError> {
     Ok(())
 }
 
-/// Makes model and functions import the same versions: a file has one version of each operator. A model without operators of its own
-/// takes those of its functions.
+/// Makes model and functions import the same versions: a file has one version of each operator. A
+/// model without operators of its own takes those of its functions.
 pub(crate) fn functions(model: &mut Model) -> Result<(), DomainError> {
     let mut versions = model.imports.clone();
     let written = model.functions.iter().filter_map(|f| f.imports.get(""));

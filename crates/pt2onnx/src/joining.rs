@@ -80,8 +80,8 @@ pub enum JoinError {
     ),
 }
 
-/// Puts `second`, of the same opset, behind `first`, as [`OnnxProgram::join`](crate::OnnxProgram::join) says. `scope` is that
-/// of symbols in both.
+/// Puts `second`, of the same opset, behind `first`, as
+/// [`OnnxProgram::join`](crate::OnnxProgram::join) says. `scope` is that of symbols in both.
 pub(crate) fn join(
     first: &mut Model,
     mut second: Model,
@@ -203,7 +203,8 @@ fn pairs(
     Ok(pairs)
 }
 
-/// What the symbols of the second model become: the sizes that links give them; those that the first model has too get other names.
+/// What the symbols of the second model become: the sizes that links give them; those that the
+/// first model has too get other names.
 fn sizes(
     first: &Model,
     second: &Model,
@@ -237,7 +238,8 @@ fn sizes(
     Ok(sizes)
 }
 
-/// Whether a type can be given to an input. Notes the sizes that symbols of the input get; none can get two.
+/// Whether a type can be given to an input. Notes the sizes that symbols of the input get; none can
+/// get two.
 fn fits(made: &Type, takes: &Type, sizes: &mut BTreeMap<String, Expr>) -> bool {
     let (made, takes) = match (made, takes) {
         (Type::Tensor(made), Type::Tensor(takes)) | (Type::Sparse(made), Type::Sparse(takes)) => {

@@ -1,8 +1,9 @@
-//! Converts PyTorch programs to ONNX models: `.pt2` archives of `torch.export.save`, and `.pt` files of `torch.jit.save`.
+//! Converts PyTorch programs to ONNX models: `.pt2` archives of `torch.export.save`, and `.pt`
+//! files of `torch.jit.save`.
 //!
 //! Layer 5: combines the crates below it, and is the library to use. In Python,
-//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes an archive. The conversion needs neither Python nor
-//! PyTorch.
+//! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes an archive. The
+//! conversion needs neither Python nor PyTorch.
 //!
 //! ```
 //! use pt2onnx::{Exporter, Weights};
@@ -21,8 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crates of the single steps are available under short names: [`fx`] (archives and their programs), [`aten`]
-//! (the translation), [`ir`] (ONNX models), [`opt`] (passes), [`writer`] (ONNX files).
+//! The crates of the single steps are available under short names: [`fx`] (archives and their
+//! programs), [`aten`] (the translation), [`ir`] (ONNX models), [`opt`] (passes), [`writer`] (ONNX
+//! files).
 
 #![deny(missing_debug_implementations)]
 

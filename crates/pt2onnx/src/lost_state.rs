@@ -3,8 +3,8 @@
 use pt2onnx_fx::{ExportedProgram, Name, OutputSpec, passes::dead};
 use std::collections::HashSet;
 
-/// Leaves out what only computes state, and warns of it. The program's list of writes stays. Nobody misses the tensors `expected`,
-/// nor those whose new values the program returns.
+/// Leaves out what only computes state, and warns of it. The program's list of writes stays. Nobody
+/// misses the tensors `expected`, nor those whose new values the program returns.
 pub(crate) fn drop_state(
     program: &mut ExportedProgram,
     expected: &HashSet<Name>,

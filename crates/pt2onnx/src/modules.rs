@@ -35,7 +35,8 @@ fn choice(classes: &[String], paths: &[String]) -> String {
     format!("give `all`, a class ({}) or a path ({})", listed(classes), listed(paths))
 }
 
-/// Makes functions of the calls of these modules. Each is given as `all`, by its class, or by its path.
+/// Makes functions of the calls of these modules. Each is given as `all`, by its class, or by its
+/// path.
 pub(crate) fn outline(
     model: &mut Model,
     given: &[String],

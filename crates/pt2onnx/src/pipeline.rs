@@ -25,8 +25,8 @@ pub(crate) struct Translated {
     pub(crate) compressed: Compressed,
 }
 
-/// Translates a program. If that fails, the report keeps the program. `forgets_graph` frees its graph as
-/// soon as that is translated.
+/// Translates a program. If that fails, the report keeps the program. `forgets_graph` frees its
+/// graph as soon as that is translated.
 pub(crate) fn translate(
     program: ExportedProgram,
     options: &Options,
@@ -60,7 +60,8 @@ struct Archived {
 }
 
 impl Archived {
-    /// The nodes that passes have rewritten, for metadata. Nothing else is read from the graph any more.
+    /// The nodes that passes have rewritten, for metadata. Nothing else is read from the graph any
+    /// more.
     fn originals(&mut self, program: &ExportedProgram, options: &Options) -> Originals {
         let (graph, archived) = (&program.graph, &self.program.graph);
         let originals = match options.metadata {
@@ -157,8 +158,8 @@ pub(crate) fn prepared(
     run_passes(program, &source, &training, options, registry, report)
 }
 
-/// Runs the passes over the program's graph. If one fails, everything that prevents conversion is the error: `source`, the program
-/// as the archive has it, is looked through.
+/// Runs the passes over the program's graph. If one fails, everything that prevents conversion is
+/// the error: `source`, the program as the archive has it, is looked through.
 fn run_passes(
     mut program: ExportedProgram,
     source: &ExportedProgram,
@@ -184,8 +185,8 @@ fn run_passes(
     Ok(program)
 }
 
-/// Everything that prevents the conversion of a program that is refused: the given failures, what passes cannot treat, and what
-/// could not be lowered then.
+/// Everything that prevents the conversion of a program that is refused: the given failures, what
+/// passes cannot treat, and what could not be lowered then.
 fn obstacles(
     program: ExportedProgram,
     mut failures: Vec<Failure>,

@@ -1,4 +1,5 @@
-//! Text from files, for terminals and reports: names, traces and metadata may hold anything, escape sequences too.
+//! Text from files, for terminals and reports: names, traces and metadata may hold anything, escape
+//! sequences too.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -17,8 +18,9 @@ const LONGEST: usize = 10_000;
 /// Longer texts of programs and models are cut at their ends, in bytes.
 const LONGEST_TEXT: usize = 2_000_000;
 
-/// One line of a message, with control characters, those that are invisible and those that change the direction of text as escapes:
-/// `\n`, `\u{1b}`. Words of more than 256 characters are cut in the middle, and the text says by how many.
+/// One line of a message, with control characters, those that are invisible and those that change
+/// the direction of text as escapes: `\n`, `\u{1b}`. Words of more than 256 characters are cut in
+/// the middle, and the text says by how many.
 pub fn message(text: &str) -> Cow<'_, str> {
     shortened(line(text))
 }
@@ -37,7 +39,8 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| (is_hidden(c) && !is_kept(c)).then(|| c.escape_unicode().to_string()))
 }
 
-/// The text of [`lines`] for people: words of more than 256 characters are cut in the middle, and the text says by how many.
+/// The text of [`lines`] for people: words of more than 256 characters are cut in the middle, and
+/// the text says by how many.
 pub fn shown(text: &str) -> Cow<'_, str> {
     let text = lines(text);
     if longest_word(&text) <= LONGEST_WORD {
@@ -65,7 +68,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
     escaped(text, |c| (is_hidden(c) && c != '\n').then(|| units(c)))
 }
 
-/// Whether a character is not shown as one: it controls a terminal, has no width, or changes the direction of what follows.
+/// Whether a character is not shown as one: it controls a terminal, has no width, or changes the
+/// direction of what follows.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -14,8 +14,8 @@ const DRAWING: &[&str] = &[
     "RandomUniformLike",
 ];
 
-/// Gives each node that draws random numbers a seed, counting up from `seed`. Without a seed, warns that outputs
-/// differ from run to run.
+/// Gives each node that draws random numbers a seed, counting up from `seed`. Without a seed, warns
+/// that outputs differ from run to run.
 pub(crate) fn seed(model: &mut Model, seed: Option<u32>) -> Option<String> {
     let mut operators = BTreeSet::new();
     let mut next = seed;
@@ -27,9 +27,10 @@ pub(crate) fn seed(model: &mut Model, seed: Option<u32>) -> Option<String> {
         operators.insert(model[id].op().to_string());
         if let Some(seed) = &mut next {
             model[id].attributes.retain(|(name, _)| name != "seed");
-            let value = match dropout {
-                true => Attribute::Int(i64::from(*seed)),
-                false => Attribute::Float(*seed as f32),
+            let value = if dropout {
+                Attribute::Int(i64::from(*seed))
+            } else {
+                Attribute::Float(*seed as f32)
             };
             model[id].attributes.push(("seed".into(), value));
             *seed = seed.wrapping_add(1);

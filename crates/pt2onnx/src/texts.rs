@@ -3,8 +3,8 @@
 use crate::{OnnxProgram, Report, printable::cut, report::text_of};
 
 impl OnnxProgram {
-    /// Writes the program and the model as text into a report, cut after 2 MB. `report` is [`report`](Self::report), or has more to
-    /// say ([`Report::saved`]).
+    /// Writes the program and the model as text into a report, cut after 2 MB. `report` is
+    /// [`report`](Self::report), or has more to say ([`Report::saved`]).
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");

@@ -108,8 +108,8 @@ pub(crate) fn summary(archive: &Archive) -> Option<TorchScriptSummary> {
     })
 }
 
-/// Makes axes dynamic, as `dynamic_axes` of `torch.onnx.export` does for a trace: inputs have the names that the options give them, else
-/// those of their parameters.
+/// Makes axes dynamic, as `dynamic_axes` of `torch.onnx.export` does for a trace: inputs have the
+/// names that the options give them, else those of their parameters.
 fn name_axes(given: &mut [(String, Given)], options: &Options) {
     let mut names = options.input_names.listed().iter();
     for (path, given) in given {
@@ -161,8 +161,9 @@ impl Types for Lowerings<'_> {
 }
 
 impl Lowerings<'_> {
-    /// The elements of a node's results, if they are few integers and those of all operands are known: they may be dimensions or sizes, as
-    /// in `x.mean(dim=torch.arange(1, x.dim()).tolist())`.
+    /// The elements of a node's results, if they are few integers and those of all operands are
+    /// known: they may be dimensions or sizes, as in `x.mean(dim=torch.arange(1,
+    /// x.dim()).tolist())`.
     fn computed(
         &self,
         node: &Node,

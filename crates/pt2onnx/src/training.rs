@@ -8,8 +8,8 @@ use pt2onnx_fx::{
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
-/// What to do with ops that behave as in training, because `model.eval()` was not called before export: dropout, normalisation with
-/// the statistics of the batch, `rrelu`.
+/// What to do with ops that behave as in training, because `model.eval()` was not called before
+/// export: dropout, normalisation with the statistics of the batch, `rrelu`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -17,7 +17,8 @@ pub enum Training {
     /// They behave the same in the model, with a warning.
     #[default]
     Preserve,
-    /// They behave as in evaluation: dropout keeps everything, normalisation uses the running statistics.
+    /// They behave as in evaluation: dropout keeps everything, normalisation uses the running
+    /// statistics.
     Eval,
     /// They are errors.
     Error,
@@ -61,8 +62,8 @@ impl TrainingOps {
         ))
     }
 
-    /// Finds the tensors whose writes are statistics of these ops. With [`Training::Eval`] they do not change: those writes
-    /// are removed.
+    /// Finds the tensors whose writes are statistics of these ops. With [`Training::Eval`] they do
+    /// not change: those writes are removed.
     pub(crate) fn statistics(&self, program: &mut ExportedProgram) -> HashSet<Name> {
         let statistics = training::statistics(program, &self.ops);
         if self.training == Training::Eval && !statistics.is_empty() {

@@ -5,7 +5,8 @@ use half::{bf16, f16};
 use pt2onnx_tensor::{DType, Element, Tensor};
 use std::fmt;
 
-/// How far numbers may differ from the expected ones: by `atol + rtol * |expected|`, as in NumPy's `isclose`.
+/// How far numbers may differ from the expected ones: by `atol + rtol * |expected|`, as in NumPy's
+/// `isclose`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Tolerance relative to the expected number.
@@ -15,8 +16,8 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// The tolerance for a type, wide enough for different orders of summation; `None` for types that are compared
-    /// exactly.
+    /// The tolerance for a type, wide enough for different orders of summation; `None` for types
+    /// that are compared exactly.
     pub fn of(dtype: DType) -> Option<Self> {
         let (rtol, atol) = match dtype {
             DType::F64 => (1e-6, 1e-8),
@@ -43,7 +44,8 @@ pub struct OutputCheck {
     pub name: String,
     /// Whether it is as expected, or how it differs.
     pub verdict: Verdict,
-    /// The largest absolute difference of numbers that are finite on both sides; 0 if nothing was compared.
+    /// The largest absolute difference of numbers that are finite on both sides; 0 if nothing was
+    /// compared.
     pub max_abs: f64,
     /// The largest difference relative to the expected number, where that is not 0.
     pub max_rel: f64,
@@ -87,8 +89,8 @@ pub enum Verdict {
 }
 
 impl Verification {
-    /// Compares outputs with the expected ones, one by one. Without a tolerance, that of each element type is used. What one side has
-    /// more than the other is not compared.
+    /// Compares outputs with the expected ones, one by one. Without a tolerance, that of each
+    /// element type is used. What one side has more than the other is not compared.
     pub fn new<'a>(
         names: impl IntoIterator<Item = &'a str>,
         got: &[Tensor],
@@ -154,7 +156,8 @@ impl OutputCheck {
         matches!(self.verdict, Verdict::Close | Verdict::OnlyNan)
     }
 
-    /// Compares an output with the expected one. Without a tolerance, that of the element type is used.
+    /// Compares an output with the expected one. Without a tolerance, that of the element type is
+    /// used.
     pub fn new(name: &str, got: &Tensor, expected: &Tensor, tolerance: Option<Tolerance>) -> Self {
         let mut check =
             Self { name: name.to_owned(), verdict: Verdict::Close, max_abs: 0.0, max_rel: 0.0 };
@@ -204,7 +207,8 @@ impl OutputCheck {
     }
 }
 
-/// Each element as the nearest double, in row-major order; `None` if the tensor has no values, or a type that is no number.
+/// Each element as the nearest double, in row-major order; `None` if the tensor has no values, or a
+/// type that is no number.
 pub fn as_doubles(tensor: &Tensor) -> Option<Vec<f64>> {
     Some(numbers(tensor)?.into_iter().map(|(number, _)| number).collect())
 }
@@ -243,12 +247,13 @@ fn numbers(t: &Tensor) -> Option<Vec<(f64, i128)>> {
 }
 
 impl OnnxProgram {
-    /// Runs the model and compares its outputs with the expected ones, within the tolerance of each type. Inputs and
-    /// outputs are in the order of the model.
+    /// Runs the model and compares its outputs with the expected ones, within the tolerance of each
+    /// type. Inputs and outputs are in the order of the model.
     ///
     /// # Errors
-    /// The errors of [`OnnxProgram::run`]; [`RunError::Outputs`] if the number of expected tensors is not the number
-    /// of outputs. It is not an error if outputs differ: see [`Verification::passed`].
+    /// The errors of [`OnnxProgram::run`]; [`RunError::Outputs`] if the number of expected tensors
+    /// is not the number of outputs. It is not an error if outputs differ: see
+    /// [`Verification::passed`].
     pub fn verify(
         &mut self,
         inputs: &[Tensor],

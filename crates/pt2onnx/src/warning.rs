@@ -69,8 +69,8 @@ impl Warning {
         Self { kind, message: message.into(), about: None }
     }
 
-    /// Sets what the message says, without the place or the number that it tells of. Many warnings of one kind about the same are
-    /// shown as one ([`grouped`]).
+    /// Sets what the message says, without the place or the number that it tells of. Many warnings
+    /// of one kind about the same are shown as one ([`grouped`]).
     #[must_use]
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = Some(about.into());
@@ -111,8 +111,8 @@ pub struct WarningGroup<'a, P> {
 /// So many warnings about the same are shown one by one, if their texts differ.
 const FEW: usize = 4;
 
-/// Warnings as people read them, each with where it is from: equal ones from one place once, and of more than four about the same the first, in the
-/// order of the first of each.
+/// Warnings as people read them, each with where it is from: equal ones from one place once, and of
+/// more than four about the same the first, in the order of the first of each.
 ///
 /// ```
 /// use pt2onnx::{Warning, WarningKind, grouped};

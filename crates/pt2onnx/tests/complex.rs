@@ -1,4 +1,5 @@
-//! Functions of complex numbers, run by ONNX Runtime where a formula that is not scaled overflows or vanishes.
+//! Functions of complex numbers, run by ONNX Runtime where a formula that is not scaled overflows
+//! or vanishes.
 //!
 //! What is expected is NumPy's result.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]

@@ -1,5 +1,6 @@
-//! Functions of modules: models with them compute what the flat ones do, and are these when they are inlined.
-//! `PT2ONNX_FUNCTIONS=FOLDER,..` takes the cases below folders, instead of some of `testdata/cases`.
+//! Functions of modules: models with them compute what the flat ones do, and are these when they
+//! are inlined. `PT2ONNX_FUNCTIONS=FOLDER,..` takes the cases below folders, instead of some of
+//! `testdata/cases`.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test may fail so")]
 
@@ -87,7 +88,8 @@ fn results(program: &mut OnnxProgram, case: &Case) -> Result<Vec<Vec<Tensor>>, E
     case.inputs.iter().map(|inputs| program.run(inputs)).collect()
 }
 
-/// Whether both are the same but for rounding: ONNX Runtime fuses the nodes of functions in another order.
+/// Whether both are the same but for rounding: ONNX Runtime fuses the nodes of functions in another
+/// order.
 fn same(a: &[Vec<Tensor>], b: &[Vec<Tensor>]) -> bool {
     let alike = |(a, b): (&Tensor, &Tensor)| {
         let check = OutputCheck::new("", b, a, Tolerance::of(a.dtype()));

@@ -252,7 +252,8 @@ fn opsets_and_warnings() {
     assert_eq!(both.warnings().len(), 1);
 }
 
-/// A name of a size means the same in the graph and in the branches of `If`; bodies of loops have sizes of their own, which may grow.
+/// A name of a size means the same in the graph and in the branches of `If`; bodies of loops have
+/// sizes of their own, which may grow.
 #[test]
 fn sizes_in_bodies() {
     let mut grows = program(
@@ -282,7 +283,8 @@ fn sizes_in_bodies() {
     assert!(error.contains('M'), "{error}");
 }
 
-/// Cut points are described as in the file, get the names that are asked for, and take what has a default along.
+/// Cut points are described as in the file, get the names that are asked for, and take what has a
+/// default along.
 #[test]
 fn extracted_parts_have_the_names_and_types_of_their_cut_points() {
     let cut = |text: &str, inputs: &str, outputs: &str| {

@@ -101,8 +101,8 @@ fn values_in_between() {
     assert!(swapped.starts_with("input_list_0: ") && swapped.contains(", tensor_x: "), "{swapped}");
 }
 
-/// `str(ep.range_constraints)`, and so the model's metadata, has also what follows; names given to dimensions are the
-/// model's, the program's ranges keep its symbols, as PyTorch's do.
+/// `str(ep.range_constraints)`, and so the model's metadata, has also what follows; names given to
+/// dimensions are the model's, the program's ranges keep its symbols, as PyTorch's do.
 #[test]
 fn ranges_in_metadata() {
     let bundle = bundles::unpack(&bundles::testdata().join("cases/interface.tar.zst"));
@@ -153,7 +153,8 @@ fn caches_have_the_names_that_runtimes_want() {
     assert_eq!(names(own), expected);
 }
 
-/// A body of an operator of another domain may have the names of values around it, which are found first.
+/// A body of an operator of another domain may have the names of values around it, which are found
+/// first.
 #[test]
 fn values_of_other_scopes_come_last() {
     let text = "<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]>

@@ -1,4 +1,5 @@
-//! Programs as text, against what `print(torch.export.load(path))` of PyTorch 2.15 wrote: `testdata/metadata/*.txt`.
+//! Programs as text, against what `print(torch.export.load(path))` of PyTorch 2.15 wrote:
+//! `testdata/metadata/*.txt`.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test may fail so")]
 
 mod bundles;

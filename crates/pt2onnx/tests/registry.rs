@@ -203,7 +203,8 @@ fn arguments_of_functions() {
     }
 }
 
-/// Bodies take the places of calls, also of calls in bodies, with the calls' attributes; then they are optimised.
+/// Bodies take the places of calls, also of calls in bodies, with the calls' attributes; then they
+/// are optimised.
 #[test]
 fn functions_are_inlined() {
     let text = "<domain: \"mylib\", opset_import: [\"\" : 18, \"mylib\" : 1]>

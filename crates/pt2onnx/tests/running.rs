@@ -1,4 +1,5 @@
-//! Models in ONNX Runtime through the library: fixed and dynamic sizes, values in between, verification.
+//! Models in ONNX Runtime through the library: fixed and dynamic sizes, values in between,
+//! verification.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
@@ -13,7 +14,8 @@ use pt2onnx::{
 };
 use safetensors::SafeTensors;
 
-/// A case of the bundle `interface`: an archive, and inputs with PyTorch's outputs, of up to two sizes.
+/// A case of the bundle `interface`: an archive, and inputs with PyTorch's outputs, of up to two
+/// sizes.
 struct Case {
     archive: tempfile::NamedTempFile,
     samples: Vec<(Vec<Tensor>, Vec<Tensor>)>,
@@ -174,7 +176,8 @@ fn values_in_bodies() {
             None => format!("{:?} {:?}", v.shape(), v.to_vec::<i64>().unwrap()),
         };
         let shown: Vec<String> = values.iter().map(shown).collect();
-        // The loop makes (2, 2.5), (1.5, 2) and (1, 1.5) of x. The scan subtracts each of them: its first state is (-2, -2.25).
+        // The loop makes (2, 2.5), (1.5, 2) and (1, 1.5) of x. The scan subtracts each of them: its
+        // first state is (-2, -2.25).
         let e = 0.25_f32.exp();
         let expected = [
             "[3, 2] [0.0, 0.5, 4.0, 5.0, 3.0, 4.0]".to_owned(),

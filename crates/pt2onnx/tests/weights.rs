@@ -151,7 +151,8 @@ fn all_that_is_wrong_is_told_and_nothing_changes() {
     assert_eq!(filled.count(), 0);
 }
 
-/// Weights of a program that was exported without can be replaced as long as nothing was computed from them.
+/// Weights of a program that was exported without can be replaced as long as nothing was computed
+/// from them.
 #[test]
 fn weights_are_replaced() {
     let export = |exporter: Exporter| exporter.export(mlp()).unwrap();
@@ -287,7 +288,8 @@ fn held(file: &Path) -> Vec<(String, bool)> {
     all.map(|(data, has)| (data.name.as_deref().unwrap().to_owned(), has)).collect()
 }
 
-/// As `include_initializers=False` and `keep_initializers_as_inputs=True` of `ONNXProgram.save` in torch.onnx.
+/// As `include_initializers=False` and `keep_initializers_as_inputs=True` of `ONNXProgram.save` in
+/// torch.onnx.
 #[test]
 fn weights_are_left_out_when_a_model_is_saved() {
     let folder = tempdir().unwrap();
@@ -404,7 +406,8 @@ fn a_program_does_not_write_what_it_reads() {
     assert_eq!(outputs(&mut OnnxProgram::open(at("m.onnx")).unwrap()), expected);
 }
 
-/// A program that was captured under `strict=True` may have a constant without values, which stands for `parameter.data`.
+/// A program that was captured under `strict=True` may have a constant without values, which stands
+/// for `parameter.data`.
 #[test]
 fn some_weights_without_values() {
     let export = |result: &str| {
@@ -434,7 +437,8 @@ fn some_weights_without_values() {
     );
 }
 
-/// Weights that are inputs as well become constants if all are such; numbers that callers may set do not.
+/// Weights that are inputs as well become constants if all are such; numbers that callers may set
+/// do not.
 #[test]
 fn weights_that_are_inputs() {
     let weights = r#"<ir_version: 8, opset_import: ["" : 17]>

@@ -2,7 +2,8 @@
 
 use pt2onnx::{Exporter, fx::text};
 
-/// A number that is written into a column or a range of a tensor with a dynamic dimension is one `Where`.
+/// A number that is written into a column or a range of a tensor with a dynamic dimension is one
+/// `Where`.
 #[test]
 fn a_number_written_into_a_dynamic_tensor_is_one_where() {
     let program = "graph(x: f32[s0, 5]) {

@@ -1,7 +1,7 @@
 //! Cases of `testdata/` converted for tract, run by tract and held against PyTorch's numbers.
 //!
-//! A case that pt2onnx refuses for tract counts as passed: an error is what the target promises. Those in
-//! `known-failures.txt` must fail.
+//! A case that pt2onnx refuses for tract counts as passed: an error is what the target promises.
+//! Those in `known-failures.txt` must fail.
 
 #[path = "../../../crates/pt2onnx/tests/bundles/mod.rs"]
 mod bundles;
@@ -114,10 +114,7 @@ fn to_tract(t: &tensor::Tensor) -> Result<TValue> {
 
 fn from_tract(t: &Tensor) -> Result<tensor::Tensor> {
     // Sizes have a type of their own.
-    let t = match t.datum_type() == TDim::datum_type() {
-        true => t.cast_to::<i64>()?,
-        false => Cow::Borrowed(t),
-    };
+    let t = if t.datum_type() == TDim::datum_type() { t.cast_to::<i64>()? } else { Cow::Borrowed(t) };
     let row = TYPES.iter().find(|(_, theirs)| *theirs == t.datum_type());
     let (dtype, _) = row.with_context(|| format!("{:?}", t.datum_type()))?;
     Ok(tensor::Tensor::new(

@@ -85,10 +85,8 @@ pub fn in_turns(runs: &[Run], times: usize) -> Result<Vec<Measured>> {
         }
     }
     for run in runs {
-        fs::remove_dir_all(&run.out).or_else(|error| match run.out.exists() {
-            true => Err(error),
-            false => Ok(()),
-        })?;
+        fs::remove_dir_all(&run.out)
+            .or_else(|error| if run.out.exists() { Err(error) } else { Ok(()) })?;
     }
     Ok(measured.iter().map(|all| medians(all)).collect())
 }

@@ -1,4 +1,5 @@
-//! `bench`: compares whole conversions with `cp` of the archive and with torch.onnx.export. Each runs in its own process.
+//! `bench`: compares whole conversions with `cp` of the archive and with torch.onnx.export. Each
+//! runs in its own process.
 
 mod export;
 mod measure;
@@ -28,7 +29,8 @@ enum Part {
     Gigabytes,
     /// Exports in Python; needs PT2ONNX_TORCH_PYTHON with transformers and torchvision.
     Python,
-    /// Compressed models against those of other tools; needs PT2ONNX_TORCH_PYTHON with transformers and onnxruntime. Only if it is named.
+    /// Compressed models against those of other tools; needs PT2ONNX_TORCH_PYTHON with transformers
+    /// and onnxruntime. Only if it is named.
     Compress,
 }
 
@@ -47,13 +49,15 @@ pub struct Options {
     /// How often each command is run. Medians are reported.
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// The command to measure. Without it, a release is built, of the command and of the Python module.
+    /// The command to measure. Without it, a release is built, of the command and of the Python
+    /// module.
     #[arg(long)]
     pt2onnx: Option<PathBuf>,
     /// Layers of the models that are compressed.
     #[arg(long, default_value_t = 12)]
     depth: usize,
-    /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay there for the next run.
+    /// Folder for archives and models, by default below `target/`. Archives made with PyTorch stay
+    /// there for the next run.
     #[arg(long)]
     folder: Option<PathBuf>,
 }
@@ -102,7 +106,8 @@ pub fn bench(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes an archive in a process of its own: the peak memory of a process includes that of the process that started it.
+/// Makes an archive in a process of its own: the peak memory of a process includes that of the
+/// process that started it.
 fn synth<'a>(args: impl IntoIterator<Item = &'a str>, archive: &Path) -> Result<()> {
     run(Command::new(env::current_exe()?).arg("synth").args(args).arg(archive))
 }
@@ -150,7 +155,8 @@ impl Bench {
         rows.collect()
     }
 
-    /// Measures models of transformers if there is PyTorch, otherwise the archives of the repository.
+    /// Measures models of transformers if there is PyTorch, otherwise the archives of the
+    /// repository.
     fn models(&self) -> Result<Vec<Row>> {
         let folder = match &self.python {
             Some(python) => {
@@ -173,7 +179,8 @@ impl Bench {
         rows.collect()
     }
 
-    /// Compresses models, also with other tools, which are installed into a folder of their own first. Returns the tables.
+    /// Compresses models, also with other tools, which are installed into a folder of their own
+    /// first. Returns the tables.
     fn compress(&self, layers: usize) -> Result<String> {
         let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;
         let folder = self.folder.join("compress");

@@ -1,9 +1,11 @@
-//! The graph of the files of a crate, with an edge if a file uses an item of another, and its circles.
+//! The graph of the files of a crate, with an edge if a file uses an item of another, and its
+//! circles.
 //!
-//! None of the files of a circle can be understood without the others. `cargo xtask circles` prints them.
+//! None of the files of a circle can be understood without the others. `cargo xtask circles` prints
+//! them.
 //!
-//! Sources are parsed, not compiled. Paths in imports, expressions, patterns, types and the tokens of macro calls are
-//! resolved. Method calls, derives and doc links are not. Test code is ignored.
+//! Sources are parsed, not compiled. Paths in imports, expressions, patterns, types and the tokens
+//! of macro calls are resolved. Method calls, derives and doc links are not. Test code is ignored.
 
 mod names;
 mod references;

@@ -20,7 +20,8 @@ pub enum Target {
 type Pending = Vec<(usize, String, u8)>;
 
 impl Tree {
-    /// Resolves `path` in `scope` as a name of one of `kinds`. `None` if it is not found or belongs to another crate.
+    /// Resolves `path` in `scope` as a name of one of `kinds`. `None` if it is not found or belongs
+    /// to another crate.
     pub fn resolve(&self, scope: usize, path: &[String], kinds: u8) -> Option<Target> {
         let found = self.path(scope, path, kinds, &mut Vec::new());
         // A macro that is not found by its path is looked up by its name alone.

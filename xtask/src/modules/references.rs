@@ -56,8 +56,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Records the imports of the scope. The root of a crate or folder re-exports items that others use. Only a trait is used
-    /// by its import alone.
+    /// Records the imports of the scope. The root of a crate or folder re-exports items that others
+    /// use. Only a trait is used by its import alone.
     fn imports(&mut self) {
         let from = self.tree.scopes[self.scope].file;
         let name = self.tree.files[from].file_name().and_then(OsStr::to_str);

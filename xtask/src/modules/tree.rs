@@ -211,8 +211,8 @@ fn flatten(tree: &UseTree, path: &mut Vec<String>, public: bool, imports: &mut V
     }
 }
 
-/// The names that a macro call between items may define: those after a keyword such as `struct`, or all names if there is no
-/// keyword.
+/// The names that a macro call between items may define: those after a keyword such as `struct`, or
+/// all names if there is no keyword.
 fn made(tokens: TokenStream, names: &mut HashSet<String>) {
     const KEYWORDS: &[&str] = &["struct", "enum", "fn", "const", "static", "trait", "type"];
     let mut identifiers = Vec::new();

@@ -79,7 +79,8 @@ enum Returns {
     Asked,
 }
 
-/// The method of an operator. If it has optional outputs, there is a second method `NAME_n` that takes the number of outputs.
+/// The method of an operator. If it has optional outputs, there is a second method `NAME_n` that
+/// takes the number of outputs.
 fn method(schema: &Schema, name: &str) -> Result<String> {
     let kinds: Vec<ParamKind> = schema.outputs.iter().map(|o| o.kind).collect();
     if kinds.contains(&ParamKind::Variadic) {
@@ -190,7 +191,8 @@ fn docs(schema: &Schema, returns: &Returns) -> String {
     text
 }
 
-/// The parameter type of a required attribute, and the expression that converts it to an `Attribute`.
+/// The parameter type of a required attribute, and the expression that converts it to an
+/// `Attribute`.
 fn argument(kind: AttributeKind, name: &str) -> Result<(&'static str, String)> {
     Ok(match kind {
         AttributeKind::Int => ("i64", format!("{name}.into()")),

@@ -1,4 +1,5 @@
-//! `regen-onnx`: generates `pt2onnx-ir/src/generated` from the operator schemas of the pinned `onnx` package.
+//! `regen-onnx`: generates `pt2onnx-ir/src/generated` from the operator schemas of the pinned
+//! `onnx` package.
 //!
 //! These are the tables and the builder methods.
 

@@ -1,4 +1,5 @@
-//! The operator schemas as `onnx_schemas.py` prints them, and their selection and grouping for the generators.
+//! The operator schemas as `onnx_schemas.py` prints them, and their selection and grouping for the
+//! generators.
 
 use serde::Deserialize;
 
@@ -72,7 +73,8 @@ pub struct Constraint {
     pub types: Vec<String>,
 }
 
-/// The newest version of each operator that is not deprecated. `schemas` is sorted by name and version.
+/// The newest version of each operator that is not deprecated. `schemas` is sorted by name and
+/// version.
 pub fn newest(schemas: &[Schema]) -> Vec<&Schema> {
     let last = |(i, s): (usize, &Schema)| schemas.get(i + 1).is_none_or(|n| n.name != s.name);
     schemas

@@ -1,7 +1,8 @@
-//! Rust names for ONNX names, and facts about operators and attributes that the schemas do not have.
+//! Rust names for ONNX names, and facts about operators and attributes that the schemas do not
+//! have.
 
-/// Operators for which pt2onnx-ir has a hand-written method that does more (constants, identities, attributes as plain
-/// arguments). The generated method has the suffix `_op`.
+/// Operators for which pt2onnx-ir has a hand-written method that does more (constants, identities,
+/// attributes as plain arguments). The generated method has the suffix `_op`.
 const HAND_WRITTEN: &[&str] = &[
     "Add",
     "Cast",

@@ -1,4 +1,5 @@
-//! `synth`: writes an archive with the layout of PyTorch 2.15, with any number of decoder layers or gigabytes, as a stream.
+//! `synth`: writes an archive with the layout of PyTorch 2.15, with any number of decoder layers or
+//! gigabytes, as a stream.
 
 mod decoder;
 mod program;
@@ -45,8 +46,9 @@ impl FromStr for Extent {
     }
 }
 
-/// The task. `hidden` is the width of the decoder. The default is 256 for a number of layers, 2048 for a size. `vocabulary` is the
-/// number of rows of its embedding and of its last layer. The default is 1000.
+/// The task. `hidden` is the width of the decoder. The default is 256 for a number of layers, 2048
+/// for a size. `vocabulary` is the number of rows of its embedding and of its last layer. The
+/// default is 1000.
 ///
 /// # Errors
 /// `hidden` cannot be divided into heads, or the file cannot be written.
@@ -138,8 +140,8 @@ impl Archive {
     }
 }
 
-/// Writes the float32 values of a weight. They are around its centre, with a spread for which a layer keeps the magnitude of
-/// its input.
+/// Writes the float32 values of a weight. They are around its centre, with a spread for which a
+/// layer keeps the magnitude of its input.
 fn random(out: &mut impl Write, state: &mut u64, weight: &Weight) -> Result<()> {
     let fan_in = weight.sizes.last().copied().unwrap_or(1) as f32;
     let spread = fan_in.sqrt().recip();

@@ -202,7 +202,8 @@ impl Program {
         value
     }
 
-    /// Adds a cast of `x` to its own type, with its assertion, as mixed-precision models have in many places.
+    /// Adds a cast of `x` to its own type, with its assertion, as mixed-precision models have in
+    /// many places.
     pub fn same_type(&mut self, x: &Value) -> Value {
         let dtype = json!({"as_scalar_type": x.dtype});
         let cpu = json!({"as_device": {"type": "cpu", "index": null}});
@@ -272,11 +273,10 @@ impl Program {
         let names: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         let state = self.weights.iter().zip(&self.placeholders).map(|(weight, value)| {
             let arg = json!({"name": value.name});
-            match weight.is_param {
-                true => json!({"parameter": {"arg": arg, "parameter_name": weight.name}}),
-                false => {
-                    json!({"buffer": {"arg": arg, "buffer_name": weight.name, "persistent": true}})
-                }
+            if weight.is_param {
+                json!({"parameter": {"arg": arg, "parameter_name": weight.name}})
+            } else {
+                json!({"buffer": {"arg": arg, "buffer_name": weight.name, "persistent": true}})
             }
         });
         let inputs = self.inputs.iter().map(|value| json!({"user_input": {"arg": value.arg()}}));

@@ -5,7 +5,8 @@ use pt2onnx_fx::graph::{Graph, Node};
 use pt2onnx_ir::Origin;
 use std::{sync::mpsc, thread};
 
-/// What is made of so many nodes is handed over at once. A graph with fewer nodes needs no other thread.
+/// What is made of so many nodes is handed over at once. A graph with fewer nodes needs no other
+/// thread.
 const BATCH: usize = 512;
 
 /// Size of the thread's stack in bytes: that of the main thread, as arguments nest.
@@ -14,7 +15,8 @@ const STACK: usize = 8 << 20;
 /// The origin of a node, and what the program says of it.
 pub(super) type Made<'a> = (Origin, Known<'a>);
 
-/// Calls `take` with what is made of each node of a graph, in order. Where no thread can be started, one is enough.
+/// Calls `take` with what is made of each node of a graph, in order. Where no thread can be
+/// started, one is enough.
 pub(super) fn with<'a, R>(
     graph: &'a Graph,
     annotator: impl Fn() -> Annotator<'a> + Copy + Send,

@@ -1,6 +1,8 @@
-//! Keeps ATen ops as nodes `ATen` of the domain `org.pytorch.aten`, the form of PyTorch's TorchScript exporter.
+//! Keeps ATen ops as nodes `ATen` of the domain `org.pytorch.aten`, the form of PyTorch's
+//! TorchScript exporter.
 //!
-//! All arguments are inputs in the order of the schema, and attributes name the operator and its overload.
+//! All arguments are inputs in the order of the schema, and attributes name the operator and its
+//! overload.
 
 use super::{
     opaque::{Passed, pass_argument},

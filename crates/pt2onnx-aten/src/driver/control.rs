@@ -1,7 +1,7 @@
 //! Higher-order ops: their bodies become regions of `If`, `Loop` and `Scan`.
 //!
-//! In PyTorch, a body gets all values that it uses as operands. In ONNX, a region can use the values around it, so operands that
-//! are the same in each iteration are not passed.
+//! In PyTorch, a body gets all values that it uses as operands. In ONNX, a region can use the
+//! values around it, so operands that are the same in each iteration are not passed.
 
 use super::{types::onnx_type, walk::Driver};
 use crate::{
@@ -99,7 +99,8 @@ impl<'a> Driver<'a> {
         Ok(self.builder.reshape(self.builder.cast(value, DType::Bool), &[]))
     }
 
-    /// `Loop` without a trip count. The condition is computed before the first iteration and at the end of each one.
+    /// `Loop` without a trip count. The condition is computed before the first iteration and at the
+    /// end of each one.
     fn while_loop(
         &mut self,
         test: &'a Graph,
@@ -141,8 +142,8 @@ impl<'a> Driver<'a> {
         Ok(Outputs(results.into_iter().map(Some).collect()))
     }
 
-    /// `Scan` over slices of `xs` along `dim`. The carried values start as `init`. The other results of the body are stacked along
-    /// dimension 0.
+    /// `Scan` over slices of `xs` along `dim`. The carried values start as `init`. The other
+    /// results of the body are stacked along dimension 0.
     fn scan(
         &mut self,
         body: &'a Graph,
@@ -189,7 +190,8 @@ impl<'a> Driver<'a> {
         Outputs(results.into_iter().map(Some).collect())
     }
 
-    /// `Scan` over all slices but the first. It carries the combination of all slices so far, and stacks these.
+    /// `Scan` over all slices but the first. It carries the combination of all slices so far, and
+    /// stacks these.
     fn associative_scan(
         &mut self,
         body: &'a Graph,
@@ -201,9 +203,12 @@ impl<'a> Driver<'a> {
         // Some bodies get slices that keep dimension 0, with size 1.
         let slices_keep_dim = body.inputs.first().and_then(|a| self.body_rank(body, a))
             == xs.first().map(|&x| self.builder.rank(x));
-        let first = |x: Value| match slices_keep_dim {
-            true => self.builder.slice(x, 0, &Expr::int(0), &Expr::int(1), 1),
-            false => self.builder.take(x, 0, &Expr::int(0)),
+        let first = |x: Value| {
+            if slices_keep_dim {
+                self.builder.slice(x, 0, &Expr::int(0), &Expr::int(1), 1)
+            } else {
+                self.builder.take(x, 0, &Expr::int(0))
+            }
         };
         let init: Vec<Value> = xs.iter().map(|&x| first(x)).collect();
         let tail: Vec<Value> = xs
@@ -227,9 +232,10 @@ impl<'a> Driver<'a> {
         let results = self.emit_scan(&init, &scanned, false, 2 * n, region);
         let rows = results.0.into_iter().skip(n).flatten().zip(&init).zip(&xs).map(
             |((rows, &head), &x)| {
-                let (head, rows) = match slices_keep_dim {
-                    true => (head, self.builder.squeeze(rows, &[1])),
-                    false => (self.builder.unsqueeze(head, &[0]), rows),
+                let (head, rows) = if slices_keep_dim {
+                    (head, self.builder.squeeze(rows, &[1]))
+                } else {
+                    (self.builder.unsqueeze(head, &[0]), rows)
                 };
                 let all = self.builder.concat(&[head, rows], 0);
                 self.builder
@@ -257,7 +263,8 @@ impl<'a> Driver<'a> {
         self.builder.transpose(x, &perm)
     }
 
-    /// The types of a body's first inputs, which are these values or slices of them: as recorded, or else those of the values.
+    /// The types of a body's first inputs, which are these values or slices of them: as recorded,
+    /// or else those of the values.
     fn input_types(&self, body: &Graph, values: &[Value]) -> Vec<Type> {
         let recorded = |input: Option<&Argument>| match body.values.get(input?.name()?)? {
             ValueMeta::Tensor(meta) => Some(onnx_type(meta)),
@@ -304,7 +311,8 @@ impl<'a> Driver<'a> {
         Ok(self.operands(&[arg])?.iter().map(|o| self.tensor_of(o)).collect())
     }
 
-    /// An operand as a tensor. Numbers become 0-d tensors; lists that are one value stay what they are.
+    /// An operand as a tensor. Numbers become 0-d tensors; lists that are one value stay what they
+    /// are.
     fn tensor_of(&self, operand: &TensorOrScalar) -> Value {
         if let TensorOrScalar::Tensor(value) = operand
             && self.builder.type_of(*value).is_some_and(|ty| ty.as_tensor().is_none())
@@ -315,7 +323,8 @@ impl<'a> Driver<'a> {
         self.context().as_tensor(operand, dtype)
     }
 
-    /// Translates a body into the open region, with the operands as its inputs. Returns its outputs.
+    /// Translates a body into the open region, with the operands as its inputs. Returns its
+    /// outputs.
     fn body(&mut self, graph: &'a Graph, operands: &[TensorOrScalar]) -> Lowered<Vec<Value>> {
         self.iteration(graph, operands, 0)
     }
@@ -342,8 +351,8 @@ impl<'a> Driver<'a> {
         outputs
     }
 
-    /// Gives an input of a body its value, and symbols in its type their places. One that is carried can have another value in each
-    /// iteration, and sizes of its own.
+    /// Gives an input of a body its value, and symbols in its type their places. One that is
+    /// carried can have another value in each iteration, and sizes of its own.
     fn body_input(&mut self, name: &'a Name, value: Value, is_carried: bool) {
         match self.scope.meta(name) {
             Some(

@@ -67,7 +67,8 @@ impl<'a> Driver<'a> {
         Ok(results.to_vec().into())
     }
 
-    /// The node's arguments as inputs and attributes of a function. Inputs that are not given are `None`.
+    /// The node's arguments as inputs and attributes of a function. Inputs that are not given are
+    /// `None`.
     fn function_operands(
         &self,
         library: &Model,
@@ -136,7 +137,8 @@ fn needs(library: &Model, value: Value) -> Option<String> {
     })
 }
 
-/// `Some` if the function has the attribute `name`. Within, its type, if the default or a use shows it.
+/// `Some` if the function has the attribute `name`. Within, its type, if the default or a use shows
+/// it.
 fn kind_of(library: &Model, function: &Function, name: &str) -> Option<Option<AttributeKind>> {
     if let Some((_, default)) = function.defaults.iter().find(|(n, _)| n == name) {
         return Some(Some(default.kind()));
@@ -150,8 +152,8 @@ fn kind_of(library: &Model, function: &Function, name: &str) -> Option<Option<At
     }))
 }
 
-/// The value as an attribute of type `kind`, if that is known. In PyTorch, integers can be given for floats, and empty lists have no
-/// type.
+/// The value as an attribute of type `kind`, if that is known. In PyTorch, integers can be given
+/// for floats, and empty lists have no type.
 fn convert(value: Attribute, kind: Option<AttributeKind>) -> Result<Attribute, String> {
     let Some(kind) = kind.filter(|kind| *kind != value.kind()) else {
         return Ok(value);

@@ -5,7 +5,8 @@ use pt2onnx_fx::graph::{Argument, Node};
 /// Higher-order ops that become regions.
 const SUPPORTED: &[&str] = &["associative_scan", "cond", "map_impl", "scan", "while_loop"];
 
-/// Whether a node only computes sizes. The program has its results as expressions, which are computed where they are needed.
+/// Whether a node only computes sizes. The program has its results as expressions, which are
+/// computed where they are needed.
 pub(super) fn is_symbolic(node: &Node) -> bool {
     let symbol = |a: &Argument| {
         matches!(a, Argument::SymInt(_) | Argument::SymFloat(_) | Argument::SymBool(_))

@@ -22,7 +22,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Names and recorded types of a node's results. A list gives several. The name is `None` if the program has none.
+/// Names and recorded types of a node's results. A list gives several. The name is `None` if the
+/// program has none.
 pub(crate) fn recorded<'a>(graph: &'a Graph, node: &'a Node) -> Vec<Recorded<'a>> {
     let mut results = Vec::with_capacity(node.outputs.len());
     let mut push = |name: Option<&'a Name>| {

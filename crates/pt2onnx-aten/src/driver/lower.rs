@@ -21,8 +21,8 @@ pub struct Lowering {
     pub warnings: Vec<String>,
 }
 
-/// Translates a functional program, as `pt2onnx_fx::passes::prepare` makes it. `options` are [`Options`], or a
-/// [`State`](crate::State).
+/// Translates a functional program, as `pt2onnx_fx::passes::prepare` makes it. `options` are
+/// [`Options`], or a [`State`](crate::State).
 ///
 /// # Errors
 /// Returns an error that lists every node, input and output that cannot be translated.

@@ -1,4 +1,5 @@
-//! Metadata: where nodes, the graph and its values come from. Keys and texts are those of `torch.onnx.export`.
+//! Metadata: where nodes, the graph and its values come from. Keys and texts are those of
+//! `torch.onnx.export`.
 
 use super::options::{Detail, Options};
 use pt2onnx_fx::{
@@ -120,7 +121,8 @@ impl<'a> Annotator<'a> {
         annotator
     }
 
-    /// Starts with the nodes of a graph. Returns the printer of the graph around it, for [`leave`](Self::leave).
+    /// Starts with the nodes of a graph. Returns the printer of the graph around it, for
+    /// [`leave`](Self::leave).
     pub(super) fn enter(&mut self, graph: &'a Graph) -> Option<Printing<'a>> {
         self.depth += 1;
         match self.options.metadata {
@@ -284,7 +286,8 @@ impl Stack {
         Self { frames: 0, outside, inside: Vec::new() }
     }
 
-    /// The texts within these modules. Those that are also around the node before have theirs already.
+    /// The texts within these modules. Those that are also around the node before have theirs
+    /// already.
     fn texts(&mut self, frames: &[ModuleFrame]) -> &Texts {
         let address = frames.as_ptr().addr();
         if self.frames != address || self.inside.len() != frames.len() {
@@ -339,7 +342,8 @@ fn without_folders(trace: &str) -> Arc<str> {
     out.into()
 }
 
-/// The most characters of a source line in a stack trace. A call that is written over many lines is one line there.
+/// The most characters of a source line in a stack trace. A call that is written over many lines is
+/// one line there.
 const SOURCE_LINE: usize = 160;
 
 fn is_long(line: &str) -> bool {

@@ -1,4 +1,5 @@
-//! The driver: translates a program node by node, and compares each result with the type that PyTorch recorded.
+//! The driver: translates a program node by node, and compares each result with the type that
+//! PyTorch recorded.
 
 mod ahead;
 mod aten_node;

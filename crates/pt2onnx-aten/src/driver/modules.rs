@@ -27,8 +27,8 @@ impl Modules {
         Self { marked, known: FxHashMap::default(), current: Vec::new() }
     }
 
-    /// The innermost call that a node is part of; `None` if the program does not tell. `describe` gives the metadata of a new
-    /// call, from the frames around it and its own.
+    /// The innermost call that a node is part of; `None` if the program does not tell. `describe`
+    /// gives the metadata of a new call, from the frames around it and its own.
     pub(super) fn call(
         &mut self,
         model: &mut Model,
@@ -67,7 +67,8 @@ impl Modules {
     }
 }
 
-/// Whether this version of PyTorch marks further calls of a module. Any other text is a version of pt2onnx, which does.
+/// Whether this version of PyTorch marks further calls of a module. Any other text is a version of
+/// pt2onnx, which does.
 fn marks_calls(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {

@@ -20,7 +20,8 @@ pub(super) enum Passed {
     Nothing,
 }
 
-/// Converts an argument. Tensors, and numbers that are only known at run time, become inputs, all others attributes.
+/// Converts an argument. Tensors, and numbers that are only known at run time, become inputs, all
+/// others attributes.
 pub(super) fn pass_argument(cx: &Cx, arg: &Argument) -> Result<Passed, String> {
     let one = |value| Ok(Passed::Inputs(vec![Some(value)]));
     Ok(Passed::Attribute(match arg {

@@ -12,7 +12,8 @@ pub enum Detail {
     /// All metadata that `torch.onnx.export` writes.
     #[default]
     Full,
-    /// For nodes the `namespace` (module path, FX node and op), for the graph the ranges of its symbols.
+    /// For nodes the `namespace` (module path, FX node and op), for the graph the ranges of its
+    /// symbols.
     Basic,
     /// No metadata.
     None,
@@ -21,7 +22,8 @@ pub enum Detail {
 serde_plain::derive_display_from_serialize!(Detail);
 serde_plain::derive_fromstr_from_deserialize!(Detail);
 
-/// Options of [`lower`](crate::lower). They can be made from a [`State`]; the others are then at their defaults.
+/// Options of [`lower`](crate::lower). They can be made from a [`State`]; the others are then at
+/// their defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// What to do with values that the program writes into buffers, parameters and inputs.
@@ -30,7 +32,8 @@ pub struct Options<'a> {
     pub operators: Operators,
     /// Whether ATen ops that are kept become nodes `ATen`, with the name of the op in an attribute.
     pub aten_nodes: bool,
-    /// The element type of PyTorch's floats (`torch.get_default_dtype()`), for nodes without recorded types.
+    /// The element type of PyTorch's floats (`torch.get_default_dtype()`), for nodes without
+    /// recorded types.
     pub default_dtype: DType,
     /// Whether the model need not treat NaN and infinities as PyTorch does, where that costs nodes.
     pub assume_finite: bool,
@@ -40,7 +43,8 @@ pub struct Options<'a> {
     pub strip_paths: bool,
     /// The nodes that passes have rewritten.
     pub originals: Option<&'a Originals>,
-    /// Whether the model knows the calls of modules ([`Model::modules`](pt2onnx_ir::Model::modules)), to make functions of them.
+    /// Whether the model knows the calls of modules
+    /// ([`Model::modules`](pt2onnx_ir::Model::modules)), to make functions of them.
     pub modules: bool,
 }
 
@@ -74,9 +78,11 @@ pub enum State {
     /// They are lost.
     #[default]
     Drop,
-    /// They become outputs after those of the program. The outputs have the qualified names, or `NAME.next` for inputs.
+    /// They become outputs after those of the program. The outputs have the qualified names, or
+    /// `NAME.next` for inputs.
     Outputs,
-    /// They become outputs `NAME.next`, and the values before become inputs `NAME`, so that a caller can run the model in a loop.
+    /// They become outputs `NAME.next`, and the values before become inputs `NAME`, so that a
+    /// caller can run the model in a loop.
     Pairs,
     /// They are errors.
     Error,
@@ -85,12 +91,15 @@ pub enum State {
 serde_plain::derive_display_from_serialize!(State);
 serde_plain::derive_fromstr_from_deserialize!(State);
 
-/// Which ops are kept: they become nodes of a domain of their own. PyTorch's older exporter calls this `operator_export_type`.
+/// Which ops are kept: they become nodes of a domain of their own. PyTorch's older exporter calls
+/// this `operator_export_type`.
 ///
-/// Such a node has the name of the op, and its namespace as domain: `mylib` for `mylib::foo`, but `org.pytorch.aten` for
-/// `aten` ops. Its inputs are the op's tensors, and the numbers that are only known at run time. A list is several inputs. The
-/// attribute `input_names` has the parameter of each input. All other arguments are attributes with the parameters' names.
-/// Arguments that are None or not given are left out. The attribute `overload_name` has the overload, unless it is the default one.
+/// Such a node has the name of the op, and its namespace as domain: `mylib` for `mylib::foo`, but
+/// `org.pytorch.aten` for `aten` ops. Its inputs are the op's tensors, and the numbers that are
+/// only known at run time. A list is several inputs. The attribute `input_names` has the parameter
+/// of each input. All other arguments are attributes with the parameters' names. Arguments that are
+/// None or not given are left out. The attribute `overload_name` has the overload, unless it is the
+/// default one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

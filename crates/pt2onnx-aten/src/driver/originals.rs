@@ -46,7 +46,8 @@ impl Originals {
 /// Finds nodes by name.
 struct Search<'a> {
     nodes: &'a [Arc<Node>],
-    /// The place after the node that was found last. Passes mostly keep the order, so the search starts here.
+    /// The place after the node that was found last. Passes mostly keep the order, so the search
+    /// starts here.
     next: usize,
     /// The places of all nodes. Made when a search from `next` fails.
     places: Option<FxHashMap<&'a Name, usize>>,

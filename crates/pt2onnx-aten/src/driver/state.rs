@@ -1,4 +1,5 @@
-//! State: inputs and outputs for the values that a program writes into buffers, parameters and inputs.
+//! State: inputs and outputs for the values that a program writes into buffers, parameters and
+//! inputs.
 
 use super::{
     metadata::{Output, Role},
@@ -63,9 +64,10 @@ impl<'a> Driver<'a> {
                 continue;
             };
             let next = state == State::Pairs || mutation.kind == MutationKind::UserInput;
-            let name = match next {
-                true => format!("{}.next", mutation.target),
-                false => mutation.target.to_string(),
+            let name = if next {
+                format!("{}.next", mutation.target)
+            } else {
+                mutation.target.to_string()
             };
             outputs.push(Output { name: Some(name.into()), value, kind: kind(mutation) });
         }

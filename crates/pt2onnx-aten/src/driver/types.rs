@@ -15,7 +15,8 @@ pub(super) fn python_number(builder: &Builder, scalar: Scalar) -> Value {
     builder.scalar(scalar, dtype)
 }
 
-/// The ONNX type of a tensor. A complex tensor is one of real/imaginary pairs, in a last dimension of 2.
+/// The ONNX type of a tensor. A complex tensor is one of real/imaginary pairs, in a last dimension
+/// of 2.
 pub(crate) fn onnx_type(meta: &TensorMeta) -> Type {
     let mut sizes: Shape = meta.sizes.clone();
     if meta.dtype.is_complex() {

@@ -48,7 +48,8 @@ pub struct OpUse {
     pub count: usize,
     /// Whether a translation is registered, or none is needed.
     pub supported: bool,
-    /// Whether its nodes are opaque: they stand for nodes that a pass could not handle ([`is_opaque`]).
+    /// Whether its nodes are opaque: they stand for nodes that a pass could not handle
+    /// ([`is_opaque`]).
     pub opaque: bool,
 }
 

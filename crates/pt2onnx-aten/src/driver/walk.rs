@@ -1,4 +1,5 @@
-//! Translates the nodes of a program one by one, and compares each result with the type that PyTorch recorded.
+//! Translates the nodes of a program one by one, and compares each result with the type that
+//! PyTorch recorded.
 
 use super::{
     ahead::Made,
@@ -81,7 +82,8 @@ impl<'a> Driver<'a> {
         self.builder.edit(|model| self.annotator.graph(program, model));
     }
 
-    /// A context that is not for a lowering: complex tensors are errors, and no outputs are recorded.
+    /// A context that is not for a lowering: complex tensors are errors, and no outputs are
+    /// recorded.
     pub fn context(&self) -> Cx<'_, 'a> {
         self.cx(Call::default())
     }
@@ -237,8 +239,8 @@ impl<'a> Driver<'a> {
         lower(&self.cx(call), &mut Args::bind(schema, &node.args)?)
     }
 
-    /// Tensors without elements, if all outputs of a node are known to be such. Runtimes have bugs with empty tensors, and there is nothing
-    /// to compute.
+    /// Tensors without elements, if all outputs of a node are known to be such. Runtimes have bugs
+    /// with empty tensors, and there is nothing to compute.
     fn empty(&self, results: &[Recorded]) -> Option<Outputs> {
         let mut metas = results.iter().filter_map(|(_, meta)| *meta);
         if !metas.any(|meta| meta.sizes.contains(&Expr::int(0))) {
@@ -283,9 +285,12 @@ impl<'a> Driver<'a> {
                 let (re, im) = (run(op.lowering, Mode::Part(0))?, run(op.lowering, Mode::Part(1))?);
                 // A list may hold real tensors, too.
                 let real = |(_, meta): &Recorded| meta.is_some_and(|m| !m.dtype.is_complex());
-                let one = |((re, im), recorded)| match real(recorded) {
-                    true => re,
-                    false => Some(self.context().pairs(Complex::new(re?, im?))),
+                let one = |((re, im), recorded)| {
+                    if real(recorded) {
+                        re
+                    } else {
+                        Some(self.context().pairs(Complex::new(re?, im?)))
+                    }
                 };
                 Ok(Outputs(re.0.into_iter().zip(im.0).zip(outputs).map(one).collect()))
             }
@@ -327,7 +332,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Compares a result with the recorded type, and gives it that type and its name. The recorded type can have more exact sizes.
+    /// Compares a result with the recorded type, and gives it that type and its name. The recorded
+    /// type can have more exact sizes.
     fn tensor(
         &mut self,
         (node, i): (&Node, usize),
@@ -372,7 +378,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Whether element types and ranks are equal, and no size is known to be another, if the value's type is known.
+    /// Whether element types and ranks are equal, and no size is known to be another, if the
+    /// value's type is known.
     fn agrees(&self, value: Value, recorded: &Type) -> bool {
         let model = self.builder.model();
         let Some(emitted) = &model[value].ty else {
@@ -395,7 +402,8 @@ impl<'a> Driver<'a> {
         let expr = match self.scope.meta(name) {
             Some(ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. }) => expr.clone(),
             Some(ValueMeta::SymBool { expr, .. }) => {
-                // A bool that is read from a tensor is recorded as `u0 == 1`, and may be used as the number.
+                // A bool that is read from a tensor is recorded as `u0 == 1`, and may be used as
+                // the number.
                 if let View::Call(Func::Eq, [number, one]) = expr.view()
                     && number.as_symbol().is_some()
                     && one.as_int() == Some(1)
@@ -410,7 +418,8 @@ impl<'a> Driver<'a> {
         self.builder.bind_scalar(expr, value);
     }
 
-    /// Gives the results of a failed node values of the recorded types, so that the nodes after it can be translated.
+    /// Gives the results of a failed node values of the recorded types, so that the nodes after it
+    /// can be translated.
     fn stand_ins(&mut self, node: &'a Node) {
         self.partial = true;
         let _ = self.builder.take_diagnostics();
@@ -427,8 +436,9 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Whether PyTorch is known to record a wrong shape for the output: some versions take the states of recurrent layers apart for
-/// sizes that are fixed, and record `[1, 1, 2, 4]` for `[1, 2, 4]`. The inferred type counts there.
+/// Whether PyTorch is known to record a wrong shape for the output: some versions take the states
+/// of recurrent layers apart for sizes that are fixed, and record `[1, 1, 2, 4]` for `[1, 2, 4]`.
+/// The inferred type counts there.
 fn is_misrecorded(node: &Node, output: usize) -> bool {
     let op = node.target.to_string();
     output > 0 && ["aten.lstm.", "aten.gru.", "aten.rnn_"].iter().any(|name| op.starts_with(name))

@@ -1,8 +1,9 @@
 //! Types of the results of single nodes, for programs without PyTorch's records: TorchScript.
 //!
-//! [`Registry::infer`](crate::Registry::infer) tells what `torch.export` would have recorded. A rule of `pt2onnx-meta` tells it, or else the lowering: it
-//! runs in a scratch model, and the types of what it emits are the answer if it never asks for a record. Where neither knows, it is
-//! an error.
+//! [`Registry::infer`](crate::Registry::infer) tells what `torch.export` would have recorded. A
+//! rule of `pt2onnx-meta` tells it, or else the lowering: it runs in a scratch model, and the types
+//! of what it emits are the answer if it never asks for a record. Where neither knows, it is an
+//! error.
 
 mod node;
 mod scratch;
@@ -22,9 +23,11 @@ pub struct Facts<'a> {
     pub contents: &'a FxHashMap<Name, Contents>,
     /// Ranges and relations of the symbols in sizes.
     pub constraints: &'a Constraints,
-    /// The type of floats that have no other: `torch.get_default_dtype()` of the process that ran the program.
+    /// The type of floats that have no other: `torch.get_default_dtype()` of the process that ran
+    /// the program.
     pub default_dtype: DType,
 }
 
-/// Gives new symbols: for sizes and integers that depend on data, and for floats if it is told `true`.
+/// Gives new symbols: for sizes and integers that depend on data, and for floats if it is told
+/// `true`.
 pub type NewSymbol<'a> = dyn FnMut(bool) -> Expr + 'a;

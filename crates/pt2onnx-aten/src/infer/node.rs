@@ -20,8 +20,8 @@ use rustc_hash::FxHashMap;
 use std::{collections::BTreeSet, sync::Arc};
 
 impl Registry {
-    /// The results of a node, in the order of its schema's returns. `node` has its arguments by the names of the schema, and no
-    /// outputs.
+    /// The results of a node, in the order of its schema's returns. `node` has its arguments by the
+    /// names of the schema, and no outputs.
     ///
     /// # Errors
     /// The types are not known. A guess is never an answer.
@@ -61,8 +61,8 @@ impl Registry {
         }
     }
 
-    /// A model whose outputs are the tensors of a node's results, in order, which have the given types. Operands of known elements are
-    /// constants, all others inputs.
+    /// A model whose outputs are the tensors of a node's results, in order, which have the given
+    /// types. Operands of known elements are constants, all others inputs.
     ///
     /// # Errors
     /// Those of the lowering.
@@ -362,7 +362,8 @@ impl<'a, 'b> Named<'a, 'b> {
             if constraints.ranges().any(|(known, _)| *known == s) {
                 continue;
             }
-            // What is too large an expression is read from the result, as sizes are that depend on data.
+            // What is too large an expression is read from the result, as sizes are that depend on
+            // data.
             let unknown = self.takes_unknown && is_unknown_symbol(&s);
             if !unknown && !is_fresh(&s) && !Expr::is_opaque(&s) {
                 return Err(LowerError::unsupported("its sizes are not known"));

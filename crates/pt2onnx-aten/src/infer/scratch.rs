@@ -1,4 +1,5 @@
-//! A model of one node: its operands as inputs or constants, of the types that they have in ONNX or in PyTorch.
+//! A model of one node: its operands as inputs or constants, of the types that they have in ONNX or
+//! in PyTorch.
 
 use super::{Contents, Facts};
 use crate::{
@@ -16,7 +17,8 @@ pub(super) fn result(i: usize) -> Name {
     format!("%{i}").into()
 }
 
-/// A graph with the node and the types of what it reads. `known` are the types of the results, where they are known.
+/// A graph with the node and the types of what it reads. `known` are the types of the results,
+/// where they are known.
 pub(super) fn graph(
     node: &Node,
     outputs: Vec<Argument>,

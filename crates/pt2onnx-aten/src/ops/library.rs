@@ -1,4 +1,5 @@
-//! Ops of libraries: the ONNX operators that PyTorch offers (`torch.onnx.ops`), and grouped matrix products.
+//! Ops of libraries: the ONNX operators that PyTorch offers (`torch.onnx.ops`), and grouped matrix
+//! products.
 
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Attribute, Attributes, TensorType, Type, Value, attrs, conforms, schema};
@@ -39,8 +40,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     ),
 ];
 
-/// The parts of a tensor as one value, a sequence: `SplitToSequence`. Without a size or lengths, each part is one slice, without the
-/// dimension.
+/// The parts of a tensor as one value, a sequence: `SplitToSequence`. Without a size or lengths,
+/// each part is one slice, without the dimension.
 fn list_of_parts(
     cx: &Cx,
     x: Value,
@@ -63,11 +64,13 @@ fn list_of_parts(
     Ok(list)
 }
 
-/// Tensors of one element type and any sizes as one value: `SequenceConstruct`, or `SequenceEmpty` if there are none.
+/// Tensors of one element type and any sizes as one value: `SequenceConstruct`, or `SequenceEmpty`
+/// if there are none.
 fn list_of_tensors(cx: &Cx, tensors: Vec<Value>, dtype: DType) -> Lowered {
-    let list = match tensors.is_empty() {
-        true => cx.sequence_empty(attrs::SequenceEmpty { dtype: Some(schema::data_type(dtype)) }),
-        false => cx.sequence_construct(&tensors),
+    let list = if tensors.is_empty() {
+        cx.sequence_empty(attrs::SequenceEmpty { dtype: Some(schema::data_type(dtype)) })
+    } else {
+        cx.sequence_construct(&tensors)
     };
     cx.set_type(list, any_sizes(dtype));
     Ok(list)
@@ -98,7 +101,8 @@ fn optional(cx: &Cx, x: Value, present: Value) -> Lowered {
     Ok(of(cx.if_op(1, present, given, none)[0]))
 }
 
-/// [`grouped_mm`] plus `bias`, as `out_dtype`, by default that of `x`; without offsets, the batched product `x @ weights`.
+/// [`grouped_mm`] plus `bias`, as `out_dtype`, by default that of `x`; without offsets, the batched
+/// product `x @ weights`.
 fn biased_grouped_mm(
     cx: &Cx,
     x: Value,
@@ -126,8 +130,8 @@ enum Groups {
     Summed,
 }
 
-/// The product of each group of `x` and its part of `weights`: a `Loop` over the groups. Group i ends before `offsets[i]`. Rows or columns
-/// after the last group are zero.
+/// The product of each group of `x` and its part of `weights`: a `Loop` over the groups. Group i
+/// ends before `offsets[i]`. Rows or columns after the last group are zero.
 fn grouped_mm(cx: &Cx, x: Value, weights: Value, offsets: Value) -> Lowered {
     let kind = match (cx.rank(x), cx.rank(weights)) {
         (2, 3) => Groups::Rows,
@@ -208,9 +212,11 @@ arguments! {
     }
 }
 
-/// The node that the arguments of `torch.onnx.ops.symbolic` describe: operator, attributes and metadata.
+/// The node that the arguments of `torch.onnx.ops.symbolic` describe: operator, attributes and
+/// metadata.
 ///
-/// Attribute i has the name `attr_keys[i]` and the type `attr_types[i]`. Its value is the range `attr_pos[i]` of the list of that type.
+/// Attribute i has the name `attr_keys[i]` and the type `attr_types[i]`. Its value is the range
+/// `attr_pos[i]` of the list of that type.
 fn symbolic(cx: &Cx, args: SymbolicArgs) -> Lowered<Outputs> {
     if let Some(origin) = cx.origin() {
         let keys = args.metadata_props_keys.iter().cloned();
@@ -258,7 +264,8 @@ fn symbolic(cx: &Cx, args: SymbolicArgs) -> Lowered<Outputs> {
     Ok(results.to_vec().into())
 }
 
-/// The attribute of type `kind` whose elements are the range `place` (start and end) of the list of that type. `None` if the list is too short.
+/// The attribute of type `kind` whose elements are the range `place` (start and end) of the list of
+/// that type. `None` if the list is too short.
 fn attribute(args: &SymbolicArgs, kind: &str, place: &[i64]) -> Option<Attribute> {
     let [start, end] = place else { return None };
     let range = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
@@ -327,7 +334,8 @@ arguments! {
     }
 }
 
-/// `Attention`, with as many outputs as are used. Where PyTorch computes something else, [`attention_of_pytorch`].
+/// `Attention`, with as many outputs as are used. Where PyTorch computes something else,
+/// [`attention_of_pytorch`].
 fn onnx_attention(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
     let masked = args.is_causal || args.attn_mask.is_some();
     let past = args.is_causal && args.past_key.is_some();
@@ -362,18 +370,19 @@ fn onnx_attention(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
     Ok(results.to_vec().into())
 }
 
-/// `torch.onnx.ops.attention` as PyTorch computes it: the mask is added before the softcap, and a causal mask begins at the first key
-/// of the cache.
+/// `torch.onnx.ops.attention` as PyTorch computes it: the mask is added before the softcap, and a
+/// causal mask begins at the first key of the cache.
 fn attention_of_pytorch(cx: &Cx, args: OnnxAttentionArgs) -> Lowered<Outputs> {
     let packed = cx.rank(args.Q) == 3;
-    let heads = |x: Value, count: i64| match packed {
-        true => {
+    let heads = |x: Value, count: i64| {
+        if packed {
             let (size, count) = (cx.shape(x), Expr::int(count));
             let width = size[2].floor_div(&count);
             let split = cx.reshape(x, &[size[0].clone(), size[1].clone(), count, width]);
             cx.transpose(split, &[0, 2, 1, 3])
+        } else {
+            x
         }
-        false => x,
     };
     let q = heads(args.Q, args.q_num_heads);
     let with_past = |x: Value, past: Option<Value>| {

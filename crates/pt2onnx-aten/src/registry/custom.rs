@@ -11,13 +11,15 @@ use std::{collections::BTreeMap, sync::Arc};
 impl Registry {
     /// Registers a lowering of an op for real tensors. It replaces other translations of the op.
     ///
-    /// Write the schema as PyTorch prints it (`torch.ops.mylib.foo.default._schema`). The lowering is a [`Function`]: it takes the
-    /// schema's parameters in order, without those that mean nothing to ONNX (`device`, `pin_memory`, ...). It can leave out the
-    /// last ones if they have defaults; a node with other values of these is then an error. It emits operators of opset
+    /// Write the schema as PyTorch prints it (`torch.ops.mylib.foo.default._schema`). The lowering
+    /// is a [`Function`]: it takes the schema's parameters in order, without those that mean
+    /// nothing to ONNX (`device`, `pin_memory`, ...). It can leave out the last ones if they have
+    /// defaults; a node with other values of these is then an error. It emits operators of opset
     /// [`opset_version`](Self::opset_version).
     ///
     /// # Errors
-    /// Returns an error if `schema` or one of its defaults cannot be parsed, or if a parameter of the function does not fit it.
+    /// Returns an error if `schema` or one of its defaults cannot be parsed, or if a parameter of
+    /// the function does not fit it.
     pub fn register<P: Parameters>(
         &mut self,
         schema: &str,
@@ -26,11 +28,12 @@ impl Registry {
         self.add(schema, false, function)
     }
 
-    /// Registers a lowering as [`register`](Self::register) does, for nodes that take or give complex tensors. Parameters of type
-    /// [`Complex`](crate::Complex) have both parts of a tensor.
+    /// Registers a lowering as [`register`](Self::register) does, for nodes that take or give
+    /// complex tensors. Parameters of type [`Complex`](crate::Complex) have both parts of a tensor.
     ///
     /// # Errors
-    /// Returns an error if `schema` or one of its defaults cannot be parsed, or if a parameter of the function does not fit it.
+    /// Returns an error if `schema` or one of its defaults cannot be parsed, or if a parameter of
+    /// the function does not fit it.
     pub fn register_complex<P: Parameters>(
         &mut self,
         schema: &str,
@@ -39,9 +42,10 @@ impl Registry {
         self.add(schema, true, function)
     }
 
-    /// Registers a lowering of an op for real tensors that gets the arguments which the node has, so defaults are its own matter. `op` is
-    /// the op's name, or its schema as PyTorch prints it, which archives of TorchScript lack: without it, their results cannot be lists. It
-    /// replaces other translations of the op.
+    /// Registers a lowering of an op for real tensors that gets the arguments which the node has,
+    /// so defaults are its own matter. `op` is the op's name, or its schema as PyTorch prints it,
+    /// which archives of TorchScript lack: without it, their results cannot be lists. It replaces
+    /// other translations of the op.
     pub fn register_untyped(
         &mut self,
         op: impl Into<String>,
@@ -54,8 +58,9 @@ impl Registry {
         custom.push(Custom::Untyped { text, lower: Arc::new(lowering) });
     }
 
-    /// The schemas of an op's overloads, from its name without one (`mylib::foo`): those of tables and those that were registered, as they
-    /// were given. Of a lowering that was registered without a schema it is only the name (`mylib::foo.Tensor`).
+    /// The schemas of an op's overloads, from its name without one (`mylib::foo`): those of tables
+    /// and those that were registered, as they were given. Of a lowering that was registered
+    /// without a schema it is only the name (`mylib::foo.Tensor`).
     pub fn schemas(&self, op: &str) -> Vec<String> {
         let of_op = |name: &str| name.split('.').next() == Some(op);
         let rows = self.ops.0.iter().filter(|(name, _)| of_op(name));
@@ -94,11 +99,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers ONNX functions, written in ONNX's textual syntax, as translations of ops. The op's nodes become calls.
+    /// Registers ONNX functions, written in ONNX's textual syntax, as translations of ops. The op's
+    /// nodes become calls.
     ///
-    /// A function of domain `mylib`, name `foo` and overload `Tensor` translates the op `mylib::foo.Tensor`; it can also have the name
-    /// `"mylib::foo.Tensor"`. Its inputs have the names of the op's tensor parameters (`xs_0`, `xs_1` for a list `xs`), its
-    /// attributes those of the other parameters.
+    /// A function of domain `mylib`, name `foo` and overload `Tensor` translates the op
+    /// `mylib::foo.Tensor`; it can also have the name `"mylib::foo.Tensor"`. Its inputs have the
+    /// names of the op's tensor parameters (`xs_0`, `xs_1` for a list `xs`), its attributes those
+    /// of the other parameters.
     ///
     /// # Errors
     /// Returns an error if the text cannot be parsed, or if its opset does not allow a function.
@@ -107,8 +114,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers the functions of a model as [`add_functions`](Self::add_functions) does. A model with FunctionProtos comes from
-    /// `pt2onnx_writer::from_bytes`.
+    /// Registers the functions of a model as [`add_functions`](Self::add_functions) does. A model
+    /// with FunctionProtos comes from `pt2onnx_writer::from_bytes`.
     pub fn add_function_library(&mut self, model: Model) {
         for (i, function) in model.functions.iter().enumerate() {
             let mut op = format!("{}::{}", function.domain, function.name);

@@ -1,4 +1,5 @@
-//! The registry: finds the translation of an op by the op's name. A translation is a lowering or an ONNX function.
+//! The registry: finds the translation of an op by the op's name. A translation is a lowering or an
+//! ONNX function.
 
 mod custom;
 mod nearest;

@@ -3,13 +3,13 @@
 use super::Registry;
 
 impl Registry {
-    /// The op of the tables whose name is most similar to `name`: another overload, or else one that differs in few letters.
+    /// The op of the tables whose name is most similar to `name`: another overload, or else one
+    /// that differs in few letters.
     pub fn nearest(&self, name: &str) -> Option<&'static str> {
         let base = |n: &str| n.split('.').next().unwrap_or(n).to_owned();
         let wanted = base(name);
-        let distance = |op: &&&'static str| match base(op) == wanted {
-            true => 0,
-            false => edit_distance(&base(op), &wanted),
+        let distance = |op: &&&'static str| {
+            if base(op) == wanted { 0 } else { edit_distance(&base(op), &wanted) }
         };
         let mut names: Vec<_> = self.ops.0.keys().collect();
         names.sort();

@@ -7,9 +7,11 @@ use pt2onnx_ir::{Model, schema};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::Arc;
 
-/// All ops that can be translated, with their translations. If an op has several, the one that was registered last is used.
+/// All ops that can be translated, with their translations. If an op has several, the one that was
+/// registered last is used.
 ///
-/// One registry serves many conversions at the same time: `&Registry` may be shared between threads.
+/// One registry serves many conversions at the same time: `&Registry` may be shared between
+/// threads.
 #[derive(Clone, Default)]
 pub struct Registry {
     pub(super) ops: Ops,
@@ -84,7 +86,8 @@ impl Registry {
         all
     }
 
-    /// The translation registered last for an op; `complex` tells whether the node has complex tensors.
+    /// The translation registered last for an op; `complex` tells whether the node has complex
+    /// tensors.
     pub(crate) fn custom(&self, op: &str, complex: impl Fn() -> bool) -> Option<&Custom> {
         let (mut custom, complex) = (self.custom.get(op)?.iter().rev(), complex());
         custom.find(|c| match c {

@@ -1,4 +1,5 @@
-//! Programs that write into their tensors are translated, and every result has the type that PyTorch recorded.
+//! Programs that write into their tensors are translated, and every result has the type that
+//! PyTorch recorded.
 
 use pt2onnx_aten::{Registry, State, lower};
 use pt2onnx_fx::{passes, text};

@@ -1,7 +1,8 @@
 //! Tests of the types that are inferred without PyTorch's records, against these records.
 //!
-//! Each node of each archive is asked for, from the recorded types of what it reads. `PT2ONNX_INFER=FOLDER,..` asks for archives
-//! below folders, instead of those of `testdata/cases`, and `PT2ONNX_INFER_SHOW=OP` shows what is not right of an op.
+//! Each node of each archive is asked for, from the recorded types of what it reads.
+//! `PT2ONNX_INFER=FOLDER,..` asks for archives below folders, instead of those of `testdata/cases`,
+//! and `PT2ONNX_INFER_SHOW=OP` shows what is not right of an op.
 
 #![expect(clippy::print_stdout, reason = "its table is what one wants to see")]
 
@@ -43,7 +44,8 @@ impl Oracle {
     fn program(&mut self, title: &str, program: &ExportedProgram) {
         let mut program = program.clone();
         program.assume_guards();
-        // PyTorch's records hold for sizes of 2 and more, as it makes programs of their own for others.
+        // PyTorch's records hold for sizes of 2 and more, as it makes programs of their own for
+        // others.
         let symbols = program.graph.values.values().flat_map(|meta| match meta {
             ValueMeta::Tensor(meta) => meta.sizes.iter().flat_map(Expr::symbols).collect(),
             _ => Vec::new(),
@@ -65,7 +67,8 @@ impl Oracle {
     ) {
         for node in &graph.nodes {
             node.bodies().for_each(|body| self.graph(title, body, constraints, Known::default()));
-            // PyTorch records more dimensions than the result has, or sizes that hold only if its inputs fit each other.
+            // PyTorch records more dimensions than the result has, or sizes that hold only if its
+            // inputs fit each other.
             let misrecorded = node.target.is_aten("unique_consecutive")
                 && matches!(node.arg("dim"), Some(Argument::Int(..0)))
                 || node.target.is_aten("_scaled_dot_product_attention_math_for_mps");
@@ -236,7 +239,8 @@ impl<'a> Match<'a> {
         }
         let renamed = found.substitute(&|s| self.new.get(s).cloned());
         let simple = |e: &Expr| self.constraints.simplify(e);
-        // PyTorch demands that sizes that broadcast are equal and bounds within the size, and records one of them.
+        // PyTorch demands that sizes that broadcast are equal and bounds within the size, and
+        // records one of them.
         let one_of = matches!(renamed.view(), View::Call(Func::Max | Func::Min, all) if all.contains(recorded));
         // With `ceil_mode` PyTorch records one window less, or not, as the example's size has it.
         let at = |e: &Expr, n| e.substitute(&|_| Some(Expr::int(n))).as_int();

@@ -1,6 +1,7 @@
 //! Tests of lowerings, of the driver over whole programs, and of types.
 //!
-//! They are one binary, which is linked once; the library has no unit tests, so that an edit of one op compiles it once.
+//! They are one binary, which is linked once; the library has no unit tests, so that an edit of one
+//! op compiles it once.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail so")]
 

@@ -64,7 +64,8 @@ fn long_source_lines_are_cut() {
     assert_eq!(trace(&source(&long, 160, ""), true), source(&stripped, 156, "..."));
 }
 
-/// The paths of the calls that nodes with these stacks belong to, with numbers that tell calls apart.
+/// The paths of the calls that nodes with these stacks belong to, with numbers that tell calls
+/// apart.
 fn calls(version: &str, stacks: &[&[&str]]) -> String {
     let frame = |key: &&str| ModuleFrame {
         key: (*key).into(),

@@ -1,4 +1,5 @@
-//! The registry: tables that hold to PyTorch's schemas, translations of users, and what it is asked for.
+//! The registry: tables that hold to PyTorch's schemas, translations of users, and what it is asked
+//! for.
 
 use crate::checks::translated_by;
 use pt2onnx_aten::{AtenOp, Cx, Lowered, Registry, Schema, arguments, op, ops_used, tables};
@@ -39,8 +40,9 @@ fn parameters_fit_the_schemas() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the tensors of ops that run on each part of complex numbers are called. Beside a complex tensor, a real one has an imaginary
-/// part of 0, but not one that says where: a new name here belongs to `PLACES` (pt2onnx-lowering, `args/bind.rs`) if it does.
+/// What the tensors of ops that run on each part of complex numbers are called. Beside a complex
+/// tensor, a real one has an imaginary part of 0, but not one that says where: a new name here
+/// belongs to `PLACES` (pt2onnx-lowering, `args/bind.rs`) if it does.
 #[test]
 fn tensors_of_ops_by_parts() {
     let by_parts = tables().flatten().filter(|op| matches!(op.complexity, Complexity::ByParts));

@@ -86,23 +86,29 @@ pub struct Cli {
     pub convert: Convert,
 }
 
-/// What to do other than convert. A file with the name of a command is given with its folder: `./inspect`.
+/// What to do other than convert. A file with the name of a command is given with its folder:
+/// `./inspect`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and everything that prevents conversion
+    /// Show what an archive holds: inputs, outputs, dynamic dimensions, weights, ops, and
+    /// everything that prevents conversion
     Inspect(Inspect),
-    /// Print any ONNX model as text, without the files of its weights; or the program of an archive, as PyTorch prints it
+    /// Print any ONNX model as text, without the files of its weights; or the program of an
+    /// archive, as PyTorch prints it
     Show(Show),
-    /// Check whether archives can be converted with the given options, and show everything that prevents it
+    /// Check whether archives can be converted with the given options, and show everything that
+    /// prevents it
     #[command(after_help = AFTER_CHECK)]
     Check(Box<Check>),
-    /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names, nodes
+    /// Show how two ONNX models differ: opsets, inputs, outputs, operators, weights, types, names,
+    /// nodes
     #[command(after_help = AFTER_DIFF)]
     Diff(Diff),
     /// Run a model in ONNX Runtime, and show or write its outputs
     #[command(after_help = AFTER_RUN)]
     Run(Box<Run>),
-    /// Run a model in ONNX Runtime, and compare its outputs with given ones, another model or the archive's program
+    /// Run a model in ONNX Runtime, and compare its outputs with given ones, another model or the
+    /// archive's program
     #[command(after_help = AFTER_VERIFY)]
     Verify(Box<Verify>),
     /// Fold, simplify and fuse any ONNX model
@@ -113,13 +119,15 @@ pub enum Command {
     ApplyWeights(ApplyWeights),
     /// List the ops that have a translation, by their PyTorch schemas
     Ops {
-        /// Print JSON, with the ONNX operators that each op becomes, the lowest opset and the tested element types
+        /// Print JSON, with the ONNX operators that each op becomes, the lowest opset and the
+        /// tested element types
         #[arg(long)]
         json: bool,
     },
     /// List the passes of `--optimize`, in the order in which they run
     Passes,
-    /// Explain one op: its overloads, the ONNX operators that they become, the lowest opset and the tested element types
+    /// Explain one op: its overloads, the ONNX operators that they become, the lowest opset and the
+    /// tested element types
     Explain {
         /// An op, with or without namespace and overload: `add`, `aten::add.Tensor`
         #[arg(value_name = "OP", value_parser = NonEmptyStringValueParser::new())]
@@ -144,7 +152,8 @@ pub struct Show {
     /// The model or archive
     #[arg(value_name = "MODEL.onnx|MODEL.pt2|MODEL.pt")]
     pub model: PathBuf,
-    /// Of a model, print a drawing in the DOT language: `pt2onnx show --dot m.onnx | dot -Tsvg > m.svg`
+    /// Of a model, print a drawing in the DOT language: `pt2onnx show --dot m.onnx | dot -Tsvg >
+    /// m.svg`
     #[arg(long)]
     pub dot: bool,
     /// Of a model, print no elements of constants
@@ -153,10 +162,12 @@ pub struct Show {
     /// Of a model, print the types of all values
     #[arg(long, conflicts_with = "dot")]
     pub types: bool,
-    /// Of an archive, print the program as the archive has it, not as it is translated: before the passes over it
+    /// Of an archive, print the program as the archive has it, not as it is translated: before the
+    /// passes over it
     #[arg(long)]
     pub raw: bool,
-    /// Print names and other words of more than 256 characters whole, for programs that read the text
+    /// Print names and other words of more than 256 characters whole, for programs that read the
+    /// text
     #[arg(long)]
     pub whole: bool,
     #[command(flatten)]
@@ -168,7 +179,8 @@ pub struct Check {
     /// The archives, or patterns such as `models/*.pt2`
     #[arg(value_name = "MODEL.pt2", required = true)]
     pub models: Vec<PathBuf>,
-    /// Print JSON: for each archive whether it can be converted, its error, its failures and its warnings
+    /// Print JSON: for each archive whether it can be converted, its error, its failures and its
+    /// warnings
     #[arg(long, help_heading = "Diagnostics")]
     pub json: bool,
     /// Number of archives to check at once [default: the number of processors]
@@ -176,8 +188,9 @@ pub struct Check {
     pub jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     pub options: Options,
-    /// Write a report of the check, as Markdown, JSON or a page that draws the graph; of several archives, a table of all and the report of each. A folder
-    /// gets NAME.html and NAME.json for each archive. Can be given several times
+    /// Write a report of the check, as Markdown, JSON or a page that draws the graph; of several
+    /// archives, a table of all and the report of each. A folder gets NAME.html and NAME.json for
+    /// each archive. Can be given several times
     #[arg(long, value_name = "FILE.md|FILE.json|FILE.html|FOLDER/", value_parser = values::report, help_heading = "Diagnostics")]
     pub report: Vec<PathBuf>,
     /// Print no warnings
@@ -224,10 +237,12 @@ pub struct Optimize {
     /// Only the part of the model that computes some values from others: `IN1,IN2:OUT1,OUT2`
     #[arg(long, value_name = "IN,..:OUT,..", value_parser = values::cut, help_heading = "Optimisation")]
     pub extract: Option<values::Cut>,
-    /// Instead of one model, two: outputs of the first become the inputs of the second that have their names
+    /// Instead of one model, two: outputs of the first become the inputs of the second that have
+    /// their names
     #[arg(long, value_name = "A.onnx:B.onnx", value_parser = values::models, conflicts_with = "model", help_heading = "Optimisation")]
     pub merge: Option<(PathBuf, PathBuf)>,
-    /// With `--merge`, the input that an output becomes, instead of those of equal names; can be given several times
+    /// With `--merge`, the input that an output becomes, instead of those of equal names; can be
+    /// given several times
     #[arg(long, value_name = "OUT=IN", value_parser = values::pair, help_heading = "Optimisation")]
     pub connect: Vec<(String, String)>,
     /// Tell what each pass did, and how often
@@ -239,7 +254,8 @@ pub struct Optimize {
     pub names: Names,
     #[command(flatten)]
     pub compress: Compress,
-    /// The runtime to write for: its own operators may be used, and what it cannot run is rewritten or is an error
+    /// The runtime to write for: its own operators may be used, and what it cannot run is rewritten
+    /// or is an error
     #[arg(long, value_parser = choices::target(), help_heading = "Optimisation")]
     pub target: Option<Target>,
     /// Where to write weights
@@ -247,7 +263,8 @@ pub struct Optimize {
     pub weights: Option<Weights>,
     #[command(flatten)]
     pub saving: Saving,
-    /// Keep weights inputs that are inputs as well. Otherwise they become constants, if all weights are such inputs and a matrix is among them
+    /// Keep weights inputs that are inputs as well. Otherwise they become constants, if all weights
+    /// are such inputs and a matrix is among them
     #[arg(long, help_heading = "Weights")]
     pub keep_initializers_as_inputs: bool,
     /// If there are warnings, write nothing and exit with code 4
@@ -263,8 +280,8 @@ pub struct ApplyWeights {
     /// The model
     #[arg(value_name = "MODEL.onnx")]
     pub model: PathBuf,
-    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a .pt2 or .pt archive, or
-    /// what torch.save(model.state_dict(), path) wrote
+    /// Weights by their names in the program: a .safetensors file, a folder or index of several, a
+    /// .pt2 or .pt archive, or what torch.save(model.state_dict(), path) wrote
     #[arg(long, value_name = "FILE|FOLDER", help_heading = "Input and output")]
     pub weights: PathBuf,
     /// The file to write; `-` is standard output [default: the model itself]
@@ -285,10 +302,12 @@ pub struct ApplyWeights {
 
 #[derive(Debug, Args)]
 pub struct Convert {
-    /// The archive, or several for a folder of models; one with the name of a command is given as `./inspect`
+    /// The archive, or several for a folder of models; one with the name of a command is given as
+    /// `./inspect`
     #[arg(value_name = "MODEL.pt2", required = true)]
     pub models: Vec<PathBuf>,
-    /// The file to write, or the folder for several models; `-` is standard output, for models with embedded weights
+    /// The file to write, or the folder for several models; `-` is standard output, for models with
+    /// embedded weights
     #[arg(short, long, value_name = "OUT.onnx|FOLDER/", help_heading = "Input and output")]
     pub output: Option<PathBuf>,
     /// Number of archives to convert at once [default: the number of processors]
@@ -299,11 +318,13 @@ pub struct Convert {
     pub all: bool,
     #[command(flatten)]
     pub options: Options,
-    /// Write a report of the conversion or its failure, as Markdown, JSON or a page that draws the graph; of several archives, a table of all and the report
-    /// of each. A folder gets NAME.html and NAME.json for each archive. Can be given several times
+    /// Write a report of the conversion or its failure, as Markdown, JSON or a page that draws the
+    /// graph; of several archives, a table of all and the report of each. A folder gets NAME.html
+    /// and NAME.json for each archive. Can be given several times
     #[arg(long, value_name = "FILE.md|FILE.json|FILE.html|FOLDER/", value_parser = values::report, help_heading = "Diagnostics")]
     pub report: Vec<PathBuf>,
-    /// With a folder as output, print JSON: for each archive whether it was converted, its error, its failures and its warnings
+    /// With a folder as output, print JSON: for each archive whether it was converted, its error,
+    /// its failures and its warnings
     #[arg(long, help_heading = "Diagnostics")]
     pub json: bool,
     /// Log each stage and its time; twice: in detail

@@ -31,7 +31,8 @@ pub struct Compress {
     /// Give quantised weights zero points
     #[arg(long)]
     asymmetric: bool,
-    /// Give weights of `dynamic-int8` and `static-int8` a sign: faster on processors with VNNI, wrong on older x86 ones
+    /// Give weights of `dynamic-int8` and `static-int8` a sign: faster on processors with VNNI,
+    /// wrong on older x86 ones
     #[arg(long)]
     signed: bool,
     /// `accuracy_level` of MatMulNBits, 0 to 4

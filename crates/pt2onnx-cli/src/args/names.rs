@@ -11,28 +11,34 @@ use pt2onnx::{DynamicAxes, InputNames, KvNames, Options, OutputNames};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names and dims")]
 pub struct Names {
-    /// Names of the inputs, in order; `from-tree` uses the parameters of `forward` and the keys of dicts
+    /// Names of the inputs, in order; `from-tree` uses the parameters of `forward` and the keys of
+    /// dicts
     #[arg(long, value_name = "A,B", value_parser = values::names)]
     input_names: Option<InputNames>,
-    /// Names of the outputs, in order; `from-tree` uses the keys of the dict or dataclass that the program returns
+    /// Names of the outputs, in order; `from-tree` uses the keys of the dict or dataclass that the
+    /// program returns
     #[arg(long, value_name = "A,B", value_parser = values::names)]
     output_names: Option<OutputNames>,
-    /// Names of keys and values in caches [default with `from-tree`: past_key_values.{layer}.{part},present.{layer}.{part}]
+    /// Names of keys and values in caches [default with `from-tree`:
+    /// past_key_values.{layer}.{part},present.{layer}.{part}]
     #[arg(long, value_name = "IN,OUT")]
     kv_names: Option<KvNames>,
     /// Rename any value; can be given several times
     #[arg(long, value_name = "OLD=NEW", value_parser = values::pair)]
     rename: Vec<(String, String)>,
-    /// Name a dynamic dimension, by its symbol or an axis: `s77=batch`, `x.0=batch`; can be given several times
+    /// Name a dynamic dimension, by its symbol or an axis: `s77=batch`, `x.0=batch`; can be given
+    /// several times
     #[arg(long, value_name = "DIM=NAME", value_parser = values::pair)]
     dim: Vec<(String, String)>,
-    /// Name axes as torch.onnx.export does: `{"x": {"0": "batch"}}`, or `{"x": [0]}` for `x_dynamic_axes_1`
+    /// Name axes as torch.onnx.export does: `{"x": {"0": "batch"}}`, or `{"x": [0]}` for
+    /// `x_dynamic_axes_1`
     #[arg(long, value_name = "JSON")]
     dynamic_axes: Option<DynamicAxes>,
     /// Make a dynamic dimension static: `batch=1`, `s77=1`, `x.0=1`; can be given several times
     #[arg(long, value_name = "DIM=N", value_parser = values::size)]
     fix: Vec<(String, i64)>,
-    /// Sizes of all dimensions of an input: `x=1,3,h,?`. A name names the dimension, `?` leaves it as it is; can be given several times
+    /// Sizes of all dimensions of an input: `x=1,3,h,?`. A name names the dimension, `?` leaves it
+    /// as it is; can be given several times
     #[arg(long, value_name = "INPUT=SIZES", value_parser = values::shape)]
     input_shape: Vec<(String, String)>,
 }

@@ -26,14 +26,16 @@ pub struct Options {
     /// What to do with values that the program writes into its buffers and inputs
     #[arg(long, value_parser = choices::state(), help_heading = "Input and output")]
     state: Option<State>,
-    /// What to do with ops that behave as in training, because the model was exported without `model.eval()`
+    /// What to do with ops that behave as in training, because the model was exported without
+    /// `model.eval()`
     #[arg(long, value_parser = choices::training(), help_heading = "Input and output")]
     training: Option<Training>,
     /// Opset of the ONNX operators
     #[arg(long, aliases = ["opset-version", "opset_version"])]
     #[arg(value_name = "N", value_parser = values::opset, help_heading = OPSET)]
     opset: Option<u32>,
-    /// Version of the ONNX file format, for runtimes that refuse newer ones [default: the lowest that can hold the model]
+    /// Version of the ONNX file format, for runtimes that refuse newer ones [default: the lowest
+    /// that can hold the model]
     #[arg(long, value_name = "N", value_parser = values::ir_version, help_heading = OPSET)]
     ir_version: Option<u32>,
     /// The runtime to write for
@@ -52,19 +54,23 @@ pub struct Options {
     /// What to do with ops that have no translation
     #[arg(long, value_parser = choices::operators(), help_heading = OPS)]
     operators: Option<Operators>,
-    /// Write ATen ops that have no translation as nodes `ATen` with the op in an attribute, as torch.onnx's older exporter does
+    /// Write ATen ops that have no translation as nodes `ATen` with the op in an attribute, as
+    /// torch.onnx's older exporter does
     #[arg(long, help_heading = OPS)]
     aten_nodes: bool,
-    /// Translate ops by functions in ONNX's textual syntax or of an ONNX model; can be given several times
+    /// Translate ops by functions in ONNX's textual syntax or of an ONNX model; can be given
+    /// several times
     #[arg(long, value_name = "FILE.onnxtxt", help_heading = OPS)]
     functions: Vec<PathBuf>,
-    /// Make functions of the calls of modules: of all, by class, or by path: `all`, `BertLayer`, `encoder.layer.*`
+    /// Make functions of the calls of modules: of all, by class, or by path: `all`, `BertLayer`,
+    /// `encoder.layer.*`
     #[arg(long, value_name = "all|CLASS,PATH", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',', help_heading = OPS)]
     functions_of: Vec<String>,
     /// Replace calls of functions by their bodies
     #[arg(long, help_heading = OPS)]
     inline: bool,
-    /// Version at which the model imports a domain of custom ops, 1 by default; can be given several times
+    /// Version at which the model imports a domain of custom ops, 1 by default; can be given
+    /// several times
     #[arg(long, value_name = "DOMAIN=N", value_parser = values::version, help_heading = OPS)]
     custom_opset: Vec<(String, u32)>,
     #[command(flatten)]

@@ -25,13 +25,16 @@ pub struct Passes {
     /// Leave out a pass that `pt2onnx passes` lists; can be given several times
     #[arg(long, value_name = "PASS", value_parser = standard_pass)]
     skip_pass: Vec<String>,
-    /// Replace what the rules in a file describe, in ONNX's textual syntax, at every level; can be given several times
+    /// Replace what the rules in a file describe, in ONNX's textual syntax, at every level; can be
+    /// given several times
     #[arg(long, value_name = "FILE.onnxtxt")]
     rules: Vec<PathBuf>,
-    /// Fold constants of up to this many bytes, `optimize` those of up to 128 times as many; larger ones only if the file gets no larger
+    /// Fold constants of up to this many bytes, `optimize` those of up to 128 times as many; larger
+    /// ones only if the file gets no larger
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     fold_limit: Option<u64>,
-    /// Write weights of equal content once; `apply-weights` then knows them by the name of the first
+    /// Write weights of equal content once; `apply-weights` then knows them by the name of the
+    /// first
     #[arg(long)]
     merge_weights: bool,
 }

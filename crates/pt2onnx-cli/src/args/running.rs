@@ -7,19 +7,22 @@ use std::path::PathBuf;
 /// Where inputs come from, and which library runs the model.
 #[derive(Debug, Args)]
 pub struct Running {
-    /// Inputs by name (or as input.0, input.1, ... or arr_0, arr_1, ...): a .npz, .npy or .safetensors file, or a dict of torch.save
+    /// Inputs by name (or as input.0, input.1, ... or arr_0, arr_1, ...): a .npz, .npy or
+    /// .safetensors file, or a dict of torch.save
     #[arg(long, value_name = "FILE", help_heading = "Inputs")]
     pub inputs: Option<PathBuf>,
     /// The archive that the model was made from: without --inputs, its sample inputs are used
     #[arg(long, value_name = "MODEL.pt2", help_heading = "Inputs")]
     pub archive: Option<PathBuf>,
-    /// For random inputs, the size of a dynamic dimension: its name, or an axis such as `x.0`; can be given several times [default: 2]
+    /// For random inputs, the size of a dynamic dimension: its name, or an axis such as `x.0`; can
+    /// be given several times [default: 2]
     #[arg(long, value_name = "DIM=SIZE", value_parser = values::size, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub fix: Vec<(String, i64)>,
     /// The seed of random inputs, which are used without --inputs and --archive
     #[arg(long, value_name = "N", default_value_t, value_parser = values::input_seed, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub seed: u64,
-    /// The library of ONNX Runtime [default: ORT_DYLIB_PATH, the Python package onnxruntime, or where the system finds it]
+    /// The library of ONNX Runtime [default: ORT_DYLIB_PATH, the Python package onnxruntime, or
+    /// where the system finds it]
     #[arg(long, value_name = "libonnxruntime.so", help_heading = "Runtime")]
     pub ort: Option<PathBuf>,
     /// Print JSON

@@ -44,12 +44,11 @@ impl Saving {
 /// An error if options for data files are given, but no data file will be written.
 pub fn check_data_file(options: &Options) -> Result<(), CommandError> {
     let named = options.weights_file.is_some() || options.shard_size.is_some();
-    match named && matches!(options.weights, Weights::Embed | Weights::Link) {
-        true => {
-            let what = "--weights-file and --shard-size are given, but there will be no data file";
-            Err(CommandError::new(Code::Usage, what)
-                .help("leave them out, or use `--weights external`"))
-        }
-        false => Ok(()),
+    if named && matches!(options.weights, Weights::Embed | Weights::Link) {
+        let what = "--weights-file and --shard-size are given, but there will be no data file";
+        Err(CommandError::new(Code::Usage, what)
+            .help("leave them out, or use `--weights external`"))
+    } else {
+        Ok(())
     }
 }

@@ -11,8 +11,9 @@ use pt2onnx::DefaultDtype;
 /// What an archive leaves open.
 #[derive(Debug, Args)]
 pub struct Script {
-    /// TorchScript: the type or value of an input, by name, position or path: `x=float32[batch,3,224,224]`, `1=16000`,
-    /// `images.0=none`; can be given several times [default: those of the trace]
+    /// TorchScript: the type or value of an input, by name, position or path:
+    /// `x=float32[batch,3,224,224]`, `1=16000`, `images.0=none`; can be given several times
+    /// [default: those of the trace]
     #[arg(long, value_name = "NAME=TYPE", value_parser = values::key_value, help_heading = "Input and output")]
     input: Vec<(String, String)>,
     /// TorchScript: the method to convert

@@ -6,9 +6,10 @@ use std::{fmt::Display, num::NonZeroUsize, ops::RangeInclusive, path::PathBuf};
 
 pub(super) fn alignment(text: &str) -> Result<u64, String> {
     let aligned = parse_bytes(text)?;
-    match is_alignment(aligned) {
-        true => Ok(aligned),
-        false => Err("an alignment must be a power of two of at most 1GiB".to_owned()),
+    if is_alignment(aligned) {
+        Ok(aligned)
+    } else {
+        Err("an alignment must be a power of two of at most 1GiB".to_owned())
     }
 }
 

@@ -5,7 +5,8 @@ use crate::error::{Code, CommandError};
 use clap::error::{ContextKind, ContextValue};
 use std::{ffi::OsString, path::Path};
 
-/// The error of a command line whose first word is no command, and looks like none of the files that commands take.
+/// The error of a command line whose first word is no command, and looks like none of the files
+/// that commands take.
 pub fn misspelt(args: &[OsString]) -> Option<CommandError> {
     let word = args.get(1)?.to_str()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

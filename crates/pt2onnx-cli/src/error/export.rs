@@ -122,13 +122,14 @@ fn program(failures: &[Failure]) -> CommandError {
             CUSTOM_OPS
         ));
     }
-    match failures.iter().any(lowered) {
-        true => report.help(
+    if failures.iter().any(lowered) {
+        report.help(
             "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \
              ops for a runtime that knows them: `--operators fallthrough`",
-        ),
+        )
+    } else {
         // The others say what to do.
-        false => report,
+        report
     }
 }
 
@@ -207,10 +208,7 @@ fn write(error: &writer::Error) -> CommandError {
         Overwrites { path, output, other, other_path } => {
             let what = format!("the {output} would overwrite {other}");
             let report = CommandError::new(Code::Usage, what).place(path.display());
-            let report = match path == other_path {
-                true => report,
-                false => report.place(format_args!("the same file as {}", other_path.display())),
-            };
+            let report = if path == other_path { report } else { report.place(format_args!("the same file as {}", other_path.display())) };
             report.help(match *output {
                 "output" => "give another name with -o",
                 "report" => "give another name with --report",

@@ -143,7 +143,8 @@ pub fn model(path: &Path, error: &ReadError) -> CommandError {
     }
 }
 
-/// The error of a file that is no ONNX model, if it is a folder, an archive or another known kind of file.
+/// The error of a file that is no ONNX model, if it is a folder, an archive or another known kind
+/// of file.
 pub fn not_onnx(path: &Path) -> Option<CommandError> {
     let error = |what: String| CommandError::new(Code::Input, what).place(path.display());
     if path.is_dir() {

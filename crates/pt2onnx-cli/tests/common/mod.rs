@@ -41,7 +41,8 @@ pub fn mlp() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/mlp.pt2")
 }
 
-/// The archive with every record changed by `edit`, which gets the name without the archive's folder.
+/// The archive with every record changed by `edit`, which gets the name without the archive's
+/// folder.
 pub fn edited(archive: &Path, edit: impl Fn(&str, Vec<u8>) -> Vec<u8>) -> Vec<u8> {
     let mut old = ZipArchive::new(Cursor::new(fs::read(archive).unwrap())).unwrap();
     let mut records = Vec::new();

@@ -9,8 +9,8 @@ use crate::{
 pub struct Case {
     /// The bytes of `MODEL`; without any there is no such file.
     pub archive: fn() -> Option<Vec<u8>>,
-    /// Arguments; `MODEL`, `OUT` and `FOLDER` stand for paths in a folder that has nothing else but a file called `file`, `HERE` for
-    /// the folder of these cases.
+    /// Arguments; `MODEL`, `OUT` and `FOLDER` stand for paths in a folder that has nothing else but
+    /// a file called `file`, `HERE` for the folder of these cases.
     pub args: &'static str,
 }
 
@@ -262,23 +262,27 @@ pub const CASES: &[Case] = &[
     case(|| json(r#""schema_version": {"major": 8"#, r#""schema_version": {"major": 9"#), CONVERT),
     case(
         || {
-            Some(edited(&mlp(), |name, bytes| match name.ends_with("_config.json") {
-                true => {
+            Some(edited(&mlp(), |name, bytes| {
+                if name.ends_with("_config.json") {
                     String::from_utf8(bytes).unwrap().replace("fc0.weight", "fc9.weight").into()
+                } else {
+                    bytes
                 }
-                false => bytes,
             }))
         },
         CONVERT,
     ),
     case(
         || {
-            Some(edited(&mlp(), |name, bytes| match name.ends_with("_config.json") {
-                true => String::from_utf8(bytes)
-                    .unwrap()
-                    .replace("\"use_pickle\": false", "\"use_pickle\": true")
-                    .into(),
-                false => bytes,
+            Some(edited(&mlp(), |name, bytes| {
+                if name.ends_with("_config.json") {
+                    String::from_utf8(bytes)
+                        .unwrap()
+                        .replace("\"use_pickle\": false", "\"use_pickle\": true")
+                        .into()
+                } else {
+                    bytes
+                }
             }))
         },
         CONVERT,
@@ -286,13 +290,16 @@ pub const CASES: &[Case] = &[
     case(
         || {
             let huge = r#""sizes": [{"as_int": 1099511627776}, {"as_int": 8}]"#;
-            Some(edited(&mlp(), |name, bytes| match name.ends_with("weights_config.json") {
-                true => String::from_utf8(bytes)
-                    .unwrap()
-                    .replace(r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#, huge)
-                    .replace(r#""strides": [{"as_int": 8}"#, r#""strides": [{"as_int": 0}"#)
-                    .into(),
-                false => bytes,
+            Some(edited(&mlp(), |name, bytes| {
+                if name.ends_with("weights_config.json") {
+                    String::from_utf8(bytes)
+                        .unwrap()
+                        .replace(r#""sizes": [{"as_int": 8}, {"as_int": 8}]"#, huge)
+                        .replace(r#""strides": [{"as_int": 8}"#, r#""strides": [{"as_int": 0}"#)
+                        .into()
+                } else {
+                    bytes
+                }
             }))
         },
         CONVERT,

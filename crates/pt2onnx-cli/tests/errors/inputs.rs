@@ -112,10 +112,7 @@ pub fn bit_cast(dtype: &str) -> Option<Vec<u8>> {
 }
 
 pub fn record(wanted: &str, content: fn(Vec<u8>) -> Vec<u8>) -> Option<Vec<u8>> {
-    Some(edited(&mlp(), |name, bytes| match name == wanted {
-        true => content(bytes),
-        false => bytes,
-    }))
+    Some(edited(&mlp(), |name, bytes| if name == wanted { content(bytes) } else { bytes }))
 }
 
 pub fn given(name: &str) -> Option<Vec<u8>> {

@@ -1,6 +1,8 @@
-//! Tests of docs/errors.md: every error that it lists is provoked, and has the text and the exit code that it says.
+//! Tests of docs/errors.md: every error that it lists is provoked, and has the text and the exit
+//! code that it says.
 //!
-//! The texts in the sources are all listed. The exact output of all cases is in `snapshots/`; `cargo insta` updates it.
+//! The texts in the sources are all listed. The exact output of all cases is in `snapshots/`;
+//! `cargo insta` updates it.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 mod cases;
@@ -32,7 +34,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Rows are those that begin with a text between double backticks; the last column is the exit code, if there is one.
+/// Rows are those that begin with a text between double backticks; the last column is the exit
+/// code, if there is one.
 fn rows() -> Vec<Row> {
     let page = fs::read_to_string(root().join("docs/errors.md")).unwrap();
     let mut rows = Vec::new();
@@ -61,9 +64,10 @@ fn parts(template: &str) -> Vec<String> {
             && !name.is_empty()
             && name.chars().all(|c| c.is_alphanumeric() || " _-.".contains(c));
         parts.last_mut().unwrap().push_str(before);
-        match placeholder {
-            true => parts.push(String::new()),
-            false => parts.last_mut().unwrap().push('{'),
+        if placeholder {
+            parts.push(String::new())
+        } else {
+            parts.last_mut().unwrap().push('{')
         }
         rest = if placeholder { &after[name.len() + 2..] } else { &after[1..] };
     }
@@ -123,7 +127,8 @@ fn run(case: &Case) -> (i32, String) {
     (run.code, text.replace(data.to_str().unwrap(), "DATA"))
 }
 
-/// The text behind `error: `, up to what follows in other lines; the reasons given for nodes and the like.
+/// The text behind `error: `, up to what follows in other lines; the reasons given for nodes and
+/// the like.
 fn said(stderr: &str) -> (&str, Vec<&str>) {
     let mut lines = stderr.lines();
     let first = lines.next().unwrap_or_default();
@@ -178,7 +183,8 @@ fn the_table_is_what_the_command_says() {
     assert!(wrong.is_empty(), "docs/errors.md:\n{wrong}");
 }
 
-/// Files with error types, and where in them those begin whose texts the command prints as they are.
+/// Files with error types, and where in them those begin whose texts the command prints as they
+/// are.
 const SOURCES: &[(&str, &str)] = &[
     ("pt2onnx-fx/src/error.rs", "pub enum NotAnArchive"),
     ("pt2onnx-lowering/src/error.rs", "thiserror::Error"),
@@ -234,14 +240,12 @@ fn every_text_of_the_sources_is_listed() {
 /// The Rust files in a folder and below.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files = entries.flat_map(|path| match path.is_dir() {
-        true => sources(&path),
-        false => vec![path],
-    });
+    let files = entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
     files.filter(|path| path.extension().is_some_and(|e| e == "rs")).collect()
 }
 
-/// Whether a line of the page has a text's parts between placeholders, in order; short ones are but punctuation.
+/// Whether a line of the page has a text's parts between placeholders, in order; short ones are but
+/// punctuation.
 fn listed(page: &str, text: &str) -> bool {
     let parts = parts(&text.replace(":?}", "}").replace("{}", "{what}"));
     let parts: Vec<&str> = { parts.iter().map(|p| p.trim()) }.filter(|p| p.len() > 3).collect();

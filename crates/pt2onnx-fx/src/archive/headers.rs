@@ -1,4 +1,5 @@
-//! Reads headers of a zip file: few bytes in many places. Were they mapped, the pages around all of them would count as memory.
+//! Reads headers of a zip file: few bytes in many places. Were they mapped, the pages around all of
+//! them would count as memory.
 
 use pt2onnx_tensor::FileRange;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,7 +1,7 @@
 //! Reads `.pt2` archives. This is the only module that opens files.
 //!
-//! Files are mapped into memory, and tensors are views of the mapping, so no weight is read until it is used. Nothing in a file
-//! is executed: pickles are read as plain data.
+//! Files are mapped into memory, and tensors are views of the mapping, so no weight is read until
+//! it is used. Nothing in a file is executed: pickles are read as plain data.
 
 mod headers;
 mod open;

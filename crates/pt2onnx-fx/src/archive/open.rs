@@ -19,7 +19,8 @@ impl Archive {
     /// Opens and maps an archive.
     ///
     /// # Errors
-    /// [`Error::Layout`], which names what the file is, if it is not an archive; others if it cannot be read.
+    /// [`Error::Layout`], which names what the file is, if it is not an archive; others if it
+    /// cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::new(Records::open(path.as_ref())?)
     }

@@ -1,4 +1,5 @@
-//! Weights and constants: the `*_config.json` that says which record holds which tensor, and the views of the records.
+//! Weights and constants: the `*_config.json` that says which record holds which tensor, and the
+//! views of the records.
 
 use super::{open::Archive, torch_save::Saved};
 use crate::{
@@ -23,8 +24,8 @@ pub(super) enum Payload {
 }
 
 impl Archive {
-    /// All tensors of `FOLDER/MODEL_KIND_config.json`, or of `FOLDER/MODEL.pt` if torch 2.8 wrote the archive. Tensors that are not plain
-    /// are pickled one by one.
+    /// All tensors of `FOLDER/MODEL_KIND_config.json`, or of `FOLDER/MODEL.pt` if torch 2.8 wrote
+    /// the archive. Tensors that are not plain are pickled one by one.
     pub(super) fn payload(
         &self,
         what: &'static str,
@@ -59,7 +60,8 @@ impl Archive {
         Ok(payloads)
     }
 
-    /// The tensors of an archive of torch 2.1 to 2.7: one record that `torch.save` wrote. Versions before 2.3 gave it the ending `.json`.
+    /// The tensors of an archive of torch 2.1 to 2.7: one record that `torch.save` wrote. Versions
+    /// before 2.3 gave it the ending `.json`.
     pub(super) fn flat_payload(&self, name: &str) -> Result<Payloads> {
         let mut records = [format!("{name}.pt"), format!("{name}.json")].into_iter();
         let Some(record) = records.find(|record| self.records.has(record)) else {

@@ -1,7 +1,9 @@
-//! Pickles as data: reads the part of Python's pickle format that `torch.save` writes for nested values and tensors.
+//! Pickles as data: reads the part of Python's pickle format that `torch.save` writes for nested
+//! values and tensors.
 //!
-//! Nothing is called or imported. An opcode or a class that is not listed here is an error that names it. Values are stored in one arena,
-//! so memory is proportional to the pickle. Values may contain themselves: code that walks them must have a limit.
+//! Nothing is called or imported. An opcode or a class that is not listed here is an error that
+//! names it. Values are stored in one arena, so memory is proportional to the pickle. Values may
+//! contain themselves: code that walks them must have a limit.
 
 use crate::error::PickleProblem as Problem;
 use rustc_hash::FxHashMap;
@@ -14,7 +16,8 @@ type Read<T> = Result<T, Problem>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Id(usize);
 
-/// A Python value. Containers refer to their parts by place, since a pickle may change them after it has used them.
+/// A Python value. Containers refer to their parts by place, since a pickle may change them after
+/// it has used them.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// None.
@@ -152,7 +155,8 @@ mod op {
 pub struct Rules {
     /// Whether it may name this class or function, `module.name`.
     pub allowed: fn(&str) -> bool,
-    /// Whether it may hold objects with a state, and calls with one argument that is not in a tuple, as TorchScript writes them.
+    /// Whether it may hold objects with a state, and calls with one argument that is not in a
+    /// tuple, as TorchScript writes them.
     pub objects: bool,
 }
 
@@ -331,7 +335,8 @@ impl<'a> Machine<'a> {
         Ok(true)
     }
 
-    /// Opcodes of the pickle itself, of the stack, and of what is remembered. Returns whether this is one.
+    /// Opcodes of the pickle itself, of the stack, and of what is remembered. Returns whether this
+    /// is one.
     fn memory(&mut self, code: u8) -> Read<bool> {
         match code {
             op::PROTO => match self.byte()? {
@@ -524,7 +529,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Gives an object its state, or a dict attributes. Those of dicts (`OrderedDict._metadata`) are ignored.
+    /// Gives an object its state, or a dict attributes. Those of dicts (`OrderedDict._metadata`)
+    /// are ignored.
     fn build(&mut self) -> Read<()> {
         let given = self.pop()?;
         match self.top_mut()? {

@@ -19,7 +19,8 @@ use std::path::Path;
 
 /// Opens an archive and reads its program: the only one, or the one called "model".
 ///
-/// The file stays mapped as long as the program or one of its tensors exists, and must not change meanwhile.
+/// The file stays mapped as long as the program or one of its tensors exists, and must not change
+/// meanwhile.
 ///
 /// # Errors
 /// If the file cannot be read, is not an archive, or is damaged.
@@ -35,8 +36,8 @@ pub fn read_bytes(bytes: impl Into<Bytes>) -> Result<ExportedProgram> {
     Archive::from_bytes(bytes)?.program(None)
 }
 
-/// Reads a program from its JSON (`models/NAME.json` of an archive) and tensors that are already in memory:
-/// `state` and `constants` by qualified name, as in [`ExportedProgram`].
+/// Reads a program from its JSON (`models/NAME.json` of an archive) and tensors that are already in
+/// memory: `state` and `constants` by qualified name, as in [`ExportedProgram`].
 ///
 /// # Errors
 /// If the JSON is not a program, or a tensor that it uses is missing.
@@ -49,12 +50,13 @@ pub fn from_json(
     finish(parsed, state, constants, &Place::Memory)
 }
 
-/// The most bytes by which all tensors together may be larger than their records. Views with strides of 0, which `expand` makes, repeat
-/// bytes: with them a small archive could fill a disk.
+/// The most bytes by which all tensors together may be larger than their records. Views with
+/// strides of 0, which `expand` makes, repeat bytes: with them a small archive could fill a disk.
 const MAX_REPEATED: usize = 1 << 30;
 
 impl Archive {
-    /// Reads a program and maps its tensors. Without a name: the only program, or the one called "model".
+    /// Reads a program and maps its tensors. Without a name: the only program, or the one called
+    /// "model".
     ///
     /// # Errors
     /// If there is no such program, or the archive is damaged.
@@ -78,10 +80,7 @@ impl Archive {
             }
         };
         let flat = self.records.has(FLAT_PROGRAM);
-        let json = match flat {
-            true => FLAT_PROGRAM.to_owned(),
-            false => format!("models/{model}.json"),
-        };
+        let json = if flat { FLAT_PROGRAM.to_owned() } else { format!("models/{model}.json") };
         let (text, place) = self.records.to_parse(&json)?;
         let stored = || self.records.check(&json, &text).map(|()| self.stored(model, flat));
         let parse = || build::program(text.bytes(), &place);
@@ -116,15 +115,16 @@ impl Archive {
 
     /// The weights and the constants of a program.
     fn stored(&self, model: &str, flat: bool) -> Result<(Payloads, Payloads)> {
-        Ok(match flat {
-            true => (
+        Ok(if flat {
+            (
                 self.flat_payload("serialized_state_dict")?,
                 self.flat_payload("serialized_constants")?,
-            ),
-            false => (
+            )
+        } else {
+            (
                 self.payload("weight", "data/weights/", "weights", model)?,
                 self.payload("constant", "data/constants/", "constants", model)?,
-            ),
+            )
         })
     }
 }

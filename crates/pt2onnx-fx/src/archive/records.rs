@@ -1,4 +1,5 @@
-//! The zip container: maps a file and finds the bytes of each record. A zip within a zip is a view of the same mapping.
+//! The zip container: maps a file and finds the bytes of each record. A zip within a zip is a view
+//! of the same mapping.
 
 use super::{headers::Headers, sniff::other_file};
 use crate::error::{Error, Place, RecordProblem, Result};
@@ -105,7 +106,8 @@ impl Records {
         }
     }
 
-    /// Names of all records, in the directory's order, without the folder that PyTorch puts them in.
+    /// Names of all records, in the directory's order, without the folder that PyTorch puts them
+    /// in.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
@@ -116,10 +118,7 @@ impl Records {
         if self.entries.len() > names.len() {
             names.push("...");
         }
-        match names.is_empty() {
-            true => "nothing".to_owned(),
-            false => names.join(", "),
-        }
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
     }
 
     /// Whether there is a record of this name.
@@ -154,7 +153,8 @@ impl Records {
         Ok(Storage::new(bytes))
     }
 
-    /// The first bytes of a record, `most` at most, inflated if it is deflated; and how many it has in all.
+    /// The first bytes of a record, `most` at most, inflated if it is deflated; and how many it has
+    /// in all.
     ///
     /// # Errors
     /// The record is missing or damaged.
@@ -174,7 +174,8 @@ impl Records {
         Ok((start.into(), size))
     }
 
-    /// A record to parse, with its checksum verified. Checksums of tensors are not verified, because tensors are not read.
+    /// A record to parse, with its checksum verified. Checksums of tensors are not verified,
+    /// because tensors are not read.
     pub(super) fn checked(&self, name: &str) -> Result<(Storage, Place)> {
         let (storage, place) = self.to_parse(name)?;
         self.check(name, &storage)?;
@@ -197,9 +198,10 @@ impl Records {
     /// Verifies the checksum of a record.
     pub(super) fn check(&self, name: &str, storage: &Storage) -> Result<()> {
         let crc = self.entries.get(name).map_or(0, |entry| entry.crc);
-        match crc != 0 && crc != crc32fast::hash(storage.bytes()) {
-            true => Err(self.place.record(name, RecordProblem::Checksum)),
-            false => Ok(()),
+        if crc != 0 && crc != crc32fast::hash(storage.bytes()) {
+            Err(self.place.record(name, RecordProblem::Checksum))
+        } else {
+            Ok(())
         }
     }
 
@@ -220,7 +222,8 @@ fn entries(
     folder: Folder,
 ) -> Result<IndexMap<String, Entry>> {
     let broken = |error| Error::Zip { place: place.clone(), error };
-    // Nothing stands before an archive; left to look for its start, the crate takes some archives' second entry for the first.
+    // Nothing stands before an archive; left to look for its start, the crate takes some archives'
+    // second entry for the first.
     let archive_offset = ArchiveOffset::Known(0);
     let mut zip = ZipArchive::with_config(Config { archive_offset }, zip).map_err(broken)?;
     let mut found: Vec<(String, Entry)> = Vec::with_capacity(zip.len());
@@ -265,7 +268,8 @@ fn entries(
     Ok(entries)
 }
 
-/// The folder, with its slash, that PyTorch puts all records in; torch 2.1 to 2.7 wrote archives without one.
+/// The folder, with its slash, that PyTorch puts all records in; torch 2.1 to 2.7 wrote archives
+/// without one.
 fn folder(found: &[(String, Entry)]) -> String {
     let first = found.first().map_or("", |(name, _)| name.as_str());
     let Some((top, _)) = first.split_once('/') else {

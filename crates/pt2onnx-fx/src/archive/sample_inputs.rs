@@ -24,11 +24,12 @@ pub enum SampleInput {
 }
 
 impl Archive {
-    /// The arguments of the export, as PyTorch flattens them: args first, then kwargs, each tuple, list and dict in its order. None if
-    /// the archive does not have them.
+    /// The arguments of the export, as PyTorch flattens them: args first, then kwargs, each tuple,
+    /// list and dict in its order. None if the archive does not have them.
     ///
     /// # Errors
-    /// The record is damaged, or has objects of classes that are not PyTorch's own. Nothing is executed.
+    /// The record is damaged, or has objects of classes that are not PyTorch's own. Nothing is
+    /// executed.
     pub fn sample_inputs(&self, model: Option<&str>) -> Result<Option<Vec<SampleInput>>> {
         let only = self.models().next().filter(|_| self.models().count() == 1);
         let model = model.or(only).unwrap_or("model");
@@ -48,7 +49,8 @@ impl Archive {
 }
 
 impl Saved {
-    /// Adds all values in PyTorch's order. Hostile pickles nest deep, and hold the same list many times: there is a limit, and no recursion.
+    /// Adds all values in PyTorch's order. Hostile pickles nest deep, and hold the same list many
+    /// times: there is a limit, and no recursion.
     fn leaves(&self, leaves: &mut Vec<SampleInput>) -> Result<()> {
         let mut open = vec![self.pickle.root_id()];
         for _ in 0..LIMIT {

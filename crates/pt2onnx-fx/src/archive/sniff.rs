@@ -16,7 +16,8 @@ const OTHERS: &[(&[u8], &str)] = &[
     (b"\x93NUMPY", "an array of NumPy"),
 ];
 
-/// What a file that is no zip file looks like, by its first [`START`] bytes. [`NotAnArchive::NotZip`] if nothing is known of it.
+/// What a file that is no zip file looks like, by its first [`START`] bytes.
+/// [`NotAnArchive::NotZip`] if nothing is known of it.
 pub fn other_file(bytes: &[u8]) -> NotAnArchive {
     let bytes = bytes.get(..START).unwrap_or(bytes);
     let other = OTHERS.iter().find(|(start, _)| bytes.starts_with(start));
@@ -29,7 +30,8 @@ pub fn other_file(bytes: &[u8]) -> NotAnArchive {
         _ if bytes.get(4..8) == Some(b"PTMF") => NotAnArchive::Mobile,
         _ if bytes.get(4..8) == Some(b"TFL3") => NotAnArchive::Other("a model of TensorFlow Lite"),
         [_, _, _, _, _, _, 0, 0, b'{', ..] => NotAnArchive::Safetensors,
-        // ir_version, a small varint, then another field of a model: the producer, a text, the graph, opsets.
+        // ir_version, a small varint, then another field of a model: the producer, a text, the
+        // graph, opsets.
         [0x08, 1..=31, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42 | 0x72, ..] => {
             NotAnArchive::Protobuf
         }

@@ -1,4 +1,5 @@
-//! What `torch.save` writes: a zip of its own with a pickle, and one record for each storage. Tensors are views of those.
+//! What `torch.save` writes: a zip of its own with a pickle, and one record for each storage.
+//! Tensors are views of those.
 
 use super::{
     pickle::{self, Id, Pickle, Rules, Value},
@@ -10,8 +11,8 @@ use indexmap::IndexMap;
 use pt2onnx_tensor::{DType, Storage, Tensor, TensorError};
 use std::path::Path;
 
-/// Reads the tensors that `torch.save(model.state_dict(), path)` wrote, by name. They are mapped, as those of archives are, and nothing
-/// is executed.
+/// Reads the tensors that `torch.save(model.state_dict(), path)` wrote, by name. They are mapped,
+/// as those of archives are, and nothing is executed.
 ///
 /// # Errors
 /// If the file is not a dict of tensors, or PyTorch before 1.6 wrote it.
@@ -31,7 +32,8 @@ fn not_saved(error: Error) -> Error {
 /// What pickles of tensors may name.
 const RULES: Rules = Rules { allowed, objects: false };
 
-/// Classes and functions that a pickle may name, besides element types and storage types ([`allowed`]).
+/// Classes and functions that a pickle may name, besides element types and storage types
+/// ([`allowed`]).
 const GLOBALS: &[&str] = &[
     "collections.OrderedDict",
     "torch.Size",
@@ -127,7 +129,8 @@ impl Saved {
         })
     }
 
-    /// The tensor that a call makes. `Err` says what it is if it is no tensor; `None` if its arguments are wrong.
+    /// The tensor that a call makes. `Err` says what it is if it is no tensor; `None` if its
+    /// arguments are wrong.
     fn resolve(&self, id: Id) -> Result<Option<Result<Tensor, TensorError>>, String> {
         let mut value = self.pickle.get(id).clone();
         // Parameters wrap tensors. A loop: a hostile pickle may wrap as often as it likes.

@@ -1,4 +1,5 @@
-//! Element types by their names in pickles, and by c10's numbers, which schemas of ops and TorchScript have.
+//! Element types by their names in pickles, and by c10's numbers, which schemas of ops and
+//! TorchScript have.
 
 use pt2onnx_tensor::DType;
 
@@ -53,7 +54,8 @@ pub fn storage_type(global: &str) -> Option<Option<DType>> {
     }))
 }
 
-/// The element type of c10's `ScalarType` of this number. Those of archives have others ([`dtype_numbered`](crate::dtype_numbered)).
+/// The element type of c10's `ScalarType` of this number. Those of archives have others
+/// ([`dtype_numbered`](crate::dtype_numbered)).
 pub fn dtype_of_c10(number: i64) -> Option<DType> {
     C10.iter().find(|(n, _)| *n == number).map(|(_, dtype)| *dtype)
 }

@@ -4,8 +4,8 @@ use super::{node::Graph, program::ExportedProgram};
 use pt2onnx_symbolic::Expr;
 
 impl ExportedProgram {
-    /// Adds what the guards say to the constraints. PyTorch checks them whenever the program runs, so that they
-    /// hold for all its inputs. A guard that cannot be parsed is left out.
+    /// Adds what the guards say to the constraints. PyTorch checks them whenever the program runs,
+    /// so that they hold for all its inputs. A guard that cannot be parsed is left out.
     pub fn assume_guards(&mut self) {
         for guard in &self.guards {
             if let Some(condition) = condition(guard, &self.graph) {

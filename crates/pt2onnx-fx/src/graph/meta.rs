@@ -46,13 +46,15 @@ pub struct SourceLine<'a> {
 }
 
 impl NodeMeta {
-    /// Whether the archive says that the node was an operator whose name starts so, `aten.isin.`, before it was decomposed.
+    /// Whether the archive says that the node was an operator whose name starts so, `aten.isin.`,
+    /// before it was decomposed.
     pub fn is_part_of(&self, op: &str) -> bool {
         self.from_node.as_deref().is_some_and(|text| text.contains(op))
     }
 
-    /// The user's line that made the node: the innermost frame of the stack trace that is not in the package `torch`. `None` if all frames
-    /// are, as of a module that only a `torch.nn.Sequential` calls: what is the user's is then the path of the module.
+    /// The user's line that made the node: the innermost frame of the stack trace that is not in
+    /// the package `torch`. `None` if all frames are, as of a module that only a
+    /// `torch.nn.Sequential` calls: what is the user's is then the path of the module.
     pub fn source_line(&self) -> Option<SourceLine<'_>> {
         SourceLine::of_stack(self.stack_trace.as_deref()?)
     }
@@ -64,7 +66,8 @@ impl NodeMeta {
 }
 
 impl<'a> SourceLine<'a> {
-    /// The user's line in Python's text of a stack, outermost frame first: that of the innermost frame that is not in the package `torch`.
+    /// The user's line in Python's text of a stack, outermost frame first: that of the innermost
+    /// frame that is not in the package `torch`.
     pub fn of_stack(stack_trace: &'a str) -> Option<Self> {
         frames(stack_trace).find(|frame| !is_of_torch(frame.file))
     }
@@ -104,7 +107,8 @@ fn frames(stack_trace: &str) -> impl Iterator<Item = SourceLine<'_>> {
     })
 }
 
-/// What begins the paths of torch's files that traces show, after `torch/`. A user's own folder can also be called `torch`.
+/// What begins the paths of torch's files that traces show, after `torch/`. A user's own folder can
+/// also be called `torch`.
 const FILES_OF_TORCH: &[&str] = &[
     "_compile.py",
     "_decomp/",
@@ -140,7 +144,8 @@ const FILES_OF_TORCH: &[&str] = &[
     "utils/checkpoint.py",
 ];
 
-/// Whether a file is of the package `torch`, installed or a checkout of its sources, or is code that `torch.fx` made.
+/// Whether a file is of the package `torch`, installed or a checkout of its sources, or is code
+/// that `torch.fx` made.
 fn is_of_torch(file: &str) -> bool {
     if file.starts_with("<eval_with_key>") {
         return true;
@@ -148,10 +153,8 @@ fn is_of_torch(file: &str) -> bool {
     if !file.contains("torch") {
         return false;
     }
-    let file = match file.contains('\\') {
-        true => Cow::Owned(file.replace('\\', "/")),
-        false => Cow::Borrowed(file),
-    };
+    let file =
+        if file.contains('\\') { Cow::Owned(file.replace('\\', "/")) } else { Cow::Borrowed(file) };
     if file.contains("-packages/torch/") {
         return true;
     }

@@ -1,7 +1,7 @@
 //! Exported programs in memory: the form that passes and lowering work on.
 //!
-//! Values have the names of FX nodes. There are no `getitem` nodes: a node with several results has one output for each, with the name
-//! that its `getitem` node had (`split_0`, `X_unused_1`).
+//! Values have the names of FX nodes. There are no `getitem` nodes: a node with several results has
+//! one output for each, with the name that its `getitem` node had (`split_0`, `X_unused_1`).
 
 pub(crate) mod build;
 mod device;

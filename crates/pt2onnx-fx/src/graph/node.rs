@@ -23,7 +23,8 @@ pub struct Graph {
     pub inputs: Vec<Argument>,
     /// Results.
     pub outputs: Vec<Argument>,
-    /// The types of all named values, a body's inputs among them. Clones of a graph share this map until one of them is changed.
+    /// The types of all named values, a body's inputs among them. Clones of a graph share this map
+    /// until one of them is changed.
     pub values: Arc<Values>,
     /// Whether a body returns a bare tensor rather than a tuple.
     pub is_single_tensor_return: bool,
@@ -40,7 +41,8 @@ pub struct Node {
     pub args: Vec<NamedArg>,
     /// Results, naming the values they define.
     pub outputs: Vec<Argument>,
-    /// Whether a higher-order op returns a bare tensor rather than a tuple; `None` for ordinary operators.
+    /// Whether a higher-order op returns a bare tensor rather than a tuple; `None` for ordinary
+    /// operators.
     pub single_return: Option<bool>,
     /// The source line and module that it comes from.
     pub meta: Arc<NodeMeta>,
@@ -77,7 +79,8 @@ impl Node {
         names
     }
 
-    /// Names of all values that the node reads, in order. What its bodies read is among them, because it is passed to them as arguments.
+    /// Names of all values that the node reads, in order. What its bodies read is among them,
+    /// because it is passed to them as arguments.
     pub fn input_names(&self) -> Vec<Name> {
         let mut names = Vec::new();
         self.args.iter().for_each(|a| a.value.for_each_name(&mut |n| names.push(n.clone())));
@@ -102,7 +105,8 @@ impl Graph {
         self.values.get(name)?.tensor()
     }
 
-    /// Whether any value is a complex tensor. In most graphs none is, and need not be asked one by one.
+    /// Whether any value is a complex tensor. In most graphs none is, and need not be asked one by
+    /// one.
     pub fn has_complex(&self) -> bool {
         self.values.values().filter_map(ValueMeta::tensor).any(|meta| meta.dtype.is_complex())
     }
@@ -211,8 +215,8 @@ pub enum SymArg<T> {
     Name(Name),
     /// A known value.
     Value(T),
-    /// An expression over the program's symbols that no node computes. Only passes make it, and only as an integer of
-    /// [`Argument::SymInt`] or [`Argument::SymInts`].
+    /// An expression over the program's symbols that no node computes. Only passes make it, and
+    /// only as an integer of [`Argument::SymInt`] or [`Argument::SymInts`].
     Expr(Expr),
 }
 

@@ -4,15 +4,16 @@ use super::name::Name;
 use smol_str::format_smolstr;
 use std::{fmt, ops::Deref, sync::Arc};
 
-/// Name of an operator or function: `aten.add.Tensor`, `_operator.add`, `torch.sym_max`, `higher_order.cond`. Cheap to clone.
+/// Name of an operator or function: `aten.add.Tensor`, `_operator.add`, `torch.sym_max`,
+/// `higher_order.cond`. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpName(Arc<OpParts>);
 
 /// The parts of an [`OpName`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OpParts {
-    /// `aten`, `prims`, `higher_order`, the library of a custom op; for plain functions their module:
-    /// `_operator`, `math`, `torch`, `torch.sym_int`.
+    /// `aten`, `prims`, `higher_order`, the library of a custom op; for plain functions their
+    /// module: `_operator`, `math`, `torch`, `torch.sym_int`.
     pub namespace: Name,
     /// `add`.
     pub name: Name,
@@ -23,7 +24,8 @@ pub struct OpParts {
 }
 
 impl OpName {
-    /// Parses a target as the archive writes it: `torch.ops.aten.add.Tensor`, `_operator.add`, `torch.ops.higher_order.cond`.
+    /// Parses a target as the archive writes it: `torch.ops.aten.add.Tensor`, `_operator.add`,
+    /// `torch.ops.higher_order.cond`.
     pub fn parse(target: &str) -> Self {
         let (namespace, name, overload) = match target.strip_prefix("torch.ops.") {
             Some(op) => {
@@ -65,13 +67,15 @@ impl OpName {
         &*self.namespace == "higher_order"
     }
 
-    /// Whether it is an operator of PyTorch's dispatcher rather than a Python function or higher-order op.
+    /// Whether it is an operator of PyTorch's dispatcher rather than a Python function or
+    /// higher-order op.
     pub fn is_operator(&self) -> bool {
         !self.overload.is_empty()
     }
 
-    /// As its schema writes it: `aten::add.Tensor`, `aten::relu` for the default overload. Functions and
-    /// higher-order ops, which have no schema: `_operator::add`, `higher_order::cond`.
+    /// As its schema writes it: `aten::add.Tensor`, `aten::relu` for the default overload.
+    /// Functions and higher-order ops, which have no schema: `_operator::add`,
+    /// `higher_order::cond`.
     pub fn schema_name(&self) -> &str {
         &self.schema
     }

@@ -15,8 +15,8 @@ pub struct ExportedProgram {
     pub graph: Graph,
     /// The meaning of each input and output of the graph.
     pub signature: GraphSignature,
-    /// Ranges and relations of the symbols: from `range_constraints`, and after the passes also from run-time assertions.
-    /// [`ExportedProgram::assume_guards`] adds the guards.
+    /// Ranges and relations of the symbols: from `range_constraints`, and after the passes also
+    /// from run-time assertions. [`ExportedProgram::assume_guards`] adds the guards.
     pub constraints: Constraints,
     /// Ranges of symbols and of derived expressions (`2*s0`), as written.
     pub range_constraints: Vec<(String, Range)>,
@@ -24,12 +24,13 @@ pub struct ExportedProgram {
     pub guards: Vec<String>,
     /// Calling conventions: that of the program (`fqn` empty) and of preserved submodules.
     pub module_call_graph: Vec<ModuleCallEntry>,
-    /// Parameters and buffers by qualified name; buffers that are not persistent are among the constants.
+    /// Parameters and buffers by qualified name; buffers that are not persistent are among the
+    /// constants.
     pub state: IndexMap<String, Tensor>,
     /// Lifted constants and non-persistent buffers by qualified name.
     pub constants: IndexMap<String, Constant>,
-    /// What the program writes into its state and inputs. Empty until [`functionalise`](crate::passes::functionalise::functionalise)
-    /// has run.
+    /// What the program writes into its state and inputs. Empty until
+    /// [`functionalise`](crate::passes::functionalise::functionalise) has run.
     pub mutations: Vec<Mutation>,
     /// Version of PyTorch that wrote the program: `2.15.0+cu132`.
     pub torch_version: String,
@@ -43,7 +44,8 @@ pub struct ExportedProgram {
 
 /// A constant of a program.
 ///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
+/// handle it.
 #[derive(Clone, Debug)]
 pub enum Constant {
     /// A tensor.
@@ -65,10 +67,11 @@ pub struct Mutation {
     pub target: Name,
     /// Name of the input that holds the value before.
     pub input: Name,
-    /// Name of the value after, which has the type and sizes of the input. It is an output of the graph only if the signature
-    /// says so.
+    /// Name of the value after, which has the type and sizes of the input. It is an output of the
+    /// graph only if the signature says so.
     pub value: Name,
-    /// The node of the last write, by its name in the archive; `None` for a write that the signature lists.
+    /// The node of the last write, by its name in the archive; `None` for a write that the
+    /// signature lists.
     pub node: Option<Name>,
     /// The user's line of the last write, if known: `model.py:12: self.steps.add_(1)`.
     pub source: Option<String>,
@@ -90,7 +93,8 @@ impl std::fmt::Display for Mutation {
 
 /// The kind of tensor that a program writes into.
 ///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
+/// handle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum MutationKind {
@@ -111,7 +115,8 @@ pub struct GraphSignature {
 
 /// The meaning of an input of a graph.
 ///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
+/// handle it.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum InputSpec {
@@ -147,7 +152,8 @@ pub enum InputSpec {
 
 /// A Python value that was fixed at export.
 ///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
+/// handle it.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ConstantValue {

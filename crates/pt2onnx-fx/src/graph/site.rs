@@ -34,7 +34,8 @@ impl Site {
         }
     }
 
-    /// The user's line that made the node. If all frames are torch's, the module is named instead, which no line of the user's calls.
+    /// The user's line that made the node. If all frames are torch's, the module is named instead,
+    /// which no line of the user's calls.
     pub fn place(&self) -> Option<String> {
         place(self.source_line(), self.module.as_ref().zip(self.class.as_ref()))
     }

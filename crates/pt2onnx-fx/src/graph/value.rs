@@ -15,7 +15,8 @@ pub type Values = IndexMap<Name, ValueMeta, FxBuildHasher>;
 
 /// The type of a value, and its size or expression.
 ///
-/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must handle it.
+/// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
+/// handle it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueMeta {
     /// A tensor. Many tensors are alike: the type is shared.

@@ -3,8 +3,8 @@
 use super::{node::Graph, value::Values};
 use rustc_hash::FxHashMap;
 
-/// A map from values of a graph, by name. Entries are stored in the order of [`Graph::values`], so that those of neighbouring nodes are
-/// close in memory, which matters in long graphs.
+/// A map from values of a graph, by name. Entries are stored in the order of [`Graph::values`], so
+/// that those of neighbouring nodes are close in memory, which matters in long graphs.
 #[derive(Clone, Debug)]
 pub struct ValueMap<'a, T> {
     values: &'a Values,

@@ -11,9 +11,11 @@ const ASSERTIONS: &[&str] = &[
     "sym_constrain_range_for_size",
 ];
 
-/// Removes the operators that only check: `_assert_scalar`, `_assert_tensor_metadata`, `_assert_async`,
-/// `sym_constrain_range`, `sym_constrain_range_for_size`, in bodies too. The nodes that computed their arguments stay until `dead` removes them.
-/// Assertions of the main graph on symbols are added to the program's constraints; those of bodies are not, as a body may never run.
+/// Removes the operators that only check: `_assert_scalar`, `_assert_tensor_metadata`,
+/// `_assert_async`, `sym_constrain_range`, `sym_constrain_range_for_size`, in bodies too. The nodes
+/// that computed their arguments stay until `dead` removes them. Assertions of the main graph on
+/// symbols are added to the program's constraints; those of bodies are not, as a body may never
+/// run.
 pub fn remove_assertions(program: &mut ExportedProgram) {
     for node in program.graph.nodes.iter().filter(|n| is_assertion(n)) {
         assume(node, &program.graph, &mut program.constraints);
@@ -21,8 +23,9 @@ pub fn remove_assertions(program: &mut ExportedProgram) {
     clean(&mut program.graph);
 }
 
-/// What a program checks when it runs, apart from types and what the ranges of its symbols say already: each condition with the
-/// user's line, in the order of the graph, bodies included. An ONNX model checks none of it.
+/// What a program checks when it runs, apart from types and what the ranges of its symbols say
+/// already: each condition with the user's line, in the order of the graph, bodies included. An
+/// ONNX model checks none of it.
 pub fn checks(program: &ExportedProgram) -> Vec<String> {
     let mut all = Vec::new();
     checks_of(&program.graph, &program.constraints, &mut all);

@@ -1,8 +1,9 @@
-//! Attention that was decomposed before the program was saved: for NaN, the formula gives something else than PyTorch's kernel.
+//! Attention that was decomposed before the program was saved: for NaN, the formula gives something
+//! else than PyTorch's kernel.
 //!
-//! The kernel is used if queries and values have the same width and there is no mask but the causal one. It replaces the scores of
-//! later keys, where the formula adds `-inf` to them. With fewer keys than a vector register holds, it gives 0 for a query whose
-//! scores are all NaN.
+//! The kernel is used if queries and values have the same width and there is no mask but the causal
+//! one. It replaces the scores of later keys, where the formula adds `-inf` to them. With fewer
+//! keys than a vector register holds, it gives 0 for a query whose scores are all NaN.
 
 use crate::graph::{Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, TensorMeta};
 use pt2onnx_symbolic::Expr;
@@ -11,8 +12,9 @@ use rustc_hash::FxHashMap;
 /// The bits of a vector register of AVX-512.
 const REGISTER: i64 = 512;
 
-/// Lets formulas that the archive says are of `scaled_dot_product_attention` compute what that gives. The formula's last part is
-/// `where(logical_not(any(logical_not(eq(scores, -inf)))), 0, softmax(scores))`.
+/// Lets formulas that the archive says are of `scaled_dot_product_attention` compute what that
+/// gives. The formula's last part is `where(logical_not(any(logical_not(eq(scores, -inf)))), 0,
+/// softmax(scores))`.
 pub fn restore_attention(program: &mut ExportedProgram) {
     let graph = &mut program.graph;
     if !graph.nodes.iter().any(|node| is_part(node)) {
@@ -68,13 +70,12 @@ impl<'a> Formulas<'a> {
         }
         let mut edits = Vec::new();
         let (at, producer) = self.producer(scores)?;
-        let products = match producer.target.is_aten("add") {
-            true => {
-                let bias = self.call(producer, "other", "where")?.1;
-                edits.push((at, self.chosen(producer, bias)?));
-                tensor(producer.arg("self")?)?
-            }
-            false => scores,
+        let products = if producer.target.is_aten("add") {
+            let bias = self.call(producer, "other", "where")?.1;
+            edits.push((at, self.chosen(producer, bias)?));
+            tensor(producer.arg("self")?)?
+        } else {
+            scores
         };
         let meta = self.meta(scores)?;
         if self.query_width(products)? != self.value_width(i, end)? {

@@ -1,6 +1,7 @@
 //! The casts of `torch.autocast`, which the graph does not show.
 //!
-//! The operators are those that have a kernel for the dispatch keys `AutocastCPU` and `AutocastCUDA` in PyTorch 2.15.
+//! The operators are those that have a kernel for the dispatch keys `AutocastCPU` and
+//! `AutocastCUDA` in PyTorch 2.15.
 
 use super::{names::Taken, problem::problem};
 use crate::error::{PassProblem, Result};
@@ -292,7 +293,8 @@ struct Autocast {
     dtype: DType,
 }
 
-/// Adds the casts of autocast to the bodies of `wrap_with_autocast`, as `_to_copy` nodes. The ops themselves stay.
+/// Adds the casts of autocast to the bodies of `wrap_with_autocast`, as `_to_copy` nodes. The ops
+/// themselves stay.
 pub(super) fn write_casts(program: &mut ExportedProgram) -> Result<()> {
     write(&mut program.graph, &[])
 }
@@ -321,7 +323,8 @@ fn write(graph: &mut Graph, within: &[Autocast]) -> Result<()> {
     Ok(())
 }
 
-/// The state of autocast within `wrap_with_autocast(device, dtype, enabled, cache_enabled, body, ...)`.
+/// The state of autocast within `wrap_with_autocast(device, dtype, enabled, cache_enabled, body,
+/// ...)`.
 fn entered(node: &Node, within: &[Autocast]) -> Vec<Autocast> {
     let mut inside = within.to_vec();
     let arg = |i: usize| node.args.get(i).map(|a| &a.value);
@@ -362,7 +365,8 @@ fn policy(node: &Node, autocast: &Autocast, types: &[DType], graph: &Graph) -> O
     if let Some((_, policy)) = listed.next() {
         return (!own).then_some(policy);
     }
-    // An operator that calls one of those: `einsum` on a CPU, `lstm`. It is the recorded type that tells.
+    // An operator that calls one of those: `einsum` on a CPU, `lstm`. It is the recorded type that
+    // tells.
     let calls = recorded(node, graph) == Some(autocast.dtype)
         && !own
         && !CONVERSIONS.contains(&&*op.name)

@@ -4,9 +4,9 @@ use crate::graph::{ExportedProgram, Graph, Name, Node, ValueMap, ValueMeta};
 use pt2onnx_symbolic::{Expr, Symbol};
 use std::collections::BTreeSet;
 
-/// Removes the nodes that neither outputs nor [`ExportedProgram::mutations`] need, in bodies too. A node is also needed if an argument
-/// is computed from a size that its result is the first to have. If you don't need the mutations, clear
-/// them and call this again.
+/// Removes the nodes that neither outputs nor [`ExportedProgram::mutations`] need, in bodies too. A
+/// node is also needed if an argument is computed from a size that its result is the first to have.
+/// If you don't need the mutations, clear them and call this again.
 ///
 /// The program must be functional: every node is assumed to have no effect but its results.
 pub fn remove_dead(program: &mut ExportedProgram) {
@@ -43,7 +43,8 @@ fn remove(graph: &mut Graph, wanted: &[Name]) {
     graph.bodies_mut().for_each(|body| remove(body, &[]));
 }
 
-/// The results of nodes that are not read, but are the first to have a size that an argument of one which is read is computed from.
+/// The results of nodes that are not read, but are the first to have a size that an argument of one
+/// which is read is computed from.
 fn sources(graph: &Graph, is_read: &[bool]) -> Vec<Name> {
     let mut wanted = BTreeSet::new();
     for (node, _) in graph.nodes.iter().zip(is_read).filter(|(_, is_read)| **is_read) {

@@ -7,8 +7,9 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Replaces `_foreach_*` operators, in-place ones too, by one operator per tensor. Bodies are included.
-/// Those whose functional variant is of another kind, such as `_foreach_powsum`, are left alone.
+/// Replaces `_foreach_*` operators, in-place ones too, by one operator per tensor. Bodies are
+/// included. Those whose functional variant is of another kind, such as `_foreach_powsum`, are left
+/// alone.
 pub fn expand_foreach(program: &mut ExportedProgram) -> Result<()> {
     expand(&mut program.graph)
 }

@@ -11,7 +11,8 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Higher-order ops that run a body once: the number of arguments before the body, and between it and the operands.
+/// Higher-order ops that run a body once: the number of arguments before the body, and between it
+/// and the operands.
 const INLINED: &[(&str, usize, usize)] = &[
     // (enabled, body, *operands)
     ("wrap_with_set_grad_enabled", 1, 0),
@@ -29,10 +30,10 @@ const INLINED: &[(&str, usize, usize)] = &[
     ("invoke_subgraph", 0, 1),
 ];
 
-/// Inlines `wrap_with_set_grad_enabled`, `wrap_with_autocast`, checkpoints, `strict_mode`, `hints_wrapper` and
-/// `invoke_subgraph`, in bodies too.
-/// The casts of autocast become nodes.
-/// Values of a body keep their names if those are free. The results of the op are replaced by those of the body.
+/// Inlines `wrap_with_set_grad_enabled`, `wrap_with_autocast`, checkpoints, `strict_mode`,
+/// `hints_wrapper` and `invoke_subgraph`, in bodies too. The casts of autocast become nodes. Values
+/// of a body keep their names if those are free. The results of the op are replaced by those of the
+/// body.
 pub fn inline(program: &mut ExportedProgram) -> Result<()> {
     autocast::write_casts(program)?;
     let replaced = inline_graph(&mut program.graph)?;
@@ -107,8 +108,9 @@ fn inline_graph(graph: &mut Graph) -> Result<Substitution> {
     Ok(replaced)
 }
 
-/// Gives the values of a body names that are free in `graph`, and moves their types there. `inside` is what replaces the names of the body. Returns
-/// `false` if a constant cannot stand for one of them.
+/// Gives the values of a body names that are free in `graph`, and moves their types there. `inside`
+/// is what replaces the names of the body. Returns `false` if a constant cannot stand for one of
+/// them.
 fn rename(
     body: &mut Graph,
     inside: &mut Substitution,

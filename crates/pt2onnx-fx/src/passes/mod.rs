@@ -56,9 +56,9 @@ pub fn prepare(program: &mut ExportedProgram) -> Result<()> {
     PASSES.iter().try_for_each(|(_, pass)| pass(program))
 }
 
-/// Runs all [`PASSES`] and collects the errors of all nodes, at most 200. A node that a pass cannot handle becomes an opaque node
-/// ([`is_opaque`]), and the pass starts again. Returns the program, which can be checked further if there are errors; `None` if an error
-/// concerns no single node.
+/// Runs all [`PASSES`] and collects the errors of all nodes, at most 200. A node that a pass cannot
+/// handle becomes an opaque node ([`is_opaque`]), and the pass starts again. Returns the program,
+/// which can be checked further if there are errors; `None` if an error concerns no single node.
 pub fn prepare_all(mut program: ExportedProgram) -> (Option<ExportedProgram>, Vec<Error>) {
     let mut errors = Vec::new();
     for (_, pass) in PASSES {

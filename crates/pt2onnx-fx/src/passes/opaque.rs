@@ -1,4 +1,5 @@
-//! Opaque nodes: stand-ins for nodes that a pass could not handle, so that the others can be checked too.
+//! Opaque nodes: stand-ins for nodes that a pass could not handle, so that the others can be
+//! checked too.
 
 use crate::graph::{Argument, Graph, Node, OpName, Site};
 use std::sync::Arc;
@@ -6,13 +7,15 @@ use std::sync::Arc;
 /// Namespace of opaque nodes.
 const OPAQUE: &str = "pt2onnx.opaque";
 
-/// Whether a node stands in for one that a pass could not handle. It has the same results, and no meaning.
+/// Whether a node stands in for one that a pass could not handle. It has the same results, and no
+/// meaning.
 pub fn is_opaque(node: &Node) -> bool {
     &*node.target.namespace == OPAQUE
 }
 
-/// Replaces the node at `site`, which may be in a body, by an opaque node that reads and defines the same values. Returns whether it
-/// did: not if there is no such node, or if it is one of the marks of `vmap`, which come in pairs.
+/// Replaces the node at `site`, which may be in a body, by an opaque node that reads and defines
+/// the same values. Returns whether it did: not if there is no such node, or if it is one of the
+/// marks of `vmap`, which come in pairs.
 pub(super) fn make_opaque(graph: &mut Graph, site: &Site) -> bool {
     let Some(node) = find(graph, site) else {
         return false;

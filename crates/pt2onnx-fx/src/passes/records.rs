@@ -4,8 +4,9 @@ use crate::graph::{Argument, ExportedProgram, Graph, Node, SymArg, ValueMeta, Va
 use crate::strides::contiguous;
 use std::sync::Arc;
 
-/// Mends the recorded sizes of `unique_consecutive` along dimension -1. Its rule for fake tensors joins the sizes before the dimension,
-/// the number of runs, and those from `dim + 1` on, which are all sizes if `dim` is -1.
+/// Mends the recorded sizes of `unique_consecutive` along dimension -1. Its rule for fake tensors
+/// joins the sizes before the dimension, the number of runs, and those from `dim + 1` on, which are
+/// all sizes if `dim` is -1.
 pub fn mend_records(program: &mut ExportedProgram) {
     mend(&mut program.graph);
 }

@@ -3,8 +3,9 @@
 use crate::graph::{ArgKind, Argument, ExportedProgram, Graph, Name, NamedArg, Node, OpName, Site};
 use std::{collections::HashSet, sync::Arc};
 
-/// The ops that behave as in training, in execution order, bodies included: dropout that drops something, normalisation with the
-/// batch's own statistics although running statistics are given, `rrelu` with random slopes.
+/// The ops that behave as in training, in execution order, bodies included: dropout that drops
+/// something, normalisation with the batch's own statistics although running statistics are given,
+/// `rrelu` with random slopes.
 pub fn training_ops(program: &ExportedProgram) -> Vec<Site> {
     fn collect(graph: &Graph, sites: &mut Vec<Site>) {
         for node in &graph.nodes {
@@ -17,7 +18,8 @@ pub fn training_ops(program: &ExportedProgram) -> Vec<Site> {
     sites
 }
 
-/// Switches all [`training_ops`] to evaluation: dropout keeps everything, and normalisation uses the running statistics.
+/// Switches all [`training_ops`] to evaluation: dropout keeps everything, and normalisation uses
+/// the running statistics.
 pub fn evaluate(program: &mut ExportedProgram) {
     fn switch_all(graph: &mut Graph) {
         for node in graph.nodes.iter_mut().filter(|node| is_training(node)) {
@@ -28,9 +30,9 @@ pub fn evaluate(program: &mut ExportedProgram) {
     switch_all(&mut program.graph);
 }
 
-/// The targets of the mutations with which these [`training_ops`] update statistics, given the program after
-/// [`functionalise`](super::functionalise::functionalise): running means and variances, and the number of batches that PyTorch keeps
-/// beside them.
+/// The targets of the mutations with which these [`training_ops`] update statistics, given the
+/// program after [`functionalise`](super::functionalise::functionalise): running means and
+/// variances, and the number of batches that PyTorch keeps beside them.
 pub fn statistics(program: &ExportedProgram, ops: &[Site]) -> HashSet<Name> {
     let ops: HashSet<&Name> = ops.iter().map(|op| &op.node).collect();
     let nodes = program.graph.nodes.iter().filter(|node| ops.contains(&node.name));
@@ -46,7 +48,8 @@ pub fn statistics(program: &ExportedProgram, ops: &[Site]) -> HashSet<Name> {
     targets
 }
 
-/// Whether a buffer is the `num_batches_tracked` of one of `torch.nn`'s normalisations, which also has a `running_mean`.
+/// Whether a buffer is the `num_batches_tracked` of one of `torch.nn`'s normalisations, which also
+/// has a `running_mean`.
 fn is_counter(target: &Name, program: &ExportedProgram) -> bool {
     target.strip_suffix("num_batches_tracked").is_some_and(|module| {
         let mean = format!("{module}running_mean");

@@ -1,8 +1,9 @@
 //! Turns `torch.vmap` into `map_impl`: what runs for each element of a batch becomes its body.
 //!
-//! The archive has `_vmap_increment_nesting`, `_add_batch_dim` for each batched input, the ops on single elements,
-//! `_remove_batch_dim` for each result, `_vmap_decrement_nesting`. Values in between are recorded without their batch
-//! dimension, so that the ops can stand in a body as they are. What does not depend on the batch stays outside.
+//! The archive has `_vmap_increment_nesting`, `_add_batch_dim` for each batched input, the ops on
+//! single elements, `_remove_batch_dim` for each result, `_vmap_decrement_nesting`. Values in
+//! between are recorded without their batch dimension, so that the ops can stand in a body as they
+//! are. What does not depend on the batch stays outside.
 
 use super::{names::Taken, problem::problem};
 use crate::{
@@ -46,7 +47,8 @@ fn is(node: &Node, name: &str) -> bool {
     &*node.target.name == name && node.target.namespace.ends_with("predispatch")
 }
 
-/// Replaces the nodes of one level by those that do not depend on the batch, the map, and nodes that move batch dimensions.
+/// Replaces the nodes of one level by those that do not depend on the batch, the map, and nodes
+/// that move batch dimensions.
 fn map(graph: &mut Graph, nodes: Vec<Arc<Node>>, taken: &mut Taken) -> Result<Vec<Arc<Node>>> {
     let mut parts = Parts::default();
     let mut outside = Vec::new();
@@ -154,8 +156,8 @@ impl Parts {
     }
 }
 
-/// Tensors that a body uses from outside, in order, and the types of all its values. Sizes are not captured: they are
-/// expressions over the program's symbols.
+/// Tensors that a body uses from outside, in order, and the types of all its values. Sizes are not
+/// captured: they are expressions over the program's symbols.
 fn captures(
     graph: &Graph,
     body: &[Arc<Node>],

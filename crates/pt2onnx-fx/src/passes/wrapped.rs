@@ -1,4 +1,5 @@
-//! Higher-order ops that wrap one operator: `auto_functionalized`, `auto_functionalized_v2`, `with_effects`.
+//! Higher-order ops that wrap one operator: `auto_functionalized`, `auto_functionalized_v2`,
+//! `with_effects`.
 
 use super::{
     names::{Substitution, Taken, substitute},
@@ -13,8 +14,9 @@ use std::sync::Arc;
 
 /// Replaces a wrapping op by the operator that it wraps, in bodies too.
 ///
-/// As under `auto_functionalized`, an operator that writes into its arguments returns its own results and then the new value of each
-/// tensor that it writes. Tokens of `with_effects` are dropped, as nodes keep their order.
+/// As under `auto_functionalized`, an operator that writes into its arguments returns its own
+/// results and then the new value of each tensor that it writes. Tokens of `with_effects` are
+/// dropped, as nodes keep their order.
 pub fn unwrap_operators(program: &mut ExportedProgram) -> Result<()> {
     unwrap(&mut program.graph)
 }
@@ -93,8 +95,9 @@ struct Written {
     slice: Option<[i64; 3]>,
 }
 
-/// What `auto_functionalized_v2` writes into: `_NAME_base_index`, `_NAME_alias` or `_NAME_slice_dim`, ... say what of `_all_bases` is
-/// argument `NAME`. `None` if they say something else.
+/// What `auto_functionalized_v2` writes into: `_NAME_base_index`, `_NAME_alias` or
+/// `_NAME_slice_dim`, ... say what of `_all_bases` is argument `NAME`. `None` if they say something
+/// else.
 fn written(info: &[NamedArg]) -> Option<Vec<Written>> {
     let int = |name: &str| {
         let arg = info.iter().find(|arg| &*arg.name == name)?;
@@ -126,8 +129,8 @@ fn written(info: &[NamedArg]) -> Option<Vec<Written>> {
     Some(written)
 }
 
-/// Replaces an `auto_functionalized_v2` by its operator, which gets the tensors that it writes into as arguments. A slice is taken
-/// before the operator, and put back after it.
+/// Replaces an `auto_functionalized_v2` by its operator, which gets the tensors that it writes into
+/// as arguments. A slice is taken before the operator, and put back after it.
 fn unwrap_bases(
     mut node: Node,
     graph: &mut Graph,

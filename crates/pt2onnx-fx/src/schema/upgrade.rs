@@ -9,11 +9,13 @@ use std::borrow::Cow;
 /// A program in the form of schema 8.
 pub(crate) struct Upgraded<'a> {
     pub(crate) json: Cow<'a, [u8]>,
-    /// Constants that torch 2.1 wrote into the JSON: a name and what `torch.save` wrote, in base 64.
+    /// Constants that torch 2.1 wrote into the JSON: a name and what `torch.save` wrote, in base
+    /// 64.
     pub(crate) constants: Vec<(String, String)>,
 }
 
-/// Before 2.7, Python's `json` wrote `NaN`, `Infinity` and `-Infinity`, which JSON does not have: puts them in quotes.
+/// Before 2.7, Python's `json` wrote `NaN`, `Infinity` and `-Infinity`, which JSON does not have:
+/// puts them in quotes.
 pub(crate) fn quote_floats(json: &[u8]) -> Cow<'_, [u8]> {
     const BARE: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
     let (mut quoted, mut copied, mut at, mut in_text) = (Vec::new(), 0, 0, false);
@@ -68,7 +70,8 @@ pub(crate) fn upgrade<'a>(json: Cow<'a, [u8]>, major: u32) -> serde_json::Result
     Ok(Upgraded { json: Cow::Owned(serde_json::to_vec(&program)?), constants })
 }
 
-/// Converts everything whose form has changed since, wherever it stands: its key and type identify it.
+/// Converts everything whose form has changed since, wherever it stands: its key and type identify
+/// it.
 fn modernise(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(modernise),
@@ -137,8 +140,8 @@ fn open_ranges(ranges: &mut Value) {
     }
 }
 
-/// Converts schema 1, where the signature is made of dicts, constants are in the graph, and equal sizes have several names. Returns the
-/// constants.
+/// Converts schema 1, where the signature is made of dicts, constants are in the graph, and equal
+/// sizes have several names. Returns the constants.
 fn first_schema(program: &mut Value) -> serde_json::Result<Vec<(String, String)>> {
     let wrong = |what: &str| serde::de::Error::custom(format!("schema 1: {what}"));
     merge_symbols(program);

@@ -39,7 +39,8 @@ pub(super) type Definition = (Place, Name, Option<ValueMeta>);
 pub(super) struct Grammar<'a> {
     pub(super) r: Reader<'a>,
     pub(super) scope: Scope,
-    /// The inputs that the arguments of a call have declared. `None` if arguments must not declare inputs.
+    /// The inputs that the arguments of a call have declared. `None` if arguments must not declare
+    /// inputs.
     pub(super) declared: Option<Vec<Argument>>,
     state: IndexMap<String, Tensor>,
     constants: IndexMap<String, Constant>,
@@ -164,9 +165,10 @@ impl<'a> Grammar<'a> {
     }
 
     fn keyword(&mut self, keyword: &str) -> Parsed<()> {
-        match self.r.accept_keyword(keyword) {
-            true => Ok(()),
-            false => Err(self.r.expected(&format!("`{keyword}`"))),
+        if self.r.accept_keyword(keyword) {
+            Ok(())
+        } else {
+            Err(self.r.expected(&format!("`{keyword}`")))
         }
     }
 
@@ -180,15 +182,9 @@ impl<'a> Grammar<'a> {
             r.require(":")?;
             r.require("VR")?;
             r.require("[")?;
-            let min = match r.accept("-int_oo") {
-                true => None,
-                false => Some(int(r)?),
-            };
+            let min = if r.accept("-int_oo") { None } else { Some(int(r)?) };
             r.require(",")?;
-            let max = match r.accept("int_oo") {
-                true => None,
-                false => Some(int(r)?),
-            };
+            let max = if r.accept("int_oo") { None } else { Some(int(r)?) };
             r.require("]")?;
             Ok((expr, Range { min, max }))
         })
@@ -223,10 +219,7 @@ impl<'a> Grammar<'a> {
         let place = self.r.place();
         let kind = self.r.word("what the input is")?;
         self.r.require("(")?;
-        let target = match self.r.sees(")") {
-            true => Name::default(),
-            false => self.r.string()?.into(),
-        };
+        let target = if self.r.sees(")") { Name::default() } else { self.r.string()?.into() };
         let mut persistent = true;
         if kind == "BUFFER" && self.r.accept(",") {
             self.keyword("persistent")?;
@@ -270,9 +263,10 @@ impl<'a> Grammar<'a> {
         let Some(tensor) = tensor else {
             return Err(self.r.error_at(place, "its sizes must be known integers"));
         };
-        match in_state {
-            true => drop(self.state.insert(target.to_string(), tensor)),
-            false => drop(self.constants.insert(target.to_string(), Constant::Tensor(tensor))),
+        if in_state {
+            drop(self.state.insert(target.to_string(), tensor))
+        } else {
+            drop(self.constants.insert(target.to_string(), Constant::Tensor(tensor)))
         }
         Ok(())
     }
@@ -286,10 +280,7 @@ impl<'a> Grammar<'a> {
         let place = self.r.place();
         let kind = self.r.word("what the output is")?;
         self.r.require("(")?;
-        let target = match self.r.sees(")") {
-            true => Name::default(),
-            false => self.r.string()?.into(),
-        };
+        let target = if self.r.sees(")") { Name::default() } else { self.r.string()?.into() };
         self.r.require(")")?;
         let Some(name) = output.name().cloned() else {
             return Err(self.r.error_at(place, format!("a constant is no `{kind}`")));
@@ -307,7 +298,8 @@ impl<'a> Grammar<'a> {
         Ok((output, spec))
     }
 
-    /// A body of a higher-order op, after the word `graph`: `NAME(inputs) { nodes return outputs }`.
+    /// A body of a higher-order op, after the word `graph`: `NAME(inputs) { nodes return outputs
+    /// }`.
     pub(super) fn body(&mut self) -> Parsed<Argument> {
         let name = self.r.word("the name of a body")?.into();
         let (outer, declared) = (take(&mut self.scope), self.declared.take());
@@ -328,12 +320,11 @@ impl<'a> Grammar<'a> {
         let nodes = self.nodes()?;
         // A complex number in parentheses would be a single result.
         let is_single_tensor_return = !self.r.sees("(");
-        let outputs = match is_single_tensor_return {
-            true => vec![self.value()?],
-            false => {
-                self.r.require("(")?;
-                self.values_up_to(")")?
-            }
+        let outputs = if is_single_tensor_return {
+            vec![self.value()?]
+        } else {
+            self.r.require("(")?;
+            self.values_up_to(")")?
         };
         self.r.require("}")?;
         let values = Arc::new(replace(&mut self.scope, outer).values);
@@ -426,7 +417,8 @@ impl<'a> Grammar<'a> {
         list(items).ok_or_else(|| self.r.error_at(place, MIXED))
     }
 
-    /// A type after `->`, `None`, or a list of these. The result is named `base`; if there are several, a number follows the name.
+    /// A type after `->`, `None`, or a list of these. The result is named `base`; if there are
+    /// several, a number follows the name.
     fn call_result(&mut self, base: &Name, mut count: Option<&mut usize>) -> Parsed<Argument> {
         let place = self.r.place();
         if self.r.accept_keyword("None") {

@@ -4,7 +4,8 @@ use crate::graph::{Argument, SymArg};
 
 pub(super) const MIXED: &str = "the elements of a list must be of one kind";
 
-/// A list of these items, of the first kind that can hold all of them. `None` if there is no such kind.
+/// A list of these items, of the first kind that can hold all of them. `None` if there is no such
+/// kind.
 pub(super) fn list(items: Vec<Argument>) -> Option<Argument> {
     fn all<T>(items: &[Argument], of: impl Fn(&Argument) -> Option<T>) -> Option<Vec<T>> {
         items.iter().map(of).collect()

@@ -88,9 +88,10 @@ impl Display for Constant<'_> {
 fn target(op: &OpName) -> impl Display {
     from_fn(move |f| {
         let short = op.to_string();
-        match words::target(&short) == *op {
-            true => f.write_str(&short),
-            false => f.write_str(&op.qualified()),
+        if words::target(&short) == *op {
+            f.write_str(&short)
+        } else {
+            f.write_str(&op.qualified())
         }
     })
 }
@@ -107,9 +108,10 @@ impl Display for Word<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let starts = self.0.starts_with(|c: char| c.is_alphabetic() || c == '_');
         let plain = starts && self.0.chars().all(|c| c.is_alphanumeric() || c == '_');
-        match plain && !RESERVED.contains(&self.0) {
-            true => f.write_str(self.0),
-            false => write!(f, "`{}`", self.0),
+        if plain && !RESERVED.contains(&self.0) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "`{}`", self.0)
         }
     }
 }

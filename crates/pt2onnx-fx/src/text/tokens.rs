@@ -146,7 +146,8 @@ impl<'a> Tokens<'a> for Reader<'a> {
     }
 }
 
-/// The text of the next expression, which ends before a comma, colon or bracket that is not its own.
+/// The text of the next expression, which ends before a comma, colon or bracket that is not its
+/// own.
 fn expression_text<'a>(reader: &mut Reader<'a>) -> &'a str {
     let rest = reader.rest();
     let mut depth = 0u32;

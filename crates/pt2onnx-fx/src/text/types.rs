@@ -9,7 +9,8 @@ use pt2onnx_symbolic::{
 use pt2onnx_tensor::DType;
 
 impl Grammar<'_> {
-    /// `f32[s0, 8]`, `Sym(s0)`, `SymFloat(..)`, `SymBool(..)`, `Object('class')`. `None` for a `Token()`, which has no type.
+    /// `f32[s0, 8]`, `Sym(s0)`, `SymFloat(..)`, `SymBool(..)`, `Object('class')`. `None` for a
+    /// `Token()`, which has no type.
     pub(super) fn ty(&mut self) -> Parsed<Option<ValueMeta>> {
         let place = self.r.place();
         let word = self.r.word("a type")?;
@@ -44,10 +45,7 @@ impl Grammar<'_> {
         self.r.require("[")?;
         let sizes = self.r.list("]", size)?;
         let place = self.r.place();
-        let strides = match self.r.accept("[") {
-            true => self.r.list("]", size)?,
-            false => row_major(&sizes),
-        };
+        let strides = if self.r.accept("[") { self.r.list("]", size)? } else { row_major(&sizes) };
         if strides.len() != sizes.len() {
             return Err(self.r.error_at(place, format!("expected {} strides", sizes.len())));
         }
@@ -57,9 +55,10 @@ impl Grammar<'_> {
             storage_offset = self.expression()?;
             self.r.require(")")?;
         }
-        let device = match self.r.sees_string() {
-            true => self.device()?,
-            false => Device { kind: "cpu".into(), index: None },
+        let device = if self.r.sees_string() {
+            self.device()?
+        } else {
+            Device { kind: "cpu".into(), index: None }
         };
         let (requires_grad, layout) = (false, Layout::Strided);
         Ok(TensorMeta { dtype, sizes, strides, storage_offset, requires_grad, device, layout })

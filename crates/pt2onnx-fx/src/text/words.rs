@@ -3,7 +3,8 @@
 use crate::graph::OpName;
 use pt2onnx_tensor::DType;
 
-/// PyTorch's short names of element types (`torch.utils._dtype_abbrs`), and names in the same style for other types.
+/// PyTorch's short names of element types (`torch.utils._dtype_abbrs`), and names in the same style
+/// for other types.
 pub(super) const SHORT: [(DType, &str); 27] = [
     (DType::F64, "f64"),
     (DType::F32, "f32"),
@@ -41,16 +42,17 @@ pub(super) const RESERVED: [&str; 11] =
 /// Modules whose members are Python functions, not operators.
 const FUNCTIONS: [&str; 4] = ["_operator", "operator", "math", "torch"];
 
-/// The target that a path names: `aten.add.Tensor`, `aten.relu` (its default overload), `higher_order.cond`, `_operator.add`,
-/// or any of them as the archive writes it.
+/// The target that a path names: `aten.add.Tensor`, `aten.relu` (its default overload),
+/// `higher_order.cond`, `_operator.add`, or any of them as the archive writes it.
 pub(super) fn target(path: &str) -> OpName {
     let (module, rest) = path.split_once('.').unwrap_or((path, ""));
     if path.starts_with("torch.ops.") || FUNCTIONS.contains(&module) || rest.is_empty() {
         return OpName::parse(path);
     }
     let op = OpName::parse(&format!("torch.ops.{path}"));
-    match op.is_operator() || op.is_higher_order() {
-        true => op,
-        false => OpName::new(&op.namespace, &op.name, "default"),
+    if op.is_operator() || op.is_higher_order() {
+        op
+    } else {
+        OpName::new(&op.namespace, &op.name, "default")
     }
 }

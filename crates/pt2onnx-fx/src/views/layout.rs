@@ -131,7 +131,8 @@ impl View {
     }
 }
 
-/// The strides of `base` as large as `shown`; `None` if it is not known which dimensions are repeated.
+/// The strides of `base` as large as `shown`; `None` if it is not known which dimensions are
+/// repeated.
 fn expanded(base: &TensorMeta, shown: &TensorMeta, known: &Constraints) -> Option<Vec<Expr>> {
     let new = shown.sizes.len().checked_sub(base.sizes.len())?;
     let mut strides = vec![Expr::ZERO; new];

@@ -1,4 +1,5 @@
-//! ATen's operators whose results share memory with an argument: which part of it they show, and with which strides.
+//! ATen's operators whose results share memory with an argument: which part of it they show, and
+//! with which strides.
 
 mod layout;
 
@@ -11,7 +12,8 @@ use pt2onnx_symbolic::{Constraints, Expr};
 /// How a tensor views its base. Dimensions are counted from the first one, from 0 on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum View {
-    /// It is the base: the operator returns its argument. What changes the shape of one in place changes that of the other.
+    /// It is the base: the operator returns its argument. What changes the shape of one in place
+    /// changes that of the other.
     Itself,
     /// Another tensor with all elements of the base, unchanged.
     Same,
@@ -103,8 +105,8 @@ pub struct Shared {
 
 /// The results of a node that share memory with an argument, or may share it.
 ///
-/// `values` has the types of its arguments and results. Strides may be missing there; they tell whether `reshape` and `contiguous` are
-/// copies.
+/// `values` has the types of its arguments and results. Strides may be missing there; they tell
+/// whether `reshape` and `contiguous` are copies.
 pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> {
     if &*node.target.namespace != "aten" {
         return Vec::new();
@@ -133,7 +135,8 @@ pub fn shared(node: &Node, values: &Values, known: &Constraints) -> Vec<Shared> 
     }
 }
 
-/// The results of an op of a list of tensors that share memory with the tensor at the same place of the list.
+/// The results of an op of a list of tensors that share memory with the tensor at the same place of
+/// the list.
 fn shared_of_list(
     node: &Node,
     sources: &[Name],
@@ -199,7 +202,8 @@ impl Call<'_> {
         self.int(name, default).map(|dim| self.wrap(dim))
     }
 
-    /// The view of an operator that returns its argument itself if there is nothing to do (`to`, `contiguous`).
+    /// The view of an operator that returns its argument itself if there is nothing to do (`to`,
+    /// `contiguous`).
     fn itself(&self) -> Option<View> {
         let out = self.out()?;
         let same = self.base.dtype == out.dtype
@@ -211,7 +215,8 @@ impl Call<'_> {
         if strides::has_strides(self.base) && strides::has_strides(out) {
             return strides::same_layout(self.base, out, self.known).then_some(View::Itself);
         }
-        // The result's strides are not told: the order that is asked for tells whether it is a copy.
+        // The result's strides are not told: the order that is asked for tells whether it is a
+        // copy.
         let order = match self.node.arg("memory_format") {
             Some(&Argument::MemoryFormat(order)) => order,
             _ if &*self.node.target.name == "contiguous" => MemoryFormat::Contiguous,
@@ -236,7 +241,8 @@ impl Call<'_> {
         Some(if same { View::Itself } else { View::Shape })
     }
 
-    /// `flatten`: the argument where it joins one dimension with itself, `reshape` where it joins more.
+    /// `flatten`: the argument where it joins one dimension with itself, `reshape` where it joins
+    /// more.
     fn flattened(&self) -> Option<View> {
         let ends = self.dim("start_dim", 0).zip(self.dim("end_dim", -1));
         let one = self.rank > 0 && ends.is_some_and(|(start, end)| start == end);

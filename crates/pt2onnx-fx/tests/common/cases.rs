@@ -4,8 +4,8 @@
 
 use std::{env, fs, path::Path};
 
-/// Compares what `of` makes of programs with what a file says. A case is its name behind `# `, a program, `=>`, and the result.
-/// `UPDATE=1` writes the results.
+/// Compares what `of` makes of programs with what a file says. A case is its name behind `# `, a
+/// program, `=>`, and the result. `UPDATE=1` writes the results.
 pub fn compare(file: &str, of: impl Fn(&str) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file);
     let cases = fs::read_to_string(&path).unwrap();

@@ -215,8 +215,8 @@ impl Arithmetic<'_, '_> {
         self.cx.cast(self.element(e), DType::Bool)
     }
 
-    /// `floor(a / b)`. ONNX's `Div` of integers rounds towards zero, so `a` is made a multiple of `b` first, unless neither
-    /// can be negative.
+    /// `floor(a / b)`. ONNX's `Div` of integers rounds towards zero, so `a` is made a multiple of
+    /// `b` first, unless neither can be negative.
     fn floor_div(&self, a: &Expr, b: &Expr) -> Value {
         let nonnegative = {
             let constraints = self.cx.constraints();

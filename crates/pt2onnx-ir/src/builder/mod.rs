@@ -1,8 +1,9 @@
 //! The builder: emits nodes and infers their types.
 //!
-//! Methods take `&self` and return values, so that calls nest like formulas. If something cannot be done (a rank is not
-//! known, types do not fit), a method reports a [`Diagnostic`] and returns some value of the model. [`Model::build`]
-//! returns all diagnostics, [`Builder::take_diagnostics`] those so far.
+//! Methods take `&self` and return values, so that calls nest like formulas. If something cannot be
+//! done (a rank is not known, types do not fit), a method reports a [`Diagnostic`] and returns some
+//! value of the model. [`Model::build`] returns all diagnostics, [`Builder::take_diagnostics`]
+//! those so far.
 
 mod arithmetic;
 mod diagnostic;
@@ -52,7 +53,8 @@ pub struct Builder<'m> {
 struct State<'m> {
     model: &'m mut Model,
     at: InsertPoint,
-    /// Where each open region was opened, innermost last: emission goes on there when the region is closed.
+    /// Where each open region was opened, innermost last: emission goes on there when the region is
+    /// closed.
     outside: Vec<InsertPoint>,
     origins: SmallVec<[OriginId; 1]>,
     constants: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value>,
@@ -114,7 +116,8 @@ impl<'m> Builder<'m> {
         Ref::map(self.state.borrow(), |s| &*s.model)
     }
 
-    /// Changes the model directly, such as names, metadata and inputs. `change` must not call the builder: that would panic.
+    /// Changes the model directly, such as names, metadata and inputs. `change` must not call the
+    /// builder: that would panic.
     pub fn edit<R>(&self, change: impl FnOnce(&mut Model) -> R) -> R {
         change(self.state.borrow_mut().model)
     }
@@ -134,8 +137,8 @@ impl<'m> Builder<'m> {
         self.state.borrow().origins.first().copied()
     }
 
-    /// Makes a region. `inputs` are the types of its inputs; `body` gets the inputs, emits the nodes and returns the
-    /// outputs.
+    /// Makes a region. `inputs` are the types of its inputs; `body` gets the inputs, emits the
+    /// nodes and returns the outputs.
     pub fn region(&self, inputs: &[Type], body: impl FnOnce(&[Value]) -> Vec<Value>) -> RegionId {
         let (region, inputs) = self.open_region(inputs);
         let outputs = body(&inputs);
@@ -143,8 +146,9 @@ impl<'m> Builder<'m> {
         region
     }
 
-    /// Opens a region with inputs of the given types; returns it and its inputs. Nodes are emitted into it until
-    /// [`Builder::close_region`]. Sizes that are bound or computed inside are not known outside.
+    /// Opens a region with inputs of the given types; returns it and its inputs. Nodes are emitted
+    /// into it until [`Builder::close_region`]. Sizes that are bound or computed inside are not
+    /// known outside.
     pub fn open_region(&self, inputs: &[Type]) -> (RegionId, Vec<Value>) {
         let mut s = self.state.borrow_mut();
         let s = &mut *s;
@@ -156,7 +160,8 @@ impl<'m> Builder<'m> {
         (region, inputs)
     }
 
-    /// Closes the innermost open region. Its outputs may be any values. Reports a diagnostic if no region is open.
+    /// Closes the innermost open region. Its outputs may be any values. Reports a diagnostic if no
+    /// region is open.
     pub fn close_region(&self, outputs: &[Value]) {
         self.end_region(|model, region, origins| model.set_outputs_of(region, outputs, origins));
     }
@@ -245,7 +250,8 @@ impl<'m> Builder<'m> {
         self.shape(value).len()
     }
 
-    /// The size of dimension `axis`; a negative axis counts from the end. Reports a diagnostic if there is no such dimension.
+    /// The size of dimension `axis`; a negative axis counts from the end. Reports a diagnostic if
+    /// there is no such dimension.
     pub fn dim(&self, value: Value, axis: i64) -> Expr {
         let shape = self.shape(value);
         let index = if axis < 0 { axis + shape.len() as i64 } else { axis };
@@ -255,7 +261,8 @@ impl<'m> Builder<'m> {
         })
     }
 
-    /// Whether these are dimensions, each given once, of a tensor of this rank: `value`, or a result of it. Reports a diagnostic otherwise.
+    /// Whether these are dimensions, each given once, of a tensor of this rank: `value`, or a
+    /// result of it. Reports a diagnostic otherwise.
     fn has_axes(&self, value: Value, rank: usize, axes: &[usize]) -> bool {
         for (i, axis) in axes.iter().enumerate() {
             let what = match () {
@@ -271,13 +278,15 @@ impl<'m> Builder<'m> {
         true
     }
 
-    /// As [`Builder::has_axes`], of `value` itself. If its rank is not known, any axis that ONNX can tell may be one.
+    /// As [`Builder::has_axes`], of `value` itself. If its rank is not known, any axis that ONNX
+    /// can tell may be one.
     fn may_have_axes(&self, value: Value, axes: &[usize]) -> bool {
         let rank = self.known_shape(value).map_or(i32::MAX as usize, |shape| shape.len());
         self.has_axes(value, rank, axes)
     }
 
-    /// The sizes, if the tensor has these dimensions. Reports a diagnostic otherwise, and if the rank is not known.
+    /// The sizes, if the tensor has these dimensions. Reports a diagnostic otherwise, and if the
+    /// rank is not known.
     fn shape_with(&self, value: Value, axes: &[usize]) -> Option<Shape> {
         let known = self.known_shape(value).is_some();
         let shape = self.shape(value);
@@ -289,14 +298,16 @@ impl<'m> Builder<'m> {
         Expr::product(self.shape(value))
     }
 
-    /// The shape that tensors of both shapes broadcast to. Reports a diagnostic if they do not broadcast.
+    /// The shape that tensors of both shapes broadcast to. Reports a diagnostic if they do not
+    /// broadcast.
     pub fn broadcast_shapes(&self, a: &[Expr], b: &[Expr]) -> Shape {
         let misfit =
             |x: &Expr, y: &Expr| self.report(format!("sizes {x} and {y} do not broadcast"));
         infer::broadcast(a, b, &self.constraints, || self.unknown_dim(), misfit)
     }
 
-    /// The shape of the matrix product of two tensors. Reports a diagnostic if their batches do not broadcast.
+    /// The shape of the matrix product of two tensors. Reports a diagnostic if their batches do not
+    /// broadcast.
     pub fn product_shape(&self, a: Value, b: Value) -> Shape {
         let broadcast = |a: &[Expr], b: &[Expr]| self.broadcast_shapes(a, b);
         infer::product(&self.shape(a), &self.shape(b), broadcast).unwrap_or_default()
@@ -314,7 +325,8 @@ impl<'m> Builder<'m> {
         node.input(0).filter(|_| node.inputs().len() == 1)
     }
 
-    /// The elements of an integer vector or scalar, as numbers or expressions; `None` if they are not known.
+    /// The elements of an integer vector or scalar, as numbers or expressions; `None` if they are
+    /// not known.
     pub fn contents(&self, value: Value) -> Option<Vec<Expr>> {
         let s = self.state.borrow();
         s.contents.of(s.model, value)
@@ -341,8 +353,9 @@ impl<'m> Builder<'m> {
 
     // Emission.
 
-    /// Emits a node of the default domain with `outputs` outputs, and infers their types. If the operator does not take
-    /// the element type of an input, casts are inserted: to the nearest wider type that it takes, and back.
+    /// Emits a node of the default domain with `outputs` outputs, and infers their types. If the
+    /// operator does not take the element type of an input, casts are inserted: to the nearest
+    /// wider type that it takes, and back.
     pub fn emit(
         &self,
         op: &'static str,
@@ -405,7 +418,8 @@ impl<'m> Builder<'m> {
         infer(s.model, Facts { contents: &s.contents, constraints: &self.constraints }, node)
     }
 
-    /// Infers and sets the types of a node's outputs. The node must be valid at the canonical opset.
+    /// Infers and sets the types of a node's outputs. The node must be valid at the canonical
+    /// opset.
     pub(crate) fn infer(&self, node: NodeId) {
         let mut s = self.state.borrow_mut();
         let (types, error) = {
@@ -420,7 +434,8 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Emits a node without casts and without inference. Trailing inputs that are `None` are dropped.
+    /// Emits a node without casts and without inference. Trailing inputs that are `None` are
+    /// dropped.
     pub(crate) fn emit_node(
         &self,
         op: impl Into<Cow<'static, str>>,
@@ -435,8 +450,8 @@ impl<'m> Builder<'m> {
         node
     }
 
-    /// Emits a node of another domain, and imports the domain (version 1, if the model does not import it yet).
-    /// `outputs` are the types of its outputs, as far as they are known.
+    /// Emits a node of another domain, and imports the domain (version 1, if the model does not
+    /// import it yet). `outputs` are the types of its outputs, as far as they are known.
     pub fn emit_custom(
         &self,
         domain: &str,
@@ -477,7 +492,8 @@ impl<'m> Builder<'m> {
         value
     }
 
-    /// A 0-d constant of an element type; a cast one for floats of 8 bits and less. Reports a diagnostic for complex types.
+    /// A 0-d constant of an element type; a cast one for floats of 8 bits and less. Reports a
+    /// diagnostic for complex types.
     pub fn scalar(&self, value: impl Into<Scalar>, dtype: DType) -> Value {
         let value = value.into();
         match value.to_tensor(dtype) {

@@ -4,7 +4,8 @@ use super::Builder;
 use crate::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// An operand of arithmetic: a value, or a number that becomes a constant with the element type of the other operand.
+/// An operand of arithmetic: a value, or a number that becomes a constant with the element type of
+/// the other operand.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Operand {
@@ -105,8 +106,8 @@ binary! {
 }
 
 impl Builder<'_> {
-    /// `a` where `condition` is true, else `b`; all three are broadcast. Bools are chosen by logic: ONNX Runtime has no `Where` for
-    /// them.
+    /// `a` where `condition` is true, else `b`; all three are broadcast. Bools are chosen by logic:
+    /// ONNX Runtime has no `Where` for them.
     pub fn select(&self, condition: Value, a: impl Into<Operand>, b: impl Into<Operand>) -> Value {
         match self.operands(a, b) {
             [Some(a), Some(b)] if self.dtype(a) == DType::Bool => self.choose(condition, a, b),
@@ -131,9 +132,10 @@ impl Builder<'_> {
         }
     }
 
-    /// `x` clamped to `min..=max`; `None` means no bound. With one bound, floats use `Min` or `Max`: where `Clip` has no
-    /// bound, ONNX Runtime replaces an infinity by the largest finite number. With the bound 0, they use `Relu` and `Clip` from
-    /// -infinity, which keep -0 in ONNX Runtime; its `Min` and `Max` give either zero.
+    /// `x` clamped to `min..=max`; `None` means no bound. With one bound, floats use `Min` or
+    /// `Max`: where `Clip` has no bound, ONNX Runtime replaces an infinity by the largest finite
+    /// number. With the bound 0, they use `Relu` and `Clip` from -infinity, which keep -0 in ONNX
+    /// Runtime; its `Min` and `Max` give either zero.
     pub fn clamp(&self, x: Value, min: Option<Scalar>, max: Option<Scalar>) -> Value {
         let dtype = self.dtype(x);
         let bound = |b: Option<Scalar>| b.map(|b| self.scalar(b, dtype));

@@ -4,8 +4,8 @@ use crate::ids::Value;
 use pt2onnx_symbolic::{Expr, Symbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Expressions that can be read or were computed. There is a scope for each open region, innermost last: a value of a body is
-/// not visible outside.
+/// Expressions that can be read or were computed. There is a scope for each open region, innermost
+/// last: a value of a body is not visible outside.
 #[derive(Debug)]
 pub(super) struct Sizes {
     scopes: Vec<Scope>,
@@ -15,7 +15,8 @@ pub(super) struct Sizes {
 struct Scope {
     /// Where expressions can be read without arithmetic.
     sources: FxHashMap<Expr, Source>,
-    /// Computed expressions, as vectors of one element: the form that `Shape` returns and `Concat` takes.
+    /// Computed expressions, as vectors of one element: the form that `Shape` returns and `Concat`
+    /// takes.
     computed: FxHashMap<Expr, Value>,
     /// Computed expressions, as 0-d values.
     scalars: FxHashMap<Expr, Value>,
@@ -65,8 +66,8 @@ impl Sizes {
         self.scopes.pop();
     }
 
-    /// What the innermost scope knows of an expression. What is known outside of a scope that gives its symbols other values is
-    /// not seen.
+    /// What the innermost scope knows of an expression. What is known outside of a scope that gives
+    /// its symbols other values is not seen.
     fn find<T: Copy>(&self, e: &Expr, within: impl Fn(&Scope) -> Option<&T>) -> Option<T> {
         for scope in self.scopes.iter().rev() {
             let found = within(scope).copied();

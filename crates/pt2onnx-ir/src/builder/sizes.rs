@@ -1,8 +1,8 @@
 //! Sizes at run time: emits the nodes that compute an expression over the program's symbols.
 //!
-//! A symbol is bound to a place where it can be read: a dimension of an input, or a value that a data-dependent op
-//! returns. Expressions are computed from their symbols on demand, once per region. So the program's ops on sizes need no
-//! translation.
+//! A symbol is bound to a place where it can be read: a dimension of an input, or a value that a
+//! data-dependent op returns. Expressions are computed from their symbols on demand, once per
+//! region. So the program's ops on sizes need no translation.
 
 use super::{Builder, arithmetic::Form, scopes::Source};
 use crate::{Type, Value, attribute::attributes};
@@ -10,15 +10,17 @@ use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
 
 impl Builder<'_> {
-    /// Binds the sizes of `value`: expressions over their symbols can be computed from now on. The first binding of an
-    /// expression is used. A symbol that is no dimension itself is solved for, from a dimension such as `2*s0 + 1`.
+    /// Binds the sizes of `value`: expressions over their symbols can be computed from now on. The
+    /// first binding of an expression is used. A symbol that is no dimension itself is solved for,
+    /// from a dimension such as `2*s0 + 1`.
     pub fn bind_dims(&self, value: Value) {
         for (axis, dim) in self.known_shape(value).unwrap_or_default().into_iter().enumerate() {
             self.state.borrow_mut().sizes.bind(dim, Source::Dim(value, axis));
         }
     }
 
-    /// As [`Builder::bind_dims`], for a value whose sizes in the program differ from those in its type.
+    /// As [`Builder::bind_dims`], for a value whose sizes in the program differ from those in its
+    /// type.
     pub fn bind_recorded_dims(&self, value: Value, sizes: &[Expr]) {
         for (axis, dim) in sizes.iter().enumerate() {
             self.state.borrow_mut().sizes.bind(dim.clone(), Source::Dim(value, axis));
@@ -30,7 +32,8 @@ impl Builder<'_> {
         self.state.borrow_mut().sizes.bind(expr, Source::Scalar(value));
     }
 
-    /// Binds a symbol that may have another value outside of the innermost scope: a loop gives a variable another value each time.
+    /// Binds a symbol that may have another value outside of the innermost scope: a loop gives a
+    /// variable another value each time.
     pub fn rebind_scalar(&self, symbol: &str, value: Value) {
         self.state.borrow_mut().sizes.rebind(symbol.into(), Source::Scalar(value));
     }
@@ -40,8 +43,8 @@ impl Builder<'_> {
         self.state.borrow_mut().sizes.rebind(symbol.into(), Source::Dim(value, axis));
     }
 
-    /// Begins a scope for sizes: what is bound or computed until [`Builder::close_scope`] is then forgotten. Regions are such
-    /// scopes themselves.
+    /// Begins a scope for sizes: what is bound or computed until [`Builder::close_scope`] is then
+    /// forgotten. Regions are such scopes themselves.
     pub fn open_scope(&self) {
         self.state.borrow_mut().sizes.enter();
     }
@@ -94,9 +97,10 @@ impl Builder<'_> {
         value
     }
 
-    /// The longest run of dimensions of one value that `dims` begins with: the value, its first dimension in the run, and the
-    /// length. `None` if one `Shape` for the run does not save nodes: sizes that were computed before cost nothing.
-    /// `all`: whether `dims` are all sizes of the vector, so that a run of all of them needs no `Concat`.
+    /// The longest run of dimensions of one value that `dims` begins with: the value, its first
+    /// dimension in the run, and the length. `None` if one `Shape` for the run does not save nodes:
+    /// sizes that were computed before cost nothing. `all`: whether `dims` are all sizes of the
+    /// vector, so that a run of all of them needs no `Concat`.
     fn shape_run(&self, dims: &[Expr], all: bool) -> Option<(Value, usize, usize)> {
         let candidates = dims.iter().filter(|d| !d.is_static()).filter_map(|d| {
             match self.state.borrow().sizes.source(d)? {
@@ -149,12 +153,14 @@ impl Builder<'_> {
         self.cast(self.number(dim), DType::I64)
     }
 
-    /// The value of an expression, 0-d: int64 for integers, double for fractions, bool for relations.
+    /// The value of an expression, 0-d: int64 for integers, double for fractions, bool for
+    /// relations.
     pub fn number(&self, e: &Expr) -> Value {
         self.number_of(e, false)
     }
 
-    /// As [`Builder::number`]. `of_scalars`: it is computed from 0-d values, whatever the form of its symbols.
+    /// As [`Builder::number`]. `of_scalars`: it is computed from 0-d values, whatever the form of
+    /// its symbols.
     pub(super) fn number_of(&self, e: &Expr, of_scalars: bool) -> Value {
         if let Some(i) = e.as_int() {
             return self.constant(Tensor::scalar(i));
@@ -182,8 +188,8 @@ impl Builder<'_> {
         value
     }
 
-    /// Whether an expression is computed from 0-d values with fewer nodes than from vectors of one element: the form of its symbols
-    /// decides, as each of the other form needs a `Reshape`.
+    /// Whether an expression is computed from 0-d values with fewer nodes than from vectors of one
+    /// element: the form of its symbols decides, as each of the other form needs a `Reshape`.
     fn is_of_scalars(&self, e: &Expr) -> bool {
         let is_scalar = |symbol: &Symbol| {
             let source = self.state.borrow().sizes.source(&Expr::symbol(symbol));

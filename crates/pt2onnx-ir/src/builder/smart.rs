@@ -1,4 +1,5 @@
-//! Methods that emit as little as possible: no node if there is nothing to do, a constant if the result is known.
+//! Methods that emit as little as possible: no node if there is nothing to do, a constant if the
+//! result is known.
 
 use super::Builder;
 use crate::{InferError, Reduction, Shape, Type, Value, attribute::attributes};
@@ -18,7 +19,8 @@ impl Builder<'_> {
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
         let to = crate::schema::data_type(dtype);
         let ty = Type::Tensor(crate::TensorType { dtype, shape: self.known_shape(x) });
-        // Of the 8-bit floats, PyTorch holds float8_e4m3fn only within its range; the others become infinite or NaN.
+        // Of the 8-bit floats, PyTorch holds float8_e4m3fn only within its range; the others become
+        // infinite or NaN.
         let mut given = attributes([("to", to.into())]);
         if matches!(dtype, DType::F8E4M3FNUZ | DType::F8E5M2 | DType::F8E5M2FNUZ) {
             given.push(("saturate".into(), 0i64.into()));
@@ -71,7 +73,8 @@ impl Builder<'_> {
         result
     }
 
-    /// `x` with the sizes of `like`. Where [`Builder::reshape`] would have to compute sizes, they are read by one `Shape`.
+    /// `x` with the sizes of `like`. Where [`Builder::reshape`] would have to compute sizes, they
+    /// are read by one `Shape`.
     pub fn reshape_like(&self, x: Value, like: Value) -> Value {
         let (from, dims) = (self.shape(x), self.shape(like));
         if from == dims || self.reshape_target(&from, &dims).is_some() {
@@ -83,16 +86,18 @@ impl Builder<'_> {
         self.emit_typed("Reshape", &[x, target], given, Type::tensor(self.dtype(x), dims))
     }
 
-    /// The attribute of a `Reshape` to these computed sizes. Without `allowzero`, one that is 0 at run time would copy the size of the operand.
+    /// The attribute of a `Reshape` to these computed sizes. Without `allowzero`, one that is 0 at
+    /// run time would copy the size of the operand.
     fn allowzero(&self, dims: &[Expr]) -> crate::Attributes {
-        match dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
-            true => crate::Attributes::new(),
-            false => attributes([("allowzero", 1i64.into())]),
+        if dims.iter().all(|d| self.constraints().prove_ge(d, &Expr::int(1))) {
+            crate::Attributes::new()
+        } else {
+            attributes([("allowzero", 1i64.into())])
         }
     }
 
-    /// `x` reshaped by `Squeeze` and `Unsqueeze`, if `from` and `dims` differ only in dimensions of size 1. This needs no
-    /// sizes at run time.
+    /// `x` reshaped by `Squeeze` and `Unsqueeze`, if `from` and `dims` differ only in dimensions of
+    /// size 1. This needs no sizes at run time.
     fn ones_only(&self, x: Value, from: &[Expr], dims: &[Expr]) -> Option<Value> {
         let one = |shape: &[Expr], i: usize| shape[i].as_int() == Some(1);
         let (mut gone, mut new) = (Vec::new(), Vec::new());
@@ -113,8 +118,9 @@ impl Builder<'_> {
         Some(self.unsqueeze(self.squeeze(x, &gone), &new))
     }
 
-    /// The target of `Reshape` as constants: `0` (copy the size of `from`) and one `-1` (computed from the others) replace
-    /// symbolic sizes. `None` if there are too many, or if a size beside `-1` may be 0: then `-1` has no meaning.
+    /// The target of `Reshape` as constants: `0` (copy the size of `from`) and one `-1` (computed
+    /// from the others) replace symbolic sizes. `None` if there are too many, or if a size beside
+    /// `-1` may be 0: then `-1` has no meaning.
     fn reshape_target(&self, from: &[Expr], dims: &[Expr]) -> Option<Vec<i64>> {
         let mut target = Vec::with_capacity(dims.len());
         let mut rest = None;
@@ -137,8 +143,8 @@ impl Builder<'_> {
         rest.is_none_or(|r| (0..dims.len()).all(|i| i == r || positive(i))).then_some(target)
     }
 
-    /// `x` with permuted dimensions: dimension `i` of the result is dimension `perm[i]` of `x`. Reports a diagnostic if
-    /// `perm` is not a permutation.
+    /// `x` with permuted dimensions: dimension `i` of the result is dimension `perm[i]` of `x`.
+    /// Reports a diagnostic if `perm` is not a permutation.
     pub fn transpose(&self, x: Value, perm: &[usize]) -> Value {
         let rank = self.known_shape(x).map_or(perm.len(), |shape| shape.len());
         if perm.iter().copied().eq(0..rank) {
@@ -171,7 +177,8 @@ impl Builder<'_> {
         self.transpose(x, &perm)
     }
 
-    /// `x` broadcast to `dims`. Reports a diagnostic if it has more dimensions, or other sizes than these and 1.
+    /// `x` broadcast to `dims`. Reports a diagnostic if it has more dimensions, or other sizes than
+    /// these and 1.
     pub fn expand(&self, x: Value, dims: &[Expr]) -> Value {
         let from = self.shape(x);
         if from == dims {
@@ -191,8 +198,9 @@ impl Builder<'_> {
             self.report(misfit);
             return x;
         }
-        // `Expand` broadcasts both ways: where `x` has the size of the target already, 1 gives the same result and need
-        // not be computed. A size of 2 or more must be that of the target, whatever their symbols.
+        // `Expand` broadcasts both ways: where `x` has the size of the target already, 1 gives the
+        // same result and need not be computed. A size of 2 or more must be that of the target,
+        // whatever their symbols.
         let lead = dims.len().saturating_sub(from.len());
         let target: Vec<Expr> = dims
             .iter()
@@ -207,7 +215,8 @@ impl Builder<'_> {
         if lead == 0 && target.iter().all(|d| d.as_int() == Some(1)) {
             return x;
         }
-        // ONNX Runtime's optimiser takes an `Expand` to sizes of 0 and 1 for one that changes nothing.
+        // ONNX Runtime's optimiser takes an `Expand` to sizes of 0 and 1 for one that changes
+        // nothing.
         let empty = target.iter().position(|d| d.as_int() == Some(0)).filter(|_| lead == 0);
         if let Some(axis) = empty {
             return self.expand(self.slice(x, axis, &Expr::int(0), &Expr::int(0), 1), dims);
@@ -229,7 +238,8 @@ impl Builder<'_> {
         self.expand(scalar, dims)
     }
 
-    /// The values concatenated along `axis`. Reports a diagnostic if there are none, or the first one has no such dimension.
+    /// The values concatenated along `axis`. Reports a diagnostic if there are none, or the first
+    /// one has no such dimension.
     pub fn concat(&self, values: &[Value], axis: usize) -> Value {
         match values {
             [] => {
@@ -245,7 +255,8 @@ impl Builder<'_> {
         }
     }
 
-    /// `x` with new dimensions of size 1, which are the dimensions `axes` of the result. Reports a diagnostic if that does not have them.
+    /// `x` with new dimensions of size 1, which are the dimensions `axes` of the result. Reports a
+    /// diagnostic if that does not have them.
     pub fn unsqueeze(&self, x: Value, axes: &[usize]) -> Value {
         if axes.is_empty() {
             return x;
@@ -273,7 +284,8 @@ impl Builder<'_> {
         self.emit_typed("Unsqueeze", &[x, self.ints(&given)], Default::default(), ty)
     }
 
-    /// `x` without the dimensions `axes`, which must have size 1. Reports a diagnostic if they do not, or `x` does not have them.
+    /// `x` without the dimensions `axes`, which must have size 1. Reports a diagnostic if they do
+    /// not, or `x` does not have them.
     pub fn squeeze(&self, x: Value, axes: &[usize]) -> Value {
         if axes.is_empty() {
             return x;
@@ -300,8 +312,9 @@ impl Builder<'_> {
         self.emit_typed("Squeeze", &[x, self.ints(&given)], Default::default(), ty)
     }
 
-    /// The elements `start`, `start + step`, ... before `end` along `axis`. Bounds must not be negative and are clamped to
-    /// the size. Reports a diagnostic if `step` is not positive, or `x` has no such dimension.
+    /// The elements `start`, `start + step`, ... before `end` along `axis`. Bounds must not be
+    /// negative and are clamped to the size. Reports a diagnostic if `step` is not positive, or `x`
+    /// has no such dimension.
     pub fn slice(&self, x: Value, axis: usize, start: &Expr, end: &Expr, step: i64) -> Value {
         if step < 1 {
             self.report(format!("the step of a slice must be positive, but is {step}"));
@@ -349,9 +362,10 @@ impl Builder<'_> {
         (span + (step - 1)).floor_div(&Expr::int(step))
     }
 
-    /// `Pad` of the dimensions `axes`, or of all dimensions without `axes`. `pads` holds the pads at the start of each
-    /// dimension, then those at the end. If the pads are known, as numbers or expressions, they are given for all
-    /// dimensions, without `axes`: ONNX Runtime ignores `axes` when it moves a `Transpose` through a `Pad`.
+    /// `Pad` of the dimensions `axes`, or of all dimensions without `axes`. `pads` holds the pads
+    /// at the start of each dimension, then those at the end. If the pads are known, as numbers or
+    /// expressions, they are given for all dimensions, without `axes`: ONNX Runtime ignores `axes`
+    /// when it moves a `Transpose` through a `Pad`.
     pub fn pad(
         &self,
         x: Value,
@@ -382,8 +396,8 @@ impl Builder<'_> {
         Some(all)
     }
 
-    /// Element `index` along `axis`; the result does not have that dimension. Reports a diagnostic if `x` does not have it, or the
-    /// element is outside.
+    /// Element `index` along `axis`; the result does not have that dimension. Reports a diagnostic
+    /// if `x` does not have it, or the element is outside.
     pub fn take(&self, x: Value, axis: usize, index: &Expr) -> Value {
         let Some(mut dims) = self.shape_with(x, &[axis]) else {
             return x;
@@ -398,7 +412,8 @@ impl Builder<'_> {
         self.emit_typed("Gather", &[x, self.size(index)], given, Type::tensor(self.dtype(x), dims))
     }
 
-    /// `x` split along `axis` into pieces of the given sizes. Reports a diagnostic if `x` has no such dimension, or there are no pieces.
+    /// `x` split along `axis` into pieces of the given sizes. Reports a diagnostic if `x` has no
+    /// such dimension, or there are no pieces.
     pub fn split(&self, x: Value, axis: usize, sizes: &[Expr]) -> Vec<Value> {
         let Some(dims) = self.shape_with(x, &[axis]) else {
             return vec![x; sizes.len()];
@@ -426,7 +441,8 @@ impl Builder<'_> {
         pieces.to_vec()
     }
 
-    /// The two halves of `x` along `axis`, whose size must be even. Reports a diagnostic if `x` has no such dimension.
+    /// The two halves of `x` along `axis`, whose size must be even. Reports a diagnostic if `x` has
+    /// no such dimension.
     pub fn halves(&self, x: Value, axis: usize) -> [Value; 2] {
         let Some(mut dims) = self.shape_with(x, &[axis]) else {
             return [x; 2];
@@ -447,8 +463,9 @@ impl Builder<'_> {
         [pieces[0], pieces[1]]
     }
 
-    /// `x` reduced over `axes`, or over all dimensions if `axes` is empty. With `keepdims`, reduced dimensions have size 1 in the
-    /// result. Reports a diagnostic if `x` does not have these dimensions.
+    /// `x` reduced over `axes`, or over all dimensions if `axes` is empty. With `keepdims`, reduced
+    /// dimensions have size 1 in the result. Reports a diagnostic if `x` does not have these
+    /// dimensions.
     pub fn reduce(&self, op: Reduction, x: Value, axes: &[usize], keepdims: bool) -> Value {
         if !self.may_have_axes(x, axes) {
             return x;
@@ -462,7 +479,8 @@ impl Builder<'_> {
         )
     }
 
-    /// `Gather`: the elements of `x` at `indices` along `axis`. Reports a diagnostic if `x` has no such dimension.
+    /// `Gather`: the elements of `x` at `indices` along `axis`. Reports a diagnostic if `x` has no
+    /// such dimension.
     pub fn gather(&self, x: Value, indices: Value, axis: usize) -> Value {
         if !self.may_have_axes(x, &[axis]) {
             return x;
@@ -474,12 +492,14 @@ impl Builder<'_> {
         )
     }
 
-    /// The numbers `start`, `start + step`, ... before `end`. All three must be 0-d and of one type.
+    /// The numbers `start`, `start + step`, ... before `end`. All three must be 0-d and of one
+    /// type.
     pub fn range(&self, start: Value, end: Value, step: Value) -> Value {
         self.emit1("Range", &[Some(start), Some(end), Some(step)], Default::default())
     }
 
-    /// The numbers `0, 1, .. n - 1`, int64; a constant if `n` is known and at most 1024, as constant folding would do.
+    /// The numbers `0, 1, .. n - 1`, int64; a constant if `n` is known and at most 1024, as
+    /// constant folding would do.
     pub fn iota(&self, n: &Expr) -> Value {
         if let Some(known @ 0..=1024) = n.as_int() {
             return self.ints(&(0..known).collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Upcasts: if an operator does not take an element type, casts are inserted before and after it.
 //!
-//! So lowerings need not know which operator takes int8. The builder only knows the ONNX standard. If the standard allows a
-//! type but the runtime has no kernel for it, a pass inserts the casts.
+//! So lowerings need not know which operator takes int8. The builder only knows the ONNX standard.
+//! If the standard allows a type but the runtime has no kernel for it, a pass inserts the casts.
 
 use super::Builder;
 use crate::{
@@ -18,7 +18,8 @@ pub(super) struct Upcast {
 }
 
 impl Builder<'_> {
-    /// The upcast that `op` needs for these inputs; `None` if it takes their types, or no wider type.
+    /// The upcast that `op` needs for these inputs; `None` if it takes their types, or no wider
+    /// type.
     pub(super) fn upcast(&self, op: &str, inputs: &[Option<Value>]) -> Option<Upcast> {
         let schema = schema::lookup(op, schema::CANONICAL_OPSET)?;
         let mut wider: Vec<(&'static str, DType, DType)> = Vec::new();

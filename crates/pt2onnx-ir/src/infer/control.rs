@@ -47,7 +47,8 @@ pub(super) fn body(n: &Node, name: &str) -> Vec<Option<Type>> {
     n.model[*region].output_values().map(|v| n.model[v].ty.clone()).collect()
 }
 
-/// A type that holds both: sizes that differ become unknown, and so does a rank that differs. `None` if the element types differ.
+/// A type that holds both: sizes that differ become unknown, and so does a rank that differs.
+/// `None` if the element types differ.
 pub(super) fn merge(n: &Node, a: Type, b: Type) -> Option<Type> {
     let (a, b) = match (a, b) {
         (Type::Tensor(a), Type::Tensor(b)) => (a, b),

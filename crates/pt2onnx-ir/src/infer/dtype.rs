@@ -10,8 +10,9 @@ use crate::{
 use pt2onnx_tensor::DType;
 
 impl Node<'_> {
-    /// Element type of output `i`: from an attribute such as `dtype`, else from the formal output's type or an input with
-    /// the same type variable, else the operator's default. `None` for sequences and optionals.
+    /// Element type of output `i`: from an attribute such as `dtype`, else from the formal output's
+    /// type or an input with the same type variable, else the operator's default. `None` for
+    /// sequences and optionals.
     pub(super) fn dtype(&self, schema: &OpSchema, i: usize) -> Option<DType> {
         let formal = schema.output(i)?.ty;
         let set = schema.type_set(formal);

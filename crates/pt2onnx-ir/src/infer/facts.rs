@@ -34,7 +34,8 @@ pub enum InferError {
     Window(Expr, Expr),
 }
 
-/// Known elements of integer vectors and scalars. Each is a number or an expression over the symbols of the program.
+/// Known elements of integer vectors and scalars. Each is a number or an expression over the
+/// symbols of the program.
 #[derive(Clone, Debug, Default)]
 pub struct Contents(FxHashMap<Value, Vec<Expr>>);
 
@@ -44,7 +45,8 @@ impl Contents {
         self.0.insert(value, elements);
     }
 
-    /// The elements of an integer vector or scalar; `None` if they are not known. Those of constants are always known.
+    /// The elements of an integer vector or scalar; `None` if they are not known. Those of
+    /// constants are always known.
     pub fn of(&self, model: &Model, value: Value) -> Option<Vec<Expr>> {
         if let Some(known) = self.0.get(&value) {
             return Some(known.clone());

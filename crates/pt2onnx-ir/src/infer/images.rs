@@ -4,7 +4,8 @@ use super::node::Node;
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
-/// Size along each dimension: `(size - 1) * stride + (kernel - 1) * dilation + 1 - pads + output_padding`.
+/// Size along each dimension: `(size - 1) * stride + (kernel - 1) * dilation + 1 - pads +
+/// output_padding`.
 pub(super) fn conv_transpose(n: &Node) -> Option<Shape> {
     let (x, w) = (n.shape(0)?, n.shape(1)?);
     let (sizes, kernel) = (x.get(2..)?, w.get(2..)?);
@@ -52,7 +53,8 @@ pub(super) fn max_roi_pool(n: &Node) -> Option<Shape> {
     Some(result)
 }
 
-/// `(batch, channels, sizes..)`: the second size of the input divided by the area of the window gives the channels.
+/// `(batch, channels, sizes..)`: the second size of the input divided by the area of the window
+/// gives the channels.
 pub(super) fn col2im(n: &Node) -> Option<Shape> {
     let (x, image, block) = (n.shape(0)?, n.contents(1)?, n.contents(2)?);
     let channels = x.get(1)?.floor_div(&Expr::product(block));

@@ -1,4 +1,5 @@
-//! Infers types: element types from the type variables of the operator's schema, shapes by a rule for each operator.
+//! Infers types: element types from the type variables of the operator's schema, shapes by a rule
+//! for each operator.
 //!
 //! A rule never guesses: what it cannot know is an unknown dimension or an unknown rank.
 
@@ -29,8 +30,9 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::cell::{Cell, RefCell};
 
-/// Infers the types of a node's outputs from its inputs and attributes; `None` where nothing is known. The node must be
-/// valid at [`schema::CANONICAL_OPSET`]. The model is only changed to make new unknown dimensions.
+/// Infers the types of a node's outputs from its inputs and attributes; `None` where nothing is
+/// known. The node must be valid at [`schema::CANONICAL_OPSET`]. The model is only changed to make
+/// new unknown dimensions.
 ///
 /// # Errors
 /// Returns an error if the node cannot have inputs of these sizes.

@@ -1,4 +1,5 @@
-//! Shape rules of operators that move elements: concatenation, split, gather, reshape, slice, padding.
+//! Shape rules of operators that move elements: concatenation, split, gather, reshape, slice,
+//! padding.
 
 use super::{
     facts::InferError,
@@ -76,7 +77,8 @@ pub(super) fn reshape(n: &Node) -> Option<Shape> {
     Some(target)
 }
 
-/// The sizes that a `Reshape` gives, if not all elements of its target are known. A 0 or a -1 is not a size.
+/// The sizes that a `Reshape` gives, if not all elements of its target are known. A 0 or a -1 is
+/// not a size.
 fn some_sizes(n: &Node) -> Option<Shape> {
     let is_size = |e: &Expr| e.as_int().is_none_or(|size| size > 0);
     let size = |e: Option<Expr>| e.filter(is_size).unwrap_or_else(|| n.unknown_dim());

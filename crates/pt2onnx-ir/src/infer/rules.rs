@@ -10,7 +10,8 @@ use super::{
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
-/// Shapes of a node's outputs. The list may be shorter than the outputs: nothing is known of the others.
+/// Shapes of a node's outputs. The list may be shorter than the outputs: nothing is known of the
+/// others.
 pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
     match n.node.op() {
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less"
@@ -179,7 +180,8 @@ const SAME_AS_FIRST: &[&str] = &[
     "Trilu",
 ];
 
-/// `DFT`: complex numbers as the last dimension, and as many along the transformed one as there are, are asked for, or half of them.
+/// `DFT`: complex numbers as the last dimension, and as many along the transformed one as there
+/// are, are asked for, or half of them.
 fn transformed(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let parts = x.len().checked_sub(1)?;
@@ -281,7 +283,8 @@ fn windows(n: &Node, spatial: &[Expr], kernel: &[Expr]) -> Option<Shape> {
         let (stride, dilation) = (per_dim("strides", i), per_dim("dilations", i));
         let moves = (stride, dilation, pads(i));
         match ceil && stride > 1 {
-            // A last window that starts in the padding is dropped. With symbolic sizes, this is not known.
+            // A last window that starts in the padding is dropped. With symbolic sizes, this is not
+            // known.
             true if !spatial[i].is_static() => n.unknown_dim(),
             true => {
                 let start = n.ints("pads").and_then(|p| p.get(i).copied()).unwrap_or(0);
@@ -324,10 +327,10 @@ fn global_pool(n: &Node) -> Option<Shape> {
 fn reduce(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     let given = n.input(1).map_or(Some(Vec::new()), |_| n.numbers(1))?;
-    let axes: Vec<usize> = match given.is_empty() && n.int("noop_with_empty_axes").unwrap_or(0) == 0
-    {
-        true => (0..x.len()).collect(),
-        false => given.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
+    let axes: Vec<usize> = if given.is_empty() && n.int("noop_with_empty_axes").unwrap_or(0) == 0 {
+        (0..x.len()).collect()
+    } else {
+        given.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?
     };
     Some(without(x, &axes, n.int("keepdims").unwrap_or(1) != 0))
 }
@@ -338,8 +341,8 @@ fn arg_reduce(n: &Node) -> Option<Shape> {
     Some(without(x, &[axis], n.int("keepdims").unwrap_or(1) != 0))
 }
 
-/// `Shape`: a vector with one element for each dimension from `start` to `end`, both clamped to the rank. It is one even if the rank
-/// is not known.
+/// `Shape`: a vector with one element for each dimension from `start` to `end`, both clamped to the
+/// rank. It is one even if the rank is not known.
 fn shape(n: &Node) -> Option<Shape> {
     let Some(rank) = n.shape(0).map(|shape| shape.len() as i64) else {
         return Some(vec![n.unknown_dim()]);
@@ -398,7 +401,8 @@ fn compress(n: &Node) -> Option<Shape> {
     }
 }
 
-/// `Unique`: the number of distinct elements is not known, but it is the same dimension in all outputs.
+/// `Unique`: the number of distinct elements is not known, but it is the same dimension in all
+/// outputs.
 fn unique(n: &Node) -> Vec<Option<Shape>> {
     let outputs = || {
         let mut x = n.shape(0)?;
@@ -440,8 +444,9 @@ fn resize(n: &Node) -> Option<Shape> {
     Some(x)
 }
 
-/// The product of a size and a scale, rounded down, if runtimes agree about it: they multiply float32 numbers. `None` for a size
-/// that is not known and a scale that is neither a whole number nor `1 / 2**k`.
+/// The product of a size and a scale, rounded down, if runtimes agree about it: they multiply
+/// float32 numbers. `None` for a size that is not known and a scale that is neither a whole number
+/// nor `1 / 2**k`.
 fn scaled(size: &Expr, scale: f64) -> Option<Expr> {
     let whole = |v: f64| (v >= 1.0 && v.fract() == 0.0 && v < 1e6).then(|| Expr::int(v as i64));
     if let Some(size) = size.as_int() {
@@ -495,8 +500,8 @@ fn einsum(n: &Node) -> Option<Shape> {
     right.chars().map(|c| sizes.get(&c).cloned()).collect()
 }
 
-/// The operands of an equation of `Einsum`, separated by commas, and the result. Without an arrow, the result has the letters that
-/// occur once, sorted, and the ellipsis in front.
+/// The operands of an equation of `Einsum`, separated by commas, and the result. Without an arrow,
+/// the result has the letters that occur once, sorted, and the ellipsis in front.
 pub fn einsum_terms(equation: &str) -> (String, String) {
     let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
     if let Some((left, right)) = equation.split_once("->") {
@@ -524,13 +529,10 @@ fn recurrent(n: &Node) -> Vec<Option<Shape>> {
         let (first, second) = (x.first()?.clone(), x.get(1)?.clone());
         let (seq, batch) = if time_last { (first, second) } else { (second, first) };
         let (dirs, hidden) = (w.first()?.clone(), r.last()?.clone());
-        Some(match time_last {
-            true => {
-                (vec![seq, dirs.clone(), batch.clone(), hidden.clone()], vec![dirs, batch, hidden])
-            }
-            false => {
-                (vec![batch.clone(), seq, dirs.clone(), hidden.clone()], vec![batch, dirs, hidden])
-            }
+        Some(if time_last {
+            (vec![seq, dirs.clone(), batch.clone(), hidden.clone()], vec![dirs, batch, hidden])
+        } else {
+            (vec![batch.clone(), seq, dirs.clone(), hidden.clone()], vec![batch, dirs, hidden])
         })
     };
     match parts() {

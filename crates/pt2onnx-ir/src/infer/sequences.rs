@@ -1,7 +1,7 @@
 //! Output types of operators that make or take sequences and optional values.
 //!
-//! What a sequence holds has sizes only if all of it has the same: an unknown size of its own would stand for a different number
-//! in each element.
+//! What a sequence holds has sizes only if all of it has the same: an unknown size of its own would
+//! stand for a different number in each element.
 
 use super::{
     control,

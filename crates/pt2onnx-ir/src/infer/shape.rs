@@ -4,8 +4,9 @@ use super::{facts::InferError, node::Node};
 use crate::types::{Shape, is_unknown};
 use pt2onnx_symbolic::{Constraints, Expr};
 
-/// The shape that `a` and `b` broadcast to, by NumPy's rules. If neither of two sizes is known to be 1, they are equal or one
-/// of them is 1 at run time, so the result is the larger one. Calls `misfit` for two sizes that cannot broadcast.
+/// The shape that `a` and `b` broadcast to, by NumPy's rules. If neither of two sizes is known to
+/// be 1, they are equal or one of them is 1 at run time, so the result is the larger one. Calls
+/// `misfit` for two sizes that cannot broadcast.
 pub(crate) fn broadcast(
     a: &[Expr],
     b: &[Expr],
@@ -38,7 +39,8 @@ pub(crate) fn broadcast(
     dims.collect()
 }
 
-/// The shape of the matrix product of `a` and `b`; `None` for tensors without dimensions. `broadcast` joins the dimensions of batches.
+/// The shape of the matrix product of `a` and `b`; `None` for tensors without dimensions.
+/// `broadcast` joins the dimensions of batches.
 pub(crate) fn product(
     a: &[Expr],
     b: &[Expr],
@@ -96,8 +98,9 @@ impl Node<'_> {
 /// `shape` without the dimensions `axes`; with `keepdims` they have size 1 instead.
 pub(super) fn without(shape: Shape, axes: &[usize], keepdims: bool) -> Shape {
     let dims = shape.into_iter().enumerate();
-    match keepdims {
-        true => dims.map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d }).collect(),
-        false => dims.filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d).collect(),
+    if keepdims {
+        dims.map(|(i, d)| if axes.contains(&i) { Expr::int(1) } else { d }).collect()
+    } else {
+        dims.filter(|(i, _)| !axes.contains(i)).map(|(_, d)| d).collect()
     }
 }

@@ -25,7 +25,8 @@ struct Scope {
     values: FxHashMap<String, Value>,
     /// Types that are declared before their values are defined.
     types: FxHashMap<String, Type>,
-    /// Whether its names may be those of values around it: it is the body of an operator of another domain.
+    /// Whether its names may be those of values around it: it is the body of an operator of another
+    /// domain.
     hides: bool,
 }
 
@@ -160,7 +161,8 @@ impl<'a, 'm> Grammar<'a, 'm> {
         Ok(())
     }
 
-    /// The header and the name of a function. The name of a PyTorch op gives domain, name and overload: `"mylib::foo.Tensor"`.
+    /// The header and the name of a function. The name of a PyTorch op gives domain, name and
+    /// overload: `"mylib::foo.Tensor"`.
     fn function_head(&mut self, strict: bool) -> Parsed<Function> {
         let start = self.r.place();
         let mut header = self.header()?;
@@ -203,19 +205,18 @@ impl<'a, 'm> Grammar<'a, 'm> {
         while self.r.goes_on(">", take(&mut first))? {
             let place = self.r.place();
             let attribute = self.r.name("an attribute")?;
-            match self.r.sees(":") || self.r.sees("=") {
-                true => {
-                    let value = self.attribute_value(place)?;
-                    function.defaults.push((attribute.into(), value));
-                }
-                false => function.attributes.push(attribute),
+            if self.r.sees(":") || self.r.sees("=") {
+                let value = self.attribute_value(place)?;
+                function.defaults.push((attribute.into(), value));
+            } else {
+                function.attributes.push(attribute)
             }
         }
         Ok(())
     }
 
-    /// Parses `(inputs) => (outputs) <constants and types> { nodes }` into a region. Closes the region, if it is not the
-    /// main graph.
+    /// Parses `(inputs) => (outputs) <constants and types> { nodes }` into a region. Closes the
+    /// region, if it is not the main graph.
     fn graph(&mut self, region: RegionId) -> Parsed<()> {
         self.r.enter()?;
         self.scopes.push(Scope { hides: self.foreign, ..Scope::default() });
@@ -223,9 +224,10 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let mut first = true;
         while self.r.goes_on(")", take(&mut first))? {
             let (place, ty, name) = self.typed_name()?;
-            let default = match self.r.accept("=") {
-                true => Some(Box::new(self.elements(place, ty.as_ref())?)),
-                false => None,
+            let default = if self.r.accept("=") {
+                Some(Box::new(self.elements(place, ty.as_ref())?))
+            } else {
+                None
             };
             let value = self.cx.edit(|model| {
                 let value = model.add_input(region, ty);
@@ -323,13 +325,12 @@ impl<'a, 'm> Grammar<'a, 'm> {
 
     /// `[name] outputs = domain.op:overload <attributes> (inputs)`.
     fn node(&mut self) -> Parsed<()> {
-        let name = match self.r.accept("[") {
-            true => {
-                let name = self.r.name("the node's name")?;
-                self.r.require("]")?;
-                Some(name)
-            }
-            false => None,
+        let name = if self.r.accept("[") {
+            let name = self.r.name("the node's name")?;
+            self.r.require("]")?;
+            Some(name)
+        } else {
+            None
         };
         let (mut outputs, mut first) = (Vec::new(), true);
         while self.r.goes_on("=", take(&mut first))? {
@@ -339,10 +340,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         let place = self.r.place();
         let full = self.r.name("an operator")?;
         let (domain, op) = full.rsplit_once('.').unwrap_or(("", &full));
-        let overload = match self.r.accept(":") {
-            true => self.r.name("an overload")?,
-            false => String::new(),
-        };
+        let overload = if self.r.accept(":") { self.r.name("an overload")? } else { String::new() };
         let outer = replace(&mut self.foreign, !domain.is_empty());
         let mut attributes = self.attributes()?;
         self.r.require("(")?;
@@ -350,10 +348,7 @@ impl<'a, 'm> Grammar<'a, 'm> {
         while self.r.goes_on(")", take(&mut first))? {
             let place = self.r.place();
             let input = self.r.name("an input")?;
-            inputs.push(match input.is_empty() {
-                true => None,
-                false => Some(self.value(place, &input)?),
-            });
+            inputs.push(if input.is_empty() { None } else { Some(self.value(place, &input)?) });
         }
         if attributes.is_empty() {
             attributes = self.attributes()?;
@@ -366,7 +361,8 @@ impl<'a, 'm> Grammar<'a, 'm> {
             model[node].name = name.map(Into::into);
         });
         self.check(place, node, domain, op)?;
-        // Inference needs the canonical form of the operator, and the values of attributes, which functions do not have.
+        // Inference needs the canonical form of the operator, and the values of attributes, which
+        // functions do not have.
         let since = |opset| schema::lookup(op, opset).map(|s| s.since);
         let canonical = since(self.opset) == since(schema::CANONICAL_OPSET);
         if domain.is_empty() && self.function.is_none() && canonical {
@@ -381,9 +377,10 @@ impl<'a, 'm> Grammar<'a, 'm> {
         }
         let values = self.cx.model()[node].outputs().to_vec();
         for ((place, name), value) in outputs.into_iter().zip(values) {
-            match name.is_empty() {
-                true => self.cx.edit(|model| model[value].name = Some("".into())),
-                false => self.define(place, name, value)?,
+            if name.is_empty() {
+                self.cx.edit(|model| model[value].name = Some("".into()))
+            } else {
+                self.define(place, name, value)?
             }
         }
         Ok(())

@@ -12,7 +12,8 @@ use pt2onnx_tensor::{DType, Narrow, Scalar, Tensor};
 use std::mem::take;
 
 impl Grammar<'_, '_> {
-    /// A type: `float[2,N]`, `seq(..)`, `optional(..)`, `map(.., ..)`, `sparse_tensor(..)` or `opaque(.., ..)`.
+    /// A type: `float[2,N]`, `seq(..)`, `optional(..)`, `map(.., ..)`, `sparse_tensor(..)` or
+    /// `opaque(.., ..)`.
     pub(super) fn ty(&mut self) -> Parsed<Type> {
         self.r.enter()?;
         let place = self.r.place();
@@ -114,16 +115,14 @@ impl Grammar<'_, '_> {
 
     /// `: type = value`, or `= value` if the form of the value shows its type.
     pub(super) fn attribute_value(&mut self, attribute: Place) -> Parsed<Attribute> {
-        let kind = match self.r.accept(":") {
-            true => {
-                let place = self.r.place();
-                let name = self.r.identifier("the attribute's type")?;
-                let kind = AttributeKind::ALL.into_iter().find(|kind| kind.name() == name);
-                let unknown =
-                    || self.r.error_at(place, format!("there is no attribute type `{name}`"));
-                Some(kind.ok_or_else(unknown)?)
-            }
-            false => None,
+        let kind = if self.r.accept(":") {
+            let place = self.r.place();
+            let name = self.r.identifier("the attribute's type")?;
+            let kind = AttributeKind::ALL.into_iter().find(|kind| kind.name() == name);
+            let unknown = || self.r.error_at(place, format!("there is no attribute type `{name}`"));
+            Some(kind.ok_or_else(unknown)?)
+        } else {
+            None
         };
         self.r.require("=")?;
         let place = self.r.place();
@@ -185,7 +184,8 @@ impl Grammar<'_, '_> {
         Ok(items)
     }
 
-    /// A value whose form shows its type: `1`, `0.5`, `"text"`, a tensor, a graph, or a list of one of these.
+    /// A value whose form shows its type: `1`, `0.5`, `"text"`, a tensor, a graph, or a list of one
+    /// of these.
     fn untyped(&mut self, place: Place) -> Parsed<Attribute> {
         let list = self.r.sees("[");
         let kinds = self.r.peek(|r| {
@@ -295,9 +295,7 @@ fn element(text: &str, dtype: DType) -> Option<Tensor> {
         _ => true,
     };
     // As a float, `-0` is not 0.
-    let number = match dtype.is_float() {
-        true => Scalar::Float(text.parse().ok()?),
-        false => Scalar::Int(int),
-    };
+    let number =
+        if dtype.is_float() { Scalar::Float(text.parse().ok()?) } else { Scalar::Int(int) };
     number.to_tensor(dtype).filter(|_| held)
 }

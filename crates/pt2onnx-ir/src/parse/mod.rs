@@ -1,6 +1,7 @@
 //! Parses models and functions in ONNX's textual syntax, which `Display` of [`Model`] prints.
 //!
-//! Unlike `onnx.parser`, it takes expressions as sizes (`"2*N"`), and constants without elements (`{...}`).
+//! Unlike `onnx.parser`, it takes expressions as sizes (`"2*N"`), and constants without elements
+//! (`{...}`).
 
 mod grammar;
 mod literals;
@@ -16,16 +17,17 @@ use std::str::FromStr;
 impl FromStr for Model {
     type Err = ParseError;
 
-    /// Parses a model: an optional header, a graph, then any number of functions. Without a header, the opset is
-    /// [`schema::CANONICAL_OPSET`]. Types that the text does not give are inferred. The model is not verified.
+    /// Parses a model: an optional header, a graph, then any number of functions. Without a header,
+    /// the opset is [`schema::CANONICAL_OPSET`]. Types that the text does not give are inferred.
+    /// The model is not verified.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         read(text, |grammar| grammar.model())
     }
 }
 
 impl Model {
-    /// Parses functions without a graph; the model has an empty graph. Each function must have a domain, and its nodes
-    /// must fit the schemas of the opsets that it imports.
+    /// Parses functions without a graph; the model has an empty graph. Each function must have a
+    /// domain, and its nodes must fit the schemas of the opsets that it imports.
     ///
     /// # Errors
     /// Returns the first error.

@@ -13,7 +13,8 @@ fn identifier<'a>(input: &mut &'a str) -> winnow::Result<&'a str> {
     (first, others).take().parse_next(input)
 }
 
-/// A text in quotes. Escapes are those of ONNX's parser, and `\u{1b}`, which `pt2onnx show` prints for characters that a terminal would obey.
+/// A text in quotes. Escapes are those of ONNX's parser, and `\u{1b}`, which `pt2onnx show` prints
+/// for characters that a terminal would obey.
 fn string(input: &mut &str) -> winnow::Result<String> {
     let digits = take_while(1..=6, |c: char| c.is_ascii_hexdigit());
     let code = delimited("\\u{", digits, '}')
@@ -51,10 +52,7 @@ impl<'a> Tokens<'a> for Reader<'a> {
     }
 
     fn name(&mut self, what: &str) -> Parsed<String> {
-        match self.sees_string() {
-            true => self.string(),
-            false => self.identifier(what).map(str::to_owned),
-        }
+        if self.sees_string() { self.string() } else { self.identifier(what).map(str::to_owned) }
     }
 
     fn number<T>(&mut self, what: &str, parse: impl FnOnce(&str) -> Option<T>) -> Parsed<T> {

@@ -14,16 +14,18 @@ use std::sync::LazyLock;
 /// The newest opset of the table.
 pub const NEWEST_OPSET: u32 = 28;
 
-/// The opset that lowerings emit operators for: the newest that the pinned ONNX Runtime supports. Legalisation converts to
-/// other opsets.
+/// The opset that lowerings emit operators for: the newest that the pinned ONNX Runtime supports.
+/// Legalisation converts to other opsets.
 pub const CANONICAL_OPSET: u32 = 26;
 
-/// The schema of an operator at `opset`; `None` if the default domain has no such operator at that opset.
+/// The schema of an operator at `opset`; `None` if the default domain has no such operator at that
+/// opset.
 pub fn lookup(name: &str, opset: u32) -> Option<&'static OpSchema> {
     versions(name).iter().rfind(|s| s.since <= opset)
 }
 
-/// Operators that opsets 1 to 9 had as experiments, without schemas. Runtimes still know most of them.
+/// Operators that opsets 1 to 9 had as experiments, without schemas. Runtimes still know most of
+/// them.
 const EXPERIMENTS: [&str; 10] = [
     "Affine",
     "ConstantFill",
@@ -37,10 +39,12 @@ const EXPERIMENTS: [&str; 10] = [
     "ThresholdedRelu",
 ];
 
-/// Operators that ONNX Runtime has in ONNX's domain at all opsets. Its optimiser and its model builder write them.
+/// Operators that ONNX Runtime has in ONNX's domain at all opsets. Its optimiser and its model
+/// builder write them.
 pub const OF_ONNX_RUNTIME: [&str; 2] = ["LayerNormalization", "SimplifiedLayerNormalization"];
 
-/// Whether models have an operator at an opset that has no schema for it: it was an experiment there, or ONNX Runtime added it.
+/// Whether models have an operator at an opset that has no schema for it: it was an experiment
+/// there, or ONNX Runtime added it.
 pub fn is_extension(name: &str, opset: u32) -> bool {
     let experiment = opset < 10 && EXPERIMENTS.contains(&name);
     (experiment || OF_ONNX_RUNTIME.contains(&name)) && lookup(name, opset).is_none()
@@ -67,7 +71,8 @@ const NUMBERS: [DType; 26] = {
     ]
 };
 
-/// `TensorProto.DataType` of an element type, as in the attribute `to` of `Cast`; 0 (undefined) for complex32.
+/// `TensorProto.DataType` of an element type, as in the attribute `to` of `Cast`; 0 (undefined) for
+/// complex32.
 pub fn data_type(dtype: DType) -> i64 {
     NUMBERS.iter().position(|&d| d == dtype).map_or(0, |i| i as i64 + 1)
 }

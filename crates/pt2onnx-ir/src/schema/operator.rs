@@ -179,7 +179,8 @@ impl TypeSet {
         self.tensor & (1 << dtype as u32) != 0
     }
 
-    /// Whether the type is in the set. True for types that no set describes, such as maps and sequences of sequences.
+    /// Whether the type is in the set. True for types that no set describes, such as maps and
+    /// sequences of sequences.
     pub fn has(&self, ty: &Type) -> bool {
         let of = |set: u32, inner: &Type| {
             let tensor = inner.as_tensor();
@@ -196,7 +197,8 @@ impl TypeSet {
         }
     }
 
-    /// The nearest wider element type in the set: it holds all values of `dtype`, or most of them. `None` if there is none.
+    /// The nearest wider element type in the set: it holds all values of `dtype`, or most of them.
+    /// `None` if there is none.
     pub fn widened(&self, dtype: DType) -> Option<DType> {
         use DType::*;
         let order: &[DType] = match dtype {

@@ -65,11 +65,13 @@ fn error(name: &str, what: impl Into<String>) -> ArgError {
 }
 
 impl<'a> Args<'a> {
-    /// Binds positional arguments in order and the others by name. Parameters that are not given get their defaults.
+    /// Binds positional arguments in order and the others by name. Parameters that are not given
+    /// get their defaults.
     pub fn bind(schema: &'a Schema, given: &[NamedArg]) -> Lowered<Self> {
         let mut bound = Vec::with_capacity(schema.params.len());
         let known = |arg: &NamedArg| schema.params.iter().any(|p| *p.name == *arg.name);
-        // The functional variant of an in-place op may have another name for `self`, such as `input`.
+        // The functional variant of an in-place op may have another name for `self`, such as
+        // `input`.
         let places = |arg: &NamedArg| arg.name.is_empty() || (&*arg.name == "self" && !known(arg));
         if let Some(arg) = given.iter().find(|a| !known(a) && !places(a)) {
             return Err(error(&arg.name, format!("{} has no such parameter", schema.name)).into());
@@ -90,7 +92,8 @@ impl<'a> Args<'a> {
         Ok(Self { bound, next: 0, partial: false })
     }
 
-    /// The same arguments for a function that needs not take all of them: a rule of the type inference.
+    /// The same arguments for a function that needs not take all of them: a rule of the type
+    /// inference.
     pub fn partial(self) -> Self {
         Self { partial: true, ..self }
     }

@@ -4,7 +4,8 @@ use super::{FromArg, bind::is_meaningless, from_arg::brief};
 use crate::{ParamType, Schema};
 use pt2onnx_fx::graph::Argument;
 
-/// The parameters that a lowering can take (those of the schema, and the values of the table's row), and which of them it takes.
+/// The parameters that a lowering can take (those of the schema, and the values of the table's
+/// row), and which of them it takes.
 #[derive(Debug)]
 pub struct Claims {
     op: String,
@@ -98,14 +99,15 @@ impl Claims {
 impl Offered {
     fn claim<T: FromArg>(&mut self, op: &str) -> Result<(), String> {
         self.settled = true;
-        match T::accepts(&self.ty) {
-            true => Ok(()),
-            false => Err(format!(
+        if T::accepts(&self.ty) {
+            Ok(())
+        } else {
+            Err(format!(
                 "{op}: a parameter of type {} cannot take `{} {}`",
                 without_paths(std::any::type_name::<T>()),
                 self.ty,
                 self.name
-            )),
+            ))
         }
     }
 }

@@ -47,8 +47,8 @@ impl<T: FromArg> FromArg for Option<T> {
     }
 }
 
-/// An argument of any type, which a lowering ignores. It is `PhantomData` because Rust does not warn of fields of that type that
-/// nothing reads.
+/// An argument of any type, which a lowering ignores. It is `PhantomData` because Rust does not
+/// warn of fields of that type that nothing reads.
 pub type Ignored = std::marker::PhantomData<()>;
 
 impl FromArg for Ignored {

@@ -4,7 +4,8 @@ use crate::{Cx, LowerError, Lowered};
 use pt2onnx_ir::Value;
 
 impl Cx<'_, '_> {
-    /// `dim` of `x` counted from the front. As in PyTorch, a 0-d tensor counts as having one dimension.
+    /// `dim` of `x` counted from the front. As in PyTorch, a 0-d tensor counts as having one
+    /// dimension.
     ///
     /// # Errors
     /// Returns an error if `x` has no such dimension.

@@ -1,7 +1,7 @@
 //! How lowerings get complex tensors, which are real/imaginary pairs in a last dimension of 2.
 //!
-//! Whether a tensor is complex depends on the type that the program records for its name: `view_as_real` changes the type, not
-//! the value.
+//! Whether a tensor is complex depends on the type that the program records for its name:
+//! `view_as_real` changes the type, not the value.
 
 use pt2onnx_ir::Value;
 use rustc_hash::FxHashMap;
@@ -15,11 +15,13 @@ pub enum Mode {
     Real,
     /// It gets one part of each: 0 is the real one, 1 the imaginary one.
     Part(usize),
-    /// It gets both parts: parameters of type [`Complex`](crate::Complex) as such, others as real/imaginary pairs.
+    /// It gets both parts: parameters of type [`Complex`](crate::Complex) as such, others as
+    /// real/imaginary pairs.
     Complex,
 }
 
-/// Remembers of which parts real/imaginary pairs were made, so that no operators are needed to take them apart again.
+/// Remembers of which parts real/imaginary pairs were made, so that no operators are needed to take
+/// them apart again.
 #[derive(Default)]
 pub struct Parts(RefCell<FxHashMap<Value, [Value; 2]>>);
 

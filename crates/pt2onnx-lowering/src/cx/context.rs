@@ -1,4 +1,5 @@
-//! The context of a lowering: the builder, the node's recorded outputs, and the values of the graph so far.
+//! The context of a lowering: the builder, the node's recorded outputs, and the values of the graph
+//! so far.
 
 use super::{
     complex::{Mode, Parts},
@@ -12,8 +13,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use std::ops::Deref;
 
-/// The context of a lowering. Each node gets a new one. It derefs to the [`Builder`], so that formulas read
-/// `cx.add(x, cx.mul(a, b))`.
+/// The context of a lowering. Each node gets a new one. It derefs to the [`Builder`], so that
+/// formulas read `cx.add(x, cx.mul(a, b))`.
 pub struct Cx<'c, 'a> {
     builder: &'c Builder<'a>,
     scope: &'c Scope<'a>,
@@ -56,7 +57,8 @@ impl std::fmt::Debug for Cx<'_, '_> {
 }
 
 impl<'c, 'a> Cx<'c, 'a> {
-    /// The context of a call. `builder` takes its nodes, `scope` has the values of the graph so far.
+    /// The context of a call. `builder` takes its nodes, `scope` has the values of the graph so
+    /// far.
     pub fn new(
         builder: &'c Builder<'a>,
         scope: &'c Scope<'a>,
@@ -67,8 +69,8 @@ impl<'c, 'a> Cx<'c, 'a> {
         Self { builder, scope, parts, numbers, call }
     }
 
-    /// Whether `x` may hold NaN or infinities that the lowering must treat as PyTorch does: if it is of floats, and
-    /// [`Numbers::assume_finite`] is not set.
+    /// Whether `x` may hold NaN or infinities that the lowering must treat as PyTorch does: if it
+    /// is of floats, and [`Numbers::assume_finite`] is not set.
     pub fn minds_nan(&self, x: Value) -> bool {
         !self.numbers.assume_finite && self.dtype(x).is_float()
     }
@@ -108,7 +110,8 @@ impl<'c, 'a> Cx<'c, 'a> {
         self.scope.is_complex(name)
     }
 
-    /// What PyTorch recorded for output `i` of the node. `None` if it is not a tensor, or nothing uses it.
+    /// What PyTorch recorded for output `i` of the node. `None` if it is not a tensor, or nothing
+    /// uses it.
     pub fn recorded(&self, i: usize) -> Option<&'a TensorMeta> {
         let (name, meta) = self.call.outputs.get(i)?;
         name.iter().for_each(|name| self.scope.ask(name));
@@ -125,23 +128,27 @@ impl<'c, 'a> Cx<'c, 'a> {
         self.numbers.default_dtype
     }
 
-    /// Whether the archive says that the node was an operator whose name starts so, `aten.isin.`, before it was decomposed.
+    /// Whether the archive says that the node was an operator whose name starts so, `aten.isin.`,
+    /// before it was decomposed.
     pub fn is_part_of(&self, op: &str) -> bool {
         self.call.origin.is_some_and(|meta| meta.is_part_of(op))
     }
 
-    /// Whether something reads output `i` of the node. An output that nothing reads need not be computed.
+    /// Whether something reads output `i` of the node. An output that nothing reads need not be
+    /// computed.
     pub fn is_used(&self, i: usize) -> bool {
         let name = self.call.outputs.get(i).and_then(|(name, _)| *name);
         name.is_some_and(|n| self.scope.reads(n))
     }
 
-    /// How many outputs PyTorch recorded for the node. If the op gives a list, this is the list's length.
+    /// How many outputs PyTorch recorded for the node. If the op gives a list, this is the list's
+    /// length.
     pub fn recorded_len(&self) -> usize {
         self.call.outputs.len()
     }
 
-    /// The element type that PyTorch recorded for the first output. For a complex output, it is the type of the parts.
+    /// The element type that PyTorch recorded for the first output. For a complex output, it is the
+    /// type of the parts.
     ///
     /// # Errors
     /// Returns an error if the node's first output is not a tensor.

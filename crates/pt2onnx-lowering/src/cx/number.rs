@@ -4,7 +4,8 @@ use crate::Cx;
 use pt2onnx_ir::{Operand, Value};
 use pt2onnx_tensor::{DType, Scalar};
 
-/// A number that an op takes beside its tensors, such as `alpha` or a slope. As an operand, it takes the type of the other one.
+/// A number that an op takes beside its tensors, such as `alpha` or a slope. As an operand, it
+/// takes the type of the other one.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     /// Known at export.

@@ -4,10 +4,12 @@ use pt2onnx_fx::graph::{Name, TensorMeta};
 use pt2onnx_ir::Value;
 use smallvec::{SmallVec, smallvec};
 
-/// Name and recorded type of an output. The name is `None` if nothing uses the output, the type if it is not a tensor.
+/// Name and recorded type of an output. The name is `None` if nothing uses the output, the type if
+/// it is not a tensor.
 pub type Recorded<'a> = (Option<&'a Name>, Option<&'a TensorMeta>);
 
-/// The outputs of a lowering, in the order of the schema's results. `None` stands for an output that nothing uses.
+/// The outputs of a lowering, in the order of the schema's results. `None` stands for an output
+/// that nothing uses.
 #[derive(Debug, Clone)]
 pub struct Outputs(pub SmallVec<[Option<Value>; 2]>);
 

@@ -5,8 +5,8 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{Category, DType, Scalar, result_type};
 
-/// An operand of arithmetic. In a program, a `Tensor` parameter can get a number, and a `Scalar` parameter a symbolic one. Numbers
-/// take part in type promotion in another way than tensors.
+/// An operand of arithmetic. In a program, a `Tensor` parameter can get a number, and a `Scalar`
+/// parameter a symbolic one. Numbers take part in type promotion in another way than tensors.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TensorOrScalar {
@@ -75,8 +75,8 @@ impl Cx<'_, '_> {
         self.both_as_tensors(&operands, self.result_type(&operands))
     }
 
-    /// Both operands in the [`float_type`](Self::float_type) of the one in which PyTorch computes. Integers become floats at once: -3 is
-    /// -3 beside uint8, too.
+    /// Both operands in the [`float_type`](Self::float_type) of the one in which PyTorch computes.
+    /// Integers become floats at once: -3 is -3 beside uint8, too.
     pub fn promote_to_float(
         &self,
         a: impl Into<TensorOrScalar>,
@@ -90,7 +90,8 @@ impl Cx<'_, '_> {
         (self.as_tensor(a, dtype), self.as_tensor(b, dtype))
     }
 
-    /// The float type that integers become: PyTorch's default type when the program was made, which the recorded output shows.
+    /// The float type that integers become: PyTorch's default type when the program was made, which
+    /// the recorded output shows.
     pub fn default_float(&self) -> DType {
         match self.default_meta().map(|meta| meta.dtype.to_real()) {
             Some(dtype @ (DType::F64 | DType::F16 | DType::BF16)) => dtype,
@@ -108,8 +109,8 @@ impl Cx<'_, '_> {
         }
     }
 
-    /// The result type of ops that turn integers into floats: `dtype` if it is a float or complex type, otherwise PyTorch's default
-    /// type when the program was made.
+    /// The result type of ops that turn integers into floats: `dtype` if it is a float or complex
+    /// type, otherwise PyTorch's default type when the program was made.
     pub fn float_type(&self, dtype: DType) -> DType {
         if dtype.is_float() || dtype.is_complex() { dtype } else { self.default_float() }
     }

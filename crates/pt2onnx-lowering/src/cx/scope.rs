@@ -5,8 +5,8 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use std::cell::{Cell, OnceCell};
 
-/// A graph while it is translated. The body of a higher-order op has a scope of its own, because it cannot use names of the graph
-/// around it.
+/// A graph while it is translated. The body of a higher-order op has a scope of its own, because it
+/// cannot use names of the graph around it.
 pub struct Scope<'a> {
     graph: &'a Graph,
     values: ValueMap<'a, Value>,
@@ -71,7 +71,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Counts these FX values as read, though no node or output of the graph reads them: the new values of state.
+    /// Counts these FX values as read, though no node or output of the graph reads them: the new
+    /// values of state.
     pub fn keep<'n>(&mut self, names: impl Iterator<Item = &'n Name>) {
         self.kept.extend(names.cloned());
         self.read = OnceCell::new();

@@ -1,4 +1,5 @@
-//! Inverse trigonometric and hyperbolic functions, and `softplus`. Runtimes have them for float32 only: in float64 they are formulas.
+//! Inverse trigonometric and hyperbolic functions, and `softplus`. Runtimes have them for float32
+//! only: in float64 they are formulas.
 
 use crate::Cx;
 use crate::math::elementary::log1p_of;
@@ -10,8 +11,9 @@ use std::f64::consts::{LN_2, PI};
 /// Above this, `x + 1` is `x` in float64, and the square of `x` is finite.
 const LARGE: f64 = 1e150;
 
-/// `atan x`. In float64, one step of Newton's method corrects that of float32: with `t` for it,
-/// `t - (sin t - x cos t) / (cos t + x sin t)`, which is exact to `|error of t|^3`, and keeps the sign of a zero.
+/// `atan x`. In float64, one step of Newton's method corrects that of float32: with `t` for it, `t
+/// - (sin t - x cos t) / (cos t + x sin t)`, which is exact to `|error of t|^3`, and keeps the sign
+/// of a zero.
 pub fn atan_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
         return cx.atan(x);
@@ -24,9 +26,10 @@ pub fn atan_of(cx: &Cx, x: Value) -> Value {
     cx.sub(t, cx.div(below, cx.add(cos, cx.mul(bounded, sin))))
 }
 
-/// The angle of the point `(x, y)`, from `-pi` to `pi`: `atan(y / x)`, plus or minus `pi` where `x` is negative. The
-/// sign to add is opposite to that of `atan(y / x)`; the reciprocal shows the sign of a zero. A zero `x` is replaced by
-/// the smallest number of its sign, infinities by the largest numbers.
+/// The angle of the point `(x, y)`, from `-pi` to `pi`: `atan(y / x)`, plus or minus `pi` where `x`
+/// is negative. The sign to add is opposite to that of `atan(y / x)`; the reciprocal shows the sign
+/// of a zero. A zero `x` is replaced by the smallest number of its sign, infinities by the largest
+/// numbers.
 pub fn atan2(cx: &Cx, y: Value, x: Value) -> Value {
     let dtype = cx.dtype(x);
     let between = |v, bound: f64| cx.clamp(v, Some((-bound).into()), Some(bound.into()));

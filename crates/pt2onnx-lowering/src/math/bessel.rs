@@ -1,4 +1,5 @@
-//! Bessel functions and the Airy function, by S. Moshier's approximations (Cephes), computed in float64.
+//! Bessel functions and the Airy function, by S. Moshier's approximations (Cephes), computed in
+//! float64.
 //!
 //! The relative error is 1e-15; near zeros of a function it is the absolute error.
 
@@ -13,8 +14,8 @@ fn unscaled(cx: &Cx, x: Value, scaled: Value) -> Value {
     cx.mul(cx.exp(cx.abs(x)), scaled)
 }
 
-/// Two approximations of `e^-x I(x)` of positive `x`: a polynomial in `x / 2 - 2` for `x <= 8`, and one in `32 / x -
-/// 2`, over `sqrt x`, for larger `x`.
+/// Two approximations of `e^-x I(x)` of positive `x`: a polynomial in `x / 2 - 2` for `x <= 8`, and
+/// one in `32 / x - 2`, over `sqrt x`, for larger `x`.
 fn modified_first_kind(cx: &Cx, x: Value, small: &[f64], large: &[f64]) -> (Value, Value) {
     let small = polynomial(cx, cx.sub(cx.mul(x, 0.5), 2), small);
     let large = polynomial(cx, cx.sub(cx.div(32, x), 2), large);
@@ -46,14 +47,15 @@ pub fn i1(cx: &Cx, x: Value) -> Value {
     unscaled(cx, x, i1e(cx, x))
 }
 
-/// `K(x)`, or `e^x K(x)` if `scaled`: `small` for `x <= 2`, otherwise a polynomial in `8 / x - 2` over `sqrt x`. It is
-/// infinite at 0 and NaN below.
+/// `K(x)`, or `e^x K(x)` if `scaled`: `small` for `x <= 2`, otherwise a polynomial in `8 / x - 2`
+/// over `sqrt x`. It is infinite at 0 and NaN below.
 fn modified_second_kind(cx: &Cx, x: Value, scaled: bool, small: Value, large: &[f64]) -> Value {
     let large = polynomial(cx, cx.sub(cx.div(8, x), 2), large);
     let large = cx.div(large, cx.sqrt(x));
-    let (small, large) = match scaled {
-        true => (cx.mul(small, cx.exp(x)), large),
-        false => (small, cx.mul(large, cx.exp(cx.neg(x)))),
+    let (small, large) = if scaled {
+        (cx.mul(small, cx.exp(x)), large)
+    } else {
+        (small, cx.mul(large, cx.exp(cx.neg(x))))
     };
     let value = cx.select(cx.less_or_equal(x, 2.0), small, large);
     cx.select(cx.equal(x, 0.0), f64::INFINITY, value)
@@ -169,14 +171,15 @@ pub fn y1(cx: &Cx, x: Value) -> Value {
     second_kind(cx, x, small, wave1(cx, x))
 }
 
-/// `Y(x)`: `small` for `x <= 5`, otherwise the asymptotic formula. It is minus infinity at 0 and NaN below.
+/// `Y(x)`: `small` for `x <= 5`, otherwise the asymptotic formula. It is minus infinity at 0 and
+/// NaN below.
 fn second_kind(cx: &Cx, x: Value, small: Value, wave: Wave) -> Value {
     let value = cx.select(cx.less_or_equal(x, 5.0), small, wave.second_kind(cx));
     cx.select(cx.equal(x, 0.0), f64::NEG_INFINITY, value)
 }
 
-/// `Ai(x)`: the Maclaurin series between -2.09 and 2.09 (up to the 12th power of `x^3`, error below 1e-16), asymptotic series
-/// outside.
+/// `Ai(x)`: the Maclaurin series between -2.09 and 2.09 (up to the 12th power of `x^3`, error below
+/// 1e-16), asymptotic series outside.
 pub fn airy_ai(cx: &Cx, x: Value) -> Value {
     let (low, high) = (cx.less(x, -2.09), cx.greater_or_equal(x, 2.09));
     // Values outside of the branch's range would overflow.

@@ -1,10 +1,11 @@
 //! Coefficients of the approximations in `erf.rs` and `bessel.rs`, highest power first.
 //!
-//! From S. Moshier's Cephes Mathematical Library (netlib.org/cephes), with the values of PyTorch (`ATen/native/Math.h`); those of
-//! `ERFCX` are our own. Chebyshev series are expanded into powers: on their intervals the difference is below 3e-15.
+//! From S. Moshier's Cephes Mathematical Library (netlib.org/cephes), with the values of PyTorch
+//! (`ATen/native/Math.h`); those of `ERFCX` are our own. Chebyshev series are expanded into powers:
+//! on their intervals the difference is below 3e-15.
 
-/// In powers of `u = 2t - 1`, `t = 1 / (1 + z / 2)`: `ln(erfcx(z) / t)` for `z >= 0`, by Chebyshev interpolation; relative
-/// error of `erfcx` 1.5e-8.
+/// In powers of `u = 2t - 1`, `t = 1 / (1 + z / 2)`: `ln(erfcx(z) / t)` for `z >= 0`, by Chebyshev
+/// interpolation; relative error of `erfcx` 1.5e-8.
 pub const ERFCX_F32: &[f64] = &[
     -9.246457795633103e-05,
     8.508316609820583e-06,

@@ -7,8 +7,9 @@ use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// Runs `body` at most `trips` times, or without a limit if that is `None`, by `Loop`. The body gets the number of the step and
-/// the carried values; it returns whether to go on (`None`: yes) and the new carried values, whose types must not change.
+/// Runs `body` at most `trips` times, or without a limit if that is `None`, by `Loop`. The body
+/// gets the number of the step and the carried values; it returns whether to go on (`None`: yes)
+/// and the new carried values, whose types must not change.
 pub fn repeat(
     cx: &Cx,
     trips: Option<Value>,
@@ -39,9 +40,10 @@ pub fn any(cx: &Cx, x: Value) -> Value {
     cx.greater(count, 0)
 }
 
-/// Runs `step` on the state and each slice of `inputs` along `axis`, by `Scan`, and returns the states after each step, stacked
-/// along `axis`. The state begins as `initial` and has the shape of the first input's slices. Of inputs with fewer dimensions,
-/// which must be vectors, a slice is one number.
+/// Runs `step` on the state and each slice of `inputs` along `axis`, by `Scan`, and returns the
+/// states after each step, stacked along `axis`. The state begins as `initial` and has the shape of
+/// the first input's slices. Of inputs with fewer dimensions, which must be vectors, a slice is one
+/// number.
 pub fn scan(
     cx: &Cx,
     axis: usize,
@@ -85,9 +87,12 @@ fn scan_slices(
     let rank = wanted.len();
     // ONNX Runtime refuses sequences of length 0: what may be one gets an element more.
     let may_be_empty = may_be_empty_along(cx, inputs[0], &[axis]);
-    let longer = |v: &Value| match may_be_empty {
-        true => pad_to(cx, *v, if cx.rank(*v) < rank { 0 } else { axis }, &(&wanted[axis] + 1)),
-        false => *v,
+    let longer = |v: &Value| {
+        if may_be_empty {
+            pad_to(cx, *v, if cx.rank(*v) < rank { 0 } else { axis }, &(&wanted[axis] + 1))
+        } else {
+            *v
+        }
     };
     let inputs: Vec<Value> = inputs.iter().map(longer).collect();
     let dims = cx.shape(inputs[0]);
@@ -131,15 +136,17 @@ fn scan_slices(
     found.into_iter().skip(n).map(cropped).collect()
 }
 
-/// `step(.. step(step(initial, x[0]), x[1]) .., x[n - 1])`, by `Scan` over the first dimension. `initial` is neutral.
+/// `step(.. step(step(initial, x[0]), x[1]) .., x[n - 1])`, by `Scan` over the first dimension.
+/// `initial` is neutral.
 pub fn fold(cx: &Cx, x: Value, initial: Scalar, step: impl FnOnce(Value, Value) -> Value) -> Value {
     let slice = cx.shape(x).split_first().map(|(_, rest)| rest.to_vec()).unwrap_or_default();
     let ty = Type::tensor(cx.dtype(x), slice.clone());
     let body = cx.region(&[ty.clone(), ty.clone()], |values| vec![step(values[0], values[1])]);
     let start = cx.full(&slice, initial, cx.dtype(x));
-    let x = match may_be_empty_along(cx, x, &[0]) {
-        true => cx.concat(&[cx.unsqueeze(start, &[0]), x], 0),
-        false => x,
+    let x = if may_be_empty_along(cx, x, &[0]) {
+        cx.concat(&[cx.unsqueeze(start, &[0]), x], 0)
+    } else {
+        x
     };
     let found = cx.scan_op(1, &[start, x], body, 1, attrs::Scan::default());
     cx.set_type(found[0], ty);

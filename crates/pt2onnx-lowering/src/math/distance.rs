@@ -5,8 +5,8 @@ use crate::{Complex, Cx, Lowered};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_tensor::DType;
 
-/// The p-norm over `axes`, `sum(|x|^p)^(1/p)`. For `p` 0 it is the number of elements that are not 0, for infinity the largest
-/// `|x|`, for minus infinity the smallest.
+/// The p-norm over `axes`, `sum(|x|^p)^(1/p)`. For `p` 0 it is the number of elements that are not
+/// 0, for infinity the largest `|x|`, for minus infinity the smallest.
 pub fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
     let dtype = cx.dtype(x);
     let sum = |v| reduce(cx, Reduction::Sum, v, axes, keepdim);
@@ -32,8 +32,8 @@ pub fn norm(cx: &Cx, x: Value, p: f64, axes: &[usize], keepdim: bool) -> Value {
     }
 }
 
-/// [`norm`] of real or complex numbers. The 2-norm of complex ones is computed from all parts in float64, where squares of narrower
-/// floats neither overflow nor vanish.
+/// [`norm`] of real or complex numbers. The 2-norm of complex ones is computed from all parts in
+/// float64, where squares of narrower floats neither overflow nor vanish.
 pub fn complex_norm(cx: &Cx, x: Complex, p: f64, axes: &[usize], keepdim: bool) -> Value {
     if x.im.is_none() {
         return norm(cx, x.re, p, axes, keepdim);

@@ -7,8 +7,8 @@ use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// Both operands of a division of floats of type `dtype`. PyTorch's kernels round a divisor that is one number to the type that
-/// they compute in, and not first to float16 or bfloat16.
+/// Both operands of a division of floats of type `dtype`. PyTorch's kernels round a divisor that is
+/// one number to the type that they compute in, and not first to float16 or bfloat16.
 struct Operands {
     a: Value,
     b: Value,
@@ -35,8 +35,8 @@ pub fn truncated(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) 
     cx.cast(trunc_of(cx, cx.div(a, b)), dtype)
 }
 
-/// `floor(a / b)` of floats, as c10's `div_floor_floating` computes it: NaN for infinite `a`, -1 where `b` is infinite and has the
-/// other sign, `a / b` where `b` is 0.
+/// `floor(a / b)` of floats, as c10's `div_floor_floating` computes it: NaN for infinite `a`, -1
+/// where `b` is infinite and has the other sign, `a / b` where `b` is 0.
 pub fn floored(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> Value {
     let Operands { a, b, number } = Operands::new(cx, a, b, dtype);
     let quotient = match cx.dtype(a) {
@@ -57,7 +57,8 @@ fn is_power_of_two(number: f64) -> bool {
     number.is_normal() && number.to_bits() << 12 == 0 && number.abs() >= 1.0
 }
 
-/// [`floored`] by the quotient in float64, which does not round up to the next whole number if the operands are narrower.
+/// [`floored`] by the quotient in float64, which does not round up to the next whole number if the
+/// operands are narrower.
 fn by_float64(cx: &Cx, a: Value, b: Value, number: Option<f64>) -> Value {
     let wide = cx.cast(b, DType::F64);
     // An infinite divisor leaves a quotient that is not 0, and has its sign.
@@ -83,8 +84,8 @@ fn infinite_is_nan(cx: &Cx, a: Value, b: Value, number: Option<f64>, quotient: V
     cx.select(nan, f64::NAN, quotient)
 }
 
-/// [`floored`] in the steps of `div_floor_floating`, each in the type of the operands: the remainder is subtracted first. Where the
-/// quotient is 0, it has the sign of `a / b`.
+/// [`floored`] in the steps of `div_floor_floating`, each in the type of the operands: the
+/// remainder is subtracted first. Where the quotient is 0, it has the sign of `a / b`.
 fn by_remainder(cx: &Cx, a: Value, b: Value) -> Value {
     let dtype = cx.dtype(a);
     let rest = cx.mod_(a, b, attrs::Mod { fmod: true });

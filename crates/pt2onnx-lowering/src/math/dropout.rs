@@ -4,8 +4,8 @@ use crate::Cx;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 
-/// Each element of `x` zero with probability `p`, the others divided by `1 - p`; and a mask, which is true where elements are kept:
-/// `Dropout`. It does not allow a `p` of 1.
+/// Each element of `x` zero with probability `p`, the others divided by `1 - p`; and a mask, which
+/// is true where elements are kept: `Dropout`. It does not allow a `p` of 1.
 pub fn dropout(cx: &Cx, x: Value, p: f64) -> [Value; 2] {
     if p >= 1.0 {
         return [cx.mul(x, 0.0), cx.full(&cx.shape(x), false, DType::Bool)];

@@ -6,7 +6,8 @@ use crate::{Cx, LowerError, Lowered, TensorOrScalar};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::DType;
 
-/// Whether the sign bit is set. The sign of a zero shows in its reciprocal; the sign of NaN counts as positive.
+/// Whether the sign bit is set. The sign of a zero shows in its reciprocal; the sign of NaN counts
+/// as positive.
 pub fn signbit_of(cx: &Cx, x: Value) -> Value {
     match cx.dtype(x) {
         DType::Bool => cx.full(&cx.shape(x), false, DType::Bool),
@@ -24,12 +25,13 @@ pub fn copysign_of(cx: &Cx, length: Value, sign: Value) -> Value {
     cx.mul(length, cx.select(signbit_of(cx, sign), -1, one))
 }
 
-/// `x` rounded towards zero: the whole part of `|x|`, times `x` itself where that is below 1, and else its sign. So a zero has the
-/// sign of `x`.
+/// `x` rounded towards zero: the whole part of `|x|`, times `x` itself where that is below 1, and
+/// else its sign. So a zero has the sign of `x`.
 pub fn trunc_of(cx: &Cx, x: Value) -> Value {
-    match cx.dtype(x).is_float() {
-        true => cx.mul(cx.floor(cx.abs(x)), cx.clamp(x, Some((-1).into()), Some(1.into()))),
-        false => x,
+    if cx.dtype(x).is_float() {
+        cx.mul(cx.floor(cx.abs(x)), cx.clamp(x, Some((-1).into()), Some(1.into())))
+    } else {
+        x
     }
 }
 
@@ -38,8 +40,8 @@ pub fn expm1_of(cx: &Cx, x: Value) -> Value {
     cx.mul(cx.tanh(cx.mul(x, 0.5)), cx.add(cx.exp(x), 1))
 }
 
-/// `log x`. If `x` is `sigmoid(y)`, it is `-log(1 + e^-y)`: what runtimes compute for small results of `Sigmoid` has few right
-/// digits, and ONNX Runtime has 0 below -18.
+/// `log x`. If `x` is `sigmoid(y)`, it is `-log(1 + e^-y)`: what runtimes compute for small results
+/// of `Sigmoid` has few right digits, and ONNX Runtime has 0 below -18.
 pub fn log_of(cx: &Cx, x: Value) -> Value {
     match cx.argument_of("Sigmoid", x) {
         Some(y) => cx.neg(cx.log(cx.add(cx.exp(cx.neg(y)), 1))),
@@ -47,9 +49,9 @@ pub fn log_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// The sigmoid `x` by its formula in float32, as PyTorch computes it, rounded to the type of `x`; `None` if `x` is no such value, or
-/// float64. It may have been cast to float32. What runtimes compute for `Sigmoid` may have another last digit, which is the first of
-/// `1 - x` near 1.
+/// The sigmoid `x` by its formula in float32, as PyTorch computes it, rounded to the type of `x`;
+/// `None` if `x` is no such value, or float64. It may have been cast to float32. What runtimes
+/// compute for `Sigmoid` may have another last digit, which is the first of `1 - x` near 1.
 pub fn exact_sigmoid(cx: &Cx, x: Value) -> Option<Value> {
     let x = cx.argument_of("Cast", x).filter(|_| cx.dtype(x) == DType::F32).unwrap_or(x);
     let logit = cx.argument_of("Sigmoid", x).filter(|_| cx.dtype(x) != DType::F64)?;
@@ -58,8 +60,8 @@ pub fn exact_sigmoid(cx: &Cx, x: Value) -> Option<Value> {
     Some(cx.cast(cx.cast(sigmoid, cx.dtype(x)), DType::F32))
 }
 
-/// `log(1 + x)`. Floats narrower than float64 are computed in float64, and are `x` itself below 1e-8. In float64,
-/// `log(u) x / (u - 1)` with `u = 1 + x` corrects the rounding of `u` (W. Kahan).
+/// `log(1 + x)`. Floats narrower than float64 are computed in float64, and are `x` itself below
+/// 1e-8. In float64, `log(u) x / (u - 1)` with `u = 1 + x` corrects the rounding of `u` (W. Kahan).
 pub fn log1p_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
         let x = cx.to_float(x);
@@ -104,8 +106,8 @@ pub fn sinh_of(cx: &Cx, x: Value) -> Value {
     }
 }
 
-/// `a^b` in the type that both promote to. ONNX Runtime computes integer powers in float64, so known integer exponents
-/// become products, which are exact.
+/// `a^b` in the type that both promote to. ONNX Runtime computes integer powers in float64, so
+/// known integer exponents become products, which are exact.
 pub fn pow(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let dtype = cx.result_type(&[a.clone(), b.clone()]);
     power(cx, &a, &b, dtype)
@@ -126,7 +128,8 @@ pub fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> L
     };
     let number = exponent.to_f64();
     if dtype.is_float() {
-        // Of float16, PyTorch computes the power itself, which differs from the root for -inf and -0.
+        // Of float16, PyTorch computes the power itself, which differs from the root for -inf and
+        // -0.
         let plain = dtype == DType::F16 && cx.minds_nan(base);
         return Ok(match number {
             0.5 | -0.5 if plain => cx.pow(base, *exponent),
@@ -159,19 +162,19 @@ fn known_power(cx: &Cx, base: Value, n: u32) -> Value {
     }
 }
 
-/// `base^exponent` of integers, by repeated squaring in a loop over the exponent's bits. It is exact and wraps on
-/// overflow, as in PyTorch; ONNX does not define overflow, and ONNX Runtime computes in float64. With a negative
-/// exponent, 1 and -1 stay integers, and all other bases give 0.
+/// `base^exponent` of integers, by repeated squaring in a loop over the exponent's bits. It is
+/// exact and wraps on overflow, as in PyTorch; ONNX does not define overflow, and ONNX Runtime
+/// computes in float64. With a negative exponent, 1 and -1 stay integers, and all other bases give
+/// 0.
 fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
     let dtype = cx.dtype(base);
     let shape = cx.broadcast_shapes(&cx.shape(base), &cx.shape(exponent));
-    let base = match dtype.is_unsigned() {
-        true => base,
-        false => {
-            let unit = cx.equal(cx.abs(base), 1);
-            let vanishes = cx.and(cx.less(exponent, 0), cx.not(unit));
-            cx.select(vanishes, 0, base)
-        }
+    let base = if dtype.is_unsigned() {
+        base
+    } else {
+        let unit = cx.equal(cx.abs(base), 1);
+        let vanishes = cx.and(cx.less(exponent, 0), cx.not(unit));
+        cx.select(vanishes, 0, base)
     };
     let start =
         [cx.full(&shape, 1, dtype), cx.expand(base, &shape), cx.expand(cx.abs(exponent), &shape)];
@@ -187,8 +190,8 @@ fn integer_power(cx: &Cx, base: Value, exponent: Value) -> Value {
     last[0]
 }
 
-/// `base^exponent` for an even base other than 0, from a table: beyond 63 factors of 2, nothing is left of 64 bits. Negative
-/// exponents give 0, too, which is the table's last element.
+/// `base^exponent` for an even base other than 0, from a table: beyond 63 factors of 2, nothing is
+/// left of 64 bits. Negative exponents give 0, too, which is the table's last element.
 fn power_of_even(cx: &Cx, base: i64, exponent: Value) -> Value {
     const LAST: i64 = 64;
     let powers: Vec<i64> =
@@ -203,8 +206,9 @@ pub fn hypot(cx: &Cx, a: Value, b: Value) -> Value {
     cx.cast(length(cx, a, b), cx.dtype(a))
 }
 
-/// `sqrt(a^2 + b^2)` in float64, where the squares of narrower floats neither overflow nor underflow. Operands of
-/// float64 are first divided by the larger of `|a|` and `|b|`, unless that is 0 or infinite.
+/// `sqrt(a^2 + b^2)` in float64, where the squares of narrower floats neither overflow nor
+/// underflow. Operands of float64 are first divided by the larger of `|a|` and `|b|`, unless that
+/// is 0 or infinite.
 pub fn length(cx: &Cx, a: Value, b: Value) -> Value {
     let square = |v| {
         let wide = cx.cast(v, DType::F64);
@@ -220,7 +224,8 @@ pub fn length(cx: &Cx, a: Value, b: Value) -> Value {
     cx.mul(root(cx.div(a, scale), cx.div(b, scale)), scale)
 }
 
-/// `x + weight * (end - x)`, which is `aten.lerp`. A large weight counts from `end`, as in PyTorch, which matters if the difference is infinite.
+/// `x + weight * (end - x)`, which is `aten.lerp`. A large weight counts from `end`, as in PyTorch,
+/// which matters if the difference is infinite.
 pub fn between(cx: &Cx, [x, end, weight]: [Value; 3]) -> Value {
     let difference = cx.sub(end, x);
     if !cx.minds_nan(x) {

@@ -8,7 +8,8 @@ use pt2onnx_ir::Value;
 use pt2onnx_tensor::DType;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// `e^(z^2) erfc(z)` for `z >= 0`, with the relative error of `z`'s type (1.5e-8 in float32, 2e-15 in float64).
+/// `e^(z^2) erfc(z)` for `z >= 0`, with the relative error of `z`'s type (1.5e-8 in float32, 2e-15
+/// in float64).
 pub fn erfcx_positive(cx: &Cx, z: Value) -> Value {
     let t = cx.reciprocal(cx.add(cx.mul(z, 0.5), 1));
     let u = cx.sub(cx.mul(t, 2), 1);
@@ -24,8 +25,8 @@ pub fn bell(cx: &Cx, z: Value) -> Value {
     cx.exp(cx.neg(cx.mul(z, z)))
 }
 
-/// `1 - erf(x)`, computed as `e^(-x^2) erfcx(|x|)`; for negative `x` it is 2 minus that. The relative error is
-/// that of `erfcx`.
+/// `1 - erf(x)`, computed as `e^(-x^2) erfcx(|x|)`; for negative `x` it is 2 minus that. The
+/// relative error is that of `erfcx`.
 pub fn erfc_of(cx: &Cx, x: Value) -> Value {
     let z = cx.abs(x);
     let tail = cx.mul(bell(cx, z), erfcx_positive(cx, z));
@@ -38,8 +39,9 @@ pub fn ndtr_of(cx: &Cx, x: Value) -> Value {
     cx.mul(erfc_of(cx, t), 0.5)
 }
 
-/// The quantile function of the normal distribution. `center` is the probability minus 1/2, `tail` its distance from
-/// the nearer of 0 and 1. After S. Moshier's `ndtri` (Cephes); relative error 1e-15.
+/// The quantile function of the normal distribution. `center` is the probability minus 1/2, `tail`
+/// its distance from the nearer of 0 and 1. After S. Moshier's `ndtri` (Cephes); relative error
+/// 1e-15.
 pub fn quantile(cx: &Cx, center: Value, tail: Value) -> Value {
     let square = cx.mul(center, center);
     let curve = cx.mul(square, rational(cx, square, NDTRI_P0, NDTRI_Q0));

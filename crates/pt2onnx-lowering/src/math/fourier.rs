@@ -7,7 +7,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 use std::f64::consts::PI;
 
-/// A tensor as `DFT` takes it: floats, with a new last dimension of size 2 (real and imaginary parts) or 1 (real).
+/// A tensor as `DFT` takes it: floats, with a new last dimension of size 2 (real and imaginary
+/// parts) or 1 (real).
 #[derive(Debug, Clone, Copy)]
 pub struct Signal {
     /// The tensor.
@@ -26,9 +27,10 @@ impl FromArg for Signal {
     fn from_arg(cx: &Cx, arg: &Argument) -> Result<Self, String> {
         let value = Value::from_arg(cx, arg)?;
         let complex = matches!(arg, Argument::Tensor(name) if cx.is_complex(name));
-        Ok(match complex {
-            true => Signal { value, complex },
-            false => Signal { value: cx.unsqueeze(cx.to_float(value), &[cx.rank(value)]), complex },
+        Ok(if complex {
+            Signal { value, complex }
+        } else {
+            Signal { value: cx.unsqueeze(cx.to_float(value), &[cx.rank(value)]), complex }
         })
     }
 }
@@ -54,7 +56,8 @@ struct Weights {
     to: i64,
     /// The number of parts of the result: the real one, or both.
     parts: i64,
-    /// The factor of an element in a result. The flags choose the imaginary part of the element, and of the result.
+    /// The factor of an element in a result. The flags choose the imaginary part of the element,
+    /// and of the result.
     weight: Box<dyn Fn(i64, i64, bool, bool) -> f64>,
 }
 
@@ -67,7 +70,8 @@ pub fn circle(i: i64, n: i64) -> (f64, f64) {
 }
 
 impl Weights {
-    /// The first `to` results of the transform of `n` elements, with `exp(-2 pi i j k / n)`, or its inverse.
+    /// The first `to` results of the transform of `n` elements, with `exp(-2 pi i j k / n)`, or its
+    /// inverse.
     fn of_complex(n: i64, to: i64, inverse: bool) -> Self {
         let weight = move |j: i64, k: i64, from_im: bool, to_im: bool| {
             let (cos, sin) = circle(if inverse { j * k } else { -j * k }, n);
@@ -100,8 +104,9 @@ impl Signal {
         cx.rank(self.value).saturating_sub(1)
     }
 
-    /// `X[k] = sum_n x[n] exp(-2 pi i k n / N)` along `axis`, by `DFT`. The signal is cut or padded with zeros to `length` if
-    /// that is given. `inverse` is the transform with `exp(+2 pi i k n / N) / N`.
+    /// `X[k] = sum_n x[n] exp(-2 pi i k n / N)` along `axis`, by `DFT`. The signal is cut or padded
+    /// with zeros to `length` if that is given. `inverse` is the transform with `exp(+2 pi i k n /
+    /// N) / N`.
     pub fn dft(self, cx: &Cx, axis: usize, length: Option<&Expr>, inverse: bool) -> Signal {
         let size = cx.dim(self.value, axis as i64);
         let length = length.filter(|&n| *n != size);
@@ -134,18 +139,17 @@ impl Signal {
             let value = fit(cx, self.value, axis, &half(length));
             return Signal { value, ..self }.by(cx, axis, &Weights::to_real(n));
         }
-        let complex = match self.complex {
-            true => self.value,
+        let complex = if self.complex {
+            self.value
+        } else {
             // Zeros as imaginary parts.
-            false => {
-                let last = cx.ints(&[self.rank(cx) as i64]);
-                let padded = cx.pad(self.value, cx.ints(&[0, 1]), None, last, Default::default());
-                let mut shape = cx.shape(self.value);
-                shape.pop();
-                shape.push(Expr::int(2));
-                cx.set_type(padded, Type::tensor(cx.dtype(self.value), shape));
-                padded
-            }
+            let last = cx.ints(&[self.rank(cx) as i64]);
+            let padded = cx.pad(self.value, cx.ints(&[0, 1]), None, last, Default::default());
+            let mut shape = cx.shape(self.value);
+            shape.pop();
+            shape.push(Expr::int(2));
+            cx.set_type(padded, Type::tensor(cx.dtype(self.value), shape));
+            padded
         };
         let value = fit(cx, complex, axis, &half(length));
         let options = attrs::DFT { inverse: true, onesided: true };
@@ -172,8 +176,8 @@ impl Signal {
         Signal { value, complex: channels == 2 }
     }
 
-    /// `length`, if the transform is a sum of so few terms that those with a weight of 0 are left out. Runtimes multiply NaN and
-    /// infinities with them; the kernels of PyTorch do not.
+    /// `length`, if the transform is a sum of so few terms that those with a weight of 0 are left
+    /// out. Runtimes multiply NaN and infinities with them; the kernels of PyTorch do not.
     fn small(self, cx: &Cx, length: &Expr) -> Option<i64> {
         length.as_int().filter(|n| (1..=FEW).contains(n) && cx.minds_nan(self.value))
     }
@@ -182,7 +186,8 @@ impl Signal {
     fn by(self, cx: &Cx, axis: usize, weights: &Weights) -> Signal {
         let rank = cx.rank(self.value);
         let channels = if self.complex { 2 } else { 1 };
-        // The signal is (.., from, 1, .., channels, 1), the weights are (from, to, .., channels, parts).
+        // The signal is (.., from, 1, .., channels, 1), the weights are (from, to, .., channels,
+        // parts).
         let mut sizes = vec![weights.from, weights.to];
         sizes.extend(vec![1; rank - axis - 2]);
         sizes.extend([channels, weights.parts]);
@@ -215,10 +220,7 @@ impl Signal {
             let signs = cx.vector(&[1f32, -1.0]);
             cx.cast(signs, cx.dtype(self.value))
         };
-        match self.complex {
-            true => Signal { value: cx.mul(self.value, signs()), ..self },
-            false => self,
-        }
+        if self.complex { Signal { value: cx.mul(self.value, signs()), ..self } } else { self }
     }
 
     /// The signal times `n^(halves / 2)`.
@@ -236,21 +238,16 @@ impl Signal {
                     0 => size,
                     _ => cx.sqrt(size),
                 };
-                match halves > 0 {
-                    true => cx.mul(self.value, root),
-                    false => cx.div(self.value, root),
-                }
+                if halves > 0 { cx.mul(self.value, root) } else { cx.div(self.value, root) }
             }
         };
         Signal { value, ..self }
     }
 
-    /// As an output of the op: complex signals as real/imaginary pairs, real ones without the last dimension.
+    /// As an output of the op: complex signals as real/imaginary pairs, real ones without the last
+    /// dimension.
     pub fn output(self, cx: &Cx) -> Value {
-        match self.complex {
-            true => self.value,
-            false => cx.squeeze(self.value, &[self.rank(cx)]),
-        }
+        if self.complex { self.value } else { cx.squeeze(self.value, &[self.rank(cx)]) }
     }
 }
 
@@ -273,10 +270,8 @@ fn fit(cx: &Cx, x: Value, axis: usize, length: &Expr) -> Value {
         result = cx.slice(result, axis, &Expr::int(0), length, 1);
     }
     if pad {
-        let missing = match cut {
-            true => Expr::max(&(length - &size), &Expr::int(0)),
-            false => length - &size,
-        };
+        let missing =
+            if cut { Expr::max(&(length - &size), &Expr::int(0)) } else { length - &size };
         let (pads, axes) = (cx.sizes(&[Expr::int(0), missing]), cx.ints(&[axis as i64]));
         result = cx.pad(result, pads, None, axes, Default::default());
     }

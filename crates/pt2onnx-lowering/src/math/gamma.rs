@@ -1,7 +1,8 @@
 //! The gamma function and related functions, computed in float64 by asymptotic series.
 //!
-//! The series are Abramowitz and Stegun 6.1.41, 6.3.18, 23.2; DLMF 25.11, 8.11, 8.9. Recurrences shift small arguments to where
-//! the series hold. The relative error is about 1e-14; near zeros of a function it is the absolute error.
+//! The series are Abramowitz and Stegun 6.1.41, 6.3.18, 23.2; DLMF 25.11, 8.11, 8.9. Recurrences
+//! shift small arguments to where the series hold. The relative error is about 1e-14; near zeros of
+//! a function it is the absolute error.
 
 use crate::Cx;
 use crate::math::control::{any, repeat};
@@ -18,8 +19,8 @@ fn shifted(cx: &Cx, x: Value) -> (Value, Value) {
     (small, cx.select(small, cx.add(x, 8), x))
 }
 
-/// The products `x (x + 7)`, `(x + 1) (x + 6)`, `(x + 2) (x + 5)` and `(x + 3) (x + 4)`; they differ by 6, 10 and 12
-/// from the first.
+/// The products `x (x + 7)`, `(x + 1) (x + 6)`, `(x + 2) (x + 5)` and `(x + 3) (x + 4)`; they
+/// differ by 6, 10 and 12 from the first.
 fn pairs(cx: &Cx, x: Value) -> [Value; 4] {
     let first = cx.mul(x, cx.add(x, 7));
     [first, cx.add(first, 6), cx.add(first, 10), cx.add(first, 12)]
@@ -69,8 +70,8 @@ pub fn lgamma(cx: &Cx, x: Value) -> Value {
     cx.select(cx.equal(x, f64::NEG_INFINITY), f64::INFINITY, value)
 }
 
-/// The derivative of `lgamma`. For negative `x` it is `digamma(1 - x) - pi / tan(pi x)`. It is NaN at negative integers
-/// and minus infinity at 0.
+/// The derivative of `lgamma`. For negative `x` it is `digamma(1 - x) - pi / tan(pi x)`. It is NaN
+/// at negative integers and minus infinity at 0.
 pub fn digamma(cx: &Cx, x: Value) -> Value {
     let negative = cx.less(x, 0.0);
     let positive = cx.select(negative, cx.sub(1, x), x);
@@ -104,8 +105,8 @@ pub fn digamma(cx: &Cx, x: Value) -> Value {
     cx.select(negative, reflected, value)
 }
 
-/// The Hurwitz zeta function `sum (q + k)^-s` of `s > 1` and positive `q`: ten terms and the Euler-Maclaurin formula
-/// for the rest.
+/// The Hurwitz zeta function `sum (q + k)^-s` of `s > 1` and positive `q`: ten terms and the
+/// Euler-Maclaurin formula for the rest.
 fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(s), &cx.shape(q));
     // Infinity times 0 would be NaN.
@@ -139,9 +140,10 @@ fn zeta_positive(cx: &Cx, s: Value, q: Value) -> Value {
     cx.add(sum, tail)
 }
 
-/// The Hurwitz zeta function `zeta(s, q)`. For negative `q` and whole `s` it is, with `f = q - floor(q)`: `zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q))`, because the
-/// terms below 0 mirror those of the other two. It is infinite at poles, and NaN for `s` below 1 and where powers of negative
-/// numbers are not real.
+/// The Hurwitz zeta function `zeta(s, q)`. For negative `q` and whole `s` it is, with `f = q -
+/// floor(q)`: `zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q))`, because the terms below 0
+/// mirror those of the other two. It is infinite at poles, and NaN for `s` below 1 and where powers
+/// of negative numbers are not real.
 pub fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     let floor = cx.floor(q);
     let fraction = cx.sub(q, floor);
@@ -172,8 +174,8 @@ pub fn zeta(cx: &Cx, s: Value, q: Value) -> Value {
     cx.select(cx.equal(s, 1.0), f64::INFINITY, value)
 }
 
-/// The derivative of `digamma`. Below 1/2 it is `pi^2 / sin(pi x)^2 - trigamma(1 - x)`. As in PyTorch, `pi x` is
-/// rounded to the type of `x`, so that poles become large numbers.
+/// The derivative of `digamma`. Below 1/2 it is `pi^2 / sin(pi x)^2 - trigamma(1 - x)`. As in
+/// PyTorch, `pi x` is rounded to the type of `x`, so that poles become large numbers.
 pub fn trigamma(cx: &Cx, x: Value) -> Value {
     let narrow = cx.cast(x, compute_type(cx, cx.dtype(x)));
     let angle = cx.mul(narrow, PI);
@@ -187,10 +189,11 @@ pub fn trigamma(cx: &Cx, x: Value) -> Value {
     })
 }
 
-/// The regularised incomplete gamma function: the lower one, `P(a, x)`, or the upper one, `Q = 1 - P`. For `x` below
-/// `a + 1` it is the power series of `P` (DLMF 8.11.4), otherwise the continued fraction of `Q` (8.9.2) by Lentz's method.
-/// Both loops end when no element changes by more than rounding, after 10000 steps at the latest. Above `a` = 1e6 that
-/// may be too few: there Temme's uniform expansion is used.
+/// The regularised incomplete gamma function: the lower one, `P(a, x)`, or the upper one, `Q = 1 -
+/// P`. For `x` below `a + 1` it is the power series of `P` (DLMF 8.11.4), otherwise the continued
+/// fraction of `Q` (8.9.2) by Lentz's method. Both loops end when no element changes by more than
+/// rounding, after 10000 steps at the latest. Above `a` = 1e6 that may be too few: there Temme's
+/// uniform expansion is used.
 pub fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(x));
     let finite = |v| cx.less(v, f64::INFINITY);
@@ -235,11 +238,13 @@ pub fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     });
     let upper_value = cx.mul(factor, last[3]);
 
-    // P is 0 for x = 0 and for infinite a, and 1 for infinite x and for a = 0. If both apply, or a or x is negative, it is NaN.
+    // P is 0 for x = 0 and for infinite a, and 1 for infinite x and for a = 0. If both apply, or a
+    // or x is negative, it is NaN.
     let (nought, full) = if upper { (1.0, 0.0) } else { (0.0, 1.0) };
-    let value = match upper {
-        true => cx.select(by_series, cx.sub(1, lower_value), upper_value),
-        false => cx.select(by_series, lower_value, cx.sub(1, upper_value)),
+    let value = if upper {
+        cx.select(by_series, cx.sub(1, lower_value), upper_value)
+    } else {
+        cx.select(by_series, lower_value, cx.sub(1, upper_value))
     };
     let value = cx.select(large_a, temme(cx, a, x, upper), value);
     let rising = cx.or(cx.equal(a, 0.0), cx.equal(x, f64::INFINITY));
@@ -253,9 +258,9 @@ pub fn incomplete_gamma(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     cx.select(regular, value, at_end)
 }
 
-/// `P` or `Q` of large `a` (N. M. Temme 1979, DLMF 8.12.3 and 8.12.4). With `eta^2 / 2 = x/a - 1 - log(x/a)` it is
-/// `erfc(-+eta sqrt(a / 2)) / 2` plus the first term of a series, which is `eta / 12 - 1/3` near `eta = 0`. The error
-/// is below 1e-7.
+/// `P` or `Q` of large `a` (N. M. Temme 1979, DLMF 8.12.3 and 8.12.4). With `eta^2 / 2 = x/a - 1 -
+/// log(x/a)` it is `erfc(-+eta sqrt(a / 2)) / 2` plus the first term of a series, which is `eta /
+/// 12 - 1/3` near `eta = 0`. The error is below 1e-7.
 fn temme(cx: &Cx, a: Value, x: Value, upper: bool) -> Value {
     let sign = if upper { 1.0 } else { -1.0 };
     let sigma = cx.div(cx.sub(x, a), a);

@@ -6,7 +6,8 @@ use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// The coordinates of the true elements, `(rank, count)`: `NonZero`. A 0-d tensor counts as a vector.
+/// The coordinates of the true elements, `(rank, count)`: `NonZero`. A 0-d tensor counts as a
+/// vector.
 pub fn non_zero(cx: &Cx, mask: Value) -> Value {
     let mask = vector(cx, mask);
     let mask = if cx.dtype(mask) == DType::U8 { cx.cast(mask, DType::Bool) } else { mask };
@@ -21,7 +22,8 @@ pub fn coordinates(cx: &Cx, mask: Value) -> Vec<Value> {
     (0..cx.rank(mask).max(1)).map(|i| cx.take(found, 0, &Expr::int(i as i64))).collect()
 }
 
-/// The elements of `x` where `mask` is true: `Compress`. The mask covers dimensions from `axis` on, which become one.
+/// The elements of `x` where `mask` is true: `Compress`. The mask covers dimensions from `axis` on,
+/// which become one.
 pub fn mask_select(cx: &Cx, x: Value, axis: usize, mask: Value) -> Lowered {
     let covered = cx.rank(mask);
     let mask = flat(cx, cx.cast(mask, DType::Bool));
@@ -104,7 +106,8 @@ impl Order {
         Ok(Self { perm, before })
     }
 
-    /// `x` permuted from (`k` dimensions of the indices, others) to (others before, dimensions of the indices, others after).
+    /// `x` permuted from (`k` dimensions of the indices, others) to (others before, dimensions of
+    /// the indices, others after).
     pub fn indices_to_place(&self, cx: &Cx, x: Value, k: usize) -> Value {
         let rank = cx.rank(x);
         let order: Vec<usize> =
@@ -113,7 +116,8 @@ impl Order {
     }
 }
 
-/// The indices broadcast together and stacked along a new last dimension, as int64; and their common rank.
+/// The indices broadcast together and stacked along a new last dimension, as int64; and their
+/// common rank.
 pub fn stacked(cx: &Cx, by_axis: &ByAxis) -> (Value, usize) {
     let values: Vec<Value> = by_axis.iter().map(|(_, v)| cx.cast(*v, DType::I64)).collect();
     let shapes = || values.iter().map(|&v| cx.shape(v));

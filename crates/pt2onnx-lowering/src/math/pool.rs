@@ -23,10 +23,12 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// What ONNX's operators need for windows over dimensions of the sizes `from` that give the sizes `to`. PyTorch leaves out a last
-    /// window that starts in the padding, which some opsets of ONNX count: where its size is known, such a dimension gets less padding
-    /// at the end. If elements lie behind its last window, the other dimensions get more instead of `ceil_mode`. If the padding is
-    /// `counted`, or the size of another dimension is not known, these elements are left out.
+    /// What ONNX's operators need for windows over dimensions of the sizes `from` that give the
+    /// sizes `to`. PyTorch leaves out a last window that starts in the padding, which some opsets
+    /// of ONNX count: where its size is known, such a dimension gets less padding at the end. If
+    /// elements lie behind its last window, the other dimensions get more instead of `ceil_mode`.
+    /// If the padding is `counted`, or the size of another dimension is not known, these elements
+    /// are left out.
     pub fn padding(&self, from: &[Expr], to: &[Expr], counted: bool) -> Padding {
         let mut end = self.padding.clone();
         let mut unread = vec![0; end.len()];
@@ -70,7 +72,8 @@ pub struct Padding {
     pub pads: Vec<i64>,
     /// ONNX's `ceil_mode`.
     pub ceil_mode: bool,
-    /// How many elements at the end of each dimension must be left out, because ONNX would count a window there.
+    /// How many elements at the end of each dimension must be left out, because ONNX would count a
+    /// window there.
     pub unread: Vec<i64>,
 }
 
@@ -79,7 +82,8 @@ pub fn last_of(shape: &[Expr], n: usize) -> &[Expr] {
     &shape[shape.len().saturating_sub(n)..]
 }
 
-/// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor, PyTorch through each channel.
+/// `MaxPool`, with its second output if used: ONNX counts elements through the whole tensor,
+/// PyTorch through each channel.
 pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let n = windows.kernel.len();
     let to = cx.recorded(0).map_or_else(Vec::new, |meta| meta.sizes.clone());
@@ -88,10 +92,12 @@ pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     let whole = cx.shape(x);
     let x = without_unread(cx, x, &unread);
     let wide = pads.iter().zip(windows.kernel.iter().cycle()).any(|(pad, kernel)| pad >= kernel);
-    // ONNX Runtime refuses padding as wide as the kernel, which windows with gaps may need. Indices would count the padding added here.
-    let x = match wide && !cx.is_used(1) {
-        true => padded(cx, x, n, &std::mem::replace(&mut pads, vec![0; 2 * n])),
-        false => x,
+    // ONNX Runtime refuses padding as wide as the kernel, which windows with gaps may need. Indices
+    // would count the padding added here.
+    let x = if wide && !cx.is_used(1) {
+        padded(cx, x, n, &std::mem::replace(&mut pads, vec![0; 2 * n]))
+    } else {
+        x
     };
     let options = attrs::MaxPool {
         strides: Some(windows.stride.clone()),
@@ -123,7 +129,8 @@ pub fn largest_of_windows(cx: &Cx, x: Value, windows: &Windows) -> Outputs {
     [unbatch(found[0]), unbatch(indices)].into()
 }
 
-/// Indices in dimensions of the sizes `from`, and in more before these, as indices in dimensions of the sizes `to`.
+/// Indices in dimensions of the sizes `from`, and in more before these, as indices in dimensions of
+/// the sizes `to`.
 fn renumbered(cx: &Cx, indices: Value, from: &[Expr], to: &[Expr]) -> Value {
     let (mut rest, mut sum, mut stride) = (indices, None, Expr::int(1));
     for (from, to) in from.iter().zip(to).rev() {
@@ -160,7 +167,8 @@ pub fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
     cx.reshape(x, &shape)
 }
 
-/// The index of the largest element along `axis`. If there are NaN, it is the index of the last one, as in PyTorch's pools.
+/// The index of the largest element along `axis`. If there are NaN, it is the index of the last
+/// one, as in PyTorch's pools.
 pub fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
     let first = arg_extreme(cx, Extreme::Max, x, axis, keepdims);
     if !cx.minds_nan(x) {
@@ -172,12 +180,13 @@ pub fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
     cx.select(any_nan(cx, x, &[axis], keepdims), last, first)
 }
 
-/// The largest elements of windows, and their indices in the channel. `positions` has for each of the last dimensions a tensor
-/// `(.., windows, elements)` of indices along it, where `..` are the first `lead` dimensions of `x`.
+/// The largest elements of windows, and their indices in the channel. `positions` has for each of
+/// the last dimensions a tensor `(.., windows, elements)` of indices along it, where `..` are the
+/// first `lead` dimensions of `x`.
 pub fn largest(cx: &Cx, x: Value, spatial: &[Expr], positions: &[Value], lead: usize) -> Outputs {
     let n = spatial.len();
-    // Place in the channel: of position p along dimension i, p times the size of what is behind; (.., windows, elements)
-    // of all dimensions, windows first.
+    // Place in the channel: of position p along dimension i, p times the size of what is behind;
+    // (.., windows, elements) of all dimensions, windows first.
     let mut places: Option<Value> = None;
     for (i, &position) in positions.iter().enumerate() {
         let behind = cx.size(&Expr::product(spatial[i + 1..].to_vec()));

@@ -1,6 +1,7 @@
 //! The types in which formulas of several operators are computed.
 //!
-//! float16 and bfloat16 are computed in float32, as in PyTorch, and in float64 where digits would cancel.
+//! float16 and bfloat16 are computed in float32, as in PyTorch, and in float64 where digits would
+//! cancel.
 
 use crate::{Cx, Lowered, TensorOrScalar};
 use pt2onnx_ir::Value;

@@ -1,4 +1,5 @@
-//! Numbers at equal distances. Their last digits are those of PyTorch's kernels on x86 processors with AVX2.
+//! Numbers at equal distances. Their last digits are those of PyTorch's kernels on x86 processors
+//! with AVX2.
 
 use crate::Cx;
 use half::{bf16, f16};
@@ -9,19 +10,23 @@ use pt2onnx_tensor::{DType, Tensor};
 /// The most numbers that become a constant; there are nodes for more.
 const MOST: i64 = 1024;
 
-/// Bytes of the vectors that PyTorch's kernels compute at once. They take two at a time, and the rest one by one.
+/// Bytes of the vectors that PyTorch's kernels compute at once. They take two at a time, and the
+/// rest one by one.
 const VECTOR: usize = 32;
 
-/// `steps` numbers from `low` to `high`, as `torch.linspace` gives them in type `dtype`. `None` if they are too many, or of a type that has no
-/// numbers like these.
+/// `steps` numbers from `low` to `high`, as `torch.linspace` gives them in type `dtype`. `None` if
+/// they are too many, or of a type that has no numbers like these.
 pub fn known_spaced(cx: &Cx, low: f64, high: f64, steps: &Expr, dtype: DType) -> Option<Value> {
     let steps = steps.as_int().filter(|steps| (0..=MOST).contains(steps))?;
     let (low, high, last) = (end(low, dtype), end(high, dtype), (steps - 1).max(1) as f64);
     // Counted from the nearer end.
     let each = |near: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
-        let number = |i: i64| match i < steps / 2 || steps == 1 {
-            true => near(low, i as f64),
-            false => near(high, (i - (steps - 1)) as f64),
+        let number = |i: i64| {
+            if i < steps / 2 || steps == 1 {
+                near(low, i as f64)
+            } else {
+                near(high, (i - (steps - 1)) as f64)
+            }
         };
         (0..steps).map(number).collect()
     };
@@ -39,8 +44,8 @@ pub fn known_spaced(cx: &Cx, low: f64, high: f64, steps: &Expr, dtype: DType) ->
     Some(constant(cx, &numbers, dtype))
 }
 
-/// `start + step * i` for each `i` below `length`, as `torch.arange` gives them in a type of floats. `None` if they are too many, or of
-/// another type.
+/// `start + step * i` for each `i` below `length`, as `torch.arange` gives them in a type of
+/// floats. `None` if they are too many, or of another type.
 pub fn known_counted(cx: &Cx, start: f64, step: f64, length: &Expr, dtype: DType) -> Option<Value> {
     let length = length.as_int().filter(|length| (0..=MOST).contains(length))?;
     let length = usize::try_from(length).ok()?;
@@ -53,10 +58,13 @@ pub fn known_counted(cx: &Cx, start: f64, step: f64, length: &Expr, dtype: DType
         DType::BF16 => |start, step, i| half_sum(start, step, i, |x| bf16::from_f32(x).into()),
         _ => return None,
     };
-    let number = |i: usize| match i < in_vectors {
-        // The first number of a vector is rounded, and the others are counted from it.
-        true => sum(sum(start, step, (i - i % lanes) as f64), step, (i % lanes) as f64),
-        false => sum(start, step, i as f64),
+    let number = |i: usize| {
+        if i < in_vectors {
+            // The first number of a vector is rounded, and the others are counted from it.
+            sum(sum(start, step, (i - i % lanes) as f64), step, (i % lanes) as f64)
+        } else {
+            sum(start, step, i as f64)
+        }
     };
     Some(constant(cx, &(0..length).map(number).collect::<Vec<_>>(), dtype))
 }
@@ -78,10 +86,7 @@ fn half_sum(start: f64, step: f64, i: f64, round: impl Fn(f32) -> f32) -> f64 {
 
 fn constant(cx: &Cx, numbers: &[f64], dtype: DType) -> Value {
     let integers = || numbers.iter().map(|x| *x as i64).collect::<Vec<_>>();
-    let tensor = match dtype.is_int() {
-        true => Tensor::vector(&integers()),
-        false => Tensor::vector(numbers),
-    };
+    let tensor = if dtype.is_int() { Tensor::vector(&integers()) } else { Tensor::vector(numbers) };
     cx.cast(cx.constant(tensor), dtype)
 }
 
@@ -94,10 +99,12 @@ pub fn spaced(cx: &Cx, low: Value, high: Value, steps: &Expr, dtype: DType) -> V
     };
     let (low, high) = (cx.cast(low, wide), cx.cast(high, wide));
     let vector = |v| cx.reshape(v, &[Expr::int(1)]);
-    // Integers are cut off, so that a product must not be rounded: each of two parts of the step has half of its digits.
-    let products = |i: Value, step: Value| match dtype.is_float() {
-        true => vec![cx.mul(i, step)],
-        false => {
+    // Integers are cut off, so that a product must not be rounded: each of two parts of the step
+    // has half of its digits.
+    let products = |i: Value, step: Value| {
+        if dtype.is_float() {
+            vec![cx.mul(i, step)]
+        } else {
             let part = cx.cast(cx.cast(step, DType::F32), wide);
             vec![cx.mul(i, part), cx.mul(i, cx.sub(step, part))]
         }

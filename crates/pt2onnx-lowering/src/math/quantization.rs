@@ -1,12 +1,13 @@
-//! Floats as small integers, and back: `QuantizeLinear` and `DequantizeLinear`, or formulas where these do not have the types.
+//! Floats as small integers, and back: `QuantizeLinear` and `DequantizeLinear`, or formulas where
+//! these do not have the types.
 
 use crate::math::precision::compute_type;
 use crate::{Cx, Lowered};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
-/// How numbers become integers: `clamp(round(x / scale) + zero_point, min, max)`. With an axis, scale and zero point are vectors
-/// along it.
+/// How numbers become integers: `clamp(round(x / scale) + zero_point, min, max)`. With an axis,
+/// scale and zero point are vectors along it.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapping {
     /// How much one step is.
@@ -28,14 +29,16 @@ impl Mapping {
         Ok((along(self.scale)?, along(self.zero_point)?))
     }
 
-    /// What `x` becomes before it is clamped: `round(x / scale) + zero_point`. A zero point of floats is added before the sum is rounded.
+    /// What `x` becomes before it is clamped: `round(x / scale) + zero_point`. A zero point of
+    /// floats is added before the sum is rounded.
     fn unbounded(&self, cx: &Cx, x: Value) -> Lowered {
         let (scale, zero_point) = self.broadcast(cx, x)?;
         let wide = |v| cx.cast(v, cx.dtype(x));
         let scaled = cx.mul(x, cx.reciprocal(wide(scale)));
-        Ok(match cx.dtype(zero_point).is_float() {
-            true => cx.round(cx.add(scaled, wide(zero_point))),
-            false => cx.add(cx.round(scaled), wide(zero_point)),
+        Ok(if cx.dtype(zero_point).is_float() {
+            cx.round(cx.add(scaled, wide(zero_point)))
+        } else {
+            cx.add(cx.round(scaled), wide(zero_point))
         })
     }
 }
@@ -63,8 +66,8 @@ fn along_axis(cx: &Cx, x: Value, parameter: Value, axis: Option<i64>) -> Lowered
     Ok(cx.unsqueeze(parameter, &behind))
 }
 
-/// `clamp(round(x / scale) + zero_point)`: `QuantizeLinear`, clamped if the range is less than the type's; the formula for types that
-/// it does not support.
+/// `clamp(round(x / scale) + zero_point)`: `QuantizeLinear`, clamped if the range is less than the
+/// type's; the formula for types that it does not support.
 pub fn quantize(cx: &Cx, x: Value, mapping: &Mapping, dtype: DType) -> Lowered {
     let &Mapping { scale, zero_point, axis, min, max } = mapping;
     let (Some(full), false) = (range(dtype), cx.dtype(zero_point).is_float()) else {
@@ -91,7 +94,8 @@ pub fn quantize(cx: &Cx, x: Value, mapping: &Mapping, dtype: DType) -> Lowered {
     Ok(cx.clamp(result, above, below))
 }
 
-/// `(q - zero_point) * scale` in the recorded type: `DequantizeLinear`; the formula for types that it does not support.
+/// `(q - zero_point) * scale` in the recorded type: `DequantizeLinear`; the formula for types that
+/// it does not support.
 pub fn dequantize(
     cx: &Cx,
     q: Value,
@@ -125,8 +129,9 @@ pub fn affine(cx: &Cx, q: Value, scale: Value, zero_point: Option<Value>) -> Low
     Ok(cx.cast(result, cx.out_dtype()?))
 }
 
-/// The nearest number that a quantised tensor can hold, `(clamp(round(x / scale) + zero_point) - zero_point) * scale`:
-/// `QuantizeLinear` and `DequantizeLinear` if the range is that of a byte, else the formula.
+/// The nearest number that a quantised tensor can hold, `(clamp(round(x / scale) + zero_point) -
+/// zero_point) * scale`: `QuantizeLinear` and `DequantizeLinear` if the range is that of a byte,
+/// else the formula.
 pub fn nearest_quantized(cx: &Cx, x: Value, mapping: &Mapping) -> Lowered {
     let &Mapping { scale, zero_point, axis, min, max } = mapping;
     let given = cx.dtype(x);

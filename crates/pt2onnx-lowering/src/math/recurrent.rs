@@ -1,4 +1,5 @@
-//! Recurrent networks over whole sequences: `LSTM`, `GRU` and `RNN`, or a `Scan` where the hidden state is projected.
+//! Recurrent networks over whole sequences: `LSTM`, `GRU` and `RNN`, or a `Scan` where the hidden
+//! state is projected.
 
 use crate::{Cx, FromArg, LowerError, Lowered, ParamType, math::dropout::dropout};
 use pt2onnx_fx::graph::Argument;
@@ -32,7 +33,8 @@ impl States {
     }
 }
 
-/// The kinds of networks. A row of a table names one: `LSTM`, `GRU`, or the activation of an RNN in ONNX.
+/// The kinds of networks. A row of a table names one: `LSTM`, `GRU`, or the activation of an RNN in
+/// ONNX.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// `LSTM`.
@@ -60,8 +62,9 @@ impl FromArg for Kind {
 }
 
 impl Kind {
-    /// For each gate in ONNX's order, its position in PyTorch's weights. PyTorch orders an LSTM's gates input, forget, cell,
-    /// output (ONNX: input, output, forget, cell) and a GRU's gates reset, update, new (ONNX: update, reset, new).
+    /// For each gate in ONNX's order, its position in PyTorch's weights. PyTorch orders an LSTM's
+    /// gates input, forget, cell, output (ONNX: input, output, forget, cell) and a GRU's gates
+    /// reset, update, new (ONNX: update, reset, new).
     fn gates(self) -> &'static [i64] {
         match self {
             Kind::Lstm => &[0, 3, 1, 2],
@@ -112,8 +115,9 @@ pub struct Layer<'a> {
     pub lengths: Option<Lengths>,
 }
 
-/// The results, and the last state of each layer: one node for each layer, and dropout between them. `x` is `(time, batch, features)`.
-/// ONNX's result is `(time, directions, batch, hidden)`; PyTorch has the directions side by side.
+/// The results, and the last state of each layer: one node for each layer, and dropout between
+/// them. `x` is `(time, batch, features)`. ONNX's result is `(time, directions, batch, hidden)`;
+/// PyTorch has the directions side by side.
 pub fn network(
     cx: &Cx,
     network: &Network,
@@ -150,10 +154,7 @@ pub fn network(
         };
         let start: Vec<Value> = start.iter().map(|&s| cx.slice(s, 0, &first, &end, 1)).collect();
         let layer = Layer { kind, start: &start, weights, each, direction, lengths };
-        let outputs = match projects {
-            true => projected(cx, x, &layer)?,
-            false => one_layer(cx, x, &layer)?,
-        };
+        let outputs = if projects { projected(cx, x, &layer)? } else { one_layer(cx, x, &layer)? };
         let all = outputs[0];
         x = if bidirectional {
             let [time, _, batch, hidden] =
@@ -213,7 +214,8 @@ pub fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
             let options = attrs::GRU {
                 direction,
                 hidden_size,
-                // As in PyTorch, the reset gate takes part after the hidden state's product and bias.
+                // As in PyTorch, the reset gate takes part after the hidden state's product and
+                // bias.
                 linear_before_reset: true,
                 ..Default::default()
             };
@@ -232,8 +234,9 @@ pub fn one_layer(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
     Ok(outputs.to_vec())
 }
 
-/// [`one_layer`] of an LSTM whose hidden state is multiplied by one more weight after each step, which ONNX's `LSTM` does not have: a
-/// `Scan` for each direction. In steps that are padding, states stay as they are and results are 0.
+/// [`one_layer`] of an LSTM whose hidden state is multiplied by one more weight after each step,
+/// which ONNX's `LSTM` does not have: a `Scan` for each direction. In steps that are padding,
+/// states stay as they are and results are 0.
 fn projected(cx: &Cx, x: Value, layer: &Layer) -> Lowered<Vec<Value>> {
     let &[h, c] = layer.start else {
         return Err(LowerError::unsupported("only the hidden state of an LSTM can be projected"));
@@ -312,7 +315,8 @@ pub fn gates(cx: &Cx, all: Value, n: i64) -> Vec<Value> {
     cx.split(all, axis, &vec![hidden; n as usize])
 }
 
-/// The next hidden and cell state: `c' = f * c + i * g`, `h' = o * tanh(c')` with `i, f, g, o` from `all`.
+/// The next hidden and cell state: `c' = f * c + i * g`, `h' = o * tanh(c')` with `i, f, g, o` from
+/// `all`.
 pub fn lstm_gates(cx: &Cx, all: Value, c: Value) -> [Value; 2] {
     let gates = gates(cx, all, 4);
     let (input, forget, output) =

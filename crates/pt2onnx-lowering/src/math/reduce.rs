@@ -41,8 +41,8 @@ pub fn may_be_empty_along(cx: &Cx, x: Value, axes: &[usize]) -> bool {
     axes.iter().any(|&a| !cx.constraints().prove_ge(&cx.dim(x, a as i64), &one))
 }
 
-/// A sum of products of `factors`: `product`, or zeros of `shape` if a factor is known to have no elements. ONNX Runtime's kernels fail
-/// then, or leave memory as it was.
+/// A sum of products of `factors`: `product`, or zeros of `shape` if a factor is known to have no
+/// elements. ONNX Runtime's kernels fail then, or leave memory as it was.
 pub fn sum_of_products(
     cx: &Cx,
     factors: &[Value],
@@ -55,8 +55,8 @@ pub fn sum_of_products(
     }
 }
 
-/// The matrix product, also where sums may be empty: ONNX Runtime leaves the memory of those as it was, but for two matrices. There, each
-/// has one more product, of zeros.
+/// The matrix product, also where sums may be empty: ONNX Runtime leaves the memory of those as it
+/// was, but for two matrices. There, each has one more product, of zeros.
 pub fn matmul_of(cx: &Cx, a: Value, b: Value) -> Value {
     let (rank_a, rank_b) = (cx.rank(a), cx.rank(b));
     let inner = rank_a.saturating_sub(1);
@@ -69,7 +69,8 @@ pub fn matmul_of(cx: &Cx, a: Value, b: Value) -> Value {
     cx.matmul(a, b)
 }
 
-/// The mean over `axes`, NaN of no elements: `ReduceMean`, which runtimes do not define there, if the sizes are known not to be 0.
+/// The mean over `axes`, NaN of no elements: `ReduceMean`, which runtimes do not define there, if
+/// the sizes are known not to be 0.
 pub fn mean_of(cx: &Cx, x: Value, axes: &[usize], keepdim: bool) -> Value {
     if !may_be_empty_along(cx, x, axes) {
         return reduce(cx, Reduction::Mean, x, axes, keepdim);
@@ -97,7 +98,8 @@ impl Extreme {
     }
 }
 
-/// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX does not promise.
+/// The largest or smallest element, by `ReduceMax` or `ReduceMin`; NaN if there is one, which ONNX
+/// does not promise.
 pub fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
     let found = reduce(cx, of.reduction(), x, axes, keepdim);
     if axes.is_empty() || !cx.minds_nan(x) {
@@ -106,8 +108,8 @@ pub fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) ->
     cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)
 }
 
-/// `LogSoftmax` along `axis`. ONNX Runtime gives numbers in float64 where a NaN or infinity must make all of them NaN: what is added
-/// is 0 elsewhere.
+/// `LogSoftmax` along `axis`. ONNX Runtime gives numbers in float64 where a NaN or infinity must
+/// make all of them NaN: what is added is 0 elsewhere.
 pub fn log_softmax_of(cx: &Cx, x: Value, axis: usize) -> Value {
     let axis = axis as i64;
     let logs = cx.log_softmax(x, attrs::LogSoftmax { axis });
@@ -142,14 +144,15 @@ pub fn as_axis(cx: &Cx, vector: Value, axis: usize, rank: usize) -> Value {
     cx.unsqueeze(vector, &axes)
 }
 
-/// Whether all elements of `x` along `axis`, which is kept, are `-inf`. That is not whether the largest one is: ONNX Runtime's `ReduceMax`
-/// may overlook NaN.
+/// Whether all elements of `x` along `axis`, which is kept, are `-inf`. That is not whether the
+/// largest one is: ONNX Runtime's `ReduceMax` may overlook NaN.
 pub fn all_hidden(cx: &Cx, x: Value, axis: usize) -> Value {
     cx.reduce(Reduction::Min, cx.equal(x, f64::NEG_INFINITY), &[axis], true)
 }
 
-/// `x` with the extremes of `updates` written into it by `write`, whose operator may overlook NaN: a NaN is the extreme. `neutral` stands for
-/// NaN meanwhile. `write_flags` does the same as `write` with flags of int32, and writes the largest.
+/// `x` with the extremes of `updates` written into it by `write`, whose operator may overlook NaN:
+/// a NaN is the extreme. `neutral` stands for NaN meanwhile. `write_flags` does the same as `write`
+/// with flags of int32, and writes the largest.
 pub fn extremes_with_nan(
     cx: &Cx,
     [x, updates]: [Value; 2],

@@ -1,4 +1,5 @@
-//! Resampling of images by matrices of weights: exact in float64, and of bytes as PyTorch rounds them.
+//! Resampling of images by matrices of weights: exact in float64, and of bytes as PyTorch rounds
+//! them.
 
 use crate::math::window::product_along;
 use crate::{Cx, LowerError, Lowered};
@@ -12,8 +13,8 @@ use std::f64::consts::PI;
 pub enum Filter {
     /// A triangle: linear interpolation.
     Linear,
-    /// Keys' cubic convolution kernel with this coefficient (Keys, Cubic convolution interpolation for digital image
-    /// processing, 1981).
+    /// Keys' cubic convolution kernel with this coefficient (Keys, Cubic convolution interpolation
+    /// for digital image processing, 1981).
     Cubic(f64),
     /// Lanczos' kernel with three lobes.
     Lanczos,
@@ -85,8 +86,9 @@ pub struct Smooth {
 }
 
 impl Smooth {
-    /// Each dimension resampled by a product with a matrix of weights, the last dimension first. Of bytes, as PyTorch's kernel of two
-    /// dimensions has it: the weights are whole multiples of a power of 2, and each dimension is rounded.
+    /// Each dimension resampled by a product with a matrix of weights, the last dimension first. Of
+    /// bytes, as PyTorch's kernel of two dimensions has it: the weights are whole multiples of a
+    /// power of 2, and each dimension is rounded.
     pub fn by_products(&self, cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered {
         let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
         let whole = !dtype.is_float();
@@ -117,7 +119,8 @@ impl Smooth {
         Ok(cx.cast(result, dtype))
     }
 
-    /// The elements that each result is made of, and how much of each (ATen/native/cpu/UpSampleKernel.cpp).
+    /// The elements that each result is made of, and how much of each
+    /// (ATen/native/cpu/UpSampleKernel.cpp).
     fn parts(&self, from: i64, to: i64, factor: Option<f64>) -> Vec<Vec<(i64, f64)>> {
         let scale = match (self.align_corners, factor) {
             (true, _) if to > 1 => (from - 1) as f64 / (to - 1) as f64,
@@ -126,10 +129,8 @@ impl Smooth {
             (false, _) => from as f64 / to as f64,
         };
         let parts = |i| {
-            let parts = match self.antialias {
-                true => self.widened(from, scale, i),
-                false => self.between(scale, i),
-            };
+            let parts =
+                if self.antialias { self.widened(from, scale, i) } else { self.between(scale, i) };
             parts.into_iter().map(|(j, w)| (j.clamp(0, (from - 1).max(0)), w)).collect()
         };
         (0..to).map(parts).collect()
@@ -137,10 +138,8 @@ impl Smooth {
 
     /// The elements around the place of result `i`, and their weights.
     fn between(&self, scale: f64, i: i64) -> Vec<(i64, f64)> {
-        let place = match self.align_corners {
-            true => scale * i as f64,
-            false => scale * (i as f64 + 0.5) - 0.5,
-        };
+        let place =
+            if self.align_corners { scale * i as f64 } else { scale * (i as f64 + 0.5) - 0.5 };
         let place = if self.filter == Filter::Linear { place.max(0.0) } else { place };
         let first = place.floor() as i64;
         let t = place - place.floor();
@@ -149,7 +148,8 @@ impl Smooth {
         each.collect()
     }
 
-    /// The elements in the window of result `i`, which is wider the more the image shrinks, and their weights.
+    /// The elements in the window of result `i`, which is wider the more the image shrinks, and
+    /// their weights.
     fn widened(&self, from: i64, scale: f64, i: i64) -> Vec<(i64, f64)> {
         let reach = self.filter.reach() * scale.max(1.0);
         let centre = scale * (i as f64 + 0.5);
@@ -192,10 +192,7 @@ impl Smooth {
             };
             return cx.div(weights, total);
         }
-        let place = match self.align_corners {
-            true => cx.mul(i, scale),
-            false => cx.sub(centre, 0.5),
-        };
+        let place = if self.align_corners { cx.mul(i, scale) } else { cx.sub(centre, 0.5) };
         let last = number(&(from - 1));
         let within = |v| cx.minimum(cx.maximum(v, 0.0), last);
         if self.filter == Filter::Linear {
@@ -226,11 +223,13 @@ fn matrix(cx: &Cx, from: Option<i64>, parts: &[Vec<(i64, f64)>]) -> Lowered {
     constant(cx, sizes, &matrix)
 }
 
-/// Each result along `axis` as the sum of its elements by their weights. A product with a [`matrix`] would spread NaN and infinity.
+/// Each result along `axis` as the sum of its elements by their weights. A product with a
+/// [`matrix`] would spread NaN and infinity.
 fn sums_along(cx: &Cx, x: Value, axis: usize, mut parts: Vec<Vec<(i64, f64)>>) -> Lowered {
     let most = parts.iter().map(Vec::len).max().unwrap_or(0);
     for parts in &mut parts {
-        // Results of fewer elements have halves of the first one, those of none have nothing of any.
+        // Results of fewer elements have halves of the first one, those of none have nothing of
+        // any.
         while parts.len() < most {
             let (place, weight) = parts.first().map_or((0, 0.0), |&(j, w)| (j, w / 2.0));
             if let Some(first) = parts.first_mut() {
@@ -254,8 +253,9 @@ fn constant<T: Element>(cx: &Cx, sizes: Vec<usize>, elements: &[T]) -> Lowered {
     Ok(cx.constant(tensor.map_err(|e| LowerError::unsupported(e.to_string()))?))
 }
 
-/// Bytes, as float64, along `axis` times weights that are rounded to multiples of `2^-p`. `p` is at most 22, and so small that the
-/// largest weight is below 2^15 of these multiples. The results are rounded (halves up) and clamped to 0 to 255.
+/// Bytes, as float64, along `axis` times weights that are rounded to multiples of `2^-p`. `p` is at
+/// most 22, and so small that the largest weight is below 2^15 of these multiples. The results are
+/// rounded (halves up) and clamped to 0 to 255.
 fn rounded_product(cx: &Cx, x: Value, axis: usize, weights: Value) -> Value {
     let most = cx.reduce(Reduction::Max, weights, &[], false);
     // The first p for which 2^(p + 1) times the largest weight, rounded, is 2^15 or more.

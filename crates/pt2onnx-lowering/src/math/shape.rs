@@ -13,7 +13,8 @@ pub fn to_recorded(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.reshape(x, &cx.out_shape()?))
 }
 
-/// `x` with its type set to the recorded sizes, where inference cannot see them. Returns an error if the first output is no tensor.
+/// `x` with its type set to the recorded sizes, where inference cannot see them. Returns an error
+/// if the first output is no tensor.
 pub fn set_recorded(cx: &Cx, x: Value) -> Lowered {
     cx.set_type(x, Type::tensor(cx.dtype(x), cx.out_shape()?));
     Ok(x)
@@ -32,7 +33,8 @@ pub fn flat(cx: &Cx, x: Value) -> Value {
     cx.reshape(x, &[cx.numel(x)])
 }
 
-/// `dims` of a tensor of that rank, counted from the front. In PyTorch a 0-d tensor has a dimension 0; here the result is empty.
+/// `dims` of a tensor of that rank, counted from the front. In PyTorch a 0-d tensor has a dimension
+/// 0; here the result is empty.
 pub fn axes_of(rank: usize, dims: &[i64]) -> Lowered<Vec<usize>> {
     let axes: Vec<usize> = dims.iter().map(|&d| axis_of(rank.max(1), d)).collect::<Lowered<_>>()?;
     Ok(if rank == 0 { Vec::new() } else { axes })
@@ -140,13 +142,15 @@ pub fn rank_from(cx: &Cx, x: Value, least: usize) -> Lowered<usize> {
     }
 }
 
-/// A vector so that it broadcasts along dimension `axis` of a tensor of that rank. It gets no dimensions before `axis`.
+/// A vector so that it broadcasts along dimension `axis` of a tensor of that rank. It gets no
+/// dimensions before `axis`.
 pub fn broadcast_along(cx: &Cx, x: Value, axis: usize, rank: usize) -> Value {
     let behind: Vec<usize> = (1..rank.saturating_sub(axis)).collect();
     cx.unsqueeze(x, &behind)
 }
 
-/// [`set_recorded`] of `x` without the leading dimensions that the recorded sizes do not have: of 0-d tensors that counted as vectors.
+/// [`set_recorded`] of `x` without the leading dimensions that the recorded sizes do not have: of
+/// 0-d tensors that counted as vectors.
 pub fn settled(cx: &Cx, x: Value) -> Lowered {
     let extra = cx.rank(x).saturating_sub(cx.out_shape()?.len());
     let axes: Vec<usize> = (0..extra).collect();
@@ -171,8 +175,9 @@ pub fn together(cx: &Cx, a: Value, b: Value) -> (Value, Value) {
     (a, to(b, a))
 }
 
-/// A diagonal of the matrices in dimensions `dim1` (rows) and `dim2` (columns), `offset` columns right of the main one, as the last
-/// dimension: every `columns + 1`-th element of each flattened matrix.
+/// A diagonal of the matrices in dimensions `dim1` (rows) and `dim2` (columns), `offset` columns
+/// right of the main one, as the last dimension: every `columns + 1`-th element of each flattened
+/// matrix.
 pub fn diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
     let rank = cx.rank(x);
     let (a, b) = (cx.axis(x, dim1)?, cx.axis(x, dim2)?);

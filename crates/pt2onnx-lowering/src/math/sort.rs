@@ -7,8 +7,8 @@ use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// The index of the first largest or smallest element along `axis`, or of the first NaN, by `ArgMax` or `ArgMin`. Where there
-/// is a NaN, they search for it.
+/// The index of the first largest or smallest element along `axis`, or of the first NaN, by
+/// `ArgMax` or `ArgMin`. Where there is a NaN, they search for it.
 pub fn arg_extreme(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdims: bool) -> Value {
     let x = match cx.dtype(x) {
         // ONNX orders no bools.
@@ -39,8 +39,8 @@ pub struct Order {
     pub sorted: bool,
 }
 
-/// The first `k` elements and their indices, by one `TopK`. Equal elements keep their order. The order of NaN depends on the
-/// runtime.
+/// The first `k` elements and their indices, by one `TopK`. Equal elements keep their order. The
+/// order of NaN depends on the runtime.
 pub fn numbers_first(cx: &Cx, x: Value, k: &Expr, order: Order) -> [Value; 2] {
     let Order { axis, largest, sorted } = order;
     let options = attrs::TopK { axis: axis as i64, largest, sorted };
@@ -51,9 +51,10 @@ pub fn numbers_first(cx: &Cx, x: Value, k: &Expr, order: Order) -> [Value; 2] {
     [values, indices]
 }
 
-/// The first `k` elements and their indices. Equal elements keep their order, and NaN is larger than all numbers: elements are
-/// sorted by keys in a wider type, where infinity, which stands for NaN, is above all. Keys of float64 have no wider type: they are
-/// sorted as numbers first, then by whether they are NaN.
+/// The first `k` elements and their indices. Equal elements keep their order, and NaN is larger
+/// than all numbers: elements are sorted by keys in a wider type, where infinity, which stands for
+/// NaN, is above all. Keys of float64 have no wider type: they are sorted as numbers first, then by
+/// whether they are NaN.
 pub fn first(cx: &Cx, x: Value, k: &Expr, order: Order) -> [Value; 2] {
     if !cx.minds_nan(x) {
         return numbers_first(cx, x, k, order);
@@ -81,7 +82,8 @@ pub fn first(cx: &Cx, x: Value, k: &Expr, order: Order) -> [Value; 2] {
     [gather_elements(cx, x, indices, axis), indices]
 }
 
-/// `x` in ascending or descending order along `axis`, with the indices of its elements; see [`first`].
+/// `x` in ascending or descending order along `axis`, with the indices of its elements; see
+/// [`first`].
 pub fn sort(cx: &Cx, x: Value, axis: usize, descending: bool) -> [Value; 2] {
     match cx.rank(x) {
         0 => [x, cx.scalar(0, DType::I64)],

@@ -24,7 +24,8 @@ pub fn table(cx: &Cx, rows: i64, columns: i64, element: impl Fn(i64, i64) -> i64
     }
 }
 
-/// The `(rows, columns)` tensor of `row * i + column * j`. Each argument is the number of rows or columns, and the step.
+/// The `(rows, columns)` tensor of `row * i + column * j`. Each argument is the number of rows or
+/// columns, and the step.
 pub fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Value {
     let ((m, row), (n, column)) = (rows, columns);
     match (m.as_int(), n.as_int()) {
@@ -35,8 +36,8 @@ pub fn lattice(cx: &Cx, rows: (&Expr, i64), columns: (&Expr, i64)) -> Value {
     }
 }
 
-/// Starts and ends of the `to` windows that divide `from` elements as evenly as possible: window `j` starts at `floor(j * from / to)`
-/// and ends before `ceil((j + 1) * from / to)`.
+/// Starts and ends of the `to` windows that divide `from` elements as evenly as possible: window
+/// `j` starts at `floor(j * from / to)` and ends before `ceil((j + 1) * from / to)`.
 pub fn adaptive(cx: &Cx, from: &Expr, to: &Expr) -> (Value, Value) {
     if let (Some(from), Some(to @ 1..=TABLE)) = (from.as_int(), to.as_int()) {
         let start = (0..to).map(|j| j * from / to).collect::<Vec<_>>();
@@ -79,8 +80,5 @@ pub fn per_dim(given: &[i64], n: usize) -> Vec<i64> {
 
 /// `op` on `x` with `n` spatial dimensions, given a batch dimension if it has none.
 pub fn batched(cx: &Cx, x: Value, n: usize, op: impl Fn(Value) -> Value) -> Value {
-    match cx.rank(x) == n + 1 {
-        true => cx.squeeze(op(cx.unsqueeze(x, &[0])), &[0]),
-        false => op(x),
-    }
+    if cx.rank(x) == n + 1 { cx.squeeze(op(cx.unsqueeze(x, &[0])), &[0]) } else { op(x) }
 }

@@ -1,4 +1,5 @@
-//! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only change sizes.
+//! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only
+//! change sizes.
 
 use super::seen::{Action, Seen};
 use crate::{eval, facts::known};
@@ -51,8 +52,8 @@ fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
     })
 }
 
-/// One node that moves elements as two do, the inner one and then `n`: it moves those of `operand`, which has the sizes of the inner one's
-/// operand.
+/// One node that moves elements as two do, the inner one and then `n`: it moves those of `operand`,
+/// which has the sizes of the inner one's operand.
 pub(super) fn moves(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
     transposes(n, inner, operand).or_else(|| views(n, inner, operand))
 }
@@ -189,13 +190,12 @@ fn counted(b: Bounds, size: &Expr) -> Option<Bounds> {
 /// A `Concat` that is an operand several times is taken apart up to this many operands.
 const MOST_OPERANDS: usize = 64;
 
-/// `Concat` of `Concat`s along the same dimension, and of operands that have no elements. The last one of a chain takes the operands of
-/// all.
+/// `Concat` of `Concat`s along the same dimension, and of operands that have no elements. The last
+/// one of a chain takes the operands of all.
 fn concats(n: &Seen) -> Option<Action> {
     let rank = n.shape(n.output())?.len();
-    let axis = |node: &Node| match node.is("Concat") {
-        true => eval::axis(attrs::Concat::axis(node).ok()?, rank),
-        false => None,
+    let axis = |node: &Node| {
+        if node.is("Concat") { eval::axis(attrs::Concat::axis(node).ok()?, rank) } else { None }
     };
     let own = axis(n.node);
     let mut users = n.model[n.output()].uses();
@@ -236,7 +236,8 @@ fn concats(n: &Seen) -> Option<Action> {
         .then(|| Action::Become("Concat", flat, n.node.attributes.clone().into()))
 }
 
-/// All of these nodes keep the order of elements, so that the last one can take the first one's operand.
+/// All of these nodes keep the order of elements, so that the last one can take the first one's
+/// operand.
 fn views(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
     if !(is_view(inner) && is_view(n)) {
         return None;
@@ -296,7 +297,8 @@ fn ones(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
     let rank = |v: Value| Some(n.shape(v)?.len());
     let (start, middle, end) =
         (rank(inner.node.input(0)?)?, rank(inner.output())?, rank(n.output())?);
-    // The dimensions of the larger shape that the smaller one does not have, and those of the middle one.
+    // The dimensions of the larger shape that the smaller one does not have, and those of the
+    // middle one.
     let (outer, kept, adds) = match (inner.node.op(), n.node.op()) {
         ("Unsqueeze", "Unsqueeze") => (given(n, end)?, given(inner, middle)?, true),
         ("Squeeze", "Squeeze") => (given(inner, start)?, given(n, middle)?, false),

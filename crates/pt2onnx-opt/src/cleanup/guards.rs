@@ -1,4 +1,5 @@
-//! Guards that change nothing: against NaN that come in another way, against queries without keys where all have some.
+//! Guards that change nothing: against NaN that come in another way, against queries without keys
+//! where all have some.
 
 use super::seen::{Action, Seen};
 use crate::{eval, facts::number_of, masks};
@@ -23,7 +24,8 @@ fn negated(n: &Seen) -> Option<Action> {
     Some(Action::Become("Where", inputs, Box::new(Attributes::new())))
 }
 
-/// One guard is enough for arithmetic of `Where(c, NaN, a)` and `Where(c, NaN, b)`: both have their NaN at the same places.
+/// One guard is enough for arithmetic of `Where(c, NaN, a)` and `Where(c, NaN, b)`: both have their
+/// NaN at the same places.
 fn twice(n: &Seen) -> Option<Action> {
     let guarded = |v: Value| {
         let guard = n.producer(v).filter(|p| p.node.is("Where"))?;
@@ -37,8 +39,9 @@ fn twice(n: &Seen) -> Option<Action> {
     (first == second && n.same_shape(a, b)).then_some(Action::Take(1, kept))
 }
 
-/// The softmax of masked scores `s` without its guard against queries without keys, `Where(Equal(s, -inf), 0, Softmax(s))`, if
-/// the mask is a constant that leaves each query a key. The guard may also ask for `ReduceMax(s)`.
+/// The softmax of masked scores `s` without its guard against queries without keys, `Where(Equal(s,
+/// -inf), 0, Softmax(s))`, if the mask is a constant that leaves each query a key. The guard may
+/// also ask for `ReduceMax(s)`.
 fn hidden(n: &Seen) -> Option<Value> {
     let equal = n.producer(n.node.input(0)?).filter(|p| p.node.is("Equal"))?;
     let is = |v: Option<Value>, number| Some(number_of(n.model, v?)?.1 == number);

@@ -1,4 +1,5 @@
-//! Dimensions that are taken away before element-wise nodes and added again behind them: the nodes keep them, with size 1.
+//! Dimensions that are taken away before element-wise nodes and added again behind them: the nodes
+//! keep them, with size 1.
 
 use super::seen::Seen;
 use crate::{
@@ -61,7 +62,8 @@ fn taken_away(model: &Model, id: NodeId) -> bool {
 }
 
 impl Kept {
-    /// Starts with a node that adds dimensions, and goes to all values that would have to have them.
+    /// Starts with a node that adds dimensions, and goes to all values that would have to have
+    /// them.
     fn find(model: &Model, id: NodeId, axes: Vec<usize>) -> Option<Self> {
         let region = model[id].region();
         let first = model[id].input(0)?;
@@ -106,7 +108,8 @@ impl Kept {
         }
     }
 
-    /// The operands that would have to have the dimensions: scalars and constants need not, unless all are.
+    /// The operands that would have to have the dimensions: scalars and constants need not, unless
+    /// all are.
     fn varying(&self, model: &Model, operands: &[Option<Value>]) -> Option<Vec<Value>> {
         let varies = |v: &Value| model[*v].constant().is_none();
         let wide = |v: &Value| self.rank == 0 || facts::rank(model, *v) != Some(0);
@@ -235,7 +238,8 @@ fn operands(model: &Model, id: NodeId) -> Option<&[Option<Value>]> {
     }
 }
 
-/// The dimensions of size 1 that `Unsqueeze` adds, counted in its result, or `Reshape`, if it does nothing else.
+/// The dimensions of size 1 that `Unsqueeze` adds, counted in its result, or `Reshape`, if it does
+/// nothing else.
 pub(super) fn added(model: &Model, id: NodeId) -> Option<Vec<usize>> {
     let n = seen(model, id)?;
     match n.node.op() {

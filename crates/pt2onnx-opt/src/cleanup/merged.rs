@@ -1,5 +1,5 @@
-//! A transpose of merged dimensions that are taken apart again behind it, or of new dimensions that are removed behind it: it moves the
-//! dimensions themselves.
+//! A transpose of merged dimensions that are taken apart again behind it, or of new dimensions that
+//! are removed behind it: it moves the dimensions themselves.
 
 use super::seen::{Action, Seen};
 use crate::{eval, facts};

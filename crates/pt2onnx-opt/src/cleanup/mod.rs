@@ -1,7 +1,8 @@
 //! Clean-up: nodes that do nothing are removed, chains of nodes that one node can do are merged.
 //!
-//! `walk` goes through the nodes, asks the rules, and does what they say; `seen` is what a rule sees of a node, and what it may say. A new rule
-//! goes into the file for the nodes that it looks at:
+//! `walk` goes through the nodes, asks the rules, and does what they say; `seen` is what a rule
+//! sees of a node, and what it may say. A new rule goes into the file for the nodes that it looks
+//! at:
 //!
 //! | the rule looks at | file |
 //! | --- | --- |

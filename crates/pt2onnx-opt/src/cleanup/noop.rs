@@ -1,4 +1,5 @@
-//! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though `-0.0 + 0.0` is `0.0`.
+//! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though
+//! `-0.0 + 0.0` is `0.0`.
 
 use super::{parts, seen::Seen};
 use crate::{
@@ -55,7 +56,8 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
     same.then_some(x)
 }
 
-/// Whether the target of a `Reshape` has the sizes of the operand, all but one of which are known: -1 is that one.
+/// Whether the target of a `Reshape` has the sizes of the operand, all but one of which are known:
+/// -1 is that one.
 fn reshapes_nothing(n: &Seen, x: Value) -> Option<bool> {
     let (target, shape) = (n.ints(1)?, n.shape(x)?);
     let same = |(&size, dim): (&i64, &Expr)| size > 0 && dim.as_int() == Some(size);
@@ -63,7 +65,8 @@ fn reshapes_nothing(n: &Seen, x: Value) -> Option<bool> {
     Some(target.len() == shape.len() && others.eq([-1]))
 }
 
-/// The input and the output of a `Dropout` that does nothing: it is not in training or drops none, and its mask is not used.
+/// The input and the output of a `Dropout` that does nothing: it is not in training or drops none,
+/// and its mask is not used.
 pub(super) fn dropout(model: &Model, node: &Node) -> Option<(Value, Value)> {
     let (output, mask) = (*node.outputs().first()?, node.outputs().get(1));
     let training = || {

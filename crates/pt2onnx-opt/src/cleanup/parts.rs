@@ -1,4 +1,5 @@
-//! `Concat` of all parts of one tensor, in order: real and imaginary parts that were taken out of pairs and are packed again.
+//! `Concat` of all parts of one tensor, in order: real and imaginary parts that were taken out of
+//! pairs and are packed again.
 
 use super::seen::{Action, Seen};
 use crate::facts::known;
@@ -14,8 +15,8 @@ pub(super) fn whole(n: &Seen) -> Option<Value> {
     n.same_shape(source, n.output()).then_some(source)
 }
 
-/// A `Reshape` of pairs, if it was applied to each element of them: `Concat(Reshape(Gather(x, 0)), Reshape(Gather(x, 1)))` along
-/// the last dimensions.
+/// A `Reshape` of pairs, if it was applied to each element of them: `Concat(Reshape(Gather(x, 0)),
+/// Reshape(Gather(x, 1)))` along the last dimensions.
 pub(super) fn reshaped(n: &Seen) -> Option<Action> {
     if !n.node.is("Concat") {
         return None;
@@ -40,7 +41,8 @@ pub(super) fn reshaped(n: &Seen) -> Option<Action> {
         .then(|| super::chain::target(shape).map(|sizes| Action::Reshape(source, sizes)))?
 }
 
-/// The tensor that all inputs were taken from, where `taken` says from which for an input and its position.
+/// The tensor that all inputs were taken from, where `taken` says from which for an input and its
+/// position.
 fn all(n: &Seen, taken: impl Fn(Value, i64) -> Option<Value>) -> Option<Value> {
     let mut source = None;
     for (index, piece) in n.node.inputs().iter().enumerate() {
@@ -59,7 +61,8 @@ struct Part {
     index: i64,
 }
 
-/// The part that a value with as many dimensions is: `Unsqueeze(Gather(x, i))`, `Gather(x, [i])` or `Slice(x, i, i + 1)`.
+/// The part that a value with as many dimensions is: `Unsqueeze(Gather(x, i))`, `Gather(x, [i])` or
+/// `Slice(x, i, i + 1)`.
 fn taken(n: &Seen, piece: Value) -> Option<Part> {
     let made = n.producer(piece)?;
     let rank = n.shape(piece)?.len();

@@ -1,4 +1,5 @@
-//! Nodes that pick elements at known places, and what comes before or after them: one `Gather` does it.
+//! Nodes that pick elements at known places, and what comes before or after them: one `Gather` does
+//! it.
 
 use super::seen::{Action, Seen};
 use crate::{eval, facts::known};
@@ -91,7 +92,8 @@ fn part_along(n: &Seen) -> Option<usize> {
     one.then(|| eval::axis(attrs::Gather::read(n.node).ok()?.axis, n.shape(source)?.len()))?
 }
 
-/// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the dimensions that are left keep their order.
+/// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the dimensions that are left keep their
+/// order.
 fn transposed(n: &Seen) -> Option<Action> {
     let axis = part_along(n)?;
     let transpose = n.producer(n.node.input(0)?).filter(|t| t.node.is("Transpose"))?;
@@ -102,8 +104,8 @@ fn transposed(n: &Seen) -> Option<Action> {
     left.is_sorted().then(|| Action::Become("Gather", inputs, Box::new(attributes)))
 }
 
-/// `Slice(x)` instead of `Gather(Reshape(x), i)`, if the reshape takes one dimension apart in two, and all of its users take parts along the
-/// first of them. The slices may become one `Split`.
+/// `Slice(x)` instead of `Gather(Reshape(x), i)`, if the reshape takes one dimension apart in two,
+/// and all of its users take parts along the first of them. The slices may become one `Split`.
 fn taken_apart(n: &Seen) -> Option<Action> {
     let axis = part_along(n)?;
     let [index] = n.ints(1)?[..] else {

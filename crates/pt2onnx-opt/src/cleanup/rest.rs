@@ -1,11 +1,12 @@
-//! A `Reshape` of which one size is computed, and nothing is known of it: it is what the other sizes leave.
+//! A `Reshape` of which one size is computed, and nothing is known of it: it is what the other
+//! sizes leave.
 
 use super::seen::{Action, Seen};
 use crate::facts;
 use pt2onnx_ir::Value;
 
-/// `Reshape` to `[4, -1]` instead of `Concat([4], size)`. Any other size would not fit the number of elements, and a 0 that copies a size
-/// copies the one that is left.
+/// `Reshape` to `[4, -1]` instead of `Concat([4], size)`. Any other size would not fit the number
+/// of elements, and a 0 that copies a size copies the one that is left.
 pub(super) fn rule(n: &Seen) -> Option<Action> {
     let target = n.node.input(1).filter(|_| n.node.is("Reshape") && !n.checks_sizes())?;
     if n.model[target].constant().is_some() {

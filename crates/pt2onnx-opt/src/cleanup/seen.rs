@@ -22,8 +22,8 @@ pub(super) enum Action {
     Slice(Value, [Vec<i64>; 4]),
     /// Make it a `Squeeze` of a value.
     Squeeze(Value, Vec<i64>),
-    /// Let these values be computed from a source, not from a transpose or reshape of it: the first of them is the node's operand,
-    /// the last one is computed from the source. Then do this.
+    /// Let these values be computed from a source, not from a transpose or reshape of it: the first
+    /// of them is the node's operand, the last one is computed from the source. Then do this.
     Meet(Vec<Value>, Value, Box<Action>),
     /// Make it a `Reshape` of a value to these sizes, of which at most one is -1.
     Reshape(Value, Vec<i64>),
@@ -38,7 +38,8 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// The same for the node that computes a value, if it has one output and is one of ONNX's own operators.
+    /// The same for the node that computes a value, if it has one output and is one of ONNX's own
+    /// operators.
     pub fn producer(&self, value: Value) -> Option<Seen<'a>> {
         let node = &self.model[self.model.producer(value)?];
         (node.domain.is_empty() && node.outputs().len() == 1).then_some(Seen {

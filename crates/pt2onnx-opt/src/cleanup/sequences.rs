@@ -135,7 +135,8 @@ fn concat(model: &mut Model, id: NodeId) -> Option<Changed> {
     same.then(|| rewrite::bypass(model, id, x))
 }
 
-/// The axis along which a `SplitToSequence` splits, and the sizes of the parts, which keep their dimension.
+/// The axis along which a `SplitToSequence` splits, and the sizes of the parts, which keep their
+/// dimension.
 fn parts(model: &Model, id: NodeId) -> Option<(usize, Vec<i64>)> {
     let node = &model[id];
     let options = attrs::SplitToSequence::read(node).ok()?;

@@ -1,4 +1,5 @@
-//! Two transposes or reshapes with nodes between them that compute element by element: the first one moves to the second one.
+//! Two transposes or reshapes with nodes between them that compute element by element: the first
+//! one moves to the second one.
 
 use super::{
     chain,

@@ -184,7 +184,8 @@ fn meet(model: &mut Model, between: &[Value], source: Value) {
     }
 }
 
-/// If a node takes the input of the node before it, it does that node's work too, and gets its origins.
+/// If a node takes the input of the node before it, it does that node's work too, and gets its
+/// origins.
 fn join_origins(model: &mut Model, id: NodeId, source: Option<Value>) {
     let input = model[id].input(0);
     if input != source

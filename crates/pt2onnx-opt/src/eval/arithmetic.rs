@@ -1,4 +1,5 @@
-//! Evaluates elementwise arithmetic: two operands broadcast, one operand, functions on floats, `Clip`, `Pow`.
+//! Evaluates elementwise arithmetic: two operands broadcast, one operand, functions on floats,
+//! `Clip`, `Pow`.
 
 use super::{
     array::{array, by_number, tensor},
@@ -151,7 +152,8 @@ fn gelu_of_tanh(x: f64) -> f64 {
     0.5 * x * (1.0 + (FRAC_2_PI.sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }
 
-/// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined, nor is whether infinities stay without a bound.
+/// `Clip`. If the bounds cross, the upper one is taken. Results for NaN are not defined, nor is
+/// whether infinities stay without a bound.
 fn clip(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     by_number!(x.dtype(), T => {

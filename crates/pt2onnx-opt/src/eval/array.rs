@@ -1,9 +1,11 @@
-//! Converts tensors to arrays and back. Operators that only move elements use unsigned integers of their width.
+//! Converts tensors to arrays and back. Operators that only move elements use unsigned integers of
+//! their width.
 
 use ndarray::ArrayD;
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The elements as `T`, which must have the same width. Bits are not converted. Elements of less than 8 bits are bytes each.
+/// The elements as `T`, which must have the same width. Bits are not converted. Elements of less
+/// than 8 bits are bytes each.
 pub(super) fn array<T: Element>(t: &Tensor) -> Option<ArrayD<T>> {
     if size_of::<T>() * 8 != t.dtype().bits().max(8) {
         return None;
@@ -44,8 +46,8 @@ pub(super) fn floats(dtype: DType, numbers: &ArrayD<f64>) -> Option<Tensor> {
     }
 }
 
-/// `$body` with `$T` the unsigned integer as wide as the elements of `$dtype`, or a byte for less than 8 bits; `None` where there is
-/// none.
+/// `$body` with `$T` the unsigned integer as wide as the elements of `$dtype`, or a byte for less
+/// than 8 bits; `None` where there is none.
 macro_rules! by_width {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bits() {

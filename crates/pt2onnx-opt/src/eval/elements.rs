@@ -121,8 +121,9 @@ pub(super) enum Power {
     Nearest,
 }
 
-/// The tensor of these numbers. Integers wrap. Half precision is rounded twice, through float32, as in ONNX Runtime. Floats out of
-/// range become the least int32 or int64; there is no such rule for other integers.
+/// The tensor of these numbers. Integers wrap. Half precision is rounded twice, through float32, as
+/// in ONNX Runtime. Floats out of range become the least int32 or int64; there is no such rule for
+/// other integers.
 pub(super) fn tensor_of(
     dtype: DType,
     shape: &[usize],
@@ -200,7 +201,8 @@ fn whole(f: f64) -> Option<i128> {
     (f.abs() < 2f64.powi(100)).then_some(f as i128)
 }
 
-/// An integer of 4 or 2 bits. Integers lose their higher bits. Runtimes round floats in different ways.
+/// An integer of 4 or 2 bits. Integers lose their higher bits. Runtimes round floats in different
+/// ways.
 fn small(narrow: Narrow, n: Numeric) -> Option<u8> {
     match n {
         Numeric::Int(i) => narrow.wrapped(i),
@@ -215,8 +217,8 @@ fn nearest(narrow: Narrow, n: Numeric, saturate: bool) -> Option<u8> {
     (once == twice).then_some(once)
 }
 
-/// A power of two. There is no rule for zero, negative and infinite numbers, those that float32 does not have exactly, and numbers
-/// below 2^-126.
+/// A power of two. There is no rule for zero, negative and infinite numbers, those that float32
+/// does not have exactly, and numbers below 2^-126.
 fn power(n: Numeric, rounding: Rounding) -> Option<u8> {
     const NAN: u8 = u8::MAX;
     let x = n.double();

@@ -90,7 +90,8 @@ fn eye_like(call: &Call) -> Option<Tensor> {
     tensor_of(dtype, x.shape(), places.map(one).map(Some), rounding)
 }
 
-/// The largest or smallest elements, and where they are. Of equal ones, the first comes first. The order of NaN is not defined.
+/// The largest or smallest elements, and where they are. Of equal ones, the first comes first. The
+/// order of NaN is not defined.
 fn top_k(call: &Call) -> Option<Vec<Tensor>> {
     let x = call.input(0)?;
     let options = attrs::TopK::read(call.node).ok().filter(|options| options.sorted)?;
@@ -106,9 +107,8 @@ fn top_k(call: &Call) -> Option<Vec<Tensor>> {
     let lanes = numbers.lanes(Axis(along)).into_iter();
     for (lane, mut found) in lanes.zip(places.lanes_mut(Axis(along))) {
         let mut order: Vec<usize> = (0..lane.len()).collect();
-        order.sort_by(|&a, &b| match options.largest {
-            true => lane[b].compare(lane[a]),
-            false => lane[a].compare(lane[b]),
+        order.sort_by(|&a, &b| {
+            if options.largest { lane[b].compare(lane[a]) } else { lane[a].compare(lane[b]) }
         });
         found.iter_mut().zip(order).for_each(|(place, at)| *place = at as i64);
     }

@@ -37,7 +37,8 @@ fn matmul(call: &Call) -> Option<Tensor> {
     }
 }
 
-/// Products of int8 or uint8 less their zero points: one for all, or one for each column of the second operand.
+/// Products of int8 or uint8 less their zero points: one for all, or one for each column of the
+/// second operand.
 fn matmul_integer(call: &Call) -> Option<Tensor> {
     let numbers = |i: usize| {
         let t = call.input(i)?;

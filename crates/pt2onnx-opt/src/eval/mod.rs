@@ -1,9 +1,11 @@
-//! Evaluates nodes whose inputs are known, exactly as the operators of the canonical opset are defined.
+//! Evaluates nodes whose inputs are known, exactly as the operators of the canonical opset are
+//! defined.
 //!
-//! Integers wrap as in C; `float16` and `bfloat16` are computed in `float` and rounded after each node; transcendental
-//! functions are those of the platform's math library. Where the standard leaves a result open, or runtimes differ
-//! (division of integers by zero, a maximum of NaN, indices out of bounds), nothing is returned. NaN and floats out of range
-//! become the least int32 or int64, which is what PyTorch and ONNX Runtime give on x86-64.
+//! Integers wrap as in C; `float16` and `bfloat16` are computed in `float` and rounded after each
+//! node; transcendental functions are those of the platform's math library. Where the standard
+//! leaves a result open, or runtimes differ (division of integers by zero, a maximum of NaN,
+//! indices out of bounds), nothing is returned. NaN and floats out of range become the least int32
+//! or int64, which is what PyTorch and ONNX Runtime give on x86-64.
 
 mod arithmetic;
 mod array;
@@ -59,9 +61,9 @@ pub fn knows(op: &str) -> bool {
     TABLE.contains_key(op)
 }
 
-/// The outputs of `node` given its inputs; `None` where they are not defined, not implemented, or any of them would
-/// take more than `max_bytes` bytes. `node` must conform to the schema of its operator at
-/// [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET).
+/// The outputs of `node` given its inputs; `None` where they are not defined, not implemented, or
+/// any of them would take more than `max_bytes` bytes. `node` must conform to the schema of its
+/// operator at [`CANONICAL_OPSET`](pt2onnx_ir::schema::CANONICAL_OPSET).
 pub fn evaluate(node: &Node, inputs: &[Option<&Tensor>], max_bytes: usize) -> Option<Vec<Tensor>> {
     if !node.domain.is_empty() || inputs.iter().flatten().any(|t| !t.has_data()) {
         return None;

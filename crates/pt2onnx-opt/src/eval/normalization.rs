@@ -1,4 +1,5 @@
-//! Evaluates `BatchNormalization`, `InstanceNormalization`, `LayerNormalization` and `RMSNormalization` of float32 and float64, computed in float64.
+//! Evaluates `BatchNormalization`, `InstanceNormalization`, `LayerNormalization` and
+//! `RMSNormalization` of float32 and float64, computed in float64.
 
 use super::{
     array::{doubles, floats},
@@ -27,8 +28,8 @@ pub(super) static OPS: &[Row] = &[
     ),
 ];
 
-/// `BatchNormalization`: each channel less its mean, divided by its deviation. In training they are those of the elements, and the running
-/// ones are outputs, too.
+/// `BatchNormalization`: each channel less its mean, divided by its deviation. In training they are
+/// those of the elements, and the running ones are outputs, too.
 fn batch_normalised(call: &Call) -> Option<Vec<Tensor>> {
     let options = attrs::BatchNormalization::read(call.node).ok()?;
     let x = call.input(0).filter(|x| x.rank() > 1)?;
@@ -78,7 +79,8 @@ fn instance_normalised(call: &Call) -> Option<Tensor> {
     floats(x.dtype(), &rows.into_shape_with_order(dim(x.shape())).ok()?)
 }
 
-/// Rows of the last dimensions, from `first` on, divided by their deviation: from their mean if they are `centred`, from 0 otherwise.
+/// Rows of the last dimensions, from `first` on, divided by their deviation: from their mean if
+/// they are `centred`, from 0 otherwise.
 fn normalised(call: &Call, first: i64, epsilon: f32, centred: bool) -> Option<Tensor> {
     let x = call.input(0)?;
     let first = axis(first, x.rank())?;

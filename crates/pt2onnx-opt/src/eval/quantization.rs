@@ -1,6 +1,7 @@
 //! Evaluates `QuantizeLinear`, `DequantizeLinear` and `DynamicQuantizeLinear`.
 //!
-//! Runtimes compute in the type of the scale, or in float32 and round at the end. Where that differs, there is no result.
+//! Runtimes compute in the type of the scale, or in float32 and round at the end. Where that
+//! differs, there is no result.
 
 use super::{
     call::{Call, Eval, Row, axis},
@@ -26,7 +27,8 @@ struct Parameters<'a> {
 /// Where an element's parameters are.
 enum Places {
     One,
-    /// Elements behind the axis, the size of the axis, and how many positions along it share parameters.
+    /// Elements behind the axis, the size of the axis, and how many positions along it share
+    /// parameters.
     Along {
         inner: usize,
         size: usize,
@@ -76,12 +78,11 @@ impl<'a> Parameters<'a> {
             Places::One => 0,
             Places::Along { inner, size, block } => {
                 let along = position / inner % size / block;
-                match blocked {
-                    false => along,
-                    true => {
-                        let outer = position / inner / size;
-                        (outer * size.div_ceil(block) + along) * inner + position % inner
-                    }
+                if blocked {
+                    let outer = position / inner / size;
+                    (outer * size.div_ceil(block) + along) * inner + position % inner
+                } else {
+                    along
                 }
             }
         };
@@ -145,17 +146,18 @@ fn step(quotient: f64, zero: Numeric, to: DType, saturate: bool) -> Option<f64> 
         return (zero.double() == 0.0).then(|| narrow.number(code).into());
     }
     let bits = i32::try_from(to.bits()).ok()?;
-    let (low, high) = match to.is_unsigned() {
-        true => (0.0, 2f64.powi(bits) - 1.0),
-        false => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0),
+    let (low, high) = if to.is_unsigned() {
+        (0.0, 2f64.powi(bits) - 1.0)
+    } else {
+        (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)
     };
     // Runtimes convert the quotient to int32 before they clamp it, or afterwards.
     let inside = quotient.abs() < 2f64.powi(31) - 2f64.powi(16);
     inside.then(|| (quotient.round_ties_even() + zero.double()).clamp(low, high))
 }
 
-/// `DynamicQuantizeLinear`: uint8, with a scale and a zero point by which 0 and all elements have a code. If all are 0, or one is not finite,
-/// the scale is not defined.
+/// `DynamicQuantizeLinear`: uint8, with a scale and a zero point by which 0 and all elements have a
+/// code. If all are 0, or one is not finite, the scale is not defined.
 fn dynamically(call: &Call) -> Option<Vec<Tensor>> {
     let x = call.input(0)?;
     let numbers = x.to_vec::<f32>().filter(|v| v.iter().all(|v| v.is_finite()))?;

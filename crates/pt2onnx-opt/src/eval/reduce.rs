@@ -83,7 +83,8 @@ fn of_lanes<T: Number, R: Clone>(
     ArrayD::from_shape_vec(dim(shape), elements).ok()
 }
 
-/// Floats are summed in float64 and rounded once. Extremes and means of no elements or of NaN are not defined.
+/// Floats are summed in float64 and rounded once. Extremes and means of no elements or of NaN are
+/// not defined.
 fn fold<T: Number>(kind: Kind, lane: &[T]) -> Option<T> {
     let step = |op, start| lane.iter().try_fold(start, |a, &b| T::binary(op, a, b));
     let extreme = |op| {
@@ -142,8 +143,8 @@ fn cumulate(call: &Call, op: Binary) -> Option<Tensor> {
     })
 }
 
-/// `f` of each element less the largest along an axis, and of the sum of the exponentials of these. Rows with NaN or infinities are not
-/// defined.
+/// `f` of each element less the largest along an axis, and of the sum of the exponentials of these.
+/// Rows with NaN or infinities are not defined.
 fn softmax(call: &Call, f: fn(f64, f64) -> f64) -> Option<Tensor> {
     let x = call.input(0)?;
     let along = axis(attrs::Softmax::read(call.node).ok()?.axis, x.rank())?;
@@ -165,7 +166,8 @@ fn softmax(call: &Call, f: fn(f64, f64) -> f64) -> Option<Tensor> {
     })
 }
 
-/// The first (or last) position along `axis` of the element that beats all others. The position of NaN is not defined.
+/// The first (or last) position along `axis` of the element that beats all others. The position of
+/// NaN is not defined.
 fn position(call: &Call, beats: fn(f64, f64) -> bool) -> Option<Tensor> {
     let x = call.input(0)?;
     let options = attrs::ArgMax::read(call.node).ok()?;

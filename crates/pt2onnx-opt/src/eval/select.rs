@@ -1,4 +1,5 @@
-//! Selects, repeats and joins elements: `Gather`, `Slice`, `Concat`, `Split`, `Expand`, `Tile`, `Pad`, `Trilu`.
+//! Selects, repeats and joins elements: `Gather`, `Slice`, `Concat`, `Split`, `Expand`, `Tile`,
+//! `Pad`, `Trilu`.
 
 use super::{
     array::{array, by_width, tensor},
@@ -115,7 +116,8 @@ fn slice(call: &Call) -> Option<Tensor> {
     })
 }
 
-/// The positions of a slice. Bounds are clamped to the size: backwards, the start to the first element, and the end to before it.
+/// The positions of a slice. Bounds are clamped to the size: backwards, the start to the first
+/// element, and the end to before it.
 pub(crate) fn slice_positions(start: i64, end: i64, step: i64, size: usize) -> Option<Vec<usize>> {
     let size = i64::try_from(size).ok()?;
     let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };

@@ -100,7 +100,8 @@ fn unsqueeze(call: &Call) -> Option<Tensor> {
     viewed(call, x, sizes)
 }
 
-/// Results that are not small are views of the operand's bytes. Those of a file are read when the model is written.
+/// Results that are not small are views of the operand's bytes. Those of a file are read when the
+/// model is written.
 fn transpose(call: &Call) -> Option<Tensor> {
     const COPIED: usize = 64 << 10;
     const COPIED_OF_FILE: usize = 1 << 10;
@@ -124,9 +125,10 @@ fn transpose(call: &Call) -> Option<Tensor> {
     let view = Tensor::strided(x.dtype(), sizes.clone(), strides, x.offset(), x.storage()?.clone())
         .ok()?;
     let copied = if x.storage()?.source().is_some() { COPIED_OF_FILE } else { COPIED };
-    match view.nbytes() <= copied {
-        true => Tensor::new(x.dtype(), sizes, view.to_bytes().into_owned()).ok(),
-        false => Some(view),
+    if view.nbytes() <= copied {
+        Tensor::new(x.dtype(), sizes, view.to_bytes().into_owned()).ok()
+    } else {
+        Some(view)
     }
 }
 

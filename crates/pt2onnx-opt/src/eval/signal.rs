@@ -12,8 +12,8 @@ use std::f64::consts::TAU;
 
 pub(super) static OPS: &[Row] = &[("DFT", Eval::One(dft))];
 
-/// The signal's last dimension holds real and imaginary parts, or real ones only. A signal shorter than the transform is padded
-/// with zeros.
+/// The signal's last dimension holds real and imaginary parts, or real ones only. A signal shorter
+/// than the transform is padded with zeros.
 fn dft(call: &Call) -> Option<Tensor> {
     let x = call.input(0)?;
     let rank = x.rank();

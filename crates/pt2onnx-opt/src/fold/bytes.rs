@@ -26,8 +26,9 @@ pub(super) fn result_bytes(model: &Model, id: NodeId) -> Option<usize> {
     })
 }
 
-/// Whether a constant is a weight that is stored in fewer bits than the results of a node have: quantized, or as `float16`. Small ones are
-/// weights only if they are floats of more than one element.
+/// Whether a constant is a weight that is stored in fewer bits than the results of a node have:
+/// quantized, or as `float16`. Small ones are weights only if they are floats of more than one
+/// element.
 pub(super) fn is_narrow(model: &Model, weight: Value, of: NodeId, small: usize) -> bool {
     let bits = |v: Value| tensor_type(model, v).map_or(0, |(dtype, _)| dtype.bits());
     let widest = model[of].outputs().iter().map(|&v| bits(v)).max();

@@ -1,7 +1,8 @@
-//! Folds several nodes at once: what is in between may be large, as long as the result is small or replaces more than it costs.
+//! Folds several nodes at once: what is in between may be large, as long as the result is small or
+//! replaces more than it costs.
 //!
-//! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are known. Nothing is computed until
-//! it is clear that the result may become a constant.
+//! A node is *known* if all its inputs are constants or outputs of known nodes, and its sizes are
+//! known. Nothing is computed until it is clear that the result may become a constant.
 
 use super::{
     bytes::{bytes_of, is_narrow, result_bytes},
@@ -19,8 +20,8 @@ const MAX_NODES: usize = 64;
 /// At most this many bytes are computed in one run of the pass.
 const MAX_COMPUTED: usize = 64 << 20;
 
-/// A node, with its name, origins and metadata, takes 1 to 3 kB of a file. So a constant instead of several nodes may take this
-/// part of [`Options::max_folded_bytes`] (4 of 8 KiB) for each of them.
+/// A node, with its name, origins and metadata, takes 1 to 3 kB of a file. So a constant instead of
+/// several nodes may take this part of [`Options::max_folded_bytes`] (4 of 8 KiB) for each of them.
 const NODE_SHARE: usize = 2;
 
 /// Folds known nodes, from the last to the first.
@@ -106,9 +107,10 @@ impl Cones<'_> {
         let small = self.options.max_folded_bytes;
         let freed = if self.options.replace_weights { freed } else { 0 };
         let mut inputs = cone.iter().flat_map(|&n| model[n].inputs()).flatten();
-        let generated = match inputs.any(|&v| is_narrow(model, v, id, small)) {
-            true => 0,
-            false => self.options.max_generated_bytes,
+        let generated = if inputs.any(|&v| is_narrow(model, v, id, small)) {
+            0
+        } else {
+            self.options.max_generated_bytes
         };
         let allowed = small.max(freed).max(generated).max(cone.len() * (small / NODE_SHARE));
         // A node alone was tried before.
@@ -125,7 +127,8 @@ impl Cones<'_> {
         producers.filter(|p| self.known.contains_key(p))
     }
 
-    /// The node and the known nodes that only it needs, and the bytes of the constants that only they use.
+    /// The node and the known nodes that only it needs, and the bytes of the constants that only
+    /// they use.
     fn cone(&self, model: &Model, id: NodeId) -> (Vec<NodeId>, usize) {
         let mut inside: FxHashSet<NodeId> = FxHashSet::from_iter([id]);
         let (mut cone, mut next) = (vec![id], 0);

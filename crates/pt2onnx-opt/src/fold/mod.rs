@@ -73,7 +73,8 @@ pub(crate) fn constants(graph: &mut GraphMut<'_>) {
     }
 }
 
-/// All results above [`Options::max_folded_bytes`] that single nodes make in one run of the pass have at most this many bytes.
+/// All results above [`Options::max_folded_bytes`] that single nodes make in one run of the pass
+/// have at most this many bytes.
 const MAX_GENERATED: usize = 64 << 20;
 
 struct Fold<'a> {
@@ -108,7 +109,8 @@ impl Fold<'_> {
         self.cheap(model, id, &inputs)
     }
 
-    /// The node's outputs, if they are small or replace as many bytes: nothing that is folded before matters.
+    /// The node's outputs, if they are small or replace as many bytes: nothing that is folded
+    /// before matters.
     fn cheap(&self, model: &Model, id: NodeId, inputs: &[Option<&Tensor>]) -> Option<Vec<Tensor>> {
         let small = self.options.max_folded_bytes;
         let results = |bytes| eval::evaluate(&model[id], inputs, bytes);
@@ -128,7 +130,8 @@ impl Fold<'_> {
         read.is_some_and(|read| read <= self.options.max_read_bytes)
     }
 
-    /// Bytes of the constants that only this node uses and that share memory with no other constant.
+    /// Bytes of the constants that only this node uses and that share memory with no other
+    /// constant.
     fn freed(&self, model: &Model, id: NodeId) -> usize {
         let inputs: FxHashSet<Value> = model[id].inputs().iter().copied().flatten().collect();
         let mut bytes = 0usize;

@@ -7,7 +7,8 @@ use pt2onnx_tensor::Tensor;
 /// At most this many weights or source nodes are named.
 const MAX_NAMED: usize = 16;
 
-/// Makes the used outputs of a node constants, and erases the node. `cone` has the nodes from which they were computed.
+/// Makes the used outputs of a node constants, and erases the node. `cone` has the nodes from which
+/// they were computed.
 pub(super) fn by_constants(
     model: &mut Model,
     node: NodeId,
@@ -26,8 +27,8 @@ pub(super) fn by_constants(
     model.erase(node)
 }
 
-/// What a constant computed by these nodes says of itself: the weights that went into it, or else the source nodes, if the model tells
-/// about those.
+/// What a constant computed by these nodes says of itself: the weights that went into it, or else
+/// the source nodes, if the model tells about those.
 fn provenance(model: &Model, cone: &[NodeId]) -> Metadata {
     let mut weights: Vec<&str> = Vec::new();
     let inputs = cone.iter().rev().flat_map(|n| model[*n].inputs()).flatten();
@@ -57,8 +58,9 @@ fn provenance(model: &Model, cone: &[NodeId]) -> Metadata {
             nodes.push(&origin.node);
         }
     }
-    match nodes.is_empty() {
-        true => Metadata::new(),
-        false => vec![(FOLDED_FROM.into(), nodes.join(", ").into())],
+    if nodes.is_empty() {
+        Metadata::new()
+    } else {
+        vec![(FOLDED_FROM.into(), nodes.join(", ").into())]
     }
 }

@@ -13,8 +13,8 @@ const WEIGHTED: &[&str] = &["Conv", "ConvTranspose", "BatchNormalization", "Gemm
 /// Operators that keep what a weight is.
 const VIEWS: &[&str] = &["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"];
 
-/// Makes the results of `ConstantOfShape` that are weights of other nodes constants. Runtimes hold weights in memory anyway, and other
-/// passes read them.
+/// Makes the results of `ConstantOfShape` that are weights of other nodes constants. Runtimes hold
+/// weights in memory anyway, and other passes read them.
 pub(super) fn run(model: &mut Model, nodes: &[NodeId]) -> Changed {
     let mut changed = false;
     let mut total: Option<usize> = None;

@@ -12,8 +12,8 @@ use pt2onnx_tensor::DType;
 pub(super) const HALVED_GELU: &str =
     "Mul(Mul(x, Add(Erf({Div(x, 1.4142135623730951) | Mul(x, 0.7071067811865476)}), 1)), 0.5)";
 
-/// `0.5 x (1 + erf(x / sqrt(2)))` and its approximation by `tanh`. Nodes of float64 are kept, because `Gelu` computes with
-/// float32 constants.
+/// `0.5 x (1 + erf(x / sqrt(2)))` and its approximation by `tanh`. Nodes of float64 are kept,
+/// because `Gelu` computes with float32 constants.
 pub(crate) fn gelu_fusions() -> Result<Vec<Fusion>, PatternError> {
     let patterns = [
         (
@@ -81,8 +81,8 @@ fn at_most_float32(cx: &Builder<'_>, found: &Match<'_>) -> bool {
     })
 }
 
-/// Two nodes that bound `x` by numbers become one. A single `Min` or `Max` is kept, because runtimes differ in what `Clip` gives for
-/// infinity if one bound is missing.
+/// Two nodes that bound `x` by numbers become one. A single `Min` or `Max` is kept, because
+/// runtimes differ in what `Clip` gives for infinity if one bound is missing.
 pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
     let inner = "{i:Clip(x) | i:Relu(x) | i:Min(x, d) | i:Max(x, d)}";
     let outer =
@@ -94,7 +94,8 @@ pub(crate) fn clip_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new(&outer, clip)?.since(12), Fusion::new(&outer, clip)?.when(single)])
 }
 
-/// The lower and the upper bound of a node; `None` if they are not known. `number` has that of `Min` and `Max`.
+/// The lower and the upper bound of a node; `None` if they are not known. `number` has that of
+/// `Min` and `Max`.
 fn bounds(cx: &Builder<'_>, node: &Node, number: Option<Value>) -> Option<[Option<f64>; 2]> {
     let element = |v: Value| Some(number_of(&cx.model(), v)?.1).filter(|n| !n.is_nan());
     let bound = |i: usize| node.input(i).map_or(Some(None), |v| element(v).map(Some));
@@ -104,7 +105,8 @@ fn bounds(cx: &Builder<'_>, node: &Node, number: Option<Value>) -> Option<[Optio
         "Min" => [None, Some(element(number?)?)],
         _ => [bound(1)?, bound(2)?],
     };
-    // If the lower bound is above the upper one, `Min` and `Max` give the upper one in either order; `Clip` is not sure to.
+    // If the lower bound is above the upper one, `Min` and `Max` give the upper one in either
+    // order; `Clip` is not sure to.
     ordered(found).then_some(found)
 }
 

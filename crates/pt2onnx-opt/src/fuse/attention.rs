@@ -1,4 +1,5 @@
-//! Fuses formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the product with the values.
+//! Fuses formulas of attention: products of queries and keys, a scale, a mask, a softmax, and the
+//! product with the values.
 
 use super::broadcast::full_mask;
 use crate::{
@@ -11,9 +12,10 @@ use pt2onnx_ir::{Builder, Model, Reduction, Shape, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Attention of four-dimensional operands. For a query without keys, `Attention` gives zeros: the formula must do the same, or
-/// the mask must leave each query a key. The formula that multiplies its weights by 0 gives NaN where a score of such a query is NaN: its mask is
-/// added as numbers, and the result is multiplied.
+/// Attention of four-dimensional operands. For a query without keys, `Attention` gives zeros: the
+/// formula must do the same, or the mask must leave each query a key. The formula that multiplies
+/// its weights by 0 gives NaN where a score of such a query is NaN: its mask is added as numbers,
+/// and the result is multiplied.
 pub(crate) fn attention_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -93,8 +95,9 @@ fn attention(cx: &Builder, found: &Match) -> Option<Value> {
     })
 }
 
-/// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64 operands, float32 must hold it and its
-/// root, by which ONNX's formula multiplies queries and keys. (Without the attribute, runtimes compute the scale in float32.)
+/// That factor as the attribute `scale`, which is a float32. `None` if it cannot be: of float64
+/// operands, float32 must hold it and its root, by which ONNX's formula multiplies queries and
+/// keys. (Without the attribute, runtimes compute the scale in float32.)
 fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
     let kept = scale as f32;
     let root = kept.sqrt();
@@ -103,8 +106,8 @@ fn kept_scale(cx: &Builder, q: Value, scale: f64) -> Option<f32> {
     (exact && kept.is_normal() && kept > 0.0).then_some(kept)
 }
 
-/// How the keys must be transposed for `Attention`, and the shape of the scores: `[batch, heads, queries, keys]`. `None` if the
-/// operands do not have known sizes that match.
+/// How the keys must be transposed for `Attention`, and the shape of the scores: `[batch, heads,
+/// queries, keys]`. `None` if the operands do not have known sizes that match.
 fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
     let keys = cx.known_shape(found.value("k")?)?;
     let perm = attrs::Transpose::read(&found.node(cx, "t")?).ok()?.perm?;
@@ -127,7 +130,8 @@ fn scores(cx: &Builder, found: &Match) -> Option<(Vec<usize>, Shape)> {
     fit.then(|| (perm, [&queries[..3], &keys[2..3]].concat()))
 }
 
-/// The type in which the softmax is computed, if it is not that of the operands. `None` if `Attention` does not compute so.
+/// The type in which the softmax is computed, if it is not that of the operands. `None` if
+/// `Attention` does not compute so.
 fn precision(cx: &Builder, found: &Match) -> Option<Option<DType>> {
     let dtype = cx.dtype(found.value("q")?);
     let half = matches!(dtype, DType::F16 | DType::BF16);
@@ -145,15 +149,16 @@ enum Hidden {
     Later,
     /// Those that a mask hides.
     By(Value),
-    /// Those to whose scores a large negative number is added and whose factor is 0. Queries may be without keys.
+    /// Those to whose scores a large negative number is added and whose factor is 0. Queries may be
+    /// without keys.
     Times {
         added: Value,
         kept: Value,
     },
 }
 
-/// Which keys the formula hides, as bools or as numbers that are added to the scores; `None` if `Attention` gives something else
-/// for a query without keys.
+/// Which keys the formula hides, as bools or as numbers that are added to the scores; `None` if
+/// `Attention` gives something else for a query without keys.
 fn mask(cx: &Builder, found: &Match, scores: &[Expr]) -> Option<Hidden> {
     let [kept, bias] = ["kept", "bias"].map(|name| found.value(name));
     let [guarded, masked] = ["guard", "masked"].map(|n| kept.or(found.value(n)).is_some());

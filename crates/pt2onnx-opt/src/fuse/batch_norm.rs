@@ -9,8 +9,9 @@ use crate::{
 use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
-/// All parameters must be constants, and the weight must have no other use, since the new one replaces it in the file. The new
-/// weight has another name: whoever replaces weights by name must not give it the old values.
+/// All parameters must be constants, and the weight must have no other use, since the new one
+/// replaces it in the file. The new weight has another name: whoever replaces weights by name must
+/// not give it the old values.
 pub(crate) fn batch_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -54,7 +55,8 @@ fn folded(cx: &Builder, found: &Match, op: &'static str) -> Option<Value> {
     }
 }
 
-/// Emits the folded node. Its channels are scaled by `scale / sqrt(variance + epsilon)` and shifted.
+/// Emits the folded node. Its channels are scaled by `scale / sqrt(variance + epsilon)` and
+/// shifted.
 fn fold_as<T: Real>(
     cx: &Builder,
     found: &Match,
@@ -104,7 +106,8 @@ pub(super) fn as_doubles<T: Real>(cx: &Builder, value: Value) -> Option<Vec<f64>
     Some(elements.into_iter().map(Into::into).collect())
 }
 
-/// Whether the constant has one use and shares memory with no other used constant. One number that fills a weight may be shared.
+/// Whether the constant has one use and shares memory with no other used constant. One number that
+/// fills a weight may be shared.
 pub(super) fn alone(cx: &Builder, value: Value) -> bool {
     let model = cx.model();
     let filled = |t: &Tensor| t.rank() > 0 && t.strides().iter().all(|&s| s == 0);

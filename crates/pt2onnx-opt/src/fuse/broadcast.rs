@@ -4,7 +4,8 @@ use crate::facts::known;
 use pt2onnx_ir::{Builder, Shape, Value};
 use pt2onnx_symbolic::Expr;
 
-/// `x` broadcast to sizes. Sizes that are known at run time only are computed from the inputs of the main graph.
+/// `x` broadcast to sizes. Sizes that are known at run time only are computed from the inputs of
+/// the main graph.
 pub(super) fn expanded(cx: &Builder, x: Value, sizes: &[Expr]) -> Value {
     if sizes.iter().any(|s| !s.is_static()) {
         let inputs = cx.model().inputs().to_vec();
@@ -13,8 +14,8 @@ pub(super) fn expanded(cx: &Builder, x: Value, sizes: &[Expr]) -> Value {
     cx.expand(x, sizes)
 }
 
-/// The mask broadcast to queries and keys, the last two of the four sizes of the scores: runtimes broadcast it over batch and
-/// heads only. `None` if it does not fit the scores.
+/// The mask broadcast to queries and keys, the last two of the four sizes of the scores: runtimes
+/// broadcast it over batch and heads only. `None` if it does not fit the scores.
 pub(super) fn full_mask(cx: &Builder, mask: Value, sizes: &[Expr]) -> Option<Value> {
     let shape = cx.known_shape(mask)?;
     let fits =

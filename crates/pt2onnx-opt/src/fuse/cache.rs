@@ -7,8 +7,8 @@ use crate::{
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use, Value, attrs};
 
-/// Replaces the `Concat` of past and new keys, and that of values, by inputs and outputs of `Attention`, if they are outputs of
-/// the graph and nothing else uses them.
+/// Replaces the `Concat` of past and new keys, and that of values, by inputs and outputs of
+/// `Attention`, if they are outputs of the graph and nothing else uses them.
 pub(crate) fn cache(graph: &mut GraphMut<'_>) -> Changed {
     let mut changed = false;
     for id in graph.nodes() {
@@ -46,8 +46,8 @@ pub(crate) fn cache(graph: &mut GraphMut<'_>) -> Changed {
     changed
 }
 
-/// The two inputs of the `Concat` along the lengths that computes an input of the node, if it is an output of the graph and no
-/// other node uses it.
+/// The two inputs of the `Concat` along the lengths that computes an input of the node, if it is an
+/// output of the graph and no other node uses it.
 fn appended(model: &Model, id: NodeId, input: usize) -> Option<[Value; 2]> {
     let joined = model[id].input(input)?;
     let node = &model[model.producer(joined)?];

@@ -146,8 +146,8 @@ fn normalized_as<T: Real>(cx: &Builder, found: &Match, kind: Kind) -> Option<Val
 /// Factors far from where products overflow or vanish.
 const USUAL: std::ops::Range<f64> = 1e-9..1e9;
 
-/// A number that the input of a layer is multiplied by goes into the weight. The bias stays, and so does the half of a GELU in front of a
-/// product ([`is_halved_gelu`]).
+/// A number that the input of a layer is multiplied by goes into the weight. The bias stays, and so
+/// does the half of a GELU in front of a product ([`is_halved_gelu`]).
 fn of_input(cx: &Builder, found: &Match, op: &'static str, kind: Kind) -> Option<Value> {
     let of_product = matches!(op, "Gemm" | "MatMul");
     if of_product && is_halved_gelu(&cx.model(), found.node(cx, "w")?.input(0)?) {
@@ -264,7 +264,8 @@ impl Channels {
 }
 
 impl Affine {
-    /// The layer with the arithmetic in its weight and bias. `summand` is the constant that the bias may get its name from.
+    /// The layer with the arithmetic in its weight and bias. `summand` is the constant that the
+    /// bias may get its name from.
     fn folded<T: Real>(
         &self,
         cx: &Builder,

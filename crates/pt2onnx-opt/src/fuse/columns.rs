@@ -1,4 +1,5 @@
-//! Matrices side by side: constants, and what elementwise operators make of constants, as of weights that are stored as integers.
+//! Matrices side by side: constants, and what elementwise operators make of constants, as of
+//! weights that are stored as integers.
 
 use crate::{cse, facts};
 use pt2onnx_ir::{InsertPoint, Model, NodeId, TensorType, Type, Use, Value, attrs};
@@ -74,7 +75,8 @@ impl Columns {
         }
     }
 
-    /// Whether other columns are computed the same way, from constants that differ in their columns alone.
+    /// Whether other columns are computed the same way, from constants that differ in their columns
+    /// alone.
     pub fn are_like(&self, other: &Self, model: &Model) -> bool {
         match (self, other) {
             (Self::Own(a), Self::Own(b)) => {
@@ -95,7 +97,8 @@ impl Columns {
         }
     }
 
-    /// The columns of all these, which must be alike, side by side. `None` if a constant has no values.
+    /// The columns of all these, which must be alike, side by side. `None` if a constant has no
+    /// values.
     pub fn side_by_side(parts: &[&Self]) -> Option<Self> {
         let width = parts.iter().filter_map(|part| part.width()).sum();
         let tensors = || parts.iter().filter_map(|part| part.tensor().cloned()).collect();
@@ -160,7 +163,8 @@ impl Columns {
     }
 }
 
-/// Whether each column of a node's result is computed from the same column of its operands, or from what all columns share.
+/// Whether each column of a node's result is computed from the same column of its operands, or from
+/// what all columns share.
 fn is_by_column(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let rank = |input: usize| node.input(input).and_then(|v| facts::rank(model, v));
@@ -188,10 +192,7 @@ fn joined(parts: Vec<Tensor>, rows: usize, shape: impl Into<Vec<usize>>) -> Opti
         return None;
     }
     let tensor = Tensor::computed(dtype, shape, Arc::new(rows)).ok()?;
-    match tensor.nbytes() < SMALL {
-        true => tensor.evaluated().ok(),
-        false => Some(tensor),
-    }
+    if tensor.nbytes() < SMALL { tensor.evaluated().ok() } else { Some(tensor) }
 }
 
 /// The elements of such a tensor.

@@ -1,4 +1,5 @@
-//! Elements at all points of a grid, of which a vector for each dimension tells the places: dimension after dimension is picked.
+//! Elements at all points of a grid, of which a vector for each dimension tells the places:
+//! dimension after dimension is picked.
 
 use crate::{
     eval,
@@ -9,8 +10,9 @@ use crate::{
 use pt2onnx_ir::{Builder, Model, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
-/// `GatherND` of such points becomes a `Gather` for each dimension. At most two of them pick; the others take everything and go. `Gather` of all
-/// elements of a flat tensor, whose places are `i * columns + j`, becomes a reshape.
+/// `GatherND` of such points becomes a `Gather` for each dimension. At most two of them pick; the
+/// others take everything and go. `Gather` of all elements of a flat tensor, whose places are `i *
+/// columns + j`, becomes a reshape.
 pub(crate) fn grid_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new("g:GatherND(x, i)", picked)?, Fusion::new("g:Gather(x, i)", in_order)?])
 }
@@ -48,7 +50,8 @@ fn picked(cx: &Builder, found: &Match) -> Option<Value> {
     Some(cx.unsqueeze(y, &added))
 }
 
-/// The places of points that nothing else uses: the coordinates, each of which changes along one dimension, are joined as the last one.
+/// The places of points that nothing else uses: the coordinates, each of which changes along one
+/// dimension, are joined as the last one.
 fn places(model: &Model, points: Value) -> Option<Vec<Places>> {
     let shape = facts::shape(model, points).filter(|_| model[points].uses().len() == 1)?;
     let joined = &model[model.producer(points)?];

@@ -1,4 +1,5 @@
-//! Linear layers of one input become one layer, whose weight has the columns of all, and a `Split` of its result.
+//! Linear layers of one input become one layer, whose weight has the columns of all, and a `Split`
+//! of its result.
 
 use super::{
     columns::Columns,
@@ -97,9 +98,10 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
     if !float || rows.as_int() == Some(0) || width == 0 {
         return None;
     }
-    let weight = match transposed {
-        true => Columns::rows_of(model, weight)?,
-        false => Columns::of(model, weight, width)?,
+    let weight = if transposed {
+        Columns::rows_of(model, weight)?
+    } else {
+        Columns::of(model, weight, width)?
     };
     let (bias, sum) = match bias {
         Some(bias) => (Some(fits(bias)?), None),

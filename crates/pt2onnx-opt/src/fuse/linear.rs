@@ -39,8 +39,8 @@ fn matrix(cx: &Builder, x: Value) -> Option<bool> {
     Some(float && shape.len() == 2)
 }
 
-/// Whether `c` broadcasts to the shape of the product `p` and not beyond it: each of its sizes is 1 or known to be the
-/// product's.
+/// Whether `c` broadcasts to the shape of the product `p` and not beyond it: each of its sizes is 1
+/// or known to be the product's.
 fn adds(cx: &Builder, found: &Match, c: Value) -> Option<bool> {
     let (c, product) = (cx.known_shape(c)?, cx.known_shape(found.value("p")?)?);
     let same = |(a, b): (&Expr, &Expr)| a.as_int() == Some(1) || a == b && known(a);

@@ -1,5 +1,6 @@
-//! A transpose between reshapes, or a reshape between transposes: where the reshape only splits dimensions, or only merges them, it can be
-//! done before the transpose or after it, and two of the three nodes are enough.
+//! A transpose between reshapes, or a reshape between transposes: where the reshape only splits
+//! dimensions, or only merges them, it can be done before the transpose or after it, and two of the
+//! three nodes are enough.
 
 use crate::{
     facts::{self, known},
@@ -46,7 +47,8 @@ pub(crate) fn move_fusions() -> Result<Vec<Fusion>, PatternError> {
                 moved(cx, x, &sizes, &through(perm)?)
             };
             first().or_else(|| {
-                // The groups of dimensions that the reshape merges, in the order of the outer transpose.
+                // The groups of dimensions that the reshape merges, in the order of the outer
+                // transpose.
                 let inner = perm(cx, found, "t")?;
                 let from = sizes(cx, found.value("t")?)?;
                 let groups = facts::merged(&from, &sizes(cx, found.value("r")?)?)?;
@@ -73,7 +75,8 @@ fn merged(cx: &Builder, found: &Match, y: Value) -> Option<Value> {
     reshaped(cx, y, &perm, &sizes(cx, found.output())?)
 }
 
-/// The sizes to which the operand of the transpose `t` is reshaped, and how they are moved then, instead of the reshape `r` behind it.
+/// The sizes to which the operand of the transpose `t` is reshaped, and how they are moved then,
+/// instead of the reshape `r` behind it.
 fn split_first(cx: &Builder, found: &Match) -> Option<(Vec<Expr>, Vec<usize>)> {
     let perm = perm(cx, found, "t")?;
     let parts = sizes(cx, found.value("r")?)?;
@@ -104,7 +107,8 @@ fn reshaped(cx: &Builder, x: Value, perm: &[usize], sizes: &[Expr]) -> Option<Va
     (z == y || is_plain(cx, z)?).then_some(z)
 }
 
-/// Whether a value is the result of a reshape to constant sizes, or of one node that adds or removes dimensions of size 1.
+/// Whether a value is the result of a reshape to constant sizes, or of one node that adds or
+/// removes dimensions of size 1.
 fn is_plain(cx: &Builder, value: Value) -> Option<bool> {
     let model = cx.model();
     let node = &model[model.producer(value)?];

@@ -11,8 +11,9 @@ use pt2onnx_ir::{Attribute, Attributes, Builder, Reduction, Shape, Type, Value, 
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// `com.microsoft.MultiHeadAttention` of float32 operands that are `(batch, length, heads, size)` before they are transposed.
-/// For a query without keys it gives NaN, as the formula does; if the formula gives zeros there, a `Where` is added.
+/// `com.microsoft.MultiHeadAttention` of float32 operands that are `(batch, length, heads, size)`
+/// before they are transposed. For a query without keys it gives NaN, as the formula does; if the
+/// formula gives zeros there, a `Where` is added.
 pub(crate) fn multi_head_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -88,10 +89,7 @@ fn multi_head(cx: &Builder, found: &Match) -> Option<Value> {
     if let Some(added) = added.filter(|_| guarded || factors) {
         let any = sees_any(cx, added)?;
         // Factors of 0 keep the NaN of scores and values.
-        y = match factors {
-            true => cx.mul(y, cx.cast(any, DType::F32)),
-            false => cx.select(any, y, 0.0),
-        };
+        y = if factors { cx.mul(y, cx.cast(any, DType::F32)) } else { cx.select(any, y, 0.0) };
     }
     let apart = cx.ints(&[0, 0, heads, v[3].as_int()?]);
     Some(cx.reshape_op(y, apart, attrs::Reshape::default()))
@@ -119,7 +117,8 @@ fn four_dimensions(cx: &Builder, mask: Value, hidden: f64) -> Option<Value> {
     Some(cx.select(mask, cx.scalar(0.0, DType::F32), hidden))
 }
 
-/// `(batch or 1, queries or 1, 1)`: whether a query sees any key, if the mask is the same for all heads.
+/// `(batch or 1, queries or 1, 1)`: whether a query sees any key, if the mask is the same for all
+/// heads.
 fn sees_any(cx: &Builder, added: Value) -> Option<Value> {
     let one = cx.dim(added, 1).as_int() == Some(1);
     let largest = cx.reduce(Reduction::Max, added, &[3], true);

@@ -28,7 +28,8 @@ pub(crate) fn rms_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     )?])
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` in float32, also with a cast before the scale.
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` in float32, also with a cast before the
+/// scale.
 pub(crate) fn layer_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -73,7 +74,8 @@ pub(crate) fn layer_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     ])
 }
 
-/// Instance normalization of a batch that is reshaped to channels of a single item, as PyTorch decomposes it.
+/// Instance normalization of a batch that is reshaped to channels of a single item, as PyTorch
+/// decomposes it.
 pub(crate) fn instance_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![
         Fusion::new(
@@ -98,7 +100,8 @@ pub(crate) fn instance_norm_fusions() -> Result<Vec<Fusion>, PatternError> {
     ])
 }
 
-/// The number of channels of `x`, if it is known, `r` moves the batch into the channels, and the result has the shape of `x`.
+/// The number of channels of `x`, if it is known, `r` moves the batch into the channels, and the
+/// result has the shape of `x`.
 fn batched(cx: &Builder, found: &Match) -> Option<Expr> {
     let x = found.value("x")?;
     let (given, laid) = (cx.known_shape(x)?, cx.known_shape(found.value("r")?)?);
@@ -117,8 +120,8 @@ fn instances(cx: &Builder, found: &Match, scale: Value, bias: Value) -> Option<V
     Some(cx.instance_normalization(found.value("x")?, scale, bias, options))
 }
 
-/// Input, first axis and epsilon of a normalization over the last dimensions. `n` normalizes `x` by the mean `m`; `c`, if
-/// found, casts back to the type that `x` was cast from.
+/// Input, first axis and epsilon of a normalization over the last dimensions. `n` normalizes `x` by
+/// the mean `m`; `c`, if found, casts back to the type that `x` was cast from.
 fn normalised(cx: &Builder, found: &Match) -> Option<(Value, i64, f32)> {
     let x = found.value("x")?;
     let epsilon = found.number(cx, "epsilon")? as f32;
@@ -148,7 +151,8 @@ fn normalised(cx: &Builder, found: &Match) -> Option<(Value, i64, f32)> {
     Some((source, -(axes.len() as i64), epsilon))
 }
 
-/// Axes of a reduction, in order, and whether they are kept. Older forms have the axes as an attribute.
+/// Axes of a reduction, in order, and whether they are kept. Older forms have the axes as an
+/// attribute.
 fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
     let (_, shape) = tensor_type(model, node.input(0)?)?;
     let given = match node.input(1) {
@@ -161,7 +165,8 @@ fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
     Some((axes, attrs::ReduceMean::read(node).ok()?.keepdims))
 }
 
-/// Whether scale or bias has the type of `x`, and exactly the known sizes of the normalized dimensions.
+/// Whether scale or bias has the type of `x`, and exactly the known sizes of the normalized
+/// dimensions.
 fn fits(cx: &Builder, scale: Value, x: Value, axis: i64) -> bool {
     let model = cx.model();
     let types = tensor_type(&model, scale).zip(tensor_type(&model, x));

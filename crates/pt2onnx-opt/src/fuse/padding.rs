@@ -7,8 +7,9 @@ use crate::{
 };
 use pt2onnx_ir::{Builder, Node, Use, Value, attrs};
 
-/// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a maximum. For a maximum of elements
-/// that are not negative, 0 is the same. All that uses the result of `Pad` takes it in.
+/// Only spatial dimensions are padded, with the value that the operator pads with: 0, or -inf for a
+/// maximum. For a maximum of elements that are not negative, 0 is the same. All that uses the
+/// result of `Pad` takes it in.
 pub(crate) fn pad_fusions() -> Result<Vec<Fusion>, PatternError> {
     let mut fusions = Vec::new();
     for op in WINDOWS {

@@ -1,4 +1,5 @@
-//! Products of several dimensions whose results are only reshaped: one `Reshape` before them makes each a `Gemm`, with its bias.
+//! Products of several dimensions whose results are only reshaped: one `Reshape` before them makes
+//! each a `Gemm`, with its bias.
 
 use super::left::is_feature_map;
 use crate::{
@@ -59,7 +60,8 @@ fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
         .then_some((x, Projection { product: id, sum, reshape, inputs: [weight, bias], sizes }))
 }
 
-/// The result of a node, and the only node that uses it, if it is such an operator and has it as data.
+/// The result of a node, and the only node that uses it, if it is such an operator and has it as
+/// data.
 fn only_user(model: &Model, id: NodeId, op: &str) -> Option<(Value, NodeId)> {
     let [result] = *model[id].outputs() else {
         return None;

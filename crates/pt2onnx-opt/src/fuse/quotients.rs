@@ -2,7 +2,8 @@
 
 use crate::{fusion::Fusion, legalise::nonnegative_numbers, pattern::PatternError};
 
-/// The floor division by positive integers, as the lowering writes it, is a division if no element is negative.
+/// The floor division by positive integers, as the lowering writes it, is a division if no element
+/// is negative.
 pub(crate) fn quotient_fusions() -> Result<Vec<Fusion>, PatternError> {
     let written = "Sub(Div(Add(x, n:Cast(Less(x, zero))), divisor), n)";
     Ok(vec![Fusion::new(written, |cx, found| {

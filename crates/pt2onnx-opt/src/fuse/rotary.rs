@@ -10,7 +10,8 @@ use pt2onnx_ir::{Builder, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// `x * cos + concat(-x2, x1) * sin` of four-dimensional `x`. Cosines and sines are the same for both halves and all heads.
+/// `x * cos + concat(-x2, x1) * sin` of four-dimensional `x`. Cosines and sines are the same for
+/// both halves and all heads.
 pub(crate) fn rotary_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new(
         "Add(Mul(x, cos), Mul(joined:Concat(Neg(high:Slice(x)), low:Slice(x)), sin))",
@@ -56,7 +57,8 @@ fn part(cx: &Builder, found: &Match, name: &str) -> Option<(i64, i64, i64)> {
     single.then(|| Some((only(1)?, only(2)?, only(3)?)))?
 }
 
-/// The first half of the last dimension without the dimension of heads, if the second half is the same.
+/// The first half of the last dimension without the dimension of heads, if the second half is the
+/// same.
 fn halved(cx: &Builder, angles: Value, half: i64) -> Option<Value> {
     let constant = cx.model()[angles].constant().cloned();
     if let Some(t) = constant {

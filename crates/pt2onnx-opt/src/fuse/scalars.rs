@@ -12,7 +12,8 @@ use pt2onnx_tensor::{DType, Tensor};
 /// Constants of up to this many bytes are read.
 const READ: usize = 64 << 10;
 
-/// Two sums, products or bounds with constants are one, if nothing but the last digits of a float can differ, and these do not decide.
+/// Two sums, products or bounds with constants are one, if nothing but the last digits of a float
+/// can differ, and these do not decide.
 pub(crate) fn scalar_fusions() -> Result<Vec<Fusion>, PatternError> {
     let chain = |pattern: &str, how: How, op: &'static str, joined: &'static str| {
         Fusion::new(pattern, move |cx, found| merged(cx, found, how, op, joined))
@@ -63,8 +64,8 @@ fn merged(
 /// How many times as large the other one of two summands may be.
 const ALIKE: f64 = 16.0;
 
-/// Whether the merged constant gives the same floats up to rounding, and is infinite where the chain is. `is_small` tells whether the value
-/// is far from where its products overflow.
+/// Whether the merged constant gives the same floats up to rounding, and is infinite where the
+/// chain is. `is_small` tells whether the value is far from where its products overflow.
 fn harmless(a: &Tensor, b: &Tensor, how: How, is_small: impl Fn() -> bool) -> Option<bool> {
     let (a, b) = (floats(a)?, floats(b)?);
     if how == How::Bound {
@@ -78,7 +79,8 @@ fn harmless(a: &Tensor, b: &Tensor, how: How, is_small: impl Fn() -> bool) -> Op
     let small = |v: &[f64]| v.iter().all(|v| v.abs() <= 1.0);
     let large = |v: &[f64]| v.iter().all(|v| v.abs() >= 1.0);
     Some(match how {
-        // Neither number may be lost in the other one, nor take away from it: the value itself may be what takes away the other.
+        // Neither number may be lost in the other one, nor take away from it: the value itself may
+        // be what takes away the other.
         How::Sum => {
             let range =
                 |v: &[f64]| v.iter().fold((f64::MAX, f64::MIN), |(l, h), &v| (l.min(v), h.max(v)));

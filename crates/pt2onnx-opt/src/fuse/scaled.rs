@@ -4,7 +4,8 @@ use pt2onnx_ir::{Node, attrs};
 use pt2onnx_tensor::{Compute, Element, Tensor};
 use std::{fmt::Debug, io, marker::PhantomData, sync::Arc};
 
-/// Factors up to this size make infinite numbers of no weight that is used: larger ones are tried at once.
+/// Factors up to this size make infinite numbers of no weight that is used: larger ones are tried
+/// at once.
 const USUAL: f64 = 1e9;
 
 /// Weights of fewer bytes are computed at once.
@@ -33,8 +34,8 @@ impl Real for f64 {
     }
 }
 
-/// A weight, each element multiplied by the factor of its channel. `None` if the number of channels does not match, or a product is
-/// not finite.
+/// A weight, each element multiplied by the factor of its channel. `None` if the number of channels
+/// does not match, or a product is not finite.
 pub(super) fn scaled<T: Real>(
     weight: &Tensor,
     linear: &Node,
@@ -43,20 +44,20 @@ pub(super) fn scaled<T: Real>(
 ) -> Option<Tensor> {
     let shape = weight.shape();
     let transposed = op == "ConvTranspose";
-    // The dimension of the output channels, of which a transposed convolution has only those of one group.
+    // The dimension of the output channels, of which a transposed convolution has only those of one
+    // group.
     let axis = match op {
         "ConvTranspose" => 1,
         "Gemm" if !attrs::Gemm::read(linear).ok()?.trans_b => 1,
         _ => 0,
     };
     let (own, inner) = (*shape.get(axis)?, shape.get(axis + 1..)?.iter().product::<usize>());
-    let groups = match transposed {
-        true => usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()?,
-        false => 1,
-    };
-    let rows_of_group = match transposed {
-        true => shape.first()?.checked_div(groups).filter(|&n| n > 0)?,
-        false => usize::MAX,
+    let groups =
+        if transposed { usize::try_from(attrs::Conv::read(linear).ok()?.group).ok()? } else { 1 };
+    let rows_of_group = if transposed {
+        shape.first()?.checked_div(groups).filter(|&n| n > 0)?
+    } else {
+        usize::MAX
     };
     let fits = own.checked_mul(groups)? == factors.len() && inner > 0;
     if !fits || weight.dtype() != T::DTYPE || !factors.iter().all(|f| f.is_finite()) {
@@ -72,10 +73,7 @@ pub(super) fn scaled<T: Real>(
     };
     let tensor = Tensor::computed(T::DTYPE, shape, Arc::new(compute)).ok()?;
     let usual = factors.iter().all(|factor| factor.abs() <= USUAL);
-    match usual && tensor.nbytes() >= SMALL {
-        true => Some(tensor),
-        false => tensor.evaluated().ok(),
-    }
+    if usual && tensor.nbytes() >= SMALL { Some(tensor) } else { tensor.evaluated().ok() }
 }
 
 /// The elements of such a weight.
@@ -129,13 +127,14 @@ impl<T: Real> Compute for Scaled<T> {
             };
             (rest, at) = (after, at + length);
         }
-        match finite {
-            true => Ok(()),
-            false => Err(io::Error::new(
+        if finite {
+            Ok(())
+        } else {
+            Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "a weight has no finite numbers after the arithmetic behind its layer was folded into it: set the \
                  option `optimize` to 1, which leaves this out",
-            )),
+            ))
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Squares of norms of floats: no root is needed. (A norm of integers is rounded before it is squared.)
+//! Squares of norms of floats: no root is needed. (A norm of integers is rounded before it is
+//! squared.)
 
 use crate::{facts::dtype, fusion::Fusion, pattern::PatternError};
 use pt2onnx_tensor::DType;
 
-/// The norm may be computed in float64, as that of complex float32 numbers is: its square overflows where the sum of squares does.
+/// The norm may be computed in float64, as that of complex float32 numbers is: its square overflows
+/// where the sum of squares does.
 pub(crate) fn square_fusions() -> Result<Vec<Fusion>, PatternError> {
     Ok(vec![Fusion::new(
         "{Mul(l:ReduceL2(x), l) | Pow(l:ReduceL2(x), 2) | Mul(c:Cast(l:ReduceL2(w:Cast(x))), c) \

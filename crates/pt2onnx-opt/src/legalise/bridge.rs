@@ -1,4 +1,5 @@
-//! Element types that an older form does not take: the node computes between casts in a type that gives exactly the same.
+//! Element types that an older form does not take: the node computes between casts in a type that
+//! gives exactly the same.
 
 use crate::{
     casts::{bound, cast_around},
@@ -10,7 +11,8 @@ use pt2onnx_ir::{
 };
 use pt2onnx_tensor::DType;
 
-/// Operators that only select or compare elements. For these, floats that hold the integers give the same.
+/// Operators that only select or compare elements. For these, floats that hold the integers give
+/// the same.
 const CHOOSING: &[&str] = &[
     "ArgMax",
     "ArgMin",
@@ -29,7 +31,8 @@ const CHOOSING: &[&str] = &[
     "TopK",
 ];
 
-/// Inserts casts around a node for the types that `form` does not take. Returns whether there are any.
+/// Inserts casts around a node for the types that `form` does not take. Returns whether there are
+/// any.
 pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> bool {
     // Casts would change what a cast computes, and the types of values in the node's bodies.
     if matches!(form.name, "Cast" | "CastLike") || model[id].regions().next().is_some() {

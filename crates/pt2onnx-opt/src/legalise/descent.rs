@@ -22,13 +22,14 @@ const ROUNDS: usize = 100;
 /// Rewrites a model for an older opset and sets [`Model::opset`]. Only the main graph is rewritten.
 ///
 /// # Errors
-/// All nodes that the opset cannot express, and the lowest opset that can. The model is then partly rewritten and not valid for
-/// any opset.
+/// All nodes that the opset cannot express, and the lowest opset that can. The model is then partly
+/// rewritten and not valid for any opset.
 pub fn legalise(model: &mut Model, opset: u32) -> Result<(), LegaliseError> {
     legalise_for(model, opset, Target::Standard)
 }
 
-/// As [`legalise`]. Operators that the runtime does not support are also replaced by others, if there is a rule for it.
+/// As [`legalise`]. Operators that the runtime does not support are also replaced by others, if
+/// there is a rule for it.
 ///
 /// # Errors
 /// As [`legalise`].
@@ -36,7 +37,8 @@ pub fn legalise_for(model: &mut Model, opset: u32, target: Target) -> Result<(),
     lower(model, opset, target, schema::CANONICAL_OPSET)
 }
 
-/// As [`legalise`], of a model that was written for an opset before it was brought into the canonical form.
+/// As [`legalise`], of a model that was written for an opset before it was brought into the
+/// canonical form.
 ///
 /// # Errors
 /// As [`legalise`].
@@ -129,7 +131,8 @@ struct Descent {
 }
 
 impl Descent {
-    /// Rewrites one node for the opset; if the runtime does not support its operator, for one without that operator.
+    /// Rewrites one node for the opset; if the runtime does not support its operator, for one
+    /// without that operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Inexpressible> {
         // What cannot be rewritten stays.
         if matches!(self.target, Target::Ort | Target::OrtCpu)
@@ -221,7 +224,8 @@ impl Descent {
         Ok(done)
     }
 
-    /// Whether the computed indices of a node are those of the older form, because the node was written in it.
+    /// Whether the computed indices of a node are those of the older form, because the node was
+    /// written in it.
     fn counts(&self, model: &Model, id: NodeId, since: u32, input: usize) -> bool {
         let computed = |v: Value| model[v].constant().is_none();
         self.written < since

@@ -14,7 +14,8 @@ use pt2onnx_tensor::{DType, Tensor};
 /// Positions that are written as numbers instead of being computed.
 const MOST_PLACES: usize = 4096;
 
-/// `Max`, `Min`, `Mean` and `Sum`, which do not broadcast in older forms: the inputs are expanded to the same sizes.
+/// `Max`, `Min`, `Mean` and `Sum`, which do not broadcast in older forms: the inputs are expanded
+/// to the same sizes.
 pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let shape = |v: &Option<Value>| v.and_then(|v| crate::facts::shape(model, v).cloned());
     let shapes: Option<Vec<_>> = model[id].inputs().iter().map(shape).collect();
@@ -67,7 +68,8 @@ pub(super) fn expand(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// `Where`: elements of both choices are gathered by their positions. Arithmetic would turn an infinity that is not chosen into NaN.
+/// `Where`: elements of both choices are gathered by their positions. Arithmetic would turn an
+/// infinity that is not chosen into NaN.
 pub(super) fn select(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (condition, x, y) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
@@ -141,7 +143,8 @@ pub(super) fn sign(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// `Greater` and `Less` of int64, which no float type holds: the upper halves are compared, then the lower ones.
+/// `Greater` and `Less` of int64, which no float type holds: the upper halves are compared, then
+/// the lower ones.
 pub(super) fn of_int64(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if !bridge::is_of(model, id, &[DType::I64]) {
         return Ok(Done::Kept);

@@ -8,7 +8,8 @@ use crate::facts::rank;
 use pt2onnx_ir::{Attribute, Attributes, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The longest constant that takes the place of numbers in the model. What needs a longer one needs a newer opset.
+/// The longest constant that takes the place of numbers in the model. What needs a longer one needs
+/// a newer opset.
 pub(super) const LONGEST: i64 = 1 << 20;
 
 /// Attributes for a node that is emitted.
@@ -47,9 +48,10 @@ pub(super) fn unless(
     name: &'static str,
     refused: &str,
 ) -> Result<Done, Reason> {
-    match model[id].read::<&str>(name)? == Some(refused) {
-        true => Err(format!("{name} `{refused}` needs a newer opset").into()),
-        false => Ok(Done::Kept),
+    if model[id].read::<&str>(name)? == Some(refused) {
+        Err(format!("{name} `{refused}` needs a newer opset").into())
+    } else {
+        Ok(Done::Kept)
     }
 }
 
@@ -59,7 +61,8 @@ pub(super) fn constant_ints(model: &Model, value: Value) -> Option<Vec<i64>> {
     tensor.to_vec::<i64>().or_else(|| widened::<i32, _>(tensor))
 }
 
-/// A constant of these sizes, in float64 or else float32. Reports a diagnostic if there are more or fewer numbers.
+/// A constant of these sizes, in float64 or else float32. Reports a diagnostic if there are more or
+/// fewer numbers.
 pub(super) fn floats(cx: &Builder, kind: DType, numbers: &[f64], sizes: &[usize]) -> Value {
     let flat = match kind {
         DType::F64 => Tensor::vector(numbers),
@@ -92,7 +95,8 @@ fn widened<T: Element + Into<U>, U>(tensor: &Tensor) -> Option<Vec<U>> {
     Some(tensor.to_vec::<T>()?.into_iter().map(T::into).collect())
 }
 
-/// The constant integers of an input that is an attribute in an older form; `None` if it is not given.
+/// The constant integers of an input that is an attribute in an older form; `None` if it is not
+/// given.
 pub(super) fn known_ints(
     model: &Model,
     id: NodeId,

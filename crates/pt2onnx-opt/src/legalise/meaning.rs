@@ -7,8 +7,8 @@ use pt2onnx_ir::{
     schema::{self, OpSchema},
 };
 
-/// Whether a node that was written for opset `written` means the same in opset `other`: all forms of its operator between them
-/// take the node, and none changes its meaning.
+/// Whether a node that was written for opset `written` means the same in opset `other`: all forms
+/// of its operator between them take the node, and none changes its meaning.
 pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> bool {
     let op = model[node].op();
     let (low, high) = (written.min(other), written.max(other));
@@ -33,12 +33,13 @@ pub fn means_the_same(model: &Model, node: NodeId, written: u32, other: u32) -> 
         })
 }
 
-/// Values of attributes that an operator has lost: operator, the opset without it, attribute, value.
+/// Values of attributes that an operator has lost: operator, the opset without it, attribute,
+/// value.
 const LOST: &[(&str, u32, &str, &str)] =
     &[("Resize", 13, "coordinate_transformation_mode", "tf_half_pixel_for_nn")];
 
-/// Whether a node has a value of an attribute that only the older one of two opsets knows, says too little for the newer one, or has
-/// an output of another type there.
+/// Whether a node has a value of an attribute that only the older one of two opsets knows, says too
+/// little for the newer one, or has an output of another type there.
 fn outdated(model: &Model, node: NodeId, low: u32, high: u32) -> bool {
     let untold = || {
         let data = &model[node];

@@ -1,7 +1,8 @@
 //! Legalisation: rewrites a model from the canonical opset to an older one, exactly or not at all.
 //!
-//! Each version of an operator is a step. If the older form takes the node as it is and means the same, nothing is done.
-//! Otherwise the rule of that operator and step rewrites the node. If there is no rule, the model needs a newer opset.
+//! Each version of an operator is a step. If the older form takes the node as it is and means the
+//! same, nothing is done. Otherwise the rule of that operator and step rewrites the node. If there
+//! is no rule, the model needs a newer opset.
 
 mod ascent;
 mod bridge;

@@ -9,7 +9,8 @@ use pt2onnx_symbolic::Constraints;
 pub(super) enum Done {
     /// The node has an older form.
     Kept,
-    /// The node has an older form, and there are new nodes in the canonical form before or after it.
+    /// The node has an older form, and there are new nodes in the canonical form before or after
+    /// it.
     Fed,
     /// Nodes in the canonical form replace it.
     Replaced,
@@ -36,7 +37,8 @@ pub(super) fn before<T>(
     }
 }
 
-/// Replaces a node by what `emit` emits before it, in the canonical form: one value for each output.
+/// Replaces a node by what `emit` emits before it, in the canonical form: one value for each
+/// output.
 pub(super) fn replace(
     model: &mut Model,
     id: NodeId,
@@ -47,8 +49,9 @@ pub(super) fn replace(
     for (old, new) in outputs.into_iter().zip(made) {
         rewrite::substitute(model, old, new);
     }
-    match model.erase(id) {
-        true => Ok(Done::Replaced),
-        false => Err("not all of its outputs can be expressed in older opsets".into()),
+    if model.erase(id) {
+        Ok(Done::Replaced)
+    } else {
+        Err("not all of its outputs can be expressed in older opsets".into())
     }
 }

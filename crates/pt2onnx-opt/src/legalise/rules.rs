@@ -1,4 +1,5 @@
-//! The rules, one per operator and step. Steps that only add types, or attributes with defaults, need none.
+//! The rules, one per operator and step. Steps that only add types, or attributes with defaults,
+//! need none.
 
 use super::{
     control::{bodies, running},
@@ -22,10 +23,11 @@ use pt2onnx_ir::{Model, NodeId};
 pub(super) enum When {
     /// If the older form does not accept the node.
     Needed,
-    /// Always: the older form may accept the node but mean something else. The newer form keeps the meaning of the older one.
+    /// Always: the older form may accept the node but mean something else. The newer form keeps the
+    /// meaning of the older one.
     Wider,
-    /// As `Wider`: the newer form also counts the indices, which are this input, from the end. Nodes that were written in the older form keep
-    /// indices that nodes compute.
+    /// As `Wider`: the newer form also counts the indices, which are this input, from the end.
+    /// Nodes that were written in the older form keep indices that nodes compute.
     Counted(usize),
     /// Always: both forms may accept a node but mean different things.
     Always,
@@ -34,7 +36,8 @@ pub(super) enum When {
 /// Edits or replaces the node. The error says what cannot be expressed.
 type Apply = fn(&mut Model, NodeId) -> Result<Done, Reason>;
 
-/// Rewrites an operator for one step: from the form that exists since `since` to the form before it.
+/// Rewrites an operator for one step: from the form that exists since `since` to the form before
+/// it.
 pub(super) struct Rule {
     pub op: &'static str,
     pub since: u32,

@@ -1,4 +1,5 @@
-//! The test of the table of rules: each step of each operator has a rule, needs none, or is listed here.
+//! The test of the table of rules: each step of each operator has a rule, needs none, or is listed
+//! here.
 //!
 //! It needs none if the schemas tell the difference between its two forms.
 
@@ -7,8 +8,8 @@ use crate::opsets::OPSETS;
 use pt2onnx_ir::schema::{self, AttributeSchema, OpSchema, Param, ParamKind};
 use std::collections::BTreeSet;
 
-/// Steps without a difference in meaning that the schemas do not show: they clarify, or allow what runtimes allowed before
-/// (shapes that vary between iterations, the meaning of `auto_pad`).
+/// Steps without a difference in meaning that the schemas do not show: they clarify, or allow what
+/// runtimes allowed before (shapes that vary between iterations, the meaning of `auto_pad`).
 const SAME: &[(&str, u32)] = &[
     ("AveragePool", 11),
     ("BatchNormalization", 9),
@@ -78,7 +79,8 @@ const NEWER: &[(&str, u32)] = &[
 
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// More types, attributes and inputs: a node without them means the same, and the schema refuses the others.
+    /// More types, attributes and inputs: a node without them means the same, and the schema
+    /// refuses the others.
     Told,
     /// The schemas say the same.
     Equal,
@@ -109,10 +111,7 @@ fn told(older: Option<&OpSchema>, newer: &OpSchema) -> Step {
     let counts = |s: &OpSchema| (s.min_inputs, s.min_outputs, s.attributes.len());
     let added = longer > shorter || counts(older) != counts(newer);
     let types = |s: &OpSchema| s.constraints.iter().map(|c| c.types).collect::<Vec<_>>();
-    match !added && types(older) == types(newer) {
-        true => Step::Equal,
-        false => Step::Told,
-    }
+    if !added && types(older) == types(newer) { Step::Equal } else { Step::Told }
 }
 
 #[test]
@@ -139,7 +138,8 @@ fn every_step_is_accounted_for() {
     assert!(ruled.is_empty() && listed.is_empty(), "no such steps: {ruled:?} {listed:?}");
 }
 
-/// Steps before the oldest opset that is written, which `oldest` has rules for, or which mean the same.
+/// Steps before the oldest opset that is written, which `oldest` has rules for, or which mean the
+/// same.
 const OLDEST: &[(&str, u32)] = &[
     // A default is spelt right, an output need not be there.
     ("GRU", 3),

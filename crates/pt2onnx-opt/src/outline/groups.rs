@@ -1,4 +1,5 @@
-//! The tree of groups of nodes: one for each call of a module. Regions are ordered so that the nodes of a group are neighbours.
+//! The tree of groups of nodes: one for each call of a module. Regions are ordered so that the
+//! nodes of a group are neighbours.
 
 use super::places::Places;
 use petgraph::{algo::kosaraju_scc, graph::DiGraph};
@@ -6,7 +7,8 @@ use pt2onnx_ir::{Model, ModuleId, NodeId, RegionId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// At most this often, groups of one level are split. What then cannot be neighbours belongs to the call around.
+/// At most this often, groups of one level are split. What then cannot be neighbours belongs to the
+/// call around.
 const MAX_SPLITS: usize = 64;
 
 /// What a group consists of.
@@ -104,8 +106,8 @@ impl Grouper<'_> {
         nodes
     }
 
-    /// Groups the nodes of a call, given as positions in order. Returns its members, and a number above the heights of the groups
-    /// among them.
+    /// Groups the nodes of a call, given as positions in order. Returns its members, and a number
+    /// above the heights of the groups among them.
     fn level(
         &mut self,
         graph: &Graph,
@@ -156,7 +158,8 @@ struct Graph {
     uses: Vec<Vec<usize>>,
 }
 
-/// The nodes of a call, divided into units: single nodes, and groups of nodes that shall be neighbours.
+/// The nodes of a call, divided into units: single nodes, and groups of nodes that shall be
+/// neighbours.
 struct Level<'a> {
     graph: &'a Graph,
     /// Positions of the nodes, in order.
@@ -189,7 +192,8 @@ impl<'a> Level<'a> {
         Self { graph, nodes, unit_of, units, places, absorbed: Vec::new() }
     }
 
-    /// An order of the units in which each comes after those that it uses. Changes units for which there is none.
+    /// An order of the units in which each comes after those that it uses. Changes units for which
+    /// there is none.
     fn order(&mut self) -> Vec<usize> {
         if self.units.iter().all(Option::is_none) {
             return (0..self.units.len()).collect();

@@ -1,8 +1,10 @@
 //! Functions from calls of modules: the nodes of each call become a call of a function.
 //!
 //! 1. `places` finds for each node the call of a module that it belongs to.
-//! 2. `groups` orders each region so that the nodes of a call are neighbours, and makes a tree of these groups.
-//! 3. Innermost first, each group is moved into a body, and `share` makes one function of equal bodies.
+//! 2. `groups` orders each region so that the nodes of a call are neighbours, and makes a tree of
+//!    these groups.
+//! 3. Innermost first, each group is moved into a body, and `share` makes one function of equal
+//!    bodies.
 
 mod groups;
 mod names;
@@ -19,18 +21,21 @@ use share::{Body, share};
 /// Constants with more elements become inputs of functions, as weights do.
 const SMALL: usize = 16;
 
-/// Makes functions of the calls of modules for which `chosen` is true. The nodes of other calls stay in the function of the call
-/// around them, or in the main graph. Returns how many calls became calls of functions.
+/// Makes functions of the calls of modules for which `chosen` is true. The nodes of other calls
+/// stay in the function of the call around them, or in the main graph. Returns how many calls
+/// became calls of functions.
 ///
-/// A function has the class of its module as name, and the rest of the class's qualified name as domain. Weights, other large
-/// constants and computed values are its inputs. Modules of one class share a function if their bodies have the same
-/// nodes: where values of attributes or small constants differ, the function has an attribute.
+/// A function has the class of its module as name, and the rest of the class's qualified name as
+/// domain. Weights, other large constants and computed values are its inputs. Modules of one class
+/// share a function if their bodies have the same nodes: where values of attributes or small
+/// constants differ, the function has an attribute.
 ///
-/// A node whose work several calls share is part of the innermost call around them. If the nodes of a call cannot be neighbours,
-/// because others compute something in between, its parts become several functions.
+/// A node whose work several calls share is part of the innermost call around them. If the nodes of
+/// a call cannot be neighbours, because others compute something in between, its parts become
+/// several functions.
 ///
-/// Types, names and metadata of the model's inputs, outputs and weights stay as they are. Values in functions need names:
-/// [`Model::assign_names`].
+/// Types, names and metadata of the model's inputs, outputs and weights stay as they are. Values in
+/// functions need names: [`Model::assign_names`].
 pub fn outline(model: &mut Model, chosen: impl Fn(ModuleId) -> bool) -> usize {
     let bodies = |n: &NodeId| model[*n].regions().collect::<Vec<_>>();
     let regions: Vec<_> = model.graph_nodes().iter().flat_map(bodies).collect();

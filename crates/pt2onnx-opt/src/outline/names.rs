@@ -28,9 +28,11 @@ impl Names {
     }
 }
 
-/// The domain and the name of functions for a class, such as `torch.nn.modules.linear` and `Linear`.
+/// The domain and the name of functions for a class, such as `torch.nn.modules.linear` and
+/// `Linear`.
 pub(super) fn of_class(class: &str) -> (String, String) {
-    // `<locals>` stands for a function in which the class is defined, and TorchScript numbers classes so.
+    // `<locals>` stands for a function in which the class is defined, and TorchScript numbers
+    // classes so.
     let parts = class.split('.').filter(|p| *p != "<locals>" && !p.starts_with("___torch_mangle"));
     let mut parts: Vec<String> = parts.map(identifier).filter(|p| !p.is_empty()).collect();
     let name = parts.pop().unwrap_or_else(|| "Module".to_owned());

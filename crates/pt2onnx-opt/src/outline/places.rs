@@ -56,7 +56,8 @@ impl Places {
 
 struct Finder<'a> {
     model: &'a Model,
-    /// All nodes of the graph. A node comes after those that it uses, and before those of its bodies.
+    /// All nodes of the graph. A node comes after those that it uses, and before those of its
+    /// bodies.
     nodes: Vec<NodeId>,
     of: FxHashMap<NodeId, ModuleId>,
     owners: FxHashMap<RegionId, NodeId>,
@@ -113,8 +114,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Sizes are computed where they are first needed, but other calls use them, too. They belong to the innermost call around all
-    /// of these, if what they are computed from can be used there.
+    /// Sizes are computed where they are first needed, but other calls use them, too. They belong
+    /// to the innermost call around all of these, if what they are computed from can be used there.
     fn hoist_sizes(&mut self) {
         let sizes = self.sizes();
         let mut wanted = FxHashMap::default();

@@ -68,7 +68,8 @@ pub(super) fn share(model: &mut Model, bodies: Vec<Body>, names: &mut Names) {
     }
 }
 
-/// The name of the node that calls a function: the path of the module, from the module of the function around.
+/// The name of the node that calls a function: the path of the module, from the module of the
+/// function around.
 fn call_name(model: &Model, body: &Body) -> Option<Name> {
     let path = model[body.module].path.as_str();
     let around = body.around.map_or("", |around| model[around].path.as_str());

@@ -57,7 +57,8 @@ pub(super) fn emit(cx: &Builder<'_>, rule: &Rule, found: &Found) -> Option<Value
     fits(cx, result, found.output).then_some(result)
 }
 
-/// An attribute with the value that was found for `@name`, or else its default; `None` if there is none.
+/// An attribute with the value that was found for `@name`, or else its default; `None` if there is
+/// none.
 fn resolved(value: &Attribute, rule: &Rule, found: &Found) -> Option<Attribute> {
     let Attribute::Reference { name, .. } = value else {
         return Some(value.clone());
@@ -82,7 +83,8 @@ fn tensor(attributes: &Attributes) -> Option<Tensor> {
     })
 }
 
-/// Whether a value can take the place of another one: as far as is known, both have the same element type and sizes.
+/// Whether a value can take the place of another one: as far as is known, both have the same
+/// element type and sizes.
 fn fits(cx: &Builder<'_>, new: Value, old: Value) -> bool {
     let model = cx.model();
     let types = |v: Value| model[v].ty.as_ref().and_then(Type::as_tensor).cloned();

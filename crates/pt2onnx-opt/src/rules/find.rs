@@ -45,7 +45,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Finds all goals, pairs of a value of the pattern and one of the model, in addition to what is found.
+    /// Finds all goals, pairs of a value of the pattern and one of the model, in addition to what
+    /// is found.
     fn solve(&self, goals: &[(Value, Value)], mut found: Found) -> Option<Found> {
         let Some((&(wanted, value), rest)) = goals.split_first() else {
             return self.is_complete(&found).then_some(found);
@@ -99,10 +100,8 @@ impl Search<'_> {
         }
         let swaps = matches!(node.op(), "Add" | "Mul" | "And" | "Or" | "Xor" | "Equal")
             || (matches!(node.op(), "Min" | "Max") && node.inputs().len() == 2);
-        let orders: &[[usize; 2]] = match swaps && node.domain.is_empty() {
-            true => &[[0, 1], [1, 0]],
-            false => &[[0, 1]],
-        };
+        let orders: &[[usize; 2]] =
+            if swaps && node.domain.is_empty() { &[[0, 1], [1, 0]] } else { &[[0, 1]] };
         let count = node.inputs().len().max(wanted.inputs().len());
         orders.iter().find_map(|order| {
             let place = |i: usize| order.get(i).copied().unwrap_or(i);
@@ -119,7 +118,8 @@ impl Search<'_> {
         })
     }
 
-    /// Whether a value is what a `Constant` of the pattern says. `@name` stands for any number or tensor.
+    /// Whether a value is what a `Constant` of the pattern says. `@name` stands for any number or
+    /// tensor.
     fn constant(&self, wanted: &Node, value: Value, found: &mut Found) -> bool {
         let [(_, given)] = wanted.attributes.as_slice() else {
             return false;
@@ -154,7 +154,8 @@ impl Search<'_> {
         }
     }
 
-    /// Whether nothing but the pattern uses what disappears with it, and all nodes are in one region.
+    /// Whether nothing but the pattern uses what disappears with it, and all nodes are in one
+    /// region.
     fn is_complete(&self, found: &Found) -> bool {
         let inside = |u: Use| matches!(u, Use::Input(node, _) if found.nodes.contains(&node));
         found.nodes.first() == Some(&self.last)
@@ -168,7 +169,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether the attributes of a node are those of the pattern; what the pattern does not give must have its default.
+/// Whether the attributes of a node are those of the pattern; what the pattern does not give must
+/// have its default.
 fn attributes(node: &Node, wanted: &Node, found: &mut Found) -> bool {
     let formal = schema::lookup(node.op(), CANONICAL_OPSET).filter(|_| node.domain.is_empty());
     let default = |name: &str| {
@@ -235,8 +237,8 @@ fn equal(a: &Tensor, b: &Tensor) -> bool {
         && a.to_bytes() == b.to_bytes()
 }
 
-/// Whether a value is a constant equal to that of a pattern. A single float is compared after rounding to the type that the model has,
-/// and has any number of dimensions of size 1.
+/// Whether a value is a constant equal to that of a pattern. A single float is compared after
+/// rounding to the type that the model has, and has any number of dimensions of size 1.
 fn is_constant(model: &Model, value: Value, wanted: &Tensor) -> bool {
     let Def::Constant(own) = model[value].def() else {
         return false;
@@ -249,7 +251,8 @@ fn is_constant(model: &Model, value: Value, wanted: &Tensor) -> bool {
     };
     match (number, number_of(model, value)) {
         (Some(number), Some((dtype, own))) => {
-            // What the pattern has as float32 is given in decimals, of which the model may have more.
+            // What the pattern has as float32 is given in decimals, of which the model may have
+            // more.
             rounded(dtype, number) == own || (dtype == DType::F64 && (own as f32) == number as f32)
         }
         _ => equal(own, wanted),

@@ -1,4 +1,5 @@
-//! Rewriting rules as text: functions that describe what is replaced, and functions that replace it.
+//! Rewriting rules as text: functions that describe what is replaced, and functions that replace
+//! it.
 
 mod emit;
 mod find;
@@ -15,7 +16,8 @@ use crate::{
 use pt2onnx_ir::ParseError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How often the rules of a pass are applied at most: rules that make what they replace would never end.
+/// How often the rules of a pass are applied at most: rules that make what they replace would never
+/// end.
 const MAX_APPLIED: usize = 1 << 16;
 
 impl std::str::FromStr for Rules {
@@ -28,7 +30,8 @@ impl std::str::FromStr for Rules {
 }
 
 impl Pass {
-    /// A pass that applies rules, whatever the level. The first rule that fits is applied to each node.
+    /// A pass that applies rules, whatever the level. The first rule that fits is applied to each
+    /// node.
     pub fn of_rules(name: &'static str, rules: Rules) -> Self {
         let applied = AtomicUsize::new(0);
         Self::new(name, move |graph, _: &Options| apply(graph, &rules, &applied))

@@ -9,11 +9,12 @@ pub(super) const PATTERN: &str = "pattern";
 /// The domain of functions that replace it.
 pub(super) const REPLACEMENT: &str = "replacement";
 
-/// Rewriting rules, in ONNX's textual syntax: for each rule a function of the domain `pattern`, and one of the same name of the domain
-/// `replacement`, with the same inputs and one output.
+/// Rewriting rules, in ONNX's textual syntax: for each rule a function of the domain `pattern`, and
+/// one of the same name of the domain `replacement`, with the same inputs and one output.
 ///
-/// What the pattern finds is replaced by the body of the replacement. The inputs of the pattern stand for any values, an attribute
-/// `@name` for any value of that attribute. What a pattern does not say of a node's attributes must have its default value.
+/// What the pattern finds is replaced by the body of the replacement. The inputs of the pattern
+/// stand for any values, an attribute `@name` for any value of that attribute. What a pattern does
+/// not say of a node's attributes must have its default value.
 ///
 /// ```
 /// use pt2onnx_ir::Model;

@@ -32,10 +32,7 @@ pub(crate) fn lowest(e: &Expr) -> Option<i64> {
 pub(super) fn equal(a: &Expr, b: &Expr) -> Option<bool> {
     let apart =
         || lowest(&(a - b)).is_some_and(|d| d > 0) || lowest(&(b - a)).is_some_and(|d| d > 0);
-    match a == b {
-        true => Some(true),
-        false => apart().then_some(false),
-    }
+    if a == b { Some(true) } else { apart().then_some(false) }
 }
 
 /// Whether the first number is less than the second, if that is the same for all sizes.

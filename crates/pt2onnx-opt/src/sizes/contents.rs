@@ -9,10 +9,11 @@ use pt2onnx_tensor::{DType, Tensor};
 /// The longest vector that is followed; vectors of sizes are short.
 const LONGEST: usize = 64;
 
-/// The outputs of a node that are vectors or scalars of integers or bools whose elements are known, with these. The node has the canonical
-/// form.
+/// The outputs of a node that are vectors or scalars of integers or bools whose elements are known,
+/// with these. The node has the canonical form.
 ///
-/// Sizes are taken to fit into int32, and so are their sums and products that the model computes in int32.
+/// Sizes are taken to fit into int32, and so are their sums and products that the model computes in
+/// int32.
 pub(crate) fn contents(cx: &Builder, id: NodeId) -> Vec<(Value, Vec<Expr>)> {
     let node = cx.model()[id].clone();
     match *node.outputs() {
@@ -248,7 +249,8 @@ fn elements(t: &Tensor) -> Option<Vec<i64>> {
     }
 }
 
-/// `a / b`, rounded towards zero; both must not be negative if they are not numbers. ONNX does not define what a division by 0 is.
+/// `a / b`, rounded towards zero; both must not be negative if they are not numbers. ONNX does not
+/// define what a division by 0 is.
 fn quotient(a: &Expr, b: &Expr) -> Option<Expr> {
     if let (Some(a), Some(b)) = (a.as_int(), b.as_int()) {
         return a.checked_div(b).map(Expr::int);

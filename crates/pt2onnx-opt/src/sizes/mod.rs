@@ -1,4 +1,5 @@
-//! Sizes as values: which integers nodes compute from sizes, and models that say them in fewer nodes.
+//! Sizes as values: which integers nodes compute from sizes, and models that say them in fewer
+//! nodes.
 
 mod bounds;
 mod contents;

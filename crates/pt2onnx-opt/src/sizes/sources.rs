@@ -49,8 +49,9 @@ impl Sources {
         }
     }
 
-    /// Replaces an output of a node by sizes that are read from their sources in as few nodes as possible. Returns the new value. `None` if the node is
-    /// one of these already, or not all elements are sizes.
+    /// Replaces an output of a node by sizes that are read from their sources in as few nodes as
+    /// possible. Returns the new value. `None` if the node is one of these already, or not all
+    /// elements are sizes.
     pub fn read(
         &self,
         model: &mut Model,
@@ -187,7 +188,8 @@ fn reads_directly(model: &Model, id: NodeId) -> bool {
     node.is("Shape") || matches!(node.op(), "Gather" | "Slice") && of_shape()
 }
 
-/// Whether a node takes neighbouring elements of a `Shape` that nothing else uses: one node can do both.
+/// Whether a node takes neighbouring elements of a `Shape` that nothing else uses: one node can do
+/// both.
 fn reads_alone(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let whole = node.input(0).filter(|&whole| node.is("Gather") && model[whole].uses().len() == 1);
@@ -273,8 +275,8 @@ fn plain(model: &Model, value: Value, scalar: bool) -> Option<Part> {
     (run && (index.rank() == 0) == scalar).then_some(Part::Sizes(x, from, from + axes.len()))
 }
 
-/// Whether a node makes a number of a vector. A `Reshape` of one that nothing else uses is no shorter than a `Gather`, and the `Shape`
-/// that a `Gather` takes is of use for other sizes.
+/// Whether a node makes a number of a vector. A `Reshape` of one that nothing else uses is no
+/// shorter than a `Gather`, and the `Shape` that a `Gather` takes is of use for other sizes.
 fn takes_out(model: &Model, node: &Node) -> bool {
     let is_vector = |u: Use| !matches!(u, Use::Input(user, 0) if model[user].is("Reshape"));
     let shared = |vector: Value| model[vector].uses().any(is_vector);

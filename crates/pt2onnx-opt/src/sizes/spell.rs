@@ -1,4 +1,5 @@
-//! Replaces computed sizes by known ones: numbers become constants, sizes that an operand has are not computed.
+//! Replaces computed sizes by known ones: numbers become constants, sizes that an operand has are
+//! not computed.
 
 use super::{Computed, sources::Sources};
 use crate::{
@@ -26,9 +27,10 @@ struct Walk<'a> {
     changed: Changed,
 }
 
-/// Replaces computed sizes by known ones. In the shape of a `Reshape`, sizes of the operand become 0, and one other unknown size
-/// becomes -1; in that of an `Expand`, they become 1; the end of a `Slice` becomes the largest number. Other vectors of sizes are
-/// read from the first tensor that has them, and once.
+/// Replaces computed sizes by known ones. In the shape of a `Reshape`, sizes of the operand become
+/// 0, and one other unknown size becomes -1; in that of an `Expand`, they become 1; the end of a
+/// `Slice` becomes the largest number. Other vectors of sizes are read from the first tensor that
+/// has them, and once.
 pub(crate) fn spell_out(graph: &mut GraphMut<'_>, computed: &Computed, opset: u32) -> Changed {
     let mut walk = Walk {
         computed,
@@ -89,7 +91,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the first value that has these elements; if this is the first one, reads it from where the sizes are.
+    /// Takes the first value that has these elements; if this is the first one, reads it from where
+    /// the sizes are.
     fn sizes(
         &mut self,
         model: &mut Model,

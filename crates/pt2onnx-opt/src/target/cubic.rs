@@ -1,7 +1,7 @@
 //! Keeps a `Transpose` in front of a cubic `Resize` that makes images smaller.
 //!
-//! ONNX Runtime's optimiser moves it behind the `Resize`, whose kernel then refuses images with the channels last. It does not move it
-//! through a `Reshape`, not even one that keeps all sizes.
+//! ONNX Runtime's optimiser moves it behind the `Resize`, whose kernel then refuses images with the
+//! channels last. It does not move it through a `Reshape`, not even one that keeps all sizes.
 
 use crate::facts::{every, shape};
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value, attrs};

@@ -39,9 +39,10 @@ impl Target {
     /// # Errors
     /// It does not.
     pub fn reads(self, opset: u32) -> Result<(), TargetError> {
-        match self.opsets().contains(&opset) {
-            true => Ok(()),
-            false => Err(TargetError::Opset { target: self, opset, reads: self.opsets() }),
+        if self.opsets().contains(&opset) {
+            Ok(())
+        } else {
+            Err(TargetError::Opset { target: self, opset, reads: self.opsets() })
         }
     }
 }
@@ -55,9 +56,10 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
     if let Some(runtime) = target.runtime() {
         let failures = runtime.fit(model);
         merge_casts(model);
-        return match failures.is_empty() {
-            true => Ok(Vec::new()),
-            false => Err(TargetError::Nodes { target, failures }),
+        return if failures.is_empty() {
+            Ok(Vec::new())
+        } else {
+            Err(TargetError::Nodes { target, failures })
         };
     }
     padding::keep_zeros(model);
@@ -73,8 +75,9 @@ pub fn fit(model: &mut Model, target: Target) -> Result<Vec<String>, TargetError
     Ok(warning.map_err(|failures| TargetError::Nodes { target, failures })?.into_iter().collect())
 }
 
-/// As [`fit`], for models of other producers: types follow from the inputs ([`infer_types`]), and outputs keep the file's types.
-/// Models of opsets other than [`OPSETS`] are not changed, which is a warning.
+/// As [`fit`], for models of other producers: types follow from the inputs ([`infer_types`]), and
+/// outputs keep the file's types. Models of opsets other than [`OPSETS`] are not changed, which is
+/// a warning.
 ///
 /// # Errors
 /// Those of [`fit`].

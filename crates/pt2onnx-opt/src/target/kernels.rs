@@ -17,8 +17,8 @@ use pt2onnx_ir::{
 use pt2onnx_tensor::DType;
 use std::collections::BTreeSet;
 
-/// Inserts casts around each node without a kernel at the model's opset. Returns a warning if a type computed in does not hold
-/// all values. The model must be legal.
+/// Inserts casts around each node without a kernel at the model's opset. Returns a warning if a
+/// type computed in does not hold all values. The model must be legal.
 ///
 /// # Errors
 /// The nodes whose operator has no kernel at all.
@@ -37,12 +37,13 @@ pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunn
             };
             let Some(to) = to else {
                 let (name, newest) = (schema.name, schema.since - 1);
-                let reason = match name == BIT_CAST {
-                    true => format!("ONNX Runtime has no CPU kernel for {name} of {from}"),
-                    false => format!(
+                let reason = if name == BIT_CAST {
+                    format!("ONNX Runtime has no CPU kernel for {name} of {from}")
+                } else {
+                    format!(
                         "ONNX Runtime has no CPU kernel for {name} of opset {}: give an opset up to {newest}",
                         schema.since
-                    ),
+                    )
                 };
                 failures.push(Unrunnable { place: model.describe(id), reason });
                 break;
@@ -61,7 +62,8 @@ pub(super) fn bridge_all(model: &mut Model) -> Result<Option<String>, Vec<Unrunn
         .then(|| format!("ONNX Runtime has no CPU kernel for {list}: the results are less exact")))
 }
 
-/// Inserts casts around each `Clip` of bfloat16 below opset 16. ONNX Runtime makes it a `Where`, which does not take that type there.
+/// Inserts casts around each `Clip` of bfloat16 below opset 16. ONNX Runtime makes it a `Where`,
+/// which does not take that type there.
 pub(super) fn bridge_clips(model: &mut Model) {
     let Some(schema) = schema::lookup("Clip", model.opset).filter(|_| model.opset < 16) else {
         return;
@@ -110,8 +112,8 @@ pub(super) fn warnings(model: &Model) -> Vec<String> {
 
 type Gap = (&'static str, DType, Option<DType>);
 
-/// The type variables of a node whose type has no kernel: variable, its type, the type to compute in, `None` if the operator has no
-/// kernel at all.
+/// The type variables of a node whose type has no kernel: variable, its type, the type to compute
+/// in, `None` if the operator has no kernel at all.
 fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     let node = &model[id];
     let Some(schema) = schema::lookup(node.op(), model.opset).filter(|_| node.domain.is_empty())
@@ -145,8 +147,8 @@ fn gaps(model: &Model, id: NodeId) -> Vec<Gap> {
     rows.chain(reducing.as_ref()).filter_map(gap).collect()
 }
 
-/// A cast before it would change the bits, so there is nothing to compute in. `regen-kernels` cannot probe it: it varies one type at
-/// a time.
+/// A cast before it would change the bits, so there is nothing to compute in. `regen-kernels`
+/// cannot probe it: it varies one type at a time.
 const BIT_CAST: &str = "BitCast";
 
 /// ONNX Runtime has kernels for numbers of whole bytes, and none for bools and floats of 8 bits.
@@ -164,7 +166,8 @@ const PROBED: u32 = {
     types(&[F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool])
 };
 
-/// The table is for default attributes. `ScatterElements` and `ScatterND` with a reduction have fewer kernels.
+/// The table is for default attributes. `ScatterElements` and `ScatterND` with a reduction have
+/// fewer kernels.
 const REDUCING_LACKING: u32 = types(&[DType::F16, DType::BF16, DType::Bool]);
 
 fn reduces(node: &pt2onnx_ir::Node) -> bool {

@@ -1,9 +1,11 @@
 //! Runtimes: the parts of ONNX that they do not support, and operators of their own.
 //!
-//! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel ([`kernels`]), and quantised weights lose their
-//! sign ([`unsigned`]). Its optimiser is kept from what it does wrong: zeros stay that it would take for the padding of a pool ([`padding`]),
-//! a transposition stays in front of what has no kernel for the other order ([`cubic`]), and sizes get names where it would give them wrong
-//! ones ([`slices`]). For runtimes that support less of ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.
+//! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel
+//! ([`kernels`]), and quantised weights lose their sign ([`unsigned`]). Its optimiser is kept from
+//! what it does wrong: zeros stay that it would take for the padding of a pool ([`padding`]), a
+//! transposition stays in front of what has no kernel for the other order ([`cubic`]), and sizes
+//! get names where it would give them wrong ones ([`slices`]). For runtimes that support less of
+//! ONNX ([`runtime`]), nodes that they cannot run are errors, and all of them are reported.
 
 mod cubic;
 mod error;

@@ -10,7 +10,8 @@ pub enum Target {
     Standard,
     /// ONNX Runtime with its own attention operator, and casts as for [`Target::OrtCpu`].
     Ort,
-    /// ONNX Runtime on the CPU, with standard operators only. Casts are inserted around nodes whose element type has no kernel.
+    /// ONNX Runtime on the CPU, with standard operators only. Casts are inserted around nodes whose
+    /// element type has no kernel.
     OrtCpu,
     /// NVIDIA TensorRT.
     #[serde(rename = "tensorrt")]

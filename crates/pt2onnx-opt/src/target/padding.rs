@@ -1,8 +1,9 @@
 //! Keeps zeros that a `Pad` adds before a pool from being merged with the pool.
 //!
-//! ONNX Runtime's optimiser merges the two, although what a `MaxPool` itself adds is less than all numbers, a pool with `ceil_mode`
-//! drops windows that start in what it adds, and no pool can add as much as its window. It does not merge a `Pad` whose third input
-//! is there but left out, or one that something other than the pool follows.
+//! ONNX Runtime's optimiser merges the two, although what a `MaxPool` itself adds is less than all
+//! numbers, a pool with `ceil_mode` drops windows that start in what it adds, and no pool can add
+//! as much as its window. It does not merge a `Pad` whose third input is there but left out, or one
+//! that something other than the pool follows.
 
 use crate::{facts::is_zero, rewrite};
 use pt2onnx_ir::{Attribute, Builder, InsertPoint, Model, NodeId, Use, Value, attrs};

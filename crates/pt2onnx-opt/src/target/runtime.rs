@@ -15,8 +15,8 @@ use pt2onnx_tensor::{DType, Tensor};
 pub(super) struct Runtime {
     /// The newest opset that it reads.
     pub newest_opset: u32,
-    /// Its operators, sorted, each with the element types of its data as bits of their discriminants. Indices, conditions and
-    /// the like have the types of the standard.
+    /// Its operators, sorted, each with the element types of its data as bits of their
+    /// discriminants. Indices, conditions and the like have the types of the standard.
     pub operators: &'static [(&'static str, u32)],
     /// What its operators do not support.
     pub limits: &'static [Limit],
@@ -37,7 +37,8 @@ pub(super) const fn types(dtypes: &[DType]) -> u32 {
 }
 
 impl Runtime {
-    /// Inserts casts around nodes of booleans if the runtime wants numbers. Returns all other nodes that it cannot run.
+    /// Inserts casts around nodes of booleans if the runtime wants numbers. Returns all other nodes
+    /// that it cannot run.
     pub fn fit(&self, model: &mut Model) -> Vec<Unrunnable> {
         let mut failures = Vec::new();
         for id in model.nodes_in(&[Model::MAIN]) {
@@ -86,7 +87,8 @@ impl Runtime {
         ))
     }
 
-    /// The type variables of a node whose type is not supported: variable, its type, a wider one that is.
+    /// The type variables of a node whose type is not supported: variable, its type, a wider one
+    /// that is.
     fn gaps(
         &self,
         model: &Model,

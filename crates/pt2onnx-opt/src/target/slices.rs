@@ -5,11 +5,13 @@ use pt2onnx_ir::{Model, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashSet;
 
-/// The only opset at which ONNX's shape inference gives a dimension that is sliced the name that it had before.
+/// The only opset at which ONNX's shape inference gives a dimension that is sliced the name that it
+/// had before.
 const KEEPS_NAMES: u32 = 10;
 
-/// At that opset, names the unknown sizes of slices: ONNX Runtime takes two tensors whose dimensions have the same names for equally
-/// large, and lets them share memory. A name in the file goes before an inferred one.
+/// At that opset, names the unknown sizes of slices: ONNX Runtime takes two tensors whose
+/// dimensions have the same names for equally large, and lets them share memory. A name in the file
+/// goes before an inferred one.
 pub(super) fn name_sizes(model: &mut Model) {
     if model.opset != KEEPS_NAMES {
         return;

@@ -1,4 +1,5 @@
-//! TensorRT 10.15, from the operator table of its ONNX parser (`docs/operators.md` of onnx-tensorrt).
+//! TensorRT 10.15, from the operator table of its ONNX parser (`docs/operators.md` of
+//! onnx-tensorrt).
 
 use super::runtime::{Limit, Runtime, Seen, types};
 use pt2onnx_ir::attrs;

@@ -1,4 +1,5 @@
-//! The operators that tract-onnx 0.23.9 registers, without those that failed in the conformance cases.
+//! The operators that tract-onnx 0.23.9 registers, without those that failed in the conformance
+//! cases.
 //!
 //! The cases are run by `runtimes/tract`; they also showed the limits.
 

@@ -1,7 +1,8 @@
-//! Stores weights of int8 as uint8 for ONNX Runtime, whose products of uint8 and int8 saturate on some processors.
+//! Stores weights of int8 as uint8 for ONNX Runtime, whose products of uint8 and int8 saturate on
+//! some processors.
 //!
-//! These are x86 processors without VNNI; products of uint8 and uint8 do not saturate. A number and the zero point move by 128,
-//! so that values stay what they are.
+//! These are x86 processors without VNNI; products of uint8 and uint8 do not saturate. A number and
+//! the zero point move by 128, so that values stay what they are.
 
 use crate::{eval::evaluate, facts::shape, rewrite::replacement};
 use pt2onnx_ir::{Model, NodeId, Use, Value};
@@ -13,7 +14,8 @@ use std::{io, sync::Arc};
 const PRODUCTS: &[(&str, usize, usize)] =
     &[("MatMulInteger", 1, 3), ("QLinearConv", 3, 5), ("QLinearMatMul", 3, 5)];
 
-/// Operators that ONNX Runtime joins with the `DequantizeLinear` before them, if both operands have one.
+/// Operators that ONNX Runtime joins with the `DequantizeLinear` before them, if both operands have
+/// one.
 const JOINED: &[&str] = &["Conv", "Gemm", "MatMul"];
 
 /// Operators that it moves out of the way.
@@ -55,7 +57,8 @@ pub(super) fn run(model: &mut Model) {
     }
 }
 
-/// The inputs of a product that are its weight and the zero point: of the node itself, or of the `DequantizeLinear` before it.
+/// The inputs of a product that are its weight and the zero point: of the node itself, or of the
+/// `DequantizeLinear` before it.
 fn operands(model: &Model, id: NodeId) -> Option<(usize, usize)> {
     let node = &model[id];
     if node.is("DequantizeLinear") {

@@ -66,10 +66,7 @@ fn agrees_with_onnx_runtime() {
 
 /// Behind the operator and its attributes.
 fn start_of_operands(call: &str) -> usize {
-    match call.contains("> (") {
-        true => call.find("> (").unwrap() + 2,
-        false => call.find('(').unwrap(),
-    }
+    if call.contains("> (") { call.find("> (").unwrap() + 2 } else { call.find('(').unwrap() }
 }
 
 fn one(line: &str) -> Result<(), String> {

@@ -1,7 +1,8 @@
 //! Tests of `outline`: the cases of `cases/outline.txt`.
 //!
-//! Before the graph, lines say to which call of a module nodes belong: `a b: layer:Layer layer.fc@1:Linear`, the outermost call
-//! first. A node that no line names is of unknown origin. The argument of a case lists the classes that become functions.
+//! Before the graph, lines say to which call of a module nodes belong: `a b: layer:Layer
+//! layer.fc@1:Linear`, the outermost call first. A node that no line names is of unknown origin.
+//! The argument of a case lists the classes that become functions.
 
 use crate::{cases::run, graph, parse, valid};
 use pt2onnx_ir::{Model, ModuleCall, ModuleId, Origin};

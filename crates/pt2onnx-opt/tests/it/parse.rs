@@ -1,4 +1,5 @@
-//! Cases as models. `{0 ...}` stands for as many zeros as there are; values whose name begins with `_` get none.
+//! Cases as models. `{0 ...}` stands for as many zeros as there are; values whose name begins with
+//! `_` get none.
 
 use pt2onnx_ir::{Model, Value};
 use std::fmt::Write;

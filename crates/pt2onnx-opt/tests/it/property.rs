@@ -1,4 +1,5 @@
-//! Random graphs compute the same after the passes as before, interpreted node by node with the evaluator.
+//! Random graphs compute the same after the passes as before, interpreted node by node with the
+//! evaluator.
 
 use proptest::{prelude::*, test_runner::RngSeed};
 use pt2onnx_ir::{

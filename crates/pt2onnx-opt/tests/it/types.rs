@@ -57,7 +57,8 @@ fn results_of_loops() {
     }
 }
 
-/// ONNX's shape inference for opset 10, and ONNX Runtime with it, takes a sliced dimension for as large as before if it has no name.
+/// ONNX's shape inference for opset 10, and ONNX Runtime with it, takes a sliced dimension for as
+/// large as before if it has no name.
 #[test]
 fn sizes_of_slices_have_names_at_opset_10() {
     let graph =

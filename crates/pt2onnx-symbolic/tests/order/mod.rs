@@ -2,8 +2,9 @@
 
 use pt2onnx_symbolic::{Expr, View};
 
-/// Whether limits may have been met: there are numbers so large that not all can be multiplied or added, sums in a product that
-/// would be too large multiplied out ([`MAX_TERMS`](pt2onnx_symbolic::MAX_TERMS)), or it is nearly too large as a whole
+/// Whether limits may have been met: there are numbers so large that not all can be multiplied or
+/// added, sums in a product that would be too large multiplied out
+/// ([`MAX_TERMS`](pt2onnx_symbolic::MAX_TERMS)), or it is nearly too large as a whole
 /// ([`MAX_SIZE`](pt2onnx_symbolic::MAX_SIZE)).
 pub fn depends_on_order(expr: &Expr) -> bool {
     expr.to_string().len() > 1000

@@ -138,7 +138,8 @@ impl Interp<'_> {
         self.number_node("sym_float", sources, meta)
     }
 
-    /// A node whose result is an expression over numbers; it stands for the arithmetic that the expression says.
+    /// A node whose result is an expression over numbers; it stands for the arithmetic that the
+    /// expression says.
     fn number_node(&mut self, op: &str, sources: Vec<Argument>, meta: ValueMeta) -> Step<Name> {
         let args = sources.into_iter().map(|value| NamedArg {
             name: "".into(),

@@ -50,29 +50,34 @@ pub struct Flat {
 pub struct Flattened {
     /// The program to translate.
     pub best: Flat,
-    /// The same with a whole program for each case, if sizes decide between branches: something in the first one may have no translation.
+    /// The same with a whole program for each case, if sizes decide between branches: something in
+    /// the first one may have no translation.
     pub by_cases: Option<Flat>,
 }
 
 /// How a method is flattened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// The program is that of the calls after the first one: attributes to which the method gives tensors of another type or size,
-    /// or other numbers, are inputs of the types that they have then. Those that stay the same from the second call on are fixed.
+    /// The program is that of the calls after the first one: attributes to which the method gives
+    /// tensors of another type or size, or other numbers, are inputs of the types that they have
+    /// then. Those that stay the same from the second call on are fixed.
     pub with_state: bool,
-    /// Where sizes decide between branches that differ in more than the elements of tensors, the whole method is flattened for each
-    /// case. Otherwise this is done only where the branches cannot be merged.
+    /// Where sizes decide between branches that differ in more than the elements of tensors, the
+    /// whole method is flattened for each case. Otherwise this is done only where the branches
+    /// cannot be merged.
     pub by_cases: bool,
-    /// Where nothing else can be made of a list of tensors, as its elements have several sizes or it has other lengths in the branches of
-    /// a condition, it is a sequence: one value, to which tensors may be appended, and of which nothing but results may be made.
+    /// Where nothing else can be made of a list of tensors, as its elements have several sizes or
+    /// it has other lengths in the branches of a condition, it is a sequence: one value, to which
+    /// tensors may be appended, and of which nothing but results may be made.
     pub sequences: bool,
 }
 
-/// Flattens a method of the saved module, in the first way in which it can be. What `given` does not tell of the inputs, a trace tells
-/// itself.
+/// Flattens a method of the saved module, in the first way in which it can be. What `given` does
+/// not tell of the inputs, a trace tells itself.
 ///
 /// # Errors
-/// The archive is damaged, inputs are not told, or the method has something that cannot be flattened.
+/// The archive is damaged, inputs are not told, or the method has something that cannot be
+/// flattened.
 pub fn flatten(
     archive: &Archive,
     method: &str,
@@ -113,8 +118,8 @@ pub fn flatten_as(
     on_large_stack(move || flatten_here(archive, method, given, types, how))
 }
 
-/// What is known of the inputs of a method: what `given` tells, and of other parameters what the trace tells. The paths begin with
-/// names of parameters and are in their order.
+/// What is known of the inputs of a method: what `given` tells, and of other parameters what the
+/// trace tells. The paths begin with names of parameters and are in their order.
 ///
 /// # Errors
 /// There is no such method or input, or the archive is damaged.
@@ -144,7 +149,8 @@ pub fn inputs(
 /// What an archive holds beside its code.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The paths of the modules and the names of their classes in Python; the path of the root is empty.
+    /// The paths of the modules and the names of their classes in Python; the path of the root is
+    /// empty.
     pub modules: Vec<(String, String)>,
     /// Tensors by their paths: parameters, buffers, other attributes and constants of the code.
     pub tensors: IndexMap<String, Tensor>,
@@ -250,7 +256,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Loads the module and calls a method of it. Returns the tensors of its result, and the attributes as the method found them.
+    /// Loads the module and calls a method of it. Returns the tensors of its result, and the
+    /// attributes as the method found them.
     fn call_root(
         &mut self,
         (method, function, told): (&str, &Function, &Told),
@@ -412,7 +419,8 @@ impl Interp<'_> {
     }
 
     fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Flat {
-        // Parameters and buffers in the order of the state dict, then constants and the user's inputs.
+        // Parameters and buffers in the order of the state dict, then constants and the user's
+        // inputs.
         let rank = |spec: &InputSpec| match spec {
             InputSpec::Parameter { .. } | InputSpec::Buffer { .. } => 0,
             InputSpec::TensorConstant { .. } => 1,

@@ -1,5 +1,6 @@
-//! `with torch.autocast("cpu")` in a script: the operators within cast their tensors, as PyTorch's executor makes them (its pass `Autocast`).
-//! Traces have casts of their own. What autocast does on other devices does not concern the model.
+//! `with torch.autocast("cpu")` in a script: the operators within cast their tensors, as PyTorch's
+//! executor makes them (its pass `Autocast`). Traces have casts of their own. What autocast does on
+//! other devices does not concern the model.
 
 use super::{Interp, Step, call::Kwargs, unsupported};
 use crate::value::{Item, Value};
@@ -93,7 +94,8 @@ const FULL: &[&str] = &[
 const SUMS: &[&str] = &["prod", "log_softmax", "cumprod", "cumsum", "sum"];
 
 impl Interp<'_> {
-    /// The type that operators within a `with` compute in: that around it, unless it is autocast on the CPU.
+    /// The type that operators within a `with` compute in: that around it, unless it is autocast on
+    /// the CPU.
     pub(super) fn autocast_within(&self, manager: &Value) -> Step<Option<DType>> {
         let Value::Object(object) = manager else { return Ok(self.autocast) };
         let Some(Item::Object { class, attributes, .. }) = self.heap.get(object.0) else {

@@ -1,4 +1,5 @@
-//! Branches on data: both run on copies, and what they change is merged into the results of a `cond` node.
+//! Branches on data: both run on copies, and what they change is merged into the results of a
+//! `cond` node.
 
 use super::{
     Env, Flow, Interp, Step, graph,
@@ -19,10 +20,7 @@ use std::sync::Arc;
 
 /// The condition, or its contrary.
 fn if_so(condition: &Expr, truth: bool) -> Expr {
-    match truth {
-        true => condition.clone(),
-        false => Expr::call(Func::Not, vec![condition.clone()]),
-    }
+    if truth { condition.clone() } else { Expr::call(Func::Not, vec![condition.clone()]) }
 }
 
 /// What a branch does.
@@ -150,7 +148,8 @@ impl Interp<'_> {
             // A branch that raises is an assertion that the other one is taken.
             (Err(Problem::Raises(_)), Ok(no)) => self.only(no, memory, env)?,
             (Ok(mut yes), Err(Problem::Raises(_))) => {
-                // What the first branch made stands behind what was there before, in the heap of the second one.
+                // What the first branch made stands behind what was there before, in the heap of
+                // the second one.
                 let made = self.heap.made_since(old);
                 self.heap = std::mem::take(&mut yes.heap);
                 self.heap.extend(made);
@@ -161,8 +160,8 @@ impl Interp<'_> {
         }))
     }
 
-    /// The lists from before that have other lengths after one branch than after the other. `new` is the first symbol that the branches
-    /// may have made.
+    /// The lists from before that have other lengths after one branch than after the other. `new`
+    /// is the first symbol that the branches may have made.
     fn resized(
         &self,
         before: &[Item],
@@ -195,8 +194,8 @@ impl Interp<'_> {
         found
     }
 
-    /// The items from before the branches that can be read after them: if both return from the function, what it has made for itself is
-    /// lost.
+    /// The items from before the branches that can be read after them: if both return from the
+    /// function, what it has made for itself is lost.
     fn live_after(&self, yes: &Branch, no: &Branch, old: usize) -> Vec<usize> {
         let (Flow::Return(a), Flow::Return(b)) = (&yes.flow, &no.flow) else {
             return (0..old).collect();
@@ -271,9 +270,10 @@ impl Interp<'_> {
             let names = self.roots.iter().filter(|(_, root)| **root == copy);
             let names: Vec<Name> = names.map(|(name, _)| name.clone()).collect();
             for name in names {
-                match self.whole_of(&name) == copy {
-                    true => drop(self.replaced.insert(name, memory.clone())),
-                    false => drop(self.hidden.insert(name)),
+                if self.whole_of(&name) == copy {
+                    self.replaced.insert(name, memory.clone());
+                } else {
+                    self.hidden.insert(name);
                 }
             }
         }
@@ -287,7 +287,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// Merges what both branches left behind into the results of a `cond` node, and returns what they do with the flow.
+    /// Merges what both branches left behind into the results of a `cond` node, and returns what
+    /// they do with the flow.
     fn merge(
         &mut self,
         condition: &Condition,

@@ -206,8 +206,8 @@ impl Interp<'_> {
         self.function(&def, module, args, kwargs, Env::default())
     }
 
-    /// The frame of a call of a module. As PyTorch does, it marks each further call. A method that another method of the module
-    /// calls is part of that call.
+    /// The frame of a call of a module. As PyTorch does, it marks each further call. A method that
+    /// another method of the module calls is part of that call.
     fn module_frame(&mut self, path: Name, class: &str) -> ModuleFrame {
         let around = self.frames.iter().rev().find_map(|frame| frame.module.as_ref());
         if let Some(around) = around.filter(|around| around.path == path) {

@@ -74,11 +74,13 @@ impl Carried {
     }
 }
 
-/// Steps of a path into what may be None: whether it is there, and what it is. They are no positions in tuples.
+/// Steps of a path into what may be None: whether it is there, and what it is. They are no
+/// positions in tuples.
 const PRESENT: usize = usize::MAX;
 const HELD: usize = usize::MAX - 1;
 
-/// The places of tensors and numbers in a value. What may be None has two parts: whether it is there, and what it is.
+/// The places of tensors and numbers in a value. What may be None has two parts: whether it is
+/// there, and what it is.
 pub(super) fn leaves(value: &Value) -> Vec<Vec<usize>> {
     let below = |at: usize, part: &Value| {
         leaves(part).into_iter().map(move |path| [vec![at], path].concat()).collect::<Vec<_>>()
@@ -93,7 +95,8 @@ pub(super) fn leaves(value: &Value) -> Vec<Vec<usize>> {
     }
 }
 
-/// The value at a place; `None` if there is none. A value that is there is also read as one that may be None.
+/// The value at a place; `None` if there is none. A value that is there is also read as one that
+/// may be None.
 pub(super) fn at_path(value: &Value, path: &[usize]) -> Option<Value> {
     match (path.split_first(), value) {
         (None, _) => Some(value.clone()),

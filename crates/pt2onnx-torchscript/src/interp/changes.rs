@@ -28,12 +28,14 @@ pub(super) enum Change {
     Own(Name),
     /// A variable gets others in place of these lists or dicts.
     Owner(Name, Vec<Ref>),
-    /// A variable has a value of another form before the loop than after a trip: it is to begin with this one.
+    /// A variable has a value of another form before the loop than after a trip: it is to begin
+    /// with this one.
     Form(Name, Value),
 }
 
 impl Interp<'_> {
-    /// Carries the tensors and numbers in the value of a variable. The rest of it must stay as it is.
+    /// Carries the tensors and numbers in the value of a variable. The rest of it must stay as it
+    /// is.
     pub(super) fn carry_variable(
         &mut self,
         name: &Name,
@@ -116,7 +118,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The tensor of a list whose length changes in the loop; `sample` tells what its elements are like.
+    /// The tensor of a list whose length changes in the loop; `sample` tells what its elements are
+    /// like.
     fn list_as_tensor(&mut self, list: Ref, sample: Option<Sample>) -> Step<Name> {
         let Some(parts) = self.parts_of(list) else {
             return self.loosen(list, sample);
@@ -130,8 +133,9 @@ impl Interp<'_> {
         Ok(parts.tensor)
     }
 
-    /// Variables that are this memory begin each trip with a copy of their tensor: writes reach nothing else. The memory must be of the
-    /// scope in which the loop is, so that all that reads it by another name is known to be outdated.
+    /// Variables that are this memory begin each trip with a copy of their tensor: writes reach
+    /// nothing else. The memory must be of the scope in which the loop is, so that all that reads
+    /// it by another name is known to be outdated.
     fn carry_copies(&mut self, root: &Name, env: &Env, carried: &mut Vec<Carried>) -> Step<()> {
         let slot = Slot::Memory(root.clone());
         let at = carried.iter().position(|other| other.slot == slot);
@@ -180,7 +184,8 @@ impl Interp<'_> {
         Ok(memory)
     }
 
-    /// What the body changed that is not carried. `first` is the first symbol that it may have made.
+    /// What the body changed that is not carried. `first` is the first symbol that it may have
+    /// made.
     pub(super) fn changes(
         &self,
         heap: &[Item],
@@ -255,7 +260,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Notes the memory that the body writes into: that of tensors from before the loop, and that of carried variables.
+    /// Notes the memory that the body writes into: that of tensors from before the loop, and that
+    /// of carried variables.
     fn memory_changes(
         &self,
         carried: &[Carried],

@@ -379,7 +379,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The truth of a condition that asks whether a size which depends on data is 0, for other sizes; `None` if it is another one.
+    /// The truth of a condition that asks whether a size which depends on data is 0, for other
+    /// sizes; `None` if it is another one.
     pub(super) fn unless_empty(&self, condition: &Expr) -> Option<bool> {
         let View::Call(func, [a, b]) = condition.view() else {
             return None;
@@ -394,7 +395,8 @@ impl Interp<'_> {
         Some(ordered(func, many(a)?.cmp(&many(b)?)))
     }
 
-    /// Whether a condition on sizes has the same truth for all large sizes that differ from each other.
+    /// Whether a condition on sizes has the same truth for all large sizes that differ from each
+    /// other.
     pub(super) fn is_general(&self, condition: &Expr) -> bool {
         let truths = [
             truth_for(condition, |at| 1001 + at),
@@ -405,7 +407,8 @@ impl Interp<'_> {
     }
 }
 
-/// The truth of a condition on sizes if the symbol at each position has this value; `None` if it depends on data.
+/// The truth of a condition on sizes if the symbol at each position has this value; `None` if it
+/// depends on data.
 fn truth_for(condition: &Expr, value: impl Fn(i64) -> i64) -> Option<bool> {
     let free = condition.symbols();
     if free.is_empty() || free.iter().any(|s| Symbols::makes(s)) {

@@ -1,4 +1,5 @@
-//! Known contents of tensors: arithmetic on sizes that goes through tensors, as traces have it (`NumToTensor`, `mul`, `int`).
+//! Known contents of tensors: arithmetic on sizes that goes through tensors, as traces have it
+//! (`NumToTensor`, `mul`, `int`).
 
 use super::{Interp, compare};
 use crate::{
@@ -92,7 +93,8 @@ impl Interp<'_> {
         (fits && wide && elements.iter().all(exact)).then_some(Contents::Exprs(elements))
     }
 
-    /// Parts of a tensor with the contents that they take from it, where it is a vector of known contents.
+    /// Parts of a tensor with the contents that they take from it, where it is a vector of known
+    /// contents.
     pub(super) fn with_contents(&self, node: &Node, mut parts: Vec<Typed>) -> Vec<Typed> {
         let split = SPLITS.contains(&node.target.name.trim_start_matches("unsafe_"));
         let Some(Argument::Tensor(whole)) = node.arg("self").filter(|_| split) else {
@@ -162,7 +164,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The elements of a result of arithmetic or a comparison; an operand of one element is broadcast.
+    /// The elements of a result of arithmetic or a comparison; an operand of one element is
+    /// broadcast.
     fn binary(&self, node: &Node, dtype: DType, length: usize) -> Option<Vec<Expr>> {
         if int_arg(node, "alpha", 1)? != 1 {
             return None;
@@ -290,8 +293,8 @@ fn single(e: &Expr) -> Expr {
     }
 }
 
-/// Whether an expression over sizes that float32 can hold has such a value, or one that rounds down to the same integer: sums and products
-/// of sizes with short numbers, and quotients of integers.
+/// Whether an expression over sizes that float32 can hold has such a value, or one that rounds down
+/// to the same integer: sums and products of sizes with short numbers, and quotients of integers.
 fn is_single(e: &Expr) -> bool {
     let short = |f: f64| (f * 1024.0).fract() == 0.0 && f.abs() < 16384.0;
     match e.view() {

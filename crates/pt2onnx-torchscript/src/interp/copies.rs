@@ -1,5 +1,6 @@
-//! Copies: where PyTorch has one tensor by several names, the model may have copies of it: elements of lists of unknown length, and what
-//! conditions and loops on data choose. A write reaches one of them only, so reading the others afterwards is an error.
+//! Copies: where PyTorch has one tensor by several names, the model may have copies of it: elements
+//! of lists of unknown length, and what conditions and loops on data choose. A write reaches one of
+//! them only, so reading the others afterwards is an error.
 
 use super::{
     Interp, Step,
@@ -26,7 +27,8 @@ impl Interp<'_> {
         self.copies.stand_ins.insert(tensor.clone(), memory);
     }
 
-    /// Writes what stood for memory back into it. What the write does not reach is known: the writes into the stand-in told.
+    /// Writes what stood for memory back into it. What the write does not reach is known: the
+    /// writes into the stand-in told.
     pub(super) fn write_back(&mut self, memory: &Name, value: Value) -> Step<()> {
         let outdated = self.copies.outdated.clone();
         self.operator("aten", "copy_", vec![Value::Tensor(memory.clone()), value], Vec::new())?;
@@ -95,7 +97,8 @@ impl Interp<'_> {
         self.steps(count)
     }
 
-    /// An error if the tensor is not what it is in PyTorch, as a write into a copy did not reach it.
+    /// An error if the tensor is not what it is in PyTorch, as a write into a copy did not reach
+    /// it.
     pub(super) fn fresh_tensor(&self, name: &Name) -> Step<()> {
         let copies = &self.copies;
         if copies.outdated.is_empty() {
@@ -129,7 +132,8 @@ impl Interp<'_> {
         })
     }
 
-    /// An error if a trip writes into memory that it keeps by another name, which the next one reads: that has a copy of it.
+    /// An error if a trip writes into memory that it keeps by another name, which the next one
+    /// reads: that has a copy of it.
     pub(super) fn kept_memory(&mut self, carried: &[Carried], body: &Body) -> Step<()> {
         let slots = || carried.iter().zip(body.inputs.iter().zip(&body.outputs));
         let written = slots().filter(|(variable, _)| variable.memory().is_some());
@@ -176,7 +180,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// An error if a trip writes into a tensor of which the next one reads a copy, before the write as well as after it.
+    /// An error if a trip writes into a tensor of which the next one reads a copy, before the write
+    /// as well as after it.
     pub(super) fn outdated_copies(&mut self, bodies: [&Body; 2]) -> Step<()> {
         if self.copies.outdated.is_empty() {
             return Ok(());
@@ -240,7 +245,8 @@ impl Interp<'_> {
             let Slot::List(list) = variable.slot else { continue };
             let added = first(output);
             count += added.len();
-            // A trip reads what the one before it has made, and once what was there before the loop.
+            // A trip reads what the one before it has made, and once what was there before the
+            // loop.
             let mut once = first(&variable.initial);
             for (other, output) in carried.iter().zip(&body.outputs) {
                 let next = first(output);

@@ -87,6 +87,7 @@ pub(super) fn last_of(name: &Name, next: &FxHashMap<Name, Name>) -> Name {
 #[derive(Default)]
 pub(super) struct Unsure {
     pub(super) results: FxHashSet<Name>,
-    /// Whether what was written into is of the result, by its name, or else of the argument; and where that is.
+    /// Whether what was written into is of the result, by its name, or else of the argument; and
+    /// where that is.
     pub(super) written: FxHashMap<Name, (bool, Site)>,
 }

@@ -81,9 +81,10 @@ impl Interp<'_> {
             let (output, value) = match outcome {
                 Outcome::None => (Argument::None, Value::None),
                 Outcome::One(typed) => {
-                    let name = match single {
-                        true => node.name.clone(),
-                        false => self.fresh(&format!("{}_{at}", node.name)),
+                    let name = if single {
+                        node.name.clone()
+                    } else {
+                        self.fresh(&format!("{}_{at}", node.name))
                     };
                     if let Some(whole) = alias.and_then(|a| self.written_of(schema, bound, a))
                         && let ValueMeta::Tensor(meta) = &typed.meta
@@ -130,8 +131,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Tells of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions would be for that size only. So does `cov`
-    /// with the number of variables.
+    /// Tells of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions
+    /// would be for that size only. So does `cov` with the number of variables.
     fn note_squeezed(&mut self, node: &Node) -> Step<()> {
         let op = &*node.target.name;
         let squeezes = matches!(op, "corrcoef" | "cov" | "squeeze" | "squeeze_");
@@ -161,7 +162,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The result of an op of ours: a sequence or an optional tensor, of which nothing but the program's results may be made.
+    /// The result of an op of ours: a sequence or an optional tensor, of which nothing but the
+    /// program's results may be made.
     pub(super) fn one_value(
         &mut self,
         op: &str,

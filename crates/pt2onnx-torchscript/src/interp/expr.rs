@@ -84,9 +84,10 @@ impl Interp<'_> {
         const MOST: usize = 40;
         self.steps(items.len())?;
         let tuple = Tuple::new(items, class);
-        match tuple.depth() > MOST {
-            true => Err(Problem::Depth(MOST)),
-            false => Ok(Value::Tuple(Arc::new(tuple))),
+        if tuple.depth() > MOST {
+            Err(Problem::Depth(MOST))
+        } else {
+            Ok(Value::Tuple(Arc::new(tuple)))
         }
     }
 
@@ -181,7 +182,8 @@ impl Interp<'_> {
         }))
     }
 
-    /// `annotate(T, value)`, and `x : T = value`: gives lists their type, and converts tensors to numbers.
+    /// `annotate(T, value)`, and `x : T = value`: gives lists their type, and converts tensors to
+    /// numbers.
     pub(super) fn annotate(&mut self, ty: &Type, value: Value) -> Step<Value> {
         match (&value, ty.given()) {
             (Value::List(list), Type::List(inner)) => {
@@ -383,8 +385,9 @@ pub(super) fn position(index: &Value, length: usize) -> Step<usize> {
     };
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let at = if at < 0 { at.saturating_add(length) } else { at };
-    match (0..length).contains(&at) {
-        true => usize::try_from(at).map_err(|_| out_of_range()),
-        false => Err(out_of_range()),
+    if (0..length).contains(&at) {
+        usize::try_from(at).map_err(|_| out_of_range())
+    } else {
+        Err(out_of_range())
     }
 }

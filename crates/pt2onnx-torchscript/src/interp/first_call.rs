@@ -1,4 +1,5 @@
-//! Whether a first call computes what later calls compute from zeros: both programs are compared as terms.
+//! Whether a first call computes what later calls compute from zeros: both programs are compared as
+//! terms.
 
 use super::Interp;
 use pt2onnx_fx::{Argument, InputSpec, Name, Node, SymArg, ValueMeta};
@@ -26,7 +27,8 @@ impl Terms {
 }
 
 impl Interp<'_> {
-    /// The terms of results, if the program only computes: `held` inputs are zeros. `None` if it also writes or branches.
+    /// The terms of results, if the program only computes: `held` inputs are zeros. `None` if it
+    /// also writes or branches.
     pub(super) fn terms_of(&self, results: &[Name], terms: &mut Terms) -> Option<Vec<usize>> {
         let mut reader = Reader { terms, of: FxHashMap::default(), zeros: FxHashMap::default() };
         for spec in &self.specs {

@@ -1,4 +1,5 @@
-//! Which overload a call means: whether values fit the types of its parameters, and how they are converted.
+//! Which overload a call means: whether values fit the types of its parameters, and how they are
+//! converted.
 
 use super::{Interp, Step, call::Kwargs};
 use crate::{
@@ -12,7 +13,8 @@ use pt2onnx_fx::Name;
 pub(super) type Bound = Vec<Option<Value>>;
 
 impl Interp<'_> {
-    /// The overload that PyTorch would choose: the first that fits without conversions, else the first that fits with them.
+    /// The overload that PyTorch would choose: the first that fits without conversions, else the
+    /// first that fits with them.
     pub(super) fn overload(
         &mut self,
         name: &str,

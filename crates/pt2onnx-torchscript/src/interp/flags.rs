@@ -1,5 +1,5 @@
-//! Operators with an argument that sizes or data decide, a truth value such as `is_causal` or what may be None: a condition chooses
-//! between the results for both values.
+//! Operators with an argument that sizes or data decide, a truth value such as `is_causal` or what
+//! may be None: a condition chooses between the results for both values.
 
 use super::{Interp, Step, fits::Bound, merge::Merged, unsupported};
 use crate::{
@@ -10,7 +10,8 @@ use crate::{
 use pt2onnx_fx::Node;
 
 impl Interp<'_> {
-    /// The result of an operator of which a truth value is not known, or whether an argument is there; `None` if all are.
+    /// The result of an operator of which a truth value is not known, or whether an argument is
+    /// there; `None` if all are.
     pub(super) fn by_flag(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
         let flag = |(value, param): (&Option<Value>, &Param)| match value {
             Some(Value::Bool(e)) => e.as_int().is_none() && *param.ty.given() == Type::Bool,

@@ -1,4 +1,5 @@
-//! The forms of variables that loops change: a tuple, a value that may be None, or one that only a trip makes.
+//! The forms of variables that loops change: a tuple, a value that may be None, or one that only a
+//! trip makes.
 
 use super::{
     Interp, Step,
@@ -12,7 +13,8 @@ use pt2onnx_fx::Name;
 use std::sync::Arc;
 
 impl Interp<'_> {
-    /// What a variable begins with, so that it has the form of a value that it gets later. Placeholders are never read.
+    /// What a variable begins with, so that it has the form of a value that it gets later.
+    /// Placeholders are never read.
     pub(super) fn begin(&mut self, before: Option<&Value>, later: &Value) -> Step<Value> {
         let before = before.cloned().unwrap_or(Value::None);
         Ok(match (&before, later) {
@@ -50,7 +52,8 @@ impl Interp<'_> {
         })
     }
 
-    /// Whether a variable needs another form before the loop, to be able to hold what it has after a trip.
+    /// Whether a variable needs another form before the loop, to be able to hold what it has after
+    /// a trip.
     pub(super) fn form(&self, name: &Name, before: &Value, after: &Value) -> Step<bool> {
         let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
         Ok(match (before, after) {
@@ -111,7 +114,8 @@ impl Interp<'_> {
         })
     }
 
-    /// What an attribute or element begins with, so that it has the form of a value that it gets later.
+    /// What an attribute or element begins with, so that it has the form of a value that it gets
+    /// later.
     pub(super) fn begin_member(&mut self, of: Ref, place: &Place, later: &Value) -> Step<Value> {
         let before = self.value_at(of, place).unwrap_or(Value::None);
         if !self.form(&place.name(), &before, later)? {

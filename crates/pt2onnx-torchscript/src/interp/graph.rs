@@ -134,7 +134,8 @@ impl Interp<'_> {
         symbol
     }
 
-    /// The number in a 0-d result of a higher-order op. The node that reads it is added when the op's own node is there.
+    /// The number in a 0-d result of a higher-order op. The node that reads it is added when the
+    /// op's own node is there.
     pub(super) fn number_result(&mut self, tensor: &Name) -> Step<Value> {
         let nodes = std::mem::take(&mut self.nodes);
         let read = self.scalar_of(&Value::Tensor(tensor.clone()), &crate::schema::Type::Number);

@@ -1,5 +1,5 @@
-//! What values refer to. A list or dict that a condition or loop on data chose is a copy of what it chose from, and a change reaches only one
-//! of them: reading the others afterwards is an error.
+//! What values refer to. A list or dict that a condition or loop on data chose is a copy of what it
+//! chose from, and a change reaches only one of them: reading the others afterwards is an error.
 
 use crate::value::{Item, Ref};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,7 +31,8 @@ impl Heap {
         }
     }
 
-    /// Notes a change of an item, which reaches neither what it may be nor what may be one of these.
+    /// Notes a change of an item, which reaches neither what it may be nor what may be one of
+    /// these.
     pub(super) fn changes(&mut self, item: Ref) {
         self.reads(item);
         let mut whole = vec![item];

@@ -1,5 +1,5 @@
-//! Operators that change the sizes of a tensor in place: `x.t_()`, `x.unsqueeze_(0)`, `torch.mul(a, b, out=x)`. Their result takes the place
-//! of the tensor by all of its names.
+//! Operators that change the sizes of a tensor in place: `x.t_()`, `x.unsqueeze_(0)`, `torch.mul(a,
+//! b, out=x)`. Their result takes the place of the tensor by all of its names.
 
 use super::{Interp, Step, call::Kwargs, fits::Bound, unsupported};
 use crate::{schema::Schema, value::Value};
@@ -33,7 +33,8 @@ impl Interp<'_> {
         Ok(Some(made))
     }
 
-    /// A call with `out=`: the result is written into that tensor, or takes its place if it has other sizes.
+    /// A call with `out=`: the result is written into that tensor, or takes its place if it has
+    /// other sizes.
     pub(super) fn in_place_of(
         &mut self,
         full: &str,
@@ -92,7 +93,8 @@ impl Interp<'_> {
         self.objects.get(&whole).cloned().unwrap_or(whole)
     }
 
-    /// Ends a branch: keeps what took the place of tensors that were made in it. It is an error if it changed the sizes of others.
+    /// Ends a branch: keeps what took the place of tensors that were made in it. It is an error if
+    /// it changed the sizes of others.
     pub(super) fn end_of_scope(
         &mut self,
         within: &FxHashMap<Name, Name>,
@@ -100,9 +102,10 @@ impl Interp<'_> {
     ) -> Step<()> {
         let kept = within.iter().filter(|(old, _)| made.contains(*old));
         self.replaced.extend(kept.map(|(old, new)| (old.clone(), new.clone())));
-        match self.resized.iter().all(|object| made.contains(object)) {
-            true => Ok(()),
-            false => unsupported("changing the sizes of a tensor in place where data decide"),
+        if self.resized.iter().all(|object| made.contains(object)) {
+            Ok(())
+        } else {
+            unsupported("changing the sizes of a tensor in place where data decide")
         }
     }
 }

@@ -118,7 +118,8 @@ impl Given {
     }
 }
 
-/// What is wrong with a text that is no value of the type; none if that is what it is, but of another type.
+/// What is wrong with a text that is no value of the type; none if that is what it is, but of
+/// another type.
 fn wrong(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("there is nothing behind `=`".to_owned());
@@ -194,7 +195,8 @@ pub fn parameters(archive: &Archive, method: &str) -> Result<Vec<(String, Type)>
     Ok(params.map(|param| (param.name.to_string(), type_of(param))).collect())
 }
 
-/// A method as a line of Python: `forward(x: Tensor, scale: float = 2.0) -> Tensor`; `self` is left out.
+/// A method as a line of Python: `forward(x: Tensor, scale: float = 2.0) -> Tensor`; `self` is left
+/// out.
 pub fn signature(function: &Function) -> String {
     let params = function.params.iter().skip(1).map(|param| {
         let default = param.default.as_ref().map(|value| format!(" = {}", literal(value)));

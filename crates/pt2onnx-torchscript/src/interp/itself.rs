@@ -1,5 +1,5 @@
-//! Operators that return their argument itself where there is nothing to do: what changes the result in place, its shape too, changes
-//! the argument.
+//! Operators that return their argument itself where there is nothing to do: what changes the
+//! result in place, its shape too, changes the argument.
 
 use super::{Interp, Step};
 use crate::value::Value;
@@ -9,8 +9,8 @@ use pt2onnx_fx::{
 };
 
 impl Interp<'_> {
-    /// The result of such an operator; `None` where it makes another one. In a list that it makes, arguments take the places of results that
-    /// they are.
+    /// The result of such an operator; `None` where it makes another one. In a list that it makes,
+    /// arguments take the places of results that they are.
     pub(super) fn return_itself(
         &mut self,
         shared: &[Shared],

@@ -5,7 +5,8 @@ use crate::value::{Callee, Item, Value};
 use rustc_hash::FxHashSet;
 
 impl Interp<'_> {
-    /// The items that the result of the function which runs, or what was there before it, refers to.
+    /// The items that the result of the function which runs, or what was there before it, refers
+    /// to.
     pub(super) fn live(&self, heap: &[Item], result: &Value, found: &mut FxHashSet<usize>) {
         let older = self.frames.last().map_or(heap.len(), |frame| frame.heap).min(heap.len());
         let mut values = vec![result.clone()];

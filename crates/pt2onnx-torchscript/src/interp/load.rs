@@ -17,7 +17,8 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 use std::{fmt::Display, sync::Arc};
 
-/// Tensors of no more elements than these are known to the interpreter, if they are constants of the code.
+/// Tensors of no more elements than these are known to the interpreter, if they are constants of
+/// the code.
 const KNOWN_ELEMENTS: usize = 64;
 /// The most bytes by which tensors may be larger than their records, because views repeat elements.
 const MAX_REPEATED: usize = 1 << 30;
@@ -192,7 +193,8 @@ impl Interp<'_> {
         Ok(object)
     }
 
-    /// What a call in a pickle makes: a tensor, a list with its type, a device, a complex number, or a member of an Enum.
+    /// What a call in a pickle makes: a tensor, a list with its type, a device, a complex number,
+    /// or a member of an Enum.
     fn called(
         &mut self,
         loader: &mut Loader<'_>,
@@ -251,7 +253,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The quantised tensor of `_rebuild_qtensor`: its integers, and scale and zero point from its quantizer.
+    /// The quantised tensor of `_rebuild_qtensor`: its integers, and scale and zero point from its
+    /// quantizer.
     fn rebuilt_quantized(
         &mut self,
         loader: &mut Loader<'_>,
@@ -345,9 +348,10 @@ impl Interp<'_> {
     /// A constant of the program; returns the name of its input.
     pub(super) fn add_constant(&mut self, wish: &str, tensor: Tensor) -> Name {
         let name = self.fresh(&format!("c_{}", wish.trim_start_matches('_')));
-        let target = match self.constants.contains_key(wish) || wish.starts_with('_') {
-            true => Name::from(format!("{wish}{}", self.constants.len())),
-            false => Name::from(wish),
+        let target = if self.constants.contains_key(wish) || wish.starts_with('_') {
+            Name::from(format!("{wish}{}", self.constants.len()))
+        } else {
+            Name::from(wish)
         };
         self.facts.values.insert(name.clone(), ValueMeta::from(TensorMeta::of(&tensor)));
         self.roots.insert(name.clone(), name.clone());

@@ -67,7 +67,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The list or dict that is one or the other. A change of it does not reach those that others know.
+    /// The list or dict that is one or the other. A change of it does not reach those that others
+    /// know.
     fn merge_refs(
         &mut self,
         pair: [Ref; 2],
@@ -84,9 +85,10 @@ impl Interp<'_> {
             return Err(lengths());
         };
         let is_parts = [&first, &second].map(|item| matches!(item, Item::Parts(_)));
-        let item = match is_parts.contains(&true) {
-            true => Item::Parts(self.merge_sequences([&first, &second], merged, bodies)?),
-            false => self.merge_item([first, second], merged, bodies)?,
+        let item = if is_parts.contains(&true) {
+            Item::Parts(self.merge_sequences([&first, &second], merged, bodies)?)
+        } else {
+            self.merge_item([first, second], merged, bodies)?
         };
         let made = self.alloc(item)?;
         merged.pairs.insert(pair, made);
@@ -133,9 +135,10 @@ impl Interp<'_> {
                 Item::Object { class, attributes: b, path }
             }
             [Item::Parts(a), Item::Parts(b)] if a.is_like(&b) => {
-                let tensor = match a.tensor == b.tensor {
-                    true => a.tensor,
-                    false => self.merge_read([&a.tensor, &b.tensor], merged, bodies)?,
+                let tensor = if a.tensor == b.tensor {
+                    a.tensor
+                } else {
+                    self.merge_read([&a.tensor, &b.tensor], merged, bodies)?
                 };
                 Item::Parts(Parts { tensor, ..b })
             }
@@ -262,7 +265,8 @@ impl Interp<'_> {
         })
     }
 
-    /// A value that only one of the branches makes. Nobody reads it after the other one, which makes something of the same type.
+    /// A value that only one of the branches makes. Nobody reads it after the other one, which
+    /// makes something of the same type.
     pub(super) fn only_in(
         &mut self,
         branch: usize,
@@ -320,9 +324,10 @@ impl Interp<'_> {
             Value::Bool(_) => Value::bool(false),
             other => return Ok(other.clone()),
         };
-        match value.number().is_some_and(of_data) {
-            true => self.merge_numbers(in_order(branch, value, &zero), merged, bodies),
-            false => Ok(value.clone()),
+        if value.number().is_some_and(of_data) {
+            self.merge_numbers(in_order(branch, value, &zero), merged, bodies)
+        } else {
+            Ok(value.clone())
         }
     }
 
@@ -334,7 +339,8 @@ impl Interp<'_> {
         made
     }
 
-    /// A tensor of zeros of this element type and as many dimensions. A size that depends on data is 0.
+    /// A tensor of zeros of this element type and as many dimensions. A size that depends on data
+    /// is 0.
     pub(super) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
         let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
         let sizes = self.int_list(meta.sizes.iter().map(size).collect::<Vec<_>>())?;
@@ -361,9 +367,10 @@ impl Interp<'_> {
         bodies: &mut [Vec<Node>; 2],
     ) -> Step<Name> {
         let memory = self.memory_in(0, x, merged);
-        match memory.is_some() && memory == self.memory_in(1, y, merged) {
-            true => Ok(memory.unwrap_or_default()),
-            false => self.merge_read([x, y], merged, bodies),
+        if memory.is_some() && memory == self.memory_in(1, y, merged) {
+            Ok(memory.unwrap_or_default())
+        } else {
+            self.merge_read([x, y], merged, bodies)
         }
     }
 
@@ -392,10 +399,7 @@ impl Interp<'_> {
         }
         self.in_branch(branch, merged, bodies, |interp| {
             let name = interp.current(name);
-            match interp.hidden.contains(&name) {
-                true => interp.viewed_again(&name),
-                false => Ok(name),
-            }
+            if interp.hidden.contains(&name) { interp.viewed_again(&name) } else { Ok(name) }
         })
     }
 
@@ -450,10 +454,7 @@ impl Interp<'_> {
                 };
             }
         }
-        meta.strides = match plain {
-            true => strides::contiguous(&meta.sizes),
-            false => Vec::new(),
-        };
+        meta.strides = if plain { strides::contiguous(&meta.sizes) } else { Vec::new() };
         meta.requires_grad = false;
         let name = self.fresh("cond");
         self.facts.values.insert(name.clone(), ValueMeta::from(meta));

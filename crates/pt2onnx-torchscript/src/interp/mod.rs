@@ -100,9 +100,11 @@ pub(crate) struct Interp<'a> {
     read_from: FxHashMap<String, Name>,
     /// The memory that operators wrote into.
     changed: FxHashSet<Name>,
-    /// Tensors that others have taken the place of: with other sizes, or in a loop that writes into them.
+    /// Tensors that others have taken the place of: with other sizes, or in a loop that writes into
+    /// them.
     replaced: FxHashMap<Name, Name>,
-    /// Views of tensors that the loop or branch which runs writes into. Where it reads one, the view is made again.
+    /// Views of tensors that the loop or branch which runs writes into. Where it reads one, the
+    /// view is made again.
     hidden: FxHashSet<Name>,
     /// The nodes that made views, by the names of their results.
     views: FxHashMap<Name, Arc<Node>>,
@@ -110,7 +112,8 @@ pub(crate) struct Interp<'a> {
     cases: Vec<Expr>,
     /// What holds in the branches that run.
     assumed: Vec<Expr>,
-    /// Whether the method runs for the cases of each condition on sizes whose branches differ in more than the elements of tensors.
+    /// Whether the method runs for the cases of each condition on sizes whose branches differ in
+    /// more than the elements of tensors.
     by_cases: bool,
     /// Whether chunks are taken to be as many as they are asked for.
     chunks_as_asked: bool,
@@ -247,10 +250,7 @@ impl<'a> Interp<'a> {
             let text = "a list or dict that a condition or loop on data chose, and that is changed by another name,";
             return unsupported(text);
         }
-        match self.steps > MAX_STEPS {
-            true => Err(Problem::Steps(MAX_STEPS)),
-            false => Ok(()),
-        }
+        if self.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
     }
 
     /// Runs something that may nest.
@@ -294,9 +294,10 @@ impl<'a> Interp<'a> {
     /// Refuses a list of so many elements before it is made.
     fn room(&mut self, count: usize) -> Step<()> {
         self.steps(count)?;
-        match self.elements.saturating_add(count) > MAX_VALUES {
-            true => Err(Problem::Memory(MAX_VALUES)),
-            false => Ok(()),
+        if self.elements.saturating_add(count) > MAX_VALUES {
+            Err(Problem::Memory(MAX_VALUES))
+        } else {
+            Ok(())
         }
     }
 
@@ -380,9 +381,10 @@ impl<'a> Interp<'a> {
 /// The problem that a value is of another kind.
 pub(crate) fn expected<T>(expected: &'static str, found: &Value) -> Step<T> {
     let unknown = found.number().is_some_and(|number| crate::value::known(number).is_none());
-    let found = match unknown {
-        true => format!("{} that inputs, data or sizes decide", found.kind()),
-        false => found.kind().to_owned(),
+    let found = if unknown {
+        format!("{} that inputs, data or sizes decide", found.kind())
+    } else {
+        found.kind().to_owned()
     };
     Err(Problem::Kind { expected, found })
 }

@@ -1,5 +1,5 @@
-//! Lists and dicts that a loop replaces in each trip (`states = new`), also within others and within tuples: what is new moves into those that
-//! were there before, which the loop then carries.
+//! Lists and dicts that a loop replaces in each trip (`states = new`), also within others and
+//! within tuples: what is new moves into those that were there before, which the loop then carries.
 
 use super::{Env, Interp, Step, changes::Change};
 use crate::value::{Item, Ref, Tuple, Value};
@@ -72,8 +72,9 @@ impl Interp<'_> {
         })
     }
 
-    /// Moves what is new in variables after a trip into what they referred to before it, with the items of then. `names`: those that the
-    /// body assigns to. Returns what needs to be the variable's own first.
+    /// Moves what is new in variables after a trip into what they referred to before it, with the
+    /// items of then. `names`: those that the body assigns to. Returns what needs to be the
+    /// variable's own first.
     pub(super) fn move_items(
         &mut self,
         (names, owners): (&[Name], &Owners),
@@ -94,9 +95,10 @@ impl Interp<'_> {
             let owns = |to| owners.iter().any(|(of, own)| of == name && *own == to);
             let foreign: Vec<Ref> =
                 pairs.iter().map(|pair| pair.to).filter(|to| !owns(*to)).collect();
-            match foreign.is_empty() {
-                true => moves.push((name, old, new.clone())),
-                false => others.push(Change::Owner(name.clone(), foreign)),
+            if foreign.is_empty() {
+                moves.push((name, old, new.clone()))
+            } else {
+                others.push(Change::Owner(name.clone(), foreign))
             }
         }
         if others.is_empty() {
@@ -108,7 +110,8 @@ impl Interp<'_> {
         Ok(others)
     }
 
-    /// Whether the contents of two lists or dicts, before the trip and now, stand in the same places.
+    /// Whether the contents of two lists or dicts, before the trip and now, stand in the same
+    /// places.
     fn aligned(&self, old: Option<&Item>, new: Option<&Item>) -> bool {
         match (old, new) {
             (Some(Item::List { items: a, .. }), Some(Item::List { items: b, .. })) => {
@@ -171,8 +174,8 @@ impl Interp<'_> {
         old.clone()
     }
 
-    /// Whether another carried variable, something that was there before the trip, or the variable itself in another place refers to one of
-    /// these lists and dicts.
+    /// Whether another carried variable, something that was there before the trip, or the variable
+    /// itself in another place refers to one of these lists and dicts.
     fn is_shared(
         &mut self,
         pairs: &[Pair],
@@ -242,7 +245,8 @@ fn item_of(value: &Value) -> Option<Ref> {
     }
 }
 
-/// A list or dict before a trip, and the one after it, if that is the same or was made in the trip. `count`: how many items there were.
+/// A list or dict before a trip, and the one after it, if that is the same or was made in the trip.
+/// `count`: how many items there were.
 fn place(old: &Value, new: &Value, count: usize) -> Option<(Ref, Ref)> {
     let same_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
     let (to, from) = item_of(old).zip(item_of(new))?;

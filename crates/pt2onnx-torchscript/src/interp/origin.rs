@@ -55,7 +55,8 @@ impl Interp<'_> {
         self.warnings.push(Note { site, text });
     }
 
-    /// The stack in Python's form, outermost frame first: the user's lines, or those of the archive's code if it does not tell them.
+    /// The stack in Python's form, outermost frame first: the user's lines, or those of the
+    /// archive's code if it does not tell them.
     fn stack_trace(&self, origin: impl Fn(&Frame) -> Option<Arc<Origin>>) -> String {
         let origins: Vec<_> = self.frames.iter().map(|frame| (frame, origin(frame))).collect();
         let known = origins.iter().any(|(_, origin)| origin.is_some());

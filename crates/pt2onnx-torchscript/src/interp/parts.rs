@@ -23,7 +23,8 @@ pub(super) fn unpacked(target: &Expr, value: &Expr) -> Option<usize> {
 const MAX_PARTS: i64 = 10_000;
 
 impl Interp<'_> {
-    /// Refuses a split into very many parts before they are made: the arguments alone say how many there are.
+    /// Refuses a split into very many parts before they are made: the arguments alone say how many
+    /// there are.
     pub(super) fn few_parts(&self, schema: &Schema, bound: &Bound) -> Step<()> {
         let given = |names: &[&str]| {
             let at = schema.params.iter().position(|param| names.contains(&&*param.name))?;
@@ -69,8 +70,9 @@ impl Interp<'_> {
         }
     }
 
-    /// The parts of a split as slices; `None` for other operators. The assignment says how many there are, and PyTorch raises if there
-    /// are more or fewer; a chunk is taken to have as many as it asks for, with a warning.
+    /// The parts of a split as slices; `None` for other operators. The assignment says how many
+    /// there are, and PyTorch raises if there are more or fewer; a chunk is taken to have as many
+    /// as it asks for, with a warning.
     pub(super) fn parts(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
         let unpacked = self.unpacked.take();
         let given = |name: &str| {
@@ -113,8 +115,8 @@ impl Interp<'_> {
         self.slices(tensor, dim, &size, &step, count).map(Some)
     }
 
-    /// The parts of a chunk that are fewer than it asks for, as those of some dynamic sizes are. Cases tell which sizes these are, unless
-    /// the assignment does, or data decide.
+    /// The parts of a chunk that are fewer than it asks for, as those of some dynamic sizes are.
+    /// Cases tell which sizes these are, unless the assignment does, or data decide.
     pub(super) fn fewer_chunks(&mut self, schema: &Schema, bound: &Bound) -> Step<Option<Value>> {
         let given = |name: &str| {
             let at = schema.params.iter().position(|param| param.name == name)?;

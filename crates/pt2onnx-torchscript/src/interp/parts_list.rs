@@ -1,4 +1,5 @@
-//! Lists whose length depends on data: they are the parts of one tensor, and their elements are read by slices of it.
+//! Lists whose length depends on data: they are the parts of one tensor, and their elements are
+//! read by slices of it.
 
 use super::{Interp, Step, call::Kwargs, expected, sample::element_type, unsupported};
 use crate::{
@@ -129,7 +130,8 @@ impl Interp<'_> {
         })
     }
 
-    /// The tensor of a list whose elements are single slices along dimension 0, as those that change are.
+    /// The tensor of a list whose elements are single slices along dimension 0, as those that
+    /// change are.
     pub(super) fn rows(&self, parts: &Parts) -> Step<Name> {
         self.not_sequence("such a change", parts)?;
         match (&parts.size, parts.lengths, parts.dim) {
@@ -241,7 +243,8 @@ impl Interp<'_> {
         self.splice(list, parts, [Value::Int(at.clone()), Value::Int(at + 1)], Some(row))
     }
 
-    /// Whether a tensor is this element of the list, which may have been written into: `rows[i] += 1` puts it back.
+    /// Whether a tensor is this element of the list, which may have been written into: `rows[i] +=
+    /// 1` puts it back.
     fn is_element(&mut self, parts: &Parts, index: &Value, item: &Value) -> Step<bool> {
         let Value::Tensor(item) = item else { return Ok(false) };
         let Some(node) = self.views.get(&self.whole_of(item)).cloned() else { return Ok(false) };
@@ -339,7 +342,8 @@ impl Interp<'_> {
         })
     }
 
-    /// The sum of a list of known length and one of unknown length, or the former extended by the latter.
+    /// The sum of a list of known length and one of unknown length, or the former extended by the
+    /// latter.
     pub(super) fn add_parts(&mut self, name: &str, list: Ref, other: Ref) -> Step<Value> {
         let sum = match name {
             "add" => {

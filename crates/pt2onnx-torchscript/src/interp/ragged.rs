@@ -1,5 +1,5 @@
-//! Lists of unknown length whose elements have different sizes along a dimension: their elements behind each other in one tensor, and a
-//! list of their lengths.
+//! Lists of unknown length whose elements have different sizes along a dimension: their elements
+//! behind each other in one tensor, and a list of their lengths.
 
 use super::{
     Interp, Step,
@@ -17,7 +17,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 impl Interp<'_> {
-    /// Makes a list of tensors one of unknown length whose elements differ in size along a dimension.
+    /// Makes a list of tensors one of unknown length whose elements differ in size along a
+    /// dimension.
     pub(super) fn loosen_ragged(&mut self, list: Ref, sample: &Sample, dim: usize) -> Step<Name> {
         let items = self.items(list).to_vec();
         let (mut tensors, mut lengths) = (Vec::new(), Vec::new());
@@ -29,12 +30,11 @@ impl Interp<'_> {
             tensors.push(Value::Tensor(part));
         }
         let along = i64::try_from(dim).unwrap_or(i64::MAX);
-        let tensor = match tensors.is_empty() {
-            true => self.nothing(sample.dtype, all_but(&sample.sizes, dim))?,
-            false => {
-                let tensors = self.list(tensors, Some(Type::Tensor))?;
-                self.of_tensors("cat", vec![tensors, Value::int(along)])?
-            }
+        let tensor = if tensors.is_empty() {
+            self.nothing(sample.dtype, all_but(&sample.sizes, dim))?
+        } else {
+            let tensors = self.list(tensors, Some(Type::Tensor))?;
+            self.of_tensors("cat", vec![tensors, Value::int(along)])?
         };
         self.listed(&tensor, &elements)?;
         let lengths = self.alloc(Item::List { items: lengths, element: Some(Type::Int) })?;
@@ -171,7 +171,8 @@ impl Interp<'_> {
         Ok(Parts { tensor, dim: 0, lengths: None, ..parts.clone() })
     }
 
-    /// `pad_sequence`: the elements as rows of the longest one's length, with a number behind the shorter ones.
+    /// `pad_sequence`: the elements as rows of the longest one's length, with a number behind the
+    /// shorter ones.
     fn padded(&mut self, parts: &Parts, lengths: Ref, args: &[Value]) -> Step<Value> {
         let batch_first = args.first().and_then(Value::as_bool).unwrap_or(false);
         let number = args.get(1).cloned().unwrap_or(Value::float(0.0));
@@ -200,12 +201,11 @@ impl Interp<'_> {
             behind = tensor(self.of_tensors("unsqueeze", vec![behind, Value::int(-1)])?);
         }
         let padded = tensor(self.of_tensors("masked_fill", vec![rows, behind, number])?);
-        match batch_first {
-            true => Ok(padded),
-            false => {
-                let args = vec![padded, Value::int(0), Value::int(1)];
-                self.of_tensors("transpose", args).map(Value::Tensor)
-            }
+        if batch_first {
+            Ok(padded)
+        } else {
+            let args = vec![padded, Value::int(0), Value::int(1)];
+            self.of_tensors("transpose", args).map(Value::Tensor)
         }
     }
 

@@ -1,4 +1,5 @@
-//! Loops whose number of trips depends on data: a `while_loop` node, which carries what the body changes.
+//! Loops whose number of trips depends on data: a `while_loop` node, which carries what the body
+//! changes.
 
 use super::{
     Env, Flow, Interp, Step,
@@ -29,7 +30,8 @@ pub(super) enum Test<'e> {
     Range(Name, Value, Value),
 }
 
-/// A loop, the variables that its body assigns to, and those that have a list or dict of their own for it.
+/// A loop, the variables that its body assigns to, and those that have a list or dict of their own
+/// for it.
 struct Course<'e> {
     test: &'e Test<'e>,
     body: &'e [Stmt],
@@ -45,7 +47,8 @@ enum Attempt {
     Changes(Vec<Change>),
 }
 
-/// The variables from before the loop that its body assigns to. The one that counts gets its first value.
+/// The variables from before the loop that its body assigns to. The one that counts gets its first
+/// value.
 fn loop_variables(test: &Test<'_>, body: &[Stmt], env: &mut Env) -> Vec<Name> {
     let mut names = Vec::new();
     assigned(body, &mut names);
@@ -101,7 +104,8 @@ impl Interp<'_> {
         carried.iter().map(|variable| self.meta(&variable.initial).cloned()).collect()
     }
 
-    /// Gives sizes that a trip changes a symbol of their own, and forgets strides that it changes. Whether any type became another one.
+    /// Gives sizes that a trip changes a symbol of their own, and forgets strides that it changes.
+    /// Whether any type became another one.
     fn generalise(
         &mut self,
         metas: &mut [TensorMeta],
@@ -125,15 +129,13 @@ impl Interp<'_> {
                 }
             }
             changed |= !plain && !meta.strides.is_empty();
-            meta.strides = match plain {
-                true => strides::contiguous(&meta.sizes),
-                false => Vec::new(),
-            };
+            meta.strides = if plain { strides::contiguous(&meta.sizes) } else { Vec::new() };
         }
         Ok(changed)
     }
 
-    /// Runs test and body once, over variables of these types. All but what the graph has is as before then.
+    /// Runs test and body once, over variables of these types. All but what the graph has is as
+    /// before then.
     fn attempt(
         &mut self,
         course: &Course<'_>,
@@ -210,7 +212,8 @@ impl Interp<'_> {
         Ok(Attempt::Done([test_body, body], outputs))
     }
 
-    /// What a carried slot holds at the end of a trip, as a tensor. `input` is what it held at the beginning.
+    /// What a carried slot holds at the end of a trip, as a tensor. `input` is what it held at the
+    /// beginning.
     fn leave(&mut self, carried: &Carried, within: &Env, input: &Name) -> Step<Name> {
         let (value, name) = match &carried.slot {
             Slot::Variable(name, path) => {
@@ -263,10 +266,7 @@ impl Interp<'_> {
                 self.copied(&name, std::slice::from_ref(&variable.initial));
             }
             inputs.push(name.clone());
-            let tensor = match variable.own {
-                true => self.copy_of(&name)?,
-                false => Value::Tensor(name),
-            };
+            let tensor = if variable.own { self.copy_of(&name)? } else { Value::Tensor(name) };
             if let Slot::Memory(root) = &variable.slot {
                 self.own(root, tensor)?;
                 continue;
@@ -306,8 +306,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// A copy of a carried tensor stands for the memory `root` in a body, which can then write into it. What the program has of that
-    /// memory besides is not seen there.
+    /// A copy of a carried tensor stands for the memory `root` in a body, which can then write into
+    /// it. What the program has of that memory besides is not seen there.
     pub(super) fn own(&mut self, root: &Name, tensor: Value) -> Step<()> {
         self.forget(root);
         let names = self.roots.iter().filter(|(name, of)| *of == root && *name != root);

@@ -19,8 +19,8 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The same, ragged along the dimension whose size was made from the symbol `first` on: each element may have another size there.
-    /// `None` if these are several.
+    /// The same, ragged along the dimension whose size was made from the symbol `first` on: each
+    /// element may have another size there. `None` if these are several.
     pub(super) fn ragged_from(&self, first: &Expr) -> Option<Self> {
         let is_new = |dim: &usize| self.sizes.get(*dim).is_some_and(|size| !is_older(size, first));
         match (0..self.sizes.len()).filter(is_new).collect::<Vec<_>>()[..] {
@@ -44,7 +44,8 @@ fn is_older(size: &Expr, first: &Expr) -> bool {
 }
 
 impl Interp<'_> {
-    /// What the elements of a list are like, by its last one; `None` if it has none, or other elements.
+    /// What the elements of a list are like, by its last one; `None` if it has none, or other
+    /// elements.
     pub(super) fn sample(&self, list: Ref) -> Option<Sample> {
         if let Some(Parts { tensor, element, lengths, dim, .. }) = self.parts_of(list) {
             let meta = self.meta(&tensor).ok()?;

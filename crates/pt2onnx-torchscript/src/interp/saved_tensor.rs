@@ -25,7 +25,8 @@ pub(super) fn view(
     Tensor::strided(dtype, sizes, strides, offset, storage).ok()
 }
 
-/// The integers of the quantised tensor that the arguments of `_rebuild_qtensor` describe, and their kind.
+/// The integers of the quantised tensor that the arguments of `_rebuild_qtensor` describe, and
+/// their kind.
 pub(super) fn quantized(
     records: &Records,
     pickle: &Pickle,
@@ -45,9 +46,10 @@ pub(super) fn quantized(
         }
     }
     let storage = records.get(&format!("{folder}/{record}"))?;
-    let tensor = match storage.bytes().is_empty() && !sizes.contains(&0) {
-        true => Tensor::absent(dtype, sizes),
-        false => Tensor::strided(dtype, sizes, strides, offset, storage),
+    let tensor = if storage.bytes().is_empty() && !sizes.contains(&0) {
+        Tensor::absent(dtype, sizes)
+    } else {
+        Tensor::strided(dtype, sizes, strides, offset, storage)
     };
     Some((kind, tensor.ok()?))
 }

@@ -1,4 +1,5 @@
-//! Lists that are one value, a sequence of tensors of any sizes: they can grow, and be results of the program.
+//! Lists that are one value, a sequence of tensors of any sizes: they can grow, and be results of
+//! the program.
 
 use super::{
     Interp, Step, expected,
@@ -99,9 +100,10 @@ impl Interp<'_> {
     }
 
     fn has_dtype(&self, name: &Name, dtype: DType) -> Step<()> {
-        match self.meta(name)?.dtype == dtype {
-            true => Ok(()),
-            false => unsupported("a list of tensors of several types, whose length is not known"),
+        if self.meta(name)?.dtype == dtype {
+            Ok(())
+        } else {
+            unsupported("a list of tensors of several types, whose length is not known")
         }
     }
 
@@ -116,7 +118,8 @@ impl Interp<'_> {
         }
     }
 
-    /// A list of unknown length that only one of the branches makes; nobody reads it after the other one.
+    /// A list of unknown length that only one of the branches makes; nobody reads it after the
+    /// other one.
     pub(super) fn only_parts(
         &mut self,
         branch: usize,

@@ -1,4 +1,5 @@
-//! Lists become tensors: elements are stacked, and the parts of lists whose length depends on data are joined.
+//! Lists become tensors: elements are stacked, and the parts of lists whose length depends on data
+//! are joined.
 
 use super::{Interp, Step, call::Kwargs, expected, sample::Sample, unsupported};
 use crate::{
@@ -11,7 +12,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 impl Interp<'_> {
-    /// Values of this type in one tensor, behind each other along a new first dimension. They must have the same type and sizes.
+    /// Values of this type in one tensor, behind each other along a new first dimension. They must
+    /// have the same type and sizes.
     pub(super) fn stacked(&mut self, items: Vec<Value>, element: &Type) -> Step<Name> {
         let mut tensors = Vec::with_capacity(items.len());
         for item in &items {
@@ -64,34 +66,36 @@ impl Interp<'_> {
                 .iter()
                 .zip(sizes)
                 .all(|(a, b)| a == b || self.constraints().prove_eq(a, b) == Some(true));
-        match equal {
-            true => Ok(()),
-            false => unsupported(
+        if equal {
+            Ok(())
+        } else {
+            unsupported(
                 "a list of tensors of several types or sizes, whose length or index depends on data,",
-            ),
+            )
         }
     }
 
     /// A tensor with a dimension in another place.
     pub(super) fn moved(&mut self, tensor: Name, from: i64, to: i64) -> Step<Name> {
-        match from == to {
-            true => Ok(tensor),
-            false => {
-                let args = vec![Value::Tensor(tensor), Value::int(from), Value::int(to)];
-                self.of_tensors("movedim", args)
-            }
+        if from == to {
+            Ok(tensor)
+        } else {
+            let args = vec![Value::Tensor(tensor), Value::int(from), Value::int(to)];
+            self.of_tensors("movedim", args)
         }
     }
 
-    /// All elements in one tensor: stacked along a new dimension, or behind each other along one that they have.
+    /// All elements in one tensor: stacked along a new dimension, or behind each other along one
+    /// that they have.
     pub(super) fn joined(&mut self, parts: &Parts, stacks: bool, dim: i64) -> Step<Value> {
         let tensor = Value::Tensor(parts.tensor.clone());
         let rank = i64::try_from(self.meta(&parts.tensor)?.sizes.len()).unwrap_or(0);
         if parts.size.is_some() {
             let front = |dim: i64| if dim < 0 { dim + rank } else { dim };
-            return match !stacks && front(dim) == front(parts.dim) {
-                true => Ok(tensor),
-                false => unsupported("joining pieces whose number depends on data"),
+            return if !stacks && front(dim) == front(parts.dim) {
+                Ok(tensor)
+            } else {
+                unsupported("joining pieces whose number depends on data")
             };
         }
         let from = if parts.dim < 0 { parts.dim + rank } else { parts.dim };
@@ -142,9 +146,10 @@ impl Interp<'_> {
         let Some(Sample { element, dtype, sizes, .. }) = self.sample(list).or(sample) else {
             return Err(Problem::Loop("it changes a list whose elements are not known".to_owned()));
         };
-        let tensor = match items.is_empty() {
-            false => self.stacked(items, &element)?,
-            true => self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?,
+        let tensor = if items.is_empty() {
+            self.nothing(dtype, [Expr::ZERO].into_iter().chain(sizes).collect())?
+        } else {
+            self.stacked(items, &element)?
         };
         self.represent(list, Parts::rows(tensor.clone(), element));
         Ok(tensor)

@@ -1,4 +1,5 @@
-//! State: attributes that a method gives tensors of other types or sizes, or other numbers. Later calls see what the first one left.
+//! State: attributes that a method gives tensors of other types or sizes, or other numbers. Later
+//! calls see what the first one left.
 
 use super::{Interp, Step, unsupported};
 use crate::{
@@ -15,7 +16,8 @@ use pt2onnx_tensor::DType;
 /// How deeply lists and tuples of state may nest.
 const MAX_NESTING: usize = 8;
 
-/// An attribute: the object's place in the heap, which is the same whenever the archive is loaded, and its name.
+/// An attribute: the object's place in the heap, which is the same whenever the archive is loaded,
+/// and its name.
 pub(super) type Slot = (usize, Name);
 
 /// What attributes hold when the method is called.
@@ -137,16 +139,18 @@ impl Interp<'_> {
             }
             _ => false,
         };
-        let target = match self.specs.iter().any(taken) {
-            true => Name::from(format!("{path}.state")),
-            false => Name::from(path),
+        let target = if self.specs.iter().any(taken) {
+            Name::from(format!("{path}.state"))
+        } else {
+            Name::from(path)
         };
         self.held.push((path.to_owned(), name.clone(), target.clone()));
         self.specs.push(InputSpec::Buffer { name: name.clone(), target, persistent: false });
         name
     }
 
-    /// Learns from a run what later calls find in attributes. Returns whether they find something else than this run did.
+    /// Learns from a run what later calls find in attributes. Returns whether they find something
+    /// else than this run did.
     pub(super) fn learn(&mut self, before: &[Found], state: &mut State) -> Step<bool> {
         let mut changed = false;
         for Found { slot, value: old } in before {

@@ -183,9 +183,10 @@ impl Interp<'_> {
         env: &mut Env,
     ) -> Step<Flow> {
         let manager = self.eval(context, env)?;
-        let entered = match self.has_method(&manager, "__enter__") {
-            true => self.method(&manager, "__enter__", Vec::new(), Vec::new())?,
-            false => Value::None,
+        let entered = if self.has_method(&manager, "__enter__") {
+            self.method(&manager, "__enter__", Vec::new(), Vec::new())?
+        } else {
+            Value::None
         };
         if let Some(target) = target {
             self.assign(target, entered, env)?;
@@ -211,7 +212,8 @@ impl Interp<'_> {
             ExprKind::Tuple(targets) | ExprKind::List(targets) => {
                 let items = match (self.sequence(&value), &value) {
                     (Some(items), _) => items,
-                    // A list of unknown length: PyTorch raises if it has more or fewer than there are names.
+                    // A list of unknown length: PyTorch raises if it has more or fewer than there
+                    // are names.
                     (None, Value::List(_)) => {
                         let at = (0..targets.len()).map(|i| Value::int(i as i64));
                         at.map(|at| self.get_item(&value, &at)).collect::<Step<_>>()?
@@ -246,7 +248,8 @@ impl Interp<'_> {
     }
 }
 
-/// The variables that only the body of a loop has: what goes on from trip to trip is there before the loop.
+/// The variables that only the body of a loop has: what goes on from trip to trip is there before
+/// the loop.
 fn locals(body: &[Stmt], env: &Env) -> Vec<Name> {
     let mut names = Vec::new();
     assigned(body, &mut names);

@@ -7,7 +7,8 @@ use super::{
 use crate::{archive::Archive, error::Result};
 use pt2onnx_fx::archive::pickle::{Id, Pickle, Value as Data};
 
-/// The inputs of a method of a trace, by the position of the parameter and the path within it; none for scripts.
+/// The inputs of a method of a trace, by the position of the parameter and the path within it; none
+/// for scripts.
 ///
 /// # Errors
 /// The record is damaged.

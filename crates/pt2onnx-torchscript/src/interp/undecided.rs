@@ -37,9 +37,11 @@ struct Before {
 }
 
 impl Interp<'_> {
-    /// A condition that is not known: both branches run. If they cannot be merged, each also runs what follows, the last block of
-    /// `behind` first, and the result is that of the function or loop. If that fails, too, and sizes of inputs decide, the error names the
-    /// condition, so that the whole method runs for each case. Where data decide whether a tensor is empty, it is taken to be not.
+    /// A condition that is not known: both branches run. If they cannot be merged, each also runs
+    /// what follows, the last block of `behind` first, and the result is that of the function or
+    /// loop. If that fails, too, and sizes of inputs decide, the error names the condition, so that
+    /// the whole method runs for each case. Where data decide whether a tensor is empty, it is
+    /// taken to be not.
     pub(super) fn undecided<'s>(
         &mut self,
         test: &Value,
@@ -125,7 +127,8 @@ impl Interp<'_> {
         Ok(flow)
     }
 
-    /// Runs both branches. Where sizes decide, nothing is None in one of them only, and in a run by cases all numbers are the same.
+    /// Runs both branches. Where sizes decide, nothing is None in one of them only, and in a run by
+    /// cases all numbers are the same.
     fn of_branches(&mut self, test: &Value, bodies: [Body<'_>; 2], env: &mut Env) -> Step<Flow> {
         let condition = match test {
             Value::Bool(condition)
@@ -135,7 +138,8 @@ impl Interp<'_> {
             }
             _ => return self.both(test, bodies, env),
         };
-        // A size of which it was said that it may be 0 is asked for that. Whether a size is even, or which of two is larger, nothing tells.
+        // A size of which it was said that it may be 0 is asked for that. Whether a size is even,
+        // or which of two is larger, nothing tells.
         let general = !self.may_be_zero(condition) && self.is_general(condition);
         self.sizes_decide |= general;
         let strict = self.strict || (self.by_cases && general);

@@ -1,5 +1,6 @@
-//! Results of `contiguous` that are their argument for some sizes only: a transposed tensor whose size may be 1. The model takes them for
-//! copies; where a write makes a difference, a warning says so.
+//! Results of `contiguous` that are their argument for some sizes only: a transposed tensor whose
+//! size may be 1. The model takes them for copies; where a write makes a difference, a warning says
+//! so.
 
 use super::{Interp, Note, Step};
 use pt2onnx_fx::{
@@ -53,7 +54,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The results that share the memory of a tensor, and whether the tensor is one of them or a view of it.
+    /// The results that share the memory of a tensor, and whether the tensor is one of them or a
+    /// view of it.
     fn sides(&mut self, name: &Name) -> Step<Vec<(Name, bool)>> {
         let mut chain = FxHashSet::default();
         let mut next = Some(name.clone());

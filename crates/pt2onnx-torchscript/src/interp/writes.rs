@@ -1,4 +1,5 @@
-//! Writes into tensors: what is known of all that shares their memory ends, and views of it are made again.
+//! Writes into tensors: what is known of all that shares their memory ends, and views of it are
+//! made again.
 
 use super::{Interp, Step, fits::Bound};
 use crate::{error::Problem, schema::Schema, value::Value};
@@ -67,9 +68,10 @@ impl Interp<'_> {
         let name = self.current(name);
         self.fresh_tensor(&name)?;
         self.reads_unsure(&name)?;
-        match self.hidden.contains(&name) {
-            true => self.deeper(|interp| interp.viewed_again(&name)),
-            false => Ok(name),
+        if self.hidden.contains(&name) {
+            self.deeper(|interp| interp.viewed_again(&name))
+        } else {
+            Ok(name)
         }
     }
 

@@ -4,7 +4,8 @@ use super::parse::Schema;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// Texts of schemas by the name of the operator, in the order in which PyTorch registers the overloads.
+/// Texts of schemas by the name of the operator, in the order in which PyTorch registers the
+/// overloads.
 static TEXTS: LazyLock<FxHashMap<&str, Vec<&str>>> = LazyLock::new(|| {
     let mut texts: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
     let lines = pt2onnx_schemas::LIST.lines().chain(include_str!("quantized.txt").lines());
@@ -36,7 +37,8 @@ type Parsed = FxHashMap<&'static str, Arc<[Schema]>>;
 
 static PARSED: LazyLock<Mutex<Parsed>> = LazyLock::new(Mutex::default);
 
-/// The overloads of an operator such as `aten::add`, in the order in which PyTorch tries them; none if it is not known.
+/// The overloads of an operator such as `aten::add`, in the order in which PyTorch tries them; none
+/// if it is not known.
 pub fn overloads(name: &str) -> Arc<[Schema]> {
     let Some((&name, texts)) = TEXTS.get_key_value(name) else {
         return [].into();

@@ -47,7 +47,8 @@ pub struct Return {
 }
 
 impl Schema {
-    /// Parses a schema; `None` if the text is not one, or has types that no call of a flattened program has.
+    /// Parses a schema; `None` if the text is not one, or has types that no call of a flattened
+    /// program has.
     pub fn parse(text: &str) -> Option<Self> {
         let schema = pt2onnx_schemas::Schema::parse(text)?;
         let params = schema.params.into_iter().map(|param| Param {

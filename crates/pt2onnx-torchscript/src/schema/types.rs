@@ -28,7 +28,8 @@ pub enum Type {
     Tuple(Vec<Type>),
     Dict(Box<Type>, Box<Type>),
     Union(Vec<Type>),
-    /// A class of the archive or of C++, a type variable, or another type that is known by its name only.
+    /// A class of the archive or of C++, a type variable, or another type that is known by its name
+    /// only.
     Named(Name),
 }
 

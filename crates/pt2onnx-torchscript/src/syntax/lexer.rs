@@ -84,9 +84,10 @@ impl<'a> Lexer<'a> {
             self.indents.pop();
             self.push(Token::Dedent, self.at);
         }
-        match self.indents.last() == Some(&width) {
-            true => Ok(()),
-            false => self.error("the indentation fits no line before"),
+        if self.indents.last() == Some(&width) {
+            Ok(())
+        } else {
+            self.error("the indentation fits no line before")
         }
     }
 
@@ -196,7 +197,8 @@ impl<'a> Lexer<'a> {
                 self.at += if triple { 3 } else { 1 };
                 return Ok(String::from_utf8_lossy(&bytes).into_owned());
             }
-            // Positions stay on boundaries of characters: a character of several bytes is taken whole.
+            // Positions stay on boundaries of characters: a character of several bytes is taken
+            // whole.
             let length = self.rest().chars().next().map_or(1, char::len_utf8);
             if byte != b'\\' {
                 bytes.extend(rest.get(..length).unwrap_or_default());

@@ -82,10 +82,7 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, sign: char) -> Parse<()> {
-        match self.accept(sign) {
-            true => Ok(()),
-            false => self.error(format!("expected `{sign}`")),
-        }
+        if self.accept(sign) { Ok(()) } else { self.error(format!("expected `{sign}`")) }
     }
 
     fn expect_token(&mut self, token: &Token, what: &str) -> Parse<()> {
@@ -319,7 +316,8 @@ impl Parser<'_> {
         })
     }
 
-    /// A complex number, which is written as a sum or a difference: `1.-2.5j`. The language has no others.
+    /// A complex number, which is written as a sum or a difference: `1.-2.5j`. The language has no
+    /// others.
     fn complex(&mut self, negative: bool) -> Option<ExprKind> {
         let token = |i: usize| self.tokens.get(self.next + i).map(|(token, _)| token);
         let re = match token(0)? {

@@ -26,7 +26,8 @@ pub enum ReadError {
         /// The error of prost.
         error: prost::DecodeError,
     },
-    /// Bodies, types or other messages are within each other more often than protobuf's readers allow.
+    /// Bodies, types or other messages are within each other more often than protobuf's readers
+    /// allow.
     #[error("bodies or types nest deeper than {MAX_NESTING}, the limit of protobuf")]
     Nested,
     /// The model is not valid, or uses parts of the standard that are not supported.

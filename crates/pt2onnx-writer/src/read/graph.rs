@@ -48,7 +48,8 @@ impl Reader {
     /// The model of a file.
     pub fn model(mut self, proto: ModelProto) -> Result<Reading> {
         let graph = proto.graph.ok_or_else(|| Invalid::NoGraph.at("the model"))?;
-        // Opsets came with IR version 3: a file that has some and no version is of a newer one, which is not known.
+        // Opsets came with IR version 3: a file that has some and no version is of a newer one,
+        // which is not known.
         let unknown = proto.ir_version.is_none() && !proto.opset_import.is_empty();
         self.ir_version = proto.ir_version.unwrap_or(if unknown { 4 } else { 1 });
         let ir_version = u32::try_from(self.ir_version);
@@ -123,10 +124,7 @@ impl Reader {
 
     fn graph(&mut self, proto: GraphProto, region: RegionId) -> Result<()> {
         let main = region == Model::MAIN;
-        let place = match main {
-            true => "the graph".to_owned(),
-            false => format!("graph `{}`", proto.name()),
-        };
+        let place = if main { "the graph".to_owned() } else { format!("graph `{}`", proto.name()) };
         if !main {
             self.model[region].name = proto.name.map(Into::into);
             self.model[region].metadata = metadata(proto.metadata_props);
@@ -168,8 +166,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Sets the outputs of a graph. `torch.onnx.export` repeats the name of a tensor that a program returns more than once, which ONNX does
-    /// not allow: in the main graph, these outputs get names of their own.
+    /// Sets the outputs of a graph. `torch.onnx.export` repeats the name of a tensor that a program
+    /// returns more than once, which ONNX does not allow: in the main graph, these outputs get
+    /// names of their own.
     fn outputs(&mut self, names: &[String], region: RegionId, place: &str) -> Result<()> {
         let values = names.iter().map(|name| self.find(name, place));
         let values: Vec<Value> = values.collect::<Result<_>>()?;
@@ -193,8 +192,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds the inputs of a graph with their defaults, and returns the initialisers that are constants. Before IR version 4, each initialiser
-    /// had to be an input as well, which callers did not have to give: it is a constant.
+    /// Adds the inputs of a graph with their defaults, and returns the initialisers that are
+    /// constants. Before IR version 4, each initialiser had to be an input as well, which callers
+    /// did not have to give: it is a constant.
     fn inputs(
         &mut self,
         inputs: Vec<ValueInfoProto>,
@@ -268,7 +268,8 @@ impl Reader {
         self.define(value, &name, place)
     }
 
-    /// A weight of a model that was saved without weights: a value with a type that nothing computes.
+    /// A weight of a model that was saved without weights: a value with a type that nothing
+    /// computes.
     fn declared(&mut self, name: &str, infos: &mut Infos, place: &str) -> Result<()> {
         if self.find(name, place).is_ok() {
             return Ok(());

@@ -14,8 +14,9 @@ use pt2onnx_proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
 use std::borrow::Cow;
 
 impl Reader {
-    /// Adds a node to a region, and its outputs with what the graph states about them. Outputs that are left out are none if no others come
-    /// after them; operators of other domains may count them.
+    /// Adds a node to a region, and its outputs with what the graph states about them. Outputs that
+    /// are left out are none if no others come after them; operators of other domains may count
+    /// them.
     pub fn node(
         &mut self,
         mut proto: NodeProto,
@@ -37,9 +38,8 @@ impl Reader {
             let end = proto.output.iter().rposition(|name| !name.is_empty());
             proto.output.truncate(end.map_or(0, |last| last + 1));
         }
-        let input = |name: &String| match name.is_empty() {
-            true => Ok(None),
-            false => self.find(name, &place).map(Some),
+        let input = |name: &String| {
+            if name.is_empty() { Ok(None) } else { self.find(name, &place).map(Some) }
         };
         let inputs: Vec<Option<Value>> = proto.input.iter().map(input).collect::<Result<_>>()?;
         let mut attributes = self.attributes(proto.attribute, &place)?;

@@ -12,16 +12,18 @@ use pt2onnx_ir::Model;
 use pt2onnx_proto::ModelProto;
 use std::path::Path;
 
-/// Reads a model. Weights, in the model's file or in others beside it, are mapped and not read: the files must not change while the
-/// model lives.
+/// Reads a model. Weights, in the model's file or in others beside it, are mapped and not read: the
+/// files must not change while the model lives.
 ///
-/// Opsets, nodes, names, types, metadata and doc strings are kept as they are in the file. Types of inner values are the file's;
-/// nothing is inferred. Weights without values become [`Tensor::absent`](pt2onnx_tensor::Tensor::absent): tensors without data, and
-/// values that have a type but nothing computes.
+/// Opsets, nodes, names, types, metadata and doc strings are kept as they are in the file. Types of
+/// inner values are the file's; nothing is inferred. Weights without values become
+/// [`Tensor::absent`](pt2onnx_tensor::Tensor::absent): tensors without data, and values that have a
+/// type but nothing computes.
 ///
-/// Not kept, with a warning: training information, device configurations, quantization annotations and denotations. Not kept,
-/// because nothing depends on them: unused initialisers, doc strings of attributes, and types of values inside functions.
-/// Initialisers of a body become constants of the model.
+/// Not kept, with a warning: training information, device configurations, quantization annotations
+/// and denotations. Not kept, because nothing depends on them: unused initialisers, doc strings of
+/// attributes, and types of values inside functions. Initialisers of a body become constants of the
+/// model.
 ///
 /// # Errors
 /// See [`ReadError`]. No file makes it panic.
@@ -29,7 +31,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Model> {
     Ok(warned(read_with(path, ExternalData::Mapped)?))
 }
 
-/// As [`read`], with a choice about data in other files. What is not kept is returned instead of logged.
+/// As [`read`], with a choice about data in other files. What is not kept is returned instead of
+/// logged.
 ///
 /// # Errors
 /// As [`read`].
@@ -46,8 +49,8 @@ pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Model> {
     Ok(warned(model(Files::default(), bytes.into())?))
 }
 
-/// Reads a model from memory, whose external data are `data`, by location: what [`to_parts`](crate::to_parts) gives. Nothing of these is
-/// copied.
+/// Reads a model from memory, whose external data are `data`, by location: what
+/// [`to_parts`](crate::to_parts) gives. Nothing of these is copied.
 ///
 /// # Errors
 /// As [`read`].
@@ -68,9 +71,10 @@ fn warned(reading: Reading) -> Model {
 fn model(files: Files, bytes: Bytes) -> Result<Reading> {
     let proto = ModelProto::decode(bytes).map_err(|error| {
         // `prost` has no kind of errors.
-        match error.to_string().contains("recursion limit reached") {
-            true => ReadError::Nested,
-            false => ReadError::Decode { error },
+        if error.to_string().contains("recursion limit reached") {
+            ReadError::Nested
+        } else {
+            ReadError::Decode { error }
         }
     })?;
     Reader::new(files).model(proto)

@@ -1,11 +1,12 @@
-//! Brings nodes into an order in which each stands behind those that it uses. The standard demands it, converters to float16 do not keep it,
-//! and ONNX Runtime reads such models.
+//! Brings nodes into an order in which each stands behind those that it uses. The standard demands
+//! it, converters to float16 do not keep it, and ONNX Runtime reads such models.
 
 use pt2onnx_proto::NodeProto;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// The nodes in order, those that need not move in the order given. Nodes of a circle come last: they are reported when they are read.
+/// The nodes in order, those that need not move in the order given. Nodes of a circle come last:
+/// they are reported when they are read.
 pub(super) fn sorted(nodes: Vec<NodeProto>) -> Vec<NodeProto> {
     let mut makers: FxHashMap<&str, usize> = FxHashMap::default();
     for (i, node) in nodes.iter().enumerate() {

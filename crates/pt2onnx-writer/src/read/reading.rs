@@ -10,7 +10,8 @@ pub enum ExternalData {
     /// The files are mapped. They must exist.
     #[default]
     Mapped,
-    /// The files are not opened. Their tensors have no values ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)).
+    /// The files are not opened. Their tensors have no values
+    /// ([`Tensor::absent`](pt2onnx_tensor::Tensor::absent)).
     Ignored,
 }
 

@@ -33,9 +33,10 @@ pub(super) fn tensor(files: &mut Files, proto: TensorProto, place: &str) -> Resu
     }
     if dtype == DType::String {
         let strings: Vec<Bytes> = proto.string_data.into_iter().map(Bytes::from).collect();
-        return match strings.is_empty() && wanted > 0 {
-            true => Ok(absent),
-            false => Tensor::strings(shape, strings).map_err(|e| invalid(Invalid::Tensor(e))),
+        return if strings.is_empty() && wanted > 0 {
+            Ok(absent)
+        } else {
+            Tensor::strings(shape, strings).map_err(|e| invalid(Invalid::Tensor(e)))
         };
     }
     let storage = match &proto.raw_data {

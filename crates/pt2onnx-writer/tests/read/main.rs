@@ -1,4 +1,5 @@
-//! Models of other producers, whole and broken. What our own writer writes is read back in the facade's conformance test.
+//! Models of other producers, whole and broken. What our own writer writes is read back in the
+//! facade's conformance test.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod external;
@@ -213,7 +214,8 @@ fn outputs_of_equal_names_get_names_of_their_own() {
 fn bodies_see_what_is_around_them() {
     let mut m = small();
     let g = m.graph.as_mut().unwrap();
-    // Both branches call their output the same; one has an initialiser of its own and a body in its body.
+    // Both branches call their output the same; one has an initialiser of its own and a body in its
+    // body.
     let mut inner = node("If", &["c"], &["r"]);
     inner.attribute = vec![
         body("then_branch", vec![node("Neg", &["y"], &["deep"])], "deep"),

@@ -4,8 +4,8 @@ use super::{DiffOptions, Differences, Section, facts::Facts};
 use crate::edits::unified;
 use pt2onnx_ir::Model;
 
-/// Compares two models whose values have names. Types of inner values are compared where both models have a value of
-/// that name. Other inner values show up in the text of their nodes.
+/// Compares two models whose values have names. Types of inner values are compared where both
+/// models have a value of that name. Other inner values show up in the text of their nodes.
 pub fn diff(a: &Model, b: &Model, options: &DiffOptions) -> Differences {
     let facts = Facts::of(a, options).into_iter();
     let sections = facts

@@ -3,7 +3,8 @@
 use crate::printable::line;
 use std::fmt::{self, Display, Formatter};
 
-/// What [`diff`](crate::diff) compares besides opsets, inputs, outputs, operators, nodes, names and types.
+/// What [`diff`](crate::diff) compares besides opsets, inputs, outputs, operators, nodes, names and
+/// types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiffOptions {
@@ -33,7 +34,8 @@ pub struct Differences {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Section {
-    /// Their kind: `opsets`, `inputs`, `outputs`, `operators`, `weights`, `values`, `nodes` or `metadata`.
+    /// Their kind: `opsets`, `inputs`, `outputs`, `operators`, `weights`, `values`, `nodes` or
+    /// `metadata`.
     pub name: &'static str,
     /// Each difference.
     pub changes: Vec<Change>,

@@ -126,16 +126,14 @@ fn operators(model: &Model) -> Vec<(String, String)> {
     counts.map(|(op, n)| (op, n.to_string())).collect()
 }
 
-/// Initialisers, default values of inputs, and tensors in attributes, which the text of a node can shorten; and strings that are no
-/// text.
+/// Initialisers, default values of inputs, and tensors in attributes, which the text of a node can
+/// shorten; and strings that are no text.
 fn weights(model: &Model, options: &DiffOptions) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut add = |name: String, tensor: &Tensor| {
         let ty = pt2onnx_ir::Type::tensor(tensor.dtype(), dims(tensor));
-        let contents = match options.weights {
-            true => format!(" {}", fingerprint(tensor)),
-            false => String::new(),
-        };
+        let contents =
+            if options.weights { format!(" {}", fingerprint(tensor)) } else { String::new() };
         all.push((name, format!("{ty}{contents}")));
     };
     for (value, data) in model.values() {

@@ -49,7 +49,8 @@ pub(super) fn fix(
     all_possible(model)
 }
 
-/// The symbol in a dimension, and the number that gives the dimension this size. `None` if it has the size already; an error tells why it cannot have it.
+/// The symbol in a dimension, and the number that gives the dimension this size. `None` if it has
+/// the size already; an error tells why it cannot have it.
 fn solved(
     constraints: &Constraints,
     dim: &Expr,
@@ -66,9 +67,10 @@ fn solved(
     let dim = constraints.resolve(dim);
     let mut symbols = dim.symbols().into_iter();
     let (Some(symbol), None) = (symbols.next(), symbols.next()) else {
-        return match dim.as_int() == Some(size) {
-            true => Ok(None),
-            false => Err(format!("it is computed as `{dim}`: fix the symbols in that")),
+        return if dim.as_int() == Some(size) {
+            Ok(None)
+        } else {
+            Err(format!("it is computed as `{dim}`: fix the symbols in that"))
         };
     };
     let whole = dim.solve_linear(&symbol).and_then(|(slope, rest)| {
@@ -78,11 +80,10 @@ fn solved(
     let Some(whole) = whole else {
         return Err(format!("no whole number `{symbol}` makes `{dim}` that size"));
     };
-    match constraints.range_of(&Expr::symbol(&symbol)).contains(whole) {
-        true => Ok(Some((symbol.to_string(), whole))),
-        false => {
-            Err(format!("`{symbol}` would have to be {whole}, which the program does not allow"))
-        }
+    if constraints.range_of(&Expr::symbol(&symbol)).contains(whole) {
+        Ok(Some((symbol.to_string(), whole)))
+    } else {
+        Err(format!("`{symbol}` would have to be {whole}, which the program does not allow"))
     }
 }
 

@@ -16,7 +16,8 @@ type Names = BTreeMap<String, String>;
 /// Gives dimensions the names that the options `dim` and `dynamic_axes` ask for.
 ///
 /// # Errors
-/// There is no such dimension, it is static, or two dimensions that are never equal would have one name.
+/// There is no such dimension, it is static, or two dimensions that are never equal would have one
+/// name.
 pub(super) fn rename(
     model: &mut Model,
     scope: Scope,
@@ -79,7 +80,8 @@ fn names_of_dims(model: &Model, scope: Scope, options: &Options) -> Result<Names
     Ok(names)
 }
 
-/// Checks that no name stands for two sizes. Who gives several symbols one name says that they are equal at run time.
+/// Checks that no name stands for two sizes. Who gives several symbols one name says that they are
+/// equal at run time.
 fn are_distinct(
     names: &Names,
     symbols: &BTreeSet<String>,

@@ -5,7 +5,8 @@ use crate::Options;
 use pt2onnx_ir::{Model, Type};
 use std::borrow::Cow;
 
-/// The options with `input-shape` as sizes and names of axes. Inputs of an unknown number of dimensions get as many as are given.
+/// The options with `input-shape` as sizes and names of axes. Inputs of an unknown number of
+/// dimensions get as many as are given.
 pub(super) fn expand<'a>(
     model: &mut Model,
     options: &'a Options,

@@ -6,8 +6,8 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
 use std::fmt::Debug;
 
-/// Draws a model: its main graph, bodies and functions. Nodes are grouped by the modules that the model knows, or that their
-/// metadata name.
+/// Draws a model: its main graph, bodies and functions. Nodes are grouped by the modules that the
+/// model knows, or that their metadata name.
 pub(crate) fn of_model(model: &Model) -> Drawing {
     let mut painter = Painter {
         model,
@@ -55,9 +55,10 @@ impl Painter<'_> {
         let from = origins().filter(|o| !o.op.is_empty()).map(|o| format!("{} {}", o.op, o.node));
         let from = from.collect::<Vec<_>>().join("\n");
         let source = origins().find_map(|o| o.location.as_deref()).unwrap_or_default().to_owned();
-        let op = match node.domain.is_empty() {
-            true => node.op().to_owned(),
-            false => format!("{}::{}", node.domain, node.op()),
+        let op = if node.domain.is_empty() {
+            node.op().to_owned()
+        } else {
+            format!("{}::{}", node.domain, node.op())
         };
         let attributes = node.attributes.iter();
         let attributes = attributes.map(|(name, a)| (name.to_string(), shortened(text(a))));
@@ -117,7 +118,8 @@ impl Painter<'_> {
         parent
     }
 
-    /// The group that the metadata `namespace` of a file names: `: m.Net/layer: m.Layer/relu: aten.relu.default`.
+    /// The group that the metadata `namespace` of a file names: `: m.Net/layer: m.Layer/relu:
+    /// aten.relu.default`.
     fn namespace(&mut self, node: NodeId) -> Option<usize> {
         let mut origins = self.model[node].origins.iter().flat_map(|o| &self.model[*o].metadata);
         let (_, text) = origins.find(|(key, _)| key == "namespace")?;

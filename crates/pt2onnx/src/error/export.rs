@@ -9,7 +9,8 @@ use pt2onnx_ir::VerifyError;
 use pt2onnx_opt::TargetError;
 use std::fmt;
 
-/// Why an export, or reading or writing a model, failed. [`Error::kind`] gives only the kind of the error:
+/// Why an export, or reading or writing a model, failed. [`Error::kind`] gives only the kind of the
+/// error:
 ///
 /// ```
 /// use pt2onnx::{Error, ErrorKind, Exporter};
@@ -24,7 +25,8 @@ use std::fmt;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The archive cannot be read: it does not exist, is not an archive, is damaged, or has an unknown version.
+    /// The archive cannot be read: it does not exist, is not an archive, is damaged, or has an
+    /// unknown version.
     #[error(transparent)]
     Archive(pt2onnx_fx::Error),
     /// A TorchScript archive cannot be read or flattened.
@@ -75,13 +77,15 @@ pub enum Error {
         /// Everything that is wrong with it.
         Vec<VerifyError>,
     ),
-    /// The model was changed by the caller ([`OnnxProgram::model_mut`](crate::OnnxProgram::model_mut)), and is not valid ONNX.
+    /// The model was changed by the caller
+    /// ([`OnnxProgram::model_mut`](crate::OnnxProgram::model_mut)), and is not valid ONNX.
     #[error("the model is not valid ONNX after it was edited:{}", lines(.0))]
     Edited(
         /// Everything that is wrong with it.
         Vec<VerifyError>,
     ),
-    /// There are warnings, and [`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors) is set.
+    /// There are warnings, and
+    /// [`Exporter::warnings_as_errors`](crate::Exporter::warnings_as_errors) is set.
     #[error("there are warnings, and warnings are errors:{}", lines(.0))]
     Warnings(
         /// All warnings.

@@ -7,10 +7,11 @@
 pub enum ErrorKind {
     /// The archive cannot be read.
     Archive,
-    /// Ops of the program, or the way they are used, have no translation: `torch.onnx.errors.UnsupportedOperatorError`.
+    /// Ops of the program, or the way they are used, have no translation:
+    /// `torch.onnx.errors.UnsupportedOperatorError`.
     UnsupportedOperator,
-    /// The program does something else that cannot be translated, such as a write into a view that cannot be
-    /// followed: `torch.onnx.errors.OnnxExporterError`.
+    /// The program does something else that cannot be translated, such as a write into a view that
+    /// cannot be followed: `torch.onnx.errors.OnnxExporterError`.
     Conversion,
     /// The opset asked for cannot express the model.
     Opset,
@@ -20,7 +21,8 @@ pub enum ErrorKind {
     Options,
     /// Weights have no values, or the given weights do not fit the model.
     NoWeights,
-    /// The exported model is not valid ONNX, which is a bug of pt2onnx: `torch.onnx.errors.CheckerError`.
+    /// The exported model is not valid ONNX, which is a bug of pt2onnx:
+    /// `torch.onnx.errors.CheckerError`.
     Checker,
     /// There are warnings, and warnings are errors.
     Warnings,

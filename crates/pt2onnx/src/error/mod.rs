@@ -1,4 +1,5 @@
-//! Errors: one enum for all stages, its kinds, and the parts of a program that cannot be translated.
+//! Errors: one enum for all stages, its kinds, and the parts of a program that cannot be
+//! translated.
 
 mod export;
 mod failure;

@@ -38,8 +38,8 @@ impl Exporter {
         Self::default()
     }
 
-    /// An exporter with these options and the built-in translations. Reads the files of [`Options::functions`] and
-    /// [`Options::rules`].
+    /// An exporter with these options and the built-in translations. Reads the files of
+    /// [`Options::functions`] and [`Options::rules`].
     ///
     /// # Errors
     /// An option has a value that it cannot have ([`Options::check`]), or a file cannot be read.
@@ -72,15 +72,16 @@ impl Exporter {
         &self.options
     }
 
-    /// Replaces the translations, and with them any given by [`functions`](Self::functions) before. By default all built-in
-    /// translations are used.
+    /// Replaces the translations, and with them any given by [`functions`](Self::functions) before.
+    /// By default all built-in translations are used.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
         self
     }
 
-    /// Sets whether the graph of the program is freed when it is no longer needed; false by default. It takes as much memory as
-    /// that of the model. There is no [`OnnxProgram::exported_program`] then, and reports do not show the program.
+    /// Sets whether the graph of the program is freed when it is no longer needed; false by
+    /// default. It takes as much memory as that of the model. There is no
+    /// [`OnnxProgram::exported_program`] then, and reports do not show the program.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -98,8 +99,8 @@ impl Exporter {
         &mut self.registry
     }
 
-    /// Adds functions in ONNX's textual syntax, as translations of the ops that they are named after
-    /// ([`Registry::add_functions`]). Can be called several times.
+    /// Adds functions in ONNX's textual syntax, as translations of the ops that they are named
+    /// after ([`Registry::add_functions`]). Can be called several times.
     ///
     /// # Errors
     /// The text cannot be parsed.
@@ -116,7 +117,8 @@ impl Exporter {
         self.attempt(source).map_err(|failed| failed.error)
     }
 
-    /// Does the same as [`export`](Self::export), but an error comes with a [`Report`]. A program has one, too.
+    /// Does the same as [`export`](Self::export), but an error comes with a [`Report`]. A program
+    /// has one, too.
     ///
     /// ```
     /// # use pt2onnx::Exporter;
@@ -150,7 +152,8 @@ impl Exporter {
         self.close(made, report, inputs)
     }
 
-    /// The program as PyTorch's `print(ep)` shows it. Without `raw` it is shown as it is translated, after all passes over it.
+    /// The program as PyTorch's `print(ep)` shows it. Without `raw` it is shown as it is
+    /// translated, after all passes over it.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -198,9 +201,12 @@ impl Exporter {
         inputs: Inputs,
     ) -> Result<OnnxProgram, Failed> {
         let strict = self.options.warnings_as_errors;
-        let made = made.and_then(|made| match strict && !made.warnings.is_empty() {
-            true => Err(Error::Warnings(made.warnings)),
-            false => Ok(made),
+        let made = made.and_then(|made| {
+            if strict && !made.warnings.is_empty() {
+                Err(Error::Warnings(made.warnings))
+            } else {
+                Ok(made)
+            }
         });
         match made {
             Ok(made) => {

@@ -10,7 +10,8 @@ use pt2onnx_compress::{Calibration, CastWeights, Precision, Quantize};
 use pt2onnx_opt::{Level, Pass};
 use std::path::PathBuf;
 
-/// Setters that take the value of an option, what is inside of its `Some`, or one more element of its list.
+/// Setters that take the value of an option, what is inside of its `Some`, or one more element of
+/// its list.
 macro_rules! setters {
     (
         values { $($name:ident: $ty:ty,)* }
@@ -133,14 +134,15 @@ impl Exporter {
         self
     }
 
-    /// Sets names of the inputs, in order ([`Options::input_names`]). Inputs after the last name keep the program's.
+    /// Sets names of the inputs, in order ([`Options::input_names`]). Inputs after the last name
+    /// keep the program's.
     pub fn input_names(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.options.input_names = InputNames::List(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Names inputs after the parameters, keys and fields that lead to them in the program's arguments, and the tensors of caches as
-    /// [`KvNames`] says.
+    /// Names inputs after the parameters, keys and fields that lead to them in the program's
+    /// arguments, and the tensors of caches as [`KvNames`] says.
     pub fn input_names_from_tree(mut self) -> Self {
         self.options.input_names = InputNames::FromTree;
         self

@@ -1,4 +1,5 @@
-//! Caches of keys and values in trees: `DynamicCache` and its relatives of transformers, and tuples of pairs.
+//! Caches of keys and values in trees: `DynamicCache` and its relatives of transformers, and tuples
+//! of pairs.
 
 use super::spec::{children, keys_of};
 use serde_json::Value as Json;
@@ -32,7 +33,8 @@ pub(super) struct CacheTensor {
 }
 
 impl CacheTensor {
-    /// Its name, from a template such as `present.{layer}.{part}`. What the tensor does not have is left out.
+    /// Its name, from a template such as `present.{layer}.{part}`. What the tensor does not have is
+    /// left out.
     pub fn named(&self, template: &str) -> String {
         let layer = self.layer.as_deref().unwrap_or_default();
         let name = template.replace("{layer}", layer).replace("{part}", &self.part.join("."));

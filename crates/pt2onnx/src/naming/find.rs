@@ -2,10 +2,12 @@
 
 use pt2onnx_ir::{Def, Model, ORIGINAL_NAME, Value, ValueData};
 
-/// Metadata key of a renamed weight, for its name in a state dict. The key above has the name of its placeholder.
+/// Metadata key of a renamed weight, for its name in a state dict. The key above has the name of
+/// its placeholder.
 pub(super) const TARGET: &str = "pkg.pt2onnx.target";
 
-/// Finds a value by its current or original name. Inputs and outputs come first, values in other scopes of names last.
+/// Finds a value by its current or original name. Inputs and outputs come first, values in other
+/// scopes of names last.
 pub(crate) fn find(model: &Model, name: &str) -> Option<Value> {
     let ends = || model.inputs().iter().copied().chain(model.output_values());
     let is = |v: &Value| model[*v].name.as_deref() == Some(name);

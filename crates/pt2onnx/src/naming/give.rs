@@ -11,8 +11,8 @@ use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, ORIGINAL_NAME, Value, Valu
 use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 
-/// Names inputs and outputs, and renames values that have names already. A model that was read from a file has no program. Returns the old
-/// names of what was renamed, for [`finish`].
+/// Names inputs and outputs, and renames values that have names already. A model that was read from
+/// a file has no program. Returns the old names of what was renamed, for [`finish`].
 pub(crate) fn name(
     model: &mut Model,
     program: Option<&ExportedProgram>,
@@ -68,7 +68,8 @@ fn set_apart(model: &mut Model, names: &[String]) {
     model.set_outputs_as_written(Model::MAIN, &outputs);
 }
 
-/// The values to which names are given in order. The first `count` of them are what the program has.
+/// The values to which names are given in order. The first `count` of them are what the program
+/// has.
 fn listed(
     model: &Model,
     what: &'static str,
@@ -153,7 +154,8 @@ fn parameters(model: &Model, program: &ExportedProgram) -> impl Iterator<Item = 
     targets.filter_map(|target| find(model, target))
 }
 
-/// Names all values, then renames values that only now have the old name. `renamed` are the names that [`name`] found.
+/// Names all values, then renames values that only now have the old name. `renamed` are the names
+/// that [`name`] found.
 pub(crate) fn finish(
     model: &mut Model,
     options: &Options,
@@ -208,7 +210,8 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
             _ => continue,
         };
         if let Some(value) = data.name.as_deref().and_then(|n| values.get(n)) {
-            // A value that has the name already is not the one that takes it: the other gets a new one.
+            // A value that has the name already is not the one that takes it: the other gets a new
+            // one.
             if model[*value].name == data.name {
                 continue;
             }
@@ -237,7 +240,8 @@ fn give(model: &mut Model, plan: Vec<(Value, String)>) -> Result<(), NameError> 
     Ok(())
 }
 
-/// Gives a value another name, and keeps the names that it has in the program and in the state dict.
+/// Gives a value another name, and keeps the names that it has in the program and in the state
+/// dict.
 fn rename(data: &mut ValueData, new: String) {
     if data.name.as_deref() == Some(&*new) {
         return;

@@ -20,8 +20,8 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// The name that it should have: that of the way to it if names come `from_tree`, and that of a tensor of a cache by the template, or
-    /// else below the way to the cache and `word`.
+    /// The name that it should have: that of the way to it if names come `from_tree`, and that of a
+    /// tensor of a cache by the template, or else below the way to the cache and `word`.
     pub fn wanted(&self, from_tree: bool, template: Option<&str>, word: &str) -> Option<String> {
         match (&self.cache, template) {
             (Some(cache), Some(template)) => Some(cache.named(template)),
@@ -41,7 +41,8 @@ pub(super) struct Trees {
     pub outputs: Vec<Leaf>,
 }
 
-/// The trees of a program; `None` if the archive does not have them, or if they do not fit its signature.
+/// The trees of a program; `None` if the archive does not have them, or if they do not fit its
+/// signature.
 pub(super) fn trees(program: &ExportedProgram) -> Option<Trees> {
     let root = program.module_call_graph.iter().find(|e| e.fqn.is_empty())?;
     let signature = root.signature.as_ref()?;

@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// What `torch.onnx.export` takes as `dynamic_axes`: for each input or output, names of its axes, or the axes to be named
-/// `x_dynamic_axes_1` and so on. As text it is the JSON of that.
+/// What `torch.onnx.export` takes as `dynamic_axes`: for each input or output, names of its axes,
+/// or the axes to be named `x_dynamic_axes_1` and so on. As text it is the JSON of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "IndexMap<String, Axes>", into = "IndexMap<String, IndexMap<String, String>>")]
 pub struct DynamicAxes(Vec<(String, i64, String)>);

@@ -52,7 +52,8 @@ pub enum OptionError {
     /// Options do not fit together; or those of compression have values that they cannot have.
     #[error(transparent)]
     Compress(pt2onnx_compress::Error),
-    /// Weights are compressed when they are written, and the option leaves them without values or to the caller.
+    /// Weights are compressed when they are written, and the option leaves them without values or
+    /// to the caller.
     #[error(
         "weights that are compressed must be constants with values, which the option {0} excludes"
     )]
@@ -91,7 +92,8 @@ pub enum OptionError {
     /// No pass has this name.
     #[error(transparent)]
     Pass(UnknownPass),
-    /// An option that says what a TorchScript archive leaves open is given for another program, which leaves nothing open.
+    /// An option that says what a TorchScript archive leaves open is given for another program,
+    /// which leaves nothing open.
     #[error(
         "the option {0} is for TorchScript archives, but this is an exported program, which has the types of its inputs: name dynamic \
          sizes by the option `dim`, or make them static by the option `fix`"

@@ -1,8 +1,10 @@
-//! How values of options are written down: numbers of bytes with units, tables of pairs, levels as numbers.
+//! How values of options are written down: numbers of bytes with units, tables of pairs, levels as
+//! numbers.
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// Reads a number of bytes with or without a unit: `4096`, `64KiB`, `2GB`. Units are B, kB (or KB), MB, GB, KiB, MiB and GiB.
+/// Reads a number of bytes with or without a unit: `4096`, `64KiB`, `2GB`. Units are B, kB (or KB),
+/// MB, GB, KiB, MiB and GiB.
 ///
 /// # Errors
 /// Returns what to give instead if `text` is no number, has another unit or exceeds 64 bits.
@@ -23,7 +25,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "give a number of bytes such as 4096, 64KiB or 2GB".to_owned())
 }
 
-/// What an error of serde about the value of an option says, in words for users: `expected usize` is "expected a number of 0 or more".
+/// What an error of serde about the value of an option says, in words for users: `expected usize`
+/// is "expected a number of 0 or more".
 pub fn in_words(error: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
         ("expected u32", "expected a number from 0 to 4294967295"),
@@ -78,7 +81,8 @@ pub(super) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     })
 }
 
-/// Pairs as a table. In the struct they are a list, as a command line may give one key twice, which is an error of its own.
+/// Pairs as a table. In the struct they are a list, as a command line may give one key twice, which
+/// is an error of its own.
 pub(super) mod pairs {
     use indexmap::IndexMap;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

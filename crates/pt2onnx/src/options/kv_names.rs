@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// Names of the tensors of caches, as templates: `{layer}` stands for the number of the layer, `{part}` for `key` or `value`,
-/// or for `decoder.key` and so on in models with an encoder. The serialised form is that of [`FromStr`].
+/// Names of the tensors of caches, as templates: `{layer}` stands for the number of the layer,
+/// `{part}` for `key` or `value`, or for `decoder.key` and so on in models with an encoder. The
+/// serialised form is that of [`FromStr`].
 ///
 /// ```
 /// let names: pt2onnx::KvNames = "past.{layer}.{part},now.{layer}.{part}".parse()?;
@@ -48,9 +49,10 @@ impl FromStr for KvNames {
                 ));
             }
         }
-        match names.input == names.output {
-            true => Err("inputs and outputs must have different names".to_owned()),
-            false => Ok(names),
+        if names.input == names.output {
+            Err("inputs and outputs must have different names".to_owned())
+        } else {
+            Ok(names)
         }
     }
 }

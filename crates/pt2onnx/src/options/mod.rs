@@ -32,7 +32,8 @@ pub(crate) const FUNCTIONS_SINCE: u32 = 15;
 /// The options of an [`Exporter`](crate::Exporter), except for what cannot be written down (its
 /// [`Registry`](crate::Registry)).
 ///
-/// Keys and values of the serialised form are the flags of the command `pt2onnx` and their values. In TOML:
+/// Keys and values of the serialised form are the flags of the command `pt2onnx` and their values.
+/// In TOML:
 ///
 /// ```toml
 /// opset = 18
@@ -45,8 +46,8 @@ pub(crate) const FUNCTIONS_SINCE: u32 = 15;
 /// "x.1" = "length"
 /// ```
 ///
-/// An unknown key and a value of the wrong type are errors of deserialisation. [`Options::check`] finds values that are out
-/// of range.
+/// An unknown key and a value of the wrong type are errors of deserialisation. [`Options::check`]
+/// finds values that are out of range.
 ///
 /// ```
 /// use pt2onnx::{Exporter, Options};
@@ -60,54 +61,63 @@ pub(crate) const FUNCTIONS_SINCE: u32 = 15;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct Options {
-    /// Types of the inputs of a TorchScript archive, or their values: `float32[batch,3,224,224]`, `16000`, `none`, each by the
-    /// name or position of a parameter or a path in it (`x`, `0`, `images.0`). A trace has those that it was made with.
+    /// Types of the inputs of a TorchScript archive, or their values: `float32[batch,3,224,224]`,
+    /// `16000`, `none`, each by the name or position of a parameter or a path in it (`x`, `0`,
+    /// `images.0`). A trace has those that it was made with.
     #[serde(with = "form::pairs")]
     pub input: Vec<(String, String)>,
     /// The method of a TorchScript archive to convert; `forward` by default.
     pub method: String,
-    /// The type of floats of a TorchScript archive that have no other, such as quotients of integers; [`DefaultDtype::Float32`] by
-    /// default. It is `torch.get_default_dtype()` where the module runs, which an archive does not tell.
+    /// The type of floats of a TorchScript archive that have no other, such as quotients of
+    /// integers; [`DefaultDtype::Float32`] by default. It is `torch.get_default_dtype()` where the
+    /// module runs, which an archive does not tell.
     pub default_dtype: DefaultDtype,
-    /// The program of an archive that has several, by its name; by default the only one, or the one called `model`.
+    /// The program of an archive that has several, by its name; by default the only one, or the one
+    /// called `model`.
     pub model: Option<String>,
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub opset: u32,
-    /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that came with the opset
-    /// and has what the model uses. Metadata of nodes and values does not count, as older readers skip it.
+    /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that came
+    /// with the opset and has what the model uses. Metadata of nodes and values does not count, as
+    /// older readers skip it.
     pub ir_version: Option<u32>,
-    /// The runtime to write for; [`Target::Standard`] by default: pure ONNX, with a warning where ONNX Runtime has no kernel.
+    /// The runtime to write for; [`Target::Standard`] by default: pure ONNX, with a warning where
+    /// ONNX Runtime has no kernel.
     pub target: Target,
-    /// What to do with values that the program writes into buffers and inputs; [`State::Drop`] by default.
-    pub state: State,
-    /// What to do with ops that behave as in training, because `model.eval()` was not called before export; [`Training::Preserve`] by
+    /// What to do with values that the program writes into buffers and inputs; [`State::Drop`] by
     /// default.
+    pub state: State,
+    /// What to do with ops that behave as in training, because `model.eval()` was not called before
+    /// export; [`Training::Preserve`] by default.
     pub training: Training,
-    /// What to do with ops that have no translation; [`Operators::Onnx`] by default: report an error.
+    /// What to do with ops that have no translation; [`Operators::Onnx`] by default: report an
+    /// error.
     pub operators: Operators,
-    /// Whether ATen ops that stay as they are become nodes `ATen`, whose attributes `operator` and `overload_name` name the op and whose
-    /// inputs are all its arguments, as PyTorch's TorchScript exporter writes them; false by default.
+    /// Whether ATen ops that stay as they are become nodes `ATen`, whose attributes `operator` and
+    /// `overload_name` name the op and whose inputs are all its arguments, as PyTorch's TorchScript
+    /// exporter writes them; false by default.
     pub aten_nodes: bool,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
     pub functions: Vec<PathBuf>,
-    /// Files of rewriting rules in ONNX's textual syntax ([`Rules`](pt2onnx_opt::Rules)), which the optimiser applies at every level;
-    /// none by default.
+    /// Files of rewriting rules in ONNX's textual syntax ([`Rules`](pt2onnx_opt::Rules)), which the
+    /// optimiser applies at every level; none by default.
     pub rules: Vec<PathBuf>,
-    /// Modules of which the model has functions: `all`, their classes (`BertLayer`, or with the Python module) or paths
-    /// (`encoder.layer.*`, in which `*` stands for any text without dots); none by default. Each call of such a module becomes a call of a
-    /// function. Opset 15 or newer.
+    /// Modules of which the model has functions: `all`, their classes (`BertLayer`, or with the
+    /// Python module) or paths (`encoder.layer.*`, in which `*` stands for any text without dots);
+    /// none by default. Each call of such a module becomes a call of a function. Opset 15 or newer.
     #[serde(deserialize_with = "form::words")]
     pub functions_of: Vec<String>,
-    /// Whether calls of functions are replaced by their bodies, which are optimised with the rest then; false by default.
+    /// Whether calls of functions are replaced by their bodies, which are optimised with the rest
+    /// then; false by default.
     pub inline: bool,
     /// Versions at which the model imports domains other than ONNX's own; 1 by default.
     #[serde(with = "form::pairs")]
     pub custom_opset: Vec<(String, u32)>,
-    /// Seed of the first node that draws random numbers; the following nodes count up from it. None by default, with a
-    /// warning.
+    /// Seed of the first node that draws random numbers; the following nodes count up from it. None
+    /// by default, with a warning.
     pub seed: Option<u32>,
-    /// Whether the model may leave out what makes NaN and infinities come out as in PyTorch, where that costs nodes; false by
-    /// default.
+    /// Whether the model may leave out what makes NaN and infinities come out as in PyTorch, where
+    /// that costs nodes; false by default.
     pub assume_finite: bool,
     /// Whether a warning is an error; false by default.
     pub warnings_as_errors: bool,
@@ -115,30 +125,34 @@ pub struct Options {
     pub input_names: InputNames,
     /// New names of the outputs.
     pub output_names: OutputNames,
-    /// New names of the tensors of caches of keys and values. By default they have names only where the names come from the tree,
-    /// those of [`KvNames::default`].
+    /// New names of the tensors of caches of keys and values. By default they have names only where
+    /// the names come from the tree, those of [`KvNames::default`].
     pub kv_names: Option<KvNames>,
     /// Old and new names of values, of any in the model that is written.
     #[serde(with = "form::pairs")]
     pub rename: Vec<(String, String)>,
-    /// Names of dynamic dimensions, each given as its symbol (`s77`) or an axis of a value (`x.0`). A dimension has its name wherever it
-    /// occurs, also in expressions: `2*batch`. Two can have one name only if they are equal whenever the model runs.
+    /// Names of dynamic dimensions, each given as its symbol (`s77`) or an axis of a value (`x.0`).
+    /// A dimension has its name wherever it occurs, also in expressions: `2*batch`. Two can have
+    /// one name only if they are equal whenever the model runs.
     #[serde(with = "form::pairs")]
     pub dim: Vec<(String, String)>,
-    /// Names of axes of inputs and outputs, in the form of `torch.onnx.export`. The first name of a dimension is used everywhere; any other
-    /// name only for its axis. An axis that is static in the program cannot be named.
+    /// Names of axes of inputs and outputs, in the form of `torch.onnx.export`. The first name of a
+    /// dimension is used everywhere; any other name only for its axis. An axis that is static in
+    /// the program cannot be named.
     pub dynamic_axes: DynamicAxes,
-    /// Sizes of dynamic dimensions that become static, each given as its symbol, its name or an axis of a value.
+    /// Sizes of dynamic dimensions that become static, each given as its symbol, its name or an
+    /// axis of a value.
     #[serde(with = "form::pairs")]
     pub fix: Vec<(String, i64)>,
-    /// Sizes of all dimensions of inputs: `1,3,224,224`. A name stands for a dynamic dimension of that name, `?` for one that stays as it
-    /// is.
+    /// Sizes of all dimensions of inputs: `1,3,224,224`. A name stands for a dynamic dimension of
+    /// that name, `?` for one that stays as it is.
     #[serde(with = "form::pairs")]
     pub input_shape: Vec<(String, String)>,
-    /// Where weights are written; [`Weights::Auto`] by default. With [`Weights::None`] the model has no parameters and no persistent
-    /// buffers, and nothing is computed from them.
+    /// Where weights are written; [`Weights::Auto`] by default. With [`Weights::None`] the model
+    /// has no parameters and no persistent buffers, and nothing is computed from them.
     pub weights: Weights,
-    /// Name of the data file beside the model; the name of the model with `.data` appended by default.
+    /// Name of the data file beside the model; the name of the model with `.data` appended by
+    /// default.
     pub weights_file: Option<String>,
     /// Weights of fewer bytes stay in the model file; 1024 by default.
     #[serde(deserialize_with = "form::bytes")]
@@ -146,22 +160,26 @@ pub struct Options {
     /// Largest size of a data file in bytes, above which there are several; no limit by default.
     #[serde(deserialize_with = "form::optional_bytes")]
     pub shard_size: Option<u64>,
-    /// External weights start at multiples of this many bytes, a power of two of at most 1 GiB; 4096 by default.
+    /// External weights start at multiples of this many bytes, a power of two of at most 1 GiB;
+    /// 4096 by default.
     #[serde(deserialize_with = "form::bytes")]
     pub alignment: u64,
-    /// Whether [`Weights::Link`] may refer to files outside of the model's folder; false by default.
+    /// Whether [`Weights::Link`] may refer to files outside of the model's folder; false by
+    /// default.
     pub link_outside: bool,
-    /// Whether parameters and persistent buffers are also inputs of the model, after its own, so that callers can pass other values; false
-    /// by default. Nothing is computed from them beforehand then. If a model is only rewritten, weights that are inputs stay inputs, and the others
-    /// stay constants.
+    /// Whether parameters and persistent buffers are also inputs of the model, after its own, so
+    /// that callers can pass other values; false by default. Nothing is computed from them
+    /// beforehand then. If a model is only rewritten, weights that are inputs stay inputs, and the
+    /// others stay constants.
     pub keep_initializers_as_inputs: bool,
     /// How far to optimise; [`Level::Fuse`] by default. The serialised form is 0, 1 or 2.
     #[serde(with = "form::level")]
     pub optimize: Level,
     /// Names of passes to leave out; none by default.
     pub skip_pass: Vec<String>,
-    /// Constants of at most this many bytes are always folded; 8192 by default. In models of other producers, it is 128 times as many.
-    /// Larger ones are folded only where the model gets no larger.
+    /// Constants of at most this many bytes are always folded; 8192 by default. In models of other
+    /// producers, it is 128 times as many. Larger ones are folded only where the model gets no
+    /// larger.
     #[serde(deserialize_with = "form::bytes")]
     pub fold_limit: u64,
     /// Whether weights of equal content become one; false by default.
@@ -190,7 +208,8 @@ pub struct Options {
     pub compress_exclude: Vec<String>,
     /// Weights of fewer elements are not compressed; 1024 by default.
     pub compress_min: usize,
-    /// Files with samples of the inputs, on which the scales of activations are found (`.npz`); none by default.
+    /// Files with samples of the inputs, on which the scales of activations are found (`.npz`);
+    /// none by default.
     pub calibrate: Vec<PathBuf>,
     /// How ranges are found from samples; [`Calibration::MinMax`] by default.
     pub calibration: Calibration,
@@ -198,7 +217,8 @@ pub struct Options {
     pub metadata: Detail,
     /// Whether stack traces in metadata name files without their folders; false by default.
     pub strip_paths: bool,
-    /// Whether the `doc_string` of a node holds the source lines that it comes from; false by default.
+    /// Whether the `doc_string` of a node holds the source lines that it comes from; false by
+    /// default.
     pub doc_strings: bool,
     /// Entries of the model's `metadata_props`.
     #[serde(with = "form::pairs")]
@@ -209,7 +229,8 @@ pub struct Options {
     pub model_version: Option<i64>,
     /// The model's `producer_name`; `pt2onnx` by default.
     pub producer: Option<String>,
-    /// How errors and warnings spell options; as the serialised form does by default, which has no entry for it.
+    /// How errors and warnings spell options; as the serialised form does by default, which has no
+    /// entry for it.
     #[serde(skip)]
     pub spelling: Spelling,
 }
@@ -336,7 +357,8 @@ impl Options {
         OptionError::once(text("{custom-opset}"), &self.custom_opset)
     }
 
-    /// Checks that options fit together: those that [`check_together`](Self::check_together) is about, and those of compression.
+    /// Checks that options fit together: those that [`check_together`](Self::check_together) is
+    /// about, and those of compression.
     ///
     /// # Errors
     /// The first that has no meaning without another.
@@ -437,8 +459,8 @@ impl Options {
         Ok(standard.into_iter().filter(|pass| !skipped(pass.name)).collect())
     }
 
-    /// What the optimiser may do, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize). Reads the files of
-    /// [`rules`](Self::rules).
+    /// What the optimiser may do, for [`OnnxProgram::optimize`](crate::OnnxProgram::optimize).
+    /// Reads the files of [`rules`](Self::rules).
     ///
     /// # Errors
     /// A pass to leave out does not exist, or a file of rules cannot be read.
@@ -458,7 +480,8 @@ impl Options {
         })
     }
 
-    /// Each option that differs from its default: its key and its value as JSON, in the order of the fields.
+    /// Each option that differs from its default: its key and its value as JSON, in the order of
+    /// the fields.
     pub fn changed(&self) -> Vec<(String, serde_json::Value)> {
         let entries = |options: &Self| match serde_json::to_value(options) {
             Ok(serde_json::Value::Object(entries)) => entries,

@@ -12,9 +12,10 @@ pub type InputNames = OutputNames;
 pub enum OutputNames {
     /// In order. What comes after the last name keeps its own.
     List(Vec<String>),
-    /// The parameters, keys and fields that lead to an input in the arguments, or to an output in the dict or dataclass that the
-    /// program returns: `hidden_0`. An output that is only in tuples and lists keeps its name. Tensors of caches have the names that
-    /// [`KvNames`](crate::KvNames) says. The serialised form is `"from-tree"`.
+    /// The parameters, keys and fields that lead to an input in the arguments, or to an output in
+    /// the dict or dataclass that the program returns: `hidden_0`. An output that is only in tuples
+    /// and lists keeps its name. Tensors of caches have the names that [`KvNames`](crate::KvNames)
+    /// says. The serialised form is `"from-tree"`.
     FromTree,
 }
 

@@ -11,8 +11,8 @@ use serde_json::json;
 use similar::DiffOp;
 use std::collections::HashMap;
 
-/// A page that shows two models side by side, and how they differ. Each comes with its name; nodes that only one has, and
-/// those that have one name and differ, are marked.
+/// A page that shows two models side by side, and how they differ. Each comes with its name; nodes
+/// that only one has, and those that have one name and differ, are marked.
 ///
 /// ```
 /// use pt2onnx::{DiffOptions, diff, diff_page, ir::Model};

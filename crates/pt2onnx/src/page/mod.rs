@@ -1,4 +1,5 @@
-//! Reports and comparisons as one page of HTML, which loads nothing. The graph is laid out in the page, by `dagre`.
+//! Reports and comparisons as one page of HTML, which loads nothing. The graph is laid out in the
+//! page, by `dagre`.
 
 mod compare;
 
@@ -17,8 +18,9 @@ const DAGRE: &str = include_str!("dagre/dagre.min.js");
 const LICENCE: &str = include_str!("dagre/LICENSE");
 
 impl OnnxProgram {
-    /// A page that shows the model and its report: the graph, folded by module, operators and weights by size, warnings, the
-    /// program and the model as text. `report` is [`report`](Self::report), or has more to say ([`Report::saved`]).
+    /// A page that shows the model and its report: the graph, folded by module, operators and
+    /// weights by size, warnings, the program and the model as text. `report` is
+    /// [`report`](Self::report), or has more to say ([`Report::saved`]).
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -37,15 +39,16 @@ impl OnnxProgram {
 }
 
 impl Report {
-    /// The report as a page, without a model: that of a failure. It draws the program, with the failures in their places, if the
-    /// archive could be read.
+    /// The report as a page, without a model: that of a failure. It draws the program, with the
+    /// failures in their places, if the archive could be read.
     pub fn to_html(&self) -> String {
         of_report(self, self.drawing.as_deref())
     }
 }
 
 impl Reports<'_> {
-    /// A page for all: a table, and the report of each archive. The programs of failures are drawn, models are not.
+    /// A page for all: a table, and the report of each archive. The programs of failures are drawn,
+    /// models are not.
     pub fn to_html(&self) -> String {
         let one = |named: &Named<'_>| {
             let report = named.report;
@@ -120,7 +123,8 @@ fn write(title: &str, data: Value) -> String {
     parts.concat()
 }
 
-/// The data with control characters and the like as escapes, in keys and values. Lines and tabs stay.
+/// The data with control characters and the like as escapes, in keys and values. Lines and tabs
+/// stay.
 fn visible(data: Value) -> Value {
     match data {
         Value::String(text) => Value::String(printable::lines(&text).into_owned()),

@@ -49,7 +49,8 @@ impl OnnxProgram {
         mut save: SaveOptions,
         replaceable: FxHashSet<Value>,
     ) -> Self {
-        // Weights were left out before anything was computed from them. Those that are given later are written.
+        // Weights were left out before anything was computed from them. Those that are given later
+        // are written.
         if save.weights == Weights::None {
             save.weights = Weights::Auto;
         }
@@ -78,9 +79,9 @@ impl OnnxProgram {
         Self { compressed, ..self }
     }
 
-    /// Reads an ONNX model of any producer and any known opset, with bodies, functions, nodes of other domains and
-    /// weights in other files. Files with weights are mapped, and must not change while the result lives. A warning
-    /// tells what the file has that is not kept.
+    /// Reads an ONNX model of any producer and any known opset, with bodies, functions, nodes of
+    /// other domains and weights in other files. Files with weights are mapped, and must not change
+    /// while the result lives. A warning tells what the file has that is not kept.
     ///
     /// ```no_run
     /// use pt2onnx::{OnnxProgram, opt};
@@ -101,8 +102,9 @@ impl OnnxProgram {
         Self::of_reading(reading, report)
     }
 
-    /// Does the same as [`open`](Self::open) with a model in memory. Its external data are `data`, by location
-    /// ([`InParts::weights`](pt2onnx_writer::InParts::weights)). Nothing of these is copied.
+    /// Does the same as [`open`](Self::open) with a model in memory. Its external data are `data`,
+    /// by location ([`InParts::weights`](pt2onnx_writer::InParts::weights)). Nothing of these is
+    /// copied.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
@@ -117,7 +119,8 @@ impl OnnxProgram {
 
     fn of_reading(reading: Reading, mut report: Report) -> Result<Self, Error> {
         let mut model = reading.model;
-        // Names of nodes may clash in files, and those of values in bodies that do not see each other.
+        // Names of nodes may clash in files, and those of values in bodies that do not see each
+        // other.
         model.assign_names();
         domains::import_known(&mut model);
         let checked = report.stage("verify", || {
@@ -168,8 +171,8 @@ impl OnnxProgram {
         self.model.output_values().map(|output| self.model[output].name.as_deref().unwrap_or(""))
     }
 
-    /// The program that it was made from, as the archive has it; `None` for a model that was read from a file, and after
-    /// [`Exporter::forget_graph`](crate::Exporter::forget_graph).
+    /// The program that it was made from, as the archive has it; `None` for a model that was read
+    /// from a file, and after [`Exporter::forget_graph`](crate::Exporter::forget_graph).
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/archives/torch-2.15.pt2");
@@ -182,16 +185,16 @@ impl OnnxProgram {
         self.source.as_ref().filter(|_| self.has_graph)
     }
 
-    /// The model, to be changed. It is verified again before it is written, which gives [`Error::Edited`] if it is not valid. New values
-    /// need names: call [`Model::assign_names`].
+    /// The model, to be changed. It is verified again before it is written, which gives
+    /// [`Error::Edited`] if it is not valid. New values need names: call [`Model::assign_names`].
     pub fn model_mut(&mut self) -> &mut Model {
         self.changed();
         self.edited_by_caller = true;
         &mut self.model
     }
 
-    /// Finds a value by its name, or an input or output by its name in the program; values in functions, and in bodies of operators of other
-    /// domains, come last.
+    /// Finds a value by its name, or an input or output by its name in the program; values in
+    /// functions, and in bodies of operators of other domains, come last.
     pub fn value(&self, name: &str) -> Option<Value> {
         naming::find(&self.model, name)
     }
@@ -206,8 +209,8 @@ impl OnnxProgram {
         &self.report.warnings
     }
 
-    /// The report of the export. It does not list the files that [`save`](Self::save) wrote: [`Report::saved`] adds
-    /// them.
+    /// The report of the export. It does not list the files that [`save`](Self::save) wrote:
+    /// [`Report::saved`] adds them.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -217,8 +220,9 @@ impl OnnxProgram {
         self.model.to_string()
     }
 
-    /// The files that it was read from: the archive or the model, with its data. None of them is written, under whatever name; but an
-    /// ONNX model that was [opened](Self::open) may be saved under its own.
+    /// The files that it was read from: the archive or the model, with its data. None of them is
+    /// written, under whatever name; but an ONNX model that was [opened](Self::open) may be saved
+    /// under its own.
     pub fn inputs(&self) -> &Inputs {
         &self.inputs
     }

@@ -25,10 +25,11 @@ impl Options {
 }
 
 impl OnnxProgram {
-    /// Rewrites the model as options ask: puts the bodies of functions in the places of their calls, writes it for another opset if one is
-    /// given, makes weights constants that are inputs as well ([`Options::keep_initializers_as_inputs`]), names values and fixes sizes, optimises, compresses, and fits it to the target. The options of
-    /// saving and those of an export are not used, nor is [`Options::opset`]: `opset` says it.
-    /// `journal` takes notes of what passes do.
+    /// Rewrites the model as options ask: puts the bodies of functions in the places of their
+    /// calls, writes it for another opset if one is given, makes weights constants that are inputs
+    /// as well ([`Options::keep_initializers_as_inputs`]), names values and fixes sizes, optimises,
+    /// compresses, and fits it to the target. The options of saving and those of an export are not
+    /// used, nor is [`Options::opset`]: `opset` says it. `journal` takes notes of what passes do.
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
@@ -41,8 +42,10 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Options::check_rewrite`], and an opset that the target does not read, before anything is changed; then those of the single steps: [`inline`](Self::inline),
-    /// [`convert_opset`](Self::convert_opset), [`set_interface`](Self::set_interface), [`compress`](Self::compress), [`fit`](Self::fit).
+    /// Those of [`Options::check_rewrite`], and an opset that the target does not read, before
+    /// anything is changed; then those of the single steps: [`inline`](Self::inline),
+    /// [`convert_opset`](Self::convert_opset), [`set_interface`](Self::set_interface),
+    /// [`compress`](Self::compress), [`fit`](Self::fit).
     pub fn rewrite(
         &mut self,
         options: &Options,
@@ -84,8 +87,9 @@ impl OnnxProgram {
         Ok(())
     }
 
-    /// Makes weights constants that are inputs as well, if all weights are: exporters wrote them so that followed IR version 3. Callers can then
-    /// give them no other values, which is added to [`warnings`](Self::warnings).
+    /// Makes weights constants that are inputs as well, if all weights are: exporters wrote them so
+    /// that followed IR version 3. Callers can then give them no other values, which is added to
+    /// [`warnings`](Self::warnings).
     fn make_weights_constants(&mut self) {
         self.changed();
         let count = weights::make_constants(&mut self.model);
@@ -98,23 +102,25 @@ impl OnnxProgram {
         }
     }
 
-    /// Folds, simplifies and fuses. The model keeps its opset, whatever the options say. Graphs of opsets other than
-    /// [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
+    /// Folds, simplifies and fuses. The model keeps its opset, whatever the options say. Graphs of
+    /// opsets other than [`OPTIMISED_OPSETS`](pt2onnx_opt::OPTIMISED_OPSETS) are not changed.
     pub fn optimize(&mut self, options: impl Into<pt2onnx_opt::Options>) {
         self.changed();
         stage("optimise", || {
             let mut options = options.into();
             options.opset = self.model.opset;
-            match self.imported {
-                true => pt2onnx_opt::optimize_imported(&mut self.model, &options),
-                false => pt2onnx_opt::optimize(&mut self.model, &options),
+            if self.imported {
+                pt2onnx_opt::optimize_imported(&mut self.model, &options)
+            } else {
+                pt2onnx_opt::optimize(&mut self.model, &options)
             }
             self.model.assign_names();
         });
     }
 
-    /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed before the model is written. That no weight
-    /// was fit for it is added to [`warnings`](Self::warnings).
+    /// Compresses the weights, or the whole graph ([`Options::compression`]). Nothing is computed
+    /// before the model is written. That no weight was fit for it is added to
+    /// [`warnings`](Self::warnings).
     ///
     /// # Errors
     /// [`Error::Compress`]. The model is then unchanged.
@@ -141,7 +147,8 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Legalise`]: nodes that the opset cannot express, or functions. The model is then unchanged.
+    /// [`Error::Legalise`]: nodes that the opset cannot express, or functions. The model is then
+    /// unchanged.
     pub fn convert_opset(&mut self, opset: u32) -> Result<(), Error> {
         stage("convert", || pt2onnx_opt::convert(&mut self.model, opset)).0?;
         self.model.assign_names();
@@ -149,11 +156,13 @@ impl OnnxProgram {
         Ok(())
     }
 
-    /// Changes the model so that a runtime can run it; warnings are added to [`warnings`](Self::warnings). Models of opsets other
-    /// than [`OPSETS`](pt2onnx_opt::OPSETS) are not changed, which is a warning.
+    /// Changes the model so that a runtime can run it; warnings are added to
+    /// [`warnings`](Self::warnings). Models of opsets other than [`OPSETS`](pt2onnx_opt::OPSETS)
+    /// are not changed, which is a warning.
     ///
     /// # Errors
-    /// [`Error::Target`]: the runtime does not read the opset, or does not support some nodes. The model is then unchanged.
+    /// [`Error::Target`]: the runtime does not read the opset, or does not support some nodes. The
+    /// model is then unchanged.
     pub fn fit(&mut self, target: Target) -> Result<(), Error> {
         let mut model = self.model.clone();
         let fit = if self.imported { pt2onnx_opt::fit_imported } else { pt2onnx_opt::fit };
@@ -165,12 +174,12 @@ impl OnnxProgram {
         Ok(())
     }
 
-    /// Keeps only the part of the model that computes some values from others, all by their names: they become its outputs and
-    /// inputs.
+    /// Keeps only the part of the model that computes some values from others, all by their names:
+    /// they become its outputs and inputs.
     ///
     /// # Errors
-    /// [`Error::Extract`]: there is no such value, its type is not known, or the outputs depend on other inputs too. The model is
-    /// then unchanged.
+    /// [`Error::Extract`]: there is no such value, its type is not known, or the outputs depend on
+    /// other inputs too. The model is then unchanged.
     pub fn extract<T: AsRef<str>>(&mut self, inputs: &[T], outputs: &[T]) -> Result<(), Error> {
         let names = |all: &[T]| all.iter().map(|n| n.as_ref().to_owned()).collect::<Vec<_>>();
         let mut model = cuts::typed(&self.model, &[names(inputs), names(outputs)].concat());
@@ -184,7 +193,8 @@ impl OnnxProgram {
     /// Replaces calls of the model's functions by their bodies, and removes the functions.
     ///
     /// # Errors
-    /// [`Error::Domain`]: a function calls itself, or is written for another opset. The model is then unchanged.
+    /// [`Error::Domain`]: a function calls itself, or is written for another opset. The model is
+    /// then unchanged.
     pub fn inline(&mut self) -> Result<(), Error> {
         let mut model = self.model.clone();
         stage("inline", || domains::inline(&mut model)).0?;
@@ -195,7 +205,8 @@ impl OnnxProgram {
         Ok(())
     }
 
-    /// Renames dynamic dimensions wherever they occur. Each is given as its symbol or an axis of a value (`x.0`).
+    /// Renames dynamic dimensions wherever they occur. Each is given as its symbol or an axis of a
+    /// value (`x.0`).
     ///
     /// # Errors
     /// [`Error::Dim`]. The model is then unchanged.
@@ -210,11 +221,12 @@ impl OnnxProgram {
         Ok(dims::apply(&mut self.model, Scope::of(self.imported), &Constraints::new(), &options)?)
     }
 
-    /// Puts another model behind this one. Each of `links` is an output of this model and the input of the other that it becomes. Only without
-    /// any, those of equal names belong together, or the only output and the only input. Other inputs and outputs are those of
-    /// both. The older of both opsets is raised to the newer. Dimensions of equal names are taken to be equal only where links say so:
-    /// those of the other model get new names. Metadata and documentation of both stay: a key that both models have, with different texts,
-    /// gets a number.
+    /// Puts another model behind this one. Each of `links` is an output of this model and the input
+    /// of the other that it becomes. Only without any, those of equal names belong together, or the
+    /// only output and the only input. Other inputs and outputs are those of both. The older of
+    /// both opsets is raised to the newer. Dimensions of equal names are taken to be equal only
+    /// where links say so: those of the other model get new names. Metadata and documentation of
+    /// both stay: a key that both models have, with different texts, gets a number.
     ///
     /// ```no_run
     /// let mut program = pt2onnx::OnnxProgram::open("encoder.onnx")?;
@@ -225,7 +237,8 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Join`]; [`Error::Legalise`] if the opset of one cannot be raised. The model is then unchanged.
+    /// [`Error::Join`]; [`Error::Legalise`] if the opset of one cannot be raised. The model is then
+    /// unchanged.
     pub fn join(&mut self, other: &Self, links: &[(String, String)]) -> Result<(), Error> {
         let (mut first, mut second) = (self.model().clone(), other.model().clone());
         let opset = first.opset.max(second.opset);
@@ -251,9 +264,10 @@ impl OnnxProgram {
         Ok(())
     }
 
-    /// Gives values and dynamic dimensions the names that `options` ask for, and dimensions the sizes: `input_names`, `output_names`,
-    /// `rename`, `dim`, `dynamic_axes` and `fix`. Other options are not looked at. [`optimize`](Self::optimize) folds what follows from
-    /// sizes. Input names do not go on over the weights of a model that was read from a file.
+    /// Gives values and dynamic dimensions the names that `options` ask for, and dimensions the
+    /// sizes: `input_names`, `output_names`, `rename`, `dim`, `dynamic_axes` and `fix`. Other
+    /// options are not looked at. [`optimize`](Self::optimize) folds what follows from sizes. Input
+    /// names do not go on over the weights of a model that was read from a file.
     ///
     /// ```
     /// use pt2onnx::{Exporter, Options};
@@ -285,13 +299,15 @@ impl OnnxProgram {
     }
 
     /// Gives values to weights that have none, because the program was exported with
-    /// [`Weights::None`](crate::Weights::None) or the archive had no values for them. All of them must be given, by
-    /// their names in the program; [`read_weights`](crate::read_weights) reads files. The weights of such a program
-    /// can be replaced in the same way until [`optimize`](Self::optimize) or another change is made, as other
-    /// constants may be computed from them then.
+    /// [`Weights::None`](crate::Weights::None) or the archive had no values for them. All of them
+    /// must be given, by their names in the program; [`read_weights`](crate::read_weights) reads
+    /// files. The weights of such a program can be replaced in the same way until
+    /// [`optimize`](Self::optimize) or another change is made, as other constants may be computed
+    /// from them then.
     ///
-    /// Weights that the model does not use are errors: they may have other names there, or other constants were computed from them.
-    /// What the program itself does not use is ignored, if it was exported with [`Weights::None`](crate::Weights::None).
+    /// Weights that the model does not use are errors: they may have other names there, or other
+    /// constants were computed from them. What the program itself does not use is ignored, if it
+    /// was exported with [`Weights::None`](crate::Weights::None).
     ///
     /// ```
     /// use pt2onnx::{Exporter, SaveOptions, Weights, read_weights};
@@ -308,13 +324,14 @@ impl OnnxProgram {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Weights`] lists everything that is missing, does not fit or is not used. The model is then unchanged.
+    /// [`Error::Weights`] lists everything that is missing, does not fit or is not used. The model
+    /// is then unchanged.
     pub fn apply_weights(&mut self, weights: &IndexMap<String, Tensor>) -> Result<(), Error> {
         self.apply_weights_with(weights, Unused::Error).map(drop)
     }
 
-    /// Does the same as [`apply_weights`](Self::apply_weights), and weights that the model does not use may be allowed. Returns their
-    /// names.
+    /// Does the same as [`apply_weights`](Self::apply_weights), and weights that the model does not
+    /// use may be allowed. Returns their names.
     ///
     /// # Errors
     /// Those of [`apply_weights`](Self::apply_weights).

@@ -10,27 +10,27 @@ impl OnnxProgram {
     /// The model as the bytes of one file, with all weights.
     ///
     /// # Errors
-    /// [`Error::Write`] above 2 GiB, and if weights have no values; [`Error::Edited`] if the model was changed and is
-    /// not valid.
+    /// [`Error::Write`] above 2 GiB, and if weights have no values; [`Error::Edited`] if the model
+    /// was changed and is not valid.
     pub fn to_bytes(&self) -> Result<Bytes, Error> {
         self.verified()?;
         Ok(stage("write", || pt2onnx_writer::to_bytes(&self.model)).0?)
     }
 
-    /// The model as the bytes of one file without its weights of at least `threshold` bytes, and these: for runtimes that can be given
-    /// weights in memory. Nothing of these is copied.
+    /// The model as the bytes of one file without its weights of at least `threshold` bytes, and
+    /// these: for runtimes that can be given weights in memory. Nothing of these is copied.
     ///
     /// # Errors
-    /// [`Error::Write`] if the rest exceeds 2 GiB, and if weights have no values; [`Error::Edited`] if the model was
-    /// changed and is not valid.
+    /// [`Error::Write`] if the rest exceeds 2 GiB, and if weights have no values; [`Error::Edited`]
+    /// if the model was changed and is not valid.
     pub fn to_parts(&self, threshold: u64) -> Result<InParts, Error> {
         self.verified()?;
         Ok(stage("write", || pt2onnx_writer::to_parts(&self.model, threshold)).0?)
     }
 
-    /// Writes the model to `path`, and weights to `PATH.data` if the exporter's [`Weights`](crate::Weights) say so.
-    /// Existing files are replaced when the new ones are complete, and are unchanged after an error
-    /// ([`pt2onnx_writer::save`]).
+    /// Writes the model to `path`, and weights to `PATH.data` if the exporter's
+    /// [`Weights`](crate::Weights) say so. Existing files are replaced when the new ones are
+    /// complete, and are unchanged after an error ([`pt2onnx_writer::save`]).
     ///
     /// # Errors
     /// [`Error::Write`]; [`Error::Edited`] if the model was changed and is not valid.
@@ -38,7 +38,8 @@ impl OnnxProgram {
         self.save_with(path, self.save.clone())
     }
 
-    /// Adds the model to files that are written together, such as a report about it. With no options, they are the exporter's.
+    /// Adds the model to files that are written together, such as a report about it. With no
+    /// options, they are the exporter's.
     ///
     /// ```
     /// use pt2onnx::writer::{Batch, Output};
@@ -72,9 +73,12 @@ impl OnnxProgram {
     fn completed(&self, mut options: SaveOptions) -> SaveOptions {
         let asks = options.weights == Weights::None || options.keep_initializers_as_inputs;
         if asks && options.initializers.is_none() {
-            let is = |value, data: &ValueData| match self.replaceable.is_empty() {
-                true => weights::is_initializer(data, self.source.as_ref()),
-                false => self.replaceable.contains(&value),
+            let is = |value, data: &ValueData| {
+                if self.replaceable.is_empty() {
+                    weights::is_initializer(data, self.source.as_ref())
+                } else {
+                    self.replaceable.contains(&value)
+                }
             };
             let all = self.model.values().filter(|(value, data)| is(*value, data));
             options.initializers = Some(all.map(|(value, _)| value).collect());
@@ -82,8 +86,8 @@ impl OnnxProgram {
         options
     }
 
-    /// Does the same as [`save`](Self::save), and calls `progress` with the number of bytes written so far and in
-    /// all.
+    /// Does the same as [`save`](Self::save), and calls `progress` with the number of bytes written
+    /// so far and in all.
     ///
     /// # Errors
     /// The errors of [`save`](Self::save).
@@ -95,11 +99,13 @@ impl OnnxProgram {
         self.write(path.as_ref(), self.save.clone(), progress)
     }
 
-    /// Does the same as [`save`](Self::save), with other options than the exporter's. With [`Weights::None`](crate::Weights::None) the
-    /// same graph is written without initialisers, as with `include_initializers=False` of torch.onnx: without the program's tensors
-    /// and other constants of more than 16 elements, such as those that the optimiser computed. To apply other weights later,
-    /// export with [`Weights::None`](crate::Weights::None) instead: then nothing is computed from weights.
-    /// [`SaveOptions::keep_initializers_as_inputs`] makes weights inputs.
+    /// Does the same as [`save`](Self::save), with other options than the exporter's. With
+    /// [`Weights::None`](crate::Weights::None) the same graph is written without initialisers, as
+    /// with `include_initializers=False` of torch.onnx: without the program's tensors and other
+    /// constants of more than 16 elements, such as those that the optimiser computed. To apply
+    /// other weights later, export with [`Weights::None`](crate::Weights::None) instead: then
+    /// nothing is computed from weights. [`SaveOptions::keep_initializers_as_inputs`] makes weights
+    /// inputs.
     ///
     /// ```
     /// use pt2onnx::{Exporter, SaveOptions, Weights};
@@ -135,8 +141,8 @@ impl OnnxProgram {
         Ok(saved)
     }
 
-    /// Checks whether [`save`](Self::save) could write the model: whether its weights have values and everything
-    /// fits. No file is written.
+    /// Checks whether [`save`](Self::save) could write the model: whether its weights have values
+    /// and everything fits. No file is written.
     ///
     /// # Errors
     /// The errors of [`save`](Self::save), without those of files.

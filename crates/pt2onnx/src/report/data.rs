@@ -1,4 +1,5 @@
-//! What a report holds. The keys of its JSON form are the names of the fields; `docs/report.md` explains them.
+//! What a report holds. The keys of its JSON form are the names of the fields; `docs/report.md`
+//! explains them.
 
 use crate::{Error, ErrorKind, Options, Warning, drawing::Drawing};
 use serde::Serialize;
@@ -7,8 +8,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 /// Version of the JSON form. New keys can be added without a new version.
 pub const REPORT_FORMAT: u32 = 2;
 
-/// What an export did, or why it failed. [`OnnxProgram::report`](crate::OnnxProgram::report) has the report of a
-/// success, [`Failed`] that of a failure.
+/// What an export did, or why it failed. [`OnnxProgram::report`](crate::OnnxProgram::report) has
+/// the report of a success, [`Failed`] that of a failure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -32,7 +33,8 @@ pub struct Report {
     pub torchscript: Option<TorchScriptSummary>,
     /// The program in it, if it could be read.
     pub program: Option<ProgramSummary>,
-    /// How the parameters, buffers and constants of the archive are stored, if they could be read. Not in the JSON form.
+    /// How the parameters, buffers and constants of the archive are stored, if they could be read.
+    /// Not in the JSON form.
     #[serde(skip)]
     pub stored: Option<StoredTensors>,
     /// The ops of the program, by name.
@@ -47,7 +49,8 @@ pub struct Report {
     /// The program as `print(ep)` shows it in PyTorch: after a failure, and after a success if
     /// [`OnnxProgram::put_texts`](crate::OnnxProgram::put_texts) wrote it.
     pub program_text: Option<String>,
-    /// The model in ONNX's textual syntax, if [`OnnxProgram::put_texts`](crate::OnnxProgram::put_texts) wrote it.
+    /// The model in ONNX's textual syntax, if
+    /// [`OnnxProgram::put_texts`](crate::OnnxProgram::put_texts) wrote it.
     pub model_text: Option<String>,
     /// The drawing of a failure, for its page.
     #[serde(skip)]
@@ -142,9 +145,11 @@ pub struct ProgramSummary {
     pub buffers: Tensors,
     /// Constants that the program holds.
     pub constants: Tensors,
-    /// The buffers and inputs that it writes into: `buffer steps`. Empty if the writes could not be followed.
+    /// The buffers and inputs that it writes into: `buffer steps`. Empty if the writes could not be
+    /// followed.
     pub mutations: Vec<String>,
-    /// What it checks when it runs, and the model does not, apart from the ranges of dimensions: `Eq(Mod(u0, 2), 0) at model.py:6`.
+    /// What it checks when it runs, and the model does not, apart from the ranges of dimensions:
+    /// `Eq(Mod(u0, 2), 0) at model.py:6`.
     pub checks: Vec<String>,
     /// Number of nodes, without those in bodies.
     pub nodes: usize,
@@ -215,8 +220,8 @@ pub struct ReportedOp {
     pub supported: bool,
     /// Number of nodes that could not be translated.
     pub failed: usize,
-    /// The ONNX operators that it becomes in this program, before the model is optimised; empty if it only computes
-    /// constants and sizes.
+    /// The ONNX operators that it becomes in this program, before the model is optimised; empty if
+    /// it only computes constants and sizes.
     pub becomes: Vec<String>,
 }
 

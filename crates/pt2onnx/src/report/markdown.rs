@@ -14,7 +14,8 @@ pub(super) fn write(report: &Report) -> String {
     out
 }
 
-/// Several reports: a table of all, the ops that prevent conversion, and each report without its texts, one level deeper.
+/// Several reports: a table of all, the ops that prevent conversion, and each report without its
+/// texts, one level deeper.
 pub(super) fn write_all(reports: &Reports<'_>) -> String {
     let mut out = String::new();
     // A String takes whatever is written to it.
@@ -104,9 +105,8 @@ fn block(out: &mut String, head: &str, shown: Option<&str>) -> fmt::Result {
     if let Some(shown) = shown {
         writeln!(out, "\n## {head}\n")?;
         let shown = lines(shown);
-        shown.lines().try_for_each(|line| match line.is_empty() {
-            true => writeln!(out),
-            false => writeln!(out, "    {line}"),
+        shown.lines().try_for_each(|line| {
+            if line.is_empty() { writeln!(out) } else { writeln!(out, "    {line}") }
         })?;
     }
     Ok(())
@@ -295,9 +295,10 @@ fn environment(out: &mut String, report: &Report) -> fmt::Result {
     }
     writeln!(out, "\n### Options\n")?;
     let changed = report.options.as_ref().map(Options::changed).unwrap_or_default();
-    match changed.is_empty() {
-        true => writeln!(out, "All have their default values.")?,
-        false => table(out, ["option", "value"])?,
+    if changed.is_empty() {
+        writeln!(out, "All have their default values.")?
+    } else {
+        table(out, ["option", "value"])?
     }
     for (option, value) in changed {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

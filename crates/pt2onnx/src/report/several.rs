@@ -7,8 +7,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-/// Reports of several archives, each with the name that people know it by: one page of Markdown, JSON or HTML for all, which
-/// begins with what became of each.
+/// Reports of several archives, each with the name that people know it by: one page of Markdown,
+/// JSON or HTML for all, which begins with what became of each.
 ///
 /// ```
 /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");

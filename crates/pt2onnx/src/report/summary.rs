@@ -108,9 +108,10 @@ impl StoredTensors {
         let mut storages = BTreeSet::new();
         for storage in all.iter().filter_map(|t| t.storage()) {
             let data = storage.bytes();
-            match data.is_empty() || storages.insert((data.as_ptr(), data.len())) {
-                true => stored.bytes += data.len(),
-                false => stored.shared += 1,
+            if data.is_empty() || storages.insert((data.as_ptr(), data.len())) {
+                stored.bytes += data.len()
+            } else {
+                stored.shared += 1
             }
         }
         for absent in all.iter().filter(|t| !t.has_data()) {
@@ -229,7 +230,8 @@ impl ModelSummary {
 
 /// How many nodes of each operator there are.
 fn count_operators(model: &Model, nodes: &[NodeId]) -> BTreeMap<String, usize> {
-    // Most names are constants of this program: nodes are first told apart by where theirs are, which need not be read.
+    // Most names are constants of this program: nodes are first told apart by where theirs are,
+    // which need not be read.
     let mut places = FxHashMap::default();
     for id in nodes {
         let (domain, op) = (&*model[*id].domain, model[*id].op());

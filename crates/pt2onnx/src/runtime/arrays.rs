@@ -48,8 +48,9 @@ pub enum ArraysError {
     Weights(#[from] WeightsError),
 }
 
-/// Reads arrays by name: a `.npz` file (compressed or not), a `.npy` file with the one array `arr_0`, and what [`read_weights`] reads. The
-/// first bytes tell the format. Nothing is executed: arrays of objects are errors.
+/// Reads arrays by name: a `.npz` file (compressed or not), a `.npy` file with the one array
+/// `arr_0`, and what [`read_weights`] reads. The first bytes tell the format. Nothing is executed:
+/// arrays of objects are errors.
 ///
 /// # Errors
 /// See [`ArraysError`].
@@ -95,7 +96,8 @@ fn wrong(name: &str) -> impl Fn(String) -> ArraysError {
 /// How a `.npy` file starts.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// What a `.npy` file says of its array. `npyz`, which writes them, panics at sizes whose product overflows.
+/// What a `.npy` file says of its array. `npyz`, which writes them, panics at sizes whose product
+/// overflows.
 struct Header {
     dtype: DType,
     sizes: Vec<usize>,
@@ -145,9 +147,10 @@ impl Header {
         let elements = sizes.fold(1u64, u64::saturating_mul);
         let said = elements.saturating_mul(self.dtype.bits() as u64 / 8);
         let said = said.saturating_add(self.bytes as u64);
-        match said < there {
-            true => Err(format!("its header says {said} bytes, there are {there}")),
-            false => Ok(()),
+        if said < there {
+            Err(format!("its header says {said} bytes, there are {there}"))
+        } else {
+            Ok(())
         }
     }
 }
@@ -165,13 +168,12 @@ fn array(name: &str, bytes: &Storage) -> Result<Tensor, ArraysError> {
             .scan(1usize, |step, &size| Some(std::mem::replace(step, step.saturating_mul(size))))
             .collect()
     };
-    let strides = match columns_first {
-        true => strides(&mut sizes.iter()),
-        false => {
-            let mut strides = strides(&mut sizes.iter().rev());
-            strides.reverse();
-            strides
-        }
+    let strides = if columns_first {
+        strides(&mut sizes.iter())
+    } else {
+        let mut strides = strides(&mut sizes.iter().rev());
+        strides.reverse();
+        strides
     };
     Tensor::strided(dtype, sizes, strides, 0, data).map_err(|e| wrong(e.to_string()))
 }

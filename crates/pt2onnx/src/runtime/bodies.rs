@@ -1,7 +1,8 @@
 //! Values in the bodies of `If`, `Loop` and `Scan`, as outputs of the model.
 //!
-//! A value in a body is computed any number of times. The model gets two more outputs for it: the elements of all times one after
-//! another, and for each time the number of dimensions and the sizes. Branches that do not compute it add nothing to them.
+//! A value in a body is computed any number of times. The model gets two more outputs for it: the
+//! elements of all times one after another, and for each time the number of dimensions and the
+//! sizes. Branches that do not compute it add nothing to them.
 
 use super::RunError;
 use pt2onnx_ir::{Attribute, Attributes, Def, InsertPoint, Model, NodeId, RegionId, Type, Value};
@@ -81,7 +82,8 @@ pub(super) fn collect(
     Ok(carried)
 }
 
-/// All times in one tensor: the first dimension counts them. Sizes of a value that was never computed are those of `ty`, or 0.
+/// All times in one tensor: the first dimension counts them. Sizes of a value that was never
+/// computed are those of `ty`, or 0.
 pub(super) fn together(
     name: &str,
     elements: &Tensor,

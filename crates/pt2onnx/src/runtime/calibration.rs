@@ -9,13 +9,16 @@ use pt2onnx_tensor::Tensor;
 use std::path::{Path, PathBuf};
 
 impl OnnxProgram {
-    /// Runs the model on the samples of files, and finds the ranges of the activations that [`compress`](Self::compress) quantises
+    /// Runs the model on the samples of files, and finds the ranges of the activations that
+    /// [`compress`](Self::compress) quantises
     /// ([`Quantize::StaticInt8`](pt2onnx_compress::Quantize::StaticInt8)), for
-    /// [`ranges`](pt2onnx_compress::Options::ranges). Activations that are not finite on the samples have none: they stay floats.
+    /// [`ranges`](pt2onnx_compress::Options::ranges). Activations that are not finite on the
+    /// samples have none: they stay floats.
     ///
-    /// The files are what [`read_arrays`] reads: an array for each input, by its name, or `input.0`, `input.1`, or `arr_0`, `arr_1`. An
-    /// array with one dimension more than the input, in front, has several samples, and so has one with several times the sizes of a
-    /// static first dimension.
+    /// The files are what [`read_arrays`] reads: an array for each input, by its name, or
+    /// `input.0`, `input.1`, or `arr_0`, `arr_1`. An array with one dimension more than the input,
+    /// in front, has several samples, and so has one with several times the sizes of a static first
+    /// dimension.
     ///
     /// # Errors
     /// [`RunError::Samples`], and those of [`Session::run`].
@@ -177,9 +180,10 @@ fn part(array: &Tensor, input: &InputType, number: usize, count: usize) -> Tenso
         let (&step, steps) = strides.split_first()?;
         let offset = array.offset() + number * (first / count) * step;
         let storage = array.storage()?.clone();
-        let (shape, strides) = match array.rank() > input.dims.len() {
-            true => (rest.to_vec(), steps.to_vec()),
-            false => ([&[first / count], rest].concat(), strides.to_vec()),
+        let (shape, strides) = if array.rank() > input.dims.len() {
+            (rest.to_vec(), steps.to_vec())
+        } else {
+            ([&[first / count], rest].concat(), strides.to_vec())
         };
         Tensor::strided(array.dtype(), shape, strides, offset, storage).ok()
     };

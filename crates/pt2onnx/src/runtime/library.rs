@@ -1,4 +1,5 @@
-//! Where the library of ONNX Runtime is: `ORT_DYLIB_PATH`, the Python package `onnxruntime`, or where the system finds it.
+//! Where the library of ONNX Runtime is: `ORT_DYLIB_PATH`, the Python package `onnxruntime`, or
+//! where the system finds it.
 
 use super::RunError;
 use ort::{LoadDynamicError, environment::Environment, logging::LogLevel};
@@ -13,9 +14,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Loads ONNX Runtime: from `ORT_DYLIB_PATH`; if that is not set, from a Python package `onnxruntime` of the active virtual environment
-/// or of the `python3` in `PATH`; else from where the system finds it. Python is not run. A process has one environment: create your own
-/// sessions in this one. Logging is off, as failures are returned as errors.
+/// Loads ONNX Runtime: from `ORT_DYLIB_PATH`; if that is not set, from a Python package
+/// `onnxruntime` of the active virtual environment or of the `python3` in `PATH`; else from where
+/// the system finds it. Python is not run. A process has one environment: create your own sessions
+/// in this one. Logging is off, as failures are returned as errors.
 ///
 /// # Errors
 /// [`RunError::Library`].
@@ -27,7 +29,8 @@ pub fn ort_environment() -> Result<Environment, RunError> {
     })
 }
 
-/// Loads ONNX Runtime from this library, for all that runs models afterwards. It has no effect if it was loaded before.
+/// Loads ONNX Runtime from this library, for all that runs models afterwards. It has no effect if
+/// it was loaded before.
 ///
 /// # Errors
 /// [`RunError::Library`].

@@ -1,4 +1,5 @@
-//! Running models in ONNX Runtime (feature `ort`): its library, sessions, inputs and outputs, intermediate values; and arrays in files.
+//! Running models in ONNX Runtime (feature `ort`): its library, sessions, inputs and outputs,
+//! intermediate values; and arrays in files.
 
 mod arrays;
 mod bodies;

@@ -9,14 +9,15 @@ use ort::ep::ExecutionProviderDispatch;
 use pt2onnx_ir::{Def, Model, Value};
 use pt2onnx_tensor::Tensor;
 
-/// Running (feature `ort`). ONNX Runtime is loaded on first use, from `ORT_DYLIB_PATH` or where the system finds it.
+/// Running (feature `ort`). ONNX Runtime is loaded on first use, from `ORT_DYLIB_PATH` or where the
+/// system finds it.
 impl OnnxProgram {
-    /// Loads the model into ONNX Runtime for [`OnnxProgram::run`], and replaces the session that was there. Execution
-    /// providers are tried in order, the CPU last.
+    /// Loads the model into ONNX Runtime for [`OnnxProgram::run`], and replaces the session that
+    /// was there. Execution providers are tried in order, the CPU last.
     ///
     /// # Errors
-    /// [`Error::Run`]; [`Error::Write`] if weights have no values; [`Error::Edited`] if the model was changed and is
-    /// not valid.
+    /// [`Error::Run`]; [`Error::Write`] if weights have no values; [`Error::Edited`] if the model
+    /// was changed and is not valid.
     pub fn session(
         &mut self,
         options: &SessionOptions,
@@ -28,8 +29,8 @@ impl OnnxProgram {
         Ok(self.session.insert(session))
     }
 
-    /// Runs the model. Inputs and outputs are in the order of the model. Unless [`OnnxProgram::session`] was called
-    /// before, it runs on the CPU.
+    /// Runs the model. Inputs and outputs are in the order of the model. Unless
+    /// [`OnnxProgram::session`] was called before, it runs on the CPU.
     ///
     /// # Errors
     /// The errors of [`OnnxProgram::session`] and [`Session::run`].
@@ -48,12 +49,13 @@ impl OnnxProgram {
         self.session = None;
     }
 
-    /// Computes values by name, for these inputs. A value can be an input, a weight, an output, or the result of any node. A value in
-    /// the body of an `If`, `Loop` or `Scan` gets one more dimension in front: an entry for each time that it is computed, in order.
+    /// Computes values by name, for these inputs. A value can be an input, a weight, an output, or
+    /// the result of any node. A value in the body of an `If`, `Loop` or `Scan` gets one more
+    /// dimension in front: an entry for each time that it is computed, in order.
     ///
     /// # Errors
-    /// [`RunError::NoValue`], also for values in functions; [`RunError::Output`] if the sizes of a value in a body change from time to
-    /// time; and the errors of [`OnnxProgram::run`].
+    /// [`RunError::NoValue`], also for values in functions; [`RunError::Output`] if the sizes of a
+    /// value in a body change from time to time; and the errors of [`OnnxProgram::run`].
     pub fn compute_values<N: AsRef<str>>(
         &self,
         names: &[N],
@@ -123,7 +125,8 @@ fn wanted(model: &Model, owners: &Owners, name: &str) -> Result<Value, RunError>
     find(model, name).filter(computable).ok_or_else(|| RunError::NoValue(name.to_owned()))
 }
 
-/// The outputs that tell a value: itself, or two for a value in a body, its elements and their sizes. `None` if it need not be computed.
+/// The outputs that tell a value: itself, or two for a value in a body, its elements and their
+/// sizes. `None` if it need not be computed.
 fn outputs_of(
     model: &mut Model,
     owners: &Owners,

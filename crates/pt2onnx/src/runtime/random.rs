@@ -8,8 +8,9 @@ use std::collections::HashMap;
 /// How many elements a random input may have.
 const MOST: usize = 1 << 30;
 
-/// An input for each type. Floats are from -1 to 1, integers 0 or 1, which are also valid as indices. `size` chooses the size of each
-/// symbol; dimensions of the same name have the same size. The same seed gives the same numbers.
+/// An input for each type. Floats are from -1 to 1, integers 0 or 1, which are also valid as
+/// indices. `size` chooses the size of each symbol; dimensions of the same name have the same size.
+/// The same seed gives the same numbers.
 ///
 /// # Errors
 /// [`RunError::Input`]: an input would be too large.

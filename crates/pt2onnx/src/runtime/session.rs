@@ -41,7 +41,8 @@ impl SessionOptions {
         Self::default()
     }
 
-    /// Sets the number of threads that work on one operator; 0, the default, leaves it to the runtime.
+    /// Sets the number of threads that work on one operator; 0, the default, leaves it to the
+    /// runtime.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -76,8 +77,8 @@ impl Session {
     /// Loads a model. Execution providers are tried in order, the CPU last.
     ///
     /// # Errors
-    /// [`Error::Run`] if ONNX Runtime cannot be loaded or refuses the model; [`Error::Write`] if weights have no
-    /// values.
+    /// [`Error::Run`] if ONNX Runtime cannot be loaded or refuses the model; [`Error::Write`] if
+    /// weights have no values.
     pub fn new(
         model: &Model,
         options: &SessionOptions,
@@ -191,8 +192,8 @@ impl Session {
     /// Runs the model with inputs by name. Returns the outputs by name, in the graph's order.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run); [`RunError::Missing`] for an input that is not given, [`RunError::Unknown`] for one that the model
-    /// does not have.
+    /// Those of [`run`](Self::run); [`RunError::Missing`] for an input that is not given,
+    /// [`RunError::Unknown`] for one that the model does not have.
     pub fn run_named(
         &mut self,
         inputs: &IndexMap<String, Tensor>,

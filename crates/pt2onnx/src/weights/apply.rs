@@ -7,12 +7,14 @@ use pt2onnx_ir::{Def, FOLDED_FROM, Model, TensorType, Value, ValueData};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Gives values to the weights of a model that have none, such as those that [`Weights::None`](crate::Weights::None)
-/// left out. Weights are found by their names in the program. An input with the name of a weight gets it as its
-/// default value. A tied weight is found by any of its names. Nothing is copied.
+/// Gives values to the weights of a model that have none, such as those that
+/// [`Weights::None`](crate::Weights::None) left out. Weights are found by their names in the
+/// program. An input with the name of a weight gets it as its default value. A tied weight is found
+/// by any of its names. Nothing is copied.
 ///
-/// A weight that the model does not use is an error: it may have another name there, or other constants were computed from it. What the
-/// program itself does not use is ignored, if the model was exported without weights and says so.
+/// A weight that the model does not use is an error: it may have another name there, or other
+/// constants were computed from it. What the program itself does not use is ignored, if the model
+/// was exported without weights and says so.
 ///
 /// # Errors
 /// Everything that is missing, does not fit or is not used. The model is then unchanged.
@@ -23,7 +25,8 @@ pub fn apply_weights(
     apply_weights_with(model, weights, Unused::Error).map(drop)
 }
 
-/// Does the same as [`apply_weights`], and weights that the model does not use may be allowed. Returns their names.
+/// Does the same as [`apply_weights`], and weights that the model does not use may be allowed.
+/// Returns their names.
 ///
 /// # Errors
 /// Those of [`apply_weights`].
@@ -35,7 +38,8 @@ pub fn apply_weights_with(
     apply(model, weights, &FxHashSet::default(), unused)
 }
 
-/// Does the same as [`apply_weights`], but constants that are `replaceable` may have values already.
+/// Does the same as [`apply_weights`], but constants that are `replaceable` may have values
+/// already.
 pub(crate) fn apply(
     model: &mut Model,
     weights: &IndexMap<String, Tensor>,
@@ -102,8 +106,8 @@ fn equal(a: &Tensor, b: &Tensor) -> bool {
     WeightType::of(a) == WeightType::of(b) && a.to_bytes() == b.to_bytes()
 }
 
-/// The type that a weight must have to become this value. Only constants in use, and inputs of known type that are
-/// not user inputs of the program, can take a weight.
+/// The type that a weight must have to become this value. Only constants in use, and inputs of
+/// known type that are not user inputs of the program, can take a weight.
 fn open(data: &ValueData) -> Option<WeightType> {
     match data.def() {
         // What was computed from weights is none, whatever its name.
@@ -119,8 +123,8 @@ fn open(data: &ValueData) -> Option<WeightType> {
     }
 }
 
-/// Whether the model cannot run without a value for it: a constant without values, or an input that is a parameter or
-/// buffer.
+/// Whether the model cannot run without a value for it: a constant without values, or an input that
+/// is a parameter or buffer.
 fn needs_values(data: &ValueData) -> bool {
     match data.constant() {
         Some(tensor) => !tensor.has_data() && tensor.nbytes() > 0,
@@ -135,10 +139,7 @@ fn kind(data: &ValueData) -> Option<&str> {
 
 /// The tensor as the model has it: complex numbers as real/imaginary pairs.
 fn as_the_model_has_it(tensor: &Tensor, wanted: &WeightType) -> Tensor {
-    match tensor.dtype() == wanted.dtype {
-        true => tensor.clone(),
-        false => tensor.view_as_real(),
-    }
+    if tensor.dtype() == wanted.dtype { tensor.clone() } else { tensor.view_as_real() }
 }
 
 fn put(model: &mut Model, value: Value, tensor: Tensor) {

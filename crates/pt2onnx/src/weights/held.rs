@@ -8,29 +8,31 @@ use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// Parameters and persistent buffers whose values the program lost before it was lowered: because the model is to have none,
-/// or because callers may replace them.
+/// Parameters and persistent buffers whose values the program lost before it was lowered: because
+/// the model is to have none, or because callers may replace them.
 #[derive(Default)]
 pub(crate) struct HeldWeights {
     /// Values by the name of the weight.
     values: FxHashMap<String, Tensor>,
     /// The constants of the model that they belong to.
     constants: Vec<(Value, Tensor)>,
-    /// The number of weights for which the archive has no values; if there are any, that of all weights.
+    /// The number of weights for which the archive has no values; if there are any, that of all
+    /// weights.
     fake: (usize, usize),
     /// Whether the model stays without values.
     hollow: bool,
     /// Whether they are inputs of the model.
     as_inputs: bool,
-    /// All tensors of a program whose model stays without values: weights without, constants with theirs.
+    /// All tensors of a program whose model stays without values: weights without, constants with
+    /// theirs.
     tensors: Vec<(String, Option<Tensor>)>,
     /// Other names of tied weights, and the first name of each.
     tied: BTreeMap<String, String>,
 }
 
 impl HeldWeights {
-    /// Takes values out of the program, if the options ask for it or the archive has none. Passes over the program come first, as
-    /// they look at what memory weights share.
+    /// Takes values out of the program, if the options ask for it or the archive has none. Passes
+    /// over the program come first, as they look at what memory weights share.
     ///
     /// # Errors
     /// The program reads some tensors with values and others without.
@@ -42,10 +44,7 @@ impl HeldWeights {
         let fake = (fake.len(), all);
         let hollow = options.weights == Weights::None || fake.0 > 0;
         let as_inputs = options.keep_initializers_as_inputs;
-        let values = match hollow || as_inputs {
-            true => leave_out(program),
-            false => LeftOut::default(),
-        };
+        let values = if hollow || as_inputs { leave_out(program) } else { LeftOut::default() };
         let tensors = if hollow { tensors(program) } else { Vec::new() };
         let LeftOut { values, tied } = values;
         Ok(Self { values, fake, hollow, as_inputs, tensors, tied, ..Self::default() })
@@ -99,7 +98,8 @@ impl HeldWeights {
         notes
     }
 
-    /// Puts the values back, as constants or inputs. Returns the constants from which nothing was computed.
+    /// Puts the values back, as constants or inputs. Returns the constants from which nothing was
+    /// computed.
     pub(crate) fn put_back(self, model: &mut Model) -> FxHashSet<Value> {
         self.notes(model).write(model);
         if !self.hollow {
@@ -128,8 +128,9 @@ fn tensors(program: &ExportedProgram) -> Vec<(String, Option<Tensor>)> {
     weights.chain(constants).collect()
 }
 
-/// Of the tensors that a program reads: those without values, and if there are any, how many tensors there are. A program may write into others, such as
-/// `parameter.data` in a program that was captured under `strict=True`.
+/// Of the tensors that a program reads: those without values, and if there are any, how many
+/// tensors there are. A program may write into others, such as `parameter.data` in a program that
+/// was captured under `strict=True`.
 fn without_values(program: &ExportedProgram) -> (Vec<String>, usize) {
     let constants = program.constants.values().filter_map(|constant| match constant {
         Constant::Tensor(tensor) => Some(tensor),
@@ -169,8 +170,8 @@ struct LeftOut {
     tied: BTreeMap<String, String>,
 }
 
-/// Takes the values of parameters and persistent buffers, what a state dict has, from a program, so that nothing is
-/// computed from them; by name. Those that are tied stay tied.
+/// Takes the values of parameters and persistent buffers, what a state dict has, from a program, so
+/// that nothing is computed from them; by name. Those that are tied stay tied.
 fn leave_out(program: &mut ExportedProgram) -> LeftOut {
     let mut hollow: FxHashMap<usize, Vec<(Tensor, Tensor, &str)>> = FxHashMap::default();
     let mut left_out = LeftOut::default();
@@ -200,7 +201,8 @@ fn leave_out(program: &mut ExportedProgram) -> LeftOut {
     left_out
 }
 
-/// Whether a value of a finished model is an initialiser as torch.onnx makes them: a tensor of the program, or a large constant.
+/// Whether a value of a finished model is an initialiser as torch.onnx makes them: a tensor of the
+/// program, or a large constant.
 pub(crate) fn is_initializer(data: &ValueData, program: Option<&ExportedProgram>) -> bool {
     let name = target(data).or(data.name.as_deref());
     let known = |p: &ExportedProgram| {
@@ -210,7 +212,8 @@ pub(crate) fn is_initializer(data: &ValueData, program: Option<&ExportedProgram>
     tensor.is_some_and(|t| program.is_some_and(known) || pt2onnx_writer::is_initializer(data, t))
 }
 
-/// Makes constants inputs of the model, which are these constants unless the caller gives something else.
+/// Makes constants inputs of the model, which are these constants unless the caller gives something
+/// else.
 fn as_inputs(model: &mut Model, constants: impl IntoIterator<Item = Value>) {
     for constant in constants {
         let ValueData { name, ty, metadata, doc_string, .. } = model[constant].clone();

@@ -25,7 +25,8 @@ pub enum Misfit {
         /// What was given.
         found: WeightType,
     },
-    /// The model has other values for it already, from which other constants may have been computed.
+    /// The model has other values for it already, from which other constants may have been
+    /// computed.
     #[error(
         "weight `{0}`: has other values in the model already, from which other constants may have been computed"
     )]
@@ -51,11 +52,13 @@ pub enum Misfit {
     },
 }
 
-/// What to do with weights that are given and that the model does not use: they are not in it under their names.
+/// What to do with weights that are given and that the model does not use: they are not in it under
+/// their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unused {
-    /// They are errors ([`Misfit::Unused`]). Not so weights of which the model itself says that nothing depends on them.
+    /// They are errors ([`Misfit::Unused`]). Not so weights of which the model itself says that
+    /// nothing depends on them.
     #[default]
     Error,
     /// They are ignored.

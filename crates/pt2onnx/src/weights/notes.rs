@@ -1,4 +1,5 @@
-//! What a model without weights says about tensors of the program that it does not hold under their names. `apply_weights` reads it.
+//! What a model without weights says about tensors of the program that it does not hold under their
+//! names. `apply_weights` reads it.
 
 use crate::diff::fingerprint;
 use pt2onnx_ir::Model;
@@ -12,8 +13,8 @@ const KEY: &str = "pkg.pt2onnx.weights";
 #[derive(Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Notes {
-    /// Tensors that nothing in the model depends on, and constants of the program, with the hash of their elements: the model depends on
-    /// these, but holds what was computed from them.
+    /// Tensors that nothing in the model depends on, and constants of the program, with the hash of
+    /// their elements: the model depends on these, but holds what was computed from them.
     pub unused: BTreeMap<String, Option<String>>,
     /// Other names of tied weights, and the names under which the model holds these.
     pub tied: BTreeMap<String, String>,

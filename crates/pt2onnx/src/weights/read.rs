@@ -110,9 +110,10 @@ impl From<pt2onnx_torchscript::Error> for WeightsError {
     }
 }
 
-/// Reads weights by name. `path` is a `.safetensors` file, a folder of such files, an index of several files
-/// (`model.safetensors.index.json`), a `.pt2` or TorchScript archive, or a file that `torch.save(model.state_dict(), path)` wrote.
-/// Files are mapped, not read: they must not change while the tensors live.
+/// Reads weights by name. `path` is a `.safetensors` file, a folder of such files, an index of
+/// several files (`model.safetensors.index.json`), a `.pt2` or TorchScript archive, or a file that
+/// `torch.save(model.state_dict(), path)` wrote. Files are mapped, not read: they must not change
+/// while the tensors live.
 ///
 /// # Errors
 /// See [`WeightsError`].
@@ -121,10 +122,7 @@ pub fn read_weights(path: impl AsRef<Path>) -> Result<IndexMap<String, Tensor>, 
     if fs::metadata(path).map_err(io_error(path))?.is_dir() {
         return folder(path);
     }
-    match path.extension().is_some_and(|e| e == "json") {
-        true => index(path),
-        false => file(path),
-    }
+    if path.extension().is_some_and(|e| e == "json") { index(path) } else { file(path) }
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> WeightsError {
@@ -158,10 +156,7 @@ fn folder(folder: &Path) -> Result<IndexMap<String, Tensor>, WeightsError> {
             all.insert(name, tensor);
         }
     }
-    match all.is_empty() {
-        true => Err(WeightsError::NoFile(folder.to_owned())),
-        false => Ok(all),
-    }
+    if all.is_empty() { Err(WeightsError::NoFile(folder.to_owned())) } else { Ok(all) }
 }
 
 /// The contents of an index.

@@ -49,7 +49,8 @@ fn calibrated(model: &Model, json: &str, samples: &[Tensor]) -> Result<OnnxProgr
     Ok(program)
 }
 
-/// Model, opset, more options, how ranges are found, largest error, and how often some operators are there.
+/// Model, opset, more options, how ranges are found, largest error, and how often some operators
+/// are there.
 type Activations =
     (&'static str, u32, &'static str, &'static str, f32, &'static [(&'static str, usize)]);
 
@@ -137,7 +138,8 @@ fn weights_have_zero_points(model: &Model) -> bool {
     weights.peek().is_some() && weights.all(|w| model[w].input(2).is_some())
 }
 
-/// A channel of zeros keeps its bias, also where the scale of the input makes the steps of other channels coarse.
+/// A channel of zeros keeps its bias, also where the scale of the input makes the steps of other
+/// channels coarse.
 #[test]
 fn bias_of_zeros() {
     let rows = (0..32).map(|i| format!("{}, 0, {}", (i % 5) - 2, i % 3)).collect::<Vec<_>>();
@@ -156,7 +158,8 @@ fn bias_of_zeros() {
     }
 }
 
-/// ONNX Runtime's products of integers take one scale for a weight on the left, and for several matrices.
+/// ONNX Runtime's products of integers take one scale for a weight on the left, and for several
+/// matrices.
 #[test]
 fn weights_with_one_scale() {
     for (shape, weight, nodes, output) in [
@@ -180,8 +183,8 @@ fn weights_with_one_scale() {
     }
 }
 
-/// A channel whose products hardly count beside its bias gets steps in which the bias fits into int32: of a float, ONNX Runtime would make integers
-/// that are too large.
+/// A channel whose products hardly count beside its bias gets steps in which the bias fits into
+/// int32: of a float, ONNX Runtime would make integers that are too large.
 #[test]
 fn bias_beside_tiny_weights() {
     let cases = [

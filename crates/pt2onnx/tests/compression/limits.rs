@@ -1,4 +1,5 @@
-//! What cannot be compressed: errors, warnings, numbers that a type does not have, and sums that are too long.
+//! What cannot be compressed: errors, warnings, numbers that a type does not have, and sums that
+//! are too long.
 
 use crate::models::*;
 use pt2onnx::{ir::Model, tensor::Tensor};
@@ -111,7 +112,8 @@ fn special_numbers() {
     }
 }
 
-/// An option that compresses no weight is a warning that says why, and a weight that would get larger stays as it is.
+/// An option that compresses no weight is a warning that says why, and a weight that would get
+/// larger stays as it is.
 #[test]
 fn no_weight_is_fit() {
     let flat = |k: usize| -> String {

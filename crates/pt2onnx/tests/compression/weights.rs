@@ -3,7 +3,8 @@
 use crate::models::*;
 use pt2onnx::{OnnxProgram, Options, SaveOptions, Weights, ir, opt::Level, tensor::DType};
 
-/// Model, opset, options, largest error relative to the largest element, and how often some operators are there.
+/// Model, opset, options, largest error relative to the largest element, and how often some
+/// operators are there.
 type Case = (&'static str, u32, &'static str, f32, &'static [(&'static str, usize)]);
 
 const CASES: &[Case] = &[
@@ -218,7 +219,8 @@ fn signed_codes_are_the_others_less_128() {
     }
 }
 
-/// Weights that the optimiser computes, here with the factors behind a convolution in them, are compressed as others are.
+/// Weights that the optimiser computes, here with the factors behind a convolution in them, are
+/// compressed as others are.
 #[test]
 fn computed_weights_are_compressed() {
     let text = "g (float[1,64,8,8] x) => (float[1,128,6,6] y)

@@ -1,7 +1,7 @@
 //! Conformance cases out of bundles: an archive, inputs and PyTorch's outputs each.
 //!
-//! `testdata/cases/*.tar.zst` are of one version of PyTorch, `testdata/archives/archives.tar.zst` is of all of them,
-//! `testdata/torchscript/torchscript.tar.zst` has traces and scripts.
+//! `testdata/cases/*.tar.zst` are of one version of PyTorch, `testdata/archives/archives.tar.zst`
+//! is of all of them, `testdata/torchscript/torchscript.tar.zst` has traces and scripts.
 
 use crate::bundles::{Files, numbered, temporary, unpack};
 use pt2onnx::{Exporter, Options, Tolerance, tensor::Tensor};

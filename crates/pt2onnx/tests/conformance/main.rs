@@ -1,7 +1,9 @@
-//! Every case under `testdata/` converted in process, run by ONNX Runtime and held against PyTorch's numbers.
+//! Every case under `testdata/` converted in process, run by ONNX Runtime and held against
+//! PyTorch's numbers.
 //!
-//! One test a case, so that `cargo test --test conformance -- albert` runs what it says. A case listed in
-//! `testdata/known-failures.txt` must fail: one that passes has to leave the list. A case that says `refused` must be an error with this text.
+//! One test a case, so that `cargo test --test conformance -- albert` runs what it says. A case
+//! listed in `testdata/known-failures.txt` must fail: one that passes has to leave the list. A case
+//! that says `refused` must be an error with this text.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test: cases that cannot be read stop it")]
 
@@ -174,7 +176,8 @@ fn run(case: &Case, mut program: OnnxProgram) -> Result<(), String> {
     Ok(())
 }
 
-/// All outputs of one run against PyTorch's: number, types, shapes, values as far as the case wants it.
+/// All outputs of one run against PyTorch's: number, types, shapes, values as far as the case wants
+/// it.
 fn close(got: &[Tensor], wanted: &[Tensor], case: Option<&Case>) -> Result<(), String> {
     if got.len() != wanted.len() {
         let (got, wanted) = (got.len(), wanted.len());

@@ -1,7 +1,7 @@
 //! Runs the cases in older opsets: all cases of `first`, and a part of the others.
 //!
-//! The others may need a newer opset, or kernels that ONNX Runtime lacks, but must not go wrong. `known-failures.txt` may name a
-//! case at an opset: `case, opset 11: reason`.
+//! The others may need a newer opset, or kernels that ONNX Runtime lacks, but must not go wrong.
+//! `known-failures.txt` may name a case at an opset: `case, opset 11: reason`.
 
 use super::{case::Case, run, verdict};
 use libtest_mimic::Trial;
@@ -30,7 +30,8 @@ pub fn trials(cases: &[Arc<Case>], known: &BTreeMap<String, String>) -> Vec<Tria
     trials
 }
 
-/// A number that the name gives (FNV-1a): a new case does not change which of the others are in the sample.
+/// A number that the name gives (FNV-1a): a new case does not change which of the others are in the
+/// sample.
 fn place(name: &str) -> u32 {
     let start = 0x811c_9dc5_u32;
     name.bytes().fold(start, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))

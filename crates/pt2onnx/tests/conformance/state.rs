@@ -1,4 +1,5 @@
-//! Runs three steps of stateful programs with `State::Pairs`, each given the state that the one before gave.
+//! Runs three steps of stateful programs with `State::Pairs`, each given the state that the one
+//! before gave.
 //!
 //! Outputs and state equal those of three steps in PyTorch.
 

@@ -33,7 +33,8 @@ pub fn texts(theirs: &Props, ours: &Props) -> Vec<String> {
     texts.collect()
 }
 
-/// What is put in place of what, and where: `@7 "1.0" -> "%one"`. Together with the one text it gives the other.
+/// What is put in place of what, and where: `@7 "1.0" -> "%one"`. Together with the one text it
+/// gives the other.
 pub fn changed(theirs: &str, ours: &str) -> String {
     let (t, o): (Vec<char>, Vec<char>) = (theirs.chars().collect(), ours.chars().collect());
     let head = t.iter().zip(&o).take_while(|(a, b)| a == b).count();

@@ -1,7 +1,9 @@
-//! Tests interface and metadata against what `torch.onnx.export(dynamo=True, optimize=False)` wrote.
+//! Tests interface and metadata against what `torch.onnx.export(dynamo=True, optimize=False)`
+//! wrote.
 //!
-//! Its models are in `testdata/metadata/torch.tar.zst`, made by `testdata/generate/metadata.py` from the same archives. All
-//! differences are listed, text by text and with their reasons, in `differences.txt`.
+//! Its models are in `testdata/metadata/torch.tar.zst`, made by `testdata/generate/metadata.py`
+//! from the same archives. All differences are listed, text by text and with their reasons, in
+//! `differences.txt`.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 

@@ -99,7 +99,8 @@ fn place(node: &Props) -> Props {
     ])
 }
 
-/// Lines `node NAME: KEY: THEIRS -> OURS`, and how often PyTorch has something else for an operator, or inserts one.
+/// Lines `node NAME: KEY: THEIRS -> OURS`, and how often PyTorch has something else for an
+/// operator, or inserts one.
 pub fn differences(json: &Json, model: &Model) -> Vec<String> {
     let (mut theirs, ours) = (theirs(json), ours(model, &strings(&json["sizes"])));
     let mut lines = Vec::new();

@@ -24,8 +24,9 @@ static BLOCKS: LazyLock<Vec<Block>> = LazyLock::new(|| {
     blocks.map(block).collect()
 });
 
-/// The model of these blocks, one behind the other; its outputs are the last value and one in between. With `in_body`, all are nodes of
-/// a branch that takes inputs and constants from around it.
+/// The model of these blocks, one behind the other; its outputs are the last value and one in
+/// between. With `in_body`, all are nodes of a branch that takes inputs and constants from around
+/// it.
 pub fn model(choices: &[Choice], in_body: bool) -> Model {
     let (mut constants, mut nodes) = (Vec::new(), String::new());
     for (i, &(block, x, y)) in choices.iter().enumerate() {
@@ -144,9 +145,10 @@ fn renamed(text: &str, name: &dyn Fn(&str) -> String) -> String {
             && !quoted
             && !behind.starts_with(':')
             && !WORDS.contains(&word);
-        match is_name {
-            true => out.push_str(&name(word)),
-            false => out.push_str(word),
+        if is_name {
+            out.push_str(&name(word))
+        } else {
+            out.push_str(word)
         }
         rest = behind;
     }

@@ -1,4 +1,5 @@
-//! Tests that random models give in ONNX Runtime what they gave before, after each pass and after those of each level.
+//! Tests that random models give in ONNX Runtime what they gave before, after each pass and after
+//! those of each level.
 //!
 //! Also without a batch, and for inputs that are not finite.
 
@@ -98,7 +99,8 @@ fn what_the_passes_leave_gives_the_same() {
             prop_assert!(verify(&after).is_ok(), "{what}\n{after}");
             let actual = outputs(after.clone());
             let message = || format!("{what} of\n{before}\nis\n{after}\n");
-            // What kernels give for a window with NaN depends on the order of their work, and kernels of attention skip keys that are hidden.
+            // What kernels give for a window with NaN depends on the order of their work, and
+            // kernels of attention skip keys that are hidden.
             let has = |op: &str| {
                 let model = if op == "MaxPool" { &before } else { &after };
                 model.all_nodes().iter().any(|n| model[*n].op() == op)

@@ -136,8 +136,8 @@ arguments! {
     struct EyeArgs { n: Expr, m: Option<Expr>, dtype: Ignored }
 }
 
-/// `start + step * i` for each `i` below the length. ONNX's `Range` adds floats up, so ranges of floats are computed
-/// from one of integers.
+/// `start + step * i` for each `i` below the length. ONNX's `Range` adds floats up, so ranges of
+/// floats are computed from one of integers.
 fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
     let ArangeArgs { start, end, step, .. } = args;
     let dtype = cx.out_dtype()?;
@@ -164,14 +164,13 @@ fn arange(cx: &Cx, args: ArangeArgs) -> Lowered {
     }
     let unknown = !length.all_symbols(|symbol| cx.is_bound(symbol));
     let zero = cx.scalar(0, DType::I64);
-    let count = match unknown {
-        true => {
-            // Floats from data.
-            let wide = |t: &TensorOrScalar| cx.as_tensor(t, DType::F64);
-            let ratio = cx.div(cx.sub(wide(&end), wide(&start)), wide(&step));
-            cx.reshape(cx.cast(cx.ceil(ratio), DType::I64), &[])
-        }
-        false => cx.size(&length),
+    let count = if unknown {
+        // Floats from data.
+        let wide = |t: &TensorOrScalar| cx.as_tensor(t, DType::F64);
+        let ratio = cx.div(cx.sub(wide(&end), wide(&start)), wide(&step));
+        cx.reshape(cx.cast(cx.ceil(ratio), DType::I64), &[])
+    } else {
+        cx.size(&length)
     };
     let index = cx.range(zero, count, cx.scalar(1, DType::I64));
     cx.set_type(index, Type::tensor(DType::I64, [length]));
@@ -285,9 +284,10 @@ fn vander(cx: &Cx, x: Value, n: Option<Expr>, increasing: bool) -> Lowered {
     } else {
         (cx.unsqueeze(x, &[last]), cx.cast(cx.iota(&n), DType::I64))
     };
-    let powers = match increasing {
-        true => powers,
-        false => cx.sub(cx.cast(cx.size(&(&n - 1)), cx.dtype(powers)), powers),
+    let powers = if increasing {
+        powers
+    } else {
+        cx.sub(cx.cast(cx.size(&(&n - 1)), cx.dtype(powers)), powers)
     };
     Ok(cx.pow(base, powers))
 }

@@ -1,4 +1,5 @@
-//! Random numbers. They have PyTorch's distributions, not PyTorch's values: no seed makes ONNX's generators give those.
+//! Random numbers. They have PyTorch's distributions, not PyTorch's values: no seed makes ONNX's
+//! generators give those.
 
 use crate::math::reduce::running_sums;
 use crate::math::sort::{Order, numbers_first};
@@ -141,7 +142,8 @@ fn exponential(cx: &Cx, x: Value, lambda: f64) -> Lowered {
     shaped(cx, x, |u| cx.div(cx.log(one_minus(cx, u)), -lambda))
 }
 
-/// Numbers of the geometric distribution, `ceil(log(1 - u) / log(1 - p))` of uniform `u`, 1 at least.
+/// Numbers of the geometric distribution, `ceil(log(1 - u) / log(1 - p))` of uniform `u`, 1 at
+/// least.
 fn geometric(cx: &Cx, x: Value, p: f64) -> Lowered {
     shaped(cx, x, |u| {
         let tries = cx.ceil(cx.div(cx.log(one_minus(cx, u)), (1.0 - p).ln()));
@@ -157,8 +159,8 @@ fn drawn(dtype: DType) -> DType {
     }
 }
 
-/// Random numbers of sizes `dims`: by the operator `fixed`, which has the sizes as an attribute, if all are known,
-/// otherwise by `like`, which takes a tensor of zeros of these sizes.
+/// Random numbers of sizes `dims`: by the operator `fixed`, which has the sizes as an attribute, if
+/// all are known, otherwise by `like`, which takes a tensor of zeros of these sizes.
 fn generate(
     cx: &Cx,
     fixed: &'static str,
@@ -223,7 +225,8 @@ fn scaled(cx: &Cx, x: Value, shift: f64, scale: f64) -> Value {
     cx.add(cx.mul(x, scale), shift)
 }
 
-/// `from(u)` of uniform numbers `u` with the sizes of `x`, computed in float32 or float64, in the type of `x`.
+/// `from(u)` of uniform numbers `u` with the sizes of `x`, computed in float32 or float64, in the
+/// type of `x`.
 fn shaped(cx: &Cx, x: Value, from: impl FnOnce(Value) -> Value) -> Lowered {
     let dtype = cx.out_dtype()?;
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -234,8 +237,9 @@ fn one_minus(cx: &Cx, u: Value) -> Value {
     cx.sub(cx.scalar(1, cx.dtype(u)), u)
 }
 
-/// 1 with the probability `p`, otherwise 0, in the type of `x`. ONNX's `Bernoulli` is not used: the function that
-/// defines it (onnx 1.23), which runtimes without a kernel run, exchanges zeros and ones.
+/// 1 with the probability `p`, otherwise 0, in the type of `x`. ONNX's `Bernoulli` is not used: the
+/// function that defines it (onnx 1.23), which runtimes without a kernel run, exchanges zeros and
+/// ones.
 fn bernoulli_tensor(cx: &Cx, x: Value, p: Value) -> Lowered {
     let p = cx.to_float(p);
     let wide = cx.cast(p, drawn(cx.dtype(p)));
@@ -278,9 +282,9 @@ fn randperm(cx: &Cx, n: Expr, _: Ignored) -> Lowered {
     Ok(cx.cast(order, cx.out_dtype()?))
 }
 
-/// Indices drawn with the probabilities `weights`. With replacement: the place of a uniform number among the running
-/// sums of the weights. Without: the indices of the `n` largest `log(u) / weight` of uniform `u` (Efraimidis and
-/// Spirakis 2006).
+/// Indices drawn with the probabilities `weights`. With replacement: the place of a uniform number
+/// among the running sums of the weights. Without: the indices of the `n` largest `log(u) / weight`
+/// of uniform `u` (Efraimidis and Spirakis 2006).
 fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     let rank = cx.rank(weights);
     if let (true, 2, Some(sample_size)) = (replacement, rank, n.as_int()) {

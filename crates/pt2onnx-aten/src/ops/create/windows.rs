@@ -89,11 +89,12 @@ fn kaiser(cx: &Cx, args: WindowArgs) -> Lowered {
     )
 }
 
-/// Rounds to the type of the window's elements, as PyTorch does after each step. Its cosine may differ in the last bit.
+/// Rounds to the type of the window's elements, as PyTorch does after each step. Its cosine may
+/// differ in the last bit.
 type Rounding = fn(f64) -> f64;
 
-/// The window with the elements `shape(i, last)`, from 0 to `last`, which a periodic window leaves out. `formula` is the same as nodes,
-/// of `i / last`.
+/// The window with the elements `shape(i, last)`, from 0 to `last`, which a periodic window leaves
+/// out. `formula` is the same as nodes, of `i / last`.
 fn window(
     cx: &Cx,
     args: &WindowArgs,

@@ -104,7 +104,8 @@ fn put(cx: &Cx, x: Value, indices: &[Option<Value>], values: Value, accumulate: 
     Ok(cx.transpose(written, &back))
 }
 
-/// The size of the dimension of `values` that runs over the true elements of a mask: the one before the last `behind`.
+/// The size of the dimension of `values` that runs over the true elements of a mask: the one before
+/// the last `behind`.
 fn rows_of(cx: &Cx, values: Value, behind: usize) -> Expr {
     let shape = cx.shape(values);
     match shape.len().checked_sub(behind + 1) {
@@ -142,13 +143,15 @@ fn put_where(
     };
     let trailing: Vec<usize> = (covered..covered + behind).collect();
     let mask = cx.unsqueeze(cx.cast(mask, DType::Bool), &trailing);
-    Some(match accumulate {
-        true => cx.add(x, cx.select(mask, values, 0)),
-        false => cx.select(mask, values, x),
+    Some(if accumulate {
+        cx.add(x, cx.select(mask, values, 0))
+    } else {
+        cx.select(mask, values, x)
     })
 }
 
-/// `x[indices] += values` where `mask` is true. The indices are clamped to the sizes, so that nothing outside is written.
+/// `x[indices] += values` where `mask` is true. The indices are clamped to the sizes, so that
+/// nothing outside is written.
 fn masked_index_put(
     cx: &Cx,
     x: Value,

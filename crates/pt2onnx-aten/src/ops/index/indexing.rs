@@ -50,7 +50,8 @@ fn take(cx: &Cx, x: Value, index: Value) -> Lowered {
     Ok(cx.gather(flat(cx, x), as_index(cx, index), 0))
 }
 
-/// `GatherElements` along `dim`, with the other dimensions broadcast together; without `dim`, of both flattened.
+/// `GatherElements` along `dim`, with the other dimensions broadcast together; without `dim`, of
+/// both flattened.
 fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowered {
     let indices = as_index(cx, indices);
     let Some(dim) = dim else {
@@ -68,7 +69,8 @@ fn take_along_dim(cx: &Cx, x: Value, indices: Value, dim: Option<i64>) -> Lowere
     set_recorded(cx, cx.gather_elements(cx.expand(x, &from), cx.expand(indices, &sizes), options))
 }
 
-/// `class == column` as 0 or 1, a row for each class. A number of -1 means that the largest class is the last column.
+/// `class == column` as 0 or 1, a row for each class. A number of -1 means that the largest class
+/// is the last column.
 fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
     let columns = match classes.as_int() {
         Some(-1) => {
@@ -81,8 +83,8 @@ fn one_hot(cx: &Cx, x: Value, classes: Expr) -> Lowered {
     set_recorded(cx, cx.cast(hot, DType::I64))
 }
 
-/// `x[i, :, j]`: the indices are broadcast together. Their dimensions replace the indexed ones if these are adjacent, else they come
-/// first.
+/// `x[i, :, j]`: the indices are broadcast together. Their dimensions replace the indexed ones if
+/// these are adjacent, else they come first.
 fn index(cx: &Cx, x: Value, indices: Vec<Option<Value>>) -> Lowered {
     if let Some((axis, mask)) = only_mask(cx, &indices) {
         return set_recorded(cx, mask_select(cx, x, axis, mask)?);
@@ -107,7 +109,8 @@ fn index_by_axis(cx: &Cx, x: Value, by_axis: ByAxis) -> Lowered {
     Ok(order.indices_to_place(cx, result, rank))
 }
 
-/// One `Gather` for each index, if each has dimensions of its own (`x[i[:, None], j]`), else `None`.
+/// One `Gather` for each index, if each has dimensions of its own (`x[i[:, None], j]`), else
+/// `None`.
 fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     let one = Expr::int(1);
     let rank = by_axis.iter().map(|(_, v)| cx.rank(*v)).max()?;
@@ -162,7 +165,8 @@ fn one_after_another(cx: &Cx, x: Value, by_axis: &ByAxis) -> Option<Value> {
     Some(cx.unsqueeze(cx.transpose(result, &perm), &ones))
 }
 
-/// `x[indices]` where `mask` is true, else `fill`. The indices are clamped to the sizes, so that nothing outside is read.
+/// `x[indices]` where `mask` is true, else `fill`. The indices are clamped to the sizes, so that
+/// nothing outside is read.
 fn masked_index(
     cx: &Cx,
     x: Value,

@@ -122,13 +122,14 @@ fn write(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: R
     }
 }
 
-/// `x` with `updates` reduced into it. Without `include_self`, the elements in those places are first replaced by the number that
-/// does not change the result.
+/// `x` with `updates` reduced into it. Without `include_self`, the elements in those places are
+/// first replaced by the number that does not change the result.
 fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: How) -> Value {
     let How { reduction, include_self } = how;
     let dtype = cx.dtype(x);
     let computed = match dtype {
-        // ONNX cannot reduce bools. As integers, a sum is not 0 if any is true, a product if all are.
+        // ONNX cannot reduce bools. As integers, a sum is not 0 if any is true, a product if all
+        // are.
         DType::Bool => DType::I32,
         DType::F16 | DType::BF16 if reduction != Reduction::None => DType::F32,
         _ => dtype,
@@ -142,24 +143,20 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         write(cx, x, axis, places, neutral, Reduction::None)
     };
     let spreads = matches!(reduction, Reduction::Max | Reduction::Min) && cx.minds_nan(updates);
-    let mut result = match spreads {
-        true => {
-            let write = |how| move |x, updates| write(cx, x, axis, places, updates, how);
-            let neutral = reduction.neutral(computed);
-            let flags = write(Reduction::Max);
-            extremes_with_nan(cx, [from, updates], neutral, write(reduction), flags)
-        }
-        false => write(cx, from, axis, places, updates, reduction),
+    let mut result = if spreads {
+        let write = |how| move |x, updates| write(cx, x, axis, places, updates, how);
+        let neutral = reduction.neutral(computed);
+        let flags = write(Reduction::Max);
+        extremes_with_nan(cx, [from, updates], neutral, write(reduction), flags)
+    } else {
+        write(cx, from, axis, places, updates, reduction)
     };
     if reduction == Reduction::Mean {
         let before = cx.full(&count_shape(cx, x, axis, places), i64::from(include_self), computed);
         let ones = cx.full(&count_updates(cx, places, &shape), 1, computed);
         let at = if let Places::Slices(_) = places { 0 } else { axis };
         let counted = write(cx, before, at, places, ones, Reduction::Add);
-        let counted = match include_self {
-            true => counted,
-            false => cx.maximum(counted, 1),
-        };
+        let counted = if include_self { counted } else { cx.maximum(counted, 1) };
         let count = match places {
             Places::Elements(_) => counted,
             Places::Slices(_) => broadcast_along(cx, counted, axis, cx.rank(x)),
@@ -398,9 +395,10 @@ fn put(cx: &Cx, x: Value, index: Value, source: Value, accumulate: bool) -> Lowe
     }
     let places = Places::Elements(flat(cx, as_index(cx, index)));
     let source = flat(cx, cx.cast(source, cx.dtype(x)));
-    let result = match accumulate {
-        false => write(cx, flat(cx, x), 0, &places, source, Reduction::None),
-        true => reduce(cx, flat(cx, x), 0, &places, source, How::ADD),
+    let result = if accumulate {
+        reduce(cx, flat(cx, x), 0, &places, source, How::ADD)
+    } else {
+        write(cx, flat(cx, x), 0, &places, source, Reduction::None)
     };
     set_recorded(cx, cx.reshape(result, &shape))
 }

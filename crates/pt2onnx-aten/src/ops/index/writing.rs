@@ -19,8 +19,9 @@ fn copy(cx: &Cx, x: Complex, source: Complex) -> Lowered {
     Ok(if complex { cx.pairs(converted) } else { converted.re })
 }
 
-/// `x` with `source` in place of element `index` along `dim`: a `ScatterND` along the first dimension, else a `Where` over a mask if
-/// the size is known, else a `Concat` of the pieces before and after it with `source`.
+/// `x` with `source` in place of element `index` along `dim`: a `ScatterND` along the first
+/// dimension, else a `Where` over a mask if the size is known, else a `Concat` of the pieces before
+/// and after it with `source`.
 fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lowered {
     let axis = axis_of(cx.rank(x), dim)?;
     let mut inner = cx.shape(x);
@@ -51,7 +52,8 @@ fn select_scatter(cx: &Cx, x: Value, source: Value, dim: i64, index: Expr) -> Lo
     let mut one = cx.shape(x);
     one[axis] = Expr::int(1);
     let slab = cx.expand(slab, &one);
-    // Nothing follows the last element, -1. Else what follows starts at `index + 1`, counted from the same side.
+    // Nothing follows the last element, -1. Else what follows starts at `index + 1`, counted from
+    // the same side.
     let next = match index.as_int() {
         Some(-1) => Expr::int(i64::MAX),
         _ => &index + 1,
@@ -71,8 +73,9 @@ arguments! {
     }
 }
 
-/// `x` with `src` in place of a range along `dim`: a `Concat` of the pieces before and after it with `src`; `ScatterElements` or
-/// `ScatterND` if the range has steps, or if it is not known from which end a bound counts.
+/// `x` with `src` in place of a range along `dim`: a `Concat` of the pieces before and after it
+/// with `src`; `ScatterElements` or `ScatterND` if the range has steps, or if it is not known from
+/// which end a bound counts.
 fn slice_scatter(cx: &Cx, args: SliceScatterArgs) -> Lowered {
     let SliceScatterArgs { input: x, src: source, dim, start, end, step } = args;
     let axis = axis_of(cx.rank(x), dim)?;
@@ -163,10 +166,8 @@ impl Range {
         // Counted from the front and between 0 and the size.
         let held = |bound: &Expr| {
             let bound = if negative(bound) { size + bound } else { bound.clone() };
-            let low = match constraints.prove_ge(&bound, &zero) {
-                true => bound,
-                false => Expr::max(&bound, &zero),
-            };
+            let low =
+                if constraints.prove_ge(&bound, &zero) { bound } else { Expr::max(&bound, &zero) };
             match (constraints.prove_ge(size, &low), constraints.prove_ge(&low, size)) {
                 (true, _) => low,
                 (_, true) => size.clone(),
@@ -174,21 +175,17 @@ impl Range {
             }
         };
         let (from, to) = (held(&start), held(&end));
-        let to = match constraints.prove_ge(&to, &from) {
-            true => to,
-            false => Expr::max(&to, &from),
-        };
+        let to = if constraints.prove_ge(&to, &from) { to } else { Expr::max(&to, &from) };
         let span = &to - &from;
         let dense = *step == Expr::int(1);
-        let length = match dense {
-            true => span,
-            false => (span + (step - 1)).floor_div(step),
-        };
-        // `Slice` clamps bounds in the same way: given ones can stay if end is not before start. Indices of steps are not clamped.
+        let length = if dense { span } else { (span + (step - 1)).floor_div(step) };
+        // `Slice` clamps bounds in the same way: given ones can stay if end is not before start.
+        // Indices of steps are not clamped.
         let ordered = constraints.prove_ge(&end, &start) && negative(&start) == negative(&end);
-        match dense && ordered && to != *size {
-            true => Range { start, end, length },
-            false => Range { start: from, end: to, length },
+        if dense && ordered && to != *size {
+            Range { start, end, length }
+        } else {
+            Range { start: from, end: to, length }
         }
     }
 }

@@ -36,7 +36,8 @@ arguments! {
     }
 }
 
-/// `sum(i1 * i2 * i3)` over `sumdim`, after each factor got new dimensions of size 1 at its `expand`.
+/// `sum(i1 * i2 * i3)` over `sumdim`, after each factor got new dimensions of size 1 at its
+/// `expand`.
 fn trilinear(cx: &Cx, args: TrilinearArgs) -> Lowered {
     let axes = |dims: &[i64]| -> Vec<usize> {
         dims.iter().filter_map(|&d| usize::try_from(d).ok()).collect()

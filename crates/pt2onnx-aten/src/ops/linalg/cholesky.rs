@@ -14,12 +14,14 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_cholesky_ex, linalg_cholesky_ex),
 ];
 
-/// L with `A = L L^H`, or with `upper` U with `A = U^H U`. NaN appear where the matrix is not positive definite.
+/// L with `A = L L^H`, or with `upper` U with `A = U^H U`. NaN appear where the matrix is not
+/// positive definite.
 fn linalg_cholesky(cx: &Cx, a: Complex, upper: bool) -> Lowered {
     Ok(factor_of(cx, a, upper, false).0.value(cx))
 }
 
-/// The factor as LAPACK leaves it when a pivot is not positive, and the step of that pivot, counted from 1, or 0; int32.
+/// The factor as LAPACK leaves it when a pivot is not positive, and the step of that pivot, counted
+/// from 1, or 0; int32.
 fn linalg_cholesky_ex(
     cx: &Cx,
     a: Complex,

@@ -21,8 +21,8 @@ struct Equation {
 }
 
 impl Equation {
-    /// Reads PyTorch's form for operands of these ranks. The dimensions under an ellipsis get letters that are free, the
-    /// last ones of all operands the same.
+    /// Reads PyTorch's form for operands of these ranks. The dimensions under an ellipsis get
+    /// letters that are free, the last ones of all operands the same.
     fn parse(text: &str, ranks: &[usize]) -> Lowered<Self> {
         let wrong = |what: &str| LowerError::unsupported(format!("einsum of `{text}`: {what}"));
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -35,9 +35,12 @@ impl Equation {
             return Err(wrong("it has another number of operands"));
         }
         let named = |term: &str| term.chars().filter(|c| *c != '.').count();
-        let hidden = |(term, &rank): (&&str, &usize)| match term.contains("...") {
-            true => rank.checked_sub(named(term)),
-            false => Some(0).filter(|_| named(term) == rank),
+        let hidden = |(term, &rank): (&&str, &usize)| {
+            if term.contains("...") {
+                rank.checked_sub(named(term))
+            } else {
+                Some(0).filter(|_| named(term) == rank)
+            }
         };
         let hidden: Option<Vec<usize>> = terms.iter().zip(ranks).map(hidden).collect();
         let hidden = hidden.ok_or_else(|| wrong("a term has other dimensions than its operand"))?;
@@ -55,7 +58,8 @@ impl Equation {
         let output = match right {
             Some(right) => spell(right, if right.contains("...") { most } else { 0 }),
             None => {
-                // Labels that occur once, in alphabetical order, after the dimensions of the ellipsis.
+                // Labels that occur once, in alphabetical order, after the dimensions of the
+                // ellipsis.
                 let count = |c: &char| terms.iter().flatten().filter(|d| *d == c).count();
                 let mut once: Vec<char> = terms.iter().flatten().copied().collect();
                 once.retain(|c| count(c) == 1 && !free.contains(c));
@@ -64,9 +68,10 @@ impl Equation {
             }
         };
         let known = |c: &char| c.is_ascii_alphabetic() && terms.iter().flatten().any(|d| d == c);
-        match output.iter().all(known) && terms.iter().flatten().all(char::is_ascii_alphabetic) {
-            true => Ok(Self { terms, output }),
-            false => Err(wrong("it is no equation")),
+        if output.iter().all(known) && terms.iter().flatten().all(char::is_ascii_alphabetic) {
+            Ok(Self { terms, output })
+        } else {
+            Err(wrong("it is no equation"))
         }
     }
 
@@ -76,7 +81,8 @@ impl Equation {
         format!("{}->{}", terms.join(","), output.iter().collect::<String>())
     }
 
-    /// One `Einsum` for real operands. Complex operands are multiplied one after the other, because a product of two is bilinear.
+    /// One `Einsum` for real operands. Complex operands are multiplied one after the other, because
+    /// a product of two is bilinear.
     fn emit(&self, cx: &Cx, operands: &[Complex]) -> Lowered<Complex> {
         if operands.iter().all(|o| o.im.is_none()) {
             let terms: Vec<&[char]> = self.terms.iter().map(Vec::as_slice).collect();
@@ -141,8 +147,9 @@ fn contracted(cx: &Cx, operands: &[Value], terms: &[&[char]], output: &[char]) -
     sum_of_products(cx, operands, || output.iter().flat_map(size).collect(), product)
 }
 
-/// A sum of products by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's process then. None for an equation with a
-/// label twice in one operand, or one that only one operand has and the output does not, and where sizes of a sum may differ.
+/// A sum of products by `MatMul`, if an operand may be empty: `Einsum` may end ONNX Runtime's
+/// process then. None for an equation with a label twice in one operand, or one that only one
+/// operand has and the output does not, and where sizes of a sum may differ.
 fn matrix_product(
     cx: &Cx,
     [a, b]: [Value; 2],

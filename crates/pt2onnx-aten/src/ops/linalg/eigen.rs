@@ -10,7 +10,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_eigvalsh, eigvalsh),
 ];
 
-/// The eigenvalues in ascending order and, with `compute_v`, the eigenvectors as columns. Only the triangle `uplo` of A is read.
+/// The eigenvalues in ascending order and, with `compute_v`, the eigenvectors as columns. Only the
+/// triangle `uplo` of A is read.
 fn linalg_eigh(cx: &Cx, a: Complex, uplo: String, compute_v: bool) -> Lowered<Outputs> {
     let a = hermitian(cx, a, uplo.eq_ignore_ascii_case("u"));
     let (values, vectors) = eigh(cx, a, compute_v);

@@ -43,8 +43,9 @@ fn matrix_power(cx: &Cx, a: Complex, n: i64) -> Lowered {
     Ok(result.value(cx))
 }
 
-/// `exp(A)`: `exp(A / 2^s)` by Taylor's series, squared s times. After scaling, the 1-norm is at most 1/2. The remainder after
-/// n terms is below `2 |A|^(n+1) / (n+1)!`: 2e-11 for the 10 terms of float32, 1e-21 for the 18 terms of float64.
+/// `exp(A)`: `exp(A / 2^s)` by Taylor's series, squared s times. After scaling, the 1-norm is at
+/// most 1/2. The remainder after n terms is below `2 |A|^(n+1) / (n+1)!`: 2e-11 for the 10 terms of
+/// float32, 1e-21 for the 18 terms of float64.
 fn matrix_exp(cx: &Cx, a: Complex) -> Lowered {
     let given = cx.dtype(a.re);
     if has_no_elements(&cx.shape(a.re)) {
@@ -91,7 +92,8 @@ fn matrix_exp(cx: &Cx, a: Complex) -> Lowered {
     Ok(state[0].cast(cx, given).value(cx))
 }
 
-/// The square root of a Hermitian matrix without negative eigenvalues: `V sqrt(D) V^H` of `A = V D V^H`.
+/// The square root of a Hermitian matrix without negative eigenvalues: `V sqrt(D) V^H` of `A = V D
+/// V^H`.
 fn matrix_sqrth(cx: &Cx, a: Complex) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         return Ok(a.value(cx));

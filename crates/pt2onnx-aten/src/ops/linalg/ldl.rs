@@ -12,13 +12,15 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_ldl_solve, ldl_solve),
 ];
 
-/// L and D packed in one matrix, and the pivots as LAPACK records them; int32. Only the lower triangle of `a` is read.
+/// L and D packed in one matrix, and the pivots as LAPACK records them; int32. Only the lower
+/// triangle of `a` is read.
 fn ldl_factor(cx: &Cx, a: Complex, hermitian: bool) -> Lowered<[Value; 2]> {
     let found = factors(cx, a, hermitian);
     Ok([found.packed.value(cx), found.pivots])
 }
 
-/// [`ldl_factor`] and LAPACK's `info`: the first column that is zero, counted from 1, or 0 if there is none; int32.
+/// [`ldl_factor`] and LAPACK's `info`: the first column that is zero, counted from 1, or 0 if there
+/// is none; int32.
 fn ldl_factor_ex(
     cx: &Cx,
     a: Complex,

@@ -71,8 +71,8 @@ arguments! {
     }
 }
 
-/// `(a * scale_a) @ (b * scale_b) + bias` for matrices of float8, computed in float32. Scales are one number, or those of the rows of `a` and
-/// the columns of `b`.
+/// `(a * scale_a) @ (b * scale_b) + bias` for matrices of float8, computed in float32. Scales are
+/// one number, or those of the rows of `a` and the columns of `b`.
 fn scaled_mm(cx: &Cx, args: ScaledArgs) -> Lowered {
     for scale in [args.scale_a, args.scale_b] {
         if cx.dtype(scale) != DType::F32 {
@@ -90,7 +90,8 @@ fn scaled_mm(cx: &Cx, args: ScaledArgs) -> Lowered {
 }
 
 arguments! {
-    /// Arguments of [`scaled_mm_v2`]. Recipes and swizzles are numbers of `ScalingType` and `SwizzleType` (torch.nn.functional).
+    /// Arguments of [`scaled_mm_v2`]. Recipes and swizzles are numbers of `ScalingType` and
+    /// `SwizzleType` (torch.nn.functional).
     struct ScaledArgsV2 {
         input: Value,
         mat2: Value,
@@ -126,7 +127,8 @@ fn scaled_mm_v2(cx: &Cx, args: ScaledArgsV2) -> Lowered {
     scaled_mm(cx, ScaledArgs { input, mat2, scale_a, scale_b, bias, out_dtype, use_fast_accum })
 }
 
-/// `beta * c + alpha * product`. As in PyTorch, `c` is ignored if `beta` is 0, even if it has NaN or infinities.
+/// `beta * c + alpha * product`. As in PyTorch, `c` is ignored if `beta` is 0, even if it has NaN
+/// or infinities.
 fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number) -> Lowered {
     let product = product.scale(cx, alpha);
     let sum = match beta {
@@ -140,8 +142,8 @@ fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number
     Ok(sum.value(cx))
 }
 
-/// `beta * c`, of the shape of the result, where `alpha` is 0: NaN and infinities of the product are ignored. For float16 and
-/// bfloat16 they are not: PyTorch multiplies them by 0.
+/// `beta * c`, of the shape of the result, where `alpha` is 0: NaN and infinities of the product
+/// are ignored. For float16 and bfloat16 they are not: PyTorch multiplies them by 0.
 fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<Option<Value>> {
     let shape = cx.out_shape()?;
     if matches!(cx.dtype(c.re), DType::F16 | DType::BF16) && cx.minds_nan(c.re) {
@@ -154,7 +156,8 @@ fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<
     })
 }
 
-/// `beta * c + alpha * (a @ b)`: `Gemm`, where `c` may be broadcast. Its factors are float32, which not every double is.
+/// `beta * c + alpha * (a @ b)`: `Gemm`, where `c` may be broadcast. Its factors are float32, which
+/// not every double is.
 fn addmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     if let Some(c) = without_product(cx, c, beta, alpha)? {
         return Ok(c);
@@ -201,9 +204,12 @@ fn addbmm(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Numb
 /// `beta * c + alpha * outer(a, b)`; for bools, `or` and `and`.
 fn addr(cx: &Cx, c: Complex, a: Complex, b: Complex, beta: Number, alpha: Number) -> Lowered {
     if cx.out_dtype()? == DType::Bool {
-        let holds = |x: Value, factor: Number| match factor.known().is_some_and(Scalar::to_bool) {
-            true => x,
-            false => cx.and(x, factor.tensor(cx, DType::Bool)),
+        let holds = |x: Value, factor: Number| {
+            if factor.known().is_some_and(Scalar::to_bool) {
+                x
+            } else {
+                cx.and(x, factor.tensor(cx, DType::Bool))
+            }
         };
         let outer = cx.and(cx.unsqueeze(a.re, &[1]), b.re);
         return Ok(cx.or(holds(c.re, beta), holds(outer, alpha)));
@@ -314,7 +320,8 @@ fn cross(cx: &Cx, a: Complex, b: Complex, dim: Option<i64>) -> Lowered {
     linalg_cross(cx, a, b, dim)
 }
 
-/// The product of all matrices, where sizes are known in the order that takes the least multiplications.
+/// The product of all matrices, where sizes are known in the order that takes the least
+/// multiplications.
 fn multi_dot(cx: &Cx, matrices: Vec<Complex>) -> Lowered {
     let sizes: Option<Vec<i64>> = matrices
         .iter()
@@ -348,7 +355,8 @@ fn chain(cx: &Cx, matrices: &[Complex], sizes: Option<&[i64]>) -> Lowered<Comple
     }
 }
 
-/// Multiplications that a chain of matrices of these sizes takes at least, and where its last product splits it.
+/// Multiplications that a chain of matrices of these sizes takes at least, and where its last
+/// product splits it.
 fn best_split(sizes: &[i64]) -> (f64, usize) {
     let n = sizes.len() - 1;
     // costs[i][j]: of matrices i to j.

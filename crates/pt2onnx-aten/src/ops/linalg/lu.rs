@@ -31,9 +31,10 @@ fn linalg_lu(cx: &Cx, a: Complex, pivot: bool) -> Lowered<[Value; 3]> {
     let lu = factors(cx, a, pivot);
     let (l, u) = unpack(cx, lu.packed);
     let dtype = cx.dtype(a.re);
-    let p = match pivot {
-        true => permutation_matrix(cx, lu.permutation, dtype),
-        false => cx.full(&cx.out_shape()?, 0, dtype),
+    let p = if pivot {
+        permutation_matrix(cx, lu.permutation, dtype)
+    } else {
+        cx.full(&cx.out_shape()?, 0, dtype)
     };
     Ok([Complex::from(p).like(cx, a).value(cx), l.value(cx), u.value(cx)])
 }
@@ -73,14 +74,12 @@ fn lu_unpack(
         Complex::from(p).like(cx, packed).value(cx)
     });
     let empty = |i: usize| empty_output(cx, i, packed);
-    let data = |i: usize, x: Complex| match wanted(i) {
-        true => Some(x.value(cx)),
-        false => empty(i),
-    };
+    let data = |i: usize, x: Complex| if wanted(i) { Some(x.value(cx)) } else { empty(i) };
     Ok(Outputs(smallvec![p.or_else(|| empty(0)), data(1, l), data(2, u)]))
 }
 
-/// The solution X of `A X = B` (`X A = B` if not `left`), or with `adjoint` of the system with `A^H`, given factors of A.
+/// The solution X of `A X = B` (`X A = B` if not `left`), or with `adjoint` of the system with
+/// `A^H`, given factors of A.
 fn linalg_lu_solve(
     cx: &Cx,
     packed: Complex,
@@ -97,7 +96,8 @@ fn lu_solve(cx: &Cx, b: Complex, packed: Complex, pivots: Value) -> Lowered {
     linalg_lu_solve(cx, packed, pivots, b, true, false)
 }
 
-/// The determinant: `Det` for float32, the only type that ONNX Runtime has it for; else the product of the pivots of LU.
+/// The determinant: `Det` for float32, the only type that ONNX Runtime has it for; else the product
+/// of the pivots of LU.
 fn det(cx: &Cx, a: Complex) -> Lowered {
     let empty = has_no_elements(&cx.shape(a.re));
     if a.im.is_none() && cx.dtype(a.re) == DType::F32 && !empty {

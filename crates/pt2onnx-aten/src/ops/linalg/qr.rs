@@ -14,7 +14,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::ormqr, ormqr),
 ];
 
-/// R with the Householder vectors below its diagonal, and their factors `tau`, as LAPACK packs them.
+/// R with the Householder vectors below its diagonal, and their factors `tau`, as LAPACK packs
+/// them.
 fn geqrf(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     let r = reflect(cx, a);
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
@@ -22,9 +23,10 @@ fn geqrf(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     // R with the vectors below it.
     let below = cx.greater(count_rows(cx, &m), cx.iota(&n));
     let rank = cx.rank(a.re);
-    let pads = |x: Value| match n == steps {
-        true => x,
-        false => {
+    let pads = |x: Value| {
+        if n == steps {
+            x
+        } else {
             let pads = cx.sizes(&[Expr::int(0), &n - &steps]);
             let wide = cx.pad(x, pads, None, cx.ints(&[rank as i64 - 1]), Default::default());
             cx.set_type(wide, Type::tensor(cx.dtype(x), cx.shape(a.re)));
@@ -44,15 +46,17 @@ fn householder_product(cx: &Cx, a: Complex, taus: Complex) -> Lowered {
 /// `Q C`, or `C Q` if not `left`; with `transpose`, `Q^H` stands for `Q`.
 fn ormqr(cx: &Cx, a: Complex, taus: Complex, c: Complex, left: bool, transpose: bool) -> Lowered {
     let vectors = unpack(cx, a, taus);
-    let product = match left {
-        true => apply(cx, vectors, taus, c, transpose),
+    let product = if left {
+        apply(cx, vectors, taus, c, transpose)
+    } else {
         // (Q^H C^H)^H
-        false => apply(cx, vectors, taus, c.adjoint(cx), !transpose).adjoint(cx),
+        apply(cx, vectors, taus, c.adjoint(cx), !transpose).adjoint(cx)
     };
     Ok(product.value(cx))
 }
 
-/// Q and R of `A = Q R`. `mode` is the number of columns of Q: `reduced` `min(m, n)`, `complete` `m`, `r` none.
+/// Q and R of `A = Q R`. `mode` is the number of columns of Q: `reduced` `min(m, n)`, `complete`
+/// `m`, `r` none.
 fn linalg_qr(cx: &Cx, a: Complex, mode: String) -> Lowered<[Value; 2]> {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let k = smaller(cx, &m, &n);

@@ -22,15 +22,16 @@ fn nothing(cx: &Cx, a: Complex) -> (Complex, Complex) {
 
 /// The eigenvalues, complex, in the order of Schur's form.
 fn eigvals(cx: &Cx, a: Complex) -> Lowered {
-    let values = match has_no_elements(&cx.shape(a.re)) {
-        true => nothing(cx, a).0,
-        false => diagonal(cx, schur(cx, a.complex(cx)).0),
+    let values = if has_no_elements(&cx.shape(a.re)) {
+        nothing(cx, a).0
+    } else {
+        diagonal(cx, schur(cx, a.complex(cx)).0)
     };
     Ok(values.value(cx))
 }
 
-/// The eigenvalues in the order of Schur's form, and the eigenvectors as columns, complex. Each vector has length 1, and its
-/// largest element is real.
+/// The eigenvalues in the order of Schur's form, and the eigenvectors as columns, complex. Each
+/// vector has length 1, and its largest element is real.
 fn eig(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
     if has_no_elements(&cx.shape(a.re)) {
         let (values, vectors) = nothing(cx, a);

@@ -79,17 +79,17 @@ fn linalg_solve_triangular(
     left: bool,
     unitriangular: bool,
 ) -> Lowered {
-    let x = match left {
-        true => triangular(cx, a, b, upper, unitriangular),
-        false => {
-            let (a, b) = (a.transpose(cx), b.transpose(cx));
-            triangular(cx, a, b, !upper, unitriangular).transpose(cx)
-        }
+    let x = if left {
+        triangular(cx, a, b, upper, unitriangular)
+    } else {
+        let (a, b) = (a.transpose(cx), b.transpose(cx));
+        triangular(cx, a, b, !upper, unitriangular).transpose(cx)
     };
     Ok(x.value(cx))
 }
 
-/// The solution X of `A X = B`, or of `A^T X = B` with `transpose`, with a triangular A; and A as it was broadcast.
+/// The solution X of `A X = B`, or of `A^T X = B` with `transpose`, with a triangular A; and A as
+/// it was broadcast.
 fn triangular_solve(
     cx: &Cx,
     b: Complex,
@@ -98,9 +98,10 @@ fn triangular_solve(
     transpose: bool,
     unitriangular: bool,
 ) -> Lowered<[Value; 2]> {
-    let x = match transpose {
-        true => triangular(cx, a.transpose(cx), b, !upper, unitriangular),
-        false => triangular(cx, a, b, upper, unitriangular),
+    let x = if transpose {
+        triangular(cx, a.transpose(cx), b, !upper, unitriangular)
+    } else {
+        triangular(cx, a, b, upper, unitriangular)
     };
     let (a, _) = broadcast(cx, a, b);
     Ok([x.value(cx), a.value(cx)])
@@ -119,8 +120,8 @@ fn tensorinv(cx: &Cx, a: Complex, ind: i64) -> Lowered {
     Ok(x.value(cx))
 }
 
-/// The tensor x with `tensordot(a, x) = b`, where `dims` of `a` have been moved to its end. As a matrix, `a` has as many rows
-/// as `b` has elements.
+/// The tensor x with `tensordot(a, x) = b`, where `dims` of `a` have been moved to its end. As a
+/// matrix, `a` has as many rows as `b` has elements.
 fn tensorsolve(cx: &Cx, a: Complex, b: Complex, dims: Option<Vec<i64>>) -> Lowered {
     let rank = cx.rank(a.re);
     let moved: Vec<usize> =

@@ -83,8 +83,8 @@ fn polar(cx: &Cx, a: Complex) -> Lowered<[Value; 2]> {
 }
 
 arguments! {
-    /// Arguments of [`pinv`] and [`matrix_rank`]: singular values up to `max(atol, rtol * largest)` count as zero.
-    /// `tol` is an older name of `atol`, `rcond` of `rtol`.
+    /// Arguments of [`pinv`] and [`matrix_rank`]: singular values up to `max(atol, rtol * largest)`
+    /// count as zero. `tol` is an older name of `atol`, `rcond` of `rtol`.
     struct CutoffArgs {
         input: Complex,
         atol: Option<TensorOrScalar>,
@@ -120,8 +120,9 @@ fn matrix_rank(cx: &Cx, args: CutoffArgs) -> Lowered {
     Ok(rank_of(cx, a, &args.cutoff(cx), is_hermitian))
 }
 
-/// The `X` of least norm for which `|A X - B|` is least; the squares of these distances; the rank of `A` and its singular values. The last
-/// three are empty where LAPACK's driver does not compute them.
+/// The `X` of least norm for which `|A X - B|` is least; the squares of these distances; the rank
+/// of `A` and its singular values. The last three are empty where LAPACK's driver does not compute
+/// them.
 fn lstsq(
     cx: &Cx,
     a: Complex,
@@ -136,9 +137,10 @@ fn lstsq(
     let rtol = rcond.map(|number| cx.scalar(number, real));
     let cutoff = Cutoff { atol: None, rtol };
     let solution = pseudo_inverse(cx, a, &cutoff, false).matmul(cx, columns);
-    let residuals = match cx.is_used(1) {
-        true => Some(squared_residuals(cx, a, solution, columns, &cutoff, driver)?),
-        false => None,
+    let residuals = if cx.is_used(1) {
+        Some(squared_residuals(cx, a, solution, columns, &cutoff, driver)?)
+    } else {
+        None
     };
     let rank = match driver {
         _ if !cx.is_used(2) => None,
@@ -154,7 +156,8 @@ fn lstsq(
     Ok([Some(solution.value(cx)), residuals, rank, values].into())
 }
 
-/// The column sums of `|A X - B|^2`, if `A` has more rows than columns and full rank, and the driver computes them. Else no elements.
+/// The column sums of `|A X - B|^2`, if `A` has more rows than columns and full rank, and the
+/// driver computes them. Else no elements.
 fn squared_residuals(
     cx: &Cx,
     a: Complex,
@@ -190,8 +193,8 @@ fn squared_residuals(
     Ok(sums)
 }
 
-/// The condition number: of order 2 the ratio of the largest to the smallest singular value, of order -2 its inverse, of
-/// orders 1, -1, inf and -inf `|A| |A^-1|`. Of no elements, 0.
+/// The condition number: of order 2 the ratio of the largest to the smallest singular value, of
+/// order -2 its inverse, of orders 1, -1, inf and -inf `|A| |A^-1|`. Of no elements, 0.
 fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
     if has_no_elements(&cx.shape(a.re)) {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.dtype(a.re)));
@@ -211,10 +214,7 @@ fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
             let last = cx.rank(values) - 1;
             let largest = cx.reduce(Reduction::Max, values, &[last], false);
             let smallest = cx.reduce(Reduction::Min, values, &[last], false);
-            Ok(match p > 0.0 {
-                true => cx.div(largest, smallest),
-                false => cx.div(smallest, largest),
-            })
+            Ok(if p > 0.0 { cx.div(largest, smallest) } else { cx.div(smallest, largest) })
         }
         p if p.abs() == 1.0 || p.is_infinite() => {
             let inverse = inverse(cx, a).0;

@@ -1,4 +1,5 @@
-//! Adaptive pooling: means and largest elements of windows that divide each dimension as evenly as possible.
+//! Adaptive pooling: means and largest elements of windows that divide each dimension as evenly as
+//! possible.
 
 use crate::math::pool::{Windows, arg_of_window, largest, largest_of_windows, merge_last};
 use crate::math::reduce::{Extreme, extreme};
@@ -31,8 +32,9 @@ fn even_windows(cx: &Cx, x: Value, output_size: &[Expr]) -> Option<Vec<i64>> {
     even.collect()
 }
 
-/// The means of windows that divide each dimension as evenly as possible: one mean if the output size is 1, an `AveragePool` if all
-/// windows have one size, else a product with the matrix of [`window_means`] along each dimension.
+/// The means of windows that divide each dimension as evenly as possible: one mean if the output
+/// size is 1, an `AveragePool` if all windows have one size, else a product with the matrix of
+/// [`window_means`] along each dimension.
 fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
     let n = output_size.len();
     let rank = cx.rank(x);
@@ -73,8 +75,8 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
     Ok(cx.cast(result, cx.dtype(x)))
 }
 
-/// The means of the windows of adaptive pooling along `axis`, from the elements of each: in a product with a matrix, NaN and
-/// infinities would spread to all windows.
+/// The means of the windows of adaptive pooling along `axis`, from the elements of each: in a
+/// product with a matrix, NaN and infinities would spread to all windows.
 fn means_of_elements(cx: &Cx, x: Value, axis: usize, from: &Expr, to: &Expr) -> Value {
     let (start, end) = adaptive(cx, from, to);
     let length = adaptive_length(from, to);
@@ -95,7 +97,8 @@ fn means_of_elements(cx: &Cx, x: Value, axis: usize, from: &Expr, to: &Expr) -> 
     cx.div(sums, sizes)
 }
 
-/// A `(from, to)` matrix: column `j` holds `1 / n` for each of the `n` elements of window `j`, else 0.
+/// A `(from, to)` matrix: column `j` holds `1 / n` for each of the `n` elements of window `j`, else
+/// 0.
 fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
     if let (Some(from), Some(to)) = (from.as_int(), to.as_int()) {
         let mut matrix = vec![0f64; from.saturating_mul(to).max(0) as usize];
@@ -116,7 +119,8 @@ fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
     Ok(cx.div(share(inside), share(cx.sub(end, start))))
 }
 
-/// The largest elements of windows that divide each dimension as evenly as possible, and their indices in the channel.
+/// The largest elements of windows that divide each dimension as evenly as possible, and their
+/// indices in the channel.
 fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outputs> {
     let n = output_size.len();
     let by_operator = !cx.minds_nan(x);

@@ -82,14 +82,14 @@ impl Blocks {
 
     /// The sizes with 1 for those inside of blocks.
     fn counts(&self) -> Vec<Expr> {
-        let counted = |(i, size): (usize, &Expr)| match self.inner.contains(&i) {
-            true => Expr::int(1),
-            false => size.clone(),
+        let counted = |(i, size): (usize, &Expr)| {
+            if self.inner.contains(&i) { Expr::int(1) } else { size.clone() }
         };
         self.sizes.iter().enumerate().map(counted).collect()
     }
 
-    /// The one dimension that counts blocks, if no other does and none was split: the axis of `DequantizeLinear`.
+    /// The one dimension that counts blocks, if no other does and none was split: the axis of
+    /// `DequantizeLinear`.
     fn axis(&self, rank: usize) -> Option<usize> {
         let mut outer = (0..self.sizes.len()).filter(|i| !self.inner.contains(i));
         let axis = outer.next()?;
@@ -143,8 +143,8 @@ fn quantize(cx: &Cx, args: BlocksArgs) -> Lowered {
     Ok(cx.cast(cx.reshape(held, &cx.shape(input)), dtype))
 }
 
-/// `(q - zero_point) * scale` of each block: `DequantizeLinear` for bytes whose blocks are slices along an axis or parts of rows,
-/// else the formula.
+/// `(q - zero_point) * scale` of each block: `DequantizeLinear` for bytes whose blocks are slices
+/// along an axis or parts of rows, else the formula.
 fn dequantize(cx: &Cx, args: BlocksArgs) -> Lowered {
     let BlocksArgs { input, block_size, scale, zero_point, .. } = args;
     let (q, given, dtype) = (input, cx.dtype(input), cx.out_dtype()?);

@@ -26,8 +26,9 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of scaled dot product attention: queries, keys and values `(.., heads, time, width)`. A mask of floats is added
-    /// to the scores; a mask of bools is true for those that count.
+    /// Arguments of scaled dot product attention: queries, keys and values `(.., heads, time,
+    /// width)`. A mask of floats is added to the scores; a mask of bools is true for those that
+    /// count.
     struct AttentionArgs {
         query: Value,
         key: Value,
@@ -105,8 +106,8 @@ struct Settings {
     scale: Option<f64>,
     /// Whether several heads of the query share one head of key and value.
     enable_gqa: bool,
-    /// Whether it is `scaled_dot_product_attention`, which PyTorch's CPU kernel computes if the operands suit it, and a formula
-    /// that adds `-inf` to the scores of hidden keys otherwise.
+    /// Whether it is `scaled_dot_product_attention`, which PyTorch's CPU kernel computes if the
+    /// operands suit it, and a formula that adds `-inf` to the scores of hidden keys otherwise.
     fused: bool,
 }
 
@@ -131,8 +132,8 @@ fn attention(cx: &Cx, args: AttentionArgs) -> Lowered<[Value; 2]> {
     Ok([a.result, a.weights])
 }
 
-/// [`attention`] without the weights; the logarithm of each row's sum of exponentials, if used. The other outputs of these kernels
-/// are only for gradients.
+/// [`attention`] without the weights; the logarithm of each row's sum of exponentials, if used. The
+/// other outputs of these kernels are only for gradients.
 fn fused_attention(cx: &Cx, args: AttentionArgs) -> Lowered<Outputs> {
     let a = args.attend(cx)?;
     let sums = cx.recorded(1).filter(|_| cx.is_used(1)).map(|meta| {
@@ -142,8 +143,8 @@ fn fused_attention(cx: &Cx, args: AttentionArgs) -> Lowered<Outputs> {
     Ok([Some(a.result), sums].into())
 }
 
-/// `softmax(scale * q @ k.T + mask) @ v`. The result is 0 for a query whose keys are all masked, as in PyTorch's `_safe_softmax`. The softmax
-/// of float16 and bfloat16 is computed in float32.
+/// `softmax(scale * q @ k.T + mask) @ v`. The result is 0 for a query whose keys are all masked, as
+/// in PyTorch's `_safe_softmax`. The softmax of float16 and bfloat16 is computed in float32.
 fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attention> {
     let Settings { mask, dropout_p, is_causal, scale, enable_gqa, fused } = settings;
     let (k, v) =
@@ -199,11 +200,13 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
         // Each query sees at least the first key.
         (_, None) => softmax(scores),
         (None, Some(_)) => {
-            // Rows of -inf get weights of 0. If only the product is used, no reduction is needed: a score of -inf has weight 0 in
-            // any row, except in one with NaN or infinity, whose product is NaN in any case.
-            let hidden = match cx.is_used(1) {
-                true => all_hidden(cx, scores, cx.rank(scores) - 1),
-                false => cx.equal(scores, f64::NEG_INFINITY),
+            // Rows of -inf get weights of 0. If only the product is used, no reduction is needed: a
+            // score of -inf has weight 0 in any row, except in one with NaN or infinity, whose
+            // product is NaN in any case.
+            let hidden = if cx.is_used(1) {
+                all_hidden(cx, scores, cx.rank(scores) - 1)
+            } else {
+                cx.equal(scores, f64::NEG_INFINITY)
             };
             cx.select(hidden, 0.0, softmax(scores))
         }
@@ -216,8 +219,8 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     Ok(Attention { result: cx.matmul(weights, v), weights, scores })
 }
 
-/// The number added to the score of a hidden key. It is finite, so that the softmax of a row without keys is finite, too: times 0 it
-/// is 0, but NaN if a score is NaN.
+/// The number added to the score of a hidden key. It is finite, so that the softmax of a row
+/// without keys is finite, too: times 0 it is 0, but NaN if a score is NaN.
 fn hidden(cx: &Cx, scores: Value) -> Value {
     let lowest = match cx.dtype(scores) {
         DType::F64 => f64::MIN,
@@ -226,8 +229,8 @@ fn hidden(cx: &Cx, scores: Value) -> Value {
     cx.scalar(lowest / 2.0, cx.dtype(scores))
 }
 
-/// Whether PyTorch's CPU kernel gives 0 for a query whose scores are all NaN: without a mask, its maximum ignores NaN if there are
-/// fewer scores than a vector register holds.
+/// Whether PyTorch's CPU kernel gives 0 for a query whose scores are all NaN: without a mask, its
+/// maximum ignores NaN if there are fewer scores than a vector register holds.
 fn ignores_nan(cx: &Cx, q: Value, scores: Value, v: Value) -> bool {
     let lanes = 64 * 8 / cx.dtype(scores).bits() as i64;
     let few = cx.dim(scores, -1).as_int().is_some_and(|keys| keys < lanes);
@@ -262,8 +265,9 @@ fn linear(cx: &Cx, x: Value, w: Value, b: Value) -> Value {
     cx.add(cx.matmul(x, cx.transpose(w, &[1, 0])), b)
 }
 
-/// Converts a mask of `_native_multi_head_attention`, which is true for hidden keys, to one of [`attend`], which is true for keys that
-/// count. Its kind is 0 for `(queries, keys)`, 1 for `(batch, keys)`, 2 for all dimensions.
+/// Converts a mask of `_native_multi_head_attention`, which is true for hidden keys, to one of
+/// [`attend`], which is true for keys that count. Its kind is 0 for `(queries, keys)`, 1 for
+/// `(batch, keys)`, 2 for all dimensions.
 fn blocking_mask(cx: &Cx, mask: Value, kind: Option<i64>) -> Value {
     let allowed = match cx.dtype(mask) {
         DType::Bool => cx.not(mask),
@@ -276,8 +280,8 @@ fn blocking_mask(cx: &Cx, mask: Value, kind: Option<i64>) -> Value {
     }
 }
 
-/// Multi-head attention of `(batch, time, width)`: inputs are projected and split into heads, each head attends, and the joined
-/// results are projected. Returns the result and the weights.
+/// Multi-head attention of `(batch, time, width)`: inputs are projected and split into heads, each
+/// head attends, and the joined results are projected. Returns the result and the weights.
 fn multi_head(
     cx: &Cx,
     [q, k, v]: [Value; 3],
@@ -312,22 +316,27 @@ fn multi_head(
     Ok([linear(cx, joined, proj_weight, proj_bias), a.weights])
 }
 
-/// [`multi_head`], and the weights if they are used: their mean over the heads, if `average_attn_weights` is set.
+/// [`multi_head`], and the weights if they are used: their mean over the heads, if
+/// `average_attn_weights` is set.
 fn native_multi_head_attention(cx: &Cx, args: MultiHeadArgs) -> Lowered<Outputs> {
     let mask = args.mask.map(|m| blocking_mask(cx, m, args.mask_type));
     let qkv = [args.qkv_weight, args.qkv_bias];
     let proj = [args.proj_weight, args.proj_bias];
     let inputs = [args.query, args.key, args.value];
     let [result, weights] = multi_head(cx, inputs, args.num_head, qkv, proj, mask)?;
-    let weights = (args.need_weights && cx.is_used(1)).then(|| match args.average_attn_weights {
-        true => cx.reduce(Reduction::Mean, weights, &[1], false),
-        false => weights,
+    let weights = (args.need_weights && cx.is_used(1)).then(|| {
+        if args.average_attn_weights {
+            cx.reduce(Reduction::Mean, weights, &[1], false)
+        } else {
+            weights
+        }
     });
     Ok([Some(result), weights].into())
 }
 
-/// A layer of a transformer's encoder: attention, then two linear layers with an activation between them. Each of the two parts is
-/// added to its input. A layer norm follows, or with `norm_first` precedes, each part.
+/// A layer of a transformer's encoder: attention, then two linear layers with an activation between
+/// them. Each of the two parts is added to its input. A layer norm follows, or with `norm_first`
+/// precedes, each part.
 fn encoder_layer(cx: &Cx, args: EncoderLayerArgs) -> Lowered {
     let (x, eps) = (args.src, args.eps);
     let options = attrs::LayerNormalization { axis: -1, epsilon: eps as f32, ..Default::default() };
@@ -340,10 +349,8 @@ fn encoder_layer(cx: &Cx, args: EncoderLayerArgs) -> Lowered {
     };
     let network = |x: Value| {
         let hidden = linear(cx, x, args.ffn_weight_1, args.ffn_bias_1);
-        let hidden = match args.use_gelu {
-            true => cx.gelu(hidden, Default::default()),
-            false => cx.relu(hidden),
-        };
+        let hidden =
+            if args.use_gelu { cx.gelu(hidden, Default::default()) } else { cx.relu(hidden) };
         linear(cx, hidden, args.ffn_weight_2, args.ffn_bias_2)
     };
     if args.norm_first {

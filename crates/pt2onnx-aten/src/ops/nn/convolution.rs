@@ -32,8 +32,9 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of convolutions: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in / groups, ..)` (transposed:
-    /// `(in, out / groups, ..)`), and one number, or one for each spatial dimension, of everything else.
+    /// Arguments of convolutions: an input `(batch, in, ..)` or `(in, ..)`, a weight `(out, in /
+    /// groups, ..)` (transposed: `(in, out / groups, ..)`), and one number, or one for each spatial
+    /// dimension, of everything else.
     struct ConvArgs {
         input: Complex,
         weight: Complex,
@@ -109,8 +110,8 @@ fn convolution(cx: &Cx, args: ConvArgs) -> Lowered {
     convolve(cx, Tensors { input, weight, bias }, &options)
 }
 
-/// [`convolution`] of kernels that unfold the input into columns. Their weight may come as a matrix `(out, in * kernel)`, which is
-/// an error here.
+/// [`convolution`] of kernels that unfold the input into columns. Their weight may come as a matrix
+/// `(out, in * kernel)`, which is an error here.
 fn unfolded_convolution(cx: &Cx, args: ConvArgs) -> Lowered {
     if cx.rank(args.weight.re) < 4 {
         return Err(LowerError::unsupported("the weight has no spatial dimensions"));
@@ -118,7 +119,8 @@ fn unfolded_convolution(cx: &Cx, args: ConvArgs) -> Lowered {
     convolution(cx, args)
 }
 
-/// [`convolution`] with a padding of that name: `same` keeps the size, and pads the odd element at the end; `valid` does not pad.
+/// [`convolution`] with a padding of that name: `same` keeps the size, and pads the odd element at
+/// the end; `valid` does not pad.
 fn convolution_mode(cx: &Cx, args: ConvModeArgs) -> Lowered {
     let ConvModeArgs { input, weight, bias, stride, groups, .. } = args;
     let kernel = kernel(cx, weight.re);
@@ -179,8 +181,8 @@ fn emit(cx: &Cx, tensors: Tensors<Value>, options: &Options) -> Lowered {
         };
         return Ok(batched(cx, x, n, |x| cx.conv(x, weight, bias, given.clone())));
     };
-    // Output padding reduces the padding at the end; only the rest needs the attribute. ONNX Runtime refuses an attribute of a
-    // stride or more. Only the bias reaches the positions beyond.
+    // Output padding reduces the padding at the end; only the rest needs the attribute. ONNX
+    // Runtime refuses an attribute of a stride or more. Only the bias reaches the positions beyond.
     let pads: Vec<(i64, i64)> = known
         .iter()
         .zip(output_padding)
@@ -231,8 +233,8 @@ fn group_count(cx: &Cx, x: Value, weight: Value, options: &Options) -> Option<i6
     options.groups.as_int().or_else(counted)
 }
 
-/// A convolution with a number of groups that only the runtime knows: the windows as columns, and for each group a product with its
-/// rows of the weight.
+/// A convolution with a number of groups that only the runtime knows: the windows as columns, and
+/// for each group a product with its rows of the weight.
 fn grouped(cx: &Cx, tensors: Tensors<Value>, options: &Options, pads: &[(i64, i64)]) -> Lowered {
     let Tensors { input: x, weight, bias } = tensors;
     let sizes = kernel(cx, weight);
@@ -266,8 +268,9 @@ fn grouped(cx: &Cx, tensors: Tensors<Value>, options: &Options, pads: &[(i64, i6
     Ok(bias.map_or(result, |bias| cx.add(result, cx.unsqueeze(bias, &(1..=n).collect::<Vec<_>>()))))
 }
 
-/// A transposed convolution with a number of groups that only the runtime knows: for each group a product with its rows of the weight,
-/// whose results are columns of windows, which `Col2Im` adds up.
+/// A transposed convolution with a number of groups that only the runtime knows: for each group a
+/// product with its rows of the weight, whose results are columns of windows, which `Col2Im` adds
+/// up.
 fn grouped_transposed(
     cx: &Cx,
     x: Value,
@@ -340,7 +343,8 @@ fn pads_attribute(pads: &[(i64, i64)]) -> Vec<i64> {
     begins.chain(ends).collect()
 }
 
-/// `x` with `(kernel - 1) * dilation` zeros along each of the last dimensions, half of them (rounded down) at the begin.
+/// `x` with `(kernel - 1) * dilation` zeros along each of the last dimensions, half of them
+/// (rounded down) at the begin.
 fn pad_same(cx: &Cx, x: Value, kernel: &[Expr], dilation: &[i64]) -> Value {
     let total: Vec<Expr> = kernel.iter().zip(dilation).map(|(k, &d)| (k - 1) * d).collect();
     let begins: Vec<Expr> = total.iter().map(|t| t.floor_div(&Expr::int(2))).collect();

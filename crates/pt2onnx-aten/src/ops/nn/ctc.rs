@@ -1,7 +1,9 @@
-//! The loss of connectionist temporal classification: how improbable a sequence of labels is, over all ways to place it in time.
+//! The loss of connectionist temporal classification: how improbable a sequence of labels is, over
+//! all ways to place it in time.
 //!
-//! The algorithm is that of A. Graves et al., Connectionist Temporal Classification, 2006: a blank stands before, between and after the
-//! labels, and each step of time keeps the place, goes on by one, or goes on by two between labels that differ.
+//! The algorithm is that of A. Graves et al., Connectionist Temporal Classification, 2006: a blank
+//! stands before, between and after the labels, and each step of time keeps the place, goes on by
+//! one, or goes on by two between labels that differ.
 
 use crate::math::arcs::log_add_exp;
 use crate::math::reduce::reduced;
@@ -58,8 +60,9 @@ arguments! {
     }
 }
 
-/// `-log` of the probability of the labels. `log_probs` is `(time, batch, classes)` or `(time, classes)`; the labels are rows, or one after
-/// the other. The mean is over the losses of the labels.
+/// `-log` of the probability of the labels. `log_probs` is `(time, batch, classes)` or `(time,
+/// classes)`; the labels are rows, or one after the other. The mean is over the losses of the
+/// labels.
 fn ctc_loss(cx: &Cx, args: CtcArgs) -> Lowered {
     let batched = cx.rank(args.log_probs) == 3;
     let logs = if batched { args.log_probs } else { cx.unsqueeze(args.log_probs, &[1]) };
@@ -72,10 +75,8 @@ fn ctc_loss(cx: &Cx, args: CtcArgs) -> Lowered {
     let label = gather_elements(cx, alphas, cx.maximum(cx.sub(end, 1), 0), 1);
     let label = cx.select(cx.greater(end, 0), label, NEVER);
     let loss = cx.neg(cx.squeeze(log_add_exp(cx, last, label), &[1]));
-    let loss = match args.zero_infinity {
-        true => cx.select(cx.equal(loss, f64::INFINITY), 0.0, loss),
-        false => loss,
-    };
+    let loss =
+        if args.zero_infinity { cx.select(cx.equal(loss, f64::INFINITY), 0.0, loss) } else { loss };
     match args.reduction {
         0 if !batched => Ok(cx.squeeze(loss, &[0])),
         1 => {
@@ -119,7 +120,8 @@ fn places(cx: &Cx, labels: Value, lengths: Value, blank: i64) -> Value {
     cx.concat(&[pairs, blanks(&one)], 1)
 }
 
-/// The logarithms of the probabilities to be at each place after the last step, `(batch, places)`: a `Scan` over the steps.
+/// The logarithms of the probabilities to be at each place after the last step, `(batch, places)`:
+/// a `Scan` over the steps.
 fn alphas(cx: &Cx, logs: Value, places: Value, steps: Value) -> Value {
     let (dtype, time) = (cx.dtype(logs), cx.dim(logs, 0));
     let (batch, width) = (cx.dim(places, 0), cx.dim(places, 1));

@@ -1,4 +1,5 @@
-//! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that an element is dropped.
+//! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that
+//! an element is dropped.
 
 use crate::{AtenOp, Complex, Cx, Lowered, checks, math, op};
 use pt2onnx_ir::{Value, attrs};
@@ -44,7 +45,8 @@ fn in_training(
     Ok(if train && p > 0.0 { f(x) } else { x }.value(cx))
 }
 
-/// Each element dropped with probability `p`, the others divided by `1 - p`: `Dropout`, which takes no complex numbers.
+/// Each element dropped with probability `p`, the others divided by `1 - p`: `Dropout`, which takes
+/// no complex numbers.
 fn dropout(cx: &Cx, x: Complex, p: f64, train: bool) -> Lowered {
     in_training(cx, x, p, train, |x| match x.im {
         None => math::dropout::dropout(cx, x.re, p)[0].into(),
@@ -66,8 +68,9 @@ fn native_dropout(cx: &Cx, x: Value, p: f64, train: Option<bool>) -> Lowered<[Va
     Ok(math::dropout::dropout(cx, x, p))
 }
 
-/// `a * y + a * p * alpha'` where `y` is `x`, or `-alpha'` (the limit of SELU) where dropped. `a = 1 / sqrt((alpha'^2 p + 1) (1 - p))`
-/// keeps mean 0 and variance 1 (Klambauer et al., Self-Normalizing Neural Networks, 2017). A mask has the given shape.
+/// `a * y + a * p * alpha'` where `y` is `x`, or `-alpha'` (the limit of SELU) where dropped. `a =
+/// 1 / sqrt((alpha'^2 p + 1) (1 - p))` keeps mean 0 and variance 1 (Klambauer et al.,
+/// Self-Normalizing Neural Networks, 2017). A mask has the given shape.
 fn alpha_dropout_of(cx: &Cx, x: Complex, shape: &[Expr], p: f64) -> Complex {
     const ALPHA: f64 = 1.7580993408473766;
     if p >= 1.0 {

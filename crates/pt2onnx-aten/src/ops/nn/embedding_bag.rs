@@ -15,7 +15,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of [`embedding_bag`]: a table `(rows, width)`, a vector of rows to look up, and where in that vector each bag starts.
+    /// Arguments of [`embedding_bag`]: a table `(rows, width)`, a vector of rows to look up, and
+    /// where in that vector each bag starts.
     struct EmbeddingBagArgs {
         weight: Value,
         indices: Value,
@@ -33,8 +34,9 @@ fn embedding_bag_with_padding(cx: &Cx, mut args: EmbeddingBagArgs) -> Lowered<Ou
     embedding_bag(cx, args)
 }
 
-/// The sum (mode 0), mean (1) or maximum (2) of the rows of each bag, without those of the padding index: a `ScatterND` of the rows
-/// to their bags. An index belongs to the last bag that starts at it or before.
+/// The sum (mode 0), mean (1) or maximum (2) of the rows of each bag, without those of the padding
+/// index: a `ScatterND` of the rows to their bags. An index belongs to the last bag that starts at
+/// it or before.
 fn embedding_bag(cx: &Cx, args: EmbeddingBagArgs) -> Lowered<Outputs> {
     let (mode, dtype) = (args.mode, cx.dtype(args.weight));
     let width = cx.dim(args.weight, 1);
@@ -151,7 +153,8 @@ impl Bags {
     }
 }
 
-/// `x` with each row in `indices` whose norm is above `max_norm` scaled by `max_norm / (norm + 1e-7)` (ATen/native/Embedding.cpp).
+/// `x` with each row in `indices` whose norm is above `max_norm` scaled by `max_norm / (norm +
+/// 1e-7)` (ATen/native/Embedding.cpp).
 fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type: f64) -> Lowered {
     let norm = if norm_type == 1.0 {
         cx.reduce(Reduction::L1, x, &[1], true)

@@ -24,9 +24,10 @@ pub(crate) static OPS: &[AtenOp] = &[
 /// A coordinate outside of any image, which all types of floats hold.
 const FAR: f64 = 1e4;
 
-/// `x` sampled at the places that `grid` gives, from -1 to 1 along each dimension: `GridSample`. Runtimes read some pixel at a place that
-/// is NaN, infinite or far away. For PyTorch, the first two are NaN if pixels are weighted and those outside count as 0, or by cubic
-/// weights; the nearest of such pixels is 0, and any of three dimensions.
+/// `x` sampled at the places that `grid` gives, from -1 to 1 along each dimension: `GridSample`.
+/// Runtimes read some pixel at a place that is NaN, infinite or far away. For PyTorch, the first
+/// two are NaN if pixels are weighted and those outside count as 0, or by cubic weights; the
+/// nearest of such pixels is 0, and any of three dimensions.
 fn grid_sampler(
     cx: &Cx,
     x: Value,
@@ -71,8 +72,9 @@ fn grid_sampler(
     Ok(cx.add(cx.grid_sample(x, held, options), spoiled))
 }
 
-/// The grid of an affine map `theta` for images of that size: `AffineGrid`. Where corners are aligned, a dimension of size 1 has its
-/// place in the centre, but ONNX does not say where: the grid is then a sum of products.
+/// The grid of an affine map `theta` for images of that size: `AffineGrid`. Where corners are
+/// aligned, a dimension of size 1 has its place in the centre, but ONNX does not say where: the
+/// grid is then a sum of products.
 fn affine_grid(cx: &Cx, theta: Value, size: Vec<Expr>, align_corners: bool) -> Lowered {
     let sides = size.get(2..).unwrap_or_default();
     if !align_corners || sides.iter().all(|n| cx.constraints().prove_ge(n, &Expr::int(2))) {
@@ -96,7 +98,8 @@ fn aligned_places(cx: &Cx, n: &Expr, dtype: DType) -> Value {
     cx.div(cx.cast(doubled, dtype), cx.cast(cx.size(&last.max(&Expr::int(1))), dtype))
 }
 
-/// The windows of an image as columns: a `Gather` of rows and then one of columns, at the places of the windows.
+/// The windows of an image as columns: a `Gather` of rows and then one of columns, at the places of
+/// the windows.
 fn im2col(
     cx: &Cx,
     x: Value,
@@ -151,7 +154,8 @@ arguments! {
     }
 }
 
-/// The image of that size of which `input` holds the windows as columns: `Col2Im`. Elements that fall on one pixel are added up.
+/// The image of that size of which `input` holds the windows as columns: `Col2Im`. Elements that
+/// fall on one pixel are added up.
 fn col2im(cx: &Cx, args: Col2ImArgs) -> Lowered {
     let Col2ImArgs { input: x, output_size, .. } = args;
     let [kernel, dilation, padding, stride] =
@@ -177,8 +181,9 @@ fn image(cx: &Cx, x: Value) -> Lowered<(Vec<Expr>, [Expr; 3])> {
     Ok((lead, image))
 }
 
-/// Each block of `factor^2` channels as a block of pixels: `DepthToSpace`. Tensors of other ranks than 4, and integers of 64 bits (a
-/// runtime may compute `DepthToSpace` in floats), are reshaped and permuted instead.
+/// Each block of `factor^2` channels as a block of pixels: `DepthToSpace`. Tensors of other ranks
+/// than 4, and integers of 64 bits (a runtime may compute `DepthToSpace` in floats), are reshaped
+/// and permuted instead.
 fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     let (lead, [channels, height, width]) = image(cx, x)?;
     if lead.len() == 1 && !matches!(cx.dtype(x), DType::I64 | DType::U64) {
@@ -193,7 +198,8 @@ fn pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     Ok(cx.reshape(cx.transpose(split, &perm), &cx.out_shape()?))
 }
 
-/// Each block of pixels as channels, the reverse of [`pixel_shuffle`]. (`SpaceToDepth` has another order of channels.)
+/// Each block of pixels as channels, the reverse of [`pixel_shuffle`]. (`SpaceToDepth` has another
+/// order of channels.)
 fn pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
     let (lead, [channels, height, width]) = image(cx, x)?;
     let r = Expr::int(factor);

@@ -36,8 +36,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of resampling: an input `(batch, channels, ..)`, and factors for all spatial dimensions or for each. The output size is
-    /// the recorded one.
+    /// Arguments of resampling: an input `(batch, channels, ..)`, and factors for all spatial
+    /// dimensions or for each. The output size is the recorded one.
     struct ResampleArgs {
         input: Value,
         output_size: Ignored,
@@ -66,22 +66,25 @@ impl ResampleArgs {
     }
 }
 
-/// Linear, cubic or Lanczos resampling: `Resize`, which has weights of float32, and can neither antialias with aligned corners nor
-/// round bytes as PyTorch does, nor take factors that do not give the sizes: there it is [`Smooth::by_products`].
+/// Linear, cubic or Lanczos resampling: `Resize`, which has weights of float32, and can neither
+/// antialias with aligned corners nor round bytes as PyTorch does, nor take factors that do not
+/// give the sizes: there it is [`Smooth::by_products`].
 fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors) = (args.input, args.factors(cx));
     let [cubic, lanczos, antialias, align_corners] =
         [args.cubic, args.lanczos, args.antialias, args.align_corners].map(|f| f.unwrap_or(false));
     let (shape, dtype) = (cx.out_shape()?, cx.dtype(x));
-    // A dimension that keeps its size stays as it is, whatever its factor, but for PyTorch's cubic kernel of floats.
+    // A dimension that keeps its size stays as it is, whatever its factor, but for PyTorch's cubic
+    // kernel of floats.
     let always = cubic && !antialias && dtype.is_float();
     let stays = |i: usize| shape.get(i + 2).is_some_and(|to| *to == cx.dim(x, i as i64 + 2));
     let factor =
         |(i, f): (usize, &Option<f64>)| f.map(|f| if stays(i) && !always { 1.0 } else { f });
-    let factors: Vec<Option<f64>> = match align_corners {
+    let factors: Vec<Option<f64>> = if align_corners {
         // The positions depend only on the sizes.
-        true => Vec::new(),
-        false => factors.iter().enumerate().map(factor).collect(),
+        Vec::new()
+    } else {
+        factors.iter().enumerate().map(factor).collect()
     };
     let by_products = lanczos
         || (antialias && align_corners)
@@ -108,8 +111,9 @@ fn smooth(cx: &Cx, args: ResampleArgs) -> Lowered {
     resize(cx, x, &factors, options)
 }
 
-/// Nearest-neighbour resampling: `Resize`. Without `exact`, it takes the element at the place rounded down. If `Resize` rounds a place
-/// otherwise than PyTorch does at some size, or the factors do not give the sizes, a `Gather` along each dimension.
+/// Nearest-neighbour resampling: `Resize`. Without `exact`, it takes the element at the place
+/// rounded down. If `Resize` rounds a place otherwise than PyTorch does at some size, or the
+/// factors do not give the sizes, a `Gather` along each dimension.
 fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
     let (x, factors, exact) = (args.input, args.factors(cx), args.exact.unwrap_or(false));
     let shape = cx.out_shape()?;
@@ -128,10 +132,8 @@ fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
             places.map_or(x, |places| cx.gather(x, places, axis))
         }));
     }
-    let (coordinates, nearest_mode) = match exact {
-        true => ("half_pixel", "round_prefer_ceil"),
-        false => ("asymmetric", "floor"),
-    };
+    let (coordinates, nearest_mode) =
+        if exact { ("half_pixel", "round_prefer_ceil") } else { ("asymmetric", "floor") };
     let options = attrs::Resize {
         mode: "nearest",
         coordinate_transformation_mode: coordinates,
@@ -141,9 +143,10 @@ fn nearest(cx: &Cx, args: ResampleArgs) -> Lowered {
     resize(cx, x, &factors, options)
 }
 
-/// Where PyTorch reads each element, as it computes in float32: `nearest_neighbor_compute_source_index` in
-/// ATen/native/UpSample.h. The kernels of two dimensions take a size that stays or doubles as a factor of 1 or 2. Those of one and
-/// three do not, but for channels last and more than three channels.
+/// Where PyTorch reads each element, as it computes in float32:
+/// `nearest_neighbor_compute_source_index` in ATen/native/UpSample.h. The kernels of two dimensions
+/// take a size that stays or doubles as a factor of 1 or 2. Those of one and three do not, but for
+/// channels last and more than three channels.
 fn source(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> Vec<i64> {
     let scale = match factor {
         Some(f) if f > 0.0 => (1.0 / f) as f32,
@@ -188,9 +191,12 @@ const LARGEST: i64 = 1 << 20;
 /// Whether `Resize` reads other elements than [`source`].
 fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> bool {
     let scale = factor.map_or(to as f32 / from as f32, |f| f as f32);
-    let place = |i: i64| match exact {
-        true => ((i as f32 + 0.5) / scale - 0.5 + 0.5).floor() as i64,
-        false => (i as f32 / scale).floor() as i64,
+    let place = |i: i64| {
+        if exact {
+            ((i as f32 + 0.5) / scale - 0.5 + 0.5).floor() as i64
+        } else {
+            (i as f32 / scale).floor() as i64
+        }
     };
     let length = factor.map_or(to, |_| (from as f32 * scale).floor() as i64);
     // ONNX Runtime copies a tensor whose sizes stay, whatever the factors.
@@ -198,8 +204,8 @@ fn differing(exact: bool, n: usize, from: i64, to: i64, factor: Option<f64>) -> 
     length != to || !(0..to).map(read).eq(source(exact, n, from, to, factor))
 }
 
-/// Whether `Resize` reads other elements than PyTorch. Dynamic sizes are tried, where their symbols are a few numbers; no size is
-/// above [`LARGEST`], for time and memory.
+/// Whether `Resize` reads other elements than PyTorch. Dynamic sizes are tried, where their symbols
+/// are a few numbers; no size is above [`LARGEST`], for time and memory.
 fn may_differ(exact: bool, n: usize, from: &Expr, to: &Expr, factor: Option<f64>) -> bool {
     const TRIED: i64 = 128;
     let tried = if from.is_static() && to.is_static() { 1 } else { TRIED };
@@ -210,9 +216,9 @@ fn may_differ(exact: bool, n: usize, from: &Expr, to: &Expr, factor: Option<f64>
     })
 }
 
-/// `Resize` of all but the first two dimensions, to the recorded sizes. The positions follow from the
-/// factors if they are given, else from the ratio of the sizes. There are no `axes`: ONNX Runtime forgets them when it moves a
-/// `Transpose` through a `Resize`.
+/// `Resize` of all but the first two dimensions, to the recorded sizes. The positions follow from
+/// the factors if they are given, else from the ratio of the sizes. There are no `axes`: ONNX
+/// Runtime forgets them when it moves a `Transpose` through a `Resize`.
 fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) -> Lowered {
     let shape = cx.out_shape()?;
     if shape == cx.shape(x) && factors.iter().flatten().all(|&f| f == 1.0) {
@@ -231,9 +237,10 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
     let given: Vec<f64> = factors.iter().flatten().copied().collect();
     let scaled =
         given.len() == shape.len() - 2 && !given.iter().enumerate().all(|(i, &f)| told(i, f));
-    let scales = match scaled {
-        true => Some(given.iter().map(|&f| f as f32).collect()),
-        false => ratios(cx, x, &shape),
+    let scales = if scaled {
+        Some(given.iter().map(|&f| f as f32).collect())
+    } else {
+        ratios(cx, x, &shape)
     };
     let result = match scales {
         Some(scales) => {
@@ -246,8 +253,8 @@ fn resize(cx: &Cx, x: Value, factors: &[Option<f64>], options: attrs::Resize) ->
     Ok(result)
 }
 
-/// Whether `Resize` with these factors gives the recorded sizes: `floor(size * factor)`. Dynamic sizes are compared where their
-/// symbols are a few numbers.
+/// Whether `Resize` with these factors gives the recorded sizes: `floor(size * factor)`. Dynamic
+/// sizes are compared where their symbols are a few numbers.
 fn gives_sizes(cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<bool> {
     const TRIED: [i64; 4] = [7, 16, 33, 100];
     let shape = cx.out_shape()?;
@@ -264,8 +271,8 @@ fn gives_sizes(cx: &Cx, x: Value, factors: &[Option<f64>]) -> Lowered<bool> {
     }))
 }
 
-/// The ratio of each size but the first two to that of the input, if some are dynamic and float32 holds all ratios. The sizes need not
-/// be computed then.
+/// The ratio of each size but the first two to that of the input, if some are dynamic and float32
+/// holds all ratios. The sizes need not be computed then.
 fn ratios(cx: &Cx, x: Value, shape: &[Expr]) -> Option<Vec<f32>> {
     const MOST: i64 = 64;
     if shape.iter().all(Expr::is_static) {

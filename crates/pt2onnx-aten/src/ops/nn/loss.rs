@@ -1,4 +1,5 @@
-//! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins between inputs.
+//! Losses of numbers: squared and absolute errors, cross entropies of probabilities, margins
+//! between inputs.
 //!
 //! All take a reduction: 0 for none, 1 for the mean, 2 for the sum.
 
@@ -74,8 +75,8 @@ fn soft_margin_loss(cx: &Cx, x: Value, y: Value, reduction: i64) -> Lowered {
     reduced(cx, cx.log(cx.add(cx.exp(cx.neg(cx.mul(x, y))), 1.0)), reduction)
 }
 
-/// `-(y log x + (1 - y) log(1 - x))`, where logarithms are at least -100. A sigmoid is computed again, as PyTorch computes it: near
-/// 1, the last digit of `x` is the first of `1 - x`.
+/// `-(y log x + (1 - y) log(1 - x))`, where logarithms are at least -100. A sigmoid is computed
+/// again, as PyTorch computes it: near 1, the last digit of `x` is the first of `1 - x`.
 fn binary_cross_entropy(
     cx: &Cx,
     x: Value,
@@ -153,7 +154,8 @@ fn cosine_embedding_loss(
     reduced(cx, cx.add(alike, unlike), reduction)
 }
 
-/// `x` where the target is not -1, and `max(0, margin - x)` where it is not 1: the sum of both where it is neither.
+/// `x` where the target is not -1, and `max(0, margin - x)` where it is not 1: the sum of both
+/// where it is neither.
 fn hinge_embedding_loss(cx: &Cx, x: Value, y: Value, margin: f64, reduction: i64) -> Lowered {
     let dtype = cx.out_dtype()?;
     let zero = cx.scalar(0, cx.dtype(x));
@@ -214,8 +216,8 @@ fn margin_ranking_loss(
     Ok(cx.cast(reduced(cx, hinge(cx, loss), reduction)?, dtype))
 }
 
-/// `exp(x) - y x` with `log_input`, else `x - y log(x + eps)`. With `full`, also Stirling's approximation of `log(y!)` where `y > 1`:
-/// `y log(y) - y + log(2 pi y) / 2`.
+/// `exp(x) - y x` with `log_input`, else `x - y log(x + eps)`. With `full`, also Stirling's
+/// approximation of `log(y!)` where `y > 1`: `y log(y) - y + log(2 pi y) / 2`.
 fn poisson_nll_loss(cx: &Cx, args: PoissonNllArgs) -> Lowered {
     let PoissonNllArgs { input: x, target: y, log_input, full, eps, reduction } = args;
     let dtype = cx.out_dtype()?;
@@ -237,14 +239,17 @@ fn poisson_nll_loss(cx: &Cx, args: PoissonNllArgs) -> Lowered {
     reduced(cx, loss, reduction)
 }
 
-/// `max(0, |anchor - positive| + margin - |anchor - negative|)`, distances in the `p`-norm. With `swap`, the last distance is that of
-/// anchor or positive to the negative, whichever is smaller.
+/// `max(0, |anchor - positive| + margin - |anchor - negative|)`, distances in the `p`-norm. With
+/// `swap`, the last distance is that of anchor or positive to the negative, whichever is smaller.
 fn triplet_margin_loss(cx: &Cx, args: TripletMarginArgs) -> Lowered {
     let TripletMarginArgs { anchor, positive, negative, p, eps, .. } = args;
     let is_complex = [anchor, positive, negative].iter().any(|x| x.im.is_some());
-    let distance = |a: Complex, b: Complex| match is_complex {
-        true => pairwise_distance_complex(cx, a, b, p, eps, false),
-        false => pairwise_distance(cx, a.re, b.re, p, eps, false),
+    let distance = |a: Complex, b: Complex| {
+        if is_complex {
+            pairwise_distance_complex(cx, a, b, p, eps, false)
+        } else {
+            pairwise_distance(cx, a.re, b.re, p, eps, false)
+        }
     };
     let near = distance(anchor, positive)?;
     let mut far = distance(anchor, negative)?;

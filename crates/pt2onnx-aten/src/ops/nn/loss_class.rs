@@ -1,4 +1,5 @@
-//! Losses over classes: negative log likelihoods, cross entropies, multi-class and multi-label margins.
+//! Losses over classes: negative log likelihoods, cross entropies, multi-class and multi-label
+//! margins.
 
 use crate::math::precision::widened;
 use crate::math::reduce::{as_axis, log_softmax_of, reduce, reduced, total};
@@ -49,7 +50,8 @@ arguments! {
         reduction: i64,
     }
 
-    /// Arguments of [`linear_cross_entropy`]. How PyTorch splits the batch does not change the result.
+    /// Arguments of [`linear_cross_entropy`]. How PyTorch splits the batch does not change the
+    /// result.
     struct LinearCrossEntropyArgs {
         input: Value,
         linear_weight: Value,
@@ -79,7 +81,8 @@ fn reduction_name(reduction: i64) -> Lowered<&'static str> {
     }
 }
 
-/// `-weight[target] * logs[target]`: `NegativeLogLikelihoodLoss`. Input of one dimension has no batch.
+/// `-weight[target] * logs[target]`: `NegativeLogLikelihoodLoss`. Input of one dimension has no
+/// batch.
 fn nll_loss(
     cx: &Cx,
     logs: Value,
@@ -89,9 +92,10 @@ fn nll_loss(
     ignore_index: i64,
 ) -> Lowered {
     let unbatched = cx.rank(logs) == 1;
-    let (logs, target) = match unbatched {
-        true => (cx.unsqueeze(logs, &[0]), cx.reshape(target, &[Expr::int(1)])),
-        false => (logs, target),
+    let (logs, target) = if unbatched {
+        (cx.unsqueeze(logs, &[0]), cx.reshape(target, &[Expr::int(1)]))
+    } else {
+        (logs, target)
     };
     let options = attrs::NegativeLogLikelihoodLoss {
         ignore_index: Some(ignore_index),
@@ -152,8 +156,8 @@ fn log_probabilities(cx: &Cx, x: Value) -> (Value, usize) {
     (log_softmax_of(cx, x, axis), axis)
 }
 
-/// The cross entropy of classes `target` (or of their probabilities) under `softmax(input)`. With label smoothing `s`, the target is
-/// `(1 - s) target + s / classes`.
+/// The cross entropy of classes `target` (or of their probabilities) under `softmax(input)`. With
+/// label smoothing `s`, the target is `(1 - s) target + s / classes`.
 fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
     let CrossEntropyArgs { input: x, target, weight, reduction, ignore_index, .. } = args;
     let smoothing = args.label_smoothing;
@@ -200,7 +204,8 @@ fn cross_entropy_loss(cx: &Cx, args: CrossEntropyArgs) -> Lowered {
     Ok(cx.add(cx.mul(nll, 1.0 - smoothing), cx.mul(all, share)))
 }
 
-/// The sum of `max(0, margin - x[target] + x[i])^p` over all other classes `i`, divided by the number of classes.
+/// The sum of `max(0, margin - x[target] + x[i])^p` over all other classes `i`, divided by the
+/// number of classes.
 fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
     let MultiMarginArgs { input: x, target, p, margin, weight, reduction } = args;
     let unbatched = cx.rank(x) < 2;
@@ -227,14 +232,12 @@ fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
 
 /// `max(0, x)`; 0 of NaN.
 fn positive(cx: &Cx, x: Value) -> Value {
-    match cx.minds_nan(x) {
-        true => cx.select(cx.greater(x, 0), x, 0),
-        false => cx.maximum(x, 0),
-    }
+    if cx.minds_nan(x) { cx.select(cx.greater(x, 0), x, 0) } else { cx.maximum(x, 0) }
 }
 
-/// The sum of `max(0, 1 - x[label] + x[i])` over all labels and all classes `i` that are no label, divided by the number of classes;
-/// and which classes are labels. Labels are the targets before the first -1.
+/// The sum of `max(0, 1 - x[label] + x[i])` over all labels and all classes `i` that are no label,
+/// divided by the number of classes; and which classes are labels. Labels are the targets before
+/// the first -1.
 fn multilabel_margin(cx: &Cx, x: Value, target: Value, reduction: i64) -> Lowered<[Value; 2]> {
     let rank = cx.rank(x);
     let matrix = |v: Value| match rank {

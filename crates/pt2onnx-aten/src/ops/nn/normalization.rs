@@ -97,9 +97,10 @@ struct BatchNorm {
     variance: Value,
 }
 
-/// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1): `BatchNormalization`. In training, mean and
-/// variance are those of the batch, else the running ones. What float32, the type of ONNX's epsilon, does not have of `eps` is added to
-/// variances of float64.
+/// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1):
+/// `BatchNormalization`. In training, mean and variance are those of the batch, else the running
+/// ones. What float32, the type of ONNX's epsilon, does not have of `eps` is added to variances of
+/// float64.
 fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let (x, weight, bias) = (args.input, args.weight, args.bias);
     let (mean, variance) = match (args.training, args.running_mean, args.running_var) {
@@ -141,7 +142,8 @@ fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     Ok(BatchNorm { result, mean, variance })
 }
 
-/// Mean and biased variance over `axes`, which the results do not have. float16 and bfloat16 are computed in float32.
+/// Mean and biased variance over `axes`, which the results do not have. float16 and bfloat16 are
+/// computed in float32.
 fn moments(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
     let x = cx.cast(x, compute_type(cx, cx.dtype(x)));
     let mean = cx.reduce(Reduction::Mean, x, axes, true);
@@ -155,23 +157,21 @@ fn inverse_deviation(cx: &Cx, variance: Value, eps: f64) -> Value {
     cx.reciprocal(cx.sqrt(cx.add(variance, eps)))
 }
 
-/// [`batch_norm`]: the result and, where they are used, mean and inverse deviation. Outside of training PyTorch on a CPU returns empty
-/// tensors for these.
+/// [`batch_norm`]: the result and, where they are used, mean and inverse deviation. Outside of
+/// training PyTorch on a CPU returns empty tensors for these.
 fn native_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
     let norm = batch_norm(cx, &args)?;
     Ok(saved(cx, &norm, args.eps))
 }
 
-/// The outputs of a batch normalisation: result, mean, inverse deviation and reserve. The last three are
-/// computed only if they are used, in their recorded types. They are empty if PyTorch recorded them as empty.
+/// The outputs of a batch normalisation: result, mean, inverse deviation and reserve. The last
+/// three are computed only if they are used, in their recorded types. They are empty if PyTorch
+/// recorded them as empty.
 fn saved(cx: &Cx, norm: &BatchNorm, eps: f64) -> Outputs {
     let statistic = |i: usize, value: &dyn Fn() -> Value| {
         let meta = cx.recorded(i).filter(|_| cx.is_used(i))?;
         let empty = meta.sizes.as_slice() == [Expr::int(0)];
-        Some(match empty {
-            true => cx.full(&meta.sizes, 0, meta.dtype),
-            false => cx.cast(value(), meta.dtype),
-        })
+        Some(if empty { cx.full(&meta.sizes, 0, meta.dtype) } else { cx.cast(value(), meta.dtype) })
     };
     [
         Some(norm.result),
@@ -194,8 +194,9 @@ fn batch_norm_with_update(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
     with_statistics(cx, &args, 4)
 }
 
-/// The first `first` outputs of [`native_batch_norm`], then the running mean and variance after the update
-/// `running + momentum * (batch - running)`, in their recorded types. The variance for this is the unbiased one.
+/// The first `first` outputs of [`native_batch_norm`], then the running mean and variance after the
+/// update `running + momentum * (batch - running)`, in their recorded types. The variance for this
+/// is the unbiased one.
 fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outputs> {
     let norm = batch_norm(cx, args)?;
     let mut outputs = saved(cx, &norm, args.eps);
@@ -223,8 +224,8 @@ fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outpu
     Ok(outputs)
 }
 
-/// [`batch_norm`] of each element of the batch alone: `InstanceNormalization`. Without `use_input_stats`, [`batch_norm`] with the
-/// running statistics.
+/// [`batch_norm`] of each element of the batch alone: `InstanceNormalization`. Without
+/// `use_input_stats`, [`batch_norm`] with the running statistics.
 fn instance_norm(cx: &Cx, args: InstanceNormArgs) -> Lowered {
     let InstanceNormArgs { input, weight, bias, running_mean, running_var, momentum, eps, .. } =
         args;
@@ -251,8 +252,9 @@ fn instance_norm(cx: &Cx, args: InstanceNormArgs) -> Lowered {
     Ok(instances(cx, input, Some([scale, shift]), eps))
 }
 
-/// Each channel of each element of the batch normalised, then scale and shift of the channels: `InstanceNormalization`. ONNX Runtime
-/// computes it for float64 in float32, where squares overflow, so float64 uses the formula.
+/// Each channel of each element of the batch normalised, then scale and shift of the channels:
+/// `InstanceNormalization`. ONNX Runtime computes it for float64 in float32, where squares
+/// overflow, so float64 uses the formula.
 fn instances(cx: &Cx, x: Value, channels: Option<[Value; 2]>, eps: f64) -> Value {
     let dtype = cx.dtype(x);
     if dtype != DType::F64 {
@@ -285,7 +287,8 @@ impl LayerNormArgs {
     }
 }
 
-/// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse deviation. float64 has the first only.
+/// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse
+/// deviation. float64 has the first only.
 fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     let given = cx.dtype(args.input);
     let axes = args.axes(cx);
@@ -319,8 +322,8 @@ fn layer_norm_by_formula(cx: &Cx, args: LayerNormArgs, axes: &[usize]) -> Value 
     cx.cast(moved, given)
 }
 
-/// `c * x` and the float32 `c * c * eps`: both are normalised as `x` with `eps`, which float32 may not have. `c` is about 2, because
-/// ONNX Runtime leaves out factors that are nearly 1.
+/// `c * x` and the float32 `c * c * eps`: both are normalised as `x` with `eps`, which float32 may
+/// not have. `c` is about 2, because ONNX Runtime leaves out factors that are nearly 1.
 fn scaled_for_epsilon(cx: &Cx, x: Value, eps: f64) -> (Value, f32) {
     if eps > 0.0 {
         let epsilon = (4.0 * eps) as f32;
@@ -331,8 +334,8 @@ fn scaled_for_epsilon(cx: &Cx, x: Value, eps: f64) -> (Value, f32) {
     }
 }
 
-/// `(x - mean) / sqrt(variance + eps) * weight + bias` with mean and variance over the last dimensions; mean and inverse deviation
-/// too, if used.
+/// `(x - mean) / sqrt(variance + eps) * weight + bias` with mean and variance over the last
+/// dimensions; mean and inverse deviation too, if used.
 fn native_layer_norm(cx: &Cx, args: LayerNormArgs) -> Lowered<Outputs> {
     if !cx.is_used(1) && !cx.is_used(2) {
         return Ok(layer_norm(cx, args, 1).into());
@@ -363,7 +366,8 @@ fn grouped(cx: &Cx, x: Value, groups: i64) -> Lowered {
     Ok(cx.reshape(x, &[batch.clone(), Expr::int(groups), per_group]))
 }
 
-/// Each group of channels normalised to mean 0 and variance 1 (`InstanceNormalization`), then scale and shift of each channel.
+/// Each group of channels normalised to mean 0 and variance 1 (`InstanceNormalization`), then scale
+/// and shift of each channel.
 fn group_norm(
     cx: &Cx,
     x: Value,
@@ -408,8 +412,8 @@ fn native_group_norm(cx: &Cx, args: NativeGroupNormArgs) -> Lowered<Outputs> {
         .into())
 }
 
-/// `x / sqrt(mean(x * x) + eps) * weight` over the last dimensions; the inverse of that root too, if used. `eps` is the type's
-/// epsilon if not given. float16 and bfloat16 are computed in float32.
+/// `x / sqrt(mean(x * x) + eps) * weight` over the last dimensions; the inverse of that root too,
+/// if used. `eps` is the type's epsilon if not given. float16 and bfloat16 are computed in float32.
 fn rms_norm(
     cx: &Cx,
     x: Value,
@@ -436,7 +440,8 @@ fn rms_norm(
     Ok([Some(result), inverse.map(|m| cx.cast(cx.reciprocal(root), m.dtype))].into())
 }
 
-/// [`rms_norm`] of complex numbers as PyTorch computes it: `x * x` is the complex square, not `|x|^2`, so the root is complex.
+/// [`rms_norm`] of complex numbers as PyTorch computes it: `x * x` is the complex square, not
+/// `|x|^2`, so the root is complex.
 fn complex_rms_norm(
     cx: &Cx,
     x: Complex,

@@ -1,4 +1,5 @@
-//! Fake quantisation with an observer, as quantisation-aware training has it: the range of what it has seen gives scale and zero point.
+//! Fake quantisation with an observer, as quantisation-aware training has it: the range of what it
+//! has seen gives scale and zero point.
 
 use crate::math::quantization::{Mapping, nearest_quantized, within};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, cx::Outputs, op};
@@ -9,8 +10,8 @@ pub(crate) static OPS: &[AtenOp] =
     &[op!(aten::_fused_moving_avg_obs_fq_helper_functional, observe_and_quantize)];
 
 arguments! {
-    /// Arguments of [`observe_and_quantize`]. What is running, `scale` and `zero_point` have one element, or one for each along
-    /// `ch_axis` if `per_row_fake_quant`.
+    /// Arguments of [`observe_and_quantize`]. What is running, `scale` and `zero_point` have one
+    /// element, or one for each along `ch_axis` if `per_row_fake_quant`.
     struct ObserverArgs {
         input: Value,
         observer_on: Value,
@@ -28,9 +29,10 @@ arguments! {
     }
 }
 
-/// The range moves towards that of `input` if `observer_on`. If `fake_quant_on`, it gives the scale and zero point with which `input`
-/// is quantised, else all three stay. The results are the quantised input, which of its elements are in range, and what the running
-/// minimum and maximum, the scale and the zero point become.
+/// The range moves towards that of `input` if `observer_on`. If `fake_quant_on`, it gives the scale
+/// and zero point with which `input` is quantised, else all three stay. The results are the
+/// quantised input, which of its elements are in range, and what the running minimum and maximum,
+/// the scale and the zero point become.
 fn observe_and_quantize(cx: &Cx, args: ObserverArgs) -> Lowered<Outputs> {
     let x = args.input;
     let axis = args.per_row_fake_quant.then_some(args.ch_axis);
@@ -75,11 +77,13 @@ fn moving_average(cx: &Cx, old: Value, seen: Value, factor: f64) -> Value {
 /// The least scale.
 const SMALLEST: f64 = 6.1e-5_f32 as f64;
 
-/// Scale and zero point that map a range, and 0, onto the integers of another: `ChooseQuantizationParams` of PyTorch's kernels. With
-/// `symmetric`, a range of both signs has its zero point in the middle.
+/// Scale and zero point that map a range, and 0, onto the integers of another:
+/// `ChooseQuantizationParams` of PyTorch's kernels. With `symmetric`, a range of both signs has its
+/// zero point in the middle.
 ///
-/// `choose_qparams` in `quantization.rs` is another function of PyTorch: it divides in float32, rounds before it subtracts, and does not
-/// enlarge a small range. Each follows its own source, so they share no formula.
+/// `choose_qparams` in `quantization.rs` is another function of PyTorch: it divides in float32,
+/// rounds before it subtracts, and does not enlarge a small range. Each follows its own source, so
+/// they share no formula.
 fn scale_and_zero_point(
     cx: &Cx,
     (low, high): (Value, Value),

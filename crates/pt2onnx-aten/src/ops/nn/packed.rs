@@ -1,7 +1,8 @@
 //! Sequences of different lengths packed into one tensor, and recurrent networks over them.
 //!
-//! A packed batch has the first step of each sequence, the longest sequence first, then the second step of each that has one, and so on.
-//! `batch_sizes` has, for each step, the number of sequences that have it. ONNX's networks take padded sequences and their lengths instead.
+//! A packed batch has the first step of each sequence, the longest sequence first, then the second
+//! step of each that has one, and so on. `batch_sizes` has, for each step, the number of sequences
+//! that have it. ONNX's networks take padded sequences and their lengths instead.
 
 use crate::{
     AtenOp, Cx, Lowered, Number, arguments, checks,
@@ -61,7 +62,8 @@ struct Padded {
 }
 
 impl Padded {
-    /// The padded form of a packed batch of `batch` sequences. If the batch was packed in this model, its padded form is reused.
+    /// The padded form of a packed batch of `batch` sequences. If the batch was packed in this
+    /// model, its padded form is reused.
     fn of(cx: &Cx, data: Value, batch_sizes: Value, batch: Expr) -> Self {
         if let Some(known) = Self::known(&cx.model(), data, batch_sizes) {
             return known;
@@ -135,7 +137,8 @@ fn pack(cx: &Cx, input: Value, lengths: Value, batch_first: bool) -> Lowered<Out
     Ok(recorded(cx, vec![padded.packed(cx, x), sizes]))
 }
 
-/// Pads packed sequences with `padding_value`, all to `total_length` steps if that is above 0: the sequences and their lengths.
+/// Pads packed sequences with `padding_value`, all to `total_length` steps if that is above 0: the
+/// sequences and their lengths.
 fn pad(cx: &Cx, args: PadArgs) -> Lowered<Outputs> {
     let PadArgs { data, batch_sizes, batch_first, padding_value, total_length } = args;
     let batch = cx.recorded(1).map(|lengths| Expr::product(lengths.sizes.clone()));
@@ -154,7 +157,8 @@ fn pad(cx: &Cx, args: PadArgs) -> Lowered<Outputs> {
     Ok(recorded(cx, vec![x, lengths]))
 }
 
-/// A recurrent network: the packed results, and the last state of each layer (of an LSTM, the last hidden and the last cell state).
+/// A recurrent network: the packed results, and the last state of each layer (of an LSTM, the last
+/// hidden and the last cell state).
 fn over_packed(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
     let batch = cx.dim(args.hx.hidden()?, 1);
     let padded = Padded::of(cx, args.data, args.batch_sizes, batch);

@@ -105,8 +105,8 @@ fn max_unpool(cx: &Cx, x: Value, indices: Value, size: Vec<Expr>) -> Lowered {
     Ok(cx.reshape(filled, &shape))
 }
 
-/// The gradient of [`max_pool`]: zeros, with the gradient of each window added at the index of its largest element. float16 and
-/// bfloat16 are added up in float32.
+/// The gradient of [`max_pool`]: zeros, with the gradient of each window added at the index of its
+/// largest element. float16 and bfloat16 are added up in float32.
 fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowered {
     let (x, indices) = (args.input, args.indices);
     let wide = widened(cx.dtype(x));
@@ -117,7 +117,8 @@ fn max_pool_backward<const N: usize>(cx: &Cx, args: MaxPoolBackwardArgs) -> Lowe
     Ok(cx.cast(cx.reshape(sums, &cx.shape(x)), cx.dtype(x)))
 }
 
-/// The means of windows over `N` dimensions: `AveragePool`. If the divisor is given, [`window_sums`] divided by it.
+/// The means of windows over `N` dimensions: `AveragePool`. If the divisor is given,
+/// [`window_sums`] divided by it.
 fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
     let AvgPoolArgs { input: x, count_include_pad, divisor_override, .. } = args;
     let windows = windows_of(
@@ -145,7 +146,8 @@ fn avg_pool<const N: usize>(cx: &Cx, args: AvgPoolArgs) -> Lowered {
         strides: Some(windows.stride.clone()),
         pads: Some(pads),
         ceil_mode,
-        // Without padding, this decides the divisor of a window that reaches past the end: PyTorch counts the elements in it.
+        // Without padding, this decides the divisor of a window that reaches past the end: PyTorch
+        // counts the elements in it.
         count_include_pad: counted,
         ..Default::default()
     };
@@ -158,8 +160,8 @@ fn cropped(cx: &Cx, x: Value, sizes: &[Expr]) -> Value {
     sizes.iter().enumerate().fold(x, |x, (i, size)| cx.slice(x, first + i, &Expr::int(0), size, 1))
 }
 
-/// The sums of windows divided by `divisor`: a convolution of each channel with a kernel of ones. `sizes` are those of the result's
-/// spatial dimensions.
+/// The sums of windows divided by `divisor`: a convolution of each channel with a kernel of ones.
+/// `sizes` are those of the result's spatial dimensions.
 fn window_sums(cx: &Cx, x: Value, windows: &Windows, sizes: &[Expr], divisor: i64) -> Value {
     let Windows { kernel, stride, padding, ceil_mode, .. } = windows;
     let shape = cx.shape(x);
@@ -182,8 +184,9 @@ fn window_sums(cx: &Cx, x: Value, windows: &Windows, sizes: &[Expr], divisor: i6
     cx.reshape(cx.div(sums, divisor), &[outer, sizes].concat())
 }
 
-/// The largest elements of windows at random places, and their indices in the channel. With the sample `u` of a dimension, window
-/// `i` starts at `floor((i + u) * a) - floor(u * a)`, where `a = (size - kernel) / (windows - 1)`; the last one is at the end.
+/// The largest elements of windows at random places, and their indices in the channel. With the
+/// sample `u` of a dimension, window `i` starts at `floor((i + u) * a) - floor(u * a)`, where `a =
+/// (size - kernel) / (windows - 1)`; the last one is at the end.
 fn fractional_max_pool(
     cx: &Cx,
     x: Value,
@@ -196,7 +199,8 @@ fn fractional_max_pool(
     let lead = shape.len().saturating_sub(n);
     let spatial = shape[lead..].to_vec();
     let kernel = per_dim(&kernel, n);
-    // (batch, channels, dimensions), the batch left out where `x` has none. There may be more than are needed.
+    // (batch, channels, dimensions), the batch left out where `x` has none. There may be more than
+    // are needed.
     let samples = match lead {
         1 => cx.take(samples, 0, &Expr::int(0)),
         _ => cx.slice(samples, 0, &Expr::int(0), &shape[0], 1),

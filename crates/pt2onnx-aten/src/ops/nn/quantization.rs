@@ -44,7 +44,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of fake quantisations: `scale` and `zero_point` of the tensor, or one for each element along `axis`.
+    /// Arguments of fake quantisations: `scale` and `zero_point` of the tensor, or one for each
+    /// element along `axis`.
     struct FakeQuantizeArgs {
         input: Value,
         scale: Value,
@@ -76,8 +77,8 @@ arguments! {
         dtype: DType,
     }
 
-    /// Arguments of quantisations with scales and zero points of channels (elements along `axis`), of tokens (rows), or of groups
-    /// of `group_size` elements of a row.
+    /// Arguments of quantisations with scales and zero points of channels (elements along `axis`),
+    /// of tokens (rows), or of groups of `group_size` elements of a row.
     struct QuantizeRowsArgs {
         input: Value,
         scales: Value,
@@ -132,7 +133,8 @@ fn levels(cx: &Cx, x: Value, scale: Value, zero_point: Option<Value>, min: i64, 
     cx.clamp(cx.round(level), Some(Scalar::Int(min)), Some(Scalar::Int(max)))
 }
 
-/// `x` with each group of its last dimension as a row, and the scale and zero point of each row as columns.
+/// `x` with each group of its last dimension as a row, and the scale and zero point of each row as
+/// columns.
 fn grouped(
     cx: &Cx,
     x: Value,
@@ -153,7 +155,8 @@ fn grouped(
     Ok((groups, column(scale), zero_point.map(column)))
 }
 
-/// [`nearest_quantized`], and [`within`] if used. If fake quantisation is disabled at run time, the input and a mask of true.
+/// [`nearest_quantized`], and [`within`] if used. If fake quantisation is disabled at run time, the
+/// input and a mask of true.
 fn fake_quantize(cx: &Cx, args: FakeQuantizeArgs) -> Lowered<Outputs> {
     let FakeQuantizeArgs { input, scale, zero_point, axis, quant_min, quant_max, .. } = args;
     let mapping = Mapping { scale, zero_point, axis, min: quant_min, max: quant_max };
@@ -253,7 +256,8 @@ fn dequantize_per_token(cx: &Cx, args: DequantizeRowsArgs) -> Lowered {
     affine(cx, args.input, args.scales, args.zero_points)
 }
 
-/// The int32 product of matrices of bytes: `MatMulInteger`. TorchScript's dynamic layers become this.
+/// The int32 product of matrices of bytes: `MatMulInteger`. TorchScript's dynamic layers become
+/// this.
 fn matmul_integer(
     cx: &Cx,
     a: Value,
@@ -289,8 +293,9 @@ fn extremes(cx: &Cx, x: Value, axes: &[usize]) -> (Value, Value) {
     (cx.minimum(low, 0.0), cx.maximum(high, 0.0))
 }
 
-/// Scale and zero point that map the range of the elements onto `min..=max`: `scale = (high - low) / (max - min)`,
-/// `zero_point = min - round(low / scale)` (`determine_qparams` of torch.ao.quantization).
+/// Scale and zero point that map the range of the elements onto `min..=max`: `scale = (high - low)
+/// / (max - min)`, `zero_point = min - round(low / scale)` (`determine_qparams` of
+/// torch.ao.quantization).
 fn choose_qparams(
     cx: &Cx,
     x: Value,
@@ -306,7 +311,8 @@ fn choose_qparams(
     cast_to_recorded(cx, [scale, held])
 }
 
-/// [`choose_qparams`] with a zero point in the middle of the range: `scale = 2 max|x| / (max - min)`.
+/// [`choose_qparams`] with a zero point in the middle of the range: `scale = 2 max|x| / (max -
+/// min)`.
 fn choose_qparams_symmetric(
     cx: &Cx,
     x: Value,
@@ -335,7 +341,8 @@ fn per_token_symmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> 
     cast_to_recorded(cx, [scale, zeros])
 }
 
-/// [`choose_qparams`] of each row for int8. Like XNNPACK, it takes the zero point from the end of the range that has the smaller error.
+/// [`choose_qparams`] of each row for int8. Like XNNPACK, it takes the zero point from the end of
+/// the range that has the smaller error.
 fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]> {
     let (min, max) = (-128.0, 127.0);
     let (low, high) = extremes(cx, x, &[cx.rank(x).saturating_sub(1)]);

@@ -27,7 +27,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of [`sequence`]. `params` has, for each layer and direction, the weights of the input and of the hidden state, then their biases.
+    /// Arguments of [`sequence`]. `params` has, for each layer and direction, the weights of the
+    /// input and of the hidden state, then their biases.
     struct SequenceArgs {
         kind: Kind,
         input: Value,
@@ -72,7 +73,8 @@ arguments! {
     }
 }
 
-/// A recurrent network: the results, and the last state of each layer (of an LSTM, the last hidden and the last cell state).
+/// A recurrent network: the results, and the last state of each layer (of an LSTM, the last hidden
+/// and the last cell state).
 fn sequence(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     let swap = |x: Value| if args.batch_first { cx.swap_axes(x, 0, 1) } else { x };
     let layers = Network {
@@ -90,7 +92,8 @@ fn sequence(cx: &Cx, args: SequenceArgs) -> Lowered<Outputs> {
     Ok(outputs.into())
 }
 
-/// An LSTM of one layer and direction, as PyTorch decomposes `lstm`. The last output is only for gradients.
+/// An LSTM of one layer and direction, as PyTorch decomposes `lstm`. The last output is only for
+/// gradients.
 fn mkldnn_rnn_layer(cx: &Cx, args: MkldnnArgs) -> Lowered<Outputs> {
     // Mode 2 is LSTM. The decomposition puts time first itself.
     if args.mode != 2 || args.batch_first || !args.batch_sizes.is_empty() {
@@ -167,7 +170,8 @@ fn gru_gates(cx: &Cx, input: Value, hidden: Value, h: Value) -> Value {
     cx.add(n, cx.mul(z, cx.sub(h, n)))
 }
 
-/// [`lstm_cell`], given the products of the input and of the hidden state with their weights. The last output is only for gradients.
+/// [`lstm_cell`], given the products of the input and of the hidden state with their weights. The
+/// last output is only for gradients.
 fn fused_lstm_cell(
     cx: &Cx,
     input: Value,
@@ -181,7 +185,8 @@ fn fused_lstm_cell(
     Ok([Some(h), Some(c), None].into())
 }
 
-/// [`gru_cell`], given the products of the input and of the hidden state with their weights. The last output is only for gradients.
+/// [`gru_cell`], given the products of the input and of the hidden state with their weights. The
+/// last output is only for gradients.
 fn fused_gru_cell(
     cx: &Cx,
     input: Value,

@@ -137,8 +137,8 @@ fn ps_roi_align(cx: &Cx, args: RoiAlignArgs) -> Lowered<Outputs> {
     Ok(cx.reshape(taken, &sizes).into())
 }
 
-/// The mean of the pixels of each bin of each region, where each bin has channels of its own. Sums are products with 0-1 matrices, which
-/// are 1 where a row or column is in the bin.
+/// The mean of the pixels of each bin of each region, where each bin has channels of its own. Sums
+/// are products with 0-1 matrices, which are 1 where a row or column is in the bin.
 fn ps_roi_pool(
     cx: &Cx,
     x: Value,

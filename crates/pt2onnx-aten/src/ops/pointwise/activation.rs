@@ -43,8 +43,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::threshold, threshold),
 ];
 
-/// `x Phi(x)` with the normal distribution function `Phi`, or its approximation by `tanh`. Runtimes have no float64
-/// `Erf`: there the formulas are spelled out.
+/// `x Phi(x)` with the normal distribution function `Phi`, or its approximation by `tanh`. Runtimes
+/// have no float64 `Erf`: there the formulas are spelled out.
 fn gelu(cx: &Cx, x: Value, approximate: String) -> Lowered {
     let approximate = match approximate.as_str() {
         "none" if cx.dtype(x) == DType::F64 => {
@@ -102,8 +102,8 @@ fn silu_complex(cx: &Cx, x: Complex) -> Lowered {
     Ok(cx.pairs(x.mul(cx, x.sigmoid(cx))))
 }
 
-/// `scale * x` of positive `x`, otherwise `scale * alpha * (exp(input_scale * x) - 1)`. The attributes of `Elu` are
-/// float32, so float64 is computed by the formula.
+/// `scale * x` of positive `x`, otherwise `scale * alpha * (exp(input_scale * x) - 1)`. The
+/// attributes of `Elu` are float32, so float64 is computed by the formula.
 fn elu(cx: &Cx, x: Value, alpha: Number, scale: Number, input_scale: Number) -> Lowered {
     if let Some(alpha) = alpha.known()
         && input_scale.is(1.0)
@@ -173,7 +173,8 @@ fn leaky_relu(cx: &Cx, x: Value, slope: Number) -> Lowered {
     })
 }
 
-/// `x`, times `weight` where negative. `weight` is one number, or one for each channel (dimension 1).
+/// `x`, times `weight` where negative. `weight` is one number, or one for each channel (dimension
+/// 1).
 fn prelu(cx: &Cx, x: Value, slope: Value) -> Lowered {
     let (rank, axes) = (cx.rank(x), cx.rank(slope));
     let slope = match (rank, axes) {
@@ -195,7 +196,8 @@ fn random_slope(cx: &Cx, x: Value, lower: Scalar, upper: Scalar) -> Value {
     cx.cast(cx.random_uniform_like(like, range), cx.dtype(x))
 }
 
-/// `leaky_relu` with a random slope in training; in evaluation the slope is the middle of the range.
+/// `leaky_relu` with a random slope in training; in evaluation the slope is the middle of the
+/// range.
 fn rrelu(cx: &Cx, x: Value, lower: Scalar, upper: Scalar, training: bool) -> Lowered {
     if training {
         let slope = random_slope(cx, x, lower, upper);
@@ -231,8 +233,8 @@ fn log_sigmoid(cx: &Cx, x: Value) -> Lowered {
     Ok(cx.neg(softplus_of(cx, cx.neg(x))))
 }
 
-/// `log(1 + e^(beta * x)) / beta`, and `x` where `beta * x` is above the threshold. A threshold of 20 or more is left
-/// out: it changes the last digit at most.
+/// `log(1 + e^(beta * x)) / beta`, and `x` where `beta * x` is above the threshold. A threshold of
+/// 20 or more is left out: it changes the last digit at most.
 fn softplus(cx: &Cx, x: Value, beta: Number, threshold: Number) -> Lowered {
     let scaled = cx.mul(x, beta);
     let curve = cx.div(softplus_of(cx, scaled), beta);
@@ -249,8 +251,8 @@ fn threshold(cx: &Cx, x: Value, threshold: Number, value: Number) -> Lowered {
     Ok(cx.select(below, value, x))
 }
 
-/// `Softmax` along `dim`, computed in `dtype` if that is given. ONNX has no `Softmax` of 0-d tensors: they count as
-/// vectors.
+/// `Softmax` along `dim`, computed in `dtype` if that is given. ONNX has no `Softmax` of 0-d
+/// tensors: they count as vectors.
 fn softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     let x = cx.cast(x, dtype.unwrap_or_else(|| cx.dtype(x)));
     let axis = cx.axis(x, dim)? as i64;
@@ -272,7 +274,8 @@ fn log_softmax_complex(cx: &Cx, x: Complex, dim: i64, _: Ignored) -> Lowered {
     softmax_of_complex(cx, x, dim, true)
 }
 
-/// `exp(x - m) / sum(exp(x - m))` with the largest real part `m`; its logarithm is `x - m - log(sum(exp(x - m)))`.
+/// `exp(x - m) / sum(exp(x - m))` with the largest real part `m`; its logarithm is `x - m -
+/// log(sum(exp(x - m)))`.
 fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered {
     let dtype = cx.out_dtype()?;
     let x = x.cast(cx, dtype);
@@ -294,10 +297,7 @@ fn softmax_of_complex(cx: &Cx, x: Complex, dim: i64, logarithm: bool) -> Lowered
     let x = Complex::new(re, im);
     let e = x.exp(cx);
     let sum = e.map(|v| along(Reduction::Sum, v));
-    Ok(cx.pairs(match logarithm {
-        true => x.sub(cx, sum.log(cx)),
-        false => e.div(cx, sum),
-    }))
+    Ok(cx.pairs(if logarithm { x.sub(cx, sum.log(cx)) } else { e.div(cx, sum) }))
 }
 
 /// `Softmax`; slices whose elements are all `-inf` give 0.
@@ -311,7 +311,8 @@ fn safe_softmax(cx: &Cx, x: Value, dim: i64, dtype: Option<DType>) -> Lowered {
     Ok(cx.select(hidden, 0.0, soft))
 }
 
-/// Decomposed programs have a flag instead of a type: whether float16 is computed in, and becomes, float32.
+/// Decomposed programs have a flag instead of a type: whether float16 is computed in, and becomes,
+/// float32.
 fn half_to_float_softmax(cx: &Cx, x: Value, dim: i64, half_to_float: bool) -> Lowered {
     softmax(cx, x, dim, half_to_float.then_some(DType::F32))
 }

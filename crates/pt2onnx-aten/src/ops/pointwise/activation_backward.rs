@@ -67,8 +67,8 @@ fn hardswish_backward(cx: &Cx, grad: Value, x: Value) -> Lowered {
     Ok(cx.mul(grad, slope))
 }
 
-/// The slope is 1 for positive `x`, otherwise `slope`. The flag means that `x` is the op's output, which has the same
-/// sign.
+/// The slope is 1 for positive `x`, otherwise `slope`. The flag means that `x` is the op's output,
+/// which has the same sign.
 fn leaky_relu_backward(cx: &Cx, grad: Value, x: Value, slope: Number, _: bool) -> Lowered {
     Ok(cx.select(cx.greater(x, 0.0), grad, cx.mul(grad, slope)))
 }
@@ -96,14 +96,15 @@ arguments! {
     }
 }
 
-/// The slope is `scale` of positive `x`, otherwise `scale * alpha * input_scale * exp(input_scale * x)`, which is
-/// `input_scale * (y + alpha * scale)` of the output `y`.
+/// The slope is `scale` of positive `x`, otherwise `scale * alpha * input_scale * exp(input_scale *
+/// x)`, which is `input_scale * (y + alpha * scale)` of the output `y`.
 fn elu_backward(cx: &Cx, args: EluBackwardArgs) -> Lowered {
     let EluBackwardArgs { grad_output: grad, alpha, scale, input_scale, .. } = args;
     let x = args.self_or_result;
-    let negative = match args.is_result {
-        true => cx.mul(cx.add(x, alpha * scale), input_scale),
-        false => cx.mul(cx.exp(cx.mul(x, input_scale)), input_scale * alpha * scale),
+    let negative = if args.is_result {
+        cx.mul(cx.add(x, alpha * scale), input_scale)
+    } else {
+        cx.mul(cx.exp(cx.mul(x, input_scale)), input_scale * alpha * scale)
     };
     let negative = cx.mul(grad, negative);
     let inside = cx.less_or_equal(x, 0.0);
@@ -149,8 +150,8 @@ fn softplus_backward(cx: &Cx, grad: Value, x: Value, beta: Number, threshold: Nu
     Ok(cx.select(cx.greater(scaled, threshold), grad, slope))
 }
 
-/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density. For the approximation by `tanh`, it is the
-/// derivative of that formula.
+/// The slope is `Phi(x) + x phi(x)` with the normal distribution and its density. For the
+/// approximation by `tanh`, it is the derivative of that formula.
 fn gelu_backward(cx: &Cx, grad: Value, x: Value, approximate: String) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let square = cx.mul(x, x);
@@ -183,7 +184,8 @@ fn rrelu_backward(cx: &Cx, args: RreluBackwardArgs) -> Lowered {
     leaky_relu_backward(cx, args.grad_output, args.input, middle.into(), args.self_is_result)
 }
 
-/// The gradients of `a sigmoid(b)`, joined along `dim`: `sigmoid(b)` and `a sigmoid(b) (1 - sigmoid(b))`.
+/// The gradients of `a sigmoid(b)`, joined along `dim`: `sigmoid(b)` and `a sigmoid(b) (1 -
+/// sigmoid(b))`.
 fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     let [a, b] = cx.halves(x, axis);
@@ -193,7 +195,8 @@ fn glu_backward(cx: &Cx, grad: Value, x: Value, dim: i64) -> Lowered {
     Ok(cx.concat(&[first, second], axis))
 }
 
-/// The slope is `1 / (x (1 - x))` between `eps` and `1 - eps`, 0 outside. Without `eps` it is NaN outside of 0 to 1.
+/// The slope is `1 / (x (1 - x))` between `eps` and `1 - eps`, 0 outside. Without `eps` it is NaN
+/// outside of 0 to 1.
 fn logit_backward(cx: &Cx, grad: Value, x: Value, eps: Option<f64>) -> Lowered {
     wide2(cx, grad.into(), x.into(), |grad, x| {
         let low = eps.unwrap_or(0.0);

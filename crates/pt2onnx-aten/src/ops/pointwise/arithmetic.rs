@@ -41,7 +41,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::subtract_Tensor, sub, complex = sub_complex),
 ];
 
-/// `a + alpha * b`: one sum of real/imaginary pairs if both operands came as pairs, otherwise part by part.
+/// `a + alpha * b`: one sum of real/imaginary pairs if both operands came as pairs, otherwise part
+/// by part.
 fn add_complex(cx: &Cx, a: Complex, b: Complex, alpha: Number) -> Lowered {
     if let Some((a, b)) = scaled_pairs(cx, a, b, alpha)? {
         return Ok(cx.add(a, b));
@@ -83,7 +84,8 @@ fn mul_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {
     })
 }
 
-/// `a^exponent`. Known powers are products, roots and reciprocals, which are more precise than logarithms.
+/// `a^exponent`. Known powers are products, roots and reciprocals, which are more precise than
+/// logarithms.
 fn pow_complex_scalar(cx: &Cx, a: Complex, exponent: Scalar) -> Lowered {
     let dtype = cx.out_dtype()?;
     let a = a.cast(cx, dtype);

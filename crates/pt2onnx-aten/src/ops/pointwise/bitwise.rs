@@ -77,13 +77,15 @@ fn not(cx: &Cx, x: Value) -> Lowered {
 /// The value in `dtype` of the lowest bits of a number.
 fn wrapped(bits: i64, dtype: DType) -> i64 {
     let spare = 64u32.saturating_sub(dtype.bits() as u32);
-    match dtype.is_unsigned() {
-        true => ((bits as u64) << spare >> spare) as i64,
-        false => bits << spare >> spare,
+    if dtype.is_unsigned() {
+        ((bits as u64) << spare >> spare) as i64
+    } else {
+        bits << spare >> spare
     }
 }
 
-/// `a * 2^b`. The power comes from a table, which gives 0 where `b` is negative or not below the number of bits.
+/// `a * 2^b`. The power comes from a table, which gives 0 where `b` is negative or not below the
+/// number of bits.
 fn left_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);
@@ -96,8 +98,9 @@ fn left_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(cx.mul(a, cx.gather(table, cx.add(held, 1), 0)))
 }
 
-/// `floor(a / 2^b)`; a division if `b` is known. Where `b` is negative or not below the number of bits, it is 0, or -1 for
-/// negative `a`. ONNX shifts unsigned numbers only: a negative number is inverted before and after.
+/// `floor(a / 2^b)`; a division if `b` is known. Where `b` is negative or not below the number of
+/// bits, it is 0, or -1 for negative `a`. ONNX shifts unsigned numbers only: a negative number is
+/// inverted before and after.
 fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let known = match &b {
         TensorOrScalar::Scalar(s) => Some(s.to_i64()),
@@ -108,9 +111,10 @@ fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let last = dtype.bits() as i64 - 1;
     if let Some(bits) = known.filter(|b| (0..last).contains(b)) {
         let power = cx.scalar(1i64 << bits, dtype);
-        return Ok(match dtype.is_unsigned() {
-            true => cx.div(a, power),
-            false => cx.div(cx.sub(a, cx.mod_(a, power, attrs::Mod::default())), power),
+        return Ok(if dtype.is_unsigned() {
+            cx.div(a, power)
+        } else {
+            cx.div(cx.sub(a, cx.mod_(a, power, attrs::Mod::default())), power)
         });
     }
     let shift = |x| {
@@ -123,7 +127,8 @@ fn right_shift(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     if dtype.is_unsigned() {
         return Ok(shift(a));
     }
-    // -1 for negative numbers, else 0: an exclusive or with it inverts negative numbers, before and after.
+    // -1 for negative numbers, else 0: an exclusive or with it inverts negative numbers, before and
+    // after.
     let sign = cx.neg(cx.cast(cx.less(a, 0), dtype));
     Ok(cx.bitwise_xor(shift(cx.bitwise_xor(a, sign)), sign))
 }
@@ -154,7 +159,8 @@ fn gcd(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     Ok(divisor_of(cx, a, b))
 }
 
-/// The greatest common divisor by Euclid's algorithm, on all elements at once until all remainders are 0.
+/// The greatest common divisor by Euclid's algorithm, on all elements at once until all remainders
+/// are 0.
 fn divisor_of(cx: &Cx, a: Value, b: Value) -> Value {
     let shape = cx.broadcast_shapes(&cx.shape(a), &cx.shape(b));
     let start = [a, b].map(|v| cx.expand(cx.abs(v), &shape));
@@ -169,7 +175,8 @@ fn divisor_of(cx: &Cx, a: Value, b: Value) -> Value {
     last[0]
 }
 
-/// The least common multiple `|a / gcd(a, b) * b|`, computed in at least 32 bits, as in C. It is 0 for two zeros.
+/// The least common multiple `|a / gcd(a, b) * b|`, computed in at least 32 bits, as in C. It is 0
+/// for two zeros.
 fn lcm(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);

@@ -143,10 +143,7 @@ fn isclose(
     let (a, b) = cx.promote(a, b);
     let equal = cx.equal(a, b);
     let both_nan = equal_nan && cx.dtype(a).is_float();
-    let equal = match both_nan {
-        true => cx.or(equal, cx.and(cx.is_nan(a), cx.is_nan(b))),
-        false => equal,
-    };
+    let equal = if both_nan { cx.or(equal, cx.and(cx.is_nan(a), cx.is_nan(b))) } else { equal };
     if rtol == 0.0 && atol == 0.0 {
         return Ok(equal);
     }
@@ -181,10 +178,7 @@ fn isclose_complex(
 
 /// `f(x)` for floats; `others` everywhere for other types.
 fn of_floats(cx: &Cx, x: Value, others: bool, f: impl FnOnce(Value) -> Value) -> Value {
-    match cx.dtype(x).is_float() {
-        true => f(x),
-        false => cx.full(&cx.shape(x), others, DType::Bool),
-    }
+    if cx.dtype(x).is_float() { f(x) } else { cx.full(&cx.shape(x), others, DType::Bool) }
 }
 
 /// Whether neither part is infinite or NaN: `|x| < inf`, which is false for NaN.
@@ -253,18 +247,20 @@ fn larger(cx: &Cx, a: Value, b: Value) -> Value {
 /// The larger operand; `a`, if they are equal. If one is NaN, the other one.
 fn fmax(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a).is_float() {
-        true => cx.select(cx.or(cx.less(a, b), cx.is_nan(a)), b, a),
-        false => larger(cx, a, b),
+    Ok(if cx.dtype(a).is_float() {
+        cx.select(cx.or(cx.less(a, b), cx.is_nan(a)), b, a)
+    } else {
+        larger(cx, a, b)
     })
 }
 
 /// The smaller operand; `a`, if they are equal. If one is NaN, the other one.
 fn fmin(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let (a, b) = cx.promote(a, b);
-    Ok(match cx.dtype(a).is_float() {
-        true => cx.select(cx.or(cx.greater(a, b), cx.is_nan(a)), b, a),
-        false => smaller(cx, a, b),
+    Ok(if cx.dtype(a).is_float() {
+        cx.select(cx.or(cx.greater(a, b), cx.is_nan(a)), b, a)
+    } else {
+        smaller(cx, a, b)
     })
 }
 

@@ -78,8 +78,8 @@ fn fmod(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// `a - b floor(a / b)`, with the sign of `b`. ONNX has it for integers only; for floats it is `fmod(a, b)`, plus `b`
-/// where the signs differ.
+/// `a - b floor(a / b)`, with the sign of `b`. ONNX has it for integers only; for floats it is
+/// `fmod(a, b)`, plus `b` where the signs differ.
 fn remainder(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     let sign = match &b {
         TensorOrScalar::Scalar(s) => Some(s.to_f64()),

@@ -1,5 +1,5 @@
-//! Ops on the representation of floats: sign, exponent, neighbours. They are computed by arithmetic, since few runtimes
-//! have `BitCast`.
+//! Ops on the representation of floats: sign, exponent, neighbours. They are computed by
+//! arithmetic, since few runtimes have `BitCast`.
 
 use crate::math::elementary::copysign_of;
 use crate::math::precision::{epsilon, largest, smallest};
@@ -30,9 +30,10 @@ fn copysign(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     })
 }
 
-/// The next float after `a` towards `b`. It is `a` plus or minus 5/8 of `epsilon |a|` (or the smallest number, if that
-/// is larger). That is more than half the distance to the next float, and less than half the distance from there to the
-/// one after, also next to powers of two. So the sum rounds to the next float.
+/// The next float after `a` towards `b`. It is `a` plus or minus 5/8 of `epsilon |a|` (or the
+/// smallest number, if that is larger). That is more than half the distance to the next float, and
+/// less than half the distance from there to the one after, also next to powers of two. So the sum
+/// rounds to the next float.
 fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     let (a, b) = cx.promote(a, b);
     let dtype = cx.dtype(a);
@@ -51,11 +52,13 @@ fn nextafter(cx: &Cx, a: Value, b: Value) -> Lowered {
     Ok(cx.cast(cx.select(cx.less(x, y), above, next), dtype))
 }
 
-/// `x * 2^n`. Of a float `x`, an integer `n` counts as int32, and no power of 2 overflows or vanishes where the result does not: the
-/// powers are float64, and those of a float64 `x` three factors. Otherwise, it is a product with the power in the float type.
+/// `x * 2^n`. Of a float `x`, an integer `n` counts as int32, and no power of 2 overflows or
+/// vanishes where the result does not: the powers are float64, and those of a float64 `x` three
+/// factors. Otherwise, it is a product with the power in the float type.
 fn ldexp(cx: &Cx, x: Value, n: Value) -> Lowered {
     if !cx.dtype(n).is_int() || !cx.dtype(x).is_float() {
-        // PyTorch records float32 for a narrower power without dimensions, whose type the result has.
+        // PyTorch records float32 for a narrower power without dimensions, whose type the result
+        // has.
         let (x, power) = cx.promote(x, power_of_two(cx, n));
         return Ok(cx.cast(cx.mul(x, power), cx.out_dtype()?));
     }
@@ -85,9 +88,9 @@ fn power_of_two(cx: &Cx, n: Value) -> Value {
     cx.pow(2, cx.to_float(n))
 }
 
-/// `x = mantissa * 2^exponent` with `1/2 <= |mantissa| < 1`. The logarithm gives the exponent, which may be wrong by
-/// one; the mantissa shows it and corrects it. All is computed in float64, where narrower floats are normal numbers.
-/// Subnormal numbers of float64 itself count as 0.
+/// `x = mantissa * 2^exponent` with `1/2 <= |mantissa| < 1`. The logarithm gives the exponent,
+/// which may be wrong by one; the mantissa shows it and corrects it. All is computed in float64,
+/// where narrower floats are normal numbers. Subnormal numbers of float64 itself count as 0.
 fn frexp(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     let dtype = cx.dtype(x);
     if !dtype.is_float() {

@@ -47,8 +47,8 @@ fn erfcx(cx: &Cx, x: Value) -> Lowered {
     }))
 }
 
-/// The logarithm of the normal distribution function. With `t = x / sqrt 2` it is `log(erfcx(-t) / 2) - t^2` of
-/// negative `x`, otherwise `log1p(-erfc(t) / 2)`.
+/// The logarithm of the normal distribution function. With `t = x / sqrt 2` it is `log(erfcx(-t) /
+/// 2) - t^2` of negative `x`, otherwise `log1p(-erfc(t) / 2)`.
 fn log_ndtr(cx: &Cx, x: Value) -> Lowered {
     Ok(wide(cx, x, |x| {
         let z = cx.abs(cx.mul(x, FRAC_1_SQRT_2));

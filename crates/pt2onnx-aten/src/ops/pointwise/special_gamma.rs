@@ -33,7 +33,8 @@ fn digamma(cx: &Cx, x: Value) -> Lowered {
     Ok(double(cx, x, |x| gamma::digamma(cx, x)))
 }
 
-/// The regularised incomplete gamma function of `a` and `x`: the lower one `P`, or the `upper` one `Q = 1 - P`.
+/// The regularised incomplete gamma function of `a` and `x`: the lower one `P`, or the `upper` one
+/// `Q = 1 - P`.
 fn incomplete_gamma(cx: &Cx, a: TensorOrScalar, x: TensorOrScalar, upper: bool) -> Lowered {
     double2(cx, a, x, |a, x| gamma::incomplete_gamma(cx, a, x, upper))
 }
@@ -48,7 +49,8 @@ fn zeta(cx: &Cx, s: TensorOrScalar, q: TensorOrScalar) -> Lowered {
     double2(cx, s, q, |s, q| gamma::zeta(cx, s, q))
 }
 
-/// The multivariate log-gamma function `p (p - 1) / 4 log pi + sum lgamma(x - i / 2)` over `0 <= i < p`.
+/// The multivariate log-gamma function `p (p - 1) / 4 log pi + sum lgamma(x - i / 2)` over `0 <= i
+/// < p`.
 fn mvlgamma(cx: &Cx, x: Value, p: i64) -> Lowered {
     if !(1..=4096).contains(&p) {
         return Err(LowerError::unsupported(format!(

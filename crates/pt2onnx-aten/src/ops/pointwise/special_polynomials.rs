@@ -49,7 +49,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 struct Family {
     /// Factor and summand of `x` in the polynomial of degree 1.
     first: (f64, f64),
-    /// The polynomial of degree `k + 1` from `x`, `k` (a float) and those of degrees `k - 1` and `k`.
+    /// The polynomial of degree `k + 1` from `x`, `k` (a float) and those of degrees `k - 1` and
+    /// `k`.
     next: fn(&Cx, Value, Value, Value, Value) -> Value,
     /// Whether degrees above 128 (512 in float64) are NaN, as in PyTorch.
     limited: bool,
@@ -175,17 +176,15 @@ fn orthogonal(cx: &Cx, x: TensorOrScalar, n: TensorOrScalar, family: &Family) ->
     wide2(cx, x, n, |x, n| of_degree(cx, x, n, family))
 }
 
-/// The polynomial of degree `n` truncated to an integer; 0 of negative ones. The loop goes on to the highest degree, elements
-/// of lower ones stay as they are.
+/// The polynomial of degree `n` truncated to an integer; 0 of negative ones. The loop goes on to
+/// the highest degree, elements of lower ones stay as they are.
 fn of_degree(cx: &Cx, x: Value, n: Value, family: &Family) -> Value {
     let dtype = cx.dtype(x);
     let shape = cx.broadcast_shapes(&cx.shape(x), &cx.shape(n));
     let limit = if dtype == DType::F64 { 512.0 } else { 128.0 };
     let degree = cx.cast(n, DType::I64);
-    let held = match family.limited {
-        true => cx.minimum(degree, cx.scalar(limit, DType::I64)),
-        false => degree,
-    };
+    let held =
+        if family.limited { cx.minimum(degree, cx.scalar(limit, DType::I64)) } else { degree };
     let one = cx.full(&shape, 1, dtype);
     let first = cx.add(cx.mul(x, family.first.0), family.first.1);
     let first = cx.expand(first, &shape);
@@ -199,10 +198,7 @@ fn of_degree(cx: &Cx, x: Value, n: Value, family: &Family) -> Value {
     });
     let value = cx.select(cx.equal(degree, 0), 1.0, last[1]);
     let value = cx.select(cx.less(degree, 0), 0.0, value);
-    match family.limited {
-        true => cx.select(cx.greater(degree, limit), f64::NAN, value),
-        false => value,
-    }
+    if family.limited { cx.select(cx.greater(degree, limit), f64::NAN, value) } else { value }
 }
 
 checks! {

@@ -185,7 +185,8 @@ fn rsqrt(cx: &Cx, x: Complex) -> Lowered {
     of_wide_number(cx, x, |x| cx.reciprocal(cx.sqrt(x)), |x| x.sqrt(cx).reciprocal(cx))
 }
 
-/// `log(x) / log(base)`, which is exact for powers of the base: rounding would make some less, and `floor` then takes one off.
+/// `log(x) / log(base)`, which is exact for powers of the base: rounding would make some less, and
+/// `floor` then takes one off.
 fn log_to_base(cx: &Cx, x: Complex, base: f64) -> Lowered {
     let scale = base.ln();
     let real = |x: Value| {
@@ -234,7 +235,8 @@ fn abs(cx: &Cx, x: Complex) -> Lowered {
     })
 }
 
-/// The angle of a complex number. For real numbers it is pi for negative ones, NaN for NaN, otherwise 0.
+/// The angle of a complex number. For real numbers it is pi for negative ones, NaN for NaN,
+/// otherwise 0.
 fn angle(cx: &Cx, x: Complex) -> Lowered {
     if x.im.is_some() {
         return Ok(x.angle(cx));
@@ -246,10 +248,7 @@ fn angle(cx: &Cx, x: Complex) -> Lowered {
         return Ok(cx.full(&cx.shape(x), 0, dtype));
     }
     let angle = cx.select(cx.less(x, 0), PI, cx.scalar(0, dtype));
-    Ok(match cx.dtype(x).is_float() {
-        true => cx.select(cx.is_nan(x), x, angle),
-        false => angle,
-    })
+    Ok(if cx.dtype(x).is_float() { cx.select(cx.is_nan(x), x, angle) } else { angle })
 }
 
 /// The sign of `x`: -1, 0 or 1; for complex numbers `x / |x|`, and 0 for 0.
@@ -284,10 +283,7 @@ fn same(_: &Cx, x: Value) -> Lowered {
 
 /// `-x`. ONNX has no `Neg` for unsigned integers: they are subtracted from 0, and wrap.
 fn neg(cx: &Cx, x: Value) -> Lowered {
-    Ok(match cx.dtype(x).is_unsigned() {
-        true => cx.sub(0, x),
-        false => cx.neg(x),
-    })
+    Ok(if cx.dtype(x).is_unsigned() { cx.sub(0, x) } else { cx.neg(x) })
 }
 
 /// The sign of `x`: -1, 0 or 1; 0 for NaN.
@@ -325,8 +321,8 @@ fn scaled(cx: &Cx, x: Value, factor: f64) -> Lowered {
     Ok(cx.mul(cx.to_float(x), factor))
 }
 
-/// `log(x / (1 - x))`. With `eps`, `x` is first clamped to `eps..=1 - eps`. If `eps` is above 1/2, `x` below `eps`
-/// counts as `eps`.
+/// `log(x / (1 - x))`. With `eps`, `x` is first clamped to `eps..=1 - eps`. If `eps` is above 1/2,
+/// `x` below `eps` counts as `eps`.
 fn logit(cx: &Cx, x: Value, eps: Option<f64>) -> Lowered {
     let bound = |b: f64| Some(Scalar::Float(b));
     Ok(wide(cx, x, |x| {
@@ -342,7 +338,8 @@ fn logit(cx: &Cx, x: Value, eps: Option<f64>) -> Lowered {
     }))
 }
 
-/// `x`, with other numbers for NaN and infinities. If not given, they are 0 and the largest finite numbers.
+/// `x`, with other numbers for NaN and infinities. If not given, they are 0 and the largest finite
+/// numbers.
 fn nan_to_num(
     cx: &Cx,
     x: Value,

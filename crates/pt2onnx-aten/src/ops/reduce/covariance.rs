@@ -19,8 +19,9 @@ arguments! {
     }
 }
 
-/// `(x - mean) w (x - mean)^H / (sum(w) - correction)`. The weights `w` are the products of frequencies and of reliabilities `a`; with these,
-/// the correction counts `sum(w a) / sum(w)` times. A divisor is never negative.
+/// `(x - mean) w (x - mean)^H / (sum(w) - correction)`. The weights `w` are the products of
+/// frequencies and of reliabilities `a`; with these, the correction counts `sum(w a) / sum(w)`
+/// times. A divisor is never negative.
 fn covariance(cx: &Cx, args: CovArgs) -> Lowered<Complex> {
     let CovArgs { input: x, correction, fweights, aweights } = args;
     let operands = [Some(x.re), aweights].into_iter().flatten().map(Into::into);
@@ -55,9 +56,10 @@ fn covariance(cx: &Cx, args: CovArgs) -> Lowered<Complex> {
     let off = x.sub(cx, mean);
     let products = off.matmul(cx, weigh(off).adjoint(cx));
     let found = products.map(|part| cx.div(part, freedom));
-    Ok(match cx.dim(x.re, 0) == Expr::int(1) {
-        true => found.map(|part| cx.reshape(part, &[])),
-        false => found,
+    Ok(if cx.dim(x.re, 0) == Expr::int(1) {
+        found.map(|part| cx.reshape(part, &[]))
+    } else {
+        found
     })
 }
 
@@ -66,7 +68,8 @@ fn cov(cx: &Cx, args: CovArgs) -> Lowered {
     Ok(covariance(cx, args)?.value(cx))
 }
 
-/// The covariances divided by the standard deviations of both variables, parts of numbers within -1 and 1.
+/// The covariances divided by the standard deviations of both variables, parts of numbers within -1
+/// and 1.
 fn corrcoef(cx: &Cx, x: Complex) -> Lowered {
     let args = CovArgs { input: x, correction: 1, fweights: None, aweights: None };
     let found = covariance(cx, args)?;

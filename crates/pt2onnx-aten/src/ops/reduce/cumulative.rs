@@ -16,7 +16,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
 ];
 
-/// `f(x)` in the type in which PyTorch's CPU kernels carry floats from element to element (`at::acc_type`): float64 for float32.
+/// `f(x)` in the type in which PyTorch's CPU kernels carry floats from element to element
+/// (`at::acc_type`): float64 for float32.
 fn accumulated(cx: &Cx, x: Value, f: impl FnOnce(Value) -> Value) -> Value {
     let wide = match cx.dtype(x) {
         DType::F32 => DType::F64,
@@ -36,8 +37,8 @@ fn cumsum(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     })
 }
 
-/// The products of the first 1, 2, .. elements along `dim`, in the recorded type. `Scan` multiplies: few runtimes have
-/// `CumProd`.
+/// The products of the first 1, 2, .. elements along `dim`, in the recorded type. `Scan`
+/// multiplies: few runtimes have `CumProd`.
 fn cumprod(cx: &Cx, x: Value, dim: i64, _dtype: Ignored) -> Lowered {
     let x = cx.cast(x, cx.out_dtype()?);
     let axis = cx.axis(x, dim)?;
@@ -102,8 +103,8 @@ fn cumulative_extreme(cx: &Cx, of: Extreme, x: Value, dim: i64) -> Lowered<[Valu
     Ok([cx.cast(found[0], dtype), found[1]])
 }
 
-/// `log(sum(exp(x)))` of the first 1, 2, .. elements along `dim`: a `Scan` of [`log_add_exp`] of the result so far
-/// and the next slice.
+/// `log(sum(exp(x)))` of the first 1, 2, .. elements along `dim`: a `Scan` of [`log_add_exp`] of
+/// the result so far and the next slice.
 fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
@@ -116,7 +117,8 @@ fn logcumsumexp(cx: &Cx, x: Value, dim: i64) -> Lowered {
     }))
 }
 
-/// [`logcumsumexp`] of complex numbers: a `Scan` of [`Complex::log_add_exp`]. The imaginary parts are not reduced to an angle.
+/// [`logcumsumexp`] of complex numbers: a `Scan` of [`Complex::log_add_exp`]. The imaginary parts
+/// are not reduced to an angle.
 fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
     let axis = cx.axis(x.re, dim)?;
     if cx.rank(x.re) == 0 {

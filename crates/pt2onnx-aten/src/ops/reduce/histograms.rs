@@ -67,7 +67,8 @@ fn counted(cx: &Cx, size: Value, indices: Value, weights: Value) -> Value {
     cx.scatter_elements(zeros, indices, weights, options)
 }
 
-/// How often each number occurs, or the sum of its weights: up to the largest number, but at least `minlength` results.
+/// How often each number occurs, or the sum of its weights: up to the largest number, but at least
+/// `minlength` results.
 fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lowered {
     let x = cx.cast(x, DType::I64);
     // `minlength - 1` joins the list, so that it has a largest number even if `x` is empty.
@@ -80,8 +81,8 @@ fn bincount(cx: &Cx, x: Value, weights: Option<Value>, minlength: Expr) -> Lower
     Ok(counted(cx, cx.add(largest, 1), x, weights))
 }
 
-/// How many elements are in each of `bins` bins of equal width between `min` and `max`; where both are equal, between the
-/// smallest and the largest element.
+/// How many elements are in each of `bins` bins of equal width between `min` and `max`; where both
+/// are equal, between the smallest and the largest element.
 fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
     let dtype = cx.dtype(x);
     let wide = match dtype {
@@ -97,7 +98,8 @@ fn histc(cx: &Cx, x: Value, bins: i64, min: Scalar, max: Scalar) -> Lowered {
     let scaled = step(cx.mul(step(cx.sub(x, low)), step(cx.scalar(bins, wide))));
     let place = step(cx.div(scaled, step(cx.sub(high, low))));
     let inside = cx.and(cx.greater_or_equal(x, low), cx.less_or_equal(x, high));
-    // The last bin includes its upper edge. Elements outside are counted in the first bin with weight 0.
+    // The last bin includes its upper edge. Elements outside are counted in the first bin with
+    // weight 0.
     let place = cx.minimum(cx.floor(place), (bins - 1) as f64);
     let place = cx.cast(cx.select(inside, place, 0.0), DType::I64);
     let counts = counted(cx, cx.ints(&[bins]), place, cx.cast(inside, wide));
@@ -146,7 +148,8 @@ fn edges(cx: &Cx, x: Value, bins: i64, given: Option<&[f64]>) -> Lowered {
     Ok(spaced(cx, low, high, &steps, dtype))
 }
 
-/// The points as a matrix: one in each row, of as many coordinates as the last dimension of `x` has.
+/// The points as a matrix: one in each row, of as many coordinates as the last dimension of `x`
+/// has.
 fn points(cx: &Cx, x: Value) -> Value {
     let n = cx.dim(x, -1);
     let lead: Vec<Expr> =
@@ -154,7 +157,8 @@ fn points(cx: &Cx, x: Value) -> Value {
     cx.reshape(x, &[Expr::product(lead), n])
 }
 
-/// The edges of the bins along each dimension of the points; `range` holds both ends of each dimension.
+/// The edges of the bins along each dimension of the points; `range` holds both ends of each
+/// dimension.
 fn all_edges(cx: &Cx, points: Value, bins: Bins, range: Option<&[f64]>) -> Lowered<Vec<Value>> {
     let counts = match bins {
         Bins::Edges(edges) => return Ok(edges),
@@ -213,8 +217,8 @@ fn histogramdd_edges(cx: &Cx, args: HistogramArgs) -> Lowered<Vec<Value>> {
     all_edges(cx, points(cx, args.input), args.bins, args.range.as_deref())
 }
 
-/// How many points (or how much of their weight) lie between the edges. The last edge belongs to the last bin. `density`
-/// divides by the sum of all counts and by the size of each bin.
+/// How many points (or how much of their weight) lie between the edges. The last edge belongs to
+/// the last bin. `density` divides by the sum of all counts and by the size of each bin.
 fn counts(cx: &Cx, points: Value, edges: &[Value], weight: Option<Value>, density: bool) -> Value {
     let dtype = cx.dtype(points);
     let one = Expr::int(1);

@@ -39,7 +39,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of norms. `p` and `ord` are two names for the order, which is 2 if neither is given.
+    /// Arguments of norms. `p` and `ord` are two names for the order, which is 2 if neither is
+    /// given.
     struct NormArgs {
         input: Complex,
         p: Option<Order>,
@@ -96,8 +97,9 @@ fn vector_norm(cx: &Cx, args: NormArgs) -> Lowered {
     Ok(complex_norm(cx, x, p, &axes, args.keepdim))
 }
 
-/// The norm of matrices: the Frobenius norm (`fro`), the largest (1, inf) or smallest (-1, -inf) sum of columns or rows, the
-/// sum (`nuc`), the largest (2) or the smallest (-2) of the singular values.
+/// The norm of matrices: the Frobenius norm (`fro`), the largest (1, inf) or smallest (-1, -inf)
+/// sum of columns or rows, the sum (`nuc`), the largest (2) or the smallest (-2) of the singular
+/// values.
 fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
     let (x, keepdim) = (args.input, args.keepdim);
     let dtype = cx.out_dtype()?;
@@ -107,10 +109,11 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
     let (rows, columns) = (cx.axis(x.re, rows)?, cx.axis(x.re, columns)?);
     let sums = |summed: usize, other: usize, of: Extreme| {
         let sums = reduce(cx, Reduction::L1, cx.cast(magnitudes(cx, x), dtype), &[summed], true);
-        match is_empty_along(cx, sums, &[other]) {
+        if is_empty_along(cx, sums, &[other]) {
             // In PyTorch the largest of no sums is 0.
-            true => cx.reduce(Reduction::Sum, sums, &[other], true),
-            false => extreme(cx, of, sums, &[other], true),
+            cx.reduce(Reduction::Sum, sums, &[other], true)
+        } else {
+            extreme(cx, of, sums, &[other], true)
         }
     };
     let singular = |op: Reduction| {
@@ -120,10 +123,11 @@ fn matrix_norm(cx: &Cx, args: NormArgs) -> Lowered {
         let part = |v: Value| cx.transpose(cx.cast(v, dtype), &order);
         let matrix = x.map(part);
         let values = singular_values(cx, matrix);
-        let found = match is_empty_along(cx, values, &[rank - 2]) {
+        let found = if is_empty_along(cx, values, &[rank - 2]) {
             // In PyTorch the sum and the largest of no values are 0.
-            true => cx.reduce(Reduction::Sum, values, &[rank - 2], false),
-            false => reduce(cx, op, values, &[rank - 2], false),
+            cx.reduce(Reduction::Sum, values, &[rank - 2], false)
+        } else {
+            reduce(cx, op, values, &[rank - 2], false)
         };
         cx.unsqueeze(found, &[rows, columns])
     };

@@ -56,7 +56,8 @@ arguments! {
         dtype: Ignored,
     }
 
-    /// Arguments of reductions of real and complex tensors. Without `dim`, they are over all dimensions.
+    /// Arguments of reductions of real and complex tensors. Without `dim`, they are over all
+    /// dimensions.
     struct ComplexReduceArgs {
         input: Complex,
         dim: Option<Vec<i64>>,
@@ -75,7 +76,8 @@ fn mean(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(mean_of(cx, x, &axes, args.keepdim))
 }
 
-/// The sum of complex numbers, divided by how many they are. In PyTorch that number is complex, too.
+/// The sum of complex numbers, divided by how many they are. In PyTorch that number is complex,
+/// too.
 fn mean_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     let x = args.input.cast(cx, cx.out_dtype()?);
     let axes = cx.axes(x.re, args.dim.as_deref())?;
@@ -94,8 +96,8 @@ fn sum(cx: &Cx, args: ReduceArgs) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, x, &axes, args.keepdim))
 }
 
-/// The product in the recorded type. Products of integers wrap on overflow in PyTorch, but ONNX Runtime's `ReduceProd` computes in
-/// float64.
+/// The product in the recorded type. Products of integers wrap on overflow in PyTorch, but ONNX
+/// Runtime's `ReduceProd` computes in float64.
 fn prod(cx: &Cx, args: ReduceArgs) -> Lowered {
     let dtype = cx.out_dtype()?;
     let x = cx.cast(args.input, dtype);
@@ -264,7 +266,8 @@ fn any(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
     truth(cx, Extreme::Max, args)
 }
 
-/// The smallest or largest truth value. Here, an empty list of dimensions means no dimension. The result of uint8 is uint8.
+/// The smallest or largest truth value. Here, an empty list of dimensions means no dimension. The
+/// result of uint8 is uint8.
 fn truth(cx: &Cx, of: Extreme, args: ComplexReduceArgs) -> Lowered {
     let x = args.input;
     let axes = match args.dim.as_deref() {
@@ -292,8 +295,8 @@ fn count_nonzero(cx: &Cx, x: Complex, dim: Option<Vec<i64>>) -> Lowered {
     Ok(reduce(cx, Reduction::Sum, ones, &axes, false))
 }
 
-/// `log(sum(exp(x)))`: `ReduceLogSumExp`. It is minus infinity for no elements. In ONNX Runtime, the order of the elements decides whether
-/// a NaN makes the result NaN.
+/// `log(sum(exp(x)))`: `ReduceLogSumExp`. It is minus infinity for no elements. In ONNX Runtime,
+/// the order of the elements decides whether a NaN makes the result NaN.
 fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let x = cx.to_float(x);
     let axes = cx.axes(x, Some(&dims))?;
@@ -307,7 +310,8 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
     Ok(cx.select(any_true(cx, cx.is_nan(x), &axes, keepdim), f64::NAN, found))
 }
 
-/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real part, or 0 if that is infinite.
+/// [`logsumexp`] of complex numbers: `m + log(sum(exp(x - m)))`, where `m` is the largest real
+/// part, or 0 if that is infinite.
 fn logsumexp_complex(cx: &Cx, x: Complex, dims: Vec<i64>, keepdim: bool) -> Lowered {
     let axes = cx.axes(x.re, Some(&dims))?;
     let largest = reduce(cx, Reduction::Max, x.re, &axes, true);

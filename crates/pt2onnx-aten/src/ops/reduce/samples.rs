@@ -24,8 +24,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::trapz_x, trapezoid, complex = trapezoid_complex),
 ];
 
-/// Differences of neighbours along `dim`, taken `n` times. For bools: whether neighbours differ. `prepend` and `append` come before
-/// and behind the input.
+/// Differences of neighbours along `dim`, taken `n` times. For bools: whether neighbours differ.
+/// `prepend` and `append` come before and behind the input.
 fn diff(
     cx: &Cx,
     x: Value,
@@ -105,8 +105,9 @@ impl FromArg for Spacings {
     }
 }
 
-/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, added up by `total` along the axis that it is
-/// given, in the recorded type. As in PyTorch, integers wrap, and are halved after they are added up.
+/// The areas of the trapezoids under `y`, `(y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i])`, added up by
+/// `total` along the axis that it is given, in the recorded type. As in PyTorch, integers wrap, and
+/// are halved after they are added up.
 fn areas(
     cx: &Cx,
     y: Value,
@@ -153,8 +154,8 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
     areas(cx, y, spacing, dim, |areas, axis| reduce(cx, Reduction::Sum, areas, &[axis], false))
 }
 
-/// [`trapezoid`] as PyTorch computes it: `(sum(y) - (first + last) / 2) * dx`. It is NaN if an end is infinite. The sum of the
-/// ends has the type of `y`, so integers wrap.
+/// [`trapezoid`] as PyTorch computes it: `(sum(y) - (first + last) / 2) * dx`. It is NaN if an end
+/// is infinite. The sum of the ends has the type of `y`, so integers wrap.
 fn trapezoid_of_sum(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
     let (axis, dtype) = (cx.axis(y, dim)?, cx.out_dtype()?);
     let sum = |x| reduce(cx, Reduction::Sum, x, &[axis], false);
@@ -164,10 +165,8 @@ fn trapezoid_of_sum(cx: &Cx, y: Value, dx: f64, dim: i64) -> Lowered {
         sum(cx.slice_op(y, start, end, axes, None))
     });
     let half = cx.mul(cx.cast(cx.add(ends[0], ends[1]), dtype), 0.5);
-    let total = match cx.dtype(y).is_float() {
-        true => sum(y),
-        false => cx.cast(sum(cx.cast(y, DType::I64)), dtype),
-    };
+    let total =
+        if cx.dtype(y).is_float() { sum(y) } else { cx.cast(sum(cx.cast(y, DType::I64)), dtype) };
     Ok(cx.mul(cx.sub(total, half), dx))
 }
 
@@ -197,8 +196,8 @@ arguments! {
     }
 }
 
-/// The derivative along each of `dim`, estimated from the differences with both neighbours; at the edges, with one neighbour
-/// (`edge_order` 1) or the next two (2).
+/// The derivative along each of `dim`, estimated from the differences with both neighbours; at the
+/// edges, with one neighbour (`edge_order` 1) or the next two (2).
 fn gradient(cx: &Cx, args: GradientArgs) -> Lowered<Vec<Value>> {
     let axes = cx.axes(args.input, args.dim.as_deref())?;
     let x = cx.cast(args.input, cx.out_dtype()?);

@@ -25,9 +25,9 @@ pub(crate) static OPS: &[AtenOp] = &[
 /// Up to this many elements, comparing with each is cheaper than bisection.
 const COMPARED: i64 = 64;
 
-/// The index in the last dimension of `sorted` where `x` belongs: the number of elements that are smaller than `x`, or with
-/// `right` not larger. NaN sorts after all other elements. If `sorted` may have NaN, the index is the one that
-/// PyTorch's bisection finds.
+/// The index in the last dimension of `sorted` where `x` belongs: the number of elements that are
+/// smaller than `x`, or with `right` not larger. NaN sorts after all other elements. If `sorted`
+/// may have NaN, the index is the one that PyTorch's bisection finds.
 fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: bool) -> Value {
     let value = match &x {
         TensorOrScalar::Tensor(v) => *v,
@@ -35,15 +35,11 @@ fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: boo
     };
     // PyTorch's decomposition of `isin` does not find what stands before NaN, its kernel does.
     let of_isin = cx.minds_nan(sorted) && cx.is_part_of("aten.isin.");
-    let sorted = match of_isin {
-        true => cx.select(cx.is_nan(sorted), f64::INFINITY, sorted),
-        false => sorted,
-    };
+    let sorted = if of_isin { cx.select(cx.is_nan(sorted), f64::INFINITY, sorted) } else { sorted };
     let ordered = of_isin || !cx.minds_nan(sorted) || is_without_nan(cx, sorted);
     let (value, sorted) = cx.promote(value, sorted);
-    let behind = |element, value| match right {
-        true => cx.greater(element, value),
-        false => cx.greater_or_equal(element, value),
+    let behind = |element, value| {
+        if right { cx.greater(element, value) } else { cx.greater_or_equal(element, value) }
     };
     let n = cx.dim(sorted, -1);
     let found = match n.as_int() {
@@ -77,8 +73,8 @@ fn compare_all(
     reduce(cx, Reduction::Sum, cx.cast(before, DType::I64), &[last], false)
 }
 
-/// [`search`] by PyTorch's bisection, for all values at once: the `n` elements are halved until nothing is left between both
-/// ends.
+/// [`search`] by PyTorch's bisection, for all values at once: the `n` elements are halved until
+/// nothing is left between both ends.
 fn bisect(
     cx: &Cx,
     sorted: Value,
@@ -132,7 +128,8 @@ arguments! {
     }
 }
 
-/// The index where each element of `input` belongs in the sorted sequence; `sorter` holds the order that sorts it.
+/// The index where each element of `input` belongs in the sorted sequence; `sorter` holds the order
+/// that sorts it.
 fn searchsorted(cx: &Cx, args: SearchArgs) -> Lowered {
     let sequence = args.sorted_sequence;
     let sorted = match args.sorter {
@@ -158,11 +155,12 @@ fn isin(
     Ok(if invert { cx.not(found) } else { found })
 }
 
-/// Unique elements, the index of each element of the input among them, and how often each occurs. Only outputs that are
-/// read are emitted.
+/// Unique elements, the index of each element of the input among them, and how often each occurs.
+/// Only outputs that are read are emitted.
 type UniqueOutputs = Lowered<[Option<Value>; 3]>;
 
-/// [`UniqueOutputs`] by ONNX's `Unique`, along an axis or of all elements; always sorted, as PyTorch's on CPUs.
+/// [`UniqueOutputs`] by ONNX's `Unique`, along an axis or of all elements; always sorted, as
+/// PyTorch's on CPUs.
 fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     let dtype = cx.dtype(x);
     // Bools have no order in ONNX.
@@ -172,13 +170,11 @@ fn unique_along(cx: &Cx, x: Value, axis: Option<usize>) -> [Value; 3] {
     [cx.cast(found[0], dtype), found[2], found[3]]
 }
 
-/// Output `i` if it is read: an empty vector if that is what PyTorch recorded, else what `made` emits.
+/// Output `i` if it is read: an empty vector if that is what PyTorch recorded, else what `made`
+/// emits.
 fn if_read(cx: &Cx, i: usize, made: impl FnOnce() -> Value) -> Option<Value> {
     let empty = cx.recorded(i).is_some_and(|m| m.sizes == [Expr::int(0)]);
-    cx.is_used(i).then(|| match empty {
-        true => cx.full(&[Expr::int(0)], 0, DType::I64),
-        false => made(),
-    })
+    cx.is_used(i).then(|| if empty { cx.full(&[Expr::int(0)], 0, DType::I64) } else { made() })
 }
 
 /// The places of elements that differ from the one before, in order; the first one counts.
@@ -189,7 +185,8 @@ fn run_starts(cx: &Cx, sorted: Value, n: &Expr) -> Value {
     cx.or(differ, cx.equal(places, 0))
 }
 
-/// [`unique`] of floats, of which each NaN is another element: the first of each run in sorted order.
+/// [`unique`] of floats, of which each NaN is another element: the first of each run in sorted
+/// order.
 fn unique_floats(cx: &Cx, x: Value) -> UniqueOutputs {
     let elements = flat(cx, x);
     let n = cx.numel(x);
@@ -234,7 +231,8 @@ fn unique(
     ])
 }
 
-/// [`unique_along`] of floats. A slice with NaN is another one than all others: its place is one more element of it.
+/// [`unique_along`] of floats. A slice with NaN is another one than all others: its place is one
+/// more element of it.
 fn unique_slices_of_floats(cx: &Cx, x: Value, axis: usize) -> [Value; 3] {
     let mut sizes = cx.shape(x);
     let n = sizes.remove(axis);
@@ -261,15 +259,16 @@ fn unique_dim(
     _counts: Ignored,
 ) -> UniqueOutputs {
     let axis = cx.axis(x, dim)?;
-    let [values, inverse, counts] = match cx.minds_nan(x) {
-        true => unique_slices_of_floats(cx, x, axis),
-        false => unique_along(cx, x, Some(axis)),
+    let [values, inverse, counts] = if cx.minds_nan(x) {
+        unique_slices_of_floats(cx, x, axis)
+    } else {
+        unique_along(cx, x, Some(axis))
     };
     Ok([Some(values), if_read(cx, 1, || inverse), if_read(cx, 2, || counts)])
 }
 
-/// The first of each run of equal elements (or slices along `dim`), the run that each element belongs to, and the runs'
-/// lengths.
+/// The first of each run of equal elements (or slices along `dim`), the run that each element
+/// belongs to, and the runs' lengths.
 fn unique_consecutive(
     cx: &Cx,
     x: Value,
@@ -296,9 +295,10 @@ fn unique_consecutive(
     let others: Vec<usize> = (0..cx.rank(x)).filter(|&a| a != axis).collect();
     let differ = reduce(cx, Reduction::Max, differ, &others, false);
     // An empty tensor has no first element.
-    let start = match cx.constraints().prove_ge(&n, &Expr::int(1)) {
-        true => cx.vector(&[true]),
-        false => cx.full(&[Expr::min(&n, &Expr::int(1))], true, DType::Bool),
+    let start = if cx.constraints().prove_ge(&n, &Expr::int(1)) {
+        cx.vector(&[true])
+    } else {
+        cx.full(&[Expr::min(&n, &Expr::int(1))], true, DType::Bool)
     };
     let first = cx.concat(&[start, differ], 0);
     let along = |axis: usize| attrs::Compress { axis: Some(axis as i64) };

@@ -30,8 +30,9 @@ arguments! {
     }
 }
 
-/// Sums, means, products or extremes over consecutive segments of `axis`. The segments have the given lengths, or lie between
-/// the given offsets. `ScatterElements` reduces each element into the result of its segment.
+/// Sums, means, products or extremes over consecutive segments of `axis`. The segments have the
+/// given lengths, or lie between the given offsets. `ScatterElements` reduces each element into the
+/// result of its segment.
 fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
     let SegmentArgs { data, reduce: how, lengths, offsets, axis, initial, .. } = args;
     let axis = cx.axis(data, axis)?;

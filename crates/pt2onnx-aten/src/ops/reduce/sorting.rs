@@ -1,4 +1,5 @@
-//! Order along a dimension: sorting, the k-th smallest, medians, quantiles, the most frequent element.
+//! Order along a dimension: sorting, the k-th smallest, medians, quantiles, the most frequent
+//! element.
 
 use crate::math::elementary::between;
 use crate::math::reduce::{
@@ -34,7 +35,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::topk, topk),
 ];
 
-/// The elements in order along `dim`, and the index of each. Elements that are equal keep their order.
+/// The elements in order along `dim`, and the index of each. Elements that are equal keep their
+/// order.
 fn sort(cx: &Cx, x: Value, dim: i64, descending: bool) -> Lowered<[Value; 2]> {
     Ok(sort::sort(cx, x, cx.axis(x, dim)?, descending))
 }
@@ -60,7 +62,8 @@ fn argsort_stable(cx: &Cx, x: Value, _stable: Ignored, dim: i64, descending: boo
     argsort(cx, x, dim, descending)
 }
 
-/// The `k` largest (or smallest) elements along `dim`, and their indices: `TopK`. A 0-d tensor is returned as it is.
+/// The `k` largest (or smallest) elements along `dim`, and their indices: `TopK`. A 0-d tensor is
+/// returned as it is.
 fn topk(cx: &Cx, x: Value, k: Expr, dim: i64, largest: bool, sorted: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     Ok(match cx.rank(x) {
@@ -74,7 +77,8 @@ fn drop_axis(cx: &Cx, x: Value, axis: usize, keepdim: bool) -> Value {
     if keepdim { x } else { cx.squeeze(x, &[axis]) }
 }
 
-/// The `k`-th smallest element along `dim`, counted from 1, and its index: the last of the `k` smallest.
+/// The `k`-th smallest element along `dim`, counted from 1, and its index: the last of the `k`
+/// smallest.
 fn kthvalue(cx: &Cx, x: Value, k: Expr, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
@@ -87,10 +91,7 @@ fn kthvalue(cx: &Cx, x: Value, k: Expr, dim: i64, keepdim: bool) -> Lowered<[Val
 /// The last of `k` elements along `axis`.
 fn last_of(cx: &Cx, x: Value, k: &Expr, axis: usize, keepdim: bool) -> Value {
     let last = k - 1;
-    match keepdim {
-        true => cx.slice(x, axis, &last, k, 1),
-        false => cx.take(x, axis, &last),
-    }
+    if keepdim { cx.slice(x, axis, &last, k, 1) } else { cx.take(x, axis, &last) }
 }
 
 /// [`median`] of all elements.
@@ -98,7 +99,8 @@ fn median_of_all(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     median(cx, at_least_one(cx, x), 0, false)
 }
 
-/// The elements, or what the median of none is: NaN, which a cast makes the lowest of int32 and int64, and 0 for narrower types.
+/// The elements, or what the median of none is: NaN, which a cast makes the lowest of int32 and
+/// int64, and 0 for narrower types.
 fn at_least_one(cx: &Cx, x: Value) -> Value {
     let (elements, dtype) = (flat(cx, x), cx.dtype(x));
     if !may_be_empty_along(cx, elements, &[0]) {
@@ -114,7 +116,8 @@ fn at_least_one(cx: &Cx, x: Value) -> Value {
     joined
 }
 
-/// The median along `dim` (of two in the middle, the lower one) and its index; the first NaN if there is one.
+/// The median along `dim` (of two in the middle, the lower one) and its index; the first NaN if
+/// there is one.
 fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {
@@ -137,8 +140,8 @@ fn nanmedian_of_all(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
     nanmedian(cx, at_least_one(cx, x), 0, false)
 }
 
-/// The median along `dim` of all elements that are not NaN, and its index. In ascending order NaN come last, so it is at
-/// index `(n - 1) / 2`, where n is the number of the other elements.
+/// The median along `dim` of all elements that are not NaN, and its index. In ascending order NaN
+/// come last, so it is at index `(n - 1) / 2`, where n is the number of the other elements.
 fn nanmedian(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     if !cx.dtype(x).is_float() || cx.rank(x) == 0 {
@@ -152,7 +155,8 @@ fn nanmedian(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> 
         .map(|sorted| drop_axis(cx, gather_elements(cx, sorted, rank, axis), axis, keepdim)))
 }
 
-/// The most frequent element along `dim` (of several, the smallest), and the index of its last occurrence.
+/// The most frequent element along `dim` (of several, the smallest), and the index of its last
+/// occurrence.
 fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let axis = cx.axis(x, dim)?;
     let rank = cx.rank(x);
@@ -176,9 +180,10 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     Ok([drop_axis(cx, value, axis, keepdim), index])
 }
 
-/// The index of the mode along `axis`, as PyTorch's CPU kernel finds it in up to 16 elements. It sorts by insertion, which never
-/// moves an element past a NaN, unless it is smaller than the first element: then it comes first. So NaN divide the order into
-/// segments, and the mode is the longest run of equal elements, of several the first one.
+/// The index of the mode along `axis`, as PyTorch's CPU kernel finds it in up to 16 elements. It
+/// sorts by insertion, which never moves an element past a NaN, unless it is smaller than the first
+/// element: then it comes first. So NaN divide the order into segments, and the mode is the longest
+/// run of equal elements, of several the first one.
 fn mode_with_nan(cx: &Cx, x: Value, axis: usize) -> Value {
     let rank = cx.rank(x);
     let along = |op, v, keepdim| reduce(cx, op, v, &[axis], keepdim);
@@ -237,8 +242,8 @@ arguments! {
     }
 }
 
-/// The `q`-quantiles: between the two neighbours of `q * (n - 1)` in sorted order, where `n` counts all elements, or those
-/// that are not NaN.
+/// The `q`-quantiles: between the two neighbours of `q * (n - 1)` in sorted order, where `n` counts
+/// all elements, or those that are not NaN.
 fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
     let QuantileArgs { input: x, q, dim, keepdim, interpolation: how, ignore_nan } = args;
     let dtype = cx.dtype(x);
@@ -263,9 +268,12 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
         let end = cx.cast(cx.size(&(cx.dim(x, -1) - 1)), DType::F64);
         (cx.mul(spread, end), any_nan(cx, x, &[last], true))
     };
-    let at = |ranks: Value| match ignore_nan {
-        true => gather_elements(cx, sorted, cx.cast(ranks, DType::I64), last),
-        false => cx.gather(sorted, cx.cast(ranks, DType::I64), last),
+    let at = |ranks: Value| {
+        if ignore_nan {
+            gather_elements(cx, sorted, cx.cast(ranks, DType::I64), last)
+        } else {
+            cx.gather(sorted, cx.cast(ranks, DType::I64), last)
+        }
     };
     let found = match how.as_str() {
         "lower" => at(cx.floor(ranks)),
@@ -287,7 +295,8 @@ fn quantile(cx: &Cx, args: QuantileArgs) -> Lowered {
         }
     };
     let found = cx.select(nothing, f64::NAN, found);
-    // The quantiles come first where there are several; then `x`'s dimensions without `axis`, or with 1 there.
+    // The quantiles come first where there are several; then `x`'s dimensions without `axis`, or
+    // with 1 there.
     let several = usize::from(cx.rank(q) > 0);
     let found = match several {
         1 => cx.transpose(found, &[last].into_iter().chain(0..last).collect::<Vec<_>>()),

@@ -1,4 +1,5 @@
-//! Variances and standard deviations, with their means. The variance of complex numbers is the sum of both parts' variances.
+//! Variances and standard deviations, with their means. The variance of complex numbers is the sum
+//! of both parts' variances.
 
 use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, op};
@@ -22,7 +23,8 @@ pub(crate) static OPS: &[AtenOp] = &[
 ];
 
 arguments! {
-    /// Arguments of variances. Without `dim`, they are over all dimensions. The divisor is the number of elements minus the correction.
+    /// Arguments of variances. Without `dim`, they are over all dimensions. The divisor is the
+    /// number of elements minus the correction.
     struct VarArgs {
         input: Complex,
         dim: Option<Vec<i64>>,
@@ -111,8 +113,8 @@ fn var_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
     Ok([var, mean.value(cx)])
 }
 
-/// `mean` of `x` as PyTorch computes it next to a variance: it is updated with each element's distance to it, so that an infinity makes
-/// it NaN, unless it is the last element.
+/// `mean` of `x` as PyTorch computes it next to a variance: it is updated with each element's
+/// distance to it, so that an infinity makes it NaN, unless it is the last element.
 fn updated_mean(cx: &Cx, x: Value, mean: Value, axes: &[usize]) -> Value {
     if !cx.minds_nan(x) || size_of(cx, x, axes) == Expr::int(1) {
         return mean;
@@ -121,14 +123,13 @@ fn updated_mean(cx: &Cx, x: Value, mean: Value, axes: &[usize]) -> Value {
     let along: Vec<i64> = axes.iter().map(|&a| a as i64).collect();
     let [starts, ends] = [-1, i64::MAX].map(|end| cx.ints(&vec![end; axes.len()]));
     let last = cx.slice_op(infinite, starts, ends, cx.ints(&along), None);
-    let last = match may_be_empty_along(cx, x, axes) {
-        true => reduce(cx, Reduction::Sum, last, axes, true),
-        false => {
-            let one = |a: usize| axes.contains(&a).then(|| Expr::int(1));
-            let sizes = cx.shape(x).into_iter().enumerate().map(|(a, n)| one(a).unwrap_or(n));
-            cx.set_type(last, Type::tensor(DType::I64, sizes.collect::<Vec<_>>()));
-            last
-        }
+    let last = if may_be_empty_along(cx, x, axes) {
+        reduce(cx, Reduction::Sum, last, axes, true)
+    } else {
+        let one = |a: usize| axes.contains(&a).then(|| Expr::int(1));
+        let sizes = cx.shape(x).into_iter().enumerate().map(|(a, n)| one(a).unwrap_or(n));
+        cx.set_type(last, Type::tensor(DType::I64, sizes.collect::<Vec<_>>()));
+        last
     };
     let only = cx.equal(reduce(cx, Reduction::Sum, infinite, axes, true), last);
     cx.select(only, mean, f64::NAN)

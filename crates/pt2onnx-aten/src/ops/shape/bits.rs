@@ -15,8 +15,8 @@ fn view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     bits_as(cx, x, dtype, &cx.out_shape()?)
 }
 
-/// The same bits as elements of `dtype`, of which there are `sizes`. Elements of another width are parts of one element, the low bits
-/// first, or made of several.
+/// The same bits as elements of `dtype`, of which there are `sizes`. Elements of another width are
+/// parts of one element, the low bits first, or made of several.
 fn bits_as(cx: &Cx, x: Value, dtype: DType, sizes: &[Expr]) -> Lowered {
     let from = cx.dtype(x);
     let (wide, narrow) = (from.bits().max(dtype.bits()), from.bits().min(dtype.bits()));
@@ -45,9 +45,10 @@ fn bits_as(cx: &Cx, x: Value, dtype: DType, sizes: &[Expr]) -> Lowered {
 fn of_same_width(cx: &Cx, x: Value, dtype: DType) -> Value {
     let from = cx.dtype(x);
     let whole = |d: DType| d.is_int() || d == DType::Bool;
-    match from == dtype || whole(from) && whole(dtype) {
-        true => cx.cast(x, dtype),
-        false => cx.bit_cast(x, data_type(dtype)),
+    if from == dtype || whole(from) && whole(dtype) {
+        cx.cast(x, dtype)
+    } else {
+        cx.bit_cast(x, data_type(dtype))
     }
 }
 
@@ -58,7 +59,8 @@ fn unsigned(dtype: DType) -> Lowered<DType> {
     })
 }
 
-/// The same bits, if any are complex numbers: pairs of real ones, side by side in the last dimension.
+/// The same bits, if any are complex numbers: pairs of real ones, side by side in the last
+/// dimension.
 fn view_complex_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
     let (mut sizes, mut given) = (cx.out_shape()?, cx.shape(x));
     let mut flat = sizes.clone();

@@ -28,7 +28,8 @@ fn triu(cx: &Cx, x: Value, k: Expr) -> Lowered {
     triangle(cx, x, &k, true)
 }
 
-/// `Trilu`: zeros below (`upper`) or above diagonal `k`, which lies `k` columns right of the main one.
+/// `Trilu`: zeros below (`upper`) or above diagonal `k`, which lies `k` columns right of the main
+/// one.
 fn triangle(cx: &Cx, x: Value, k: &Expr, upper: bool) -> Lowered {
     rank_from(cx, x, 2)?;
     let k = (k.as_int() != Some(0)).then(|| cx.size(k));
@@ -55,7 +56,8 @@ struct Diagonal {
     dim2: i64,
 }
 
-/// Matrices of zeros in dimensions `dim1` and `dim2` of the result, with the vectors of `x` (its last dimension) on a diagonal.
+/// Matrices of zeros in dimensions `dim1` and `dim2` of the result, with the vectors of `x` (its
+/// last dimension) on a diagonal.
 fn diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
     let shape = cx.out_shape()?;
     set_recorded(cx, onto_diagonal(cx, 0.into(), &shape, x, Diagonal { offset, dim1, dim2 })?)
@@ -75,8 +77,8 @@ fn diagonal_scatter(
     set_recorded(cx, onto_diagonal(cx, x.into(), &cx.shape(x), source, at)?)
 }
 
-/// `Where(beside the diagonal, base, source)`: `source` is laid along the rows if the diagonal is on or above the main one, else along
-/// the columns. `shape` is the result's.
+/// `Where(beside the diagonal, base, source)`: `source` is laid along the rows if the diagonal is
+/// on or above the main one, else along the columns. `shape` is the result's.
 fn onto_diagonal(cx: &Cx, base: Operand, shape: &[Expr], source: Value, at: Diagonal) -> Lowered {
     let (rank, offset) = (shape.len(), at.offset);
     let (a, b) = (axis_of(rank, at.dim1)?, axis_of(rank, at.dim2)?);
@@ -90,7 +92,8 @@ fn onto_diagonal(cx: &Cx, base: Operand, shape: &[Expr], source: Value, at: Diag
     Ok(cx.select(beside_diagonal(cx, shape, a, b, offset), base, slab))
 }
 
-/// True where `column - row != offset`, of dimensions `a` (rows) and `b` (columns); the other dimensions have size 1.
+/// True where `column - row != offset`, of dimensions `a` (rows) and `b` (columns); the other
+/// dimensions have size 1.
 fn beside_diagonal(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> Value {
     let rank = shape.len();
     if let (Some(rows), Some(columns)) = (shape[a].as_int(), shape[b].as_int())
@@ -98,9 +101,10 @@ fn beside_diagonal(cx: &Cx, shape: &[Expr], a: usize, b: usize, offset: i64) -> 
     {
         let mut sizes = vec![1; rank];
         (sizes[a], sizes[b]) = (rows.max(0) as usize, columns.max(0) as usize);
-        let mask: Vec<bool> = match a < b {
-            true => (0..rows).flat_map(|r| (0..columns).map(move |c| c - r != offset)).collect(),
-            false => (0..columns).flat_map(|c| (0..rows).map(move |r| c - r != offset)).collect(),
+        let mask: Vec<bool> = if a < b {
+            (0..rows).flat_map(|r| (0..columns).map(move |c| c - r != offset)).collect()
+        } else {
+            (0..columns).flat_map(|c| (0..rows).map(move |r| c - r != offset)).collect()
         };
         match Tensor::from_slice(sizes, &mask) {
             Ok(mask) => return cx.constant(mask),

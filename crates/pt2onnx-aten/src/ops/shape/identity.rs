@@ -43,17 +43,15 @@ fn copy_strided(_: &Cx, x: Value, _stride: Ignored) -> Lowered {
     Ok(x)
 }
 
-/// The first elements of `x`, reshaped to the recorded sizes. If there are too few, PyTorch leaves the rest uninitialised; here it
-/// is zero.
+/// The first elements of `x`, reshaped to the recorded sizes. If there are too few, PyTorch leaves
+/// the rest uninitialised; here it is zero.
 fn resize(cx: &Cx, x: Value, _: Ignored) -> Lowered {
     let numel = Expr::product(cx.out_shape()?);
     let elements = flat(cx, x);
     let length = cx.dim(elements, 0);
     let enough = cx.constraints().prove_ge(&length, &numel);
-    let padded = match enough {
-        true => elements,
-        false => pad_to(cx, elements, 0, &Expr::max(&length, &numel)),
-    };
+    let padded =
+        if enough { elements } else { pad_to(cx, elements, 0, &Expr::max(&length, &numel)) };
     to_recorded(cx, cx.slice(padded, 0, &Expr::int(0), &numel, 1))
 }
 

@@ -20,7 +20,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::vstack, vstack, parts),
 ];
 
-/// `Concat` in the tensors' common type. As in PyTorch, empty vectors are left out, whatever the rank of the others.
+/// `Concat` in the tensors' common type. As in PyTorch, empty vectors are left out, whatever the
+/// rank of the others.
 fn cat(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
     let empty = |t: &Value| cx.known_shape(*t).is_some_and(|s| s == [Expr::int(0)]);
     let rank = cx.out_shape()?.len();
@@ -79,7 +80,8 @@ fn column_stack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     joined(cx, &at_least(cx, tensors, 2, lead), 1)
 }
 
-/// Each tensor of fewer than `rank` dimensions with the new dimensions that `new` gives for its rank.
+/// Each tensor of fewer than `rank` dimensions with the new dimensions that `new` gives for its
+/// rank.
 fn at_least(
     cx: &Cx,
     tensors: Vec<Value>,
@@ -99,8 +101,8 @@ fn flatten_dense_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered {
     joined(cx, &rows, 0)
 }
 
-/// Each tensor split into `chunks` equal pieces along `dim` (zeros fill the last), each piece flattened to a row, and the rows of all
-/// tensors joined.
+/// Each tensor split into `chunks` equal pieces along `dim` (zeros fill the last), each piece
+/// flattened to a row, and the rows of all tensors joined.
 fn chunk_cat(cx: &Cx, tensors: Vec<Value>, dim: i64, chunks: i64) -> Lowered {
     let rows = |&x: &Value| -> Lowered {
         let axis = cx.axis(x, dim)?;

@@ -21,7 +21,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::replication_pad3d, replicate, parts),
 ];
 
-/// `x` padded with the elements from the opposite end. `pads` begin with those of the last dimension.
+/// `x` padded with the elements from the opposite end. `pads` begin with those of the last
+/// dimension.
 fn pad_circular(cx: &Cx, x: Value, pads: Vec<Expr>) -> Lowered {
     emit(cx, x, &pads, "wrap", None)
 }
@@ -107,9 +108,10 @@ struct Ends {
     end: Expr,
 }
 
-/// `Pad`. PyTorch lists the pads from the last dimension on, begin and end side by side. Negative pads crop. `Pad` does that
-/// itself in mode `constant`; other modes need a `Slice`: before `Pad` in mode `wrap`, which takes elements of the cropped
-/// tensor; after `Pad` in the others, which take elements of the whole one.
+/// `Pad`. PyTorch lists the pads from the last dimension on, begin and end side by side. Negative
+/// pads crop. `Pad` does that itself in mode `constant`; other modes need a `Slice`: before `Pad`
+/// in mode `wrap`, which takes elements of the cropped tensor; after `Pad` in the others, which
+/// take elements of the whole one.
 fn emit(
     cx: &Cx,
     x: Value,
@@ -162,8 +164,9 @@ fn emit(
     set_recorded(cx, result)
 }
 
-/// `Pad` in mode `wrap`. Where `x` may have no elements, which ONNX Runtime's `Pad` refuses in this mode, slices of the other end are
-/// joined to `x`. The padded dimensions themselves are never empty: PyTorch refuses that.
+/// `Pad` in mode `wrap`. Where `x` may have no elements, which ONNX Runtime's `Pad` refuses in this
+/// mode, slices of the other end are joined to `x`. The padded dimensions themselves are never
+/// empty: PyTorch refuses that.
 fn wrapped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
     let pads = |e: &Ends| e.begin.as_int().is_some() && e.end.as_int().is_some();
     let kept: Vec<usize> =

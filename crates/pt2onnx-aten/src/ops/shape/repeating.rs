@@ -41,7 +41,8 @@ fn repeat(cx: &Cx, x: Value, mut repeats: Vec<Expr>) -> Lowered {
     set_recorded(cx, cx.tile_op(x, cx.sizes(&repeats)))
 }
 
-/// Each element along `dim` repeated `repeats` times, copies side by side. Without `dim`, the flattened tensor.
+/// Each element along `dim` repeated `repeats` times, copies side by side. Without `dim`, the
+/// flattened tensor.
 fn repeat_interleave(cx: &Cx, x: Value, repeats: Expr, dim: Option<i64>, _: Ignored) -> Lowered {
     let (x, axis) = elements(cx, x, dim)?;
     let size = cx.dim(x, axis as i64);
@@ -79,8 +80,8 @@ fn interleaved_indices(cx: &Cx, repeats: Value, output_size: Option<Expr>) -> Lo
     set_recorded(cx, cx.cast(indices, cx.out_dtype()?))
 }
 
-/// Index i `repeats[i]` times, as int64: the running sum of a vector that has ones where the next index starts. `total` is the
-/// sum of `repeats`, if known.
+/// Index i `repeats[i]` times, as int64: the running sum of a vector that has ones where the next
+/// index starts. `total` is the sum of `repeats`, if known.
 fn interleaved(cx: &Cx, repeats: Value, total: Option<Expr>) -> Value {
     let repeats = cx.cast(repeats, DType::I64);
     let count = cx.dim(repeats, 0);
@@ -111,7 +112,8 @@ fn elements(cx: &Cx, x: Value, dim: Option<i64>) -> Lowered<(Value, usize)> {
     })
 }
 
-/// Tensor i laid along dimension i and broadcast to all sizes. With `indexing` `xy`, the first two dimensions are exchanged.
+/// Tensor i laid along dimension i and broadcast to all sizes. With `indexing` `xy`, the first two
+/// dimensions are exchanged.
 fn meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Outputs> {
     let rank = tensors.len();
     let place = |i: usize| match i {
@@ -167,9 +169,12 @@ fn combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
     let r = r as usize;
     let numbers = counted(cx, &Expr::int(0), &size, 1);
     let index = |i: usize| broadcast_along(cx, numbers, i, r);
-    let ordered = |i: usize| match with_replacement {
-        true => cx.less_or_equal(index(i), index(i + 1)),
-        false => cx.less(index(i), index(i + 1)),
+    let ordered = |i: usize| {
+        if with_replacement {
+            cx.less_or_equal(index(i), index(i + 1))
+        } else {
+            cx.less(index(i), index(i + 1))
+        }
     };
     let mask = (0..r - 1).map(ordered).reduce(|all, mask| cx.and(all, mask));
     let mask = mask

@@ -107,7 +107,8 @@ fn flipped(cx: &Cx, x: Value, axes: &[usize]) -> Value {
     result
 }
 
-/// `x` rotated `k` times by 90 degrees in the plane of two dimensions, from the first towards the second.
+/// `x` rotated `k` times by 90 degrees in the plane of two dimensions, from the first towards the
+/// second.
 fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     let axes = axes_of(cx.rank(x), &dims)?;
     let &[a, b] = axes.as_slice() else {
@@ -121,8 +122,8 @@ fn rot90(cx: &Cx, x: Value, k: i64, dims: Vec<i64>) -> Lowered {
     })
 }
 
-/// Elements moved by `shifts` along `dims`; those that leave the end come back at the front. Without `dims`, the flattened
-/// tensor.
+/// Elements moved by `shifts` along `dims`; those that leave the end come back at the front.
+/// Without `dims`, the flattened tensor.
 fn roll(cx: &Cx, x: Value, shifts: Vec<Expr>, dims: Vec<i64>) -> Lowered {
     if dims.is_empty() {
         let flat = cx.reshape(x, &[cx.numel(x)]);
@@ -145,7 +146,8 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     if size.as_int() == Some(0) {
         return x;
     }
-    // Where the first element of the result is found; counted from the end where that saves knowing the size.
+    // Where the first element of the result is found; counted from the end where that saves knowing
+    // the size.
     let start = match (shift.as_int(), size.as_int()) {
         (Some(shift), None)
             if cx.constraints().prove_ge(&size, &Expr::int(shift.saturating_abs())) =>
@@ -168,7 +170,8 @@ fn roll_one(cx: &Cx, x: Value, axis: usize, shift: &Expr) -> Value {
     result
 }
 
-/// Windows of `size` elements along `dim`, each `step` after the one before. The elements of a window become the last dimension.
+/// Windows of `size` elements along `dim`, each `step` after the one before. The elements of a
+/// window become the last dimension.
 fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     let axis = cx.axis(x, dim)?;
     if cx.rank(x) == 0 {

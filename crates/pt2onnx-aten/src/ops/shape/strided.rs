@@ -1,4 +1,5 @@
-//! Views by strides. ONNX has no storage, so places in the storage become indices into the tensor's own elements.
+//! Views by strides. ONNX has no storage, so places in the storage become indices into the tensor's
+//! own elements.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::wanted, checks, op};
@@ -41,7 +42,8 @@ impl FromArg for Strided {
 /// Size and stride of each dimension of a view.
 type Layout = Vec<(Expr, Expr)>;
 
-/// The view of the storage with that size, stride and offset: a `Gather`, or a `Slice` if the view is contiguous.
+/// The view of the storage with that size, stride and offset: a `Gather`, or a `Slice` if the view
+/// is contiguous.
 fn as_strided(
     cx: &Cx,
     this: Strided,
@@ -85,7 +87,8 @@ fn as_strided_scatter(
     Ok(cx.transpose(cx.reshape(written, &cx.shape(stored)), &back))
 }
 
-/// The dimensions by descending stride: permuted so, the tensor is contiguous. It is an error if its elements do not fill its storage.
+/// The dimensions by descending stride: permuted so, the tensor is contiguous. It is an error if
+/// its elements do not fill its storage.
 fn storage_order(cx: &Cx, this: &Strided) -> Lowered<Vec<usize>> {
     let shape = cx.shape(this.x);
     let gaps =
@@ -110,8 +113,8 @@ fn storage_order(cx: &Cx, this: &Strided) -> Lowered<Vec<usize>> {
     Ok(order)
 }
 
-/// The view's layout, and the index of its first element among the tensor's own. It is an error if the view has elements that the
-/// tensor does not have.
+/// The view's layout, and the index of its first element among the tensor's own. It is an error if
+/// the view has elements that the tensor does not have.
 fn view(
     cx: &Cx,
     this: &Strided,
@@ -140,7 +143,8 @@ fn contiguous(layout: &Layout) -> Option<Expr> {
     })
 }
 
-/// The indices of a view's elements: `first` plus the sum of index times stride along each dimension.
+/// The indices of a view's elements: `first` plus the sum of index times stride along each
+/// dimension.
 fn places(cx: &Cx, layout: &Layout, first: &Expr) -> Value {
     let number = |e: &Expr| e.as_int();
     let known: Option<Vec<(i64, i64)>> =

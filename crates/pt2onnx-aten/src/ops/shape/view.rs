@@ -77,8 +77,9 @@ fn squeeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
     squeeze_dims(cx, x, vec![dim])
 }
 
-/// Without those of `dims` that have one element: `Reshape` to the recorded sizes. If a size that is not known may be 1, the result
-/// may have fewer dimensions than PyTorch recorded: the runtime leaves out each dimension that turns out to be 1.
+/// Without those of `dims` that have one element: `Reshape` to the recorded sizes. If a size that
+/// is not known may be 1, the result may have fewer dimensions than PyTorch recorded: the runtime
+/// leaves out each dimension that turns out to be 1.
 fn squeeze_dims(cx: &Cx, x: Value, dims: Vec<i64>) -> Lowered {
     let shape = cx.shape(x);
     let axes = dims.iter().map(|&dim| cx.axis(x, dim)).collect::<Lowered<Vec<usize>>>()?;

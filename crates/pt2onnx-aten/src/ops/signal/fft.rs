@@ -51,7 +51,8 @@ enum Kind {
     Ihfft,
 }
 
-/// The `h` of PyTorch's `norm`, which means a scale of `n^(-h / 2)`: 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
+/// The `h` of PyTorch's `norm`, which means a scale of `n^(-h / 2)`: 0 for none, 1 for `1 /
+/// sqrt(n)`, 2 for `1 / n`.
 fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
     match (norm.unwrap_or("backward"), forward) {
         ("backward", true) | ("forward", false) => Ok(0),
@@ -61,8 +62,9 @@ fn scaling(norm: Option<&str>, forward: bool) -> Lowered<i32> {
     }
 }
 
-/// The transform along `axes`, each cut or padded to its length if it has one, scaled by `n^(-halves / 2)`. If a length is not known
-/// to be short or a power of two, all are computed in float64: ONNX Runtime's float32 `DFT` loses digits (docs/targets.md).
+/// The transform along `axes`, each cut or padded to its length if it has one, scaled by
+/// `n^(-halves / 2)`. If a length is not known to be short or a power of two, all are computed in
+/// float64: ONNX Runtime's float32 `DFT` loses digits (docs/targets.md).
 fn transform(
     cx: &Cx,
     kind: Kind,
@@ -73,13 +75,11 @@ fn transform(
     let (Some(((last, last_length), others)), false) =
         (axes.split_last(), has_no_elements(&cx.shape(x.value)))
     else {
-        return match axes.is_empty() && matches!(kind, Kind::Fft | Kind::Ifft) {
-            true => Ok(match x.complex {
-                true => x.value,
-                false => cx.pairs(x.output(cx).into()),
-            }),
+        return if axes.is_empty() && matches!(kind, Kind::Fft | Kind::Ifft) {
+            Ok(if x.complex { x.value } else { cx.pairs(x.output(cx).into()) })
+        } else {
             // ONNX Runtime refuses transforms of empty signals.
-            false => nothing(cx),
+            nothing(cx)
         };
     };
     let size = |(axis, length): &(usize, Option<Expr>)| {
@@ -168,7 +168,8 @@ fn ihfft(cx: &Cx, args: FftArgs) -> Lowered {
     along_dims(cx, Kind::Ihfft, args)
 }
 
-/// [`transform`] along `dim`; without, along as many of the last dimensions as there are lengths, or along all.
+/// [`transform`] along `dim`; without, along as many of the last dimensions as there are lengths,
+/// or along all.
 fn along_dims(cx: &Cx, kind: Kind, args: FftArgs) -> Lowered {
     let (x, lengths) = (args.input, args.n.or(args.s));
     let rank = x.rank(cx);
@@ -191,7 +192,8 @@ fn whole(cx: &Cx, x: Signal, dims: &[i64]) -> Lowered<Vec<(usize, Option<Expr>)>
     dims.iter().map(|&d| Ok((axis_of(rank, d)?, None))).collect()
 }
 
-/// The form that PyTorch decomposes the others into. `normalization` is 0 for none, 1 for `1 / sqrt(n)`, 2 for `1 / n`.
+/// The form that PyTorch decomposes the others into. `normalization` is 0 for none, 1 for `1 /
+/// sqrt(n)`, 2 for `1 / n`.
 fn fft_c2c(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, forward: bool) -> Lowered {
     let kind = if forward { Kind::Fft } else { Kind::Ifft };
     transform(cx, kind, x, &whole(cx, x, &dims)?, normalization as i32)
@@ -212,7 +214,8 @@ fn fft_c2r(cx: &Cx, x: Signal, dims: Vec<i64>, normalization: i64, last: Expr) -
     transform(cx, Kind::Irfft, x, &axes, normalization as i32)
 }
 
-/// Moves the second half of each of `dims` to the front. If the size is odd, the second half is the smaller one.
+/// Moves the second half of each of `dims` to the front. If the size is odd, the second half is the
+/// smaller one.
 fn fftshift(cx: &Cx, x: Value, dims: Option<Vec<i64>>) -> Lowered {
     turn(cx, x, dims, |n| (n + 1).floor_div(&Expr::int(2)))
 }

@@ -9,9 +9,10 @@ pub(crate) static OPS: &[AtenOp] = &[op!(
     lfilter_core_loop
 )];
 
-/// `y[t] = x[t] - sum(a[i] * y[t - n + 1 + i], i = 0 .. n - 1)` by a `Scan` over the samples of `x`, `(batch, channels, samples)`. Its state
-/// is the last `n - 1` results. `a` is `(channels, n)`. `y` has the `n - 1` results before the first sample, and what is in the places of
-/// the new ones counts in their sums.
+/// `y[t] = x[t] - sum(a[i] * y[t - n + 1 + i], i = 0 .. n - 1)` by a `Scan` over the samples of
+/// `x`, `(batch, channels, samples)`. Its state is the last `n - 1` results. `a` is `(channels,
+/// n)`. `y` has the `n - 1` results before the first sample, and what is in the places of the new
+/// ones counts in their sums.
 fn lfilter_core_loop(cx: &Cx, x: Value, a: Value, y: Value) -> Lowered {
     let (zero, one) = (Expr::int(0), Expr::int(1));
     let dtype = cx.dtype(x);

@@ -11,8 +11,8 @@ use pt2onnx_tensor::{DType, Tensor};
 pub(crate) static OPS: &[AtenOp] =
     &[op!(aten::istft, istft), op!(aten::stft, stft, center = false), op!(aten::stft_center, stft)];
 
-/// How a signal is cut into frames: their length, the distance between them, and whether the transform is only the first half
-/// of the bins.
+/// How a signal is cut into frames: their length, the distance between them, and whether the
+/// transform is only the first half of the bins.
 struct Frames {
     length: i64,
     hop: i64,
@@ -22,10 +22,7 @@ struct Frames {
 impl Frames {
     /// The number of bins of the transform of a frame.
     fn bins(&self) -> i64 {
-        match self.onesided {
-            true => self.length / 2 + 1,
-            false => self.length,
-        }
+        if self.onesided { self.length / 2 + 1 } else { self.length }
     }
 
     /// `window`, or ones, of that length in the middle of a frame, zeros around it.
@@ -64,8 +61,9 @@ impl Frames {
         sum
     }
 
-    /// Kernels of convolutions: `[c * bins + k, 0, n]` is part `c` of `exp(-2 pi i k n / length)`, times `factor(k)`, times the
-    /// window. `factor` has one value for bins 0 and `length / 2` and one for the others.
+    /// Kernels of convolutions: `[c * bins + k, 0, n]` is part `c` of `exp(-2 pi i k n / length)`,
+    /// times `factor(k)`, times the window. `factor` has one value for bins 0 and `length / 2` and
+    /// one for the others.
     fn kernels(
         &self,
         cx: &Cx,
@@ -76,7 +74,8 @@ impl Frames {
         let (n, bins) = (self.length, self.bins());
         let [edge, inner] = [factor(0), factor(1)];
         let kinds = if edge == inner { vec![edge] } else { vec![edge, inner] };
-        // All values that occur: part `c` of turn `t` with the factor of kind `j` is at `[c, kinds * t + j]`.
+        // All values that occur: part `c` of turn `t` with the factor of kind `j` is at `[c, kinds
+        // * t + j]`.
         let mut table = Vec::new();
         for part in 0..2 {
             for turn in 0..n {
@@ -89,31 +88,28 @@ impl Frames {
         let kinds = kinds.len() as i64;
         let kind = |k: i64| (kinds - 1).min(i64::from(k > 0 && 2 * k != n));
         let shape = [2 * bins, 1, n];
-        let basis = match 2 * bins * n <= SMALL {
-            true => {
-                let at =
-                    |part: i64, k: i64, i: i64| part * kinds * n + kinds * (k * i % n) + kind(k);
-                let rows = (0..2 * bins).flat_map(|row| (0..n).map(move |i| (row, i)));
-                let all = rows.map(|(row, i)| table[at(row / bins, row % bins, i) as usize]);
-                constant(cx, &shape, &all.collect::<Vec<_>>(), dtype)?
+        let basis = if 2 * bins * n <= SMALL {
+            let at = |part: i64, k: i64, i: i64| part * kinds * n + kinds * (k * i % n) + kind(k);
+            let rows = (0..2 * bins).flat_map(|row| (0..n).map(move |i| (row, i)));
+            let all = rows.map(|(row, i)| table[at(row / bins, row % bins, i) as usize]);
+            constant(cx, &shape, &all.collect::<Vec<_>>(), dtype)?
+        } else {
+            // Gathered at run time, so that the file has the table only, and all transforms of a
+            // length share it.
+            let table = constant(cx, &[2, kinds * n], &table, dtype)?;
+            // Products of these sizes are exact in int32.
+            let index = if n < 1 << 14 { DType::I32 } else { DType::I64 };
+            let column = |f: &dyn Fn(i64) -> i64| {
+                integers(cx, &[bins, 1], (0..bins).map(f).collect(), index)
+            };
+            let mut turns =
+                cx.mul(column(&|k| kinds * k)?, integers(cx, &[n], (0..n).collect(), index)?);
+            if kinds > 1 {
+                turns = cx.add(turns, column(&kind)?);
             }
-            // Gathered at run time, so that the file has the table only, and all transforms of a length share it.
-            false => {
-                let table = constant(cx, &[2, kinds * n], &table, dtype)?;
-                // Products of these sizes are exact in int32.
-                let index = if n < 1 << 14 { DType::I32 } else { DType::I64 };
-                let column = |f: &dyn Fn(i64) -> i64| {
-                    integers(cx, &[bins, 1], (0..bins).map(f).collect(), index)
-                };
-                let mut turns =
-                    cx.mul(column(&|k| kinds * k)?, integers(cx, &[n], (0..n).collect(), index)?);
-                if kinds > 1 {
-                    turns = cx.add(turns, column(&kind)?);
-                }
-                let whole = cx.scalar(kinds * n, index);
-                let turns = cx.mod_(turns, whole, attrs::Mod::default());
-                cx.reshape(cx.gather(table, turns, 1), &shape.map(Expr::int))
-            }
+            let whole = cx.scalar(kinds * n, index);
+            let turns = cx.mod_(turns, whole, attrs::Mod::default());
+            cx.reshape(cx.gather(table, turns, 1), &shape.map(Expr::int))
         };
         Ok(window.map_or(basis, |window| cx.mul(basis, window)))
     }
@@ -171,8 +167,9 @@ arguments! {
     }
 }
 
-/// `X[k, t] = sum_n window[n] x[t hop + n] exp(-2 pi i k n / n_fft)`; with `center`, of the signal padded by `n_fft / 2` at
-/// both ends; with `normalized`, divided by `sqrt(n_fft)`. It is linear in the window, so a complex one gives two transforms.
+/// `X[k, t] = sum_n window[n] x[t hop + n] exp(-2 pi i k n / n_fft)`; with `center`, of the signal
+/// padded by `n_fft / 2` at both ends; with `normalized`, divided by `sqrt(n_fft)`. It is linear in
+/// the window, so a complex one gives two transforms.
 fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     if let Some(Complex { im: Some(im), re, .. }) = args.window {
         let onesided = Some(args.onesided.unwrap_or(false));
@@ -186,12 +183,11 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     }
     let StftArgs { input: x, n_fft, win_length, onesided, .. } = args;
     let window = args.window.map(|w| w.re);
-    let x = match args.center {
-        true => {
-            let mode = args.pad_mode.unwrap_or_else(|| "reflect".to_owned());
-            x.try_map(|x| centred(cx, x, n_fft / 2, &mode))?
-        }
-        false => x,
+    let x = if args.center {
+        let mode = args.pad_mode.unwrap_or_else(|| "reflect".to_owned());
+        x.try_map(|x| centred(cx, x, n_fft / 2, &mode))?
+    } else {
+        x
     };
     if args.align_to_window == Some(true) {
         return Err(LowerError::unsupported(
@@ -212,11 +208,9 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
         window = cx.mul(window, (n_fft as f64).powf(-0.5));
     }
     let single = cx.rank(x.re) == 1;
-    let x = match single {
-        true => x.map(|x| cx.unsqueeze(x, &[0])),
-        false => x,
-    };
-    // ONNX Runtime's transforms of lengths that are no powers of two are far less exact than convolutions.
+    let x = if single { x.map(|x| cx.unsqueeze(x, &[0])) } else { x };
+    // ONNX Runtime's transforms of lengths that are no powers of two are far less exact than
+    // convolutions.
     let convolve = x.im.is_none() && dtype == DType::F32 && n_fft.count_ones() > 1 && n_fft < 4096;
     let short = n_fft <= FEW && cx.minds_nan(x.re);
     let result = match convolve {
@@ -230,7 +224,8 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     Ok(if single { cx.squeeze(result, &[0]) } else { result })
 }
 
-/// Sums over the frames of the signal (batch, length), without terms whose weight is 0: (batch, bins, frames, 2).
+/// Sums over the frames of the signal (batch, length), without terms whose weight is 0: (batch,
+/// bins, frames, 2).
 fn by_sums(cx: &Cx, x: Complex, window: Option<Value>, frames: &Frames) -> Value {
     let count = (cx.dim(x.re, 1) - frames.length).floor_div(&Expr::int(frames.hop)) + 1;
     let places = lattice(cx, (&count, frames.hop), (&Expr::int(frames.length), 1));
@@ -293,9 +288,9 @@ arguments! {
     }
 }
 
-/// The signal whose [`stft`] this is: `sum_t window[n - t hop] f_t[n - t hop] / sum_t window[n - t hop]^2`, where `f_t` is the
-/// inverse transform of frame t. `ConvTranspose` adds up the frames; its kernels are the inverse transform times the window, or
-/// times each part of a complex one.
+/// The signal whose [`stft`] this is: `sum_t window[n - t hop] f_t[n - t hop] / sum_t window[n - t
+/// hop]^2`, where `f_t` is the inverse transform of frame t. `ConvTranspose` adds up the frames;
+/// its kernels are the inverse transform times the window, or times each part of a complex one.
 fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let IstftArgs { input: x, n_fft, window, center, length, return_complex, .. } = args;
     let (rank, dtype) = (cx.rank(x.re), cx.dtype(x.re));
@@ -310,9 +305,8 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let halved = !return_complex && !frames.onesided;
     let frames = Frames { onesided: frames.onesided || halved, ..frames };
     let onesided = frames.onesided;
-    let cut_rows = |x: Value| match halved {
-        true => cx.slice(x, rank - 2, &Expr::int(0), &Expr::int(frames.bins()), 1),
-        false => x,
+    let cut_rows = |x: Value| {
+        if halved { cx.slice(x, rank - 2, &Expr::int(0), &Expr::int(frames.bins()), 1) } else { x }
     };
     let win_length = args.win_length.unwrap_or(n_fft);
     let part = |part: Option<Value>| frames.window(cx, part, win_length, dtype);
@@ -323,10 +317,7 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let n = n_fft as f64;
     let scale = if args.normalized { n.powf(-0.5) } else { 1.0 / n };
     // If only the first half is given, bins with a mirror image count twice.
-    let twice = move |k: i64| match onesided && k > 0 && 2 * k != n_fft {
-        true => 2.0 * scale,
-        false => scale,
-    };
+    let twice = move |k: i64| if onesided && k > 0 && 2 * k != n_fft { 2.0 * scale } else { scale };
     let kernels = window.try_map(|w| frames.kernels(cx, twice, Some(w), dtype))?;
     let lift = |x: Value| if rank == 2 { cx.unsqueeze(x, &[0]) } else { x };
     let (re, im) = (lift(cut_rows(x.re)), lift(cut_rows(im)));
@@ -347,13 +338,12 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let shape = cx.out_shape()?;
     let finish = |signal: Value| {
         // Samples after the last frame are zeros.
-        let signal = match length.is_none() || cx.constraints().prove_ge(&span, &end) {
-            true => signal,
-            false => {
-                let missing = Expr::max(&(&end - &span), &Expr::int(0));
-                let pads = cx.sizes(&[Expr::int(0), missing]);
-                cx.pad(signal, pads, None, cx.ints(&[2]), Default::default())
-            }
+        let signal = if length.is_none() || cx.constraints().prove_ge(&span, &end) {
+            signal
+        } else {
+            let missing = Expr::max(&(&end - &span), &Expr::int(0));
+            let pads = cx.sizes(&[Expr::int(0), missing]);
+            cx.pad(signal, pads, None, cx.ints(&[2]), Default::default())
         };
         cx.reshape(signal, &shape)
     };

@@ -47,7 +47,8 @@ impl Builder {
         CustomObj { name: self.name(&o.name), class: self.name(&o.class_fqn) }
     }
 
-    /// An argument of a call. A bound that an assertion compares a size with may be beyond all integers of 64 bits, and so beyond all sizes.
+    /// An argument of a call. A bound that an assertion compares a size with may be beyond all
+    /// integers of 64 bits, and so beyond all sizes.
     pub(super) fn given(&mut self, target: &OpName, a: &s::Argument) -> Built<Argument> {
         let compares = &*target.namespace == "_operator"
             && matches!(&*target.name, "lt" | "le" | "gt" | "ge" | "eq" | "ne");

@@ -14,10 +14,11 @@ const BATCH: usize = 256;
 /// As many batches may wait to be taken, which bounds memory.
 const WAITING: usize = 8;
 
-/// Runs `read` on another thread, with a sink that hands on to `sink`. `None` if no thread can be started or anything is wrong, which
-/// reading on one thread tells.
+/// Runs `read` on another thread, with a sink that hands on to `sink`. `None` if no thread can be
+/// started or anything is wrong, which reading on one thread tells.
 ///
-/// The graph is built on the thread that goes on with it: what is freed on others is used again later.
+/// The graph is built on the thread that goes on with it: what is freed on others is used again
+/// later.
 pub(super) fn read<'de, S: Sink<'de>, T: Send, E: Send>(
     mut sink: S,
     read: impl FnOnce(&mut Batches<'de>) -> Result<T, E> + Send,
@@ -96,9 +97,10 @@ mod tests {
 
         fn tensor(&mut self, name: s::Text<'de>, _: &'de str) -> serde_json::Result<()> {
             self.taken.push(name.to_string());
-            match self.taken.len() <= self.most {
-                true => Ok(()),
-                false => Err(serde_json::Error::custom("too many")),
+            if self.taken.len() <= self.most {
+                Ok(())
+            } else {
+                Err(serde_json::Error::custom("too many"))
             }
         }
     }

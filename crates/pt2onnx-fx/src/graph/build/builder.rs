@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// A part of a program, or what is wrong with the JSON.
 pub(super) type Built<T> = Result<T, Invalid>;
 
-/// Caches of names, texts and expressions that a program repeats. Large ones are `IndexMap`s and `IndexSet`s, which keep the hashes
-/// and grow without hashing the long texts again.
+/// Caches of names, texts and expressions that a program repeats. Large ones are `IndexMap`s and
+/// `IndexSet`s, which keep the hashes and grow without hashing the long texts again.
 #[derive(Default)]
 pub(super) struct Builder {
     /// Names that are too long to be stored inline.

@@ -11,7 +11,8 @@ fn unknown(owner: String, of: &'static str, value: i64) -> Invalid {
     Invalid::Enum { owner, of, value }
 }
 
-/// The number of `torch.float4_e2m1fn_x2`, which schema.py lacks: the Python package hands it over so.
+/// The number of `torch.float4_e2m1fn_x2`, which schema.py lacks: the Python package hands it over
+/// so.
 const FLOAT4: i64 = 255;
 
 pub(crate) fn dtype(value: i64, owner: impl Fn() -> String) -> Built<DType> {

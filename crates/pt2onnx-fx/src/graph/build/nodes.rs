@@ -30,7 +30,8 @@ impl Builder {
         }
         let name = match (&n.name, outputs.as_slice()) {
             (Some(name), _) => self.name(name),
-            // torch 2.9 and 2.10 write no name: a single result has it; of several results it is lost.
+            // torch 2.9 and 2.10 write no name: a single result has it; of several results it is
+            // lost.
             (None, [only]) if only.name().is_some() => {
                 only.name().cloned().unwrap_or_else(|| target.name.clone())
             }
@@ -75,7 +76,8 @@ impl Builder {
         meta
     }
 
-    /// The calls of modules in `nn_module_stack`, from the outermost. Nodes with the same text share them.
+    /// The calls of modules in `nn_module_stack`, from the outermost. Nodes with the same text
+    /// share them.
     fn module_stack(&mut self, text: &str) -> Arc<[ModuleFrame]> {
         if let Some(stack) = self.stacks.get(text) {
             return stack.clone();

@@ -54,8 +54,8 @@ fn upgraded(json: &[u8], place: &Place) -> Result<Parsed> {
     read.build(upgraded.constants, place)
 }
 
-/// Objects and lists within each other that are read. That is about as deep as the readers of ONNX models follow: they take 100
-/// messages within each other, which are 32 graphs.
+/// Objects and lists within each other that are read. That is about as deep as the readers of ONNX
+/// models follow: they take 100 messages within each other, which are 32 graphs.
 const MAX_NESTING: usize = 360;
 
 /// Stack for reading [`MAX_NESTING`] levels.
@@ -64,7 +64,8 @@ const STACK: usize = 64 << 20;
 /// The bytes of JSON that a node takes, with its type, are seldom fewer.
 const NODE: usize = 1 << 10;
 
-/// The program that `json` is of. Deeper graphs within graphs than serde_json reads are read on a stack that is large enough.
+/// The program that `json` is of. Deeper graphs within graphs than serde_json reads are read on a
+/// stack that is large enough.
 fn from_json(json: &[u8]) -> serde_json::Result<Read<'_>> {
     // Texts that are known to be UTF-8 are not checked one by one.
     let nodes = json.len() / NODE;
@@ -204,7 +205,8 @@ fn nesting(json: &[u8]) -> usize {
     most
 }
 
-/// Torch 2.7, which writes schema 8.7, was the first to write infinities and NaN as strings, so that the JSON is valid.
+/// Torch 2.7, which writes schema 8.7, was the first to write infinities and NaN as strings, so
+/// that the JSON is valid.
 const BARE_FLOATS_UNTIL: s::SchemaVersion = s::SchemaVersion { major: 8, minor: 7 };
 
 fn is_current(version: s::SchemaVersion) -> bool {

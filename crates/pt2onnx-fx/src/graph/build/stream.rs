@@ -1,4 +1,5 @@
-//! Reads the JSON of a program and gives away each node, and the type of each tensor, as soon as it is read.
+//! Reads the JSON of a program and gives away each node, and the type of each tensor, as soon as it
+//! is read.
 //!
 //! All of them together would take more memory than the program that is built of them.
 
@@ -21,7 +22,8 @@ pub(super) trait Sink<'de> {
     fn tensor(&mut self, name: s::Text<'de>, json: &'de str) -> serde_json::Result<()>;
 }
 
-/// Reads a program. Its graph has no nodes and no types of tensors then: the sink has them, in their order.
+/// Reads a program. Its graph has no nodes and no types of tensors then: the sink has them, in
+/// their order.
 pub(super) fn read<'de, D: Deserializer<'de>>(
     json: D,
     sink: &mut impl Sink<'de>,

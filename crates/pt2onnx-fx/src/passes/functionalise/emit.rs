@@ -1,4 +1,5 @@
-//! Makes nodes that repeat a view of a changed base, and nodes that put the new value of a view back into its base.
+//! Makes nodes that repeat a view of a changed base, and nodes that put the new value of a view
+//! back into its base.
 
 use crate::{
     error::PassProblem,
@@ -49,7 +50,8 @@ impl<'a> Emitter<'a> {
         Self { graph, known, nodes: Vec::new(), taken, made: FxHashSet::default() }
     }
 
-    /// Adds a node with a result of each of these types. Returns the names of the results, which are made from that of the operator.
+    /// Adds a node with a result of each of these types. Returns the names of the results, which
+    /// are made from that of the operator.
     pub(super) fn node<'n>(
         &mut self,
         (name, overload): (&str, &str),
@@ -158,8 +160,9 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the view, and gives its type. A view may show
-    /// elements more than once if the write `fills` all with the same number. Returns the new base.
+    /// Replaces the part of `base` that a view shows by `new`. `like` is an earlier value of the
+    /// view, and gives its type. A view may show elements more than once if the write `fills` all
+    /// with the same number. Returns the new base.
     pub(super) fn put_back(
         &mut self,
         (view, like): (&View, &Name),
@@ -172,9 +175,10 @@ impl<'a> Emitter<'a> {
         let (x, src) = (("self", tensor(base)), ("src", tensor(new)));
         let only = ("self", tensor(new));
         if view.overlaps(&meta, &self.meta(like)?, self.known) {
-            return match fills && view.is_of_elements() {
-                true => self.put_by_index(&[(view, like)], base, new, from),
-                false => Err(PassProblem::Overlap { view: like.clone() }),
+            return if fills && view.is_of_elements() {
+                self.put_by_index(&[(view, like)], base, new, from)
+            } else {
+                Err(PassProblem::Overlap { view: like.clone() })
             };
         }
         let name = match view {
@@ -219,8 +223,9 @@ impl<'a> Emitter<'a> {
         Ok(name)
     }
 
-    /// As [`Emitter::put_back`], for a view of a view and so on, beginning with that of `base`: the same views of the indices of the
-    /// base's elements tell where each element of the last one lies in the base.
+    /// As [`Emitter::put_back`], for a view of a view and so on, beginning with that of `base`: the
+    /// same views of the indices of the base's elements tell where each element of the last one
+    /// lies in the base.
     fn put_by_index(
         &mut self,
         views: &[(&View, &Name)],
@@ -261,7 +266,8 @@ impl<'a> Emitter<'a> {
         Ok(self.reshape(&result, meta, from))
     }
 
-    /// As [`Emitter::put_back`], where a view between `base` and the last of `views` shows elements more than once.
+    /// As [`Emitter::put_back`], where a view between `base` and the last of `views` shows elements
+    /// more than once.
     pub(super) fn put_back_through(
         &mut self,
         views: &[(&View, &Name)],
@@ -280,7 +286,8 @@ impl<'a> Emitter<'a> {
         self.put_by_index(views, base, new, from)
     }
 
-    /// Whether a view may show an element of its base more than once. Both are given by their first values.
+    /// Whether a view may show an element of its base more than once. Both are given by their first
+    /// values.
     pub(super) fn overlaps(&self, view: &View, base: &Name, shown: &Name) -> bool {
         let metas = self.graph.tensor(base).zip(self.graph.tensor(shown));
         metas.is_some_and(|(base, shown)| view.overlaps(base, shown, self.known))
@@ -324,7 +331,8 @@ fn unknown(base: &Name, view: &Name) -> PassProblem {
     PassProblem::WriteThroughView { base: base.clone(), view: view.clone() }
 }
 
-/// The arguments of an operator that takes a view or puts it back: the tensors, and then the parameters of the view.
+/// The arguments of an operator that takes a view or puts it back: the tensors, and then the
+/// parameters of the view.
 fn with<const N: usize>(
     tensors: [(&'static str, Argument); N],
     view: &View,

@@ -85,7 +85,8 @@ fn functionalise_bodies(graph: &mut Graph, known: &Constraints) -> Result<()> {
     Ok(())
 }
 
-/// The inputs that were written into, with what they are at the end. `inputs` are their names, and what they were at first.
+/// The inputs that were written into, with what they are at the end. `inputs` are their names, and
+/// what they were at first.
 fn finals(
     inputs: &[(Option<Name>, Id)],
     memory: &mut Memory,

@@ -14,9 +14,9 @@ pub(super) type Id = usize;
 
 /// All tensors that are views or are written into, and their storages.
 ///
-/// A storage has a version, the number of writes so far. A tensor whose own version is older is stale: when it is read,
-/// its view of its base is taken again. A write is put back into all bases at once, up to the root; [`Emitter::finish`] removes the
-/// nodes whose results are not read.
+/// A storage has a version, the number of writes so far. A tensor whose own version is older is
+/// stale: when it is read, its view of its base is taken again. A write is put back into all bases
+/// at once, up to the root; [`Emitter::finish`] removes the nodes whose results are not read.
 #[derive(Default)]
 pub(super) struct Memory {
     tensors: Vec<Tensor>,
@@ -221,8 +221,9 @@ impl Memory {
         chain
     }
 
-    /// Gives a tensor a new value, and puts it back into its bases. Where one of these shows elements more than once, a write changes
-    /// others of its elements, too: the value is put into the base above it, and those between are taken again when they are read.
+    /// Gives a tensor a new value, and puts it back into its bases. Where one of these shows
+    /// elements more than once, a write changes others of its elements, too: the value is put into
+    /// the base above it, and those between are taken again when they are read.
     pub(super) fn write(&mut self, id: Id, new: &Name, write: Writer, emit: &mut Emitter<'_>) {
         let chain = self.chain(id);
         // The bases as they are before.
@@ -240,9 +241,10 @@ impl Memory {
         let Some(version) = self.next_version(id, &write) else {
             return;
         };
-        match partly {
-            true => self.call(new, id),
-            false => self.set(id, new, version),
+        if partly {
+            self.call(new, id)
+        } else {
+            self.set(id, new, version)
         }
         let (mut new, mut from) = (new.clone(), 0);
         for (at, before) in befores.into_iter().enumerate().skip(above - 1) {
@@ -300,8 +302,8 @@ impl Memory {
         }
     }
 
-    /// Puts the new value of `shown` into a base, whose value is `before`. `views` say how `shown` views the next base, that one the
-    /// next, and so on.
+    /// Puts the new value of `shown` into a base, whose value is `before`. `views` say how `shown`
+    /// views the next base, that one the next, and so on.
     fn put(
         &mut self,
         (shown, views): (Id, &[(View, Name)]),

@@ -1,9 +1,11 @@
-//! Removes writes from the graph: `add_(x, 1)` becomes `add(x, 1)`, and later uses of `x` become uses of the result.
+//! Removes writes from the graph: `add_(x, 1)` becomes `add(x, 1)`, and later uses of `x` become
+//! uses of the result.
 //!
-//! [`views`](crate::views) says which operators share memory, `variants` what an operator writes and which functional variant it has.
-//! `graph` walks the nodes, `memory` tracks the newest value of each tensor, and `emit` makes the nodes that carry a write to other
-//! tensors of the same memory. `rules` and `statistics` treat writes for which a functional variant is not enough, `result_type` says
-//! where a result has to be converted.
+//! [`views`](crate::views) says which operators share memory, `variants` what an operator writes
+//! and which functional variant it has. `graph` walks the nodes, `memory` tracks the newest value
+//! of each tensor, and `emit` makes the nodes that carry a write to other tensors of the same
+//! memory. `rules` and `statistics` treat writes for which a functional variant is not enough,
+//! `result_type` says where a result has to be converted.
 
 mod emit;
 mod graph;
@@ -24,23 +26,28 @@ use tied::Tied;
 
 /// Replaces operators that write into an argument by functional ones, in bodies too.
 ///
-/// A tensor that shares memory with one that is written has its new content where it is read later: a write to a view is put back into
-/// its base (`select_scatter`, ...), and other views are taken again. Sizes in what is added are integers or
-/// [`SymArg::Expr`](crate::graph::SymArg::Expr). What is written into parameters, buffers, constants and inputs is listed
-/// in [`ExportedProgram::mutations`], as is what the signature says of them.
+/// A tensor that shares memory with one that is written has its new content where it is read later:
+/// a write to a view is put back into its base (`select_scatter`, ...), and other views are taken
+/// again. Sizes in what is added are integers or [`SymArg::Expr`](crate::graph::SymArg::Expr). What
+/// is written into parameters, buffers, constants and inputs is listed in
+/// [`ExportedProgram::mutations`], as is what the signature says of them.
 ///
-/// - If the functional operator returns another element type than that of the tensor that is written into, `_to_copy` converts its
-///   result: `add_(f16, f32)` becomes an `add` that gives f32, and a cast to f16.
-/// - Batch normalisation in training mode becomes `_native_batch_norm_legit_functional`, which returns the new running statistics.
-///   Instance normalisation has no such variant, so nodes that compute the new statistics are added.
-/// - Observers of quantisation-aware training become `_fused_moving_avg_obs_fq_helper_functional`, which returns the new statistics.
-/// - An operator of another library that returns nothing gets a result, the new value of the tensor it writes into:
-///   its only tensor, or the only one that is no input of the graph. Of those that
-///   return something, the writes of torchaudio's `_lfilter_core_loop` are known; an archive does not say what others write.
+/// - If the functional operator returns another element type than that of the tensor that is
+///   written into, `_to_copy` converts its result: `add_(f16, f32)` becomes an `add` that gives
+///   f32, and a cast to f16.
+/// - Batch normalisation in training mode becomes `_native_batch_norm_legit_functional`, which
+///   returns the new running statistics. Instance normalisation has no such variant, so nodes that
+///   compute the new statistics are added.
+/// - Observers of quantisation-aware training become `_fused_moving_avg_obs_fq_helper_functional`,
+///   which returns the new statistics.
+/// - An operator of another library that returns nothing gets a result, the new value of the tensor
+///   it writes into: its only tensor, or the only one that is no input of the graph. Of those that
+///   return something, the writes of torchaudio's `_lfilter_core_loop` are known; an archive does
+///   not say what others write.
 ///
 /// # Errors
-/// Returns an error for writes to elements that share memory or to operands of bodies, `resize_` to more elements, operators without a known functional
-/// variant.
+/// Returns an error for writes to elements that share memory or to operands of bodies, `resize_` to
+/// more elements, operators without a known functional variant.
 pub fn functionalise(program: &mut ExportedProgram) -> Result<()> {
     let specs = &program.signature.inputs;
     let tied = Tied::new(program);

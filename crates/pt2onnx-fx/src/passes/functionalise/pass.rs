@@ -48,8 +48,9 @@ impl Pass<'_> {
         Ok(name)
     }
 
-    /// Adds a functional operator in place of one that wrote into a tensor. PyTorch converts what it writes to the type of that
-    /// tensor: where the operator gives another type, a `_to_copy` follows.
+    /// Adds a functional operator in place of one that wrote into a tensor. PyTorch converts what
+    /// it writes to the type of that tensor: where the operator gives another type, a `_to_copy`
+    /// follows.
     pub(super) fn push(&mut self, mut node: Node) -> Result<()> {
         let result = node.outputs.first().and_then(Argument::name).cloned();
         let given = result_type(&node, self.emit.graph);

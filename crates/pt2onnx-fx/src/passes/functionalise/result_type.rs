@@ -1,4 +1,5 @@
-//! The element type that a functional operator gives, where it may differ from that of the tensor that the result is written into.
+//! The element type that a functional operator gives, where it may differ from that of the tensor
+//! that the result is written into.
 
 use crate::graph::{Argument, Graph, Name, Node};
 use pt2onnx_tensor::{Category, DType, result_type as promote};
@@ -146,8 +147,8 @@ static RULES: &[(&str, Rule)] = &[
 const OPERANDS: &[&str] =
     &["self", "other", "tensor1", "tensor2", "exponent", "min", "max", "tensors"];
 
-/// The type of the result of `node`, which must be a functional operator; `None` if there is no rule for it: the
-/// result has the type of what it is written into then.
+/// The type of the result of `node`, which must be a functional operator; `None` if there is no
+/// rule for it: the result has the type of what it is written into then.
 pub(super) fn result_type(node: &Node, graph: &Graph) -> Option<DType> {
     if &*node.target.namespace != "aten" {
         return None;

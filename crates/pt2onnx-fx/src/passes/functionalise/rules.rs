@@ -1,4 +1,5 @@
-//! Writes for which the name of a functional variant is not enough: `out=`, `resize_`, `set_`, `fill_diagonal_`, custom operators.
+//! Writes for which the name of a functional variant is not enough: `out=`, `resize_`, `set_`,
+//! `fill_diagonal_`, custom operators.
 
 use super::{
     emit::Emitter,
@@ -50,7 +51,8 @@ fn creates(node: &mut Node, graph: &Graph) {
     }
 }
 
-/// Makes `as_strided` a view of the root of its storage: it takes elements of the storage, whatever its argument shows of it.
+/// Makes `as_strided` a view of the root of its storage: it takes elements of the storage, whatever
+/// its argument shows of it.
 pub(super) fn of_storage(
     node: &mut Node,
     shared: &mut Shared,
@@ -81,7 +83,8 @@ pub(super) fn of_storage(
 }
 
 impl Pass<'_> {
-    /// Replaces `torch.add(x, y, out=z)`. An `out` of other sizes is resized: it becomes the result.
+    /// Replaces `torch.add(x, y, out=z)`. An `out` of other sizes is resized: it becomes the
+    /// result.
     pub(super) fn outs(&mut self, mut node: Node, variant: OpName, outs: &[Name]) -> Result<()> {
         let by = Writer::by(&node);
         node.target = variant;
@@ -163,7 +166,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A view of the first `has` of `had` elements of the contiguous tensor `x`, whose type is `meta`.
+    /// A view of the first `has` of `had` elements of the contiguous tensor `x`, whose type is
+    /// `meta`.
     fn first_elements(
         &mut self,
         x: &Name,
@@ -215,7 +219,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Replaces `fill_diagonal_`, which has no functional variant: the diagonal is filled and put back.
+    /// Replaces `fill_diagonal_`, which has no functional variant: the diagonal is filled and put
+    /// back.
     pub(super) fn fill_diagonal(&mut self, mut node: Node) -> Result<()> {
         let x = node.args.first().and_then(|a| a.value.name()).cloned();
         let (Some(x), Some(value)) = (x, node.arg("fill_value").cloned()) else {
@@ -252,7 +257,8 @@ impl Pass<'_> {
         ];
     }
 
-    /// In a row of all elements, those of the diagonal are equally far apart: they are filled there. `meta` is the type of `x`.
+    /// In a row of all elements, those of the diagonal are equally far apart: they are filled
+    /// there. `meta` is the type of `x`.
     fn fill_every_step(&mut self, node: &mut Node, x: &Name, value: Argument, meta: &TensorMeta) {
         let from = node.meta.clone();
         let sizes = meta.sizes.as_slice();

@@ -24,12 +24,14 @@ impl Pass<'_> {
         }
     }
 
-    /// `_native_batch_norm_legit_functional` returns the normalised input, the mean and inverse deviation of the batch, and the new running
-    /// mean and variance. `_batch_norm_with_update_functional` has a reserve before the last two.
+    /// `_native_batch_norm_legit_functional` returns the normalised input, the mean and inverse
+    /// deviation of the batch, and the new running mean and variance.
+    /// `_batch_norm_with_update_functional` has a reserve before the last two.
     fn batch_norm(&mut self, mut node: Node) -> Result<()> {
-        let (variant, results) = match node.target.is_aten("_batch_norm_with_update") {
-            true => ("_batch_norm_with_update_functional", 4),
-            false => ("_native_batch_norm_legit_functional", 3),
+        let (variant, results) = if node.target.is_aten("_batch_norm_with_update") {
+            ("_batch_norm_with_update_functional", 4)
+        } else {
+            ("_native_batch_norm_legit_functional", 3)
         };
         if node.outputs.len() > results {
             return Err(problem(&node, PassProblem::NoVariant));
@@ -41,7 +43,8 @@ impl Pass<'_> {
         self.returning(node, variant, absent, &["running_mean", "running_var"])
     }
 
-    /// `_fused_moving_avg_obs_fq_helper_functional` returns the quantised input, which of its elements are in range, and the new statistics.
+    /// `_fused_moving_avg_obs_fq_helper_functional` returns the quantised input, which of its
+    /// elements are in range, and the new statistics.
     fn observer(&mut self, node: Node) -> Result<()> {
         let mask = TensorMeta { dtype: DType::Bool, ..self.meta_of(&node, "self")? };
         let absent =
@@ -56,7 +59,8 @@ impl Pass<'_> {
         self.emit.meta(name).map_err(|p| problem(node, p))
     }
 
-    /// Makes a node its functional variant, which also returns `results`, and then what the arguments `written` become.
+    /// Makes a node its functional variant, which also returns `results`, and then what the
+    /// arguments `written` become.
     fn returning(
         &mut self,
         mut node: Node,
@@ -87,8 +91,9 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Instance normalisation has no variant that returns running statistics, so other nodes compute them. They move towards the mean
-    /// over the batch of each instance's mean and unbiased variance.
+    /// Instance normalisation has no variant that returns running statistics, so other nodes
+    /// compute them. They move towards the mean over the batch of each instance's mean and unbiased
+    /// variance.
     fn instance_norm(&mut self, node: Node) -> Result<()> {
         let name = |arg: &str| node.arg(arg).and_then(Argument::name).cloned();
         let (input, mean, var) = (name("input"), name("running_mean"), name("running_var"));

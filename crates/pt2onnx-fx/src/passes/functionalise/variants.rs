@@ -7,9 +7,11 @@ use crate::graph::{Argument, Node, OpName};
 pub(super) enum Write {
     /// Nothing.
     None,
-    /// It changes only autograd's state, and the result is its argument: `detach_` becomes `detach`.
+    /// It changes only autograd's state, and the result is its argument: `detach_` becomes
+    /// `detach`.
     Same(OpName),
-    /// It writes into its first argument and returns it. The functional variant returns the new value.
+    /// It writes into its first argument and returns it. The functional variant returns the new
+    /// value.
     First(OpName),
     /// `out=`: it writes into its last arguments, as many as it has results, and returns them.
     Outs(OpName),
@@ -21,7 +23,8 @@ pub(super) enum Write {
     Replace,
     /// `fill_diagonal_`, which has no functional variant in PyTorch.
     FillDiagonal,
-    /// An operator that updates running statistics, even if its schema does not mark them as written.
+    /// An operator that updates running statistics, even if its schema does not mark them as
+    /// written.
     Statistics(Statistics),
     /// It is an operator of another library that writes into the argument of this number.
     Argument(usize),
@@ -38,11 +41,13 @@ pub(super) enum Statistics {
     Batch,
     /// Mean and variance of each instance, averaged over the batch, per channel.
     Instance,
-    /// The range that an observer of quantisation-aware training has seen, and the scale and zero point for it.
+    /// The range that an observer of quantisation-aware training has seen, and the scale and zero
+    /// point for it.
     Observer,
 }
 
-/// In-place overloads whose functional variant has another name or overload than dropping the underscore gives. Sorted.
+/// In-place overloads whose functional variant has another name or overload than dropping the
+/// underscore gives. Sorted.
 static RENAMED: &[(&str, &str)] = &[
     ("bernoulli_.float", "bernoulli.p"),
     ("float_power_.Scalar", "float_power.Tensor_Scalar"),
@@ -88,7 +93,8 @@ static NO_VARIANT: &[&str] = &[
     "sparse_resize_and_clear_",
 ];
 
-/// `out=` overloads whose functional variant has another overload than dropping `_out` gives. Sorted.
+/// `out=` overloads whose functional variant has another overload than dropping `_out` gives.
+/// Sorted.
 static OUT: &[(&str, &str)] = &[
     ("_add_relu.out", "_add_relu.Tensor"),
     ("_linalg_det.result", "_linalg_det.default"),
@@ -210,7 +216,8 @@ pub(super) fn write(node: &Node) -> Write {
     }
 }
 
-/// What an op with statistics of earlier inputs writes into: these in training, nothing otherwise. `None` for other ops.
+/// What an op with statistics of earlier inputs writes into: these in training, nothing otherwise.
+/// `None` for other ops.
 fn statistics(node: &Node) -> Option<Write> {
     let name = &*node.target.name;
     let statistics = match name {
@@ -259,7 +266,8 @@ fn out_variant(op: &OpName) -> Option<OpName> {
     })
 }
 
-/// The functional name of an in-place operator: `add` for `add_`, `__and__` for `__iand__`. `None` for other names.
+/// The functional name of an in-place operator: `add` for `add_`, `__and__` for `__iand__`. `None`
+/// for other names.
 fn variant(name: &str) -> Option<String> {
     if name.ends_with("__") {
         let bitwise = ["__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__"];

@@ -10,7 +10,8 @@ use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
 
-/// Beside complex tensors, a number becomes constants of float64. The op casts them to the type of its result.
+/// Beside complex tensors, a number becomes constants of float64. The op casts them to the type of
+/// its result.
 impl FromArg for Complex {
     const TAKES_COMPLEX: bool = true;
 

@@ -1,7 +1,7 @@
 //! Elementary functions of complex numbers. Their results are complex.
 //!
-//! Square roots, inverse sines and inverse cosines keep their precision near branch points (W. Kahan, Branch Cuts for Complex
-//! Elementary Functions, 1987).
+//! Square roots, inverse sines and inverse cosines keep their precision near branch points (W.
+//! Kahan, Branch Cuts for Complex Elementary Functions, 1987).
 
 use super::Complex;
 use crate::Cx;
@@ -59,8 +59,8 @@ impl Complex {
         Complex::new(size, self.angle(cx))
     }
 
-    /// `log(e^a + e^b) = m + log(1 + e^(n - m))`, where `m` is the operand with the larger real part (`a`, if both have the same)
-    /// and `n` the other one.
+    /// `log(e^a + e^b) = m + log(1 + e^(n - m))`, where `m` is the operand with the larger real
+    /// part (`a`, if both have the same) and `n` the other one.
     pub fn log_add_exp(self, cx: &Cx, b: Complex) -> Self {
         let ordered = cx.greater_or_equal(self.re, b.re);
         let (large, small) = (self.select(cx, ordered, b), b.select(cx, ordered, self));
@@ -70,17 +70,18 @@ impl Complex {
         off.exp(cx).shift(cx, 1).log(cx).add(cx, large)
     }
 
-    /// The square root whose real part is not negative. Its larger part is `sqrt((|a| + |re a|) / 2)`, the other one `|im a|` over
-    /// twice the larger. No digits cancel.
+    /// The square root whose real part is not negative. Its larger part is `sqrt((|a| + |re a|) /
+    /// 2)`, the other one `|im a|` over twice the larger. No digits cancel.
     pub fn sqrt(self, cx: &Cx) -> Self {
         let (im, dtype) = (self.imag(cx), cx.dtype(self.re));
         let sum = cx.add(self.length(cx), cx.cast(cx.abs(self.re), DType::F64));
         let large = cx.cast(cx.sqrt(cx.mul(sum, 0.5)), dtype);
         let small = cx.div(cx.abs(im), cx.mul(large, 2));
         let small = cx.select(cx.equal(large, 0.0), 0.0, small);
-        let small = match cx.minds_nan(im) {
-            true => cx.select(is_infinite(cx, im), f64::INFINITY, small),
-            false => small,
+        let small = if cx.minds_nan(im) {
+            cx.select(is_infinite(cx, im), f64::INFINITY, small)
+        } else {
+            small
         };
         let right = cx.greater_or_equal(self.re, 0.0);
         let side = cx.select(right, small, large);
@@ -222,10 +223,8 @@ fn is_infinite(cx: &Cx, x: Value) -> Value {
     cx.equal(cx.abs(x), f64::INFINITY)
 }
 
-/// `result`, or `x` where that is 0: a part that is 0 stays 0, even if the factor that `result` has beside it is not finite.
+/// `result`, or `x` where that is 0: a part that is 0 stays 0, even if the factor that `result` has
+/// beside it is not finite.
 fn kept_zero(cx: &Cx, x: Value, result: Value) -> Value {
-    match cx.minds_nan(result) {
-        true => cx.select(cx.equal(x, 0.0), x, result),
-        false => result,
-    }
+    if cx.minds_nan(result) { cx.select(cx.equal(x, 0.0), x, result) } else { result }
 }

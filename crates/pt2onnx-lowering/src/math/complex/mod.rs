@@ -1,6 +1,7 @@
 //! Complex numbers: one type for tensors that may be complex, and their arithmetic.
 //!
-//! Absolute values and quotients are scaled: neither overflows nor vanishes where the result is a normal number.
+//! Absolute values and quotients are scaled: neither overflows nor vanishes where the result is a
+//! normal number.
 
 mod args;
 mod functions;
@@ -17,9 +18,9 @@ use std::convert::Infallible;
 
 /// A real tensor, or the two parts of a complex one.
 ///
-/// A parameter of this type takes both kinds of tensors. [`value`](Complex::value) or [`Cx::pairs`] turn it into an output. Both
-/// parts have the same element type. Their shapes broadcast together: after a sum with a larger real tensor, for example, the
-/// imaginary part is still the smaller one.
+/// A parameter of this type takes both kinds of tensors. [`value`](Complex::value) or [`Cx::pairs`]
+/// turn it into an output. Both parts have the same element type. Their shapes broadcast together:
+/// after a sum with a larger real tensor, for example, the imaginary part is still the smaller one.
 ///
 /// Methods take the [`Cx`] with which they emit operators: `x.mul(cx, y).add(cx, z)`.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,8 @@ pub struct Complex {
     pub re: Value,
     /// The imaginary part. `None` for a real tensor.
     pub im: Option<Value>,
-    /// The real/imaginary pairs that the number was given as, and their parts. These are those above, unless someone changed them.
+    /// The real/imaginary pairs that the number was given as, and their parts. These are those
+    /// above, unless someone changed them.
     given: Option<(Value, Value, Option<Value>)>,
 }
 
@@ -73,7 +75,8 @@ impl Complex {
         self.im.unwrap_or_else(|| cx.scalar(0, cx.dtype(self.re)))
     }
 
-    /// The number as a node's output: a real tensor as it is, a complex one as real/imaginary pairs.
+    /// The number as a node's output: a real tensor as it is, a complex one as real/imaginary
+    /// pairs.
     pub fn value(self, cx: &Cx) -> Value {
         if self.im.is_some() { cx.pairs(self) } else { self.re }
     }
@@ -83,7 +86,8 @@ impl Complex {
         Complex { given: Some((pairs, self.re, self.im)), ..self }
     }
 
-    /// The real/imaginary pairs that the number was given as. `None` for a real tensor and for a computed number.
+    /// The real/imaginary pairs that the number was given as. `None` for a real tensor and for a
+    /// computed number.
     pub fn given_pairs(self) -> Option<Value> {
         let (pairs, re, im) = self.given?;
         ((re, im) == (self.re, self.im)).then_some(pairs)
@@ -108,7 +112,8 @@ impl Complex {
 
 /// Functions that treat both parts alike.
 impl Complex {
-    /// `f` of each part, for functions that only move elements, and for linear maps with real coefficients.
+    /// `f` of each part, for functions that only move elements, and for linear maps with real
+    /// coefficients.
     pub fn map(self, f: impl Fn(Value) -> Value) -> Self {
         Complex::new(f(self.re), self.im.map(f))
     }
@@ -157,8 +162,8 @@ impl Complex {
         self.given_pairs().unwrap_or_else(|| cx.pairs(self))
     }
 
-    /// `f(a, b)` as real/imaginary pairs: a product or quotient with a real tensor `b`, which PyTorch takes for a complex one; see
-    /// [`crossed`].
+    /// `f(a, b)` as real/imaginary pairs: a product or quotient with a real tensor `b`, which
+    /// PyTorch takes for a complex one; see [`crossed`].
     pub fn by_real(self, cx: &Cx, b: Value, f: impl Fn(Value, Value) -> Value) -> Value {
         if !cx.minds_nan(self.re) {
             return cx.pairs(self.map(|x| f(x, b)));
@@ -207,7 +212,8 @@ impl Complex {
         Complex::new(cx.add(self.re, b), self.im)
     }
 
-    /// A function that is linear in `a` and in `b`, such as a product or contraction. `f` computes it for real tensors.
+    /// A function that is linear in `a` and in `b`, such as a product or contraction. `f` computes
+    /// it for real tensors.
     pub fn bilinear(self, cx: &Cx, b: Complex, f: impl Fn(Value, Value) -> Value) -> Self {
         let Ok(result) = self.try_bilinear(cx, b, |x, y| Ok::<_, Infallible>(f(x, y)));
         result
@@ -265,8 +271,9 @@ impl Complex {
         }
     }
 
-    /// `a / b`, as R. L. Smith's algorithm computes it: with `r = q / p`, where `p` is the larger part of `b` and `q` the other one,
-    /// by `p + q r`. Where `b` is 0, the parts of `a` are divided by 0.
+    /// `a / b`, as R. L. Smith's algorithm computes it: with `r = q / p`, where `p` is the larger
+    /// part of `b` and `q` the other one, by `p + q r`. Where `b` is 0, the parts of `a` are
+    /// divided by 0.
     pub fn div(self, cx: &Cx, b: Complex) -> Self {
         let Some(im) = b.im else {
             return self.over(cx, b.re);
@@ -316,7 +323,8 @@ impl Complex {
         }
     }
 
-    /// `|a|` in float64, where squares of narrower floats neither overflow nor vanish; see [`length`].
+    /// `|a|` in float64, where squares of narrower floats neither overflow nor vanish; see
+    /// [`length`].
     fn length(self, cx: &Cx) -> Value {
         match self.given_pairs().filter(|_| cx.dtype(self.re) != DType::F64) {
             Some(pairs) => {
@@ -338,7 +346,8 @@ impl Complex {
         self.over(cx, cx.select(cx.equal(norm, 0.0), 1.0, norm))
     }
 
-    /// Numbers of type `dtype`, complex or real. A complex number becomes a real one by its real part, and true if a part is not 0.
+    /// Numbers of type `dtype`, complex or real. A complex number becomes a real one by its real
+    /// part, and true if a part is not 0.
     pub fn converted(self, cx: &Cx, dtype: DType, complex: bool) -> Self {
         match dtype {
             _ if complex => self.cast(cx, dtype),
@@ -354,15 +363,17 @@ impl Complex {
     }
 }
 
-/// `result`, plus 0 times the other part of `pairs`. In PyTorch a real factor, divisor or count is a complex number with an imaginary
-/// part of 0, which meets both parts of `pairs`: NaN or infinity in one makes the other NaN.
+/// `result`, plus 0 times the other part of `pairs`. In PyTorch a real factor, divisor or count is
+/// a complex number with an imaginary part of 0, which meets both parts of `pairs`: NaN or infinity
+/// in one makes the other NaN.
 pub fn crossed(cx: &Cx, pairs: Value, result: Value) -> Value {
     let other = cx.gather(pairs, cx.ints(&[1, 0]), cx.rank(pairs).saturating_sub(1));
     let zeros = cx.cast(cx.vector(&[-0f32, 0.0]), cx.dtype(pairs));
     cx.add(result, cx.mul(other, zeros))
 }
 
-/// Whether ONNX Runtime may compute `x` as the transpose of another value: it moves transposes behind most operators.
+/// Whether ONNX Runtime may compute `x` as the transpose of another value: it moves transposes
+/// behind most operators.
 fn may_be_transposed(model: &Model, x: Value) -> bool {
     let fixed = ["Gemm", "LayerNormalization", "MatMul"];
     model.producer(x).is_some_and(|node| !fixed.contains(&model[node].op()))

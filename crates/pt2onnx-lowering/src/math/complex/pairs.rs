@@ -6,8 +6,8 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 impl Cx<'_, '_> {
-    /// Part 0 (real) or 1 (imaginary) of a tensor of real/imaginary pairs. If [`pairs`](Self::pairs) made the tensor, this emits
-    /// nothing.
+    /// Part 0 (real) or 1 (imaginary) of a tensor of real/imaginary pairs. If
+    /// [`pairs`](Self::pairs) made the tensor, this emits nothing.
     pub fn part(&self, pairs: Value, part: usize) -> Value {
         match self.known_parts().of(pairs) {
             Some(parts) => parts[part],
@@ -20,8 +20,8 @@ impl Cx<'_, '_> {
         Complex::new(self.part(pairs, 0), self.part(pairs, 1)).with_pairs(pairs)
     }
 
-    /// Real/imaginary pairs: the two parts are broadcast together and stacked in a new last dimension. The imaginary parts of a real
-    /// tensor are zeros.
+    /// Real/imaginary pairs: the two parts are broadcast together and stacked in a new last
+    /// dimension. The imaginary parts of a real tensor are zeros.
     pub fn pairs(&self, c: Complex) -> Value {
         if let Some(pairs) = c.given_pairs() {
             return pairs;
@@ -30,9 +30,10 @@ impl Cx<'_, '_> {
         let shape = self.broadcast_shapes(&self.shape(c.re), &self.shape(im));
         let (re, wide) = (self.expand(c.re, &shape), self.expand(im, &shape));
         let column = |part| self.unsqueeze(part, &[shape.len()]);
-        let pairs = match self.is_zero(im) && !shape.is_empty() {
-            true => self.with_zeros_behind(column(re)),
-            false => self.concat(&[column(re), column(wide)], shape.len()),
+        let pairs = if self.is_zero(im) && !shape.is_empty() {
+            self.with_zeros_behind(column(re))
+        } else {
+            self.concat(&[column(re), column(wide)], shape.len())
         };
         self.known_parts().remember(pairs, [re, wide]);
         pairs

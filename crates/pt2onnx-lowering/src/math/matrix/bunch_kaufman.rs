@@ -1,4 +1,5 @@
-//! Factors `A = P L D L^T P^T` of symmetric and Hermitian matrices, with the pivots that LAPACK's `sytf2` and `hetf2` choose.
+//! Factors `A = P L D L^T P^T` of symmetric and Hermitian matrices, with the pivots that LAPACK's
+//! `sytf2` and `hetf2` choose.
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::{cabs1, reorder, swapped};
@@ -15,9 +16,11 @@ const ALPHA: f64 = 0.640_388_203_202_207_6;
 
 /// The factors.
 pub struct Factors {
-    /// L below the diagonal, D on it; the elements below the diagonal of a block of two rows are D's.
+    /// L below the diagonal, D on it; the elements below the diagonal of a block of two rows are
+    /// D's.
     pub packed: Complex,
-    /// For each row, the row that was exchanged with the last row of its block, counted from 1; negative in blocks of two rows.
+    /// For each row, the row that was exchanged with the last row of its block, counted from 1;
+    /// negative in blocks of two rows.
     pub pivots: Value,
     /// For each step, whether its column was zero.
     pub zeros: Value,
@@ -31,7 +34,8 @@ struct Choice {
     zero: Value,
 }
 
-/// The choice for row `k` (a vector of one index). It looks for large elements in column `k`, then in the row of the largest.
+/// The choice for row `k` (a vector of one index). It looks for large elements in column `k`, then
+/// in the row of the largest.
 fn choose(cx: &Cx, a: Complex, rows: Value, k: Value) -> Choice {
     let rank = cx.rank(a.re);
     let largest = |x: Value| cx.reduce(Reduction::Max, x, &[rank - 2], true);
@@ -57,7 +61,8 @@ fn choose(cx: &Cx, a: Complex, rows: Value, k: Value) -> Choice {
     Choice { single, pivot: cx.select(stays, k, candidate), zero }
 }
 
-/// The factors of the matrix whose lower triangle is that of `a`: one or two columns a step, with the rows behind them updated.
+/// The factors of the matrix whose lower triangle is that of `a`: one or two columns a step, with
+/// the rows behind them updated.
 pub fn factors(cx: &Cx, a: Complex, hermitian: bool) -> Factors {
     let n = rows_of(cx, a);
     let (rows, columns) = (count_rows(cx, &n), cx.iota(&n));

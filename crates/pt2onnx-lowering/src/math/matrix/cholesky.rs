@@ -8,8 +8,9 @@ use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// L of `A = L L^H`, from the lower triangle of `a`, one column a step; and for each step whether its pivot was not positive.
-/// With `stop`, the columns from the first such pivot on stay as they are in `a`, as LAPACK leaves them.
+/// L of `A = L L^H`, from the lower triangle of `a`, one column a step; and for each step whether
+/// its pivot was not positive. With `stop`, the columns from the first such pivot on stay as they
+/// are in `a`, as LAPACK leaves them.
 fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);
@@ -50,12 +51,11 @@ fn factor(cx: &Cx, a: Complex, stop: bool) -> (Complex, Value) {
 
 /// `factor`, or with `upper` U of `A = U^H U`, from the upper triangle.
 pub fn factor_of(cx: &Cx, a: Complex, upper: bool, stop: bool) -> (Complex, Value) {
-    match upper {
-        true => {
-            let (l, bad) = factor(cx, a.adjoint(cx), stop);
-            (l.adjoint(cx), bad)
-        }
-        false => factor(cx, a, stop),
+    if upper {
+        let (l, bad) = factor(cx, a.adjoint(cx), stop);
+        (l.adjoint(cx), bad)
+    } else {
+        factor(cx, a, stop)
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{Complex, Cx};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 
-/// The solution X of `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each step whether its pivot was 0.
+/// The solution X of `A X = B`, by Gauss-Jordan elimination with partial pivoting; and for each
+/// step whether its pivot was 0.
 pub fn solve(cx: &Cx, a: Complex, b: Complex) -> (Complex, Value) {
     let (a, b) = broadcast(cx, a, b);
     let rank = cx.rank(a.re);
@@ -55,8 +56,9 @@ pub fn inverse(cx: &Cx, a: Complex) -> (Complex, Value) {
     solve(cx, a, identity(cx, &n, cx.dtype(a.re)).into())
 }
 
-/// [`solve`], or the solution of `X A = B` if not `left`. `b` is one vector for each matrix if it has one dimension, or the
-/// shape of `a` without its last dimension. Where that depends on dynamic sizes, it is vectors if it has not as many rows as `a`.
+/// [`solve`], or the solution of `X A = B` if not `left`. `b` is one vector for each matrix if it
+/// has one dimension, or the shape of `a` without its last dimension. Where that depends on dynamic
+/// sizes, it is vectors if it has not as many rows as `a`.
 pub fn solve_any(cx: &Cx, a: Complex, b: Complex, left: bool) -> (Complex, Value) {
     let (rank_a, rank_b) = (cx.rank(a.re), cx.rank(b.re));
     let may_be = |(x, y): (&Expr, &Expr)| x == y || !x.is_static() || !y.is_static();
@@ -67,12 +69,11 @@ pub fn solve_any(cx: &Cx, a: Complex, b: Complex, left: bool) -> (Complex, Value
             && (sizes[..] == *of_vectors || rows_of(cx, b) != rows_of(cx, a));
     let b = if vectors { as_column(cx, b) } else { b };
     // X A = B is A^T X^T = B^T.
-    let (x, zeros) = match left || vectors {
-        true => solve(cx, a, b),
-        false => {
-            let (x, zeros) = solve(cx, a.transpose(cx), b.transpose(cx));
-            (x.transpose(cx), zeros)
-        }
+    let (x, zeros) = if left || vectors {
+        solve(cx, a, b)
+    } else {
+        let (x, zeros) = solve(cx, a.transpose(cx), b.transpose(cx));
+        (x.transpose(cx), zeros)
     };
     (if vectors { as_vector(cx, x) } else { x }, zeros)
 }

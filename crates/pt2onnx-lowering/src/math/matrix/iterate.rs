@@ -22,9 +22,9 @@ impl Step {
     }
 }
 
-/// Runs `body` up to `count` times, by `Loop`. The body gets the number of the step (a vector of one index) and the state,
-/// whose shapes and types must not change. Returns the last state, and the collected values of all steps, stacked in a new last
-/// dimension.
+/// Runs `body` up to `count` times, by `Loop`. The body gets the number of the step (a vector of
+/// one index) and the state, whose shapes and types must not change. Returns the last state, and
+/// the collected values of all steps, stacked in a new last dimension.
 pub fn iterate(
     cx: &Cx,
     count: &Expr,
@@ -84,7 +84,8 @@ pub fn iterate(
     (regroup(start, last), collected)
 }
 
-/// The values of type `ty` that `count` steps of a `Loop` gave, with the dimension of the steps as the last one instead of the first.
+/// The values of type `ty` that `count` steps of a `Loop` gave, with the dimension of the steps as
+/// the last one instead of the first.
 fn steps_last(cx: &Cx, stack: Value, ty: &Type, count: &Expr) -> Value {
     let inner = ty.as_tensor().and_then(|t| t.shape.clone()).unwrap_or_default();
     let rank = inner.len();

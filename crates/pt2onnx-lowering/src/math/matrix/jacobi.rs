@@ -1,7 +1,8 @@
 //! Jacobi rotations, and by them the eigenvalues and eigenvectors of Hermitian matrices.
 //!
-//! A step rotates all pairs (i, j) with i + j = step modulo n at once, the modulus ordering of Luk and Park (A proof of
-//! convergence for two parallel Jacobi SVD algorithms, IEEE Transactions on Computers 38, 1989); n steps meet every pair.
+//! A step rotates all pairs (i, j) with i + j = step modulo n at once, the modulus ordering of Luk
+//! and Park (A proof of convergence for two parallel Jacobi SVD algorithms, IEEE Transactions on
+//! Computers 38, 1989); n steps meet every pair.
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::cabs1;
@@ -31,9 +32,10 @@ pub fn pairing(cx: &Cx, n: &Expr, numbers: Value, step: Value, dtype: DType) -> 
     Pairing { partners, order }
 }
 
-/// The cosine c and the sine s of the rotations that make `product` 0. `own` and `other` are the squared lengths or the
-/// diagonal elements of each column and of its partner, `product` is their scalar product or off-diagonal element. Of complex
-/// numbers, s has the direction of the conjugate product.
+/// The cosine c and the sine s of the rotations that make `product` 0. `own` and `other` are the
+/// squared lengths or the diagonal elements of each column and of its partner, `product` is their
+/// scalar product or off-diagonal element. Of complex numbers, s has the direction of the conjugate
+/// product.
 pub fn rotation(
     cx: &Cx,
     own: Value,
@@ -44,7 +46,8 @@ pub fn rotation(
     let size = product.abs(cx);
     let double = cx.mul(size, 2.0);
     let gap = cx.sub(other, own);
-    // tan = sign(gap) 2|p| / (|gap| + sqrt(gap^2 + 4|p|^2)), the smaller angle; equal ones turn by 45 degrees.
+    // tan = sign(gap) 2|p| / (|gap| + sqrt(gap^2 + 4|p|^2)), the smaller angle; equal ones turn by
+    // 45 degrees.
     let root = cx.sqrt(cx.add(cx.mul(gap, gap), cx.mul(double, double)));
     let span = cx.add(cx.abs(gap), root);
     let side = cx.select(cx.equal(gap, 0.0), order, cx.sign(gap));
@@ -70,8 +73,9 @@ pub fn turn_columns(cx: &Cx, a: Complex, pairs: &Pairing, cos: Value, sin: Compl
     a.times(cx, wide(cos)).sub(cx, others.mul(cx, sin.map(wide)))
 }
 
-/// The eigenvalues of a Hermitian matrix in no order, and with `vectors` its eigenvectors as columns. Rotations from both sides
-/// stop when no off-diagonal element exceeds the largest element times the precision.
+/// The eigenvalues of a Hermitian matrix in no order, and with `vectors` its eigenvectors as
+/// columns. Rotations from both sides stop when no off-diagonal element exceeds the largest element
+/// times the precision.
 fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
@@ -95,8 +99,8 @@ fn diagonalise(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
         let product = picked.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 1], false));
         let (cos, sin) = rotation(cx, own, other, product, pairs.order);
         let turned = turn_columns(cx, state[0], &pairs, cos, sin);
-        // A Hermitian matrix is its own adjoint. Rounding must not change that: where the elements of a pair are next to equal, both of its
-        // columns would turn by other angles.
+        // A Hermitian matrix is its own adjoint. Rounding must not change that: where the elements
+        // of a pair are next to equal, both of its columns would turn by other angles.
         let turned = turn_columns(cx, turned.adjoint(cx), &pairs, cos, sin);
         let turned = turned.add(cx, turned.adjoint(cx)).times(cx, half);
         let size = cabs1(cx, turned);
@@ -127,7 +131,8 @@ fn diagonal_matrix(cx: &Cx, a: Complex) -> Value {
     cx.mul(a.re, identity(cx, &rows_of(cx, a), cx.dtype(a.re)))
 }
 
-/// The eigenvalues of a Hermitian matrix in ascending order, and with `vectors` its eigenvectors as columns.
+/// The eigenvalues of a Hermitian matrix in ascending order, and with `vectors` its eigenvectors as
+/// columns.
 pub fn eigh(cx: &Cx, a: Complex, vectors: bool) -> (Value, Option<Complex>) {
     let n = rows_of(cx, a);
     if has_no_elements(&cx.shape(a.re)) {

@@ -1,4 +1,5 @@
-//! Systems whose matrix is given by LAPACK's symmetric factors `P L D L^T P^T`, D of blocks of one and two rows.
+//! Systems whose matrix is given by LAPACK's symmetric factors `P L D L^T P^T`, D of blocks of one
+//! and two rows.
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::{reorder, swapped};
@@ -21,7 +22,8 @@ struct Place {
 }
 
 impl Place {
-    /// The block at row `k`. Its pivot is the row that is exchanged with its last row, counted from 1; negative of two rows.
+    /// The block at row `k`. Its pivot is the row that is exchanged with its last row, counted from
+    /// 1; negative of two rows.
     fn at(cx: &Cx, pivots: Value, rows: Value, last: Value, k: Value) -> Self {
         let pivot = cx.gather(pivots, k, cx.rank(pivots) - 2);
         let single = cx.greater(pivot, 0);
@@ -32,8 +34,8 @@ impl Place {
     }
 }
 
-/// The solution X of `P L D L^T P^T X = B` (with `hermitian`, `L^H` stands for `L^T`): `L D` forward, then `L^T` backward, one
-/// block a step.
+/// The solution X of `P L D L^T P^T X = B` (with `hermitian`, `L^H` stands for `L^T`): `L D`
+/// forward, then `L^T` backward, one block a step.
 pub fn solve(cx: &Cx, factors: Complex, pivots: Value, b: Complex, hermitian: bool) -> Complex {
     let n = rows_of(cx, factors);
     let rows = count_rows(cx, &n);
@@ -93,7 +95,8 @@ pub fn solve(cx: &Cx, factors: Complex, pivots: Value, b: Complex, hermitian: bo
         let two = less(place.next, place.next, less(place.k, place.next, x));
         let solved = one.select(cx, place.single, two);
         let solved = reorder(cx, solved, place.order);
-        // Steps go backward: the second row of a block comes first, and is solved together with the first one.
+        // Steps go backward: the second row of a block comes first, and is solved together with the
+        // first one.
         let waits = cx.not(cx.or(place.single, state[1].re));
         let after = x.select(cx, waits, solved);
         Step::state(vec![after, waits.into()])

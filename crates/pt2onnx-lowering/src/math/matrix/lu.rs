@@ -23,7 +23,8 @@ pub struct Lu {
     pub pivots: Value,
 }
 
-/// Gaussian elimination, one column a step; with `pivot`, the row with the largest element of the column comes first.
+/// Gaussian elimination, one column a step; with `pivot`, the row with the largest element of the
+/// column comes first.
 pub fn factors(cx: &Cx, a: Complex, pivot: bool) -> Lu {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, columns) = (count_rows(cx, &m), cx.iota(&n));
@@ -33,18 +34,15 @@ pub fn factors(cx: &Cx, a: Complex, pivot: bool) -> Lu {
     let (state, collected) = iterate(cx, &steps, &[a, in_order.into()], |k, state| {
         let (mut a, mut permutation) = (state[0], state[1]);
         // (.., 1, 1)
-        let chosen = match pivot {
-            true => {
-                let (order, largest) = exchange(cx, rows, k, column(cx, a, k));
-                a = reorder(cx, a, order);
-                permutation = reorder(cx, permutation, order);
-                largest
-            }
-            false => {
-                let ones = vec![Expr::int(1); cx.rank(a.re)];
-                let shape = shape_with(&batch_of(cx, a), &[&Expr::int(1), &Expr::int(1)]);
-                cx.expand(cx.reshape(k, &ones), &shape)
-            }
+        let chosen = if pivot {
+            let (order, largest) = exchange(cx, rows, k, column(cx, a, k));
+            a = reorder(cx, a, order);
+            permutation = reorder(cx, permutation, order);
+            largest
+        } else {
+            let ones = vec![Expr::int(1); cx.rank(a.re)];
+            let shape = shape_with(&batch_of(cx, a), &[&Expr::int(1), &Expr::int(1)]);
+            cx.expand(cx.reshape(k, &ones), &shape)
         };
         let (left, row) = (column(cx, a, k), row(cx, a, k));
         let pivot = column(cx, row, k);
@@ -86,7 +84,8 @@ pub fn unpack(cx: &Cx, packed: Complex) -> (Complex, Complex) {
     (lower.add(cx, ones.into()), upper)
 }
 
-/// The solution X of `A X = B` (`X A = B` if not `left`), or with `adjoint` of the system with `A^H`.
+/// The solution X of `A X = B` (`X A = B` if not `left`), or with `adjoint` of the system with
+/// `A^H`.
 pub fn solve(
     cx: &Cx,
     packed: Complex,
@@ -99,21 +98,18 @@ pub fn solve(
     // X A = B is A^H X^H = B^H.
     let b = if left { b } else { b.adjoint(cx) };
     let (_, b) = broadcast(cx, packed, b);
-    let x = match adjoint == left {
-        false => {
-            let sorted = reorder(cx, b, cx.unsqueeze(order, &[cx.rank(order)]));
-            let y = triangular(cx, packed, sorted, false, true);
-            triangular(cx, packed, y, true, false)
-        }
+    let x = if adjoint == left {
         // A^H = U^H L^H P^T
-        true => {
-            let y = triangular(cx, packed.adjoint(cx), b, false, false);
-            let sorted = triangular(cx, packed.adjoint(cx), y, true, true);
-            // Where the permutation has each row.
-            let p = permutation_matrix(cx, order, DType::U8);
-            let options = attrs::ArgMax { axis: -1, ..Default::default() };
-            reorder(cx, sorted, cx.arg_max(p, options))
-        }
+        let y = triangular(cx, packed.adjoint(cx), b, false, false);
+        let sorted = triangular(cx, packed.adjoint(cx), y, true, true);
+        // Where the permutation has each row.
+        let p = permutation_matrix(cx, order, DType::U8);
+        let options = attrs::ArgMax { axis: -1, ..Default::default() };
+        reorder(cx, sorted, cx.arg_max(p, options))
+    } else {
+        let sorted = reorder(cx, b, cx.unsqueeze(order, &[cx.rank(order)]));
+        let y = triangular(cx, packed, sorted, false, true);
+        triangular(cx, packed, y, true, false)
     };
     if left { x } else { x.adjoint(cx) }
 }

@@ -1,4 +1,5 @@
-//! Linear algebra that ONNX has no operators for: loops over columns or rotations, for real and complex matrices.
+//! Linear algebra that ONNX has no operators for: loops over columns or rotations, for real and
+//! complex matrices.
 //!
 //! All dimensions before the last two are batch dimensions.
 
@@ -53,7 +54,8 @@ pub fn smaller(cx: &Cx, a: &Expr, b: &Expr) -> Expr {
     }
 }
 
-/// The empty tensor that PyTorch recorded as output `i`, which the program does not compute. It has the element type of `a`.
+/// The empty tensor that PyTorch recorded as output `i`, which the program does not compute. It has
+/// the element type of `a`.
 pub fn empty_output(cx: &Cx, i: usize, a: Complex) -> Option<Value> {
     let recorded = cx.recorded(i)?;
     let pair = recorded.dtype.is_complex().then(|| Expr::int(2));

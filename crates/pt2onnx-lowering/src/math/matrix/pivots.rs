@@ -15,8 +15,9 @@ pub fn cabs1(cx: &Cx, a: Complex) -> Value {
     }
 }
 
-/// The order of rows after row `k` is exchanged with the pivot row, the row from `k` on with the largest element of `column`;
-/// and the pivot row. As in LAPACK, a NaN in row `k` stays there, and other NaN are not chosen.
+/// The order of rows after row `k` is exchanged with the pivot row, the row from `k` on with the
+/// largest element of `column`; and the pivot row. As in LAPACK, a NaN in row `k` stays there, and
+/// other NaN are not chosen.
 pub fn exchange(cx: &Cx, rows: Value, k: Value, column: Complex) -> (Value, Value) {
     let axis = cx.rank(column.re) as i64 - 2;
     let own = cx.equal(rows, k);
@@ -52,7 +53,8 @@ pub fn permutation_matrix(cx: &Cx, permutation: Value, dtype: DType) -> Value {
     cx.cast(cx.equal(rows, from), dtype)
 }
 
-/// The permutation that results from the exchanges in `pivots` (counted from 1), one after the other.
+/// The permutation that results from the exchanges in `pivots` (counted from 1), one after the
+/// other.
 pub fn permutation_of(cx: &Cx, pivots: Value, rows: &Expr) -> Value {
     let numbers = count_rows(cx, rows);
     let mut shape = cx.shape(pivots);
@@ -67,7 +69,8 @@ pub fn permutation_of(cx: &Cx, pivots: Value, rows: &Expr) -> Value {
     cx.squeeze(state[0].re, &[rank - 1])
 }
 
-/// The index of the first true element in the last dimension, counted from 1, or 0 if there is none; int32.
+/// The index of the first true element in the last dimension, counted from 1, or 0 if there is
+/// none; int32.
 pub fn first_of(cx: &Cx, flags: Value) -> Value {
     let rank = cx.rank(flags);
     let mut shape = cx.shape(flags);

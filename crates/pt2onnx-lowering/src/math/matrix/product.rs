@@ -5,8 +5,8 @@ use crate::{Complex, Cx};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 
-/// The product along the last dimension: `ReduceProd` of real numbers. Of complex ones, [`by_halves`], or one after the other by a
-/// `Loop` if their count is not known.
+/// The product along the last dimension: `ReduceProd` of real numbers. Of complex ones,
+/// [`by_halves`], or one after the other by a `Loop` if their count is not known.
 pub fn product(cx: &Cx, x: Complex) -> Complex {
     let last = cx.rank(x.re) - 1;
     let count = cx.dim(x.re, -1);
@@ -26,8 +26,8 @@ pub fn product(cx: &Cx, x: Complex) -> Complex {
     }
 }
 
-/// The product along an axis of known size, at least 1, which keeps size 1: the first half is multiplied with the second until one
-/// number is left.
+/// The product along an axis of known size, at least 1, which keeps size 1: the first half is
+/// multiplied with the second until one number is left.
 pub fn by_halves(cx: &Cx, mut x: Complex, axis: usize) -> Complex {
     let mut odd: Option<Complex> = None;
     while let Some(n @ 2..) = cx.dim(x.re, axis as i64).as_int() {

@@ -1,4 +1,5 @@
-//! QR by Householder reflections, as LAPACK has them: `H = I - tau v v^H`, `v` with a one on the diagonal.
+//! QR by Householder reflections, as LAPACK has them: `H = I - tau v v^H`, `v` with a one on the
+//! diagonal.
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::{
@@ -19,7 +20,8 @@ pub struct Reflected {
     pub matrix: Complex,
 }
 
-/// Makes `a` triangular, one column a step: the reflection maps the column from the diagonal on to its first element.
+/// Makes `a` triangular, one column a step: the reflection maps the column from the diagonal on to
+/// its first element.
 pub fn reflect(cx: &Cx, a: Complex) -> Reflected {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     let (rows, steps) = (count_rows(cx, &m), smaller(cx, &m, &n));
@@ -47,14 +49,13 @@ pub fn reflect(cx: &Cx, a: Complex) -> Reflected {
         let own = cx.cast(cx.equal(rows, k), cx.dtype(norm));
         let v = below.div(cx, divisor).add(cx, own.into());
         let minds_nan = cx.minds_nan(a.re);
-        let from_k = match minds_nan {
-            true => state[0].keep(cx, cx.greater_or_equal(rows, k)),
-            false => state[0],
-        };
+        let from_k =
+            if minds_nan { state[0].keep(cx, cx.greater_or_equal(rows, k)) } else { state[0] };
         let along = v.adjoint(cx).matmul(cx, from_k);
         let mut a = state[0].sub(cx, tau.conj(cx).mul(cx, v).mul(cx, along));
         if minds_nan {
-            // The zeros of v and tau spread NaN in the columns that follow, as in LAPACK; not to the column itself, nor to rows above.
+            // The zeros of v and tau spread NaN in the columns that follow, as in LAPACK; not to
+            // the column itself, nor to rows above.
             let before = cx.less_or_equal(columns, k);
             let kept = cx.or(cx.less(rows, k), cx.and(done, before));
             a = state[0].select(cx, kept, a);
@@ -74,10 +75,7 @@ pub fn apply(cx: &Cx, vectors: Complex, taus: Complex, c: Complex, adjoint: bool
     let c = if vectors.im.is_some() { c.complex(cx) } else { c };
     let taus = taus.map(|x| cx.unsqueeze(x, &[cx.rank(x) - 1]));
     let (state, _) = iterate(cx, &steps, &[c], |step, state| {
-        let k = match adjoint {
-            true => step,
-            false => cx.sub(cx.size(&(&steps - 1)), step),
-        };
+        let k = if adjoint { step } else { cx.sub(cx.size(&(&steps - 1)), step) };
         let (v, tau) = (column(cx, vectors, k), column(cx, taus, k));
         let tau = if adjoint { tau.conj(cx) } else { tau };
         let along = v.adjoint(cx).matmul(cx, state[0]);

@@ -1,4 +1,5 @@
-//! Schur's form `A = Q T Q^H` of general matrices by the shifted QR algorithm, and eigenvectors from it.
+//! Schur's form `A = Q T Q^H` of general matrices by the shifted QR algorithm, and eigenvectors
+//! from it.
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::pivots::cabs1;
@@ -25,8 +26,9 @@ fn element(cx: &Cx, a: Complex, of_row: Value, of_column: Value) -> Complex {
     kept.map(|x| cx.reduce(Reduction::Sum, x, &[rank - 2, rank - 1], true))
 }
 
-/// T and Q of `A = Q T Q^H`, where T is triangular up to rounding. A step takes the largest leading block whose last row has
-/// elements left of the diagonal, subtracts Wilkinson's shift, and transforms T with the Q of the block's QR factors.
+/// T and Q of `A = Q T Q^H`, where T is triangular up to rounding. A step takes the largest leading
+/// block whose last row has elements left of the diagonal, subtracts Wilkinson's shift, and
+/// transforms T with the Q of the block's QR factors.
 pub fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
     let (n, dtype) = (rows_of(cx, a), cx.dtype(a.re));
     let rank = cx.rank(a.re);
@@ -49,7 +51,8 @@ pub fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
         let b = element(cx, t, over.0, at.1);
         let c = element(cx, t, at.0, over.1);
         let d = element(cx, t, at.0, at.1);
-        // d - bc / (h + sign(h) sqrt(h^2 + bc)) with h = (a - d) / 2: the eigenvalue of the corner nearest to d.
+        // d - bc / (h + sign(h) sqrt(h^2 + bc)) with h = (a - d) / 2: the eigenvalue of the corner
+        // nearest to d.
         let h = a.sub(cx, d).scale(cx, 0.5);
         let bc = b.mul(cx, c);
         let root = h.mul(cx, h).add(cx, bc).sqrt(cx);
@@ -80,8 +83,8 @@ pub fn schur(cx: &Cx, a: Complex) -> (Complex, Complex) {
     (state[0], state[1])
 }
 
-/// The eigenvectors of the triangular matrix `t`, as the columns of a triangular matrix with ones on its diagonal: one row a
-/// step, from the last one up.
+/// The eigenvectors of the triangular matrix `t`, as the columns of a triangular matrix with ones
+/// on its diagonal: one row a step, from the last one up.
 pub fn back_substitution(cx: &Cx, t: Complex, values: Complex) -> Complex {
     let (n, dtype) = (rows_of(cx, t), cx.dtype(t.re));
     let rank = cx.rank(t.re);

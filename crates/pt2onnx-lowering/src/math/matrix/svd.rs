@@ -1,4 +1,5 @@
-//! Singular values by one-sided Jacobi rotations (Hestenes), and pseudo-inverses and ranks from them.
+//! Singular values by one-sided Jacobi rotations (Hestenes), and pseudo-inverses and ranks from
+//! them.
 
 use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::jacobi::{SWEEPS, hermitian, pairing, rotation, sort_last, turn_columns};
@@ -13,8 +14,8 @@ use pt2onnx_ir::{Reduction, Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// W and V of `A V = W`, where V is unitary and the columns of W are orthogonal. They are in descending order of their
-/// lengths, the singular values.
+/// W and V of `A V = W`, where V is unitary and the columns of W are orthogonal. They are in
+/// descending order of their lengths, the singular values.
 struct Rotated {
     /// W.
     columns: Complex,
@@ -38,7 +39,8 @@ fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
             None => v.into(),
         });
     }
-    // The largest cosine between two columns in this sweep. The loop ends after a sweep in which it stayed below the bound.
+    // The largest cosine between two columns in this sweep. The loop ends after a sweep in which it
+    // stayed below the bound.
     start.push(cx.scalar(0, dtype).into());
     let most = |x: Value| cx.reduce(Reduction::Max, x, &[], false);
     let (state, _) = iterate(cx, &(&n * SWEEPS), &start, |step, state| {
@@ -76,7 +78,8 @@ fn rotate(cx: &Cx, a: Complex, with_rotations: bool) -> Rotated {
     }
 }
 
-/// Whether a matrix is known to have at least as many columns as rows: then its adjoint takes less work.
+/// Whether a matrix is known to have at least as many columns as rows: then its adjoint takes less
+/// work.
 fn is_wide(cx: &Cx, a: Complex) -> bool {
     cx.constraints().prove_ge(&columns_of(cx, a), &rows_of(cx, a))
 }
@@ -97,7 +100,8 @@ pub fn singular_values(cx: &Cx, a: Complex) -> Value {
     first(cx, rotate(cx, a, false).values, &k)
 }
 
-/// U, S and V of `A = U S V^H`. With `full`, U and V are square; else they have as many columns as there are singular values.
+/// U, S and V of `A = U S V^H`. With `full`, U and V are square; else they have as many columns as
+/// there are singular values.
 pub fn decompose(cx: &Cx, a: Complex, full: bool) -> (Complex, Value, Complex) {
     let (m, n) = (rows_of(cx, a), columns_of(cx, a));
     if is_wide(cx, a) && m != n {
@@ -118,11 +122,9 @@ pub fn decompose(cx: &Cx, a: Complex, full: bool) -> (Complex, Value, Complex) {
     }
     let rotated = rotate(cx, a, true);
     let v = rotated.rotations.unwrap_or(a);
-    let v = match full || k == n {
-        true => v,
-        false => v.map(|x| first(cx, x, &k)),
-    };
-    // Columns of length zero have no direction: reflections find one for them. The triangle is diagonal.
+    let v = if full || k == n { v } else { v.map(|x| first(cx, x, &k)) };
+    // Columns of length zero have no direction: reflections find one for them. The triangle is
+    // diagonal.
     let reflected = reflect(cx, rotated.columns);
     let columns = if full { &m } else { &k };
     let q = orthogonal(cx, reflected.vectors, reflected.taus, columns);
@@ -132,9 +134,8 @@ pub fn decompose(cx: &Cx, a: Complex, full: bool) -> (Complex, Value, Complex) {
         let rest = cx.sizes(&[Expr::int(0), columns - &k]);
         let one = cx.scalar(1, cx.dtype(a.re));
         let last = cx.ints(&[cx.rank(signs.re) as i64 - 1]);
-        let padded = |x: Value, with: Option<Value>| match *columns == k {
-            true => x,
-            false => cx.pad(x, rest, with, last, Default::default()),
+        let padded = |x: Value, with: Option<Value>| {
+            if *columns == k { x } else { cx.pad(x, rest, with, last, Default::default()) }
         };
         signs = Complex::new(padded(signs.re, Some(one)), signs.im.map(|x| padded(x, None)));
     }
@@ -156,8 +157,9 @@ pub struct Cutoff {
 }
 
 impl Cutoff {
-    /// `max(atol, rtol * largest)`. Each tolerance is one number for all matrices or one for each. If `rtol` is not given, it is
-    /// the precision times the larger side of the matrix, or 0 where `atol` is positive.
+    /// `max(atol, rtol * largest)`. Each tolerance is one number for all matrices or one for each.
+    /// If `rtol` is not given, it is the precision times the larger side of the matrix, or 0 where
+    /// `atol` is positive.
     fn bound(&self, cx: &Cx, a: Complex, largest: Value) -> Value {
         let dtype = cx.dtype(a.re);
         let column = |x: Value| {
@@ -203,10 +205,7 @@ pub fn pseudo_inverse(cx: &Cx, a: Complex, cutoff: &Cutoff, is_hermitian: bool) 
     // The columns are U S.
     let u = rotated.columns.times(cx, inverse);
     let v = v.times(cx, inverse);
-    match wide {
-        true => u.matmul(cx, v.adjoint(cx)),
-        false => v.matmul(cx, u.adjoint(cx)),
-    }
+    if wide { u.matmul(cx, v.adjoint(cx)) } else { v.matmul(cx, u.adjoint(cx)) }
 }
 
 /// The number of singular values that are not 0.

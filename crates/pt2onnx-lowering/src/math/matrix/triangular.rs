@@ -14,27 +14,19 @@ pub fn broadcast(cx: &Cx, a: Complex, b: Complex) -> (Complex, Complex) {
     (wide(a), wide(b))
 }
 
-/// The solution X of `A X = B`, where A is the upper or the lower triangle of `a`; with `unit`, its diagonal counts as ones.
+/// The solution X of `A X = B`, where A is the upper or the lower triangle of `a`; with `unit`, its
+/// diagonal counts as ones.
 pub fn triangular(cx: &Cx, a: Complex, b: Complex, upper: bool, unit: bool) -> Complex {
     let (a, b) = broadcast(cx, a, b);
     let n = rows_of(cx, a);
     let rows = count_rows(cx, &n);
     let b = if a.im.is_some() { b.complex(cx) } else { b };
     let (state, _) = iterate(cx, &n, &[b], |step, state| {
-        let k = match upper {
-            true => cx.sub(cx.size(&(&n - 1)), step),
-            false => step,
-        };
+        let k = if upper { cx.sub(cx.size(&(&n - 1)), step) } else { step };
         let column = column(cx, a, k);
         let known = row(cx, state[0], k);
-        let known = match unit {
-            true => known,
-            false => known.div(cx, row(cx, column, k)),
-        };
-        let open = match upper {
-            true => cx.less(rows, k),
-            false => cx.greater(rows, k),
-        };
+        let known = if unit { known } else { known.div(cx, row(cx, column, k)) };
+        let open = if upper { cx.less(rows, k) } else { cx.greater(rows, k) };
         // NaN and infinities of other rows do not count.
         let rest = state[0].sub(cx, column.mul(cx, known).keep(cx, open));
         Step::state(vec![known.select(cx, cx.equal(rows, k), rest)])

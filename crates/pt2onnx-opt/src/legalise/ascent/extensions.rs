@@ -1,4 +1,5 @@
-//! Rewrites nodes of operators that their opset lacks but runtimes know: the experiments of opsets 1 to 9, and what ONNX Runtime adds.
+//! Rewrites nodes of operators that their opset lacks but runtimes know: the experiments of opsets
+//! 1 to 9, and what ONNX Runtime adds.
 
 use crate::legalise::{
     error::Reason,
@@ -81,7 +82,8 @@ fn rms(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.emit1("RMSNormalization", node.inputs(), node.attributes.clone()))
 }
 
-/// Removes a border from the last two of four dimensions, and all that is beyond a height and width.
+/// Removes a border from the last two of four dimensions, and all that is beyond a height and
+/// width.
 fn crop(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let &[left, top, right, bottom] = node.read_required::<&[i64]>("border")? else {
         return Err("its border has not four numbers".into());
@@ -102,8 +104,8 @@ fn slice(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.emit1("Slice", node.inputs(), attributes([])))
 }
 
-/// Without the mean of each channel, or of all of them, and divided by the deviation if it is asked for. The standard has it since
-/// opset 9.
+/// Without the mean of each channel, or of all of them, and divided by the deviation if it is asked
+/// for. The standard has it since opset 9.
 fn normalised(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let x = input(node, 0)?;
     let all = node.read::<i64>("across_channels")?.unwrap_or(0) != 0;
@@ -117,7 +119,8 @@ fn normalised(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     Ok(cx.emit1("MeanVarianceNormalization", &[Some(x)], axes))
 }
 
-/// Sizes that an attribute or the input gives, by its own sizes or its elements, filled with a number.
+/// Sizes that an attribute or the input gives, by its own sizes or its elements, filled with a
+/// number.
 fn filled(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let ints = |name| Ok::<_, Reason>(node.read::<&[i64]>(name)?.unwrap_or_default().to_vec());
     let elements = node.read::<i64>("input_as_shape")?.unwrap_or(0) != 0;

@@ -12,8 +12,8 @@ use pt2onnx_ir::{
 };
 use raise::raise;
 
-/// Makes a node that was written for an older opset one of the canonical form. With `alike`, only if legalisation can make it the
-/// older one again.
+/// Makes a node that was written for an older opset one of the canonical form. With `alike`, only
+/// if legalisation can make it the older one again.
 ///
 /// # Errors
 /// What cannot be expressed. The node is then unchanged.
@@ -46,9 +46,10 @@ fn canonical(model: &mut Model, id: NodeId, written: u32, alike: bool) -> Result
         return Ok(Done::Replaced);
     }
     let written = written.max(*OPSETS.start());
-    match means_the_same(model, id, written, CANONICAL_OPSET) {
-        true => Ok(Done::Kept),
-        false => raise(model, id, written, alike),
+    if means_the_same(model, id, written, CANONICAL_OPSET) {
+        Ok(Done::Kept)
+    } else {
+        raise(model, id, written, alike)
     }
 }
 

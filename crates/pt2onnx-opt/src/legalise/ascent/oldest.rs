@@ -10,7 +10,8 @@ use pt2onnx_ir::{Attribute, Builder, Model, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// Rewrites a node that was written for opset `written`, below 7. Attributes that only told how to compute are left out.
+/// Rewrites a node that was written for opset `written`, below 7. Attributes that only told how to
+/// compute are left out.
 ///
 /// # Errors
 /// What opset 7 cannot express, or too little is known of it.
@@ -51,7 +52,8 @@ pub(super) fn raise(model: &mut Model, id: NodeId, written: u32) -> Result<Done,
     }
 }
 
-/// The dimensions of the second operand are those of the first one from an axis on, by default the last ones.
+/// The dimensions of the second operand are those of the first one from an axis on, by default the
+/// last ones.
 fn broadcast(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let given = model[id].read::<i64>("broadcast")?.unwrap_or(0) != 0;
     let axis = model[id].read::<i64>("axis")?.and_then(|axis| usize::try_from(axis).ok());
@@ -85,8 +87,8 @@ fn widened(model: &mut Model, id: NodeId, more: usize) -> Result<Done, Reason> {
     Ok(Done::Fed)
 }
 
-/// Opset 7 has no attribute that says whether the model is trained. Many producers left it out of models for inference. From opset 7 on,
-/// a `BatchNormalization` with more outputs than one trains.
+/// Opset 7 has no attribute that says whether the model is trained. Many producers left it out of
+/// models for inference. From opset 7 on, a `BatchNormalization` with more outputs than one trains.
 fn inference(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if model[id].read::<i64>("is_test")? == Some(0) {
         return Err("it is in training mode: `is_test` is 0".into());

@@ -1,4 +1,5 @@
-//! Rewrites nodes of older forms of their operators into the canonical form: the steps of legalisation, upwards.
+//! Rewrites nodes of older forms of their operators into the canonical form: the steps of
+//! legalisation, upwards.
 
 use super::extensions;
 use crate::{
@@ -13,8 +14,9 @@ use pt2onnx_ir::{Model, NodeId, Value, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Rewrites a node that was written for opset `written` and means something else in the canonical opset. Types of its inputs are
-/// known. With `alike`, only into one node that legalisation can make the older one again.
+/// Rewrites a node that was written for opset `written` and means something else in the canonical
+/// opset. Types of its inputs are known. With `alike`, only into one node that legalisation can
+/// make the older one again.
 ///
 /// # Errors
 /// The canonical form has no such node, or too little is known of it. The node is then unchanged.
@@ -141,7 +143,8 @@ fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     })
 }
 
-/// The ratio has no meaning outside of training. The mask says that nothing is dropped; a `typed` one has the type of the data.
+/// The ratio has no meaning outside of training. The mask says that nothing is dropped; a `typed`
+/// one has the type of the data.
 fn dropout(model: &mut Model, id: NodeId, typed: bool) -> Result<Done, Reason> {
     model[id].remove_attribute("ratio");
     match model[id].outputs().get(1) {
@@ -220,8 +223,9 @@ fn upsample(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> 
     resize(model, id, alike)
 }
 
-/// The first form of `Resize`, and `Upsample`: positions are multiples of the scale, and the nearest is the one before; the one
-/// after where a scale is below 1. With scales of both kinds, there are two nodes.
+/// The first form of `Resize`, and `Upsample`: positions are multiples of the scale, and the
+/// nearest is the one before; the one after where a scale is below 1. With scales of both kinds,
+/// there are two nodes.
 fn resize(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
@@ -331,7 +335,8 @@ fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The older forms train if they list statistics as outputs, used or not. Those of opset 7 may have some for each element.
+/// The older forms train if they list statistics as outputs, used or not. Those of opset 7 may have
+/// some for each element.
 fn batch_norm(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     let each = model[id].read::<i64>("spatial")?.unwrap_or(1) == 0;
     let outputs = model[id].outputs();

@@ -1,4 +1,5 @@
-//! Operators with bodies: `If` with results of different sizes, a `Loop` without a state, and `SequenceMap`.
+//! Operators with bodies: `If` with results of different sizes, a `Loop` without a state, and
+//! `SequenceMap`.
 
 use crate::{
     facts::shape,

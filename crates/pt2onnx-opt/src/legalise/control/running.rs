@@ -23,7 +23,8 @@ pub(crate) fn along(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             dims.iter().enumerate().filter(|(i, _)| *i != place).map(|(_, d)| d.clone()).collect();
         let sum = node.op() == "CumSum";
         let options = attrs::CumSum::read(node)?;
-        // ONNX Runtime refuses a `Scan` along a dimension of size 0: what may be one gets an element more, which comes last.
+        // ONNX Runtime refuses a `Scan` along a dimension of size 0: what may be one gets an
+        // element more, which comes last.
         let longer = dims.get(place).is_some_and(|n| n.as_int().unwrap_or_default() == 0);
         let mut one = dims.clone();
         one.iter_mut().skip(place).take(1).for_each(|n| *n = Expr::int(1));
@@ -36,10 +37,7 @@ pub(crate) fn along(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         let start = cx.full(&slice, i64::from(!sum), kind);
         let types = [Type::tensor(kind, slice.clone()), Type::tensor(kind, slice.clone())];
         let body = cx.region(&types, |v| {
-            let next = match sum {
-                true => cx.add(v[0], v[1]),
-                false => cx.mul(v[0], v[1]),
-            };
+            let next = if sum { cx.add(v[0], v[1]) } else { cx.mul(v[0], v[1]) };
             let given = if options.exclusive { v[0] } else { next };
             vec![next, cx.identity(given)]
         });

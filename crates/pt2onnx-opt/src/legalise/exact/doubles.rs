@@ -1,7 +1,7 @@
 //! Operators that ONNX Runtime has for float32 only, in float64, by others with the same sums.
 //!
-//! They are convolutions, average pools, instance normalization, recurrent networks, and samples of images below opset 20. In float32,
-//! sums whose terms cancel would lose most of their digits.
+//! They are convolutions, average pools, instance normalization, recurrent networks, and samples of
+//! images below opset 20. In float32, sums whose terms cancel would lose most of their digits.
 
 use crate::{
     facts::{dtype, shape},
@@ -19,7 +19,8 @@ use pt2onnx_tensor::{DType, Tensor};
 
 type Emit = fn(&Builder, &Node, &Windows) -> Result<Vec<Value>, Reason>;
 
-/// Replaces a node of float64 that the target has no kernel for. Where sizes are not known, nothing is done: `fit` inserts casts.
+/// Replaces a node of float64 that the target has no kernel for. Where sizes are not known, nothing
+/// is done: `fit` inserts casts.
 pub(crate) fn exact(model: &mut Model, id: NodeId, opset: u32, target: Target) -> Option<Done> {
     if !matches!(target, Target::Ort | Target::OrtCpu) {
         return None;
@@ -43,7 +44,8 @@ pub(crate) fn exact(model: &mut Model, id: NodeId, opset: u32, target: Target) -
     replace(model, id, |cx, node| emit(cx, node, &windows)).ok()
 }
 
-/// The windows of a node over the spatial dimensions of its input; one number or size for each dimension.
+/// The windows of a node over the spatial dimensions of its input; one number or size for each
+/// dimension.
 #[derive(Clone)]
 struct Windows {
     kernel: Vec<Expr>,
@@ -116,7 +118,8 @@ impl Windows {
         Some(Self { kernel, strides, dilations, begins, ends, ..self })
     }
 
-    /// With as many windows as fit into an input of these sizes. Recorded sizes may have symbols that nothing computes.
+    /// With as many windows as fit into an input of these sizes. Recorded sizes may have symbols
+    /// that nothing computes.
     fn counted(mut self, from: &[Expr]) -> Self {
         for (i, from) in from.iter().enumerate() {
             let room = from + &self.ends[i] + &self.begins[i] - self.length(i);
@@ -127,7 +130,8 @@ impl Windows {
         self
     }
 
-    /// The windows of a transposed convolution over its input with `stride - 1` zeros behind each element: one at each element.
+    /// The windows of a transposed convolution over its input with `stride - 1` zeros behind each
+    /// element: one at each element.
     fn transposed(mut self, from: &[Expr], longer: &[i64]) -> Self {
         let strides = std::mem::replace(&mut self.strides, vec![1; longer.len()]);
         for (i, longer) in longer.iter().enumerate() {
@@ -149,16 +153,16 @@ impl Windows {
         (&self.counts[i] - 1) * self.strides[i] + self.length(i)
     }
 
-    /// The elements of `x` `(batch, channels, ..)` in each window: `(batch, channels, windows, elements, windows, elements, ..)`.
+    /// The elements of `x` `(batch, channels, ..)` in each window: `(batch, channels, windows,
+    /// elements, windows, elements, ..)`.
     fn gather(&self, cx: &Builder, x: Value) -> Value {
         let pads = [&self.begins[..], &self.ends[..]].concat();
-        let x = match pads.iter().all(|p| p.as_int() == Some(0)) {
-            true => x,
-            false => {
-                let axes: Vec<i64> = (2..).take(self.begins.len()).collect();
-                let mode = attrs::Pad { mode: "constant" };
-                cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
-            }
+        let x = if pads.iter().all(|p| p.as_int() == Some(0)) {
+            x
+        } else {
+            let axes: Vec<i64> = (2..).take(self.begins.len()).collect();
+            let mode = attrs::Pad { mode: "constant" };
+            cx.pad(x, cx.sizes(&pads), None, cx.ints(&axes), mode)
         };
         self.strides.iter().enumerate().fold(x, |x, (i, &stride)| {
             let axis = 2 + 2 * i;
@@ -187,7 +191,8 @@ impl Windows {
         }
     }
 
-    /// The products of windows and rows of a weight `(groups, out / groups, elements)`; [`Windows::result`].
+    /// The products of windows and rows of a weight `(groups, out / groups, elements)`;
+    /// [`Windows::result`].
     fn products(&self, cx: &Builder, gathered: Value, rows: Value) -> Value {
         let n = self.kernel.len();
         let elements = (0..n).map(|i| 3 + 2 * i);
@@ -260,10 +265,8 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Valu
         let padded = &dims[i] + &windows.ends[i] + &begins[i];
         Expr::max(&(windows.reach(i) - padded), &Expr::int(0))
     };
-    let missing: Vec<Expr> = match options.ceil_mode {
-        true => (0..n).map(missing).collect(),
-        false => vec![Expr::int(0); n],
-    };
+    let missing: Vec<Expr> =
+        if options.ceil_mode { (0..n).map(missing).collect() } else { vec![Expr::int(0); n] };
     let ends = windows.ends.iter().zip(&missing).map(|(end, more)| end + more).collect();
     let all = Windows { ends, ..windows.clone() };
     let elements: Vec<usize> = (0..n).map(|i| 3 + 2 * i).collect();
@@ -278,9 +281,10 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Valu
     let mut means = sums;
     for i in 0..n {
         // Along this dimension, the elements that count are those from `first` up to `end`.
-        let (first, end) = match options.count_include_pad {
-            true => (Expr::int(0), &dims[i] + &windows.ends[i] + &begins[i]),
-            false => (begins[i].clone(), &dims[i] + &begins[i]),
+        let (first, end) = if options.count_include_pad {
+            (Expr::int(0), &dims[i] + &windows.ends[i] + &begins[i])
+        } else {
+            (begins[i].clone(), &dims[i] + &begins[i])
         };
         let places = all.places(cx, i);
         let started = cx.greater_or_equal(places, cx.size(&first));
@@ -292,7 +296,8 @@ fn average_pool(cx: &Builder, node: &Node, windows: &Windows) -> Result<Vec<Valu
     Ok(vec![means])
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` for each channel of each element of the batch.
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` for each channel of each element of the
+/// batch.
 fn instance_normalization(cx: &Builder, node: &Node, _: &Windows) -> Result<Vec<Value>, Reason> {
     let (x, scale, bias) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
     let epsilon = f64::from(attrs::InstanceNormalization::read(node)?.epsilon);

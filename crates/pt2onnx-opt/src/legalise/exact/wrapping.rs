@@ -1,7 +1,8 @@
-//! Sums and comparisons of large integers, which ONNX Runtime computes in float64 or by their lower halves.
+//! Sums and comparisons of large integers, which ONNX Runtime computes in float64 or by their lower
+//! halves.
 //!
-//! It sums integers in float64, and takes int64 with equal upper halves for smaller or larger by their lower halves as int32.
-//! Both matter only if the numbers may be large.
+//! It sums integers in float64, and takes int64 with equal upper halves for smaller or larger by
+//! their lower halves as int32. Both matter only if the numbers may be large.
 
 use crate::{
     eval,
@@ -27,8 +28,9 @@ const TOP_K: u32 = 11;
 /// How many nodes are looked at for one number.
 const NODES: u32 = 64;
 
-/// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Done::Kept`] if it computes them as ONNX says.
-/// `sums` are those and the extremes made here, which are exact whatever becomes of their inputs.
+/// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Done::Kept`] if it computes
+/// them as ONNX says. `sums` are those and the extremes made here, which are exact whatever becomes
+/// of their inputs.
 pub(crate) fn exact(
     model: &mut Model,
     id: NodeId,
@@ -117,7 +119,8 @@ fn by_halves(cx: &Builder, node: &Node, sums: &mut FxHashSet<Value>) -> Result<V
     Ok(vec![cx.add(cx.mul(upper, HALF), lower)])
 }
 
-/// The largest or the smallest number along one or two axes, by `TopK`, which compares all bits. It must find one, so that sizes must be known.
+/// The largest or the smallest number along one or two axes, by `TopK`, which compares all bits. It
+/// must find one, so that sizes must be known.
 fn picked(cx: &Builder, node: &Node) -> Option<Value> {
     let x = node.input(0)?;
     let shape = cx.known_shape(x)?;
@@ -135,8 +138,8 @@ fn picked(cx: &Builder, node: &Node) -> Option<Value> {
     Some(if keeps { most } else { cx.squeeze(most, &axes) })
 }
 
-/// The largest or the smallest number: of those with the largest or the smallest upper half, that with such a lower half. Both are compared as
-/// int32.
+/// The largest or the smallest number: of those with the largest or the smallest upper half, that
+/// with such a lower half. Both are compared as int32.
 fn extreme(cx: &Builder, node: &Node, done: &mut FxHashSet<Value>) -> Result<Vec<Value>, Reason> {
     let [upper, lower] = halves(cx, input(node, 0)?);
     let lower = cx.add(lower, i64::from(i32::MIN));

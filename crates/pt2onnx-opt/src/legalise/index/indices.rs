@@ -56,12 +56,14 @@ pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
     cx.select(cx.less(index, 0), cx.add(index, size), index)
 }
 
-/// Whether the last few nodes show that no element is negative. Arithmetic on indices and sizes stays in the range of its type.
+/// Whether the last few nodes show that no element is negative. Arithmetic on indices and sizes
+/// stays in the range of its type.
 pub(crate) fn nonnegative(model: &Model, value: Value) -> bool {
     is_nonnegative(model, value, DEPTH, false)
 }
 
-/// [`nonnegative`] of any integers: arithmetic may leave the range of its type, which makes large numbers negative.
+/// [`nonnegative`] of any integers: arithmetic may leave the range of its type, which makes large
+/// numbers negative.
 pub(crate) fn nonnegative_numbers(model: &Model, value: Value) -> bool {
     is_nonnegative(model, value, DEPTH, true)
 }

@@ -1,4 +1,5 @@
-//! Replaces operators that take axes or indices: gathering, scattering, sorting, and axes counted from the end.
+//! Replaces operators that take axes or indices: gathering, scattering, sorting, and axes counted
+//! from the end.
 
 pub(super) mod axes;
 pub(super) mod indexing;

@@ -51,7 +51,8 @@ pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The letters of a term, in which an ellipsis stands for `count` dimensions. Each has a letter of its own, counted from the last.
+/// The letters of a term, in which an ellipsis stands for `count` dimensions. Each has a letter of
+/// its own, counted from the last.
 fn spelt(term: &str, count: usize) -> Vec<char> {
     let (front, back) = term.split_once("...").unwrap_or((term, ""));
     let own = (0..count as u32).rev().filter_map(|i| char::from_u32(0xE000 + i));
@@ -66,9 +67,10 @@ fn spelt(term: &str, count: usize) -> Vec<char> {
 fn summed(cx: &Builder, term: &Term, needed: impl Fn(&char) -> bool) -> Term {
     let letters = term.letters.iter().enumerate();
     let gone: Vec<usize> = letters.filter(|(_, c)| !needed(c)).map(|(i, _)| i).collect();
-    let value = match gone.is_empty() {
-        true => term.value,
-        false => cx.reduce(Reduction::Sum, term.value, &gone, false),
+    let value = if gone.is_empty() {
+        term.value
+    } else {
+        cx.reduce(Reduction::Sum, term.value, &gone, false)
     };
     let letters = term.letters.iter().copied().filter(|c| needed(c)).collect();
     Term { value, letters }

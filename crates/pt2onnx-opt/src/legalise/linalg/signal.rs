@@ -13,7 +13,8 @@ use std::f64::consts::TAU;
 /// The longest transform whose matrices are constants.
 const LONGEST: i64 = 512;
 
-/// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no one-sided inverse.
+/// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no
+/// one-sided inverse.
 pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = match model[id].input(2) {
         Some(axis) => {
@@ -30,10 +31,7 @@ pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     keep_inputs(model, id, 2);
     set(model, id, "axis", axis);
     let options = attrs::DFT::read(&model[id])?;
-    match options.onesided && options.inverse {
-        true => transform(model, id),
-        false => Ok(Done::Kept),
-    }
+    if options.onesided && options.inverse { transform(model, id) } else { Ok(Done::Kept) }
 }
 
 /// A product with the cosines and one with the sines.
@@ -204,13 +202,12 @@ impl Waves {
         if !self.inverse {
             return waves;
         }
-        let weight = match self.half {
-            false => Operand::from(1.0),
-            true => {
-                let twice = cx.mul(rows, 2i64);
-                let ends = cx.or(cx.equal(rows, 0i64), cx.equal(twice, length));
-                Operand::from(cx.select(ends, cx.scalar(1.0, kind), 2.0))
-            }
+        let weight = if self.half {
+            let twice = cx.mul(rows, 2i64);
+            let ends = cx.or(cx.equal(rows, 0i64), cx.equal(twice, length));
+            Operand::from(cx.select(ends, cx.scalar(1.0, kind), 2.0))
+        } else {
+            Operand::from(1.0)
         };
         let weight = cx.div(weight, cx.cast(length, kind));
         waves.map(|waves| cx.mul(waves, weight))

@@ -1,4 +1,5 @@
-//! `Col2Im` by `Gather`: along each axis, each pixel is the sum of the elements of windows that fall on it.
+//! `Col2Im` by `Gather`: along each axis, each pixel is the sum of the elements of windows that
+//! fall on it.
 
 use crate::legalise::{
     error::Reason,
@@ -86,8 +87,8 @@ impl Axis {
         &self.count * self.window
     }
 
-    /// The sums of the elements along this axis of `x`, where they fall on one pixel. A zero behind them stands for those that are not
-    /// there.
+    /// The sums of the elements along this axis of `x`, where they fall on one pixel. A zero behind
+    /// them stands for those that are not there.
     fn add(&self, cx: &Builder, x: Value, axis: usize) -> Value {
         let known = self.image.as_int().zip(self.count.as_int());
         let known = known.and_then(|(image, count)| self.known_places(cx, image, count));
@@ -104,8 +105,9 @@ impl Axis {
         }
     }
 
-    /// Which elements fall on each pixel, counted window element by window element, as a matrix, or a vector if each pixel has one; and
-    /// whether all rows are full. Nothing if that is too large for a constant.
+    /// Which elements fall on each pixel, counted window element by window element, as a matrix, or
+    /// a vector if each pixel has one; and whether all rows are full. Nothing if that is too large
+    /// for a constant.
     fn known_places(&self, cx: &Builder, image: i64, count: i64) -> Option<(Value, bool)> {
         let mut found = vec![Vec::new(); image as usize];
         for (k, window) in (0..self.window).flat_map(|k| (0..count).map(move |w| (k, w))) {
@@ -128,7 +130,8 @@ impl Axis {
         })
     }
 
-    /// [`Self::known_places`], computed when the model runs: a column for each window that may reach a pixel, from the last one on.
+    /// [`Self::known_places`], computed when the model runs: a column for each window that may
+    /// reach a pixel, from the last one on.
     fn places(&self, cx: &Builder) -> Value {
         let reach = self.dilation * (self.window - 1);
         let columns: Vec<i64> = (0..=reach / self.stride).collect();

@@ -75,7 +75,8 @@ pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason>
     })
 }
 
-/// The first form only scales, with coordinates rounded down, or up where a scale is below 1. Other modes are computed by `Gather`.
+/// The first form only scales, with coordinates rounded down, or up where a scale is below 1. Other
+/// modes are computed by `Gather`.
 pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
@@ -194,7 +195,8 @@ pub(crate) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// The opset from which on pools that round up drop a last window that starts in the padding.
 pub(crate) const DROPPING: u32 = 22;
 
-/// Older forms of pools do not say that such a window is dropped: pads and rounding down give the same windows, where sizes are known.
+/// Older forms of pools do not say that such a window is dropped: pads and rounding down give the
+/// same windows, where sizes are known.
 pub(crate) fn windows(model: &mut Model, id: NodeId) {
     let is_pool = ["AveragePool", "MaxPool", "LpPool"].iter().any(|op| model[id].is(op));
     if is_pool && let Some(pads) = pads_without(model, id) {
@@ -203,7 +205,8 @@ pub(crate) fn windows(model: &mut Model, id: NodeId) {
     }
 }
 
-/// The pads that give a pool its windows without `ceil_mode`, if it drops one. `None` if more pads would be counted.
+/// The pads that give a pool its windows without `ceil_mode`, if it drops one. `None` if more pads
+/// would be counted.
 fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
     let node = &model[id];
     let options = attrs::AveragePool::read(node).ok().filter(|o| o.ceil_mode)?;

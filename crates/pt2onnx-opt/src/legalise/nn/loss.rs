@@ -7,7 +7,8 @@ use crate::legalise::{
 };
 use pt2onnx_ir::{Model, NodeId, Reduction, attrs};
 
-/// `SoftmaxCrossEntropyLoss`: the loss of the logarithms of the softmax, which are the second result.
+/// `SoftmaxCrossEntropyLoss`: the loss of the logarithms of the softmax, which are the second
+/// result.
 pub(crate) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let scores = cx.log_softmax(input(node, 0)?, attrs::LogSoftmax { axis: 1 });

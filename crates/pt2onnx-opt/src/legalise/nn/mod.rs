@@ -1,4 +1,5 @@
-//! Replaces operators of neural networks: attention, normalizations, recurrent networks, pools, resizing, sampling, windows, losses, quantization.
+//! Replaces operators of neural networks: attention, normalizations, recurrent networks, pools,
+//! resizing, sampling, windows, losses, quantization.
 
 pub(super) mod affine;
 pub(super) mod attention;

@@ -1,4 +1,5 @@
-//! Normalizations by their formulas. As in the standard, stage one is computed in the type `stash_type`.
+//! Normalizations by their formulas. As in the standard, stage one is computed in the type
+//! `stash_type`.
 
 use crate::{
     facts,
@@ -52,7 +53,8 @@ pub(crate) fn rms(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// Instance normalization of the groups, then scale and bias per channel. The older form is deprecated and has them per group.
+/// Instance normalization of the groups, then scale and bias per channel. The older form is
+/// deprecated and has them per group.
 pub(crate) fn group(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     replace(model, id, |cx, node| {
         let (x, wide) = stashed(cx, node)?;
@@ -129,9 +131,10 @@ pub(crate) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, R
     if !attrs::BatchNormalization::read(&model[id])?.training_mode {
         let types = model[id].inputs().iter().flatten().map(|&v| facts::dtype(model, v));
         let types: Vec<_> = types.collect();
-        return match types.windows(2).all(|pair| pair[0] == pair[1]) {
-            true => forms::without(model, id, "training_mode"),
-            false => batch_of_one_type(model, id),
+        return if types.windows(2).all(|pair| pair[0] == pair[1]) {
+            forms::without(model, id, "training_mode")
+        } else {
+            batch_of_one_type(model, id)
         };
     }
     replace(model, id, |cx, node| {

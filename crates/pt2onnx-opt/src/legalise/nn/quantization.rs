@@ -12,7 +12,8 @@ use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar, Tensor};
 
-/// With a single scale, the axis has no meaning. With a scale per position along the axis, the formula is used.
+/// With a single scale, the axis has no meaning. With a scale per position along the axis, the
+/// formula is used.
 pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let scale = input(&model[id], 1)?;
     match rank(model, scale) {
@@ -88,13 +89,15 @@ pub(crate) fn quantize(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 pub(crate) fn output_dtype_of_scale(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let scale = model[id].input(1).and_then(|v| dtype(model, v));
     let out = schema::dtype(attrs::DequantizeLinear::read(&model[id])?.output_dtype);
-    match out.is_some_and(|out| Some(out) != scale) {
-        true => Err("an output type other than the scale's needs a newer opset".into()),
-        false => without(model, id, "output_dtype"),
+    if out.is_some_and(|out| Some(out) != scale) {
+        Err("an output type other than the scale's needs a newer opset".into())
+    } else {
+        without(model, id, "output_dtype")
     }
 }
 
-/// In older forms, the output has the type of the zero point: zeros of that type are added. Types of 16 bits need the formula.
+/// In older forms, the output has the type of the zero point: zeros of that type are added. Types
+/// of 16 bits need the formula.
 pub(crate) fn zero_point_for_output_dtype(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let options = attrs::QuantizeLinear::read(&model[id])?;
     if options.block_size != 0 {

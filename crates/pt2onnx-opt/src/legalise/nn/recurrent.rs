@@ -1,4 +1,5 @@
-//! `LSTM`, `GRU` and `RNN` as a `Scan` for each direction, with the formulas of the ONNX standard; and with steps in front of batches.
+//! `LSTM`, `GRU` and `RNN` as a `Scan` for each direction, with the formulas of the ONNX standard;
+//! and with steps in front of batches.
 
 use crate::{
     facts::shape,
@@ -16,7 +17,8 @@ use pt2onnx_tensor::DType;
 #[derive(Clone, Copy)]
 enum Kind {
     Lstm,
-    /// The reset gate takes part after the product of the hidden state and its weights, as in PyTorch.
+    /// The reset gate takes part after the product of the hidden state and its weights, as in
+    /// PyTorch.
     Gru,
     Rnn,
 }
@@ -59,7 +61,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// `None` if the node has peepholes, clips, another layout, or an activation or gate that is not known here.
+    /// `None` if the node has peepholes, clips, another layout, or an activation or gate that is
+    /// not known here.
     pub fn of(model: &Model, node: &Node) -> Option<Self> {
         use Activation::{Sigmoid, Tanh};
         let (kind, direction, given, usual, layout, clip) = match node.op() {
@@ -119,7 +122,8 @@ impl Network {
         Ok(joined.collect())
     }
 
-    /// The results of one direction. Steps that are not `real` leave the states as they are, and have a result of 0.
+    /// The results of one direction. Steps that are not `real` leave the states as they are, and
+    /// have a result of 0.
     fn scan(
         &self,
         cx: &Builder,
@@ -134,7 +138,8 @@ impl Network {
             cx.split(own(both), 0, &[half.clone(), half])
         });
         let bias = |i: usize| biases.as_ref().and_then(|halves| halves.get(i).copied());
-        // The weights of the hidden state, and their bias. A GRU needs those of its last gate apart.
+        // The weights of the hidden state, and their bias. A GRU needs those of its last gate
+        // apart.
         let parts = match self.kind {
             Kind::Gru => vec![Expr::int(2 * self.hidden), Expr::int(self.hidden)],
             Kind::Lstm | Kind::Rnn => vec![cx.dim(r, 0)],
@@ -189,7 +194,8 @@ impl Network {
         Ok(results)
     }
 
-    /// The next states, from the input's part of the gates, `x`, and the weights of the hidden state.
+    /// The next states, from the input's part of the gates, `x`, and the weights of the hidden
+    /// state.
     fn step(
         &self,
         cx: &Builder,

@@ -1,4 +1,5 @@
-//! `Resize` of known sizes by `Gather`: along each axis, each output element is a weighted sum of a few input elements.
+//! `Resize` of known sizes by `Gather`: along each axis, each output element is a weighted sum of a
+//! few input elements.
 
 use crate::{
     legalise::{
@@ -29,10 +30,7 @@ pub(super) fn resample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         for (axis, taps) in &taps {
             x = along(cx, x, *axis, taps)?;
         }
-        Ok(vec![match x == given {
-            true => cx.identity(x),
-            false => cx.cast(x, kind),
-        }])
+        Ok(vec![if x == given { cx.identity(x) } else { cx.cast(x, kind) }])
     })
 }
 

@@ -50,11 +50,10 @@ fn emit(cx: &Builder, node: &Node) -> Result<Vec<Value>, Reason> {
     let zero = Expr::int(0);
     let part = cx.slice(x, 3, &zero, &turned, 1);
     let half = turned.floor_div(&Expr::int(2));
-    let [a, b] = match options.interleaved {
-        true => {
-            [cx.slice(part, 3, &zero, &turned, 2), cx.slice(part, 3, &Expr::int(1), &turned, 2)]
-        }
-        false => cx.halves(part, 3),
+    let [a, b] = if options.interleaved {
+        [cx.slice(part, 3, &zero, &turned, 2), cx.slice(part, 3, &Expr::int(1), &turned, 2)]
+    } else {
+        cx.halves(part, 3)
     };
     let real = cx.sub(cx.mul(cos, a), cx.mul(sin, b));
     let imaginary = cx.add(cx.mul(sin, a), cx.mul(cos, b));

@@ -9,8 +9,9 @@ use pt2onnx_ir::{Builder, Model, Node, NodeId, Operand, Reduction, Value, attrs}
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// The pixels that are read along each dimension: they begin so many before a place rounded down. Their weights are the products of a row
-/// vector, the powers of what was rounded off, and a matrix.
+/// The pixels that are read along each dimension: they begin so many before a place rounded down.
+/// Their weights are the products of a row vector, the powers of what was rounded off, and a
+/// matrix.
 struct Filter {
     before: i64,
     weights: &'static [&'static [f64]],
@@ -53,8 +54,8 @@ fn sampled(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let (batch, sizes) = (&dims[0], &dims[2..]);
     let n = sizes.len();
     let grid = cx.cast(grid, wide);
-    // Along each dimension, the positions of pixels, counted in the image with a margin, and their weights. Each dimension has an axis for
-    // them behind those of the places.
+    // Along each dimension, the positions of pixels, counted in the image with a margin, and their
+    // weights. Each dimension has an axis for them behind those of the places.
     let apart = |values: Value, d: usize| {
         let axes: Vec<usize> = (0..n).filter(|other| *other != d).map(|i| n + 1 + i).collect();
         cx.unsqueeze(values, &axes)
@@ -110,8 +111,8 @@ struct Axis<'a, 'm> {
 }
 
 impl Axis<'_, '_> {
-    /// The pixels for places from -1 to 1, along a new last axis: their positions, from 0 for the margin before the image to `size + 1` for
-    /// that behind it, and their weights.
+    /// The pixels for places from -1 to 1, along a new last axis: their positions, from 0 for the
+    /// margin before the image to `size + 1` for that behind it, and their weights.
     fn pixels(&self, place: Value, filter: Option<&Filter>) -> (Value, Option<Value>) {
         let cx = self.cx;
         let place = self.in_pixels(place);
@@ -135,9 +136,10 @@ impl Axis<'_, '_> {
     /// Places from -1 to 1 in pixels.
     fn in_pixels(&self, place: Value) -> Value {
         let (cx, place) = (self.cx, self.cx.add(place, 1.0));
-        match self.options.align_corners {
-            true => cx.mul(cx.mul(place, 0.5), self.number(&(self.size - 1))),
-            false => cx.mul(cx.sub(cx.mul(place, self.number(self.size)), 1.0), 0.5),
+        if self.options.align_corners {
+            cx.mul(cx.mul(place, 0.5), self.number(&(self.size - 1)))
+        } else {
+            cx.mul(cx.sub(cx.mul(place, self.number(self.size)), 1.0), 0.5)
         }
     }
 
@@ -148,10 +150,11 @@ impl Axis<'_, '_> {
             "border" => place,
             "reflection" => {
                 // The image lies between two mirrors, `span` apart.
-                let (start, span) = match self.options.align_corners {
+                let (start, span) = if self.options.align_corners {
                     // Of one pixel, whose middle both cross, any distance will do.
-                    true => (0.0, (self.size - 1).max(&Expr::int(1))),
-                    false => (-0.5, self.size.clone()),
+                    (0.0, (self.size - 1).max(&Expr::int(1)))
+                } else {
+                    (-0.5, self.size.clone())
                 };
                 let span = self.number(&span);
                 let far = cx.abs(cx.sub(place, start));
@@ -167,7 +170,8 @@ impl Axis<'_, '_> {
         cx.minimum(cx.maximum(reflected, 0.0), last)
     }
 
-    /// Positions in the image with its margin. Those outside, and what is no number, fall on the margin.
+    /// Positions in the image with its margin. Those outside, and what is no number, fall on the
+    /// margin.
     fn position(&self, pixel: Value) -> Value {
         let cx = self.cx;
         let place = cx.add(cx.cast(pixel, DType::I64), 1i64);

@@ -62,8 +62,8 @@ pub(crate) fn celu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// The older form flattens all dimensions from the axis on. Along the last axis that is not of size 1 both mean the same, so other
-/// axes are swapped with the last one.
+/// The older form flattens all dimensions from the axis on. Along the last axis that is not of size
+/// 1 both mean the same, so other axes are swapped with the last one.
 pub(crate) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = axes::explicit_axis(model, id)?;
     let rank = forms::rank_of(model, id, 0)?;

@@ -14,7 +14,8 @@ use pt2onnx_tensor::{DType, Scalar};
 
 const WIDE_INTEGERS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
 
-/// Floats are equal if neither is less and neither is NaN. Integers that a wider `Equal` takes are kept.
+/// Floats are equal if neither is less and neither is NaN. Integers that a wider `Equal` takes are
+/// kept.
 pub(crate) fn equal(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let ordered = [DType::F16, DType::F32, DType::F64, DType::U32, DType::U64];
     if !bridge::is_of(model, id, &ordered) {
@@ -60,7 +61,8 @@ pub(crate) fn extremum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// `Clip` of integers by `Max` and `Min`. Also of float64, which the form takes but old runtimes do not.
+/// `Clip` of integers by `Max` and `Min`. Also of float64, which the form takes but old runtimes do
+/// not.
 pub(crate) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     match input(&model[id], 0).map(|x| dtype(model, x))? {
         Some(t) if t.is_float() && t != DType::F64 => Ok(Done::Kept),
@@ -68,8 +70,8 @@ pub(crate) fn clip_of_others(model: &mut Model, id: NodeId) -> Result<Done, Reas
     }
 }
 
-/// The bounds become attributes if they are numbers of float32; otherwise `Max` and `Min` are used. An absent bound is the limit of the
-/// element type, and an absent attribute that of float32.
+/// The bounds become attributes if they are numbers of float32; otherwise `Max` and `Min` are used.
+/// An absent bound is the limit of the element type, and an absent attribute that of float32.
 pub(crate) fn clip_bounds(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let bound = |i: usize| match model[id].input(i) {
         None => Some(None),

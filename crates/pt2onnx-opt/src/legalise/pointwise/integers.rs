@@ -56,7 +56,8 @@ pub(crate) fn shift(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     })
 }
 
-/// `Pow`: the exponent is cast to the type of the base. Powers of integers are computed by products.
+/// `Pow`: the exponent is cast to the type of the base. Powers of integers are computed by
+/// products.
 pub(crate) fn pow(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let node = &model[id];
     let types =

@@ -1,4 +1,5 @@
-//! Replaces operators that compute each element by itself: activation functions, arithmetic, comparisons, random numbers.
+//! Replaces operators that compute each element by itself: activation functions, arithmetic,
+//! comparisons, random numbers.
 
 pub(super) mod activation;
 pub(super) mod bits;

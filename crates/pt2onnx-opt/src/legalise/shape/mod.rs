@@ -1,4 +1,5 @@
-//! Replaces operators that change the shape of a tensor: shapes and ranges, slices, splits and padding.
+//! Replaces operators that change the shape of a tensor: shapes and ranges, slices, splits and
+//! padding.
 
 pub(super) mod padding;
 pub(super) mod shapes;

@@ -28,7 +28,8 @@ pub(crate) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             if (*before, *after) == (0, 0) {
                 continue;
             }
-            // Negative pads, and pads above the size, are not a single slice. PyTorch refuses the latter.
+            // Negative pads, and pads above the size, are not a single slice. PyTorch refuses the
+            // latter.
             let size = dim.ok_or_else(newer)?.as_int();
             let most = size.unwrap_or(i64::MAX - 1);
             if !(0..=most).contains(before) || !(0..=most).contains(after) {

@@ -57,7 +57,8 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     }
 }
 
-/// Whether each size that may be 0 is that of the operand at the same place: 0 may as well stand for it.
+/// Whether each size that may be 0 is that of the operand at the same place: 0 may as well stand
+/// for it.
 fn copies_zeros(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
     let from = node.input(0).and_then(|x| facts::shape(model, x));
@@ -99,9 +100,10 @@ pub(crate) fn trilu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             None => row,
         };
         let column = cx.iota(columns);
-        let kept = match attrs::Trilu::read(node)?.upper {
-            false => cx.less_or_equal(column, row),
-            true => cx.greater_or_equal(column, row),
+        let kept = if attrs::Trilu::read(node)?.upper {
+            cx.greater_or_equal(column, row)
+        } else {
+            cx.less_or_equal(column, row)
         };
         let zero = cx.scalar(0, cx.dtype(x));
         Ok(vec![cx.select(kept, x, zero)])
@@ -126,12 +128,11 @@ pub(crate) fn range(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         let one = constant_ints(&cx.model(), delta).is_some_and(|d| d == [1]);
         let zero = constant_ints(&cx.model(), start).is_some_and(|s| s == [0]);
         let span = if zero { limit } else { cx.sub(limit, start) };
-        let count = match one {
-            true => cx.cast(span, DType::I64),
-            false => {
-                let steps = cx.div(cx.cast(span, DType::F64), cx.cast(delta, DType::F64));
-                cx.cast(cx.ceil(steps), DType::I64)
-            }
+        let count = if one {
+            cx.cast(span, DType::I64)
+        } else {
+            let steps = cx.div(cx.cast(span, DType::F64), cx.cast(delta, DType::F64));
+            cx.cast(cx.ceil(steps), DType::I64)
         };
         let count = cx.maximum(cx.reshape(count, &[Expr::int(1)]), 0);
         let mut numbers = cx.cast(places(cx, count), kind);

@@ -149,10 +149,7 @@ fn between(cx: &Builder, x: Value, axis: usize, start: Value, end: Value, step: 
         }
     };
     let found = cx.squeeze(cx.non_zero(inside), &[0]);
-    match step > 0 {
-        true => found,
-        false => cx.gather(places, found, 0),
-    }
+    if step > 0 { found } else { cx.gather(places, found, 0) }
 }
 
 /// Pads of some axes become pads of all axes.
@@ -187,7 +184,8 @@ pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
     })
 }
 
-/// Pads and value become attributes. What attributes cannot express is built by `Concat` or `Gather`.
+/// Pads and value become attributes. What attributes cannot express is built by `Concat` or
+/// `Gather`.
 pub(crate) fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
     let node = &model[id];
@@ -244,10 +242,7 @@ fn joined(cx: &Builder, node: &Node, pads: &[i64]) -> Result<Vec<Value>, Reason>
         }
         x = cx.concat(&parts, axis);
     }
-    Ok(vec![match Some(x) == node.input(0) {
-        true => cx.identity(x),
-        false => x,
-    }])
+    Ok(vec![if Some(x) == node.input(0) { cx.identity(x) } else { x }])
 }
 
 /// The modes `edge` and `reflect` by `Gather`.
@@ -280,10 +275,7 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
         }
         x = cx.gather(x, cx.ints(&places), axis);
     }
-    Ok(vec![match Some(x) == node.input(0) {
-        true => cx.identity(x),
-        false => x,
-    }])
+    Ok(vec![if Some(x) == node.input(0) { cx.identity(x) } else { x }])
 }
 
 /// Known axes counted from the front.

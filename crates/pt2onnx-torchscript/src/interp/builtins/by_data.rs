@@ -1,5 +1,5 @@
-//! Operators with a number that depends on data, where PyTorch's translation needs a known one: dimensions, numbers of classes, and
-//! positions in lists of tensors.
+//! Operators with a number that depends on data, where PyTorch's translation needs a known one:
+//! dimensions, numbers of classes, and positions in lists of tensors.
 
 use crate::{
     interp::{Interp, Step, call::Kwargs, expected},
@@ -11,7 +11,8 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 impl Interp<'_> {
-    /// `one_hot`, `squeeze` or `unsqueeze` with a number that depends on data; `None` if it is known.
+    /// `one_hot`, `squeeze` or `unsqueeze` with a number that depends on data; `None` if it is
+    /// known.
     pub(super) fn by_data(&mut self, name: &str, x: &Value, number: &Value) -> Step<Option<Value>> {
         let number = match number {
             Value::Tensor(_) => self.scalar_of(number, &Type::Int)?,
@@ -35,8 +36,9 @@ impl Interp<'_> {
         self.operator("aten", "to", vec![equal, Value::int(4)], Kwargs::new())
     }
 
-    /// A tensor with a dimension of size 1 more or less. The result has the elements in the same order, so it is a view whose sizes depend
-    /// on where the dimension is. If the dimension that is taken out is larger than 1, the model fails.
+    /// A tensor with a dimension of size 1 more or less. The result has the elements in the same
+    /// order, so it is a view whose sizes depend on where the dimension is. If the dimension that
+    /// is taken out is larger than 1, the model fails.
     fn with_another_rank(&mut self, x: &Value, dim: &Value, more: bool) -> Step<Value> {
         let Value::Tensor(name) = x else {
             return expected("a tensor", x);
@@ -81,8 +83,8 @@ impl Interp<'_> {
         self.operator("aten", "where", vec![test.clone(), a, b], Kwargs::new())
     }
 
-    /// The element of a list of tensors of several sizes at a position that depends on data; `None` if all have the same size, or if
-    /// they are no tensors.
+    /// The element of a list of tensors of several sizes at a position that depends on data; `None`
+    /// if all have the same size, or if they are no tensors.
     pub(in crate::interp) fn one_of(
         &mut self,
         items: &[Value],
@@ -138,7 +140,8 @@ impl Interp<'_> {
         Ok(())
     }
 
-    /// The first number if a condition on data holds, and the second one otherwise. Both have one type.
+    /// The first number if a condition on data holds, and the second one otherwise. Both have one
+    /// type.
     fn either_number(&mut self, test: Value, a: &Value, b: &Value) -> Step<Value> {
         let ty = match (a, b) {
             (Value::Int(_), Value::Int(_)) => Type::Int,

@@ -7,7 +7,8 @@ use crate::{
 };
 
 impl Interp<'_> {
-    /// The result of a function of known numbers; `None` if it is another function, or one of them is not known.
+    /// The result of a function of known numbers; `None` if it is another function, or one of them
+    /// is not known.
     pub(super) fn on_known(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
         let float = |at: usize| args.get(at).and_then(Value::as_f64);
         let int = |at: usize| args.get(at).and_then(Value::as_int);

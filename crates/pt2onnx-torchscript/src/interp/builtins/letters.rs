@@ -1,4 +1,5 @@
-//! Methods of strings that take nothing but the string. As in C++, they know the letters of ASCII only, and count bytes.
+//! Methods of strings that take nothing but the string. As in C++, they know the letters of ASCII
+//! only, and count bytes.
 
 /// The truth of a test such as `isalpha`; `None` if it is no test.
 pub(super) fn test(name: &str, text: &[u8]) -> Option<bool> {
@@ -28,9 +29,8 @@ pub(super) fn changed(name: &str, text: &[u8]) -> Option<Vec<u8>> {
         "upper" => text.to_ascii_uppercase(),
         "lower" => text.to_ascii_lowercase(),
         "swapcase" => {
-            let swap = |c: &u8| match c.is_ascii_lowercase() {
-                true => c.to_ascii_uppercase(),
-                false => c.to_ascii_lowercase(),
+            let swap = |c: &u8| {
+                if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }
             };
             text.iter().map(swap).collect()
         }

@@ -220,7 +220,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The items in order. `reverse` exchanges what is less and greater, so that equal items stay in their order.
+    /// The items in order. `reverse` exchanges what is less and greater, so that equal items stay
+    /// in their order.
     fn sorted(&mut self, mut items: Vec<Value>, reverse: bool) -> Step<Vec<Value>> {
         if !items.iter().all(|item| order(item, item).is_some()) {
             return self.sorted_by_exchange(items, reverse);
@@ -232,9 +233,10 @@ impl Interp<'_> {
             let order = order.unwrap_or(Ordering::Equal);
             if reverse { order.reverse() } else { order }
         });
-        match comparable {
-            true => Ok(items),
-            false => Err(Problem::Unsupported("sorting a list of several types".to_owned())),
+        if comparable {
+            Ok(items)
+        } else {
+            Err(Problem::Unsupported("sorting a list of several types".to_owned()))
         }
     }
 
@@ -260,7 +262,8 @@ impl Interp<'_> {
         Ok(items)
     }
 
-    /// The items under an operation of two numbers, from the first on; `None` if it is not one of them.
+    /// The items under an operation of two numbers, from the first on; `None` if it is not one of
+    /// them.
     fn fold(&mut self, op: &str, items: &[Value]) -> Step<Option<Value>> {
         let mut result: Option<Value> = None;
         for item in items {
@@ -322,7 +325,8 @@ fn order(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-/// The sizes to which tensors of both sizes broadcast. Of two that are not known, the larger one: they are equal, or one is 1.
+/// The sizes to which tensors of both sizes broadcast. Of two that are not known, the larger one:
+/// they are equal, or one is 1.
 fn broadcast(a: &[Value], b: &[Value]) -> Step<Vec<Expr>> {
     let rank = a.len().max(b.len());
     let at = |sizes: &[Value], i: usize| match (i + sizes.len()).checked_sub(rank) {

@@ -1,4 +1,5 @@
-//! Operators that the interpreter runs itself, because their operands are not tensors, and the way to those that become nodes.
+//! Operators that the interpreter runs itself, because their operands are not tensors, and the way
+//! to those that become nodes.
 
 mod by_data;
 mod complex;
@@ -66,7 +67,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The result of an operator that makes no node; `None` if it is to be matched with the schemas.
+    /// The result of an operator that makes no node; `None` if it is to be matched with the
+    /// schemas.
     fn builtin(
         &mut self,
         namespace: &str,
@@ -126,7 +128,8 @@ impl Interp<'_> {
         self.on_values(name, args)
     }
 
-    /// The operator and arguments that mean today what the operator meant when the archive was written.
+    /// The operator and arguments that mean today what the operator meant when the archive was
+    /// written.
     fn upgraded(
         &mut self,
         namespace: &str,
@@ -169,8 +172,8 @@ impl Interp<'_> {
         Ok((name.to_owned(), args, kwargs))
     }
 
-    /// A constant without dimensions, as traces have for `x * 1.5`, counts as a number for the type of the result: PyTorch's executor makes
-    /// one of it (`CanonicalizeOps`).
+    /// A constant without dimensions, as traces have for `x * 1.5`, counts as a number for the type
+    /// of the result: PyTorch's executor makes one of it (`CanonicalizeOps`).
     fn constant_operand(
         &mut self,
         namespace: &str,

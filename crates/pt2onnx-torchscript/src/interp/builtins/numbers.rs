@@ -110,7 +110,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The result of an operator on devices, or on the state in which PyTorch runs; `None` if it is another operator.
+    /// The result of an operator on devices, or on the state in which PyTorch runs; `None` if it is
+    /// another operator.
     fn on_surroundings(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
         Ok(Some(match (name, args) {
             ("device", [a, ..]) if !matches!(a, Value::Tensor(_)) => {
@@ -132,7 +133,8 @@ impl Interp<'_> {
         }))
     }
 
-    /// The result of `not`, `is`, and comparisons of what are no numbers; `None` if it is another operator.
+    /// The result of `not`, `is`, and comparisons of what are no numbers; `None` if it is another
+    /// operator.
     fn on_identity(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
         match (name, args) {
             ("__not__", [a]) => Ok(match (self.truth(a)?, a) {

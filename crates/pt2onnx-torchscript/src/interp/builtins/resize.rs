@@ -1,4 +1,5 @@
-//! `interpolate` of archives that call it as one operator: the operator for its mode and number of dimensions.
+//! `interpolate` of archives that call it as one operator: the operator for its mode and number of
+//! dimensions.
 
 use crate::{
     error::Problem,

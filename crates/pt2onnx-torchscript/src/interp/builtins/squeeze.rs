@@ -8,7 +8,8 @@ use pt2onnx_fx::Name;
 use pt2onnx_symbolic::{Expr, Func};
 
 impl Interp<'_> {
-    /// Takes out dimensions whose size is 1 only where a condition on it holds: the first element along each. `None` if there are none.
+    /// Takes out dimensions whose size is 1 only where a condition on it holds: the first element
+    /// along each. `None` if there are none.
     pub(super) fn squeeze_ones(&mut self, name: &Name, args: &[Value]) -> Step<Option<Value>> {
         let sizes = self.meta(name)?.sizes.clone();
         let rank = i64::try_from(sizes.len()).unwrap_or(0);

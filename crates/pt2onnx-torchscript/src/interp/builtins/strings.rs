@@ -286,9 +286,10 @@ fn searched_from(name: &str, text: &[u8], other: &[u8], rest: &Rest<'_>) -> Step
         "endswith" => Value::bool(within()?.ends_with(other)),
         _ => {
             let last = name.starts_with('r');
-            let found = match end > start {
-                true => find(between(text, from, to)?, other, last).map(|at| at + from),
-                false => other.is_empty().then_some(from),
+            let found = if end > start {
+                find(between(text, from, to)?, other, last).map(|at| at + from)
+            } else {
+                other.is_empty().then_some(from)
             };
             match found {
                 Some(at) => number(at),
@@ -330,10 +331,7 @@ fn counted(text: &[u8], other: &[u8], from: usize, to: usize) -> Step<usize> {
 
 /// Where a string begins in a text.
 fn find(text: &[u8], other: &[u8], last: bool) -> Option<usize> {
-    match last {
-        true => memmem::rfind(text, other),
-        false => memmem::find(text, other),
-    }
+    if last { memmem::rfind(text, other) } else { memmem::find(text, other) }
 }
 
 /// The parts between separators, of which the first or last few count.

@@ -1,4 +1,5 @@
-//! Operators on tensors that need no node: their types answer. And those that read a tensor as a number.
+//! Operators on tensors that need no node: their types answer. And those that read a tensor as a
+//! number.
 
 use super::complex;
 use crate::{
@@ -18,7 +19,8 @@ use pt2onnx_tensor::DType;
 use std::sync::Arc;
 
 impl Interp<'_> {
-    /// The result of an operator that tensors answer, or that makes tensors in its own way; `None` if it is another operator.
+    /// The result of an operator that tensors answer, or that makes tensors in its own way; `None`
+    /// if it is another operator.
     pub(super) fn on_tensors(
         &mut self,
         namespace: &str,
@@ -459,10 +461,7 @@ impl Interp<'_> {
 
     fn natural_dtype(&self, value: &Value, numbers: &[Value]) -> DType {
         let float = |v: &Value| matches!(v, Value::Float(_));
-        let element = match numbers.is_empty() {
-            true => self.element(value),
-            false => None,
-        };
+        let element = if numbers.is_empty() { self.element(value) } else { None };
         if element == Some(Type::Bool) {
             DType::Bool
         } else if numbers.iter().any(float) || numbers.is_empty() && element != Some(Type::Int) {

@@ -29,10 +29,7 @@ impl Text {
     }
 
     pub(in crate::interp) fn value(&self) -> Value {
-        match self.exact {
-            true => Value::str(&self.text),
-            false => Value::Unclear(self.text.as_str().into()),
-        }
+        if self.exact { Value::str(&self.text) } else { Value::Unclear(self.text.as_str().into()) }
     }
 }
 
@@ -63,9 +60,8 @@ impl Interp<'_> {
         }
         room.parts.set(room.parts.get() - 1);
         let part = |v: &Value| self.text_within(v, &Room { depth: room.depth - 1, ..*room });
-        let all = |items: Vec<String>, count: usize| match items.len() == count {
-            true => items.join(", "),
-            false => unclear(items.join(", ")),
+        let all = |items: Vec<String>, count: usize| {
+            if items.len() == count { items.join(", ") } else { unclear(items.join(", ")) }
         };
         match value {
             Value::Unclear(text) => unclear(text.to_string()),
@@ -239,7 +235,8 @@ fn char_of(i: i64) -> Step<String> {
     }
 }
 
-/// A float that is a number, as `IValue` writes it: integers with a point behind them, others with 17 digits.
+/// A float that is a number, as `IValue` writes it: integers with a point behind them, others with
+/// 17 digits.
 fn float(f: f64) -> String {
     if f.is_infinite() {
         return if f > 0.0 { "inf" } else { "-inf" }.to_owned();

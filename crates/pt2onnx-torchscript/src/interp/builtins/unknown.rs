@@ -1,4 +1,5 @@
-//! Functions of numbers that depend on data or sizes and that expressions do not have: tensors without dimensions compute them.
+//! Functions of numbers that depend on data or sizes and that expressions do not have: tensors
+//! without dimensions compute them.
 
 use crate::{
     interp::{Interp, Step, call::Kwargs, compare},
@@ -30,7 +31,8 @@ const FLOATS: &[&str] = &[
 ];
 
 impl Interp<'_> {
-    /// The result of an operator on one or two numbers, of which one is not known; `None` if it is another operator.
+    /// The result of an operator on one or two numbers, of which one is not known; `None` if it is
+    /// another operator.
     pub(super) fn on_unknown_numbers(&mut self, name: &str, args: &[Value]) -> Step<Option<Value>> {
         let number =
             |value: &Value| matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));

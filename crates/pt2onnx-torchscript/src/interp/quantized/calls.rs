@@ -124,7 +124,8 @@ impl Interp<'_> {
         self.finished(made, given, relu)
     }
 
-    /// The operand as floats: dequantised, or quantised by its own range if the operator is dynamic.
+    /// The operand as floats: dequantised, or quantised by its own range if the operator is
+    /// dynamic.
     fn input_of(&mut self, x: &Value, name: &str, given: &Given) -> Step<Value> {
         match x {
             Value::Quantized(_) => self.dequantized(x),
@@ -136,7 +137,8 @@ impl Interp<'_> {
         }
     }
 
-    /// `relu` if it is asked for, and the quantisation that the call gives; that of the operand, if it gives none.
+    /// `relu` if it is asked for, and the quantisation that the call gives; that of the operand, if
+    /// it gives none.
     fn finished(&mut self, made: Value, given: &Given, relu: bool) -> Step<Value> {
         let made = if relu { self.aten("relu", vec![made])? } else { made };
         let scale = given.first(&["output_scale", "Y_scale_i"]);
@@ -189,7 +191,8 @@ impl Interp<'_> {
         }
     }
 
-    /// An operator of `COMPUTES`, or a normalisation, with floats; `None` if there is no such operator.
+    /// An operator of `COMPUTES`, or a normalisation, with floats; `None` if there is no such
+    /// operator.
     fn computed_float(&mut self, name: &str, given: &Given) -> Step<Option<Value>> {
         if name.starts_with("batch_norm") {
             let x = self.dequantized(&given.get("qx"))?;
@@ -249,7 +252,8 @@ impl Interp<'_> {
         self.quantized(made, first.kind, &scheme)
     }
 
-    /// A number added or multiplied. PyTorch gives the result another scale and zero point, so that all integers stay (nearly) as they are.
+    /// A number added or multiplied. PyTorch gives the result another scale and zero point, so that
+    /// all integers stay (nearly) as they are.
     fn with_scalar(&mut self, name: &str, given: &Given, relu: bool) -> Step<Value> {
         let Value::Quantized(x) = given.get("qa") else {
             return expected("a quantised tensor", &given.get("qa"));

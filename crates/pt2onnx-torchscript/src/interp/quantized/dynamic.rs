@@ -27,8 +27,9 @@ impl Interp<'_> {
         self.by_own_range(given.get("self"), kind, given.is_true("reduce_range"))
     }
 
-    /// A linear layer whose operand is quantised by its own range. It sums integers, as PyTorch does: where floats are quantised only by
-    /// the weight, runtimes choose kernels of less precision.
+    /// A linear layer whose operand is quantised by its own range. It sums integers, as PyTorch
+    /// does: where floats are quantised only by the weight, runtimes choose kernels of less
+    /// precision.
     pub(super) fn dynamic_linear(
         &mut self,
         x: Value,
@@ -79,9 +80,10 @@ impl Interp<'_> {
         self.emit(&schema, vec![Some(x), Some(columns), Some(zero_point), Some(weight_zero)])
     }
 
-    /// A float tensor quantised by its own range: with the scale and zero point of `quantized_decomposed.choose_qparams`. PyTorch's kernel
-    /// computes them in float64, as observers do (`ops/nn/observers.rs` of pt2onnx-aten); the results differ by one quantum at most. A range
-    /// below the smallest scale gets another zero point than there.
+    /// A float tensor quantised by its own range: with the scale and zero point of
+    /// `quantized_decomposed.choose_qparams`. PyTorch's kernel computes them in float64, as
+    /// observers do (`ops/nn/observers.rs` of pt2onnx-aten); the results differ by one quantum at
+    /// most. A range below the smallest scale gets another zero point than there.
     fn by_own_range(&mut self, x: Value, kind: Kind, reduce_range: bool) -> Step<Value> {
         let (low, high, number) = kind.range();
         if !matches!(kind, Kind::Quint8 | Kind::Qint8) {

@@ -53,7 +53,8 @@ impl Interp<'_> {
         self.rows_of(weight, rows, scale, zero_point)
     }
 
-    /// `rows * scale + bias` with `bias = -zero_point * scale`, both of half precision where the rows have four bits.
+    /// `rows * scale + bias` with `bias = -zero_point * scale`, both of half precision where the
+    /// rows have four bits.
     fn rows_of(
         &mut self,
         weight: &Quantized,

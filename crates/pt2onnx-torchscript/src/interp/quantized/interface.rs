@@ -1,4 +1,5 @@
-//! Quantised inputs and results: in the model they are three tensors, the integers, the scale and the zero point.
+//! Quantised inputs and results: in the model they are three tensors, the integers, the scale and
+//! the zero point.
 
 use super::wrap;
 use crate::{
@@ -9,8 +10,8 @@ use crate::{
 use pt2onnx_tensor::DType;
 
 impl Interp<'_> {
-    /// An input that is a quantised tensor with one scale: `x`, `x_scale` and `x_zero_point`, of the types that PyTorch's exporter of
-    /// TorchScript gives them.
+    /// An input that is a quantised tensor with one scale: `x`, `x_scale` and `x_zero_point`, of
+    /// the types that PyTorch's exporter of TorchScript gives them.
     pub(in crate::interp) fn quantized_input(
         &mut self,
         path: &str,
@@ -32,7 +33,8 @@ impl Interp<'_> {
         }
     }
 
-    /// The integers of a quantised result, its scales as float32, and its zero points, which are of the type of the integers.
+    /// The integers of a quantised result, its scales as float32, and its zero points, which are of
+    /// the type of the integers.
     pub(in crate::interp) fn quantized_parts(&mut self, quantized: &Quantized) -> Step<[Value; 3]> {
         let ints = Value::Tensor(self.ints_of(quantized)?);
         let (_, _, number) = quantized.kind.range();

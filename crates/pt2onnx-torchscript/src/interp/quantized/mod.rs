@@ -1,4 +1,5 @@
-//! Quantised tensors: an operator dequantises what it reads, computes with floats, and quantises the result, as QDQ models do.
+//! Quantised tensors: an operator dequantises what it reads, computes with floats, and quantises
+//! the result, as QDQ models do.
 
 mod calls;
 mod dynamic;
@@ -61,7 +62,8 @@ fn parameters(scheme: &Scheme) -> (&'static str, Vec<Value>) {
 }
 
 impl Interp<'_> {
-    /// Calls an operator that takes or makes quantised tensors or packed weights; `None` if this is another one.
+    /// Calls an operator that takes or makes quantised tensors or packed weights; `None` if this is
+    /// another one.
     pub(super) fn quantized_call(
         &mut self,
         namespace: &str,

@@ -227,7 +227,8 @@ impl Interp<'_> {
         }
     }
 
-    /// A weight of three dimensions for a convolution of vectors: it may have been packed as that of images.
+    /// A weight of three dimensions for a convolution of vectors: it may have been packed as that
+    /// of images.
     pub(super) fn of_vectors(&mut self, conv: &Conv) -> Step<Conv> {
         let mut conv = conv.clone();
         if self.meta(&conv.weight.ints)?.sizes.len() == 4 {
@@ -246,7 +247,8 @@ impl Interp<'_> {
     }
 }
 
-/// The numbers of a pickled convolution: dimensions, stride, padding, dilation, output padding, groups, whether it is transposed.
+/// The numbers of a pickled convolution: dimensions, stride, padding, dilation, output padding,
+/// groups, whether it is transposed.
 fn conv_of(numbers: &[i64], weight: &Arc<Quantized>, bias: Option<Name>) -> Option<Conv> {
     let (&dims, rest) = numbers.split_first()?;
     let dims = usize::try_from(dims).ok().filter(|dims| (1..=3).contains(dims))?;

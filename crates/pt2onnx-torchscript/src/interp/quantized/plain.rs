@@ -99,7 +99,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Resampling commutes with the scale. It runs with a scale of 1, because many results are in the middle between two integers.
+    /// Resampling commutes with the scale. It runs with a scale of 1, because many results are in
+    /// the middle between two integers.
     fn resampled(
         &mut self,
         first: &Arc<Quantized>,
@@ -231,7 +232,8 @@ impl Interp<'_> {
         }
     }
 
-    /// `quantize_per_tensor(x, scale, zero_point, dtype)`, also of lists, and `_make_per_tensor_quantized_tensor(ints, scale, zero_point)`.
+    /// `quantize_per_tensor(x, scale, zero_point, dtype)`, also of lists, and
+    /// `_make_per_tensor_quantized_tensor(ints, scale, zero_point)`.
     pub(super) fn new_per_tensor(
         &mut self,
         name: &str,

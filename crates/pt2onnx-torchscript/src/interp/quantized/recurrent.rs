@@ -1,4 +1,5 @@
-//! Recurrent layers with packed weights. The input of a layer is quantised as a whole, its state in each step.
+//! Recurrent layers with packed weights. The input of a layer is quantised as a whole, its state in
+//! each step.
 
 use super::Given;
 use crate::{
@@ -38,9 +39,12 @@ impl Interp<'_> {
         };
         let directions = if given.is_true("bidirectional") { 2 } else { 1 };
         let batch_first = given.is_true("batch_first");
-        let turn = |interp: &mut Self, x: Value| match batch_first {
-            true => interp.aten("transpose", vec![x, Value::int(0), Value::int(1)]),
-            false => Ok(x),
+        let turn = |interp: &mut Self, x: Value| {
+            if batch_first {
+                interp.aten("transpose", vec![x, Value::int(0), Value::int(1)])
+            } else {
+                Ok(x)
+            }
         };
         let mut x = turn(self, given.get("input"))?;
         let mut last: Vec<Vec<Value>> = vec![Vec::new(); initial.len()];

@@ -1,5 +1,6 @@
-//! Strides of results, where PyTorch's rules tell them. They say whether `contiguous` and `reshape` are copies, which matters if someone
-//! writes into the result. Where they are not known, they are left out.
+//! Strides of results, where PyTorch's rules tell them. They say whether `contiguous` and `reshape`
+//! are copies, which matters if someone writes into the result. Where they are not known, they are
+//! left out.
 
 mod orders;
 mod pointwise;
@@ -20,8 +21,8 @@ impl Interp<'_> {
         strides::is_contiguous(meta, self.constraints())
     }
 
-    /// Whether the elements of a tensor follow each other in the order of a memory format, as a condition on its sizes; `None` if its
-    /// strides are not known.
+    /// Whether the elements of a tensor follow each other in the order of a memory format, as a
+    /// condition on its sizes; `None` if its strides are not known.
     pub(super) fn is_in_format(&self, meta: &TensorMeta, format: i64) -> Option<Expr> {
         if !strides::has_strides(meta) {
             return None;
@@ -47,7 +48,8 @@ impl Interp<'_> {
         })
     }
 
-    /// Adds the strides of the results of a node, as far as they are known. `shared` says which of them are views.
+    /// Adds the strides of the results of a node, as far as they are known. `shared` says which of
+    /// them are views.
     pub(super) fn lay_out(&mut self, node: &Node, shared: &[Shared]) {
         // In the order of the results.
         let mut shared = shared.iter().peekable();
@@ -64,7 +66,8 @@ impl Interp<'_> {
         }
     }
 
-    /// Whether the dimensions of a tensor are stored in their order, with or without gaps, as those of a slice of a contiguous tensor.
+    /// Whether the dimensions of a tensor are stored in their order, with or without gaps, as those
+    /// of a slice of a contiguous tensor.
     fn is_in_order(&self, meta: &TensorMeta) -> bool {
         let mut next = Expr::ONE;
         let long =
@@ -134,7 +137,8 @@ impl Interp<'_> {
 const CHANNELS_LAST: i64 = 2;
 const CHANNELS_LAST_3D: i64 = 3;
 
-/// The dimensions of a tensor in the order that a memory format gives them, the innermost one first; `None` if it has no such order.
+/// The dimensions of a tensor in the order that a memory format gives them, the innermost one
+/// first; `None` if it has no such order.
 fn order_in_memory(format: i64, rank: usize) -> Option<Vec<usize>> {
     match (format, rank) {
         (CHANNELS_LAST, 4) => Some(vec![1, 3, 2, 0]),

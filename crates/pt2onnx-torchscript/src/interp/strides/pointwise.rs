@@ -1,4 +1,5 @@
-//! The order of dimensions that PyTorch's `TensorIterator` chooses for results of operators on elements.
+//! The order of dimensions that PyTorch's `TensorIterator` chooses for results of operators on
+//! elements.
 
 use super::Interp;
 use pt2onnx_fx::TensorMeta;
@@ -6,8 +7,8 @@ use pt2onnx_symbolic::Expr;
 use std::cmp::Ordering;
 
 impl Interp<'_> {
-    /// The strides of a new tensor of `sizes` whose dimensions are in the order of the operands', as PyTorch's `TensorIterator` finds
-    /// it; `None` if that is not known.
+    /// The strides of a new tensor of `sizes` whose dimensions are in the order of the operands',
+    /// as PyTorch's `TensorIterator` finds it; `None` if that is not known.
     pub(super) fn pointwise_strides(
         &self,
         operands: &[&TensorMeta],
@@ -49,7 +50,8 @@ impl Interp<'_> {
         Some(strides)
     }
 
-    /// Which of two dimensions has the smaller steps in the first operand that tells; `None` if that is not known.
+    /// Which of two dimensions has the smaller steps in the first operand that tells; `None` if
+    /// that is not known.
     fn by_steps(
         &self,
         operands: &[Vec<Expr>],
@@ -73,8 +75,8 @@ impl Interp<'_> {
         Some(Ordering::Equal)
     }
 
-    /// Which number is larger; `None` if that is not known. Those that may be equal differ: the dimension between them has one element then,
-    /// so that its place does not matter.
+    /// Which number is larger; `None` if that is not known. Those that may be equal differ: the
+    /// dimension between them has one element then, so that its place does not matter.
     fn ordering(&self, a: &Expr, b: &Expr) -> Option<Ordering> {
         let known = self.constraints();
         if known.prove_eq(a, b) == Some(true) {
