@@ -150,83 +150,66 @@ fn records_that_are_not_there() {
 #[test]
 fn programs_that_lie() {
     let place = "FILE, record `models/model.json`: ";
-    let graph = "/graph_module/graph";
-    let spec = "/graph_module/signature/input_specs/0";
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    let arg = "/graph_module/graph/nodes/0/inputs/0/arg";
     for (pointer, value, expected) in [
         (
-            "/schema_version/major".to_owned(),
+            "/schema_version/major",
             json!(9),
             "written with export schema 9.20 by torch 2.15.0+cu132, this reads up to 8.x. Use a newer",
         ),
+        ("/schema_version", json!(null), "does not match the export schema: invalid type: null"),
+        ("/graph_module", json!([]), "does not match the export schema: "),
+        (arg, json!({"as_what": 1}), "does not match the export schema: unknown variant `as_what`"),
+        (arg, json!({"as_int": 1e300}), "does not match the export schema: expected value"),
+        (arg, json!({"as_ints": deep}), "does not match the export schema: "),
         (
-            "/schema_version".to_owned(),
-            json!(null),
-            "does not match the export schema: invalid type: null",
-        ),
-        ("/graph_module".to_owned(), json!([]), "does not match the export schema: "),
-        (
-            format!("{graph}/nodes/0/inputs/0/arg"),
-            json!({"as_what": 1}),
-            "does not match the export schema: unknown variant `as_what`",
-        ),
-        (
-            format!("{graph}/nodes/0/inputs/0/arg"),
-            json!({"as_int": 1e300}),
-            "does not match the export schema: expected value",
-        ),
-        (
-            format!("{graph}/nodes/0/inputs/0/arg"),
-            json!({"as_ints": deep}),
-            "does not match the export schema: ",
-        ),
-        (
-            format!("{graph}/nodes/0/inputs/0/arg"),
+            arg,
             json!({"as_float": "inf"}),
             "does not match the export schema: invalid value: string \"inf\"",
         ),
         (
-            format!("{graph}/nodes/0/inputs/0/arg"),
+            arg,
             json!({"as_scalar_type": 99}),
             "an argument: 99 is not among the values of ScalarType",
         ),
         (
-            format!("{graph}/nodes/0/inputs/0/arg"),
+            arg,
             json!({"as_int": u64::MAX}),
             "an argument: 18446744073709551615 has more than 64 bits",
         ),
         (
-            format!("{graph}/nodes/0/inputs/0/arg"),
+            arg,
             json!({"as_memory_format": -1}),
             "an argument: -1 is not among the values of MemoryFormat",
         ),
         (
-            format!("{graph}/nodes/0/outputs/0/as_tensor/name"),
+            "/graph_module/graph/nodes/0/outputs/0/as_tensor/name",
             json!("x"),
             "the value x is defined twice",
         ),
         (
-            format!("{graph}/tensor_values/x/layout"),
+            "/graph_module/graph/tensor_values/x/layout",
             json!(0),
             "value x: 0 is not among the values of Layout",
         ),
         (
-            format!("{graph}/tensor_values/x/sizes/0"),
+            "/graph_module/graph/tensor_values/x/sizes/0",
             json!({"as_expr": {"expr_str": "__import__('os').system('true')"}}),
             "value x: `__import__('os').system('true')` cannot be parsed: ",
         ),
         (
-            "/graph_module/signature/input_specs".to_owned(),
+            "/graph_module/signature/input_specs",
             json!([]),
             "the signature has 0 input specifications, the graph inputs: 9",
         ),
         (
-            format!("{spec}/parameter/parameter_name"),
+            "/graph_module/signature/input_specs/0/parameter/parameter_name",
             json!("nowhere"),
             "the archive has no data for parameter nowhere, which the program uses",
         ),
     ] {
-        let bytes = edited("models/model.json", |json| set(json, &pointer, value.clone()));
+        let bytes = edited("models/model.json", |json| set(json, pointer, value.clone()));
         assert_error(&bytes, &format!("{place}{expected}"));
     }
     let mut all = records("weights.pt2");
@@ -249,66 +232,35 @@ fn bounds_beyond_all_sizes() {
 
 #[test]
 fn weights_that_lie() {
-    let place = "FILE, record `data/weights/model_weights_config.json`: ";
-    let meta = "/config/a.weight/tensor_meta";
+    let place = "FILE, record `data/weights/model_weights_config.json`: weight a.weight";
     for (pointer, value, expected) in [
+        ("tensor_meta/sizes/0/as_int", json!(4), ": needs 48 bytes of storage, there are 36"),
+        ("tensor_meta/sizes/0/as_int", json!(-1), ": each size must be a known integer"),
+        ("tensor_meta/sizes/0/as_int", json!(i64::MAX), ": a tensor of sizes"),
+        ("tensor_meta/strides/0/as_int", json!(i64::MAX), ": a tensor of sizes"),
+        ("tensor_meta/strides/0/as_int", json!(-3), ": each stride must be a known integer"),
         (
-            format!("{meta}/sizes/0/as_int"),
-            json!(4),
-            "weight a.weight: needs 48 bytes of storage, there are 36",
-        ),
-        (
-            format!("{meta}/sizes/0/as_int"),
-            json!(-1),
-            "weight a.weight: each size must be a known integer",
-        ),
-        (format!("{meta}/sizes/0/as_int"), json!(i64::MAX), "weight a.weight: a tensor of sizes"),
-        (format!("{meta}/strides/0/as_int"), json!(i64::MAX), "weight a.weight: a tensor of sizes"),
-        (
-            format!("{meta}/strides/0/as_int"),
-            json!(-3),
-            "weight a.weight: each stride must be a known integer",
-        ),
-        (
-            format!("{meta}/storage_offset/as_int"),
+            "tensor_meta/storage_offset/as_int",
             json!(1),
-            "weight a.weight: needs 40 bytes of storage, there are 36",
+            ": needs 40 bytes of storage, there are 36",
         ),
+        ("tensor_meta/storage_offset/as_int", json!(-1), ": the offset must be a known integer"),
+        ("tensor_meta/sizes", json!([]), ": sizes [] and strides [3, 1] differ in length"),
         (
-            format!("{meta}/storage_offset/as_int"),
-            json!(-1),
-            "weight a.weight: the offset must be a known integer",
-        ),
-        (
-            format!("{meta}/sizes"),
-            json!([]),
-            "weight a.weight: sizes [] and strides [3, 1] differ in length",
-        ),
-        (
-            format!("{meta}/sizes/0"),
+            "tensor_meta/sizes/0",
             json!({"as_expr": {"expr_str": "s0"}}),
-            "weight a.weight: each size must be a known integer",
+            ": each size must be a known integer",
         ),
-        (
-            format!("{meta}/dtype"),
-            json!(8),
-            "weight a.weight: needs 72 bytes of storage, there are 36",
-        ),
-        (
-            format!("{meta}/dtype"),
-            json!(14),
-            "weight a.weight: 14 is not among the values of ScalarType",
-        ),
-        (meta.to_owned(), json!(null), "weight a.weight: has no `tensor_meta`"),
-        (
-            "/config/a.weight/use_pickle".to_owned(),
-            json!(true),
-            "weight a.weight is stored as a Python pickle",
-        ),
+        ("tensor_meta/dtype", json!(8), ": needs 72 bytes of storage, there are 36"),
+        ("tensor_meta/dtype", json!(14), ": 14 is not among the values of ScalarType"),
+        ("tensor_meta", json!(null), ": has no `tensor_meta`"),
+        ("use_pickle", json!(true), " is stored as a Python pickle"),
     ] {
+        let pointer = format!("/config/a.weight/{pointer}");
         let bytes = edited("model_weights_config.json", |json| set(json, &pointer, value.clone()));
         assert_error(&bytes, &format!("{place}{expected}"));
     }
+    let meta = "/config/a.weight/tensor_meta";
     // 36 bytes, again and again.
     let many = edited("model_weights_config.json", |json| {
         set(json, &format!("{meta}/sizes/0/as_int"), json!(1_u64 << 40));

@@ -23,14 +23,14 @@ pub enum TensorError {
     Strings,
 }
 
-/// What computes the elements of a tensor ([`Tensor::computed`]). The same range always gives the
-/// same bytes, and several threads may ask for ranges at the same time.
+/// Computes the elements of a tensor ([`Tensor::computed`]). The same range always gives the same
+/// bytes, and several threads may ask for ranges at the same time.
 pub trait Compute: fmt::Debug + Send + Sync {
     /// The tensors that it computes from.
     fn operands(&self) -> Vec<Tensor>;
 
-    /// Computes what all ranges need, on all cores, before the first range is asked for. Without
-    /// this call, the first range does it.
+    /// Computes shared data of all ranges, on all cores. Without this call, the first range does
+    /// it.
     ///
     /// # Errors
     /// Those of [`fill`](Self::fill).
@@ -42,9 +42,8 @@ pub trait Compute: fmt::Debug + Send + Sync {
     /// end of the tensor.
     fn unit(&self) -> usize;
 
-    /// The same elements with each in a byte of its own, if [`fill`](Self::fill) packs two of them
-    /// into a byte. What needs all elements may read these in any order and
-    /// [pack](crate::pack_halves) them.
+    /// If [`fill`](Self::fill) packs two elements into a byte: the same elements, one per byte.
+    /// Readers of all elements may read these in any order and [pack](crate::pack_halves) them.
     fn unpacked(&self) -> Option<&Tensor> {
         None
     }
@@ -64,8 +63,7 @@ enum Data {
     /// No values, only type and shape: a weight saved under FakeTensorMode. Clones of the tensor
     /// share the `Arc`.
     Absent(Arc<()>),
-    /// Elements that are computed when they are needed, each once: views of them are as those of a
-    /// storage.
+    /// Elements that are computed when they are needed. Views of them are those of a storage.
     Computed(Arc<dyn Compute>),
 }
 
@@ -89,12 +87,15 @@ impl Tensor {
         Self(Arc::new(view))
     }
 
-    /// A contiguous tensor of these bytes. They are little-endian; sub-byte elements are packed,
-    /// low bits first.
+    fn contiguous(dtype: DType, shape: Vec<usize>, data: Data) -> Self {
+        Self::of(View { dtype, shape, strides: None, offset: 0, data })
+    }
+
+    /// A contiguous tensor of little-endian bytes. Sub-byte elements are packed, low bits first.
     ///
     /// # Errors
-    /// The sizes need another number of bytes than there are, or overflow; elements are strings,
-    /// which [`strings`](Self::strings) takes.
+    /// The byte count does not fit the sizes, the sizes overflow, or elements are strings (see
+    /// [`strings`](Self::strings)).
     pub fn new(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -106,8 +107,7 @@ impl Tensor {
     /// A contiguous tensor of all bytes of a storage; see [`new`](Self::new).
     ///
     /// # Errors
-    /// The sizes need another number of bytes than the storage has, or overflow; elements are
-    /// strings.
+    /// Those of [`new`](Self::new).
     pub fn whole(
         dtype: DType,
         shape: impl Into<Vec<usize>>,
@@ -121,11 +121,10 @@ impl Tensor {
         if available != needed {
             return Err(TensorError::OutOfBounds { needed, available });
         }
-        Ok(Self::of(View { dtype, shape, strides: None, offset: 0, data: Data::Bytes(storage) }))
+        Ok(Self::contiguous(dtype, shape, Data::Bytes(storage)))
     }
 
-    /// A view of `storage` with these sizes, strides and offset. Strides and offset are in
-    /// elements.
+    /// A view of `storage`. `strides` and `offset` are in elements.
     ///
     /// # Errors
     /// An element is outside the storage, `shape` and `strides` differ in length, the sizes
@@ -172,24 +171,12 @@ impl Tensor {
     pub fn absent(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self, TensorError> {
         let shape = shape.into();
         byte_size(dtype, &shape)?;
-        Ok(Self::of(View {
-            dtype,
-            shape,
-            strides: None,
-            offset: 0,
-            data: Data::Absent(Arc::new(())),
-        }))
+        Ok(Self::contiguous(dtype, shape, Data::Absent(Arc::new(()))))
     }
 
     /// A tensor of the same type and shape without values.
     pub fn without_data(&self) -> Self {
-        Self::of(View {
-            dtype: self.0.dtype,
-            shape: self.0.shape.clone(),
-            strides: None,
-            offset: 0,
-            data: Data::Absent(Arc::new(())),
-        })
+        Self::contiguous(self.0.dtype, self.0.shape.clone(), Data::Absent(Arc::new(())))
     }
 
     /// A contiguous tensor whose elements are computed when they are needed.
@@ -206,8 +193,7 @@ impl Tensor {
             return Err(TensorError::Strings);
         }
         byte_size(dtype, &shape)?;
-        let data = Data::Computed(compute);
-        Ok(Self::of(View { dtype, shape, strides: None, offset: 0, data }))
+        Ok(Self::contiguous(dtype, shape, Data::Computed(compute)))
     }
 
     /// What computes the elements, if they are not stored.
@@ -221,7 +207,7 @@ impl Tensor {
     /// A tensor of strings, in row-major order.
     ///
     /// # Errors
-    /// The sizes need another number of strings than there are, or overflow.
+    /// The number of strings does not fit the sizes, or the sizes overflow.
     pub fn strings(
         shape: impl Into<Vec<usize>>,
         strings: impl Into<Arc<[Bytes]>>,
@@ -231,19 +217,13 @@ impl Tensor {
         if strings.len() != needed {
             return Err(TensorError::OutOfBounds { needed, available: strings.len() });
         }
-        Ok(Self::of(View {
-            dtype: DType::String,
-            shape,
-            strides: None,
-            offset: 0,
-            data: Data::Strings(strings),
-        }))
+        Ok(Self::contiguous(DType::String, shape, Data::Strings(strings)))
     }
 
     /// A contiguous tensor of the elements, in row-major order.
     ///
     /// # Errors
-    /// The sizes need another number of elements than there are, or overflow.
+    /// The number of elements does not fit the sizes, or the sizes overflow.
     pub fn from_slice<T: Element>(
         shape: impl Into<Vec<usize>>,
         elements: &[T],
@@ -266,13 +246,7 @@ impl Tensor {
     fn from_vec<T: Element>(shape: Vec<usize>, elements: &[T]) -> Self {
         let mut bytes = Vec::with_capacity(size_of_val(elements));
         elements.iter().for_each(|e| e.push_le(&mut bytes));
-        Self::of(View {
-            dtype: T::DTYPE,
-            shape,
-            strides: None,
-            offset: 0,
-            data: Data::Bytes(Storage::new(bytes)),
-        })
+        Self::contiguous(T::DTYPE, shape, Data::Bytes(Storage::new(bytes)))
     }
 
     /// The element type.
@@ -373,7 +347,7 @@ impl Tensor {
 
     /// The bytes of the elements in a contiguous layout: copied if the tensor is not contiguous, or
     /// few bytes of a file. Empty if there are no values, for strings, and if elements cannot be
-    /// computed: [`evaluated`](Self::evaluated) tells why.
+    /// computed: [`evaluated`](Self::evaluated) returns the reason.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         let storage = match &self.0.data {
             Data::Bytes(storage) => storage,
@@ -412,7 +386,7 @@ impl Tensor {
     }
 
     /// A complex tensor as real/imaginary pairs in a last dimension of 2, with the same storage.
-    /// Other tensors are returned as they are.
+    /// Other tensors are returned unchanged.
     pub fn view_as_real(&self) -> Self {
         if !self.0.dtype.is_complex() {
             return self.clone();
@@ -430,10 +404,10 @@ impl Tensor {
         })
     }
 
-    /// A view with the dimensions in another order, as `permute` of PyTorch: dimension `i` is
-    /// dimension `order[i]` of this tensor. `None` if `order` is no order of the dimensions, or if
-    /// elements are strings, are not whole bytes, or are computed in parts of such
-    /// ([`Compute::unit`]). A range of computed elements costs the units that it touches.
+    /// `permute` of PyTorch: dimension `i` of the view is dimension `order[i]` of this tensor.
+    /// `None` if `order` is not a permutation, or if elements are strings, are not whole bytes, or
+    /// are computed in units ([`Compute::unit`]) that split them. Reading a range of computed
+    /// elements computes each unit that it touches.
     pub fn permuted(&self, order: &[usize]) -> Option<Self> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
@@ -453,9 +427,9 @@ impl Tensor {
         Some(Self::of(View { shape, strides, ..View::clone(&self.0) }))
     }
 
-    /// A contiguous tensor of the same elements in the order in which they are stored, and the
-    /// order of its dimensions that [gives this tensor](Self::permuted). `None` if this tensor is
-    /// contiguous, or if there are gaps or elements that are stored once and used twice.
+    /// A contiguous tensor of the elements in storage order, and the permutation that [gives this
+    /// tensor](Self::permuted). `None` if this tensor is contiguous, has gaps, or shows an element
+    /// twice.
     pub fn as_stored(&self) -> Option<(Self, Vec<usize>)> {
         let strides = self.0.strides.as_ref()?;
         let mut stored: Vec<usize> = (0..self.rank()).collect();
@@ -466,8 +440,8 @@ impl Tensor {
         Some((whole, order))
     }
 
-    /// The same elements with other sizes. `None` if the number of elements differs or the tensor
-    /// is not contiguous.
+    /// The same elements with other sizes. `None` if the number of elements differs or the tensor is
+    /// not contiguous.
     pub fn reshaped(&self, shape: impl Into<Vec<usize>>) -> Option<Self> {
         let shape = shape.into();
         let fits = self.is_contiguous() && checked_numel(&shape).is_ok_and(|n| n == self.numel());
@@ -531,8 +505,7 @@ fn byte_size(dtype: DType, shape: &[usize]) -> Result<usize, TensorError> {
     bits.map(|b| b.div_ceil(8)).ok_or_else(|| TensorError::Overflow(shape.to_vec()))
 }
 
-/// Row-major strides, in elements. Those of a tensor without elements may be beyond the largest
-/// number, which then stands for them.
+/// Row-major strides, in elements. Those of a tensor without elements saturate.
 fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1_usize; shape.len()];
     for i in (1..shape.len()).rev() {
