@@ -11,8 +11,8 @@ use std::f64::consts::{LN_2, PI};
 /// Above this, `x + 1` is `x` in float64, and the square of `x` is finite.
 const LARGE: f64 = 1e150;
 
-/// `atan x`. In float64, one step of Newton's method corrects that of float32: with `t` for it, `t
-/// - (sin t - x cos t) / (cos t + x sin t)`, which is exact to `|error of t|^3`, and keeps the sign
+/// `atan x`. In float64, one step of Newton's method corrects `t`, the result in float32:
+/// `t - (sin t - x cos t) / (cos t + x sin t)`. It is exact to `|error of t|^3`, and keeps the sign
 /// of a zero.
 pub fn atan_of(cx: &Cx, x: Value) -> Value {
     if cx.dtype(x) != DType::F64 {
