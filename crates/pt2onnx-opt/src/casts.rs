@@ -1,6 +1,6 @@
 //! Casts before and after a node, so that it computes in another element type.
 
-use crate::{eval, facts::dtype};
+use crate::{analysis::dtype, eval};
 use pt2onnx_ir::{
     Attribute, Attributes, InsertPoint, Model, NodeId, RegionId, TensorType, Type, Use, Value,
     schema::{self, OpSchema},

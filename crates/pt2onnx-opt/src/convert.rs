@@ -1,13 +1,13 @@
 //! Rewrites models of other producers for another opset, older or newer.
 
 use crate::{
-    assume::Taken,
     legalise::{LegaliseError, legalise_from},
     opaque::{self, Raising},
     opsets::{CONVERTED_OPSETS, OPSETS, OPTIMISED_OPSETS},
     optimize::optimize_imported,
     pass::Level,
     types::{self, keeping_outputs},
+    unreachable_branches::Taken,
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 

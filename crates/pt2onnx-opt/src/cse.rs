@@ -4,9 +4,9 @@
 
 use crate::{
     graph::{Changed, GraphMut},
-    ml,
+    ml_types,
     pass::Options,
-    rewrite, scan,
+    pool, rewrite,
 };
 use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Use, Value};
 use pt2onnx_tensor::Tensor;
@@ -49,7 +49,7 @@ pub(crate) fn constants(model: &mut Model, weights: bool) -> Changed {
     let read = used(true).filter(|_| weights).chain(used(false));
     let read = read.filter(|(_, data)| data.constant().is_some_and(|t| t.storage().is_some()));
     let read: Vec<Value> = read.map(|(value, _)| value).collect();
-    let hashed = scan::find(&read, |v| Some(content_hash(model[v].constant()?, weights)));
+    let hashed = pool::find(&read, |v| Some(content_hash(model[v].constant()?, weights)));
     let mut firsts: FxHashMap<u64, SmallVec<[Value; 1]>> = FxHashMap::default();
     let mut doubles = Vec::new();
     for (place, hash) in hashed {
@@ -122,7 +122,7 @@ impl Walk {
     /// Whether two nodes have the same hash.
     fn any_alike(&self, model: &Model, nodes: &[NodeId]) -> bool {
         let own = |node| self.visits(model, node).then(|| hash(model, node, false));
-        let hashes = scan::find(nodes, own).into_iter().map(|(_, hash)| hash);
+        let hashes = pool::find(nodes, own).into_iter().map(|(_, hash)| hash);
         let mut hashes: Vec<u64> = hashes.collect();
         hashes.sort_unstable();
         !hashes.is_sorted_by(|a, b| a < b)
@@ -248,7 +248,7 @@ pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
     // A third input may switch `Dropout` to training. An `Identity` after the clean-up is there for
     // its name.
     let dropout = node.op() == "Dropout" && node.inputs().len() > 2;
-    (node.domain.is_empty() || *node.domain == *ml::DOMAIN)
+    (node.domain.is_empty() || *node.domain == *ml_types::DOMAIN)
         && !random
         && !dropout
         && node.op() != "Identity"

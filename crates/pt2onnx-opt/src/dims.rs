@@ -3,7 +3,7 @@
 //! Inputs whose dimensions have no name, or one that says nothing, get a symbol for each. Names
 //! within the bodies of loops are not those of the graph around them.
 
-use crate::facts;
+use crate::analysis;
 use pt2onnx_ir::{Model, RegionId, TensorType, Type, Value, is_unknown, is_unknown_symbol};
 use pt2onnx_symbolic::Expr;
 
@@ -84,7 +84,7 @@ fn each_shape(
     let results = model.nodes(region).flat_map(|n| model[n].outputs().to_vec());
     let inputs = model[region].inputs().iter().copied().filter(|_| region != Model::MAIN);
     for value in inputs.chain(results).collect::<Vec<_>>() {
-        let shape = facts::shape(model, value).filter(|s| !s.iter().all(Expr::is_static));
+        let shape = analysis::shape(model, value).filter(|s| !s.iter().all(Expr::is_static));
         let Some(mut shape) = shape.cloned() else {
             continue;
         };

@@ -1,12 +1,12 @@
 //! Fusions: a pattern of nodes that is replaced by other nodes.
 
 use crate::{
-    facts::tensor_type,
+    analysis::tensor_type,
     graph::{Changed, GraphMut},
     opaque,
     pass::{Options, Pass},
     pattern::{Match, Pattern, PatternError},
-    rewrite, scan,
+    pool, rewrite,
 };
 use pt2onnx_ir::{Builder, InsertPoint, Model, NodeId, OpSet, OriginId, Value, conforms, schema};
 use pt2onnx_symbolic::{Constraints, Expr};
@@ -120,7 +120,7 @@ pub fn fuse(graph: &mut GraphMut<'_>, options: &Options, fusions: &[Fusion]) -> 
         tried.filter_map(|(f, _)| Some((f.pattern.find(model, id)?, *f))).collect()
     };
     let model = &*graph.model;
-    let found = scan::find(&nodes, |id| {
+    let found = pool::find(&nodes, |id| {
         Some(matches(model, id, false)).filter(|found: &Vec<_>| !found.is_empty())
     });
     let changed = found.into_iter().find(|(_, found)| apply_one(graph, found));

@@ -1,6 +1,6 @@
 //! Attention masks: which keys a query sees.
 
-use crate::facts::{known, number_of, tensor_type};
+use crate::analysis::{known, number_of, tensor_type};
 use pt2onnx_ir::{Builder, Model, Node, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};

@@ -1,17 +1,17 @@
 //! Runs passes until the model does not change.
 
 use crate::{
-    assume::{self, Taken},
-    control, dims, fold,
+    dims, fold, fold_control_flow,
     graph::{Changed, GraphMut},
-    journal::{self, Counts},
     legalise::legalise_from,
     opaque::{self, Raising},
     opsets::OPSETS,
-    pass::{Options, Pass, Turn},
-    scan, sizes,
+    pass::{Options, Pass, Phase},
+    pass_stats::{self, Counts},
+    pool, sizes,
     target::padding,
     types::{self, keeping_outputs},
+    unreachable_branches::{self, Taken},
 };
 use pt2onnx_ir::{Model, schema::CANONICAL_OPSET};
 
@@ -32,12 +32,12 @@ pub fn optimize(model: &mut Model, options: &Options) {
 /// Runs the passes until none changes the graph; returns whether any did.
 fn run_all(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let nodes = graph.model.nodes(graph.region).count();
-    scan::together(nodes, || run_in_turns(graph, options))
+    pool::run(nodes, || run_in_turns(graph, options))
 }
 
 fn run_in_turns(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let of = |turn: Turn| -> Vec<&Pass> { options.active().filter(|p| p.turn == turn).collect() };
-    let (early, late) = (of(Turn::Early), of(Turn::Late));
+    let of = |turn: Phase| -> Vec<&Pass> { options.active().filter(|p| p.turn == turn).collect() };
+    let (early, late) = (of(Phase::Early), of(Phase::Late));
     let mut changed = run_each(graph, options, &early);
     for round in 0..options.max_rounds {
         if !late.iter().any(|pass| run(pass, graph, options, round)) {
@@ -46,7 +46,7 @@ fn run_in_turns(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
         changed = true;
         run_each(graph, options, &early);
     }
-    for pass in of(Turn::Last) {
+    for pass in of(Phase::Last) {
         changed |= run(pass, graph, options, 0);
     }
     changed
@@ -155,12 +155,12 @@ fn imported_graph(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Ra
             settle(&mut graph, &options, raised, &taken);
         }
     };
-    if !options.runs(control::NAME) {
+    if !options.runs(fold_control_flow::NAME) {
         return;
     }
     loop {
         let simplify = simplified(taken.clone());
-        if !assume::find(graph.model, region, &mut taken, &simplify) {
+        if !unreachable_branches::find(graph.model, region, &mut taken, &simplify) {
             break;
         }
         settle(graph, options, raised, &taken);
@@ -183,12 +183,12 @@ fn settle(graph: &mut GraphMut<'_>, options: &Options, raised: Option<Raising>, 
 
 /// The operators of a graph, if changes are noted.
 fn noted(graph: &GraphMut<'_>, options: &Options) -> Option<Counts> {
-    options.journal.as_ref().map(|_| journal::counts(graph.model, graph.region))
+    options.journal.as_ref().map(|_| pass_stats::counts(graph.model, graph.region))
 }
 
 fn note(pass: &'static str, before: Option<Counts>, graph: &GraphMut<'_>, options: &Options) {
     if let (Some(journal), Some(before)) = (&options.journal, before) {
-        journal.note(pass, before, journal::counts(graph.model, graph.region));
+        journal.note(pass, before, pass_stats::counts(graph.model, graph.region));
     }
 }
 

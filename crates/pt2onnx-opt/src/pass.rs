@@ -2,7 +2,7 @@
 
 use crate::{
     graph::{Changed, GraphMut},
-    journal::Journal,
+    pass_stats::Journal,
     target::Target,
 };
 use std::{fmt, sync::Arc};
@@ -80,7 +80,7 @@ impl Options {
 
 /// After which other passes a pass runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Phase {
     /// At once, and again after each change.
     Early,
     /// When the early ones find nothing more to do, because what it makes would hide their
@@ -120,7 +120,7 @@ pub struct Pass {
     /// What must hold of nodes for the pass to change them; may be empty.
     pub precondition: &'static str,
     /// After which other passes it runs.
-    pub(crate) turn: Turn,
+    pub(crate) turn: Phase,
     run: Arc<Run>,
 }
 
@@ -131,7 +131,7 @@ impl Pass {
         run: impl Fn(&mut GraphMut<'_>, &Options) -> Changed + Send + Sync + 'static,
     ) -> Self {
         let (description, precondition) = ("", "");
-        let (level, turn) = (Level::Fuse, Turn::Early);
+        let (level, turn) = (Level::Fuse, Phase::Early);
         Self { name, level, description, precondition, turn, run: Arc::new(run) }
     }
 
@@ -155,7 +155,7 @@ impl Pass {
 
     /// Sets after which other passes it runs.
     #[must_use]
-    pub(crate) fn turn(self, turn: Turn) -> Self {
+    pub(crate) fn turn(self, turn: Phase) -> Self {
         Self { turn, ..self }
     }
 

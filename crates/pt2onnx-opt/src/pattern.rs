@@ -1,6 +1,6 @@
 //! Patterns of nodes, and finding them.
 
-use crate::facts::{known, number_of, rounded};
+use crate::analysis::{known, number_of, rounded};
 use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, OpSet, Use, Value};
 use pt2onnx_symbolic::text::MAX_NESTING;
 use smallvec::SmallVec;

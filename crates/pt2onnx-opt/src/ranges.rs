@@ -1,6 +1,6 @@
 //! Which values are known to be small: products of them with numbers of usual sizes are finite.
 
-use crate::facts;
+use crate::analysis;
 use pt2onnx_ir::{Model, Node, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -51,7 +51,7 @@ fn small(model: &Model, value: Value, far: usize) -> bool {
         op if UNIT.contains(&op) => true,
         op if MOVES.contains(&op) => of(0),
         "Cast" => {
-            let from = node.input(0).and_then(|v| facts::dtype(model, v));
+            let from = node.input(0).and_then(|v| analysis::dtype(model, v));
             from.is_some_and(|t| t.is_int() || t == DType::Bool)
         }
         "Clip" => usual(model, node.input(1)) && usual(model, node.input(2)),
@@ -96,7 +96,7 @@ fn squares(model: &Model, value: Value, far: usize) -> Option<Value> {
         "ReduceSum" | "ReduceMean" => {
             let squared = made_by(model, first)?;
             let [a, b] = [squared.input(0)?, squared.input(1)?];
-            let two = || facts::number_of(model, b).is_some_and(|(_, number)| number == 2.0);
+            let two = || analysis::number_of(model, b).is_some_and(|(_, number)| number == 2.0);
             let square = squared.is("Pow") && two() || squared.is("Mul") && a == b;
             square.then_some(a)
         }
@@ -114,7 +114,7 @@ fn made_by(model: &Model, value: Value) -> Option<&Node> {
 
 /// Whether a value is a constant whose elements have usual sizes.
 fn usual(model: &Model, value: Option<Value>) -> bool {
-    let holds = |t: &Tensor| facts::every(t, |v| v.abs() <= USUAL);
+    let holds = |t: &Tensor| analysis::every(t, |v| v.abs() <= USUAL);
     value.and_then(|v| model[v].constant()).is_some_and(|t| t.has_data() && holds(t))
 }
 
@@ -123,5 +123,5 @@ fn usual_or_none(model: &Model, value: Option<Value>) -> bool {
 }
 
 fn positive(model: &Model, value: Value) -> bool {
-    facts::number_of(model, value).is_some_and(|(_, number)| number >= 0.0)
+    analysis::number_of(model, value).is_some_and(|(_, number)| number >= 0.0)
 }

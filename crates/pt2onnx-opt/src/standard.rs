@@ -1,7 +1,7 @@
 //! Lists the standard passes, and gives their options defaults.
 
 use crate::{
-    cleanup, control, cse, dead, fold,
+    cleanup, cse, dead, fold, fold_control_flow,
     fuse::{
         attention_fusions, batch_norm_fusions, cache, channel_fusions, clip_fusions,
         factor_fusions, gelu_fusions, gemm_fusions, grid_fusions, hard_swish_fusions,
@@ -10,7 +10,7 @@ use crate::{
         scalar_fusions, split, square_fusions,
     },
     fusion::{Fusion, fuse},
-    pass::{Level, Options, Pass, Passes, Turn},
+    pass::{Level, Options, Pass, Passes, Phase},
     pattern::PatternError,
     target::Target,
 };
@@ -77,7 +77,7 @@ fn simplifying() -> Vec<Pass> {
                 "The operator is not for random numbers, and the node has the form of the newest opset. DequantizeLinear of a \
                  constant stays, unless the result is quantized again.",
             ),
-        Pass::new(control::NAME, control::run)
+        Pass::new(fold_control_flow::NAME, fold_control_flow::run)
             .description(
                 "Replaces If by the branch that it takes, and Loop that runs never or once by its body. Takes states that \
                  a body does not change from before the Loop or Scan. Moves nodes that both branches have, and nodes that are the \
@@ -94,7 +94,7 @@ fn simplifying() -> Vec<Pass> {
                 "Named constants are kept, because they may get other values later, unless weights are to be merged.",
             ),
         Pass::new("layers", cse::layers)
-            .turn(Turn::Late)
+            .turn(Phase::Late)
             .description(
                 "Merges Conv, ConvTranspose, Gemm and MatMul that compute the same from the same inputs, when nothing more can be \
                  folded into them. In models of other producers, merges all nodes that compute the same with weights of equal content.",
@@ -210,7 +210,7 @@ fn replacing() -> Vec<Pass> {
 fn late() -> Vec<Pass> {
     vec![
         fusions("factors", factor_fusions, 7)
-            .turn(Turn::Late)
+            .turn(Phase::Late)
             .description(
                 "Folds Mul and Div of the input of a Conv, ConvTranspose, Gemm or MatMul with a number into the weight.",
             )
@@ -219,7 +219,7 @@ fn late() -> Vec<Pass> {
                  stays in front of Gemm and MatMul.",
             ),
         Pass::new("projections", projections)
-            .turn(Turn::Late)
+            .turn(Phase::Late)
             .description(
                 "Replaces MatMul and Add of more than two dimensions whose results are only reshaped by Gemm, after one Reshape of the tensor that \
                  they share.",
@@ -228,7 +228,7 @@ fn late() -> Vec<Pass> {
                 "The tensor is the result of a Transpose or Reshape, as feature maps are before attention. The nodes become fewer.",
             ),
         Pass::new("join", join)
-            .turn(Turn::Late)
+            .turn(Phase::Late)
             .description(
                 "Replaces several MatMul or Gemm of one tensor by one with the columns of all, and Split. Only in models of other producers.",
             )
@@ -238,7 +238,7 @@ fn late() -> Vec<Pass> {
                  attention stay apart if they have biases: ONNX Runtime replaces the whole attention.",
             ),
         Pass::new("split", split)
-            .turn(Turn::Last)
+            .turn(Phase::Last)
             .description("Replaces slices of one tensor along one dimension by Split.")
             .precondition("The size of the dimension is known, and the slices do not overlap."),
     ]

@@ -2,14 +2,14 @@
 //! file.
 
 use crate::{
-    assume::{self, Taken},
-    contrib, eval, facts,
+    analysis, contrib_types, eval,
     graph::GraphMut,
-    ml,
+    ml_types,
     opaque::{self, Raising},
     opsets::CONVERTED_OPSETS,
     sizes::{self, Computed},
     slices::{self, Ends},
+    unreachable_branches::{self, Taken},
 };
 use pt2onnx_ir::{
     Builder, InsertPoint, Model, Node, NodeId, RegionId, TensorType, Type, Value, attrs,
@@ -66,7 +66,7 @@ pub fn infer_output_types(model: &mut Model) {
 fn number_sizes(model: &mut Model, ty: &mut Type) {
     match ty {
         Type::Tensor(TensorType { shape: Some(sizes), .. }) => {
-            let unknown = sizes.iter_mut().filter(|size| !facts::known(size));
+            let unknown = sizes.iter_mut().filter(|size| !analysis::known(size));
             unknown.for_each(|size| *size = model.unknown_dim());
         }
         Type::Sequence(inner) | Type::Optional(inner) => number_sizes(model, inner),
@@ -133,7 +133,7 @@ pub(crate) fn infer(graph: &mut GraphMut<'_>, raised: Option<Raising>, taken: &T
 /// No size of an input is negative.
 fn not_negative(model: &Model, region: RegionId) -> Constraints {
     let mut constraints = Constraints::default();
-    let shapes = model[region].inputs().iter().filter_map(|&input| facts::shape(model, input));
+    let shapes = model[region].inputs().iter().filter_map(|&input| analysis::shape(model, input));
     for size in shapes.flatten() {
         constraints.constrain(size, Range::at_least(0));
     }
@@ -163,8 +163,12 @@ impl Walk<'_, '_> {
             let own = raised.filter(|_| cx.model()[id].domain.is_empty());
             bodies.into_iter().for_each(|body| self.region(body, own));
             match () {
-                () if *cx.model()[id].domain == *ml::DOMAIN => self.set(id, ml::types(cx, id)),
-                () if contrib::has(&cx.model()[id]) => self.set(id, contrib::types(cx, id)),
+                () if *cx.model()[id].domain == *ml_types::DOMAIN => {
+                    self.set(id, ml_types::types(cx, id))
+                }
+                () if contrib_types::has(&cx.model()[id]) => {
+                    self.set(id, contrib_types::types(cx, id))
+                }
                 () if cx.model()[id].is("Scan") => {
                     self.set(id, scanned(cx, id).unwrap_or_default());
                     self.carry(id, 0);
@@ -177,7 +181,7 @@ impl Walk<'_, '_> {
             }
             // Nobody has verified the model: a type that cannot be inferred is not an error.
             let types = match self.taken.get(&id) {
-                Some(&branch) => assume::types(&cx.model(), branch),
+                Some(&branch) => unreachable_branches::types(&cx.model(), branch),
                 None => cx.inferred(id).unwrap_or_default(),
             };
             let (outputs, differ) = {
@@ -244,8 +248,8 @@ fn scanned(cx: &Builder, id: NodeId) -> Option<Vec<Option<Type>>> {
         let inside = model[body].inputs().get(states..)?;
         let outside = (states..node.inputs().len()).map(|i| node.input(i));
         for (&part, whole) in inside.iter().zip(outside) {
-            let whole = facts::rank(&model, whole?)?;
-            if facts::rank(&model, part)? + 1 != whole {
+            let whole = analysis::rank(&model, whole?)?;
+            if analysis::rank(&model, part)? + 1 != whole {
                 return None;
             }
         }

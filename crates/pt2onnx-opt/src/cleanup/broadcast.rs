@@ -1,11 +1,11 @@
 //! `Expand` before an operator that broadcasts by itself.
 
-use super::seen::{Action, Seen};
-use crate::facts::known;
+use super::node_view::{Action, NodeView};
+use crate::analysis::known;
 use pt2onnx_ir::{Shape, Value};
 
 /// The operator takes the operand of `Expand`, if the result has the same sizes then.
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     let broadcasts = matches!(
         n.node.op(),
         "Add"

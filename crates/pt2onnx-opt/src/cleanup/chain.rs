@@ -1,13 +1,13 @@
 //! Two consecutive nodes that one node can replace: transposes, casts, slices, and nodes that only
 //! change sizes.
 
-use super::seen::{Action, Seen};
-use crate::{eval, facts::known};
+use super::node_view::{Action, NodeView};
+use crate::{analysis::known, eval};
 use pt2onnx_ir::{Attributes, Node, Use, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     let x = n.node.input(0)?;
     match n.node.op() {
         "Transpose" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
@@ -35,7 +35,7 @@ const REDUCTIONS: &[&str] = &[
 ];
 
 /// A reduction of transposed dimensions, if those that are left keep their order.
-fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
+fn reduction(n: &NodeView, op: &'static str, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Transpose"))?;
     let source = inner.node.input(0)?;
     let perm = inner.perm()?;
@@ -54,11 +54,11 @@ fn reduction(n: &Seen, op: &'static str, x: Value) -> Option<Action> {
 
 /// One node that moves elements as two do, the inner one and then `n`: it moves those of `operand`,
 /// which has the sizes of the inner one's operand.
-pub(super) fn moves(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
+pub(super) fn moves(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
     transposes(n, inner, operand).or_else(|| views(n, inner, operand))
 }
 
-fn transposes(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
+fn transposes(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
     if !(n.node.is("Transpose") && inner.node.is("Transpose")) {
         return None;
     }
@@ -75,7 +75,7 @@ fn transposes(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
 }
 
 /// A cast to the type of another value, whose elements are not needed.
-fn cast_to(n: &Seen, x: Value) -> Option<Action> {
+fn cast_to(n: &NodeView, x: Value) -> Option<Action> {
     let to = schema::data_type(n.dtype(n.node.input(1)?)?);
     let mut attributes = n.node.attributes.clone();
     attributes.push(("to".into(), to.into()));
@@ -83,7 +83,7 @@ fn cast_to(n: &Seen, x: Value) -> Option<Action> {
 }
 
 /// Two casts become one if the first one loses nothing. Texts of a number depend on its type.
-fn casts(n: &Seen, x: Value) -> Option<Action> {
+fn casts(n: &NodeView, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Cast"))?;
     let source = inner.node.input(0)?;
     let (from, through, to) = (n.dtype(source)?, n.dtype(x)?, n.dtype(n.output())?);
@@ -138,12 +138,12 @@ struct Bounds {
 }
 
 /// Slices of different dimensions, and slices of one dimension without steps.
-fn slices(n: &Seen, x: Value) -> Option<Action> {
+fn slices(n: &NodeView, x: Value) -> Option<Action> {
     let inner = n.producer(x).filter(|i| i.node.is("Slice") && n.is_used_once(x))?;
     let source = inner.node.input(0)?;
     let (first, second) = (n.shape(source)?, n.shape(x)?);
     let rank = first.len();
-    let bounds = |s: &Seen| -> Option<Vec<Bounds>> {
+    let bounds = |s: &NodeView| -> Option<Vec<Bounds>> {
         let (starts, ends) = (s.ints(1)?, s.ints(2)?);
         let axes = match s.node.input(3) {
             Some(_) => s.ints(3)?,
@@ -192,7 +192,7 @@ const MOST_OPERANDS: usize = 64;
 
 /// `Concat` of `Concat`s along the same dimension, and of operands that have no elements. The last
 /// one of a chain takes the operands of all.
-fn concats(n: &Seen) -> Option<Action> {
+fn concats(n: &NodeView) -> Option<Action> {
     let rank = n.shape(n.output())?.len();
     let axis = |node: &Node| {
         if node.is("Concat") { eval::axis(attrs::Concat::axis(node).ok()?, rank) } else { None }
@@ -238,7 +238,7 @@ fn concats(n: &Seen) -> Option<Action> {
 
 /// All of these nodes keep the order of elements, so that the last one can take the first one's
 /// operand.
-fn views(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
+fn views(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
     if !(is_view(inner) && is_view(n)) {
         return None;
     }
@@ -278,7 +278,7 @@ fn views(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
     })
 }
 
-fn is_view(n: &Seen) -> bool {
+fn is_view(n: &NodeView) -> bool {
     match n.node.op() {
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => true,
         "Transpose" => n.moves_ones() == Some(true),
@@ -287,8 +287,8 @@ fn is_view(n: &Seen) -> bool {
 }
 
 /// Dimensions of size 1 that both nodes add, or both remove.
-fn ones(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
-    let given = |s: &Seen, rank: usize| {
+fn ones(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
+    let given = |s: &NodeView, rank: usize| {
         let mut axes: Vec<usize> =
             s.ints(1)?.iter().map(|&a| eval::axis(a, rank)).collect::<Option<_>>()?;
         axes.sort_unstable();
@@ -312,8 +312,8 @@ fn ones(n: &Seen, inner: &Seen, operand: Value) -> Option<Action> {
 }
 
 /// Whether the outer node removes the dimensions that the inner one adds.
-fn cancels(n: &Seen, inner: &Seen) -> bool {
-    let axes = |s: &Seen, rank: usize| -> Option<Vec<i64>> {
+fn cancels(n: &NodeView, inner: &NodeView) -> bool {
+    let axes = |s: &NodeView, rank: usize| -> Option<Vec<i64>> {
         let counted = |a: i64| if a < 0 { a + rank as i64 } else { a };
         let mut axes: Vec<i64> = s.ints(1)?.into_iter().map(counted).collect();
         axes.sort_unstable();

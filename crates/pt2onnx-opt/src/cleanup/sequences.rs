@@ -1,6 +1,6 @@
 //! Sequences whose items are known: what is taken out of them is taken from where it was put in.
 
-use crate::{eval, facts, graph::Changed, opsets::SIZES_AS_INPUTS, rewrite};
+use crate::{analysis, eval, graph::Changed, opsets::SIZES_AS_INPUTS, rewrite};
 use pt2onnx_ir::{Attributes, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -129,7 +129,7 @@ fn concat(model: &mut Model, id: NodeId) -> Option<Changed> {
     let made = made_by(model, id, "SplitToSequence")?;
     let options = attrs::SplitToSequence::read(&model[made]).ok()?;
     let x = model[made].input(0)?;
-    let rank = facts::rank(model, x)?;
+    let rank = analysis::rank(model, x)?;
     let squeezed = !options.keepdims && model[made].input(1).is_none();
     let same = eval::axis(axis, rank)? == eval::axis(options.axis, rank)? && squeezed == stacks;
     same.then(|| rewrite::bypass(model, id, x))
@@ -140,12 +140,12 @@ fn concat(model: &mut Model, id: NodeId) -> Option<Changed> {
 fn parts(model: &Model, id: NodeId) -> Option<(usize, Vec<i64>)> {
     let node = &model[id];
     let options = attrs::SplitToSequence::read(node).ok()?;
-    let shape = facts::shape(model, node.input(0)?)?;
+    let shape = analysis::shape(model, node.input(0)?)?;
     let axis = eval::axis(options.axis, shape.len())?;
     let size = || shape.get(axis)?.as_int();
     let each = match node.input(1) {
         None => 1,
-        Some(given) if facts::rank(model, given)? == 0 => number(model, given)?,
+        Some(given) if analysis::rank(model, given)? == 0 => number(model, given)?,
         Some(given) => return Some((axis, ints(model, given)?)),
     };
     let size = size()?;
@@ -171,7 +171,7 @@ fn split(model: &mut Model, id: NodeId) -> Option<Changed> {
     let sequence = model[id].outputs()[0];
     let users: Vec<(NodeId, usize)> = model[sequence].uses().map(taken).collect::<Option<_>>()?;
     let x = model[id].input(0)?;
-    let (dtype, shape) = facts::tensor_type(model, x)?;
+    let (dtype, shape) = analysis::tensor_type(model, x)?;
     let shape = shape.clone();
     let lengths = model.add_constant(Tensor::vector(&sizes));
     let attributes = Attributes::from_iter([("axis".into(), (axis as i64).into())]);

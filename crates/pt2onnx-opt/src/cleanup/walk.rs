@@ -1,15 +1,16 @@
 //! Applies the clean-up rules to each node.
 
 use super::{
-    broadcast, chain, guards, kept, merged, noop, ones, parts, picks, rest,
-    seen::{Action, Seen},
-    sequences, states, through,
+    broadcast, chain, concat_of_slices, gather_slice, identity_elimination, infer_reshape_dim,
+    keepdims, nan_guards,
+    node_view::{Action, NodeView},
+    reshape_transpose, rnn_initial_state, sequences, sink_transpose, unit_dims,
 };
 use crate::{
-    facts::users,
+    analysis::users,
     graph::{Changed, GraphMut},
     pass::Options,
-    rewrite, scan,
+    pool, rewrite,
 };
 use pt2onnx_ir::{Attributes, Model, Node, NodeId, Type, Value};
 use pt2onnx_tensor::Tensor;
@@ -19,7 +20,7 @@ use smallvec::SmallVec;
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     let (nodes, opset) = (graph.nodes(), graph.opset);
     let model = &mut *graph.model;
-    let found = scan::find(&nodes, |id| may_change(model, id, options).then_some(()));
+    let found = pool::find(&nodes, |id| may_change(model, id, options).then_some(()));
     if found.is_empty() {
         return false;
     }
@@ -43,7 +44,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
 
 /// Applies the rules to a node.
 fn visit(model: &mut Model, id: NodeId, opset: u32, options: &Options) -> Changed {
-    let mut changed = states::run(model, id);
+    let mut changed = rnn_initial_state::run(model, id);
     if !model[id].domain.is_empty() {
         return changed;
     }
@@ -54,14 +55,14 @@ fn visit(model: &mut Model, id: NodeId, opset: u32, options: &Options) -> Change
             return true;
         }
     }
-    if let Some((x, output)) = noop::dropout(model, &model[id]) {
+    if let Some((x, output)) = identity_elimination::dropout(model, &model[id]) {
         model.replace_all_uses(output, x);
         return true;
     }
     if model[id].outputs().len() != 1 {
         return changed;
     }
-    if kept::run(model, id, options) {
+    if keepdims::run(model, id, options) {
         return true;
     }
     action(model, id, options).is_some_and(|action| apply(model, id, action)) || changed
@@ -73,13 +74,13 @@ fn may_change(model: &Model, id: NodeId, options: &Options) -> bool {
         return false;
     }
     let node = &model[id];
-    states::concern(node)
+    rnn_initial_state::concern(node)
         || sequences::concern(node)
         || node.domain.is_empty() && ends_left_out(node)
-        || node.domain.is_empty() && noop::dropout(model, node).is_some()
+        || node.domain.is_empty() && identity_elimination::dropout(model, node).is_some()
         || node.domain.is_empty()
             && node.outputs().len() == 1
-            && (kept::applies(model, id, options) || action(model, id, options).is_some())
+            && (keepdims::applies(model, id, options) || action(model, id, options).is_some())
 }
 
 /// Whether the last input of a node is there but left out.
@@ -99,18 +100,18 @@ fn drop_left_out(model: &mut Model, id: NodeId) -> Changed {
 
 /// What the rules that look at nodes of one output say.
 fn action(model: &Model, id: NodeId, options: &Options) -> Option<Action> {
-    let seen = Seen { model, node: &model[id], weights: options.max_neutral_bytes };
-    noop::rule(&seen)
+    let seen = NodeView { model, node: &model[id], weights: options.max_neutral_bytes };
+    identity_elimination::rule(&seen)
         .map(Action::Forward)
         .or_else(|| chain::rule(&seen))
-        .or_else(|| merged::rule(&seen))
-        .or_else(|| parts::reshaped(&seen))
-        .or_else(|| picks::rule(&seen))
-        .or_else(|| through::rule(&seen))
+        .or_else(|| reshape_transpose::rule(&seen))
+        .or_else(|| concat_of_slices::reshaped(&seen))
+        .or_else(|| gather_slice::rule(&seen))
+        .or_else(|| sink_transpose::rule(&seen))
         .or_else(|| broadcast::rule(&seen))
-        .or_else(|| ones::rule(&seen))
-        .or_else(|| guards::rule(&seen))
-        .or_else(|| rest::rule(&seen))
+        .or_else(|| unit_dims::rule(&seen))
+        .or_else(|| nan_guards::rule(&seen))
+        .or_else(|| infer_reshape_dim::rule(&seen))
 }
 
 fn apply(model: &mut Model, id: NodeId, action: Action) -> Changed {

@@ -1,6 +1,6 @@
 //! How many bytes results have, and the weights that they are computed from.
 
-use crate::facts::tensor_type;
+use crate::analysis::tensor_type;
 use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_tensor::{DType, Tensor};
 

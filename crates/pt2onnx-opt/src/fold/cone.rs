@@ -7,7 +7,7 @@
 use super::{
     bytes::{bytes_of, is_narrow, result_bytes},
     replace,
-    sharers::Sharers,
+    storage_refs::StorageRefs,
 };
 use crate::{eval, graph::Changed, pass::Options, target::Target};
 use pt2onnx_ir::{Def, Model, NodeId, Use, Value, conforms, schema};
@@ -31,7 +31,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
         known: FxHashMap::default(),
         done: FxHashMap::default(),
         bytes: 0,
-        sharers: Sharers::default(),
+        storage_refs: StorageRefs::default(),
     };
     let mut order = Vec::new();
     for &id in nodes {
@@ -41,7 +41,7 @@ pub(super) fn run(model: &mut Model, nodes: &[NodeId], options: &Options) -> Cha
         }
     }
     if !order.is_empty() {
-        cones.sharers = Sharers::of(model);
+        cones.storage_refs = StorageRefs::of(model);
     }
     let mut gone = FxHashSet::default();
     let mut changed = false;
@@ -71,7 +71,7 @@ struct Cones<'a> {
     /// What was computed; `None` if it cannot be.
     done: FxHashMap<NodeId, Option<Vec<Tensor>>>,
     bytes: usize,
-    sharers: Sharers,
+    storage_refs: StorageRefs,
 }
 
 impl Cones<'_> {
@@ -146,7 +146,7 @@ impl Cones<'_> {
         }
         let mut constants: FxHashSet<Value> = FxHashSet::default();
         for value in cone.iter().flat_map(|&n| model[n].inputs()).flatten() {
-            let alone = |t: &Tensor| self.sharers.alone(t);
+            let alone = |t: &Tensor| self.storage_refs.alone(t);
             if model[*value].constant().is_some_and(alone) && only_inside(*value, &inside) {
                 constants.insert(*value);
             }

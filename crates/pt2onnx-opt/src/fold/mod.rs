@@ -3,29 +3,29 @@
 mod bytes;
 mod cone;
 mod replace;
-mod sharers;
+mod storage_refs;
 mod weights;
 
 use crate::{
+    analysis::users,
     eval,
-    facts::users,
     graph::{Changed, GraphMut},
     pass::Options,
-    scan,
+    pool,
     target::Target,
 };
 use bytes::{bytes_of, is_narrow, result_bytes};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Use, Value, attrs, conforms, schema};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
-use sharers::Sharers;
 use std::sync::OnceLock;
+use storage_refs::StorageRefs;
 
 /// The name of the pass.
 pub(crate) const NAME: &str = "fold";
 
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    let mut fold = Fold { options, generated: 0, sharers: OnceLock::new() };
+    let mut fold = Fold { options, generated: 0, storage_refs: OnceLock::new() };
     let mut changed = false;
     let mut nodes = graph.nodes();
     let model = &mut *graph.model;
@@ -35,7 +35,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
     // Weights may have taken nodes in.
     nodes.retain(|&node| model.contains(node));
     // What may be folded now, with its results if they are computed already.
-    let found = scan::find(&nodes, |node| {
+    let found = pool::find(&nodes, |node| {
         let operands = operands(model, node, options);
         let computed = || operands.map(|operands| fold.cheap(model, node, &operands));
         may_be_known(&model[node]).then_some(None).or_else(computed)
@@ -82,7 +82,7 @@ struct Fold<'a> {
     /// See [`MAX_GENERATED`].
     generated: usize,
     /// Computed when first needed.
-    sharers: OnceLock<Sharers>,
+    storage_refs: OnceLock<StorageRefs>,
 }
 
 impl Fold<'_> {
@@ -141,7 +141,7 @@ impl Fold<'_> {
             let Some(tensor) = data.constant().filter(|_| only_here) else {
                 continue;
             };
-            if self.sharers.get_or_init(|| Sharers::of(model)).alone(tensor) {
+            if self.storage_refs.get_or_init(|| StorageRefs::of(model)).alone(tensor) {
                 bytes = bytes.saturating_add(tensor.nbytes());
             }
         }

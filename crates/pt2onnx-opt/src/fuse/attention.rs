@@ -3,7 +3,7 @@
 
 use super::broadcast::full_mask;
 use crate::{
-    facts::{known, tensor_type},
+    analysis::{known, tensor_type},
     fusion::Fusion,
     masks::{bools_of, has_keys, is_causal, is_choice},
     pattern::{Match, PatternError},

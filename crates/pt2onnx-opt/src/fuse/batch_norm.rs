@@ -1,6 +1,6 @@
 //! Folds batch normalization into the weights of the convolution or linear layer before it.
 
-use super::scaled::{Real, scaled};
+use super::lazy_scale::{Real, scaled};
 use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},

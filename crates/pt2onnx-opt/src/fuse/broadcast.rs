@@ -1,6 +1,6 @@
 //! Broadcasts operands that an operator does not broadcast itself.
 
-use crate::facts::known;
+use crate::analysis::known;
 use pt2onnx_ir::{Builder, Shape, Value};
 use pt2onnx_symbolic::Expr;
 

@@ -1,7 +1,7 @@
 //! Lets `Attention` append new keys and values to a cache, in place of `Concat`.
 
 use crate::{
-    facts::{known, tensor_type},
+    analysis::{known, tensor_type},
     graph::{Changed, GraphMut},
     rewrite,
 };

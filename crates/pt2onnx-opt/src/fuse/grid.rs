@@ -2,8 +2,8 @@
 //! dimension after dimension is picked.
 
 use crate::{
+    analysis::{self, counted, known},
     eval,
-    facts::{self, counted, known},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
@@ -53,7 +53,7 @@ fn picked(cx: &Builder, found: &Match) -> Option<Value> {
 /// The places of points that nothing else uses: the coordinates, each of which changes along one
 /// dimension, are joined as the last one.
 fn places(model: &Model, points: Value) -> Option<Vec<Places>> {
-    let shape = facts::shape(model, points).filter(|_| model[points].uses().len() == 1)?;
+    let shape = analysis::shape(model, points).filter(|_| model[points].uses().len() == 1)?;
     let joined = &model[model.producer(points)?];
     let (_, grid) = shape.split_last()?;
     let axis = eval::axis(joined.int("axis")?, shape.len())?;
@@ -77,15 +77,15 @@ fn coordinate(model: &Model, value: Value, grid: &[Expr]) -> Option<Places> {
         return None;
     }
     let mut spread = column.input(0)?;
-    let (one, sizes) = facts::shape(model, value)?.split_last()?;
-    let same = sizes == &facts::shape(model, spread)?[..] && sizes.len() == grid.len();
+    let (one, sizes) = analysis::shape(model, value)?.split_last()?;
+    let same = sizes == &analysis::shape(model, spread)?[..] && sizes.len() == grid.len();
     if one.as_int() != Some(1) || !same {
         return None;
     }
     if let Some(expand) = model.producer(spread).map(|id| &model[id]).filter(|n| n.is("Expand")) {
         spread = expand.input(0)?;
     }
-    let sizes = facts::shape(model, spread)?;
+    let sizes = analysis::shape(model, spread)?;
     let mut wide = sizes.iter().enumerate().filter(|(_, d)| d.as_int() != Some(1));
     let ((from, size), None) = (wide.next()?, wide.next()) else {
         return None;
@@ -102,7 +102,7 @@ fn vector(model: &Model, value: Value) -> Value {
         node.input(0).filter(|_| forms && node.domain.is_empty())
     };
     let mut sources = std::iter::successors(Some(value), reshaped);
-    sources.find(|&source| facts::rank(model, source) == Some(1)).unwrap_or(value)
+    sources.find(|&source| analysis::rank(model, source) == Some(1)).unwrap_or(value)
 }
 
 /// The elements in their order, if the places are those of all rows and columns.
@@ -110,9 +110,9 @@ fn in_order(cx: &Builder, found: &Match) -> Option<Value> {
     let (x, places) = (found.value("x")?, found.value("i")?);
     let (source, sizes) = {
         let model = cx.model();
-        let grid = facts::shape(&model, places)?;
+        let grid = analysis::shape(&model, places)?;
         let (rows, columns) = rows_and_columns(&model, places)?;
-        let flat = facts::shape(&model, x)?;
+        let flat = analysis::shape(&model, x)?;
         let (count, rest) = flat.split_first()?;
         let is_place = |(i, size): (usize, &Expr)| match i {
             _ if i == rows.at => *size == rows.size,
@@ -137,7 +137,7 @@ fn in_order(cx: &Builder, found: &Match) -> Option<Value> {
 fn flat_source(model: &Model, x: Value) -> Option<Value> {
     let node = &model[model.producer(x)?];
     let source = node.input(0)?;
-    let dims = facts::shape(model, source)?;
+    let dims = analysis::shape(model, source)?;
     let views = matches!(node.op(), "Flatten" | "Reshape") && node.domain.is_empty();
     (views && dims.iter().all(known)).then_some(source)
 }
@@ -156,7 +156,7 @@ fn rows_and_columns(model: &Model, places: Value) -> Option<(Places, Places)> {
         let own = node.is(op) && node.domain.is_empty();
         own.then(|| Some((node.input(0)?, node.input(1)?)))?
     };
-    let rank = facts::rank(model, places)?;
+    let rank = analysis::rank(model, places)?;
     let either = |(a, b): (Value, Value)| [(a, b), (b, a)];
     either(of(places, "Add")?).into_iter().find_map(|(inner, outer)| {
         let columns = range(model, inner, rank)?;
@@ -171,7 +171,7 @@ fn rows_and_columns(model: &Model, places: Value) -> Option<(Places, Places)> {
 fn range(model: &Model, value: Value, rank: usize) -> Option<Places> {
     let spread = vector(model, value);
     let size = counted(model, spread)?;
-    let own = facts::shape(model, value)?;
+    let own = analysis::shape(model, value)?;
     let mut wide = own.iter().enumerate().filter(|(_, d)| d.as_int() != Some(1));
     let ((at, wide), None) = (wide.next()?, wide.next()) else {
         return None;
@@ -188,12 +188,12 @@ fn size_of(model: &Model, value: Value) -> Option<Expr> {
     let node = &model[model.producer(value)?];
     let x = node.input(0).filter(|_| node.domain.is_empty())?;
     let size = |source: Value, i: i64| {
-        let shape = facts::shape(model, source)?;
+        let shape = analysis::shape(model, source)?;
         shape.get(eval::axis(i, shape.len())?).filter(|d| known(d)).cloned()
     };
     match node.op() {
         "Shape" => {
-            let rank = facts::rank(model, x)? as i64;
+            let rank = analysis::rank(model, x)? as i64;
             let held = |i: i64| if i < 0 { i + rank } else { i };
             let (start, end) = (node.int("start").unwrap_or(0), node.int("end").unwrap_or(rank));
             (held(end) == held(start) + 1).then(|| size(x, start))?

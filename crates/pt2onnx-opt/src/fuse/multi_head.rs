@@ -2,7 +2,7 @@
 
 use super::broadcast::full_mask;
 use crate::{
-    facts::{known, tensor_type},
+    analysis::{known, tensor_type},
     fusion::Fusion,
     masks::bools_of,
     pattern::{Match, PatternError},

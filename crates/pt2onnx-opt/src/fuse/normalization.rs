@@ -1,8 +1,8 @@
 //! Fuses formulas of normalizations.
 
 use crate::{
+    analysis::{every, tensor_type},
     eval,
-    facts::{every, tensor_type},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };

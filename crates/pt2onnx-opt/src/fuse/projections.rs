@@ -1,13 +1,13 @@
 //! Products of several dimensions whose results are only reshaped: one `Reshape` before them makes
 //! each a `Gemm`, with its bias.
 
-use super::left::is_feature_map;
+use super::ort_reserved::is_feature_map;
 use crate::{
-    facts,
+    analysis,
     graph::{Changed, GraphMut},
     grouped::grouped,
     pass::Options,
-    scan,
+    pool,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
@@ -27,7 +27,7 @@ struct Projection {
 pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    let found = scan::find(&nodes, |id| {
+    let found = pool::find(&nodes, |id| {
         let (x, projection) = projection(model, id)?;
         Some(((x, model[id].region()), projection))
     });
@@ -42,17 +42,17 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
 fn projection(model: &Model, id: NodeId) -> Option<(Value, Projection)> {
     let product = Some(&model[id]).filter(|node| node.is("MatMul"))?;
     let [x, weight] = [product.input(0)?, product.input(1)?];
-    let (dtype, shape) = facts::tensor_type(model, x)?;
+    let (dtype, shape) = analysis::tensor_type(model, x)?;
     let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
-    let width = facts::shape(model, weight).filter(|w| w.len() == 2)?.get(1)?.as_int()?;
+    let width = analysis::shape(model, weight).filter(|w| w.len() == 2)?.get(1)?.as_int()?;
     if !float || shape.len() < 3 || shape.last()?.as_int()? == 0 {
         return None;
     }
     let (result, sum) = only_user(model, id, "Add")?;
     let bias = *model[sum].inputs().iter().flatten().find(|&&v| v != result)?;
-    let fits = matches!(facts::shape(model, bias)?.as_slice(), [n] if n.as_int() == Some(width));
+    let fits = matches!(analysis::shape(model, bias)?.as_slice(), [n] if n.as_int() == Some(width));
     let (_, reshape) = only_user(model, sum, "Reshape")?;
-    let after = facts::shape(model, *model[reshape].outputs().first()?)?;
+    let after = analysis::shape(model, *model[reshape].outputs().first()?)?;
     let sizes: Vec<i64> = after.iter().map(|d| d.as_int().unwrap_or(-1)).collect();
     let constant = model[model[reshape].input(1)?].constant().is_some();
     let unknown = sizes.iter().filter(|&&s| s == -1).count();
@@ -81,7 +81,7 @@ fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
     if !is_feature_map(model, x) || group.len() < 2 && !absorbed {
         return None;
     }
-    let (dtype, shape) = facts::tensor_type(model, x)?;
+    let (dtype, shape) = analysis::tensor_type(model, x)?;
     let depth = shape.last()?.as_int()?;
     let rows = Expr::product(shape.get(..shape.len() - 1)?.to_vec());
     let matrix = |width: i64| {
@@ -101,7 +101,7 @@ fn flatten(model: &mut Model, x: Value, group: &[Projection]) -> Option<()> {
     let (_, rows) = add(model, first, "Reshape", &[x, sizes], depth);
     for projection in group {
         let [weight, bias] = projection.inputs;
-        let width = facts::shape(model, weight)?.last()?.as_int()?;
+        let width = analysis::shape(model, weight)?.last()?.as_int()?;
         let (gemm, result) = add(model, projection.sum, "Gemm", &[rows, weight, bias], width);
         model.merge_origins(gemm, projection.product);
         let sizes = model.add_constant(Tensor::vector(&projection.sizes));

@@ -2,7 +2,7 @@
 
 use super::broadcast::expanded;
 use crate::{
-    facts::{known, number_of},
+    analysis::{known, number_of},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };

@@ -1,12 +1,12 @@
 //! Slices that are the parts of one tensor along one dimension become one `Split`.
 
 use crate::{
-    cse, eval, facts,
+    analysis, cse, eval,
     graph::{Changed, GraphMut},
     grouped::grouped,
     opsets::SIZES_AS_INPUTS,
     pass::Options,
-    scan,
+    pool,
 };
 use pt2onnx_ir::{Attributes, InsertPoint, Model, NodeId, TensorType, Type, Value};
 use pt2onnx_symbolic::Expr;
@@ -25,7 +25,7 @@ pub(crate) fn run(graph: &mut GraphMut<'_>, _: &Options) -> Changed {
     }
     let nodes = graph.nodes();
     let model = &mut *graph.model;
-    let found = scan::find(&nodes, |id| {
+    let found = pool::find(&nodes, |id| {
         let (x, axis, part) = part(model, id)?;
         Some(((x, model[id].region(), axis), part))
     });
@@ -59,7 +59,7 @@ fn part(model: &Model, id: NodeId) -> Option<(Value, usize, Part)> {
         return None;
     }
     let x = node.input(0)?;
-    let shape = facts::shape(model, x)?;
+    let shape = analysis::shape(model, x)?;
     let axis = eval::axis(node.input(3).map_or(Some(0), |_| one(3))?, shape.len())?;
     let size = shape.get(axis)?.as_int()?;
     let held = |i: i64| (if i < 0 { i.saturating_add(size) } else { i }).clamp(0, size);
@@ -77,7 +77,7 @@ fn split(model: &mut Model, axis: usize, mut parts: Vec<Part>) -> Option<()> {
     if parts.len() < 2 || !apart {
         return None;
     }
-    let (dtype, shape) = facts::tensor_type(model, x)?;
+    let (dtype, shape) = analysis::tensor_type(model, x)?;
     let shape = shape.clone();
     let size = shape.get(axis)?.as_int()?;
     // What no slice takes is an output that nothing uses.

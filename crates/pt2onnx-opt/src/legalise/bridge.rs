@@ -2,8 +2,8 @@
 //! gives exactly the same.
 
 use crate::{
+    analysis::dtype,
     casts::{bound, cast_around},
-    facts::dtype,
 };
 use pt2onnx_ir::{
     Model, NodeId,

@@ -17,7 +17,7 @@ const MOST_PLACES: usize = 4096;
 /// `Max`, `Min`, `Mean` and `Sum`, which do not broadcast in older forms: the inputs are expanded
 /// to the same sizes.
 pub(super) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
-    let shape = |v: &Option<Value>| v.and_then(|v| crate::facts::shape(model, v).cloned());
+    let shape = |v: &Option<Value>| v.and_then(|v| crate::analysis::shape(model, v).cloned());
     let shapes: Option<Vec<_>> = model[id].inputs().iter().map(shape).collect();
     let shapes = shapes.ok_or("the sizes of its inputs are not known")?;
     if shapes.windows(2).all(|pair| pair[0] == pair[1]) {

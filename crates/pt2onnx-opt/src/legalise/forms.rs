@@ -4,7 +4,7 @@ use super::{
     error::Reason,
     replace::{Done, replace},
 };
-use crate::facts::rank;
+use crate::analysis::rank;
 use pt2onnx_ir::{Attribute, Attributes, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 

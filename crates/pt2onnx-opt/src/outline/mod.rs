@@ -10,7 +10,7 @@ mod groups;
 mod names;
 mod places;
 mod share;
-mod skeleton;
+mod structural_hash;
 
 use groups::{Groups, Member};
 use names::Names;

@@ -2,7 +2,7 @@
 
 use super::{
     names::{Names, below, of_class},
-    skeleton::{Skeleton, Slot},
+    structural_hash::{Skeleton, Slot},
 };
 use crate::{cse::same_attribute, grouped::grouped};
 use pt2onnx_ir::{

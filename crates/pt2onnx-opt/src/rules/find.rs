@@ -1,7 +1,7 @@
 //! Finding what the pattern of a rule describes.
 
 use super::rule::Rule;
-use crate::facts::{number_of, rounded};
+use crate::analysis::{number_of, rounded};
 use pt2onnx_ir::{
     Attribute, Def, Model, Node, NodeId, Use, Value,
     schema::{self, AttributeDefault, CANONICAL_OPSET},

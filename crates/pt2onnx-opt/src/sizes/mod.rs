@@ -3,8 +3,8 @@
 
 mod bounds;
 mod contents;
-mod sources;
-mod spell;
+mod materialize_sizes;
+mod size_origins;
 
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use bounds::lowest;
 pub(crate) use contents::contents;
-pub(crate) use spell::spell_out;
+pub(crate) use materialize_sizes::spell_out;
 
 /// The elements of vectors and scalars of integers and bools that nodes compute.
 pub(crate) type Computed = FxHashMap<Value, Vec<Expr>>;

@@ -3,7 +3,7 @@
 //! ONNX Runtime's optimiser moves it behind the `Resize`, whose kernel then refuses images with the
 //! channels last. It does not move it through a `Reshape`, not even one that keeps all sizes.
 
-use crate::facts::{every, shape};
+use crate::analysis::{every, shape};
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::{Constraints, Expr};
 use rustc_hash::FxHashSet;

@@ -4,11 +4,11 @@
 
 use super::{error::Unrunnable, runtime::types};
 use crate::{
+    analysis::dtype,
     casts::{bound, cast_around},
-    facts::dtype,
     generated::ort_cpu,
     legalise::compute_bits,
-    scan,
+    pool,
 };
 use pt2onnx_ir::{
     Model, NodeId, attrs,
@@ -86,7 +86,7 @@ fn narrows(from: DType, to: DType) -> bool {
 pub(super) fn warnings(model: &Model) -> Vec<String> {
     let (mut casts, mut newer, mut computed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let nodes = model.nodes_in(&[Model::MAIN]);
-    let found = scan::find(&nodes, |id| Some(gaps(model, id)).filter(|gaps| !gaps.is_empty()));
+    let found = pool::find(&nodes, |id| Some(gaps(model, id)).filter(|gaps| !gaps.is_empty()));
     for (place, gaps) in found {
         let op = model[nodes[place]].op();
         for (_, from, to) in gaps {

@@ -5,7 +5,7 @@
 //! as much as its window. It does not merge a `Pad` whose third input is there but left out, or one
 //! that something other than the pool follows.
 
-use crate::{facts::is_zero, rewrite};
+use crate::{analysis::is_zero, rewrite};
 use pt2onnx_ir::{Attribute, Builder, InsertPoint, Model, NodeId, Use, Value, attrs};
 use pt2onnx_symbolic::Constraints;
 

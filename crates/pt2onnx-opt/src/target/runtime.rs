@@ -2,8 +2,8 @@
 
 use super::error::Unrunnable;
 use crate::{
+    analysis,
     casts::{bound, cast_around},
-    facts,
 };
 use pt2onnx_ir::{
     Model, Node, NodeId, Value,
@@ -25,7 +25,7 @@ pub(super) struct Runtime {
 }
 
 /// An operator, what is not supported, and whether that is the case for a node.
-pub(super) type Limit = (&'static str, &'static str, fn(&Seen) -> bool);
+pub(super) type Limit = (&'static str, &'static str, fn(&NodeView) -> bool);
 
 pub(super) const fn types(dtypes: &[DType]) -> u32 {
     let (mut bits, mut i) = (0, 0);
@@ -74,7 +74,7 @@ impl Runtime {
         if !node.domain.is_empty() || self.operator(node.op()).is_none() {
             return Some(format!("the operator {} is not supported", node.op()));
         }
-        let seen = Seen { model, node };
+        let seen = NodeView { model, node };
         let broken = self.limits.iter().find(|(op, _, is)| *op == node.op() && is(&seen));
         if let Some((op, what, _)) = broken {
             return Some(format!("{op} does not support {what}"));
@@ -108,19 +108,19 @@ impl Runtime {
 }
 
 /// A node, as limits see it.
-pub(super) struct Seen<'a> {
+pub(super) struct NodeView<'a> {
     model: &'a Model,
     pub node: &'a Node,
 }
 
-impl Seen<'_> {
+impl NodeView<'_> {
     pub fn rank(&self, value: Value) -> Option<usize> {
-        facts::rank(self.model, value)
+        analysis::rank(self.model, value)
     }
 
     /// Whether all dimensions of an input are known numbers.
     pub fn is_static(&self, input: usize) -> bool {
-        let shape = self.node.input(input).and_then(|v| facts::shape(self.model, v));
+        let shape = self.node.input(input).and_then(|v| analysis::shape(self.model, v));
         shape.is_some_and(|shape| shape.iter().all(|d| d.is_static()))
     }
 
@@ -136,7 +136,7 @@ impl Seen<'_> {
 
     /// Whether an input is left out or a constant of zeros.
     pub fn zero(&self, input: usize) -> bool {
-        self.node.input(input).is_none() || self.constant(input).is_some_and(facts::is_zero)
+        self.node.input(input).is_none() || self.constant(input).is_some_and(analysis::is_zero)
     }
 
     /// Whether an output is used.

@@ -1,6 +1,6 @@
 //! Names for the sizes of slices, where ONNX Runtime would give them wrong ones.
 
-use crate::facts::{known, shape};
+use crate::analysis::{known, shape};
 use pt2onnx_ir::{Model, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 use rustc_hash::FxHashSet;

@@ -1,7 +1,7 @@
 //! TensorRT 10.15, from the operator table of its ONNX parser (`docs/operators.md` of
 //! onnx-tensorrt).
 
-use super::runtime::{Limit, Runtime, Seen, types};
+use super::runtime::{Limit, NodeView, Runtime, types};
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::DType::*;
 
@@ -246,16 +246,16 @@ const LIMITS: &[Limit] = &[
     ("Unsqueeze", "computed axes", axes_computed),
 ];
 
-fn dilated(n: &Seen) -> bool {
+fn dilated(n: &NodeView) -> bool {
     let dilations = attrs::MaxPool::read(n.node).ok().and_then(|p| p.dilations);
     dilations.is_some_and(|all| all.iter().any(|&d| d != 1))
 }
 
-fn pools_more(n: &Seen) -> bool {
+fn pools_more(n: &NodeView) -> bool {
     let rank = n.node.input(0).and_then(|v| n.rank(v));
     rank.is_some_and(|rank| !(3..=5).contains(&rank))
 }
 
-fn axes_computed(n: &Seen) -> bool {
+fn axes_computed(n: &NodeView) -> bool {
     n.computed(1)
 }

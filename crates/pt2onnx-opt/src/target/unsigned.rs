@@ -4,7 +4,7 @@
 //! These are x86 processors without VNNI; products of uint8 and uint8 do not saturate. A number and
 //! the zero point move by 128, so that values stay what they are.
 
-use crate::{eval::evaluate, facts::shape, rewrite::replacement};
+use crate::{analysis::shape, eval::evaluate, rewrite::replacement};
 use pt2onnx_ir::{Model, NodeId, Use, Value};
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use rustc_hash::FxHashMap;

@@ -3,7 +3,7 @@
 
 use super::extensions;
 use crate::{
-    eval, facts,
+    analysis, eval,
     legalise::{
         error::Reason,
         forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set},
@@ -103,7 +103,7 @@ fn split(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     }
     let count = model[id].outputs().len() as i64;
     let size = || {
-        let shape = facts::shape(model, model[id].input(0)?)?;
+        let shape = analysis::shape(model, model[id].input(0)?)?;
         let axis = model[id].read::<i64>("axis").ok()?.unwrap_or(0);
         shape.get(eval::axis(axis, shape.len())?).cloned()
     };
@@ -121,7 +121,7 @@ fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
     let axis = eval::axis(axis, rank).or((axis == rank as i64).then_some(rank));
     let axis = axis.ok_or("its axis is out of range")?;
-    let shape = facts::shape(model, input(&model[id], 0)?).cloned().unwrap_or_default();
+    let shape = analysis::shape(model, input(&model[id], 0)?).cloned().unwrap_or_default();
     let one = |i: usize| shape.get(i).and_then(Expr::as_int) == Some(1);
     if axis + 1 == rank || axis < rank && (axis + 1..rank).all(one) {
         set(model, id, "axis", axis as i64);
@@ -161,7 +161,7 @@ fn dropout(model: &mut Model, id: NodeId, typed: bool) -> Result<Done, Reason> {
 /// A number as a scalar of the type of the first input.
 fn number(model: &mut Model, id: NodeId, number: f32) -> Result<Value, Reason> {
     let dtype =
-        facts::dtype(model, input(&model[id], 0)?).ok_or("its element type is not known")?;
+        analysis::dtype(model, input(&model[id], 0)?).ok_or("its element type is not known")?;
     let scalar = pt2onnx_tensor::Scalar::from(f64::from(number)).to_tensor(dtype);
     let scalar = scalar.ok_or("its element type has no numbers")?;
     Ok(model.add_constant(scalar))
@@ -189,7 +189,7 @@ fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 fn clip(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let read = |name| Ok::<_, Reason>(model[id].read::<f32>(name)?);
     let bounds = [read("min")?.unwrap_or(f32::MIN), read("max")?.unwrap_or(f32::MAX)];
-    let half = facts::dtype(model, input(&model[id], 0)?) == Some(DType::F16);
+    let half = analysis::dtype(model, input(&model[id], 0)?) == Some(DType::F16);
     if half && bounds.iter().any(|b| b.is_finite() && b.abs() > 65504.0) {
         return Err("its bounds do not fit into float16".into());
     }
@@ -297,7 +297,7 @@ fn quantization(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reas
     let mut done = Done::Kept;
     for i in [1, 2] {
         let Some(given) = model[id].input(i) else { continue };
-        let sizes = facts::shape(model, given).ok_or("the sizes of its scale are not known")?;
+        let sizes = analysis::shape(model, given).ok_or("the sizes of its scale are not known")?;
         if sizes.is_empty() {
             continue;
         }
@@ -321,7 +321,7 @@ fn quantization(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reas
 fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let groups = model[id].read_required::<i64>("num_groups")?;
     let x = input(&model[id], 0)?;
-    let channels = facts::shape(model, x).and_then(|s| s.get(1)?.as_int());
+    let channels = analysis::shape(model, x).and_then(|s| s.get(1)?.as_int());
     let channels = channels.ok_or("the number of its channels is not known")?;
     let each = channels.checked_div(groups).ok_or("it has no groups")?;
     replace(model, id, |cx, node| {

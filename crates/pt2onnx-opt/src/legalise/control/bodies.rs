@@ -2,7 +2,7 @@
 //! `SequenceMap`.
 
 use crate::{
-    facts::shape,
+    analysis::shape,
     legalise::{
         error::Reason,
         forms::input,

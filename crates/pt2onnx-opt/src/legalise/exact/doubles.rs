@@ -4,7 +4,7 @@
 //! images below opset 20. In float32, sums whose terms cancel would lose most of their digits.
 
 use crate::{
-    facts::{dtype, shape},
+    analysis::{dtype, shape},
     legalise::{
         error::Reason,
         forms::input,

@@ -5,8 +5,8 @@
 //! their lower halves as int32. Both matter only if the numbers may be large.
 
 use crate::{
+    analysis::dtype,
     eval,
-    facts::dtype,
     legalise::{
         error::Reason,
         forms::input,

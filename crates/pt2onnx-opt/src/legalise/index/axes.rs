@@ -1,7 +1,7 @@
 //! Axes counted from the end, which older forms do not have.
 
 use crate::{
-    facts::rank,
+    analysis::rank,
     legalise::{
         error::Reason,
         forms::{rank_of, set},

@@ -2,7 +2,7 @@
 
 use super::axes::axis;
 use crate::{
-    facts::{dtype, rank},
+    analysis::{dtype, rank},
     legalise::{
         error::Reason,
         forms::{constant_ints, input},

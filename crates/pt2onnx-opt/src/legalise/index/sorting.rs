@@ -1,7 +1,7 @@
 //! `TopK`: options that older forms do not have.
 
 use crate::{
-    facts::dtype,
+    analysis::dtype,
     legalise::{
         error::Reason,
         forms::{attributes, input, ints_as_attribute, known_ints, set, without},

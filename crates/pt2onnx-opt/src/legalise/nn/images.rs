@@ -210,7 +210,7 @@ pub(crate) fn windows(model: &mut Model, id: NodeId) {
 fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
     let node = &model[id];
     let options = attrs::AveragePool::read(node).ok().filter(|o| o.ceil_mode)?;
-    let from = crate::facts::shape(model, node.input(0)?)?.get(2..)?.iter().map(|d| d.as_int());
+    let from = crate::analysis::shape(model, node.input(0)?)?.get(2..)?.iter().map(|d| d.as_int());
     let from: Vec<i64> = from.collect::<Option<_>>()?;
     let kernel = attrs::AveragePool::kernel_shape(node).ok()?;
     let n = from.len();

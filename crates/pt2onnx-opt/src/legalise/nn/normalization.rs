@@ -2,7 +2,7 @@
 //! `stash_type`.
 
 use crate::{
-    facts,
+    analysis,
     legalise::{
         error::Reason,
         forms::{self, LONGEST},
@@ -129,7 +129,7 @@ pub(crate) fn layer(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// In training, the formula with the batch's own mean and variance; otherwise the node is kept.
 pub(crate) fn batch_in_training(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if !attrs::BatchNormalization::read(&model[id])?.training_mode {
-        let types = model[id].inputs().iter().flatten().map(|&v| facts::dtype(model, v));
+        let types = model[id].inputs().iter().flatten().map(|&v| analysis::dtype(model, v));
         let types: Vec<_> = types.collect();
         return if types.windows(2).all(|pair| pair[0] == pair[1]) {
             forms::without(model, id, "training_mode")

@@ -1,7 +1,7 @@
 //! Replaces quantization by its formula.
 
 use crate::{
-    facts::{dtype, rank},
+    analysis::{dtype, rank},
     legalise::{
         error::Reason,
         forms::{LONGEST, input, without},

@@ -2,7 +2,7 @@
 //! and with steps in front of batches.
 
 use crate::{
-    facts::shape,
+    analysis::shape,
     legalise::{
         error::Reason,
         forms::{input, without},

@@ -1,7 +1,7 @@
 //! Replaces activation functions by their formulas.
 
 use crate::{
-    facts,
+    analysis,
     legalise::{
         error::Reason,
         forms,
@@ -67,7 +67,7 @@ pub(crate) fn celu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 pub(crate) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     let axis = axes::explicit_axis(model, id)?;
     let rank = forms::rank_of(model, id, 0)?;
-    let shape = model[id].input(0).and_then(|x| facts::shape(model, x));
+    let shape = model[id].input(0).and_then(|x| analysis::shape(model, x));
     let behind = shape.and_then(|s| s.get(axis + 1..)).unwrap_or_default();
     if axis + 1 + behind.len() == rank && behind.iter().all(|d| d.as_int() == Some(1)) {
         return Ok(Done::Kept);

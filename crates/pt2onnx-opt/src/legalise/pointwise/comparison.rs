@@ -1,7 +1,7 @@
 //! Comparisons, minimum and maximum of types that older forms do not take.
 
 use crate::{
-    facts::dtype,
+    analysis::dtype,
     legalise::{
         bridge,
         error::Reason,

@@ -1,7 +1,7 @@
 //! `BitCast` by arithmetic in float64, which holds each narrower float exactly.
 
 use crate::{
-    facts::dtype,
+    analysis::dtype,
     legalise::{
         error::Reason,
         forms::input,

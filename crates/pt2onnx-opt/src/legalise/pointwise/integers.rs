@@ -1,7 +1,7 @@
 //! Arithmetic that older forms do not have: remainders, shifts, powers of integers; and rounding.
 
 use crate::{
-    facts::dtype,
+    analysis::dtype,
     legalise::{
         error::Reason,
         forms::{attributes, constant_ints, input},

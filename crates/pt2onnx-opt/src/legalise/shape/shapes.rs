@@ -1,7 +1,7 @@
 //! Shapes, ranges, and operators that fill or rearrange a tensor.
 
 use crate::{
-    facts::{self, dtype},
+    analysis::{self, dtype},
     legalise::{
         error::Reason,
         forms::{attributes, constant_ints, input, set, without},
@@ -61,8 +61,8 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 /// for it.
 fn copies_zeros(model: &Model, id: NodeId) -> bool {
     let node = &model[id];
-    let from = node.input(0).and_then(|x| facts::shape(model, x));
-    let to = node.outputs().first().and_then(|y| facts::shape(model, *y));
+    let from = node.input(0).and_then(|x| analysis::shape(model, x));
+    let to = node.outputs().first().and_then(|y| analysis::shape(model, *y));
     to.is_some_and(|to| {
         let mut sizes = to.iter().enumerate();
         sizes.all(|(i, d)| {

@@ -2,8 +2,8 @@
 
 use super::shapes;
 use crate::{
+    analysis::{self, dtype},
     eval,
-    facts::{self, dtype},
     legalise::{
         error::Reason,
         forms::{
@@ -24,7 +24,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason
     }
     let (x, count) = (input(&model[id], 0)?, model[id].outputs().len() as i64);
     let axis = attrs::Split::read(&model[id])?.axis;
-    let size = match facts::shape(model, x) {
+    let size = match analysis::shape(model, x) {
         Some(shape) => {
             let axis = eval::axis(axis, shape.len()).ok_or("its axis is out of range")?;
             shape.get(axis).cloned()

@@ -1,12 +1,12 @@
 //! A transpose after `Unsqueeze` that moves only the dimensions of size 1 which that adds.
 
 use super::{
-    kept::added,
-    seen::{Action, Seen},
+    keepdims::added,
+    node_view::{Action, NodeView},
 };
 
 /// `Unsqueeze` of other dimensions instead of both.
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     let node = Some(n.node).filter(|node| node.is("Transpose"))?;
     let inner = n.model.producer(node.input(0)?).filter(|&i| n.model[i].is("Unsqueeze"))?;
     let source = n.model[inner].input(0)?;

@@ -1,6 +1,6 @@
 //! First states of recurrent networks that are zeros, as they are if they are not given.
 
-use crate::{facts, graph::Changed};
+use crate::{analysis, graph::Changed};
 use pt2onnx_ir::{Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
@@ -69,5 +69,5 @@ fn zeros(model: &Model, value: Value, left: usize) -> bool {
 }
 
 fn is_zero(t: &Tensor) -> bool {
-    t.nbytes() <= READ && t.dtype().is_float() && facts::is_zero(t)
+    t.nbytes() <= READ && t.dtype().is_float() && analysis::is_zero(t)
 }

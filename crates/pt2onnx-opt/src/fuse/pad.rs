@@ -1,7 +1,7 @@
 //! Merges `Pad` into the convolutions and pools after it.
 
 use crate::{
-    facts::number_of,
+    analysis::number_of,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };

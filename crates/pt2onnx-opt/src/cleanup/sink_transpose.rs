@@ -3,7 +3,7 @@
 
 use super::{
     chain,
-    seen::{Action, Seen},
+    node_view::{Action, NodeView},
 };
 use crate::elementwise::{is_broadcasting, is_unary};
 use pt2onnx_ir::Value;
@@ -11,7 +11,7 @@ use pt2onnx_ir::Value;
 /// At most this many nodes are between the two.
 const FAR: usize = 16;
 
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     if !matches!(n.node.op(), "Transpose" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze") {
         return None;
     }
@@ -30,7 +30,7 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
 }
 
 /// The operand of a node that computes element by element.
-fn operand(n: &Seen) -> Option<Value> {
+fn operand(n: &NodeView) -> Option<Value> {
     let op = n.node.op();
     if is_unary(op) {
         return n.node.input(0);

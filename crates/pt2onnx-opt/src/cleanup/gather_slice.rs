@@ -1,8 +1,8 @@
 //! Nodes that pick elements at known places, and what comes before or after them: one `Gather` does
 //! it.
 
-use super::seen::{Action, Seen};
-use crate::{eval, facts::known};
+use super::node_view::{Action, NodeView};
+use crate::{analysis::known, eval};
 use pt2onnx_ir::{Attributes, Use, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
@@ -10,7 +10,7 @@ use pt2onnx_tensor::Tensor;
 /// Rules that add a constant of indices, instead of replacing one, add at most this many.
 const MANY: usize = 64;
 
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     part_of_one(n)
         .or_else(|| one_hot(n))
         .or_else(|| reshaped(n))
@@ -19,7 +19,7 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
 }
 
 /// `Gather(values, ..)` instead of a `OneHot` whose places are known.
-fn one_hot(n: &Seen) -> Option<Action> {
+fn one_hot(n: &NodeView) -> Option<Action> {
     let values = n.node.input(2).filter(|_| n.node.is("OneHot"))?;
     let [depth] = n.ints(1)?[..] else {
         return None;
@@ -38,7 +38,7 @@ fn one_hot(n: &Seen) -> Option<Action> {
 }
 
 /// A `Gather` from a vector that gives another shape, instead of one that is reshaped.
-fn reshaped(n: &Seen) -> Option<Action> {
+fn reshaped(n: &NodeView) -> Option<Action> {
     let forms = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"].contains(&n.node.op());
     let picked = n.node.input(0).filter(|&v| forms && n.is_used_once(v))?;
     let gather = n.producer(picked).filter(|gather| gather.node.is("Gather"))?;
@@ -54,7 +54,7 @@ fn reshaped(n: &Seen) -> Option<Action> {
 }
 
 /// `Gather(x, i)` instead of `Squeeze(Slice(x, i, i + 1))` and of `Squeeze(Gather(x, [i]))`.
-fn part_of_one(n: &Seen) -> Option<Action> {
+fn part_of_one(n: &NodeView) -> Option<Action> {
     let part = n.node.input(0).filter(|&v| n.node.is("Squeeze") && n.is_used_once(v))?;
     let [removed] = n.ints(1)?[..] else {
         return None;
@@ -86,7 +86,7 @@ fn part_of_one(n: &Seen) -> Option<Action> {
 }
 
 /// The dimension along which a `Gather` takes one part, which leaves that dimension out.
-fn part_along(n: &Seen) -> Option<usize> {
+fn part_along(n: &NodeView) -> Option<usize> {
     let source = n.node.input(0).filter(|_| n.node.is("Gather"))?;
     let one = n.shape(n.node.input(1)?)?.is_empty();
     one.then(|| eval::axis(attrs::Gather::read(n.node).ok()?.axis, n.shape(source)?.len()))?
@@ -94,7 +94,7 @@ fn part_along(n: &Seen) -> Option<usize> {
 
 /// `Gather(x, i)` instead of `Gather(Transpose(x), i)`, if the dimensions that are left keep their
 /// order.
-fn transposed(n: &Seen) -> Option<Action> {
+fn transposed(n: &NodeView) -> Option<Action> {
     let axis = part_along(n)?;
     let transpose = n.producer(n.node.input(0)?).filter(|t| t.node.is("Transpose"))?;
     let mut left = transpose.perm()?;
@@ -106,7 +106,7 @@ fn transposed(n: &Seen) -> Option<Action> {
 
 /// `Slice(x)` instead of `Gather(Reshape(x), i)`, if the reshape takes one dimension apart in two,
 /// and all of its users take parts along the first of them. The slices may become one `Split`.
-fn taken_apart(n: &Seen) -> Option<Action> {
+fn taken_apart(n: &NodeView) -> Option<Action> {
     let axis = part_along(n)?;
     let [index] = n.ints(1)?[..] else {
         return None;
@@ -121,16 +121,16 @@ fn taken_apart(n: &Seen) -> Option<Action> {
         && from.len() + 1 == to.len()
         && from[..axis].iter().zip(to).all(same)
         && from[axis + 1..].iter().zip(&to[axis + 2..]).all(same);
-    let picks = |user: Use| {
+    let gather_slice = |user: Use| {
         let Use::Input(user, 0) = user else {
             return false;
         };
-        let user = Seen { model: n.model, node: &n.model[user], weights: n.weights };
+        let user = NodeView { model: n.model, node: &n.model[user], weights: n.weights };
         user.node.domain.is_empty() && part_along(&user) == Some(axis) && user.ints(1).is_some()
     };
     let index = if index < 0 { index.checked_add(count)? } else { index };
     let users = n.model[whole].uses();
-    let all = users.len() <= MANY && users.into_iter().all(picks);
+    let all = users.len() <= MANY && users.into_iter().all(gather_slice);
     if !split || !(0..count).contains(&index) || !all {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Fuses products of matrices with the sums and transposes around them into `Gemm`.
 
 use crate::{
-    facts::{known, tensor_type},
+    analysis::{known, tensor_type},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };

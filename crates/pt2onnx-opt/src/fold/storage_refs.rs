@@ -9,16 +9,16 @@ type Memory = (usize, usize);
 
 /// How many used constants are views of each storage.
 #[derive(Default)]
-pub(super) struct Sharers(FxHashMap<Memory, u32>);
+pub(super) struct StorageRefs(FxHashMap<Memory, u32>);
 
-impl Sharers {
+impl StorageRefs {
     pub fn of(model: &Model) -> Self {
-        let mut sharers = FxHashMap::default();
+        let mut storage_refs = FxHashMap::default();
         let used = model.values().filter(|(_, d)| d.uses().len() > 0);
         for memory in used.filter_map(|(_, d)| memory(d.constant()?)) {
-            *sharers.entry(memory).or_default() += 1;
+            *storage_refs.entry(memory).or_default() += 1;
         }
-        Self(sharers)
+        Self(storage_refs)
     }
 
     /// Whether no other constant is a view of the tensor's storage.

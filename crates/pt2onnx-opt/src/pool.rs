@@ -11,7 +11,7 @@ const MANY: usize = 1 << 11;
 /// Runs work that looks through so many nodes several times. If they are many, it runs on a thread
 /// of the pool, which takes part in each look; any other thread would sleep meanwhile, and be woken
 /// up after each.
-pub(crate) fn together<T: Send>(nodes: usize, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn run<T: Send>(nodes: usize, work: impl FnOnce() -> T + Send) -> T {
     if nodes < MANY { work() } else { rayon::scope(|_| work()) }
 }
 

@@ -5,7 +5,7 @@
 //! Each branch is tried on a copy of the model: if the copy is sure to fail, the result has the
 //! type that the other branch gives it. The `If` stays, and so does the node that fails.
 
-use crate::facts::rank;
+use crate::analysis::rank;
 use pt2onnx_ir::{Attribute, Def, Model, Node, NodeId, RegionId, Type, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;

@@ -1,14 +1,14 @@
 //! Guards that change nothing: against NaN that come in another way, against queries without keys
 //! where all have some.
 
-use super::seen::{Action, Seen};
-use crate::{eval, facts::number_of, masks};
+use super::node_view::{Action, NodeView};
+use crate::{analysis::number_of, eval, masks};
 use pt2onnx_ir::{Attributes, Value, attrs};
 
 /// Masks of up to this many bytes are read.
 const READ: usize = 1 << 20;
 
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     match n.node.op() {
         "Where" => negated(n).or_else(|| hidden(n).map(Action::Forward)),
         "Add" | "Sub" | "Mul" | "Div" => twice(n),
@@ -17,7 +17,7 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
 }
 
 /// `Where(c, b, a)` instead of `Where(Not(c), a, b)`.
-fn negated(n: &Seen) -> Option<Action> {
+fn negated(n: &NodeView) -> Option<Action> {
     let condition = n.node.input(0).filter(|&c| n.is_used_once(c))?;
     let not = n.producer(condition).filter(|p| p.node.is("Not"))?;
     let inputs = vec![not.node.input(0), n.node.input(2), n.node.input(1)];
@@ -26,7 +26,7 @@ fn negated(n: &Seen) -> Option<Action> {
 
 /// One guard is enough for arithmetic of `Where(c, NaN, a)` and `Where(c, NaN, b)`: both have their
 /// NaN at the same places.
-fn twice(n: &Seen) -> Option<Action> {
+fn twice(n: &NodeView) -> Option<Action> {
     let guarded = |v: Value| {
         let guard = n.producer(v).filter(|p| p.node.is("Where"))?;
         let (condition, nan, kept) =
@@ -42,7 +42,7 @@ fn twice(n: &Seen) -> Option<Action> {
 /// The softmax of masked scores `s` without its guard against queries without keys, `Where(Equal(s,
 /// -inf), 0, Softmax(s))`, if the mask is a constant that leaves each query a key. The guard may
 /// also ask for `ReduceMax(s)`.
-fn hidden(n: &Seen) -> Option<Value> {
+fn hidden(n: &NodeView) -> Option<Value> {
     let equal = n.producer(n.node.input(0)?).filter(|p| p.node.is("Equal"))?;
     let is = |v: Option<Value>, number| Some(number_of(n.model, v?)?.1 == number);
     let weights = n.node.input(2)?;

@@ -2,8 +2,8 @@
 
 use super::{
     batch_norm::{alone, as_doubles, named},
-    left::is_halved_gelu,
-    scaled::{Real, scaled},
+    lazy_scale::{Real, scaled},
+    ort_reserved::is_halved_gelu,
 };
 use crate::{
     fusion::Fusion,

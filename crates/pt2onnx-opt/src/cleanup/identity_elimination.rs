@@ -1,11 +1,11 @@
 //! Nodes whose output is one of their inputs, bit for bit. One exception: `x + 0` is `x`, though
 //! `-0.0 + 0.0` is `0.0`.
 
-use super::{parts, seen::Seen};
+use super::{concat_of_slices, node_view::NodeView};
 use crate::{
+    analysis::{counted, every, known, number_of},
     cse::is_compared,
     eval::axis,
-    facts::{counted, every, known, number_of},
 };
 use pt2onnx_ir::{Model, Node, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -15,7 +15,7 @@ use pt2onnx_tensor::Tensor;
 const READ: usize = 64 << 10;
 
 /// The input that the node's output equals.
-pub(super) fn rule(n: &Seen) -> Option<Value> {
+pub(super) fn rule(n: &NodeView) -> Option<Value> {
     let x = n.node.input(0)?;
     let same = match n.node.op() {
         "Identity" => true,
@@ -40,7 +40,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
         "Gather" => takes_each(n, x)?,
         "Pad" => n.ints(1)?.iter().all(|&p| p == 0),
         "Concat" | "Sum" | "Min" | "Max" | "Mean" if n.node.inputs().len() == 1 => true,
-        "Concat" => return parts::whole(n),
+        "Concat" => return concat_of_slices::whole(n),
         "Split" => true,
         "Mul" => return either_neutral(n, |t| is(t, 1.0)),
         // The sign of a zero may change: -0.0 + 0.0 is 0.0. Sums of Python begin with a 0.
@@ -58,7 +58,7 @@ pub(super) fn rule(n: &Seen) -> Option<Value> {
 
 /// Whether the target of a `Reshape` has the sizes of the operand, all but one of which are known:
 /// -1 is that one.
-fn reshapes_nothing(n: &Seen, x: Value) -> Option<bool> {
+fn reshapes_nothing(n: &NodeView, x: Value) -> Option<bool> {
     let (target, shape) = (n.ints(1)?, n.shape(x)?);
     let same = |(&size, dim): (&i64, &Expr)| size > 0 && dim.as_int() == Some(size);
     let others = target.iter().zip(shape).filter(|pair| !same(*pair)).map(|(size, _)| *size);
@@ -82,7 +82,7 @@ pub(super) fn dropout(model: &Model, node: &Node) -> Option<(Value, Value)> {
 }
 
 /// Whether a `Slice` takes everything in order.
-fn takes_all(n: &Seen, x: Value) -> Option<bool> {
+fn takes_all(n: &NodeView, x: Value) -> Option<bool> {
     let steps = n.node.input(4).map_or(Some(Vec::new()), |_| n.ints(4))?;
     let whole = || {
         let (starts, ends) = (n.ints(1)?, n.ints(2)?);
@@ -94,14 +94,14 @@ fn takes_all(n: &Seen, x: Value) -> Option<bool> {
 }
 
 /// Whether a `Gather` takes each part along a dimension once, in order.
-fn takes_each(n: &Seen, x: Value) -> Option<bool> {
+fn takes_each(n: &NodeView, x: Value) -> Option<bool> {
     let shape = n.shape(x)?;
     let size = &shape[axis(attrs::Gather::read(n.node).ok()?.axis, shape.len())?];
     Some(counted(n.model, n.node.input(1)?)? == size && known(size))
 }
 
 /// What a `Where` with a condition that is the same for all elements takes.
-fn chosen(n: &Seen) -> Option<Value> {
+fn chosen(n: &NodeView) -> Option<Value> {
     let condition =
         n.model[n.node.input(0)?].constant().filter(|t| t.nbytes() <= READ)?.to_vec::<bool>()?;
     let first = *condition.first()?;
@@ -110,7 +110,7 @@ fn chosen(n: &Seen) -> Option<Value> {
 }
 
 /// The updates of a `ScatterND` that writes each row once, in order.
-fn writes_all(n: &Seen) -> Option<Value> {
+fn writes_all(n: &NodeView) -> Option<Value> {
     let (x, rows, updates) = (n.node.input(0)?, n.node.input(1)?, n.node.input(2)?);
     let plain = attrs::ScatterND::read(n.node).ok()?.reduction == "none";
     if !plain || !n.same_shape(x, updates) {
@@ -132,24 +132,24 @@ fn writes_all(n: &Seen) -> Option<Value> {
 }
 
 /// Whether all elements of the second input are 1.
-fn ones(n: &Seen) -> bool {
+fn ones(n: &NodeView) -> bool {
     n.ints(1).is_some_and(|ints| ints.iter().all(|&i| i == 1))
 }
 
 /// Whether a `Flatten` makes a matrix of a matrix, by the same dimensions.
-fn is_flat(n: &Seen, x: Value) -> bool {
+fn is_flat(n: &NodeView, x: Value) -> bool {
     let axis = attrs::Flatten::read(n.node).map(|a| a.axis);
     n.shape(x).is_some_and(|s| s.len() == 2) && matches!(axis, Ok(1 | -1))
 }
 
 /// Whether a `Transpose` moves only dimensions of size 1, and gives the same sizes.
-fn transposes_nothing(n: &Seen, x: Value) -> Option<bool> {
+fn transposes_nothing(n: &NodeView, x: Value) -> Option<bool> {
     let perm = n.perm()?;
     let same = perm.iter().copied().eq(0..perm.len() as i64);
     Some(same || n.moves_ones()? && n.same_shape(x, n.output()))
 }
 
-fn either_neutral(n: &Seen, holds: fn(&Tensor) -> bool) -> Option<Value> {
+fn either_neutral(n: &NodeView, holds: fn(&Tensor) -> bool) -> Option<Value> {
     match (neutral(n, 1, 0, holds), neutral(n, 0, 1, holds)) {
         (true, _) => n.node.input(0),
         (_, true) => n.node.input(1),
@@ -158,7 +158,7 @@ fn either_neutral(n: &Seen, holds: fn(&Tensor) -> bool) -> Option<Value> {
 }
 
 /// Whether the constant input changes neither elements nor type nor shape of the other one.
-fn neutral(n: &Seen, constant: usize, other: usize, holds: fn(&Tensor) -> bool) -> bool {
+fn neutral(n: &NodeView, constant: usize, other: usize, holds: fn(&Tensor) -> bool) -> bool {
     let inputs = n.node.input(constant).zip(n.node.input(other));
     inputs.is_some_and(|(constant, other)| {
         let Some(tensor) = n.model[constant].constant().filter(|t| t.has_data()) else {

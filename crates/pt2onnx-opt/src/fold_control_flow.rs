@@ -1,8 +1,9 @@
 //! `If` and `Loop` whose course is known, and nodes of bodies that can stand before them.
 
 use crate::{
-    appended, cse, facts,
+    analysis, cse,
     graph::{Changed, GraphMut},
+    loop_append_to_scan,
     opsets::SIZES_AS_INPUTS,
     pass::Options,
 };
@@ -118,7 +119,7 @@ fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
     }
     let inputs = model[region].inputs().to_vec();
     // The body may have them as vectors of one element.
-    let vector = |at: usize| facts::rank(model, *inputs.get(at)?).map(|rank| rank == 1);
+    let vector = |at: usize| analysis::rank(model, *inputs.get(at)?).map(|rank| rank == 1);
     let [number, truth] = [vector(0), vector(1)].map(|v| v.unwrap_or_default());
     let first = if number { Tensor::vector(&[0i64]) } else { Tensor::scalar(0i64) };
     let going = if truth { Tensor::vector(&[true]) } else { Tensor::scalar(true) };
@@ -138,8 +139,8 @@ fn course(model: &mut Model, id: NodeId, opset: u32) -> Option<()> {
 
 /// Rows that a `Loop` appends to states, as outputs that it stacks.
 fn stacked_rows(model: &mut Model, id: NodeId, opset: u32) -> Changed {
-    let body = body(model, id, "body").filter(|_| opset >= appended::SINCE);
-    body.is_some_and(|body| appended::run(model, id, body))
+    let body = body(model, id, "body").filter(|_| opset >= loop_append_to_scan::SINCE);
+    body.is_some_and(|body| loop_append_to_scan::run(model, id, body))
 }
 
 /// A value with a new first dimension.
@@ -306,7 +307,7 @@ fn hoist(model: &mut Model, id: NodeId) -> Changed {
     let of_text = |model: &Model, node: NodeId| {
         let input = model[node].input(0);
         model[node].is("Cast")
-            && input.and_then(|x| facts::dtype(model, x)).is_none_or(|t| t == DType::String)
+            && input.and_then(|x| analysis::dtype(model, x)).is_none_or(|t| t == DType::String)
     };
     let mut changed = false;
     for node in model.nodes(region).collect::<Vec<_>>() {

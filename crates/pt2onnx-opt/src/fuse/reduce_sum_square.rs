@@ -1,7 +1,7 @@
 //! Squares of norms of floats: no root is needed. (A norm of integers is rounded before it is
 //! squared.)
 
-use crate::{facts::dtype, fusion::Fusion, pattern::PatternError};
+use crate::{analysis::dtype, fusion::Fusion, pattern::PatternError};
 use pt2onnx_tensor::DType;
 
 /// The norm may be computed in float64, as that of complex float32 numbers is: its square overflows

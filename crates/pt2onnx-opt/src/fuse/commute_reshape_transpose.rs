@@ -3,7 +3,7 @@
 //! three nodes are enough.
 
 use crate::{
-    facts::{self, known},
+    analysis::{self, known},
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
@@ -51,7 +51,7 @@ pub(crate) fn move_fusions() -> Result<Vec<Fusion>, PatternError> {
                 // transpose.
                 let inner = perm(cx, found, "t")?;
                 let from = sizes(cx, found.value("t")?)?;
-                let groups = facts::merged(&from, &sizes(cx, found.value("r")?)?)?;
+                let groups = analysis::merged(&from, &sizes(cx, found.value("r")?)?)?;
                 let order = outer.iter().map(|&p| groups.get(p).cloned());
                 let order = order.collect::<Option<Vec<_>>>()?.into_iter().flatten();
                 let perm = order.map(|i| inner.get(i).copied()).collect::<Option<Vec<_>>>()?;
@@ -69,7 +69,7 @@ fn split(cx: &Builder, found: &Match, y: Value) -> Option<Value> {
 
 /// `Reshape(Transpose(y))`, if the inner reshape `x` merges what the transpose `t` moves.
 fn merged(cx: &Builder, found: &Match, y: Value) -> Option<Value> {
-    let groups = facts::merged(&sizes(cx, y)?, &sizes(cx, found.value("x")?)?)?;
+    let groups = analysis::merged(&sizes(cx, y)?, &sizes(cx, found.value("x")?)?)?;
     let order = perm(cx, found, "t")?.into_iter().map(|p| groups.get(p).cloned());
     let perm: Vec<usize> = order.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
     reshaped(cx, y, &perm, &sizes(cx, found.output())?)
@@ -80,7 +80,7 @@ fn merged(cx: &Builder, found: &Match, y: Value) -> Option<Value> {
 fn split_first(cx: &Builder, found: &Match) -> Option<(Vec<Expr>, Vec<usize>)> {
     let perm = perm(cx, found, "t")?;
     let parts = sizes(cx, found.value("r")?)?;
-    let groups = facts::merged(&parts, &sizes(cx, found.value("t")?)?)?;
+    let groups = analysis::merged(&parts, &sizes(cx, found.value("t")?)?)?;
     // Of each dimension of the operand, the dimensions of the result.
     let mut from: Vec<Range<usize>> = vec![0..0; perm.len()];
     for (group, &p) in groups.iter().zip(&perm) {
@@ -121,15 +121,15 @@ fn is_plain(cx: &Builder, value: Value) -> Option<bool> {
     Some(plain && model[node.input(1)?].constant().is_some())
 }
 
-/// Whether the sizes of a reshape [are chosen](facts::are_chosen) at run time.
+/// Whether the sizes of a reshape [are chosen](analysis::are_chosen) at run time.
 fn is_checked(cx: &Builder, found: &Match, name: &str) -> Option<bool> {
     let node = found.node(cx, name)?;
     let sizes = node.input(1).filter(|_| node.is("Reshape"));
-    Some(sizes.is_some_and(|sizes| facts::are_chosen(&cx.model(), sizes)))
+    Some(sizes.is_some_and(|sizes| analysis::are_chosen(&cx.model(), sizes)))
 }
 
 fn perm(cx: &Builder, found: &Match, name: &str) -> Option<Vec<usize>> {
-    let perm = facts::perm(&cx.model(), &found.node(cx, name)?)?;
+    let perm = analysis::perm(&cx.model(), &found.node(cx, name)?)?;
     perm.into_iter().map(|p| usize::try_from(p).ok()).collect()
 }
 

@@ -2,11 +2,11 @@
 //! of its result.
 
 use super::{
-    columns::Columns,
-    left::{is_attention, is_quantized},
+    concat_columns::Columns,
+    ort_reserved::{is_attention, is_quantized},
 };
 use crate::{
-    facts,
+    analysis,
     graph::{Changed, GraphMut},
     grouped::grouped,
     opsets::SIZES_AS_INPUTS,
@@ -83,7 +83,7 @@ fn layer(model: &Model, id: NodeId) -> Option<(Kind, Layer)> {
         }
         _ => return None,
     };
-    let (dtype, sizes) = facts::tensor_type(model, weight)?;
+    let (dtype, sizes) = analysis::tensor_type(model, weight)?;
     let (rows, width) = match (&sizes[..], transposed) {
         ([rows, width], false) | ([width, rows], true) => {
             (rows, usize::try_from(width.as_int()?).ok()?)
@@ -144,7 +144,7 @@ fn join(model: &mut Model, kind: &Kind, group: &[Layer]) -> Option<()> {
         return None;
     }
     let sum = group.first()?.sum;
-    let mut shape = facts::shape(model, *model[first].outputs().first()?).cloned();
+    let mut shape = analysis::shape(model, *model[first].outputs().first()?).cloned();
     let mut typed = |model: &mut Model, value: Value, width: usize| {
         if let Some(last) = shape.as_mut().and_then(|shape| shape.last_mut()) {
             *last = Expr::int(width as i64);

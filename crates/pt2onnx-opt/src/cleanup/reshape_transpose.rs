@@ -1,23 +1,23 @@
 //! A transpose of merged dimensions that are taken apart again behind it, or of new dimensions that
 //! are removed behind it: it moves the dimensions themselves.
 
-use super::seen::{Action, Seen};
-use crate::{eval, facts};
+use super::node_view::{Action, NodeView};
+use crate::{analysis, eval};
 use pt2onnx_ir::Attributes;
 
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     apart(n).or_else(|| removed(n))
 }
 
 /// `Transpose(x)` instead of `Reshape(Transpose(Reshape(x)))`.
-fn apart(n: &Seen) -> Option<Action> {
-    let is_view = |n: &Seen| matches!(n.node.op(), "Reshape" | "Flatten") && !n.checks_sizes();
+fn apart(n: &NodeView) -> Option<Action> {
+    let is_view = |n: &NodeView| matches!(n.node.op(), "Reshape" | "Flatten") && !n.checks_sizes();
     let moved = n.node.input(0).filter(|&v| is_view(n) && n.is_used_once(v))?;
     let transpose = n.producer(moved).filter(|t| t.node.is("Transpose"))?;
     let merged = transpose.node.input(0)?;
     let source = n.producer(merged).filter(is_view)?.node.input(0)?;
     let (from, to) = (n.shape(source)?, n.shape(n.output())?);
-    let groups = facts::merged(from, n.shape(merged)?)?;
+    let groups = analysis::merged(from, n.shape(merged)?)?;
     let order =
         transpose.perm()?.into_iter().map(|p| groups.get(usize::try_from(p).ok()?).cloned());
     let perm: Vec<usize> = order.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
@@ -30,14 +30,14 @@ fn apart(n: &Seen) -> Option<Action> {
 }
 
 /// `Transpose(x)` instead of `Squeeze(Transpose(Unsqueeze(x)))`.
-fn removed(n: &Seen) -> Option<Action> {
+fn removed(n: &NodeView) -> Option<Action> {
     let moved = n.node.input(0).filter(|&v| n.node.is("Squeeze") && n.is_used_once(v))?;
     let transpose = n.producer(moved).filter(|t| t.node.is("Transpose"))?;
     let new = transpose.node.input(0).filter(|&v| n.is_used_once(v))?;
     let unsqueeze = n.producer(new).filter(|u| u.node.is("Unsqueeze"))?;
     let perm: Vec<usize> =
         transpose.perm()?.into_iter().map(|p| usize::try_from(p).ok()).collect::<Option<_>>()?;
-    let axes = |s: &Seen| {
+    let axes = |s: &NodeView| {
         s.ints(1)?.iter().map(|&a| eval::axis(a, perm.len())).collect::<Option<Vec<usize>>>()
     };
     let (gone, mut added) = (axes(n)?, axes(&unsqueeze)?);

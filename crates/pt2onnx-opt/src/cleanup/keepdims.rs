@@ -1,11 +1,11 @@
 //! Dimensions that are taken away before element-wise nodes and added again behind them: the nodes
 //! keep them, with size 1.
 
-use super::seen::Seen;
+use super::node_view::NodeView;
 use crate::{
+    analysis::{self, known},
     elementwise::{is_broadcasting, is_unary},
     eval,
-    facts::{self, known},
     graph::Changed,
     pass::Options,
     rewrite,
@@ -67,12 +67,12 @@ impl Kept {
     fn find(model: &Model, id: NodeId, axes: Vec<usize>) -> Option<Self> {
         let region = model[id].region();
         let first = model[id].input(0)?;
-        let rank = facts::rank(model, first)?;
+        let rank = analysis::rank(model, first)?;
         let mut kept = Self { axes, rank, values: vec![first], ..Self::default() };
         let mut next = 0;
         while let Some(&value) = kept.values.get(next) {
             next += 1;
-            if kept.values.len() > MANY || facts::rank(model, value)? != rank {
+            if kept.values.len() > MANY || analysis::rank(model, value)? != rank {
                 return None;
             }
             let made = model.producer(value).filter(|&made| model[made].region() == region)?;
@@ -112,7 +112,7 @@ impl Kept {
     /// all are.
     fn varying(&self, model: &Model, operands: &[Option<Value>]) -> Option<Vec<Value>> {
         let varies = |v: &Value| model[*v].constant().is_none();
-        let wide = |v: &Value| self.rank == 0 || facts::rank(model, *v) != Some(0);
+        let wide = |v: &Value| self.rank == 0 || analysis::rank(model, *v) != Some(0);
         let varying = operands.iter().flatten().copied().filter(varies).filter(wide);
         let varying: Vec<Value> = varying.collect();
         (self.rank > 0 || !varying.is_empty()).then_some(varying)
@@ -123,7 +123,7 @@ impl Kept {
         let taken = || {
             let node = &model[id];
             let n = seen(model, id)?;
-            let rank = facts::rank(model, node.input(0)?)?;
+            let rank = analysis::rank(model, node.input(0)?)?;
             let axes = match node.op() {
                 "Gather" => {
                     let index = model[node.input(1)?].constant()?;
@@ -222,10 +222,10 @@ impl Kept {
     }
 }
 
-fn seen(model: &Model, id: NodeId) -> Option<Seen<'_>> {
+fn seen(model: &Model, id: NodeId) -> Option<NodeView<'_>> {
     let node = &model[id];
     let own = node.domain.is_empty() && node.outputs().len() == 1;
-    own.then_some(Seen { model, node, weights: 0 })
+    own.then_some(NodeView { model, node, weights: 0 })
 }
 
 /// The inputs of an element-wise node that broadcast to the shape of its result.

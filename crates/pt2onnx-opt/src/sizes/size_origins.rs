@@ -1,6 +1,6 @@
 //! Where sizes can be read: the first tensor that has each of them.
 
-use crate::facts::{self, rank};
+use crate::analysis::{self, rank};
 use pt2onnx_ir::{Attributes, Def, InsertPoint, Model, Node, NodeId, Type, Use, Value, attrs};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::{DType, Tensor};
@@ -38,7 +38,7 @@ impl Sources {
 
     /// Adds the sizes of a value that is in scope from now on.
     pub fn add(&mut self, model: &Model, value: Value) {
-        for (axis, dim) in facts::shape(model, value).into_iter().flatten().enumerate() {
+        for (axis, dim) in analysis::shape(model, value).into_iter().flatten().enumerate() {
             let symbol = dim.as_symbol().map(Symbol::from);
             if let Some(symbol) = symbol
                 && !self.places.contains_key(&symbol)
@@ -61,7 +61,7 @@ impl Sources {
         opset: u32,
         is_read: impl Fn(&[Expr]) -> bool,
     ) -> Option<Value> {
-        let (dtype, shape) = facts::tensor_type(model, output)?;
+        let (dtype, shape) = analysis::tensor_type(model, output)?;
         let scalar = shape.is_empty();
         let parts = self.parts(model, elements)?;
         let good = found(model, output, scalar)? == parts;
@@ -105,7 +105,7 @@ impl Sources {
     /// What stands beside a size is read with it, where the same tensor has it there.
     fn parts(&self, model: &Model, elements: &[Expr]) -> Option<Vec<Part>> {
         let mut parts: Vec<Part> = Vec::new();
-        let dim = |x: Value, axis: usize| facts::shape(model, x)?.get(axis);
+        let dim = |x: Value, axis: usize| analysis::shape(model, x)?.get(axis);
         for e in elements {
             let part = match (e.as_int(), parts.last()) {
                 (_, Some(Part::Sizes(x, _, to))) if dim(*x, *to) == Some(e) => {
@@ -139,7 +139,7 @@ fn costs(model: &Model, id: NodeId, parts: &[Part], is_read: impl Fn(&[Expr]) ->
     let new = |part: &&Part| match part {
         Part::Numbers(_) => false,
         Part::Sizes(x, from, to) => {
-            let sizes = facts::shape(model, *x).and_then(|shape| shape.get(*from..*to));
+            let sizes = analysis::shape(model, *x).and_then(|shape| shape.get(*from..*to));
             !sizes.is_some_and(&is_read)
         }
     };

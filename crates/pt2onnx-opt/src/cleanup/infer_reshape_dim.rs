@@ -1,13 +1,13 @@
 //! A `Reshape` of which one size is computed, and nothing is known of it: it is what the other
 //! sizes leave.
 
-use super::seen::{Action, Seen};
-use crate::facts;
+use super::node_view::{Action, NodeView};
+use crate::analysis;
 use pt2onnx_ir::Value;
 
 /// `Reshape` to `[4, -1]` instead of `Concat([4], size)`. Any other size would not fit the number
 /// of elements, and a 0 that copies a size copies the one that is left.
-pub(super) fn rule(n: &Seen) -> Option<Action> {
+pub(super) fn rule(n: &NodeView) -> Option<Action> {
     let target = n.node.input(1).filter(|_| n.node.is("Reshape") && !n.checks_sizes())?;
     if n.model[target].constant().is_some() {
         return None;
@@ -22,8 +22,8 @@ pub(super) fn rule(n: &Seen) -> Option<Action> {
         match n.model[part].constant() {
             Some(known) => sizes.extend(known.to_vec::<i64>()?),
             None => {
-                let chosen = facts::are_chosen(n.model, part);
-                let one = facts::shape(n.model, part)?;
+                let chosen = analysis::are_chosen(n.model, part);
+                let one = analysis::shape(n.model, part)?;
                 let single = one.len() == 1 && one[0].as_int() == Some(1);
                 if !single || chosen {
                     return None;

@@ -5,7 +5,7 @@
 //! costs a whole fused operator. They are left for every target: models of the target `standard`
 //! run in ONNX Runtime, too, and for other runtimes they are a few nodes more.
 
-use super::activation::HALVED_GELU;
+use super::gelu::HALVED_GELU;
 use crate::pattern::Pattern;
 use pt2onnx_ir::{Model, NodeId, Use, Value};
 use std::sync::LazyLock;

@@ -1,12 +1,12 @@
 //! `Concat` of all parts of one tensor, in order: real and imaginary parts that were taken out of
 //! pairs and are packed again.
 
-use super::seen::{Action, Seen};
-use crate::facts::known;
+use super::node_view::{Action, NodeView};
+use crate::analysis::known;
 use pt2onnx_ir::{Value, attrs};
 
 /// The tensor, if the parts are its slices or elements as they are.
-pub(super) fn whole(n: &Seen) -> Option<Value> {
+pub(super) fn whole(n: &NodeView) -> Option<Value> {
     let axis = axis(n, attrs::Concat::axis(n.node).ok()?, n.output())?;
     let source = all(n, |piece, index| {
         let taken = taken(n, piece)?;
@@ -17,7 +17,7 @@ pub(super) fn whole(n: &Seen) -> Option<Value> {
 
 /// A `Reshape` of pairs, if it was applied to each element of them: `Concat(Reshape(Gather(x, 0)),
 /// Reshape(Gather(x, 1)))` along the last dimensions.
-pub(super) fn reshaped(n: &Seen) -> Option<Action> {
+pub(super) fn reshaped(n: &NodeView) -> Option<Action> {
     if !n.node.is("Concat") {
         return None;
     }
@@ -43,7 +43,7 @@ pub(super) fn reshaped(n: &Seen) -> Option<Action> {
 
 /// The tensor that all inputs were taken from, where `taken` says from which for an input and its
 /// position.
-fn all(n: &Seen, taken: impl Fn(Value, i64) -> Option<Value>) -> Option<Value> {
+fn all(n: &NodeView, taken: impl Fn(Value, i64) -> Option<Value>) -> Option<Value> {
     let mut source = None;
     for (index, piece) in n.node.inputs().iter().enumerate() {
         let from = taken((*piece)?, index as i64)?;
@@ -63,7 +63,7 @@ struct Part {
 
 /// The part that a value with as many dimensions is: `Unsqueeze(Gather(x, i))`, `Gather(x, [i])` or
 /// `Slice(x, i, i + 1)`.
-fn taken(n: &Seen, piece: Value) -> Option<Part> {
+fn taken(n: &NodeView, piece: Value) -> Option<Part> {
     let made = n.producer(piece)?;
     let rank = n.shape(piece)?.len();
     match made.node.op() {
@@ -101,7 +101,7 @@ fn taken(n: &Seen, piece: Value) -> Option<Part> {
 }
 
 /// The element that a `Gather` with a 0-d index takes.
-fn element(n: &Seen, gather: &Seen) -> Option<Part> {
+fn element(n: &NodeView, gather: &NodeView) -> Option<Part> {
     if !gather.node.is("Gather") || !n.shape(gather.node.input(1)?)?.is_empty() {
         return None;
     }
@@ -112,6 +112,6 @@ fn element(n: &Seen, gather: &Seen) -> Option<Part> {
 }
 
 /// An axis of a value, counted from the front.
-fn axis(n: &Seen, axis: i64, value: Value) -> Option<usize> {
+fn axis(n: &NodeView, axis: i64, value: Value) -> Option<usize> {
     crate::eval::axis(axis, n.shape(value)?.len())
 }

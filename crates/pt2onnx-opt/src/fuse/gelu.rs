@@ -1,7 +1,7 @@
 //! Fuses formulas of activation functions, and bounds into `Clip`.
 
 use crate::{
-    facts::number_of,
+    analysis::number_of,
     fusion::Fusion,
     pattern::{Match, PatternError},
 };

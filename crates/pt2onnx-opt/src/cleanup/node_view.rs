@@ -1,6 +1,6 @@
 //! What the clean-up rules see of a node, and what they may do about it.
 
-use crate::facts::{self, known};
+use crate::analysis::{self, known};
 use pt2onnx_ir::{Attributes, Model, Node, Shape, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -30,19 +30,19 @@ pub(super) enum Action {
 }
 
 /// What a rule sees: a node with one output.
-pub(super) struct Seen<'a> {
+pub(super) struct NodeView<'a> {
     pub model: &'a Model,
     pub node: &'a Node,
     /// Named constants of more bytes are not read to see whether they change anything.
     pub weights: usize,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> NodeView<'a> {
     /// The same for the node that computes a value, if it has one output and is one of ONNX's own
     /// operators.
-    pub fn producer(&self, value: Value) -> Option<Seen<'a>> {
+    pub fn producer(&self, value: Value) -> Option<NodeView<'a>> {
         let node = &self.model[self.model.producer(value)?];
-        (node.domain.is_empty() && node.outputs().len() == 1).then_some(Seen {
+        (node.domain.is_empty() && node.outputs().len() == 1).then_some(NodeView {
             model: self.model,
             node,
             weights: self.weights,
@@ -59,7 +59,7 @@ impl<'a> Seen<'a> {
 
     /// How a `Transpose` moves dimensions.
     pub fn perm(&self) -> Option<Vec<i64>> {
-        facts::perm(self.model, self.node)
+        analysis::perm(self.model, self.node)
     }
 
     pub fn output(&self) -> Value {
@@ -73,11 +73,11 @@ impl<'a> Seen<'a> {
 
     /// Sizes, if the rank is known.
     pub fn shape(&self, value: Value) -> Option<&'a Shape> {
-        facts::shape(self.model, value)
+        analysis::shape(self.model, value)
     }
 
     pub fn dtype(&self, value: Value) -> Option<DType> {
-        facts::dtype(self.model, value)
+        analysis::dtype(self.model, value)
     }
 
     /// Whether both are known to have the same sizes.
@@ -88,10 +88,10 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether it is a `Reshape` whose sizes [are chosen](facts::are_chosen) at run time.
+    /// Whether it is a `Reshape` whose sizes [are chosen](analysis::are_chosen) at run time.
     pub fn checks_sizes(&self) -> bool {
         let sizes = self.node.input(1).filter(|_| self.node.is("Reshape"));
-        sizes.is_some_and(|sizes| facts::are_chosen(self.model, sizes))
+        sizes.is_some_and(|sizes| analysis::are_chosen(self.model, sizes))
     }
 
     /// The elements of an integer constant.

@@ -1,7 +1,7 @@
 //! States of a `Loop` to which each iteration only appends a row: the loop stacks the rows, instead
 //! of copying all of them each time.
 
-use crate::{facts, graph::Changed, rewrite::substitute};
+use crate::{analysis, graph::Changed, rewrite::substitute};
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, RegionId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
 
@@ -31,7 +31,7 @@ fn appending(model: &Model, region: RegionId, at: usize) -> Option<(NodeId, Valu
     let appends = node.is("Concat") && node.region() == region && *first == state && *row != state;
     let along = matches!(node.attribute("axis"), Some(Attribute::Int(0)));
     let given = model[grown].uses().all(|u| matches!(u, Use::Output(..)));
-    let one = facts::shape(model, *row)?.first()?.as_int() == Some(1);
+    let one = analysis::shape(model, *row)?.first()?.as_int() == Some(1);
     (appends && along && given && one && alone(state) && alone(grown)).then_some((concat, *row))
 }
 
@@ -39,7 +39,7 @@ fn stack(model: &mut Model, id: NodeId, region: RegionId, at: usize) -> Option<(
     let (concat, row) = appending(model, region, at)?;
     let initial = model[id].input(at + 2)?;
     let old = *model[id].outputs().get(at)?;
-    let (dtype, first) = facts::tensor_type(model, initial)?;
+    let (dtype, first) = analysis::tensor_type(model, initial)?;
     let (count, sizes) = first.split_first()?;
     let (none, sizes) = (count.as_int() == Some(0), sizes.to_vec());
 
@@ -53,7 +53,7 @@ fn stack(model: &mut Model, id: NodeId, region: RegionId, at: usize) -> Option<(
 
     let end = model[id].outputs().len();
     let rows = model.insert_output(id, end);
-    let length = facts::shape(model, old).and_then(|shape| shape.first().cloned());
+    let length = analysis::shape(model, old).and_then(|shape| shape.first().cloned());
     let length = length.filter(|_| none).unwrap_or_else(|| model.unknown_dim());
     let stacked = [vec![length.clone(), Expr::ONE], sizes.clone()].concat();
     model[rows].ty = Some(Type::tensor(dtype, stacked));
