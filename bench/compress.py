@@ -3,7 +3,7 @@
     python bench/compress.py --bin target/release/pt2onnx --folder /tmp/compress
 
 Needs torch, transformers, torchvision, onnxruntime, onnx_ir and what bench/compress.txt lists. Models are made here with random weights and
-a fixed seed, written by torch.export.save and converted once. Each tool then compresses that ONNX model in a process of its own; its peak
+a fixed seed, written by torch.export.save and converted once. Each tool then compresses that ONNX model in a separate process; its peak
 memory is what the kernel counted. The difference is the root of the mean square of what the outputs differ by, relative to that of the
 outputs, for an input that is not among the samples of a calibration. Then come ways to calibrate, on a ResNet-18, and a small Llama that
 decodes with a cache, token by token. Prints the tables of docs/benchmarks.md, which `cargo xtask bench compress` writes there.
@@ -64,7 +64,7 @@ onnx.save(float16.convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types
        [("MinMax", ""), ("Percentile", ", Percentile"), ("Entropy", ", Entropy")]},
 }
 
-#: What pt2onnx does, and the tools that do the same.
+#: Flags of pt2onnx, and the tools that do the same.
 OWN = {
     "--cast-weights float16": [],
     "--quantize int8": [],
@@ -88,7 +88,7 @@ CALIBRATING = {
     "--quantize static-int8 --signed --calibration entropy": ["onnxruntime quantize_static, Entropy"],
 }
 
-#: What is tried on the Llama.
+#: Flags for the Llama.
 DECODING = {
     "--cast-weights float16": [],
     "--quantize int8": [],
@@ -263,7 +263,7 @@ def size(path):
 
 
 def commands(ways, options, base, output, samples):
-    """What is run, ours and then those of others that do the same: a name and a command."""
+    """Names and commands to run: ours, then those of others that do the same."""
     for flags, peers in ways.items():
         for old in output.parent.glob(output.name + "*"):
             old.unlink()

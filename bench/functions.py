@@ -44,7 +44,7 @@ def written(binary, *arguments):
 
 
 def numbers(case, path, plain):
-    """What is not as PyTorch, or as the flat model, computes it."""
+    """Results that differ from PyTorch's, or from the flat model's."""
     said = json.loads((case / "case.json").read_text())
     session, exact, other = loaded(path), loaded(path, optimize=False), loaded(plain, optimize=False)
     for inputs, outputs in samples(case):

@@ -4,8 +4,8 @@
 
 Needs torch, torchvision, transformers, onnxruntime. For every model, made here with random weights: torch.export.save
 writes the archive, each exporter turns it into a model with external weights (the opset is torch.onnx.export's default), and two
-sessions of one thread take turns: as ONNX Runtime optimises them, and as they are (ORT_DISABLE_ALL). Each session is also made in
-processes of its own, which tell how long it took and their peak of memory. Told are medians, the ratio of ours to theirs, the largest
+sessions of one thread take turns: as ONNX Runtime optimises them, and unchanged (ORT_DISABLE_ALL). Each session is also made in
+separate processes, which measure its time and their peak of memory. Printed are medians, the ratio of ours to theirs, the largest
 difference of the outputs, and the models' nodes and bytes. The folder keeps archives and models, so that another run only measures.
 """
 

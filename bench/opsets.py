@@ -1,11 +1,11 @@
-"""What becomes of conformance cases at each opset, as a Markdown table.
+"""Results of conformance cases at each opset, as a Markdown table.
 
     mkdir /tmp/first && tar --zstd -xf testdata/cases/first.tar.zst -C /tmp/first
     python bench/opsets.py --bin target/release/pt2onnx --cases /tmp/first [--opsets 9,11,13] [--show]
 
 Needs onnx, onnxruntime, numpy, safetensors, ml_dtypes. *pass*: valid for onnx.checker (with type inference), and the numbers
 are PyTorch's; *error*: refused with exit code 4 and the lowest opset that does; *runtime*: valid, but ONNX Runtime has no
-kernel; *wrong*: anything else. `--show` tells the cases that do not pass.
+kernel; *wrong*: anything else. `--show` lists the cases that do not pass.
 """
 
 import argparse

@@ -9,7 +9,7 @@ inputs, at two sizes where sizes are dynamic: a result is right if its outputs a
 and functions count, too. Seconds are those of reading, optimising and writing, without the start of Python. Latency is the
 median of runs that take turns, in one thread.
 
-`--operators` also tells the operators of which our result has more nodes than the best right one.
+`--operators` also lists the operators that our result has more nodes with than the best right one.
 `--only OURS` runs only some optimisers (names of OPTIMISERS, separated by commas).
 """
 
@@ -114,7 +114,7 @@ OPTIMISERS = ["pt2onnx", *OTHERS]
 
 
 def other(name, source, target):
-    """Runs another optimiser in a process of its own; returns its seconds."""
+    """Runs another optimiser in a separate process; returns its seconds."""
     run = subprocess.run(
         [sys.executable, __file__, "--run", name, source, target], capture_output=True, text=True, timeout=900
     )
@@ -223,7 +223,7 @@ def feeds(name, inputs, run):
 
 
 def same(expected, actual, noise=0.0):
-    """Whether outputs are the same up to rounding, `noise` of which is known; what differs, otherwise."""
+    """Whether outputs are the same up to rounding (`noise`); otherwise the difference."""
     import numpy
 
     for i, (a, b) in enumerate(zip(expected, actual, strict=True)):
@@ -262,7 +262,7 @@ def noise(a, b):
 
 
 def one(name, source, arguments):
-    """What each optimiser makes of a model: nodes, verdict, seconds, latency; and operators."""
+    """The results of each optimiser for a model: nodes, verdict, seconds, latency; and operators."""
     rows, counts, sessions = {}, {"original": count(source)}, {}
     plain = session(source, plain=True)
     runs = [feeds(name, plain.get_inputs(), r) for r in range(2)]

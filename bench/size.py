@@ -6,8 +6,8 @@
     python bench/size.py --bin BIN --cases testdata/cases --before OLD            # every case where another build made less
 
 Needs onnx. Only cases whose model the other exporter could make and run count (`peer` of case.json: its default opset, as
-ours). Nodes of bodies and functions count, too. Told per folder of cases: the totals, their ratio, in how many cases ours
-are more, and the same of the bytes, where up to 1 % more is not more. `--operators` also tells how many nodes of each
+ours). Nodes of bodies and functions count, too. Printed per folder of cases: the totals, their ratio, in how many cases ours
+are more, and the same of the bytes, where up to 1 % more is not more. `--operators` also counts how many nodes of each
 operator ours have, most frequent first.
 """
 

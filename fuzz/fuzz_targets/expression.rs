@@ -1,4 +1,4 @@
-//! Expressions over sizes. What is printed reads as the same expression.
+//! Expressions over sizes: printed ones are read as the same expression.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! ONNX models. What can be read and written can be read again.
+//! ONNX models: those that can be read and written can be read again.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! ONNX models that are moved to another opset and optimised. The first byte tells which opset; 0
+//! ONNX models that are moved to another opset and optimised. The first byte is the opset; 0
 //! keeps the model's.
 
 #![no_main]

@@ -1,4 +1,4 @@
-//! The code of TorchScript archives: the parser, and what is said of inputs.
+//! The code of TorchScript archives: the parser, and types of inputs.
 
 #![no_main]
 

@@ -6,8 +6,8 @@
     python3 testdata/generate/archives.py pack FOLDER                 # into testdata; needs torch and zstandard
 
 Run by hand, on Linux and Python 3.11 (the newest that torch 2.1 has wheels for); one virtual environment at a time, in a
-temporary folder. Each program of `programs` becomes a case FOLDER/VERSION/NAME as make.py describes it. What a version
-cannot export or save is left out and listed with PyTorch's reason in testdata/archives/README.md. All cases go into
+temporary folder. Each program of `programs` becomes a case FOLDER/VERSION/NAME as make.py describes it. Programs that a version
+cannot export or save are left out and listed with PyTorch's reason in testdata/archives/README.md. All cases go into
 testdata/archives/archives.tar.zst, which the conformance test runs; the case `small` of each version lies beside it, for the
 tests of the reader.
 """
@@ -301,7 +301,7 @@ def export(folder):
 
 
 def make(folder, minors):
-    """Each version in an environment of its own, which is gone before the next."""
+    """Each version in a fresh environment, which is gone before the next."""
     for minor in minors or MINORS:
         with tempfile.TemporaryDirectory(prefix=f"torch-{minor}-") as place:
             subprocess.run([sys.executable, "-m", "venv", place], check=True)

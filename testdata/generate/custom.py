@@ -1,5 +1,5 @@
 """Programs with ops of a library of the user's, and with ONNX's own operators. Registered with `make.case`. The ops of the
-library are translated by functions.onnxtxt beside this file, a copy of which is part of each of their cases.
+library are translated by functions.onnxtxt beside this file; each of their cases has a copy.
 
     python custom.py ../models/custom_ops.pt
 """

@@ -42,7 +42,7 @@ def origin(node):
 
 
 def size(node):
-    """What a size is, <2*s3>; None for other nodes."""
+    """The expression of a size, <2*s3>; None for other nodes."""
     import torch
 
     value = node.meta.get("val")
@@ -50,7 +50,7 @@ def size(node):
 
 
 def metadata(archive):
-    """What PyTorch says of an archive."""
+    """PyTorch's metadata of an archive."""
     import torch
 
     program = torch.export.load(archive)
@@ -81,7 +81,7 @@ def metadata(archive):
             entry[TRACE] = traces.index(trace)
             if entry not in nodes:
                 nodes.append(entry)
-    # What else says something: values in between, which today are none.
+    # Other metadata: values in between, which today are none.
     graph = exported.model.graph
     ends = {*graph.inputs, *graph.outputs, *graph.initializers.values()}
     between = [v for n in graph.all_nodes() for v in n.outputs if v not in ends]

@@ -160,7 +160,7 @@ def register(case):
 
     @case
     def module_results():
-        """Modules with several results, of which some are inputs, or not used, or used in another module as well."""
+        """Modules with several results: inputs, unused ones, some used in another module as well."""
 
         class Split(nn.Module):
             def forward(self, x, y):

@@ -4,7 +4,7 @@
     venv/bin/python testdata/generate/overloads.py FOLDER [NAME...]
 
 A table below gives each overload its arguments (`ARGS`), or none where the schema alone suggests them. A program is one call
-of the overload on the tensors among its arguments. Each is exported with sizes as they are, and, where PyTorch finds that sizes
+of the overload on the tensors among its arguments. Each is exported with fixed sizes, and, where PyTorch finds that sizes
 may vary, with every size dynamic (the folder's name then ends in `.dynamic`). Overloads that do not survive torch.export, or
 that PyTorch cannot run, are printed with the reason.
 """
@@ -553,7 +553,7 @@ def lstm(ig, hg, cx, ib=None, hb=None):
 
 # The numbers for overloads that PyTorch computes on other devices only.
 REFERENCES = {
-    # What PyTorch records of its results is not what it computes.
+    # PyTorch records other results than it computes.
     "quantized_decomposed::choose_qparams_per_token": lambda *a: [
         x.to(d)
         for x, d in zip(torch.ops.quantized_decomposed.choose_qparams_per_token(*a), (torch.float64, torch.int64))

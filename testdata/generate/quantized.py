@@ -5,7 +5,7 @@
     venv/bin/python testdata/generate/quantized.py FOLDER
     venv/bin/python testdata/generate/make.py bundle FOLDER testdata/cases/quantized.tar.zst
 
-torchao's weights are tensors of classes of its own, which archives hold as pickles; `unwrap_tensor_subclass` makes them plain.
+torchao's weights are tensor subclasses, which archives hold as pickles; `unwrap_tensor_subclass` makes them plain.
 """
 import sys
 

@@ -1,4 +1,4 @@
-"""The calls of which random programs consist.
+"""The calls of random programs.
 
 A line below is one call. Before it is written into a program, each `{...}` is replaced:
 
@@ -7,7 +7,7 @@ A line below is one call. Before it is written into a program, each `{...}` is r
     {n~} {x=}    ... that broadcasts with the first tensor of the line, or has its shape and dtype
     {0} {1}      the first, the second tensor of the line again
     {d}          a dimension of the first tensor
-    {u}          a whole number of which only the running program knows the value, from 0 to 3
+    {u}          a whole number from 0 to 3 that only the running program knows
     {num}        a number
     {w:4,C,3}    a new weight of this shape; B, C and L are the first, second and last size of the first tensor
     {a|b|c}      one of these texts

@@ -70,7 +70,7 @@ def whole(x):
 
 
 def names_of(traced):
-    """What the text of a program can name."""
+    """Names that the text of a program can use."""
     higher = torch._higher_order_ops
     if traced:
         flow = dict(cond=torch.cond, while_loop=higher.while_loop, scan=lambda f, c, xs: higher.scan(f, c, xs, dim=0), map=higher.map)
@@ -118,7 +118,7 @@ class Program:
         return module.eval()
 
     def arguments(self, inputs=None):
-        """What `forward` takes; `inputs` by the program's names."""
+        """The arguments of `forward`; `inputs` by the program's names."""
         values = {self.parameters[n]: (inputs or self.inputs)[n].clone() for n in self.inputs}
         return (values,) if self.feed else tuple(values.values())
 
@@ -129,7 +129,7 @@ class Program:
             return [torch.as_tensor(r) for r in module(*self.arguments(inputs)) if r is not None]
 
     def shapes(self, named):
-        """What `torch.export.export` takes as dynamic shapes, with names for the dimensions or without."""
+        """The `dynamic_shapes` for `torch.export.export`, with names for the dimensions or without."""
         if not any(self.axes.values()):
             return None
         if named:
@@ -171,7 +171,7 @@ class Program:
         return torch.jit.script(module.eval())
 
     def declared(self):
-        """The options that tell the command what a trace or script takes."""
+        """The command's options for the inputs of a trace or script."""
         kinds = {n: str(t.dtype).removeprefix("torch.") for n, t in self.inputs.items()}
         sizes = {n: ",".join(f"{self.axes[n][a]}>=0" if a in self.axes[n] else str(size) for a, size in enumerate(t.shape)) for n, t in self.inputs.items()}
         return [text for i, n in enumerate(self.inputs) for text in ("--input", f"{i}={kinds[n]}[{sizes[n]}]")]
@@ -377,7 +377,7 @@ class Author:
             return name
         kind, rank, more, relation = re.fullmatch(r"([a-zA-Z])(\d?)(\+?)([~=]?)", what).groups()
         candidates = [n for n, v in self.values.items() if isinstance(v, torch.Tensor) and v.dtype in KINDS[kind] and self.suits(v, rank, more, relation, first)]
-        # What was computed last is likelier, so that calls build on each other.
+        # Recent results are likelier, so that calls build on each other.
         name = r.choices(candidates, range(1, len(candidates) + 1))[0]
         self.operands.append(name)
         return name

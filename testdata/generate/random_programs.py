@@ -33,7 +33,7 @@ from random_program import Author, others_of, words
 LIMIT = 24  # seconds a conversion may take, far more than it needs
 
 
-# What the conversion may be asked for besides the usual.
+# Unusual options for the conversion.
 def options(seed):
     r = random.Random(f"options {seed}")
     target = r.choice(["ort-cpu", "ort-cpu", "ort"])
@@ -70,7 +70,7 @@ def spread(wanted, noisy):
 
 
 def difference(got, wanted, noisy, like_float32):
-    """What differs, or None."""
+    """The difference, or None."""
     far = spread(wanted, noisy)
     # Nothing is determined, perhaps not even the shape.
     if far.isinf().all() and far.numel():
@@ -165,7 +165,7 @@ def examine_in(folder, program, command, ways, door):
             if "no CPU kernel" in done.stderr:
                 continue
             raise Wrong("refused", f"load: {str(error)[:600]}", given) from None
-        # What the command takes for granted of sizes, it says.
+        # The command warns of what it assumes of sizes.
         for inputs, wanted, noisy in references[:1] if " taken " in done.stderr else references:
             sizes = {n: list(t.shape) for n, t in inputs.items()}
             names = [i.name for i in session.get_inputs()]
@@ -194,7 +194,7 @@ def quiet():
 
 
 def apart(function, *args, seconds=150):
-    """The function's result from a process of its own, which may crash or hang."""
+    """The function's result from a separate process, which may crash or hang."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TorchScript programs, traced and scripted, saved as cases: model.pt, io.safetensors, and case.json with the options that tell the inputs.
+"""TorchScript programs, traced and scripted, saved as cases: model.pt, io.safetensors, and case.json with the options for the inputs.
 Where a program is to be refused, `refused` is a part of the message.
 
     venv/bin/python testdata/generate/torchscript.py FOLDER [NAME...]
@@ -71,7 +71,7 @@ trace("packed_rnn_relu_unsorted", Packed(nn.RNN(4, 3, nonlinearity="relu"), sort
 
 
 class Between(nn.Module):
-    """What changes packed steps between two networks."""
+    """Changes packed steps between two networks."""
 
     def __init__(self):
         super().__init__()
@@ -503,7 +503,7 @@ def save(folder, name):
     for prefix, given in zip(("", "alt."), (inputs, *others)):
         with torch.no_grad():
             outputs = getattr(run, method)(*copy.deepcopy(given))
-        # What the options fix is no input of the model.
+        # Inputs that the options fix are not inputs of the model.
         free = [t for t in leaves(torchscript_quantized.parts(given))]
         if "sizes.1" in fixed:
             free.pop()
@@ -597,7 +597,7 @@ script("sizes_taken_apart", SizesTakenApart(), {"x": "float32[rows,columns]"}, (
 
 
 class NoColumns(nn.Module):
-    """What is over a dimension that may be 0."""
+    """Operators over a dimension that may be 0."""
 
     def forward(self, x: Tensor, weight: Tensor):
         plain = nn.functional.layer_norm(x, (x.shape[1],))

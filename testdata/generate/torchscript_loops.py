@@ -10,7 +10,7 @@ from torch import Tensor, nn
 # Name: (how, module, options, inputs, other inputs or None).
 CASES = {}
 
-# Programs that give something else in TorchScript than in Python: TorchScript tells the outputs.
+# Programs that give something else in TorchScript than in Python: TorchScript computes the outputs.
 EXECUTED = {"autocast_of_scripts"}
 
 
@@ -333,7 +333,7 @@ script("functions_of_known_numbers", Rates(), {"x": "float32[batch,64]"}, (torch
 
 
 class PaddedEncoder(nn.Module):
-    """An encoder that has a fast path for padded batches. What it gives for padded steps depends on the path."""
+    """An encoder that has a fast path for padded batches. Its results for padded steps depend on the path."""
 
     def __init__(self):
         super().__init__()
@@ -352,7 +352,7 @@ script("padded_encoder", PaddedEncoder(), {"x": "float32[batch,time,8]", "padded
 
 
 class RowsAppended(nn.Module):
-    """Lists that each trip of a loop makes longer, of which there may be none."""
+    """Lists that each iteration of a loop makes longer; there may be no iteration."""
 
     def forward(self, x: Tensor):
         rows, numbers, both = [x.sum(0)], torch.jit.annotate(List[int], []), [x.mean(), x.sum()]
@@ -417,7 +417,7 @@ script("nested_states", NestedStates(), {"x": "float32[n,2,4]"}, (torch.randn(4,
 
 
 class StateInTwoPlaces(nn.Module):
-    """What a loop replaces is in another place as well."""
+    """A loop replaces a value that is in another place as well."""
 
     def forward(self, x: Tensor):
         states = [[x[0]], [x[0] + 1]]

@@ -48,7 +48,7 @@ class WritesIntoWhatWasChosen(nn.Module):
 
 
 class ReadsOnlyTheChoice(nn.Module):
-    """What nobody reads again need not be right."""
+    """Values that nobody reads again need not be right."""
 
     def forward(self, x: Tensor, c: Tensor):
         y = x
@@ -184,7 +184,7 @@ class AListTwice(nn.Module):
 
 
 class RowsOfTheirOwn(nn.Module):
-    """Each row is a tensor of its own, so that writes reach all that they should."""
+    """Each row is a separate tensor, so that writes reach all that they should."""
 
     def forward(self, x: Tensor, n: Tensor):
         rows: List[Tensor] = []
@@ -243,7 +243,7 @@ class ValuesThatBranchesLeave(nn.Module):
 
 
 class WritesOfABranchThatIsSure(nn.Module):
-    """What a branch has written, where the other one raises, goes on by all names."""
+    """Writes of a branch, where the other one raises, are seen by all names."""
 
     def forward(self, x: Tensor, c: Tensor):
         a = x * 1
@@ -279,7 +279,7 @@ class ViewsInPlace(nn.Module):
 
 
 class ViewsInPlaceByData(nn.Module):
-    """In a branch, only tensors of its own may change so."""
+    """In a branch, only tensors made there may change so."""
 
     def forward(self, x: Tensor, c: Tensor):
         if bool(c):

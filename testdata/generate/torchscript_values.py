@@ -100,7 +100,7 @@ class ListsOfNumbers(nn.Module):
 
 
 class TruthsOfLists(nn.Module):
-    """What sizes and data decide, and sizes as a list."""
+    """Values that sizes and data decide, and sizes as a list."""
 
     def forward(self, x: Tensor):
         y = x + 1 if any([s < 3 for s in x.shape]) else x * 2

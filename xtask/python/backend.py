@@ -188,7 +188,7 @@ def nodes_of(graph):
 
 
 def draws(model):
-    """Whether a run of the model differs from the next: it draws numbers and has no seed. What is expected comes by chance."""
+    """Whether a run of the model differs from the next: it draws numbers and has no seed. The expected results came by chance."""
     nodes = (node for part in [model.graph, *model.functions] for node in nodes_of(part))
     return any(node.op_type in DRAWING and all(a.name != "seed" for a in node.attribute) for node in nodes)
 

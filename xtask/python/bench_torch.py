@@ -1,4 +1,4 @@
-"""What `cargo xtask bench` compares with: bench_torch.py ARCHIVE MODEL.onnx, from archive to model by torch.onnx.export."""
+"""The peer of `cargo xtask bench`: bench_torch.py ARCHIVE MODEL.onnx, from archive to model by torch.onnx.export."""
 
 import sys
 

@@ -25,7 +25,7 @@ from backend import cases, draws, in_reference, in_runtime, right, tests
 ALL = list(range(7, 27))
 SOME = [9, 10, 11, 12, 13, 15, 17, 18, 20, 22, 24, 26]
 
-#: What a runner says if it, not the model, lacks something: kernels, and opsets before 7, which come with the models.
+#: Messages of a runner that lacks something itself: kernels, and opsets before 7, which come with the models.
 LACKS = re.compile(r"NOT_IMPLEMENTED|No implementation|No Op registered|NotImplemented")
 
 
@@ -41,7 +41,7 @@ def convert(binary, source, target, opset):
 
 
 def refused_by_checker(path):
-    """What the checker says against a model; None if it has nothing to say."""
+    """The checker's message about a model; None if it accepts it."""
     try:
         onnx.checker.check_model(str(path), full_check=True)
     except Exception as error:  # whatever it says

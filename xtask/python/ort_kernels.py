@@ -23,9 +23,9 @@ DTYPES = {
     "uint32": TensorProto.UINT32, "uint16": TensorProto.UINT16, "uint8": TensorProto.UINT8,
     "bool": TensorProto.BOOL,
 }  # fmt: skip
-# What a variable stands for while another is probed, the first that it allows.
+# Types of a variable while another is probed: the first that it allows.
 USUAL = ["float", "int64", "int32", "bool", "uint8", "float16"]
-# Bodies and sequences have no kernels of their own per type.
+# Bodies and sequences have no separate kernels per type.
 SKIPPED = {"If", "Loop", "Scan", "Optional", "SequenceMap", "StringConcat", "StringSplit", "RegexFullMatch"}
 # Values that attributes need so that a session accepts the node at all.
 ATTRIBUTES = {
@@ -104,7 +104,7 @@ def model(schema, opset, types, rank):
 
 
 def loads(schema, opset, types):
-    """Whether ONNX Runtime loads the node, whatever the inputs' rank, and runs it; None where that cannot be said."""
+    """Whether ONNX Runtime loads the node, whatever the inputs' rank, and runs it; None where that is unknown."""
     shapes = RUN.get(schema.name)
     for rank in (None, 4, 3, 2, 1, 0, 5):
         proto = model(schema, opset, types if shapes is None else types | {"*": None}, rank)

@@ -24,7 +24,7 @@ UNVERSIONED = re.compile(r"(cu[A-Z]|cu[a-z]+[A-Z]|nccl|nvshmem|nvml|nvtx|nvrtc)"
 
 
 class Library:
-    """What the dynamic linker reads of a library: the libraries it needs, its own symbols, and those it lacks, with (library, version)
+    """The parts of a library that the dynamic linker reads: the libraries it needs, its own symbols, and those it lacks, with (library, version)
     or None."""
 
     def __init__(self, path: pathlib.Path) -> None:

@@ -1,7 +1,8 @@
-//! `regen-aten`: generates pt2onnx-schemas, the list of PyTorch's operator schemas with a constant for each.
+//! `regen-aten`: generates pt2onnx-schemas, the list of PyTorch's operator schemas with a constant
+//! for each.
 //!
-//! The tables of pt2onnx-aten use the constants. Making the list needs PyTorch. Checking it does not, because it contains a hash
-//! of itself.
+//! The tables of pt2onnx-aten use the constants. Making the list needs PyTorch. Checking it does
+//! not, because it contains a hash of itself.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -45,7 +46,8 @@ fn extract(interpreter: &Path) -> Result<String> {
     Ok(list(&schemas))
 }
 
-/// A module for each namespace with a constant for each schema: `aten::add.Tensor` is `aten::add_Tensor`.
+/// A module for each namespace with a constant for each schema: `aten::add.Tensor` is
+/// `aten::add_Tensor`.
 fn constants(text: &str) -> Result<String> {
     let mut modules: BTreeMap<&str, BTreeMap<String, &str>> = BTreeMap::new();
     for schema in text.lines().filter(|line| is_schema(line)) {

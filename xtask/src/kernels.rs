@@ -1,4 +1,5 @@
-//! `regen-kernels`: generates the table of element types that ONNX Runtime's CPU kernels lack, `pt2onnx-opt/src/generated/ort_cpu.rs`.
+//! `regen-kernels`: generates the table of element types that ONNX Runtime's CPU kernels lack,
+//! `pt2onnx-opt/src/generated/ort_cpu.rs`.
 //!
 //! They are found by loading one-node models into the pinned release.
 
@@ -14,7 +15,7 @@ use crate::python;
 
 const FOLDER: &str = "crates/pt2onnx-opt/src/generated";
 
-/// What `ort_kernels.py` prints.
+/// The output of `ort_kernels.py`.
 #[derive(Deserialize)]
 struct Dump {
     onnxruntime: String,

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod modules;
+pub mod prose;
 pub mod synth;
 
 /// Runs the examples of pages that are not the documentation of a crate.

@@ -64,7 +64,7 @@ enum Task {
         vocabulary: Option<u64>,
     },
     /// Runs `pt2onnx optimize` on the models of the ONNX backend tests of the pinned `onnx`
-    /// package: as they are, in functions and in bodies. Fails if an optimised model does not give
+    /// package: plain, in functions and in bodies. Fails if an optimised model does not give
     /// the expected outputs.
     Backend {
         /// Afterwards also rewrite the models for these opsets, and from the oldest one back:
@@ -85,6 +85,9 @@ enum Task {
         #[arg(short, long)]
         package: Option<String>,
     },
+    /// Prints comments and lines of pages with sentence forms that the project avoids. Fails if
+    /// there are any.
+    Prose,
     /// Converts every archive below a folder with two builds of the command. Prints what differs;
     /// fails if anything does.
     Compare {
@@ -135,6 +138,12 @@ fn main() -> Result<()> {
         Task::Cases => cases::cases(),
         Task::Book => book::book(),
         Task::Circles { package } => circles::circles(package.as_deref()),
+        Task::Prose => {
+            let (_, findings) = xtask::prose::workspace(generate::root())?;
+            findings.iter().for_each(|finding| println!("{finding}"));
+            ensure!(findings.is_empty(), "found {} phrases to mend", findings.len());
+            Ok(())
+        }
         Task::Compare { old, new, folder, sample, args } => {
             let counts = xtask::compare::compare(&old, &new, &folder, sample, &args)?;
             println!("{counts}");

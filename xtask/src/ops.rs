@@ -17,7 +17,7 @@ pub fn regen(check: bool) -> Result<()> {
          The {} overloads of ops that pt2onnx translates. `pt2onnx explain OP` shows one of them.\n\n\
          - *cases*: conformance cases with the op.\n\
          - *ONNX operators*: what it became in these cases.\n\
-         - *opset*: the first that has all these operators; in older ones, [legalisation](opsets.md) rewrites them: `explain` tells to what.\n\
+         - *opset*: the first that has all these operators; in older ones, [legalisation](opsets.md) rewrites them: `explain` shows to what.\n\
          - *types*: element types of the results in these cases.\n\n\
          `cargo xtask regen-ops` generates this page from the registry and the cases; do not edit it.\n\n\
          | op | cases | ONNX operators | opset | types |\n|---|---|---|---|---|\n",

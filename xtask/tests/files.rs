@@ -9,7 +9,7 @@ use std::path::Path;
 /// The most lines of a file that is written by hand.
 const MAX_LINES: usize = 600;
 
-/// What is wrong with the file.
+/// The first problem of a file, if it has any.
 fn problem(text: &str, generated: bool) -> Option<String> {
     let lines = text.lines().count();
     match text.starts_with("//! ") {

@@ -1,4 +1,5 @@
-//! Measures exports of models in memory, in Python: capture alone, pt2onnx.export, torch.onnx.export. Each runs in a process of its own.
+//! Measures exports of models in memory, in Python: capture alone, pt2onnx.export,
+//! torch.onnx.export. Each runs in a separate process.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ const WAYS: [(&str, &str); 3] = [
     ("torch.onnx", "torch.onnx.export"),
 ];
 
-/// What a process prints.
+/// The output of a process.
 #[derive(Clone, Copy, Deserialize)]
 struct Measured {
     wall: f64,

@@ -21,7 +21,7 @@ use crate::python::{output, run};
 use measure::{Run, in_turns};
 use page::Row;
 
-/// What is measured.
+/// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Part {
     Layers,
@@ -106,7 +106,7 @@ pub fn bench(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes an archive in a process of its own: the peak memory of a process includes that of the
+/// Makes an archive in a separate process: the peak memory of a process includes that of the
 /// process that started it.
 fn synth<'a>(args: impl IntoIterator<Item = &'a str>, archive: &Path) -> Result<()> {
     run(Command::new(env::current_exe()?).arg("synth").args(args).arg(archive))
@@ -179,7 +179,7 @@ impl Bench {
         rows.collect()
     }
 
-    /// Compresses models, also with other tools, which are installed into a folder of their own
+    /// Compresses models, also with other tools, which are installed into a separate folder
     /// first. Returns the tables.
     fn compress(&self, layers: usize) -> Result<String> {
         let python = self.python.as_ref().context("PT2ONNX_TORCH_PYTHON is not set")?;

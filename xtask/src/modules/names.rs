@@ -2,7 +2,7 @@
 
 use super::tree::{Definition, MACRO, TYPE, Tree};
 
-/// What a path refers to inside the crate.
+/// The item that a path refers to inside the crate.
 #[derive(Clone, Copy)]
 pub enum Target {
     /// A module, by its scope.

@@ -37,9 +37,9 @@ pub struct Scope {
     pub parent: Option<usize>,
     /// The scope around a block.
     pub outer: Option<usize>,
-    /// What it defines.
+    /// Its definitions.
     pub definitions: Vec<(String, Definition)>,
-    /// What it imports.
+    /// Its imports.
     pub imports: Vec<Import>,
     /// Names that macro calls in it probably define.
     pub made: HashSet<String>,
@@ -47,7 +47,7 @@ pub struct Scope {
     pub items: Vec<Item>,
 }
 
-/// What a name refers to in the scope that defines it.
+/// The item that a name refers to in the scope that defines it.
 pub enum Definition {
     /// A module, by its scope.
     Module(usize),

@@ -1,6 +1,7 @@
 //! Generates `generated/attrs.rs`: structs and functions that read the attributes of operators.
 //!
-//! Each operator has a struct with its optional attributes as fields, and a function for each required attribute.
+//! Each operator has a struct with its optional attributes as fields, and a function for each
+//! required attribute.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -53,14 +54,16 @@ pub fn modules(schemas: &[&Schema]) -> Result<Vec<(PathBuf, String, String)>> {
     Ok(modules)
 }
 
-const SUMMARY: &str = "Attributes of each ONNX operator at its newest version, a struct for each operator.
+const SUMMARY: &str =
+    "Attributes of each ONNX operator at its newest version, a struct for each operator.
 //!
-//! The fields are the optional attributes. Builder methods take the struct. `read` reads it from a node, with ONNX's
-//! defaults for attributes that the node does not have. Each required attribute has a function that reads it.
-//! The readers do not check the node's operator, so one struct can read any operator with the same attributes.";
+//! The fields are the optional attributes. Builder methods take the struct. `read` reads it from a
+//! node, with ONNX's defaults for attributes that the node does not have. Each required attribute
+//! has a function that reads it. The readers do not check the node's operator, so one struct can
+//! read any operator with the same attributes.";
 
-/// The struct of an operator, its defaults, its readers, and the method that lists the attributes that differ from the
-/// defaults.
+/// The struct of an operator, its defaults, its readers, and the method that lists the attributes
+/// that differ from the defaults.
 fn attribute_struct(schema: &Schema) -> Result<String> {
     let (op, since) = (&schema.name, schema.since);
     let required = readers(schema)?;

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-/// What `onnx_schemas.py` prints.
+/// The output of `onnx_schemas.py`.
 #[derive(Deserialize)]
 pub struct Dump {
     pub version: String,

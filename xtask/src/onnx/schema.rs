@@ -274,7 +274,8 @@ fn sorted<K>(map: &BTreeMap<K, usize>) -> Vec<(&K, usize)> {
     entries
 }
 
-/// Splits a type string into the position of its container among the fields of `TypeSet`, and its element type.
+/// Splits a type string into the position of its container among the fields of `TypeSet`, and its
+/// element type.
 fn split(ty: &str) -> Option<(usize, &str)> {
     let wrappers = ["tensor(", "seq(tensor(", "optional(tensor(", "optional(seq(tensor("];
     wrappers.iter().enumerate().find_map(|(i, wrapper)| {
