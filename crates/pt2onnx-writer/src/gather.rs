@@ -1,7 +1,7 @@
 //! Elements of strided tensors in row-major order, one block at a time.
 //!
-//! Of a file, only what a block needs is read, one window at a time; nothing is mapped. Elements
-//! that are computed come in the same way. All cores read, compute and reorder.
+//! Files are read one window at a time, never mapped; computed elements are asked for in the same
+//! windows. All cores read, compute and reorder.
 
 use crate::{
     copy::wide,
@@ -18,17 +18,16 @@ const BLOCK: usize = if cfg!(test) { 96 } else { 32 << 20 };
 /// Bytes of a file that are in memory at a time.
 const WINDOW: usize = if cfg!(test) { 40 } else { 4 << 20 };
 
-/// Bytes that are worth a read. Where blocks in order would need many shorter ones, blocks are
-/// written out of order.
+/// Minimum bytes per read. Where blocks in order need shorter reads, the order is another.
 const READ: usize = if cfg!(test) { 16 } else { 4 << 10 };
 
-/// Larger gaps are skipped when a file is read: an additional read costs less.
+/// Gaps in a file up to this size are read through: a second read costs more.
 const GAP: usize = if cfg!(test) { 8 } else { 1 << 10 };
 
 /// Elements that are packed at a time.
 const PACK: usize = if cfg!(test) { 6 } else { 8 << 10 };
 
-/// Bytes that are worth a thread.
+/// Parallelism threshold, in bytes.
 const SHARE: usize = if cfg!(test) { 16 } else { 256 << 10 };
 
 /// A dimension: its size, and the bytes from one position to the next.
@@ -51,9 +50,9 @@ pub(crate) fn gather(
     Gather::new(tensor, false, out, scratch)?.all(&dims)
 }
 
-/// Writes codes of four bits, which the tensor has one in a byte, two in each byte. Returns false,
-/// and writes nothing, where blocks would not have whole bytes.
-pub(crate) fn gather_halves(
+/// Writes 4-bit codes, stored one per byte, two per byte. Returns false, and writes nothing, if a
+/// block would end inside a byte.
+pub(crate) fn gather_int4(
     codes: &Tensor,
     out: &mut impl Sink,
     scratch: &mut Scratch,
@@ -72,8 +71,7 @@ fn width(tensor: &Tensor) -> usize {
     tensor.dtype().bits() / 8
 }
 
-/// Dimensions in row-major order. Adjacent ones are merged where the strides allow it. `to` is the
-/// step in the whole tensor.
+/// Dimensions in row-major order, adjacent ones merged; `to` is the step in the whole tensor.
 fn dims(tensor: &Tensor, width: usize) -> Vec<Dim> {
     let mut dims: Vec<Dim> = Vec::new();
     let strides = tensor.strides();
@@ -101,8 +99,8 @@ struct Gather<'a, S> {
     source: Source<'a>,
     /// Bytes of an element.
     width: usize,
-    /// Whether two bytes become one when they are written.
-    halves: bool,
+    /// Whether two 4-bit codes are packed into each byte.
+    int4: bool,
     block: &'a mut Vec<u8>,
     out: &'a mut S,
 }
@@ -110,7 +108,7 @@ struct Gather<'a, S> {
 impl<'a, S: Sink> Gather<'a, S> {
     fn new(
         tensor: &'a Tensor,
-        halves: bool,
+        int4: bool,
         out: &'a mut S,
         scratch: &'a mut Scratch,
     ) -> io::Result<Self> {
@@ -118,13 +116,7 @@ impl<'a, S: Sink> Gather<'a, S> {
         compute.map_or(Ok(()), |compute| compute.prepare())?;
         let unit = compute.map_or(1, |compute| compute.unit().max(1));
         let Scratch { block, window } = scratch;
-        Ok(Self {
-            source: Source { tensor, unit, window },
-            width: width(tensor),
-            halves,
-            block,
-            out,
-        })
+        Ok(Self { source: Source { tensor, unit, window }, width: width(tensor), int4, block, out })
     }
 
     /// Writes all elements.
@@ -158,11 +150,10 @@ impl<'a, S: Sink> Gather<'a, S> {
         Ok(())
     }
 
-    /// Positions of the first dimension in a block. What is computed or packed together stays
-    /// together, if that is possible.
+    /// Positions of the first dimension in a block: whole units of computing and packing.
     fn rows(&self, first: &Dim) -> usize {
         let rows = (BLOCK / first.to).min(first.size);
-        let even = if self.halves && first.to % 2 == 1 { 2 } else { 1 };
+        let even = if self.int4 && first.to % 2 == 1 { 2 } else { 1 };
         let group = even * self.group(first);
         match rows {
             _ if rows == first.size => rows,
@@ -179,13 +170,13 @@ impl<'a, S: Sink> Gather<'a, S> {
     /// Writes a block that comes next.
     fn block(&mut self, dims: &[Dim], at: usize) -> io::Result<()> {
         let bytes = self.fill(dims, at)?;
-        let bytes = if self.halves { pack(of_length(self.block, bytes)) } else { bytes };
+        let bytes = if self.int4 { pack(of_length(self.block, bytes)) } else { bytes };
         *self.block = self.out.block(mem::take(self.block), bytes)?;
         Ok(())
     }
 
-    /// The sizes of the two outer dimensions in a block, if blocks out of order are read faster:
-    /// where `rows` of the first one are short in a file.
+    /// The sizes of the two outer dimensions in a block, if blocks out of order are read faster
+    /// because `rows` rows are a short read.
     fn tile(&mut self, first: &Dim, inner: &[Dim], rows: usize) -> Option<[usize; 2]> {
         let second = inner.first()?;
         let turned = 0 < first.from && first.from < second.from;
@@ -193,13 +184,13 @@ impl<'a, S: Sink> Gather<'a, S> {
         if !turned || !short || self.source.in_memory().is_some() {
             return None;
         }
-        if self.halves && first.to % 2 == 1 {
+        if self.int4 && first.to % 2 == 1 {
             return None;
         }
         let tall = (READ / first.from).clamp(1, first.size);
         let tall = tall.next_multiple_of(self.group(first)).min(first.size);
         let mut across = (BLOCK / tall / second.to).min(second.size);
-        if self.halves && second.to % 2 == 1 {
+        if self.int4 && second.to % 2 == 1 {
             across -= across % 2;
         }
         (across > 0 && self.out.is_random()).then_some([tall, across])
@@ -224,7 +215,7 @@ impl<'a, S: Sink> Gather<'a, S> {
                     b.size = rows.length / second.to;
                 }
                 let bytes = self.fill(&tile, at + i * first.from + j * second.from)?;
-                if self.halves {
+                if self.int4 {
                     pack(of_length(self.block, bytes));
                     rows = rows.halved();
                 }
@@ -232,7 +223,7 @@ impl<'a, S: Sink> Gather<'a, S> {
             }
         }
         let bytes = first.size * first.to;
-        self.out.skip(wide(if self.halves { bytes / 2 } else { bytes }))
+        self.out.skip(wide(if self.int4 { bytes / 2 } else { bytes }))
     }
 
     /// Reads elements into the block. Returns their bytes.
@@ -310,7 +301,6 @@ fn fill(
 
 /// Copies elements to their positions, on all cores if there are many.
 fn scatter(dims: &[Dim], width: usize, from: &[u8], to: &mut [u8]) -> io::Result<()> {
-    // Checked once, so that no element is left out.
     let end = width + dims.iter().map(|d| (d.size - 1) * d.to).sum::<usize>();
     if from.len() < span(dims, width) || to.len() < end {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -401,7 +391,7 @@ fn copy<const W: usize>(from: &[u8], f: usize, to: &mut [u8], t: usize) {
     }
 }
 
-/// The bytes of a tensor, as they are stored or computed.
+/// The stored or computed bytes of a tensor.
 struct Source<'a> {
     tensor: &'a Tensor,
     /// Bytes that are computed together.
@@ -459,15 +449,14 @@ mod tests {
         sync::Arc,
     };
 
-    /// Writes a tensor to memory, and to a file, which takes blocks out of order, with something
-    /// before and after. If it is to be packed and is not, there is nothing between these.
-    fn written(tensor: &Tensor, halves: bool, scratch: &mut Scratch) -> [Vec<u8>; 2] {
+    /// A tensor written to memory and, between other bytes and out of order, to a file.
+    fn written(tensor: &Tensor, int4: bool, scratch: &mut Scratch) -> [Vec<u8>; 2] {
         let mut out = Vec::new();
-        write(tensor, halves, &mut out, scratch).unwrap();
+        write(tensor, int4, &mut out, scratch).unwrap();
         let mut file = tempfile::tempfile().unwrap();
         FileSink::fill(&file, 0, &|_| {}, |sink| {
             sink.write_all(b"before")?;
-            write(tensor, halves, sink, scratch)?;
+            write(tensor, int4, sink, scratch)?;
             sink.write_all(b"after")
         })
         .unwrap();
@@ -480,18 +469,18 @@ mod tests {
 
     fn write(
         tensor: &Tensor,
-        halves: bool,
+        int4: bool,
         out: &mut impl Sink,
         scratch: &mut Scratch,
     ) -> io::Result<()> {
-        if halves {
-            gather_halves(tensor, out, scratch).map(drop)
+        if int4 {
+            gather_int4(tensor, out, scratch).map(drop)
         } else {
             gather(tensor, out, scratch)
         }
     }
 
-    /// Elements that are those of another tensor, so many bytes at once.
+    /// A computed copy of a tensor, with a unit in bytes.
     #[derive(Debug)]
     struct Copied(Tensor, usize);
 
@@ -519,8 +508,7 @@ mod tests {
         Tensor::computed(dtype, shape, Arc::new(Copied(stored, unit))).ok()?.permuted(&order)
     }
 
-    /// All ways to lie of some tensors, of all widths, in memory and in a file, with the small
-    /// limits above.
+    /// All element widths and many strides, in memory and in a file.
     #[test]
     fn elements_come_as_they_look() {
         let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(200_000).collect();
@@ -573,10 +561,9 @@ mod tests {
         }
     }
 
-    /// Views of codes, of odd and even sizes, are packed as their elements are; where they are not,
-    /// blocks would have an odd number.
+    /// Views of codes with odd and even sizes: packed, or left out where a block has an odd number.
     #[test]
-    fn halves_come_as_they_look() {
+    fn int4_codes_come_as_they_look() {
         let bytes: Vec<u8> = (0..16).cycle().step_by(7).take(20_000).collect();
         let storage = Storage::new(bytes);
         let cases: &[(&[usize], &[usize])] = &[

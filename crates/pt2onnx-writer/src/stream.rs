@@ -8,7 +8,7 @@ use crate::{
     compute::computed,
     copy::wide,
     error::{Error, MAX_MODEL},
-    gather::{gather, gather_halves},
+    gather::{gather, gather_int4},
     memory::Scratch,
     options::{SaveOptions, is_alignment},
     parts::{Initialiser, Parts},
@@ -325,7 +325,7 @@ fn elements(tensor: &Tensor, out: &mut impl Sink, scratch: &mut Scratch) -> io::
     }
     if let Some(compute) = tensor.compute() {
         let codes = compute.unpacked().filter(|codes| !codes.is_contiguous());
-        if codes.map_or(Ok(false), |codes| gather_halves(codes, out, scratch))? {
+        if codes.map_or(Ok(false), |codes| gather_int4(codes, out, scratch))? {
             return Ok(());
         }
         return computed(&**compute, tensor.nbytes(), out, scratch);
