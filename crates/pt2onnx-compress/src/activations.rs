@@ -1,20 +1,9 @@
 //! Which activations of a graph are quantised, and which nodes take them so.
 
 use crate::{choose, edit::dtype, error::Error, options::Options};
-use pt2onnx_ir::{Def, Model, NodeId, Use, Value};
+use pt2onnx_ir::{Def, Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Operators with weights of their own, or products of two activations.
-const LAYERS: &[&str] = &["Conv", "ConvTranspose", "Gemm", "MatMul"];
-
-/// Operators that runtimes compute with integers if all they take is quantised, and what they make.
-const ARITHMETIC: &[&str] =
-    &["Add", "Mul", "Concat", "AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid"];
-
-/// Operators whose results are elements of their first input: these have its range.
-const MOVES: &[&str] =
-    &["Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
 
 /// What becomes of the activations of a graph.
 #[derive(Debug, Default)]
@@ -78,7 +67,7 @@ impl Work<'_> {
     /// The inputs of a layer are quantised, and the results of convolutions.
     fn layer(&mut self, id: NodeId) {
         let node = &self.model[id];
-        if !is_one_of(node, LAYERS) {
+        if !node.traits().contains(Traits::LAYER) {
             return;
         }
         let convolution = matches!(node.op(), "Conv" | "ConvTranspose");
@@ -113,11 +102,11 @@ impl Work<'_> {
     /// A node between layers takes quantised activations if all of its inputs are.
     fn between(&mut self, id: NodeId) {
         let node = &self.model[id];
-        let moves = is_one_of(node, MOVES);
+        let moves = moves(node);
         let Some(&output) = node.outputs().first().filter(|v| self.is_float(**v)) else {
             return;
         };
-        if !moves && !is_one_of(node, ARITHMETIC)
+        if !moves && !node.traits().contains(Traits::QUANTISABLE)
             || node.outputs().len() != 1
             || !choose::operator(self.options, node.op())
         {
@@ -141,11 +130,11 @@ impl Work<'_> {
     /// What no taker takes need not be quantised, except results of convolutions.
     fn prune(&mut self, id: NodeId) {
         let node = &self.model[id];
-        if !self.plan.takers.contains(&id) || is_one_of(node, LAYERS) {
+        if !self.plan.takers.contains(&id) || node.traits().contains(Traits::LAYER) {
             return;
         }
         let Some(&output) = node.outputs().first() else { return };
-        let output = if is_one_of(node, MOVES) { output } else { self.settled(output) };
+        let output = if moves(node) { output } else { self.settled(output) };
         let taken = self.model[output].uses().any(|at| match at {
             Use::Input(user, _) => self.plan.takers.contains(&user),
             Use::Output(..) => false,
@@ -172,7 +161,7 @@ impl Work<'_> {
         let mut uses = self.model[value].uses();
         match (uses.next(), uses.next()) {
             (Some(Use::Input(user, 0)), None)
-                if is_one_of(&self.model[user], &["Relu", "Clip"]) =>
+                if self.model[user].is("Relu") || self.model[user].is("Clip") =>
             {
                 let output = self.model[user].outputs().first();
                 let output = output.filter(|_| self.model[user].region() == Model::MAIN);
@@ -192,8 +181,12 @@ impl Work<'_> {
     }
 }
 
-fn is_one_of(node: &pt2onnx_ir::Node, ops: &[&str]) -> bool {
-    node.domain.is_empty() && ops.contains(&node.op())
+/// Whether a node computes with quantised operands and its results are elements of its first
+/// input: they have its range.
+fn moves(node: &Node) -> bool {
+    let traits = node.traits();
+    traits.contains(Traits::QUANTISABLE)
+        && traits.intersects(Traits::DATA_MOVEMENT | Traits::SELECTING)
 }
 
 /// The constant that a value is, or the transposed one.

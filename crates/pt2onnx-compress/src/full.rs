@@ -9,85 +9,12 @@ use crate::{
 };
 use half::{f16, slice::HalfFloatSliceExt};
 use pt2onnx_ir::{
-    Model, Node, NodeId, RegionId, Type, Use, Value,
+    Model, Node, NodeId, RegionId, Traits, Type, Use, Value,
     schema::{self, OpSchema},
 };
 use pt2onnx_tensor::{DType, Tensor};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Sums and powers, which leave the range of float16. What only computes with their results stays
-/// in float32, too.
-const SUMS: &[&str] = &[
-    "CumProd",
-    "CumSum",
-    "DFT",
-    "Det",
-    "GlobalLpPool",
-    "LpPool",
-    "Pow",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-    "STFT",
-];
-
-/// Other operators that stay in float32: sums whose results are small again, random numbers,
-/// positions, bits, and float32 alone in their function's body.
-const OTHERS: &[&str] = &[
-    "Bernoulli",
-    "BitCast",
-    "EyeLike",
-    "GroupNormalization",
-    "LogSoftmax",
-    "LpNormalization",
-    "MeanVarianceNormalization",
-    "MelWeightMatrix",
-    "Multinomial",
-    "NegativeLogLikelihoodLoss",
-    "NonMaxSuppression",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-    "Range",
-    "Resize",
-    "RoiAlign",
-    "SoftmaxCrossEntropyLoss",
-    "Upsample",
-];
-
-/// Operators that compute on with sums, or with positions that move.
-const AFTER_SUMS: &[&str] = &[
-    "Abs",
-    "Add",
-    "Cast",
-    "Clip",
-    "Cos",
-    "Div",
-    "Exp",
-    "Expand",
-    "Log",
-    "Max",
-    "Min",
-    "Mul",
-    "Neg",
-    "Reciprocal",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "Reshape",
-    "Sin",
-    "Sqrt",
-    "Squeeze",
-    "Sub",
-    "Transpose",
-    "Unsqueeze",
-];
 
 /// The largest number of float16.
 const LARGEST: f32 = 65504.0;
@@ -263,7 +190,7 @@ impl Choice<'_> {
         }
         let kept = self.inputs_are(node);
         let square = node.is("Mul") && first == node.input(1) && self.is_summed(id);
-        if kept.is_none() && (square || SUMS.contains(&node.op())) {
+        if kept.is_none() && (square || node.traits().contains(Traits::OVERFLOWING)) {
             return Some(Kept::Sum);
         }
         kept
@@ -289,7 +216,7 @@ impl Choice<'_> {
             }
         }
         if all.contains(&Kept::Sum) {
-            AFTER_SUMS.contains(&node.op()).then_some(Kept::Sum)
+            node.traits().contains(Traits::AFTER_OVERFLOW).then_some(Kept::Sum)
         } else {
             all.first().copied()
         }
@@ -310,7 +237,7 @@ impl Choice<'_> {
     fn is_summed(&self, id: NodeId) -> bool {
         let mut users = self.model[id].outputs().iter().flat_map(|v| self.model[*v].uses());
         users.any(|at| match at {
-            Use::Input(user, _) => self.model[user].op().starts_with("Reduce"),
+            Use::Input(user, _) => self.model[user].traits().contains(Traits::REDUCTION),
             Use::Output(..) => false,
         })
     }
@@ -327,7 +254,8 @@ impl Choice<'_> {
             return bodies.chain(values).any(|v| model[v].ty.is_none());
         }
         let others = !self.only.is_empty() && !self.only.iter().any(|op| *op == node.op());
-        let named = [SUMS, OTHERS].iter().any(|list| list.contains(&node.op()));
+        let full = Traits::OVERFLOWING | Traits::FLOAT32 | Traits::RANDOM;
+        let named = node.traits().intersects(full);
         let excluded = self.options.exclude.iter().any(|p| p == node.op());
         if others || named || excluded || !node.domain.is_empty() || self.is_quantised(id) {
             return true;

@@ -12,6 +12,7 @@ use crate::{
     op_set::{OpSet, OpTag},
     origin::{Metadata, ModuleCall, Origin},
     region::{InsertPoint, Region},
+    traits::Traits,
     types::{Type, unknown_symbol},
     uses::{Use, Uses},
     value::{Def, ValueData},
@@ -218,6 +219,7 @@ impl Model {
         let op = op.into();
         self.tags.push(Some(OpTag::of(&op)));
         self.nodes.push(Some(Node {
+            traits: Traits::of(&op),
             op,
             domain: Cow::Borrowed(""),
             overload: Cow::Borrowed(""),
@@ -259,6 +261,7 @@ impl Model {
     pub fn set_op(&mut self, node: NodeId, op: impl Into<Cow<'static, str>>) {
         let op = op.into();
         self.tags[node.index()] = Some(OpTag::of(&op));
+        self[node].traits = Traits::of(&op);
         self[node].op = op;
     }
 

@@ -4,6 +4,7 @@ use crate::{
     attribute::{Attribute, Attributes},
     ids::{OriginId, RegionId, Value},
     origin::Name,
+    traits::Traits,
 };
 use pt2onnx_tensor::Tensor;
 use smallvec::SmallVec;
@@ -13,6 +14,8 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub struct Node {
     pub(crate) op: Cow<'static, str>,
+    /// The traits of `op` in the default domain.
+    pub(crate) traits: Traits,
     /// Domain; empty for ONNX's own operators.
     pub domain: Cow<'static, str>,
     /// Overload of the function that it calls; mostly empty.
@@ -35,6 +38,11 @@ impl Node {
     /// Operator type.
     pub fn op(&self) -> &str {
         &self.op
+    }
+
+    /// The traits of its operator; none outside the default domain.
+    pub fn traits(&self) -> Traits {
+        if self.domain.is_empty() { self.traits } else { Traits::empty() }
     }
 
     /// Inputs in order; `None` for an optional input that is left out.

@@ -1,8 +1,8 @@
 //! Verifies that a model is valid ONNX.
 
 use crate::{
-    Def, Model, Name, Node, NodeId, RegionId, Value, both::both, conforms, is_possible, nesting,
-    schema,
+    Def, Model, Name, Node, NodeId, RegionId, Value, conforms, is_possible, nesting,
+    par_join::par_join, schema,
 };
 use indexmap::IndexMap;
 use rustc_hash::FxHashSet;
@@ -53,7 +53,7 @@ fn verify_with(model: &Model, typed: bool) -> Result<(), Vec<VerifyError>> {
         return Err(vec![VerifyError { place, what }]);
     }
     let (ends_and_nodes, mut errors) =
-        both(model, || ends_and_nodes(model, typed), || Verifier::new(model).names());
+        par_join(model, || ends_and_nodes(model, typed), || Verifier::new(model).names());
     errors.extend(ends_and_nodes);
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

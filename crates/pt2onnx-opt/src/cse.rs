@@ -8,7 +8,7 @@ use crate::{
     pass::Options,
     pool, rewrite,
 };
-use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Use, Value};
+use pt2onnx_ir::{Attribute, Attributes, Model, Node, NodeId, RegionId, Traits, Use, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -220,7 +220,7 @@ impl Walk {
 /// Whether a node multiplies by a constant weight.
 fn is_layer(model: &Model, node: NodeId) -> bool {
     let node = &model[node];
-    matches!(node.op(), "Conv" | "ConvTranspose" | "Gemm" | "MatMul")
+    node.traits().contains(Traits::LAYER)
         && node.input(1).is_some_and(|w| model[w].constant().is_some())
 }
 
@@ -236,15 +236,7 @@ fn weight(model: &Model, value: Value) -> Option<&Tensor> {
 /// Whether the node gives the same result each time.
 pub(crate) fn repeatable(model: &Model, node: NodeId) -> bool {
     let node = &model[node];
-    let random = matches!(
-        node.op(),
-        "RandomNormal"
-            | "RandomNormalLike"
-            | "RandomUniform"
-            | "RandomUniformLike"
-            | "Multinomial"
-            | "Bernoulli"
-    );
+    let random = node.traits().contains(Traits::RANDOM);
     // A third input may switch `Dropout` to training. An `Identity` after the clean-up is there for
     // its name.
     let dropout = node.op() == "Dropout" && node.inputs().len() > 2;

@@ -2,55 +2,17 @@
 //! PyTorch's order of steps.
 
 use crate::analysis;
-use pt2onnx_ir::{Model, Use, Value};
+use pt2onnx_ir::{Model, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 
 /// Values are followed through this many nodes.
 const FAR: usize = 8;
 
-/// Operators whose results jump.
-const JUMPS: &[&str] = &[
-    "Ceil",
-    "Equal",
-    "Floor",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Mod",
-    "Round",
-    "Sign",
-];
-
-/// Operators whose results differ as little as their operands.
-const STEPS: &[&str] = &[
-    "Abs",
-    "Add",
-    "Clip",
-    "Div",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "Identity",
-    "Max",
-    "Min",
-    "Mul",
-    "Neg",
-    "Relu",
-    "Reshape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Sub",
-    "Tile",
-    "Transpose",
-    "Unsqueeze",
-];
-
 /// Whether a value is rounded, compared or made an integer, perhaps after arithmetic.
 pub(crate) fn decide(model: &Model, value: Value) -> bool {
     let mut todo = vec![value];
     let mut next = 0;
+    let keeps = Traits::LIPSCHITZ | Traits::DATA_MOVEMENT;
     while let Some(&value) = todo.get(next) {
         next += 1;
         for user in model[value].uses() {
@@ -64,8 +26,8 @@ pub(crate) fn decide(model: &Model, value: Value) -> bool {
             match node.op() {
                 _ if !node.domain.is_empty() => {}
                 "Cast" if !floats => return true,
-                op if JUMPS.contains(&op) => return true,
-                op if todo.len() < FAR && (op == "Cast" || STEPS.contains(&op)) => {
+                _ if node.traits().contains(Traits::DISCONTINUOUS) => return true,
+                op if todo.len() < FAR && (op == "Cast" || node.traits().intersects(keeps)) => {
                     todo.extend(results);
                 }
                 _ => {}

@@ -8,11 +8,10 @@ use crate::{
     pass::Options,
 };
 use pt2onnx_ir::{
-    Attribute, Attributes, Def, InsertPoint, Model, NodeId, RegionId, Type, Use, Value,
+    Attribute, Attributes, Def, InsertPoint, Model, NodeId, RegionId, Traits, Type, Use, Value,
 };
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
-use rustc_hash::FxHashSet;
 
 /// The name of the pass.
 pub(crate) const NAME: &str = "control";
@@ -271,39 +270,12 @@ fn feed(model: &mut Model, old: Value, new: Value) -> Changed {
     changed
 }
 
-/// Operators that compute a result for any input of their type; `Cast`, if it is not one of texts.
-const TOTAL: &[&str] = &[
-    "Abs",
-    "Cast",
-    "Ceil",
-    "Cos",
-    "Erf",
-    "Exp",
-    "Floor",
-    "IsNaN",
-    "Log",
-    "Neg",
-    "Not",
-    "Relu",
-    "Round",
-    "Shape",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Size",
-    "Softplus",
-    "Sqrt",
-    "Tanh",
-    "Transpose",
-];
-
 /// Moves nodes that compute the same in each iteration before the loop. Only those that cannot
 /// fail: the loop may run never.
 fn hoist(model: &mut Model, id: NodeId) -> Changed {
     let Some(region) = body(model, id, "body") else {
         return false;
     };
-    let total: FxHashSet<&str> = TOTAL.iter().copied().collect();
     let of_text = |model: &Model, node: NodeId| {
         let input = model[node].input(0);
         model[node].is("Cast")
@@ -311,7 +283,7 @@ fn hoist(model: &mut Model, id: NodeId) -> Changed {
     };
     let mut changed = false;
     for node in model.nodes(region).collect::<Vec<_>>() {
-        let fails = !total.contains(model[node].op()) || of_text(model, node);
+        let fails = !model[node].traits().contains(Traits::SPECULATABLE) || of_text(model, node);
         if !fails && movable(model, node, region) {
             changed |= model.move_before(node, id);
         }

@@ -42,7 +42,6 @@ mod cse;
 mod dead;
 mod digits;
 mod dims;
-mod elementwise;
 pub mod eval;
 mod fold;
 mod fold_control_flow;

@@ -1,7 +1,7 @@
 //! Attention masks: which keys a query sees.
 
 use crate::analysis::{known, number_of, tensor_type};
-use pt2onnx_ir::{Builder, Model, Node, Value};
+use pt2onnx_ir::{Builder, Model, Node, Traits, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -41,7 +41,7 @@ pub(crate) fn is_choice(model: &Model, mask: Value) -> bool {
     let producer = |v| model.producer(v).map(|n| &model[n]);
     let mut node = producer(mask);
     while let Some(moved) =
-        node.filter(|n| matches!(n.op(), "Unsqueeze" | "Squeeze" | "Expand" | "Reshape"))
+        node.filter(|n| n.is("Expand") || n.traits().contains(Traits::SHAPE_ONLY))
     {
         node = moved.input(0).and_then(producer);
     }

@@ -1,7 +1,7 @@
 //! Patterns of nodes, and finding them.
 
 use crate::analysis::{known, number_of, rounded};
-use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, OpSet, Use, Value};
+use pt2onnx_ir::{Builder, Model, Name, Node, NodeId, OpSet, Traits, Use, Value};
 use pt2onnx_symbolic::text::MAX_NESTING;
 use smallvec::SmallVec;
 use std::{str::FromStr, sync::Arc};
@@ -255,7 +255,7 @@ fn operands<'p>(
 }
 
 fn commutes(op: &str) -> bool {
-    matches!(op, "Add" | "Mul" | "Min" | "Max" | "And" | "Or")
+    Traits::of(op).contains(Traits::COMMUTATIVE)
 }
 
 /// Whether a value is a constant with one element, equal to the number rounded to its type.

@@ -1,7 +1,7 @@
 //! Which values are known to be small: products of them with numbers of usual sizes are finite.
 
 use crate::analysis;
-use pt2onnx_ir::{Model, Node, Value};
+use pt2onnx_ir::{Model, Node, Traits, Value};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Values are followed through this many nodes.
@@ -9,32 +9,6 @@ const FAR: usize = 8;
 
 /// Constants up to this size make no product infinite.
 const USUAL: f64 = 1e9;
-
-/// Operators whose results are between -1 and 1, or NaN.
-const UNIT: &[&str] =
-    &["Cos", "Erf", "HardSigmoid", "Sigmoid", "Sign", "Sin", "Softmax", "Softsign", "Tanh"];
-
-/// Operators that give only elements of their first input, 0 or their negatives.
-const MOVES: &[&str] = &[
-    "Abs",
-    "Ceil",
-    "Expand",
-    "Flatten",
-    "Floor",
-    "Gather",
-    "Identity",
-    "MaxPool",
-    "Neg",
-    "Relu",
-    "Reshape",
-    "Round",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Tile",
-    "Transpose",
-    "Unsqueeze",
-];
 
 /// Whether all elements of a float value are NaN or far from where float32 overflows, whatever the
 /// model's inputs are.
@@ -48,8 +22,8 @@ fn small(model: &Model, value: Value, far: usize) -> bool {
     };
     let of = |i: usize| node.input(i).is_some_and(|v| far > 0 && small(model, v, far - 1));
     match node.op() {
-        op if UNIT.contains(&op) => true,
-        op if MOVES.contains(&op) => of(0),
+        _ if node.traits().contains(Traits::BOUNDED) => true,
+        _ if node.traits().intersects(Traits::DATA_MOVEMENT | Traits::SHRINKING) => of(0),
         "Cast" => {
             let from = node.input(0).and_then(|v| analysis::dtype(model, v));
             from.is_some_and(|t| t.is_int() || t == DType::Bool)

@@ -1,7 +1,9 @@
 //! Infers the sizes of slices with computed ends.
 
-use crate::{analysis, elementwise::is_broadcasting, eval, sizes::lowest};
-use pt2onnx_ir::{Builder, Model, Node, NodeId, TensorType, Type, Value, is_unknown_symbol};
+use crate::{analysis, eval, sizes::lowest};
+use pt2onnx_ir::{
+    Builder, Model, Node, NodeId, TensorType, Traits, Type, Value, is_unknown_symbol,
+};
 use pt2onnx_symbolic::{Expr, Symbol};
 use rustc_hash::FxHashMap;
 
@@ -78,7 +80,7 @@ pub(crate) fn broadcast(cx: &Builder, id: NodeId, ty: Type, ends: &Ends) -> Type
         return ty;
     };
     let expands = node.is("Expand");
-    if ends.is_empty() || !expands && !is_broadcasting(node.op()) {
+    if ends.is_empty() || !expands && !node.traits().contains(Traits::BROADCASTING) {
         return ty;
     }
     let operand = |(i, &v): (usize, &Value)| match i {

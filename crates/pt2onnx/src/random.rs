@@ -1,18 +1,7 @@
 //! Random numbers: seeds for the nodes that draw them, or a warning.
 
-use pt2onnx_ir::{Attribute, Model, NodeId};
+use pt2onnx_ir::{Attribute, Model, NodeId, Traits};
 use std::collections::BTreeSet;
-
-/// Operators that draw random numbers.
-const DRAWING: &[&str] = &[
-    "Bernoulli",
-    "Dropout",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-];
 
 /// Gives each node that draws random numbers a seed, counting up from `seed`. Without a seed, warns
 /// that outputs differ from run to run.
@@ -21,7 +10,8 @@ pub(crate) fn seed(model: &mut Model, seed: Option<u32>) -> Option<String> {
     let mut next = seed;
     for id in model.graph_nodes() {
         let dropout = model[id].is("Dropout");
-        if !DRAWING.iter().any(|op| model[id].is(op)) || dropout && !drops(model, id) {
+        let draws = model[id].traits().contains(Traits::RANDOM) || dropout && drops(model, id);
+        if !draws {
             continue;
         }
         operators.insert(model[id].op().to_string());

@@ -7,18 +7,17 @@ use super::{
     node::{Node, normalize},
     shape::{product, without},
 };
-use crate::types::Shape;
+use crate::{traits::Traits, types::Shape};
 use pt2onnx_symbolic::Expr;
 
 /// Shapes of a node's outputs. The list may be shorter than the outputs: nothing is known of the
 /// others.
 pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
+    let traits = n.node.traits();
     match n.node.op() {
-        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "And" | "Or" | "Xor" | "Equal" | "Less"
-        | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "Min" | "Max" | "Sum" | "Mean"
-        | "StringConcat" | "Where" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "BitShift" => {
-            vec![broadcast_inputs(n)]
-        }
+        _ if traits.contains(Traits::SAME_SHAPE) => vec![n.shape(0)],
+        _ if traits.contains(Traits::BROADCASTING) => vec![broadcast_inputs(n)],
+        _ if traits.contains(Traits::REDUCTION) => vec![reduce(n)],
         "MatMul" | "MatMulInteger" => vec![matmul(n, 1)],
         "QLinearMatMul" => vec![matmul(n, 3)],
         "Gemm" => vec![gemm(n)],
@@ -33,8 +32,6 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
         "NonMaxSuppression" => vec![Some(vec![n.unknown_dim(), Expr::int(3)])],
         "MaxPool" | "AveragePool" | "LpPool" => vec![pool(n); 2],
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => vec![global_pool(n)],
-        "ReduceSum" | "ReduceMean" | "ReduceMax" | "ReduceMin" | "ReduceProd" | "ReduceL1"
-        | "ReduceL2" | "ReduceLogSum" | "ReduceLogSumExp" | "ReduceSumSquare" => vec![reduce(n)],
         "ArgMax" | "ArgMin" => vec![arg_reduce(n)],
         "Concat" => vec![concat(n)],
         "Gather" => vec![gather(n)],
@@ -101,84 +98,9 @@ pub(super) fn shapes(n: &Node) -> Vec<Option<Shape>> {
             vec![if each { n.shape(1) } else { Some(vec![]) }, n.shape(0)]
         }
         "DynamicQuantizeLinear" => vec![n.shape(0), Some(vec![]), Some(vec![])],
-        op if SAME_AS_FIRST.binary_search(&op).is_ok() => vec![n.shape(0)],
         _ => Vec::new(),
     }
 }
-
-/// Operators whose first output has the shape of the first input, sorted.
-const SAME_AS_FIRST: &[&str] = &[
-    "Abs",
-    "Acos",
-    "Acosh",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "Bernoulli",
-    "BitCast",
-    "BitwiseNot",
-    "Cast",
-    "CastLike",
-    "Ceil",
-    "Celu",
-    "Clip",
-    "Cos",
-    "Cosh",
-    "CumProd",
-    "CumSum",
-    "DequantizeLinear",
-    "Elu",
-    "Erf",
-    "Exp",
-    "EyeLike",
-    "Floor",
-    "Gelu",
-    "GroupNormalization",
-    "HardSigmoid",
-    "HardSwish",
-    "Hardmax",
-    "Identity",
-    "IsInf",
-    "IsNaN",
-    "LRN",
-    "LeakyRelu",
-    "Log",
-    "LogSoftmax",
-    "LpNormalization",
-    "MeanVarianceNormalization",
-    "Mish",
-    "Neg",
-    "Not",
-    "QuantizeLinear",
-    "RMSNormalization",
-    "RandomNormalLike",
-    "RandomUniformLike",
-    "Reciprocal",
-    "RegexFullMatch",
-    "Relu",
-    "ReverseSequence",
-    "RotaryEmbedding",
-    "Round",
-    "ScatterElements",
-    "ScatterND",
-    "Selu",
-    "Shrink",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Sinh",
-    "Softmax",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Swish",
-    "Tan",
-    "Tanh",
-    "TensorScatter",
-    "ThresholdedRelu",
-    "Trilu",
-];
 
 /// `DFT`: complex numbers as the last dimension, and as many along the transformed one as there
 /// are, are asked for, or half of them.

@@ -2,35 +2,12 @@
 
 use super::node_view::{Action, NodeView};
 use crate::analysis::known;
-use pt2onnx_ir::{Shape, Value};
+use pt2onnx_ir::{Shape, Traits, Value};
 
 /// The operator takes the operand of `Expand`, if the result has the same sizes then.
 pub(super) fn rule(n: &NodeView) -> Option<Action> {
-    let broadcasts = matches!(
-        n.node.op(),
-        "Add"
-            | "And"
-            | "BitwiseAnd"
-            | "BitwiseOr"
-            | "BitwiseXor"
-            | "Div"
-            | "Equal"
-            | "Greater"
-            | "GreaterOrEqual"
-            | "Less"
-            | "LessOrEqual"
-            | "Max"
-            | "Min"
-            | "Mod"
-            | "Mul"
-            | "Or"
-            | "Pow"
-            | "Sub"
-            | "Where"
-            | "Xor"
-    );
     let expand = |v: Value| n.producer(v).filter(|p| p.node.is("Expand"))?.node.input(0);
-    if !broadcasts {
+    if !n.node.traits().contains(Traits::BROADCASTING) {
         return None;
     }
     n.node.inputs().iter().enumerate().find_map(|(i, v)| {

@@ -3,14 +3,14 @@
 
 use super::node_view::{Action, NodeView};
 use crate::{analysis::known, eval};
-use pt2onnx_ir::{Attributes, Node, Use, Value, attrs, schema};
+use pt2onnx_ir::{Attributes, Node, Traits, Use, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(super) fn rule(n: &NodeView) -> Option<Action> {
     let x = n.node.input(0)?;
     match n.node.op() {
-        "Transpose" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
+        op if op == "Transpose" || n.node.traits().contains(Traits::SHAPE_ONLY) => {
             let inner = n.producer(x)?;
             moves(n, &inner, inner.node.input(0)?)
         }
@@ -18,21 +18,12 @@ pub(super) fn rule(n: &NodeView) -> Option<Action> {
         "CastLike" => cast_to(n, x),
         "Slice" => slices(n, x),
         "Concat" => concats(n),
-        op if op.starts_with("Reduce") => reduction(n, REDUCTIONS.iter().find(|&&r| r == op)?, x),
+        op if n.node.traits().contains(Traits::REDUCTION) => {
+            reduction(n, schema::lookup(op, schema::CANONICAL_OPSET)?.name, x)
+        }
         _ => None,
     }
 }
-
-const REDUCTIONS: &[&str] = &[
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-];
 
 /// A reduction of transposed dimensions, if those that are left keep their order.
 fn reduction(n: &NodeView, op: &'static str, x: Value) -> Option<Action> {
@@ -280,9 +271,8 @@ fn views(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
 
 fn is_view(n: &NodeView) -> bool {
     match n.node.op() {
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => true,
         "Transpose" => n.moves_ones() == Some(true),
-        _ => false,
+        _ => n.node.traits().contains(Traits::SHAPE_ONLY),
     }
 }
 

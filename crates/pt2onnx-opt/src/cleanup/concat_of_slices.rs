@@ -3,7 +3,7 @@
 
 use super::node_view::{Action, NodeView};
 use crate::analysis::known;
-use pt2onnx_ir::{Value, attrs};
+use pt2onnx_ir::{Traits, Value, attrs};
 
 /// The tensor, if the parts are its slices or elements as they are.
 pub(super) fn whole(n: &NodeView) -> Option<Value> {
@@ -27,9 +27,7 @@ pub(super) fn reshaped(n: &NodeView) -> Option<Action> {
         return None;
     }
     let source = all(n, |piece, index| {
-        let view = n
-            .producer(piece)
-            .filter(|p| matches!(p.node.op(), "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten"))?;
+        let view = n.producer(piece).filter(|p| p.node.traits().contains(Traits::SHAPE_ONLY))?;
         let gather = n.producer(view.node.input(0)?)?;
         let taken = element(n, &gather)?;
         let from = n.shape(taken.source)?.len();

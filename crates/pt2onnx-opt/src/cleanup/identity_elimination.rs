@@ -7,7 +7,7 @@ use crate::{
     cse::is_compared,
     eval::axis,
 };
-use pt2onnx_ir::{Model, Node, Value, attrs};
+use pt2onnx_ir::{Model, Node, Traits, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
@@ -24,7 +24,7 @@ pub(super) fn rule(n: &NodeView) -> Option<Value> {
         "Flatten" if is_flat(n, x) => true,
         "Reshape" if reshapes_nothing(n, x) == Some(true) => true,
         // The order of elements is the same, so equal sizes mean equal tensors.
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" => {
+        _ if n.node.traits().contains(Traits::SHAPE_ONLY) => {
             n.same_shape(x, n.output()) && !n.checks_sizes()
         }
         "Expand" => {

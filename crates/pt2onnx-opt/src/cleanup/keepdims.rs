@@ -4,13 +4,12 @@
 use super::node_view::NodeView;
 use crate::{
     analysis::{self, known},
-    elementwise::{is_broadcasting, is_unary},
     eval,
     graph::Changed,
     pass::Options,
     rewrite,
 };
-use pt2onnx_ir::{Model, NodeId, Type, Use, Value, attrs};
+use pt2onnx_ir::{Model, NodeId, Traits, Type, Use, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashMap;
@@ -136,7 +135,7 @@ impl Kept {
                     let given = attrs::ArgMax::read(node).ok()?;
                     (!given.keepdims).then(|| vec![given.axis])?
                 }
-                op if op.starts_with("Reduce") => {
+                _ if node.traits().contains(Traits::REDUCTION) => {
                     // All reductions have this attribute.
                     let keeps = attrs::ReduceSum::read(node).ok()?.keepdims;
                     if keeps { None } else { n.ints(1) }?
@@ -231,9 +230,9 @@ fn seen(model: &Model, id: NodeId) -> Option<NodeView<'_>> {
 /// The inputs of an element-wise node that broadcast to the shape of its result.
 fn operands(model: &Model, id: NodeId) -> Option<&[Option<Value>]> {
     let node = seen(model, id)?.node;
-    match node.op() {
-        op if is_unary(op) => node.inputs().get(..1),
-        op if is_broadcasting(op) => Some(node.inputs()),
+    match node.traits() {
+        t if t.contains(Traits::NARY) => Some(node.inputs()),
+        t if t.contains(Traits::ELEMENTWISE) => node.inputs().get(..1),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! First states of recurrent networks that are zeros, as they are if they are not given.
 
 use crate::{analysis, graph::Changed};
-use pt2onnx_ir::{Model, Node, NodeId, Value, attrs};
+use pt2onnx_ir::{Model, Node, NodeId, Traits, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
 /// Constants of up to this many bytes are read.
@@ -57,12 +57,11 @@ fn zeros(model: &Model, value: Value, left: usize) -> bool {
         "ConstantOfShape" => {
             attrs::ConstantOfShape::read(node).is_ok_and(|o| o.value.is_none_or(|t| is_zero(&t)))
         }
-        "Cast" | "Expand" | "Flatten" | "Gather" | "Identity" | "Reshape" | "Slice" | "Split"
-        | "Squeeze" | "Tile" | "Transpose" | "Unsqueeze" => {
-            node.input(0).is_some_and(|v| zeros(model, v, left))
-        }
         "Concat" if node.inputs().len() <= 4 => {
             node.inputs().iter().all(|v| v.is_some_and(|v| zeros(model, v, left)))
+        }
+        op if op == "Cast" || node.traits().contains(Traits::DATA_MOVEMENT) => {
+            node.input(0).is_some_and(|v| zeros(model, v, left))
         }
         _ => false,
     }

@@ -5,14 +5,13 @@ use super::{
     chain,
     node_view::{Action, NodeView},
 };
-use crate::elementwise::{is_broadcasting, is_unary};
-use pt2onnx_ir::Value;
+use pt2onnx_ir::{Traits, Value};
 
 /// At most this many nodes are between the two.
 const FAR: usize = 16;
 
 pub(super) fn rule(n: &NodeView) -> Option<Action> {
-    if !matches!(n.node.op(), "Transpose" | "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze") {
+    if !(n.node.is("Transpose") || n.node.traits().contains(Traits::SHAPE_ONLY)) {
         return None;
     }
     let mut value = n.node.input(0)?;
@@ -31,13 +30,13 @@ pub(super) fn rule(n: &NodeView) -> Option<Action> {
 
 /// The operand of a node that computes element by element.
 fn operand(n: &NodeView) -> Option<Value> {
-    let op = n.node.op();
-    if is_unary(op) {
+    let traits = n.node.traits();
+    if traits.contains(Traits::ELEMENTWISE) && !traits.contains(Traits::BROADCASTING) {
         return n.node.input(0);
     }
     let number = |v: Value| n.model[v].constant().is_some_and(|t| t.numel() == 1 && t.rank() == 0);
     let (a, b) = (n.node.input(0)?, n.node.input(1)?);
-    match is_broadcasting(op) && n.node.inputs().len() == 2 {
+    match traits.contains(Traits::NARY) && n.node.inputs().len() == 2 {
         true if number(b) => Some(a),
         true if number(a) => Some(b),
         _ => None,

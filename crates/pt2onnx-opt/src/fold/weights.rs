@@ -1,17 +1,14 @@
 //! Weights that a model fills with one number instead of saving them.
 
 use crate::{graph::Changed, rewrite};
-use pt2onnx_ir::{Model, NodeId, Use, Value, attrs};
+use pt2onnx_ir::{Model, NodeId, Traits, Use, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
+
+/// Most views between a weight and its user.
+const MAX_VIEWS: usize = 5;
 
 /// Weights of at most this many bytes are filled, and at most twice as many in a model.
 const MAX_BYTES: usize = 512 << 20;
-
-/// Operators of which all inputs but the first are weights.
-const WEIGHTED: &[&str] = &["Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"];
-
-/// Operators that keep what a weight is.
-const VIEWS: &[&str] = &["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"];
 
 /// Makes the results of `ConstantOfShape` that are weights of other nodes constants. Runtimes hold
 /// weights in memory anyway, and other passes read them.
@@ -46,7 +43,7 @@ fn of_one_number(model: &Model) -> usize {
 /// The constant: a view of one element, so it takes no memory before it is written.
 fn filled(model: &Model, id: NodeId) -> Option<Tensor> {
     let node = &model[id];
-    if !is_weight(model, *node.outputs().first()?, VIEWS.len()) {
+    if !is_weight(model, *node.outputs().first()?, MAX_VIEWS) {
         return None;
     }
     let sizes: Vec<usize> = { model[node.input(0)?].constant()?.to_vec::<i64>()?.into_iter() }
@@ -68,9 +65,11 @@ fn is_weight(model: &Model, value: Value, views: usize) -> bool {
             let Use::Input(user, at) = u else { return false };
             let user = &model[user];
             let viewed = || {
-                let view = at == 0 && views > 0 && VIEWS.contains(&user.op());
+                let view = user.is("Transpose") || user.traits().contains(Traits::SHAPE_ONLY);
+                let view = view && at == 0 && views > 0;
                 view && user.outputs().first().is_some_and(|&v| is_weight(model, v, views - 1))
             };
-            user.domain.is_empty() && (at > 0 && WEIGHTED.contains(&user.op()) || viewed())
+            let weighted = user.traits().contains(Traits::LAYER) || user.is("BatchNormalization");
+            at > 0 && weighted || viewed()
         })
 }

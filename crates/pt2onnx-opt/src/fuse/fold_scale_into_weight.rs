@@ -9,7 +9,7 @@ use crate::{
     fusion::Fusion,
     pattern::{Match, PatternError},
 };
-use pt2onnx_ir::{Builder, Node, Value, attrs};
+use pt2onnx_ir::{Builder, Node, Traits, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
 
 /// `f y + s` of the output `y` of a layer, with a factor and a summand for each channel.
@@ -20,7 +20,7 @@ struct Affine {
 
 pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
     let mut fusions = Vec::new();
-    for op in ["Conv", "ConvTranspose", "Gemm", "MatMul"] {
+    for op in Traits::LAYER.operators() {
         for (pattern, kind) in [
             ("Add(w:LAYER(x, #weight), #c)", Kind::Add),
             ("Sub(w:LAYER(x, #weight), #c)", Kind::Sub),
@@ -56,7 +56,7 @@ pub(crate) fn channel_fusions() -> Result<Vec<Fusion>, PatternError> {
 
 pub(crate) fn factor_fusions() -> Result<Vec<Fusion>, PatternError> {
     let mut fusions = Vec::new();
-    for op in ["Conv", "ConvTranspose", "Gemm", "MatMul"] {
+    for op in Traits::LAYER.operators() {
         for (pattern, kind) in [
             ("w:LAYER(m:Mul(x, #c), #weight)", Kind::Mul),
             ("w:LAYER(m:Div(x, #c), #weight)", Kind::Div),

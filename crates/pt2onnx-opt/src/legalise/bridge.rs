@@ -6,30 +6,10 @@ use crate::{
     casts::{bound, cast_around},
 };
 use pt2onnx_ir::{
-    Model, NodeId,
+    Model, NodeId, Traits,
     schema::{OpSchema, TypeSet},
 };
 use pt2onnx_tensor::DType;
-
-/// Operators that only select or compare elements. For these, floats that hold the integers give
-/// the same.
-const CHOOSING: &[&str] = &[
-    "ArgMax",
-    "ArgMin",
-    "Clip",
-    "Equal",
-    "Greater",
-    "Less",
-    "Max",
-    "MaxPool",
-    "Min",
-    "OneHot",
-    "Pad",
-    "ReduceMax",
-    "ReduceMin",
-    "Sign",
-    "TopK",
-];
 
 /// Inserts casts around a node for the types that `form` does not take. Returns whether there are
 /// any.
@@ -57,7 +37,7 @@ pub(super) fn casts(model: &mut Model, id: NodeId, form: &'static OpSchema) -> b
 /// A type of the set in which the operator, cast back, gives the same as in `from`.
 fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
     use DType::*;
-    let (same, choosing): (&[DType], &[DType]) = match from {
+    let (same, selecting): (&[DType], &[DType]) = match from {
         // Sums need not fit 8 bits.
         Bool if op == "Einsum" => (&[I32, I64], &[]),
         Bool => (&[U8, I32, I64], &[F32]),
@@ -68,8 +48,9 @@ fn exact(op: &str, from: DType, types: &TypeSet) -> Option<DType> {
         F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F4E2M1 => (&[F16, F32], &[]),
         _ => (&[], &[]),
     };
-    let choosing = choosing.iter().filter(|_| CHOOSING.contains(&op));
-    let mut order = same.iter().chain(choosing).copied();
+    // Floats that hold the integers give the same if elements are only selected or compared.
+    let selecting = selecting.iter().filter(|_| Traits::of(op).contains(Traits::SELECTING));
+    let mut order = same.iter().chain(selecting).copied();
     order.find(|&to| types.has_tensor(to))
 }
 

@@ -3,7 +3,7 @@
 use super::rule::Rule;
 use crate::analysis::{number_of, rounded};
 use pt2onnx_ir::{
-    Attribute, Def, Model, Node, NodeId, Use, Value,
+    Attribute, Def, Model, Node, NodeId, Traits, Use, Value,
     schema::{self, AttributeDefault, CANONICAL_OPSET},
 };
 use pt2onnx_tensor::{DType, Tensor};
@@ -98,10 +98,8 @@ impl Search<'_> {
         if !found.nodes.contains(&id) {
             found.nodes.push(id);
         }
-        let swaps = matches!(node.op(), "Add" | "Mul" | "And" | "Or" | "Xor" | "Equal")
-            || (matches!(node.op(), "Min" | "Max") && node.inputs().len() == 2);
-        let orders: &[[usize; 2]] =
-            if swaps && node.domain.is_empty() { &[[0, 1], [1, 0]] } else { &[[0, 1]] };
+        let swaps = node.traits().contains(Traits::COMMUTATIVE) && node.inputs().len() == 2;
+        let orders: &[[usize; 2]] = if swaps { &[[0, 1], [1, 0]] } else { &[[0, 1]] };
         let count = node.inputs().len().max(wanted.inputs().len());
         orders.iter().find_map(|order| {
             let place = |i: usize| order.get(i).copied().unwrap_or(i);

@@ -5,7 +5,7 @@
 //! the zero point move by 128, so that values stay what they are.
 
 use crate::{analysis::shape, eval::evaluate, rewrite::replacement};
-use pt2onnx_ir::{Model, NodeId, Use, Value};
+use pt2onnx_ir::{Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::{Compute, DType, Tensor};
 use rustc_hash::FxHashMap;
 use std::{io, sync::Arc};
@@ -14,12 +14,19 @@ use std::{io, sync::Arc};
 const PRODUCTS: &[(&str, usize, usize)] =
     &[("MatMulInteger", 1, 3), ("QLinearConv", 3, 5), ("QLinearMatMul", 3, 5)];
 
-/// Operators that ONNX Runtime joins with the `DequantizeLinear` before them, if both operands have
-/// one.
-const JOINED: &[&str] = &["Conv", "Gemm", "MatMul"];
+/// The most nodes that only move a weight or activation, between `DequantizeLinear` and its user.
+const MAX_VIEWS: usize = 5;
 
-/// Operators that it moves out of the way.
-const VIEWS: &[&str] = &["Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
+/// Whether ONNX Runtime fuses a node with the `DequantizeLinear` before it, if both operands have
+/// one. It does not for `ConvTranspose`.
+fn is_fused(node: &Node) -> bool {
+    node.traits().contains(Traits::LAYER) && !node.is("ConvTranspose")
+}
+
+/// Whether ONNX Runtime moves a node out of the way of that fusion.
+fn is_view(node: &Node) -> bool {
+    node.is("Transpose") || node.traits().contains(Traits::SHAPE_ONLY)
+}
 
 /// What codes move by: the highest bit of a byte.
 const MIDDLE: u8 = 128;
@@ -62,7 +69,7 @@ pub(super) fn run(model: &mut Model) {
 fn operands(model: &Model, id: NodeId) -> Option<(usize, usize)> {
     let node = &model[id];
     if node.is("DequantizeLinear") {
-        return is_joined(model, *node.outputs().first()?, VIEWS.len()).then_some((0, 2));
+        return is_joined(model, *node.outputs().first()?, MAX_VIEWS).then_some((0, 2));
     }
     let row = PRODUCTS.iter().find(|row| node.is(row.0))?;
     Some((row.1, row.2))
@@ -71,10 +78,10 @@ fn operands(model: &Model, id: NodeId) -> Option<(usize, usize)> {
 /// Whether a restored weight is that of a product with a restored activation.
 fn is_joined(model: &Model, value: Value, depth: usize) -> bool {
     model[value].uses().any(|at| match at {
-        Use::Input(user, 1) if JOINED.iter().any(|op| model[user].is(op)) => {
-            model[user].input(0).is_some_and(|x| is_restored(model, x, VIEWS.len()))
+        Use::Input(user, 1) if is_fused(&model[user]) => {
+            model[user].input(0).is_some_and(|x| is_restored(model, x, MAX_VIEWS))
         }
-        Use::Input(user, 0) if depth > 0 && VIEWS.iter().any(|op| model[user].is(op)) => {
+        Use::Input(user, 0) if depth > 0 && is_view(&model[user]) => {
             model[user].outputs().iter().any(|v| is_joined(model, *v, depth - 1))
         }
         _ => false,
@@ -88,9 +95,7 @@ fn is_restored(model: &Model, value: Value, depth: usize) -> bool {
     };
     match node.input(0) {
         Some(codes) if node.is("DequantizeLinear") => model[codes].constant().is_none(),
-        Some(x) if depth > 0 && VIEWS.iter().any(|op| node.is(op)) => {
-            is_restored(model, x, depth - 1)
-        }
+        Some(x) if depth > 0 && is_view(node) => is_restored(model, x, depth - 1),
         _ => false,
     }
 }

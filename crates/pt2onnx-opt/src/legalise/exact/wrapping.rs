@@ -13,7 +13,7 @@ use crate::{
         replace::{Done, replace},
     },
 };
-use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Model, Node, NodeId, Traits, Value, attrs};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashSet;
 
@@ -195,13 +195,11 @@ fn bits_of(model: &Model, value: Value, left: &mut u32) -> u32 {
     let mut of = |i: usize| node.input(i).map_or(0, |x| bits_of(model, x, left));
     let found = match node.op() {
         _ if !node.domain.is_empty() => ALL_BITS,
-        "Shape" | "Size" | "NonZero" | "ArgMax" | "ArgMin" => 31,
+        _ if node.traits().contains(Traits::COUNTING) => 31,
         "TopK" if node.outputs().get(1) == Some(&value) => 31,
         "Unique" if node.outputs().first() != Some(&value) => 31,
-        "Cast" | "Identity" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Expand"
-        | "Slice" | "Gather" | "GatherElements" | "GatherND" | "Flatten" | "Tile" | "Split"
-        | "ReduceMax" | "ReduceMin" | "Abs" | "Neg" | "TopK" | "Unique" | "Trilu" | "Compress"
-        | "DepthToSpace" | "ReverseSequence" => of(0),
+        _ if node.traits().contains(Traits::DATA_MOVEMENT) => of(0),
+        "Cast" | "ReduceMax" | "ReduceMin" | "Abs" | "Neg" | "TopK" | "Unique" | "Trilu" => of(0),
         "Div" => of(0).saturating_sub(divisor.map_or(0, u64::ilog2)),
         "Mod" => divisor.map_or_else(|| of(1), |d| length(d - 1)),
         "Range" => of(0).max(of(1)),

@@ -9,7 +9,7 @@ use crate::{
         replace::{Done, before},
     },
 };
-use pt2onnx_ir::{Builder, Def, Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Builder, Def, Model, NodeId, Traits, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
@@ -77,18 +77,20 @@ fn is_nonnegative(model: &Model, value: Value, depth: usize, may_wrap: bool) -> 
         return unsigned;
     };
     let node = &model[*node];
+    let traits = node.traits();
     let input = |i: usize| node.input(i).is_some_and(|v| is_nonnegative(model, v, depth, may_wrap));
     unsigned
         || match node.op() {
             "Abs" | "Add" | "Cast" | "Mul" if may_wrap => false,
-            "Abs" | "ArgMax" | "ArgMin" | "NonZero" | "Shape" | "Size" => true,
+            "Abs" => true,
+            _ if traits.contains(Traits::COUNTING) => true,
             "TopK" => {
                 dtype(model, value) == Some(DType::I64) && {
                     model.producer(value).map(|n| model[n].outputs()[1]) == Some(value)
                 }
             }
-            "Cast" | "Expand" | "Flatten" | "Gather" | "Identity" | "Reshape" | "Slice"
-            | "Squeeze" | "Tile" | "Transpose" | "Unsqueeze" | "Relu" => input(0),
+            "Cast" | "Relu" => input(0),
+            _ if traits.contains(Traits::DATA_MOVEMENT) => input(0),
             "Add" | "Mul" | "Min" | "Div" => (0..node.inputs().len()).all(input),
             "Max" => (0..node.inputs().len()).any(input),
             "Concat" => (0..node.inputs().len()).all(input),
