@@ -68,15 +68,15 @@ onnx.save(float16.convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types
 OWN = {
     "--cast-weights float16": [],
     "--quantize int8": [],
-    "--quantize int8 --block 32": [],
-    "--quantize int4 --block 32": [],
+    "--quantize int8 --block-size 32": [],
+    "--quantize int4 --block-size 32": [],
     "--quantize float8": [],
     "--quantize dynamic-int8": [],
     "--quantize dynamic-int8 --signed": ["onnxruntime quantize_dynamic"],
     "--quantize static-int8": [],
     "--quantize static-int8 --signed": ["onnxruntime quantize_static"],
-    "--quantize int4 --block 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
-    "--quantize int4 --block 32 --target ort --accuracy-level 4": [],
+    "--quantize int4 --block-size 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
+    "--quantize int4 --block-size 32 --target ort --accuracy-level 4": [],
     "--precision float16": ["onnxruntime.transformers float16", "onnxconverter-common float16"],
 }
 
@@ -84,8 +84,8 @@ OWN = {
 CALIBRATING = {
     "--quantize static-int8": [],
     "--quantize static-int8 --signed": ["onnxruntime quantize_static"],
-    "--quantize static-int8 --signed --calibration percentile": ["onnxruntime quantize_static, Percentile"],
-    "--quantize static-int8 --signed --calibration entropy": ["onnxruntime quantize_static, Entropy"],
+    "--quantize static-int8 --signed --calibration-method percentile": ["onnxruntime quantize_static, Percentile"],
+    "--quantize static-int8 --signed --calibration-method entropy": ["onnxruntime quantize_static, Entropy"],
 }
 
 #: Flags for the Llama.
@@ -94,8 +94,8 @@ DECODING = {
     "--quantize int8": [],
     "--quantize dynamic-int8": [],
     "--quantize dynamic-int8 --signed": ["onnxruntime quantize_dynamic"],
-    "--quantize int4 --block 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
-    "--quantize int4 --block 32 --target ort --accuracy-level 4": [],
+    "--quantize int4 --block-size 32 --target ort": ["onnxruntime matmul_nbits_quantizer"],
+    "--quantize int4 --block-size 32 --target ort --accuracy-level 4": [],
 }
 
 #: Samples that a calibration sees. The outputs are compared on one more.
@@ -267,7 +267,7 @@ def commands(ways, options, base, output, samples):
     for flags, peers in ways.items():
         for old in output.parent.glob(output.name + "*"):
             old.unlink()
-        calibrate = ["--calibrate", samples] if "static" in flags else []
+        calibrate = ["--calibration-data", samples] if "static" in flags else []
         yield f"`{flags}`", [options.bin, "optimize", base, "-o", output, *flags.split(), *calibrate]
         for peer in peers:
             for old in output.parent.glob(output.name + "*"):

@@ -1,4 +1,4 @@
-"""Models with functions of their modules (`--functions-of all`) beside the flat ones, as a Markdown table.
+"""Models with functions of their modules (`--module-functions all`) beside the flat ones, as a Markdown table.
 
     python bench/functions.py --bin target/release/pt2onnx --cases FOLDER [--match REGEX]
 
@@ -63,7 +63,7 @@ def outcome(binary, case, folder):
     plain, path, again = (folder / f"{name}.onnx" for name in ("flat", "functions", "inlined"))
     convert = case / "model.pt2", "--target", "ort-cpu", "-o"
     flat = written(binary, *convert, plain)
-    model = written(binary, *convert, path, "--functions-of", "all")
+    model = written(binary, *convert, path, "--module-functions", "all")
     onnx.checker.check_model(str(path), full_check=True)
     wrong = numbers(case, path, plain)
     inlined = written(binary, "optimize", path, "-o", again, "--inline", "--optimize", "0")

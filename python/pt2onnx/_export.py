@@ -28,7 +28,7 @@ _POSITIONAL = (
 def convert(source: str | os.PathLike[str] | bytes | bytearray | memoryview, f: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
     """Converts an archive of ``torch.export.save`` or ``torch.jit.save``, given as a path or as bytes. Needs no PyTorch.
 
-    ``f`` is where to write the model. The options are those of docs/options.md, as keywords: ``opset=18``, ``dim={"s77": "batch"}``,
+    ``f`` is where to write the model. The options are those of docs/options.md, as keywords: ``opset=18``, ``rename_dim={"s77": "batch"}``,
     ``target="ort-cpu"``, ``weights="external"``, ... A scripted module needs the types of its inputs:
     ``input={"x": "float32[batch,3,224,224]"}``. Axes of a trace become dynamic by ``dynamic_axes={"x": {0: "batch"}}``.
 
@@ -114,7 +114,7 @@ def export(
         training: ``"eval"`` rewrites ops that behave as in training, ``"error"`` refuses them. With ``dynamo=False``, a
             ``torch.onnx.TrainingMode`` is the mode in which the module is exported.
         operator_export_type: A ``torch.onnx.OperatorExportTypes``, for ops without a translation.
-        **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``, ``state="pairs"``, ``assume_finite=True``, ...
+        **options: Those of docs/options.md, as keywords: ``target="ort-cpu"``, ``mutations="pairs"``, ``assume_finite=True``, ...
 
         fallback: Whether a trace may follow the values of the arguments if there is no other way, as with ``dynamo=False``.
 
@@ -141,11 +141,11 @@ def export(
         "opset": opset_version,
         "output_names": list(names) if names and not isinstance(names, str) else names or None,
         "custom_opset": dict(custom_opsets) if custom_opsets else None,
-        "operators": _operators(operator_export_type),
+        "unsupported_ops": _operators(operator_export_type),
         "training": training if isinstance(training, str) else None,
         "keep_initializers_as_inputs": keep_initializers_as_inputs,
         "optimize": 2 if optimize else 0,
-        "functions_of": _options.of_modules(export_modules_as_functions),
+        "module_functions": _options.of_modules(export_modules_as_functions),
         # Weights that are folded would have to be written anew.
         "weights": "external" if external_data and f is not None and not isinstance(f, io.BytesIO) else None,
         **_as_torchscript(dynamo, export_params, operator_export_type),

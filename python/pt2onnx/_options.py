@@ -7,22 +7,23 @@ from typing import Any
 
 #: Keywords of ``export`` and ``convert`` beside those of ``torch.onnx.export``; docs/options.md explains them.
 OWN = frozenset(
-    """accuracy_level alignment assume_finite asymmetric aten_nodes block calibrate calibration cast_io cast_weights compress_exclude
-    compress_include compress_min custom_opset default_dtype dim doc_string doc_strings dynamic_axes external_threshold fix fold_limit functions
-    functions_of inline input input_names input_shape ir_version keep_initializers_as_inputs kv_names link_outside merge_weights meta
-    metadata method model model_version operators opset optimize output_names precision producer quantize rename rules seed shard_size
-    signed skip_pass state strip_paths target training warnings_as_errors weights weights_file""".split()
+    """accuracy_level alignment allow_external_paths assume_finite aten_nodes block_size calibration_data calibration_method cast_io
+    cast_weights compress_exclude compress_include custom_opset dedup_weights default_dtype dynamic_axes external_threshold fix_dim
+    fold_limit inline input input_names input_shape ir_version keep_initializers_as_inputs kv_names metadata_prop method min_elements
+    model_doc model_version module_functions mutations node_docs op_functions opset optimize output_names precision producer program
+    provenance quantize rename rename_dim rules seed shard_size signed skip_pass strip_paths target training unsupported_ops
+    warnings_as_errors weights weights_file zero_points""".split()
 )
 
 #: Those of ``optimize``.
 OPTIMISING = frozenset(
-    """accuracy_level asymmetric block calibrate calibration cast_io cast_weights compress_exclude compress_include compress_min dim
-    dynamic_axes fix fold_limit inline input_names input_shape kv_names merge_weights opset optimize output_names precision quantize rename
-    rules signed skip_pass target""".split()
+    """accuracy_level block_size calibration_data calibration_method cast_io cast_weights compress_exclude compress_include dedup_weights
+    dynamic_axes fix_dim fold_limit inline input_names input_shape kv_names min_elements opset optimize output_names precision quantize
+    rename rename_dim rules signed skip_pass target zero_points""".split()
 )
 
 #: Those that say how a model is written.
-SAVING = frozenset("alignment external_threshold link_outside shard_size weights weights_file".split())
+SAVING = frozenset("alignment allow_external_paths external_threshold shard_size weights weights_file".split())
 
 
 def as_json(options: dict[str, Any]) -> str:
@@ -34,12 +35,12 @@ def as_json(options: dict[str, Any]) -> str:
     given = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
     if isinstance(given.get("optimize"), bool):
         given["optimize"] = 2 if given["optimize"] else 0
-    if given.get("calibrate"):
+    if given.get("calibration_data"):
         from . import _run
 
-        _run.load("calibrate")
-        if isinstance(given["calibrate"], (str, bytes)) or hasattr(given["calibrate"], "__fspath__"):
-            given["calibrate"] = [given["calibrate"]]
+        _run.load("calibration_data")
+        if isinstance(given["calibration_data"], (str, bytes)) or hasattr(given["calibration_data"], "__fspath__"):
+            given["calibration_data"] = [given["calibration_data"]]
     return json.dumps(given, default=_plain)
 
 
@@ -66,7 +67,7 @@ def of_optimize(options: dict[str, Any]) -> str:
 
 
 def of_modules(modules: Any) -> list[str] | None:
-    """The option ``functions_of`` for ``export_modules_as_functions``: True, or classes of modules."""
+    """The option ``module_functions`` for ``export_modules_as_functions``: True, or classes of modules."""
     if isinstance(modules, bool) or modules is None:
         return ["all"] if modules else None
     return [f"{each.__module__}.{each.__qualname__}" for each in modules] or None

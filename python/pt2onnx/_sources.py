@@ -54,7 +54,7 @@ class OfProgram:
             count = len([name for name in _shapes.inputs(self._program) if name is not None])
             given = list(input_names) if whole else some(input_names, count, "input")
         renamed, found = self._hf.names(self._program) if self._hf else ({}, None)
-        options: dict[str, Any] = {"input_names": given, "dim": _shapes.names(self._program, self._shapes)}
+        options: dict[str, Any] = {"input_names": given, "rename_dim": _shapes.names(self._program, self._shapes)}
         if renamed and not given:
             options["rename"] = renamed
         return options if found is None else {**options, "output_names": found}
@@ -166,7 +166,7 @@ class OfScript:
 
     def _translate(self, options: dict[str, Any], table: Any) -> ONNXProgram:
         told, renamed = self._script.told()
-        text = _options.as_json({**options, "input": told, "dim": {**renamed, **(options.get("dim") or {})}})
+        text = _options.as_json({**options, "input": told, "rename_dim": {**renamed, **(options.get("rename_dim") or {})}})
         with _raised():
             made = ONNXProgram(convert_bytes(self._script.archive, text, table))
         made._script = self._script

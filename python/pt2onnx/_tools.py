@@ -69,7 +69,7 @@ def _start(path: str) -> bytes:
 
 def optimize(model: Any, destination: str | os.PathLike[str] | None = None, **options: Any) -> ONNXProgram:
     """Folds, simplifies and fuses an ONNX model: a path, bytes, ``onnx.ModelProto``, ``onnx_ir.Model`` or ``ONNXProgram``. Writes the
-    result if there is a destination. The options are those of the command ``pt2onnx optimize``: ``opset=17``, ``fix={"batch": 1}``,
+    result if there is a destination. The options are those of the command ``pt2onnx optimize``: ``opset=17``, ``fix_dim={"batch": 1}``,
     ``quantize="int8"``, ``target="ort"``, ``weights="external"``, ... Warns of what the target runs less exactly. Raises TypeError for
     others, and for those of saving without a destination."""
     saving = {key: options.pop(key) for key in list(options) if key in _options.SAVING}

@@ -63,7 +63,7 @@ class Options(support.Test):
             self.assertEqual(pt2onnx.convert(support.MLP, opset=opset).model_proto.opset_import[0].version, opset)
 
     def test_names(self) -> None:
-        made = pt2onnx.convert(support.MLP, input_names=["a", "b"], output_names=["y"], dim={"s18": "batch"})
+        made = pt2onnx.convert(support.MLP, input_names=["a", "b"], output_names=["y"], rename_dim={"s18": "batch"})
         self.assertEqual(made.input_names, ["a", "b", "input_list_0"])
         self.assertEqual(made.output_names, ["y"])
         dims = [d.dim_param or d.dim_value for d in made.model_proto.graph.input[0].type.tensor_type.shape.dim]
@@ -71,12 +71,12 @@ class Options(support.Test):
 
     def test_every_option(self) -> None:
         options = dict(
-            opset=18, ir_version=9, target="ort-cpu", state="pairs", training="eval", operators="aten-fallback", functions=[],
+            opset=18, ir_version=9, target="ort-cpu", mutations="pairs", training="eval", unsupported_ops="aten-fallback", op_functions=[],
             seed=3, assume_finite=True, warnings_as_errors=False, input_names=("x",),
-            output_names="from-tree", rename={"fc0.weight": "w"}, dim={"s18": "n"}, dynamic_axes={}, weights="external",
-            weights_file="w.bin", external_threshold=4, alignment="4KiB", link_outside=False, keep_initializers_as_inputs=True,
-            optimize=1, skip_pass=["gelu", "gemm"], fold_limit=0, merge_weights=True, metadata="none", strip_paths=True, doc_strings=True,
-            meta={"author": "me"}, doc_string="text", model_version=7, producer="us",
+            output_names="from-tree", rename={"fc0.weight": "w"}, rename_dim={"s18": "n"}, dynamic_axes={}, weights="external",
+            weights_file="w.bin", external_threshold=4, alignment="4KiB", allow_external_paths=False, keep_initializers_as_inputs=True,
+            optimize=1, skip_pass=["gelu", "gemm"], fold_limit=0, dedup_weights=True, provenance="none", strip_paths=True, node_docs=True,
+            metadata_prop={"author": "me"}, model_doc="text", model_version=7, producer="us",
         )  # fmt: skip
         told = pt2onnx.convert(support.MLP, **options).report["options"]
         for key, value in options.items():
@@ -89,7 +89,7 @@ class Options(support.Test):
             self.assertEqual(pt2onnx.convert(support.MLP, optimize=level).report["options"]["optimize"], number)
 
     def test_fix(self) -> None:
-        made = pt2onnx.convert(support.MLP, fix={"s18": 5})
+        made = pt2onnx.convert(support.MLP, fix_dim={"s18": 5})
         self.assertEqual([d.dim_value for d in made.model_proto.graph.output[0].type.tensor_type.shape.dim], [5, 2])
 
     def test_unknown(self) -> None:
@@ -101,7 +101,7 @@ class Options(support.Test):
         self.raised(TypeError, lambda: pt2onnx.convert(support.MLP).save(self.folder / "m.onnx", nothing=1))
 
     def test_wrong_values(self) -> None:
-        for options in ({"opset": 99}, {"opset": "x"}, {"alignment": 3}, {"state": "other"}, {"optimize": 3}, {"dim": {"s0": 3}}, {"input_names": "x"}, {"cast_io": True}):
+        for options in ({"opset": 99}, {"opset": "x"}, {"alignment": 3}, {"mutations": "other"}, {"optimize": 3}, {"rename_dim": {"s0": 3}}, {"input_names": "x"}, {"cast_io": True}):
             error = self.raised(ValueError, lambda options=options: pt2onnx.convert(support.MLP, **options))
             self.assertIn(next(iter(options)), str(error).lower())
 

@@ -44,7 +44,7 @@ class Check(support.Test):
 
     def test_options(self) -> None:
         functions = [support.TESTDATA / "generate/functions.onnxtxt"]
-        self.assertEqual(pt2onnx.check(support.case("custom/mylib_mix").archive, functions=functions), [])
+        self.assertEqual(pt2onnx.check(support.case("custom/mylib_mix").archive, op_functions=functions), [])
 
 
 class Load(support.Test):
@@ -94,13 +94,13 @@ class Optimize(support.Test):
 
     def test_options(self) -> None:
         made = pt2onnx.convert(support.MLP)
-        other = pt2onnx.optimize(made, opset=13, fix={"tensor_x.0": 4}, rename={"cat": "joined"}, target="ort")
+        other = pt2onnx.optimize(made, opset=13, fix_dim={"tensor_x.0": 4}, rename={"cat": "joined"}, target="ort")
         self.assertEqual(other.model_proto.opset_import[0].version, 13)
         self.assertEqual(other.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value, 4)
         given = [np.ones((4, 8), np.float32)] * 3
         self.assertEqualNumbers(other(*given), made(*given))
         self.raised(ValueError, lambda: pt2onnx.optimize(made, rename={"nothing": "x"}))
-        self.raised(TypeError, lambda: pt2onnx.optimize(made, state="outputs"))
+        self.raised(TypeError, lambda: pt2onnx.optimize(made, mutations="outputs"))
 
     def test_runtimes(self) -> None:
         """ONNX Runtime has no kernel for ``Conv`` of float64, TensorRT no such type."""
@@ -114,7 +114,7 @@ class Optimize(support.Test):
 
     def test_compressed(self) -> None:
         made = pt2onnx.convert(support.MLP)
-        small = pt2onnx.optimize(made, quantize="int8", compress_min=1)
+        small = pt2onnx.optimize(made, quantize="int8", min_elements=1)
         self.assertIn("DequantizeLinear", [node.op_type for node in small.model_proto.graph.node])
         self.raised(ValueError, lambda: pt2onnx.optimize(made, quantize="int8", accuracy_level=4))
         self.raised(ValueError, lambda: pt2onnx.optimize(made, quantize="static-int8"))
@@ -131,7 +131,7 @@ class Calibrate(support.Test):
 
     def test_methods(self) -> None:
         for method in ("min-max", "percentile", "entropy"):
-            options = {"quantize": "static-int8", "calibrate": self.samples, "calibration": method, "compress_min": 1}
+            options = {"quantize": "static-int8", "calibration_data": self.samples, "calibration_method": method, "min_elements": 1}
             for small in (pt2onnx.convert(support.MLP, **options), pt2onnx.optimize(pt2onnx.convert(support.MLP), **options)):
                 self.assertIn("QuantizeLinear", [node.op_type for node in small.model_proto.graph.node])
                 for found, wanted in zip(small(*self.given), self.expected):
@@ -141,13 +141,13 @@ class Calibrate(support.Test):
         code = (
             "import importlib.util, sys; find = importlib.util.find_spec\n"
             "importlib.util.find_spec = lambda name, *rest: None if name == 'onnxruntime' else find(name, *rest)\n"
-            "import pt2onnx; pt2onnx.convert(sys.argv[1], quantize='static-int8', calibrate=['x.npz'])"
+            "import pt2onnx; pt2onnx.convert(sys.argv[1], quantize='static-int8', calibration_data=['x.npz'])"
         )
         run = support.python("-c", code, str(support.MLP), without="ORT_DYLIB_PATH")
         self.assertTrue(run.returncode == 1 and "pip install onnxruntime" in run.stderr, run.stderr)
 
     def test_no_samples(self) -> None:
-        call = lambda: pt2onnx.convert(support.MLP, quantize="static-int8", calibrate=["none.npz"])  # noqa: E731
+        call = lambda: pt2onnx.convert(support.MLP, quantize="static-int8", calibration_data=["none.npz"])  # noqa: E731
         self.assertIn("none.npz", str(self.raised(pt2onnx.OnnxExporterError, call)))
 
 
@@ -198,7 +198,7 @@ class Wrong(support.Test):
 
     def test_options(self) -> None:
         model = pt2onnx.convert(support.MLP)
-        for options in ({"opset": 3}, {"opset": 27}, {"opset": 26, "target": "tract"}, {"fix": {"s18": 2**62}}, {"input_shape": {"tensor_x": "1.5,8"}}):
+        for options in ({"opset": 3}, {"opset": 27}, {"opset": 26, "target": "tract"}, {"fix_dim": {"s18": 2**62}}, {"input_shape": {"tensor_x": "1.5,8"}}):
             with self.assertRaises(ValueError):
                 pt2onnx.optimize(model, **options)
         with self.assertRaisesRegex(TypeError, "'weights' says how a model is written: give a destination"):

@@ -1,4 +1,4 @@
-"""Programs of modules that are called several times, for functions of modules (`--functions-of`). Registered with `make.case` on import."""
+"""Programs of modules that are called several times, for functions of modules (`--module-functions`). Registered with `make.case` on import."""
 from __future__ import annotations
 
 

@@ -138,7 +138,7 @@ impl Job<'_> {
     fn attempt(&self, exporter: &Exporter, task: &Task, inputs: &Inputs, alone: bool) -> Outcome {
         let Task { archive, program, to } = task;
         let made = match program {
-            Some(name) => exporter.clone().model(name).attempt(archive),
+            Some(name) => exporter.clone().program(name).attempt(archive),
             None => exporter.attempt(archive),
         };
         let reports = self.reports_of(task, alone);

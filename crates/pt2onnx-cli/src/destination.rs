@@ -82,7 +82,7 @@ pub fn each_program(
             return Err(CommandError::new(Code::Usage, what)
                 .place(other.archive.display())
                 .place(task.archive.display())
-                .help("convert them one by one: `--model NAME`"));
+                .help("convert them one by one: `--program NAME`"));
         }
     }
     Ok(tasks)

@@ -82,7 +82,7 @@ fn execute(cli: Cli, process: Process) -> Result<Option<Code>, CommandError> {
         Some(Command::Verify(args)) => return verify::verify(&args),
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Inspect(args)) => inspect::inspect(args),
-        Some(Command::Show(args)) if args.whole => output::print_whole(&show::show(args)?),
+        Some(Command::Show(args)) if args.no_truncate => output::print_whole(&show::show(args)?),
         Some(Command::Show(args)) => print(&show::show(args)?),
         Some(Command::Optimize(args)) => optimize::optimize(*args, process),
         Some(Command::ApplyWeights(args)) => apply::apply(args),

@@ -26,19 +26,15 @@ impl OptionsFile {
             let what = format!("the options are not TOML: {}", e.message());
             CommandError::new(Code::Usage, what).place(file.place(e.span().map(|s| s.start)))
         })?;
-        let known = keys(&file.options);
-        let mut given = table.get_ref().keys();
-        if let Some(key) = given.find(|key| known.get(&**key.get_ref()).is_none()) {
-            return Err(CommandError::new(
-                Code::Usage,
-                format!("there is no option `{}`", key.get_ref()),
-            )
-            .place(file.place(Some(key.span().start)))
-            .help("keys are the names of flags without `--`, see `pt2onnx --help`"));
-        }
         let options: Result<Options, _> = toml::from_str(&file.text);
         file.options = options.map_err(|e| {
             let at = e.span().map(|s| s.start);
+            let unknown = e.message().strip_prefix("unknown field ");
+            if let Some(key) = unknown.and_then(|rest| rest.split(',').next()) {
+                return CommandError::new(Code::Usage, format!("there is no option {key}"))
+                    .place(file.place(at))
+                    .help("keys are the names of flags without `--`, see `pt2onnx --help`");
+            }
             // The entry that the place is in: the last one that starts before it.
             let before = table.get_ref().keys().filter(|key| Some(key.span().start) <= at);
             let key = before.max_by_key(|key| key.span().start);
@@ -46,8 +42,8 @@ impl OptionsFile {
             file.wrong(&key, e.message(), at)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let Options { functions, rules, calibrate, .. } = &mut file.options;
-        for path in functions.iter_mut().chain(rules).chain(calibrate) {
+        let Options { op_functions, rules, calibration_data, .. } = &mut file.options;
+        for path in op_functions.iter_mut().chain(rules).chain(calibration_data) {
             *path = folder.join(&path);
         }
         Ok(file)

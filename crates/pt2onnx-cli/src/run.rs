@@ -174,9 +174,9 @@ fn random(types: &[InputType], running: &Running) -> Result<Vec<Tensor>, Command
     let usage = |what: String| CommandError::new(Code::Usage, what);
     let known = symbols(types);
     let mut types = types.to_vec();
-    OptionError::once(Spelling::Flag.text("{fix}"), &running.fix)?;
+    OptionError::once(Spelling::Flag.text("{fix-dim}"), &running.fix_dim)?;
     let mut sizes = HashMap::new();
-    for (given, size) in &running.fix {
+    for (given, size) in &running.fix_dim {
         let size =
             usize::try_from(*size).map_err(|_| usage(format!("`{given}` cannot be negative")))?;
         match axis(&mut types, given) {

@@ -80,28 +80,28 @@ fn options_change_the_model() {
     let unoptimised = write(&["--no-optimize"]);
     assert_eq!(unoptimised, write(&["--optimize", "0"]));
     assert_eq!(unoptimised, write(&["--optimize", "0", "--skip-pass", "gelu"]));
-    assert_eq!(plain, write(&["--metadata", "full"]));
+    assert_eq!(plain, write(&["--provenance", "full"]));
     let has = |model: &[u8], text: &str| model.windows(text.len()).any(|w| w == text.as_bytes());
     let folder_of_source = "/opt/src/seedcase.py";
     let fx_node = "pkg.torch.onnx.fx_node";
     assert!(has(&plain, folder_of_source) && has(&plain, fx_node));
     let stripped = write(&["--strip-paths"]);
     assert!(!has(&stripped, "/opt/") && has(&stripped, "File \"seedcase.py\", line 9"));
-    let basic = write(&["--metadata", "basic"]);
+    let basic = write(&["--provenance", "basic"]);
     assert!(!has(&basic, "seedcase.py") && !has(&basic, fx_node));
     assert!(has(&basic, ": __main__.MLPModel/cat: aten.cat.default"));
-    let none = write(&["--metadata", "none"]);
+    let none = write(&["--provenance", "none"]);
     assert!(!has(&none, "aten.cat") && none.len() < basic.len() && basic.len() < plain.len());
     let said = [
-        "--meta",
+        "--metadata-prop",
         "author=me=you",
-        "--doc-string",
+        "--model-doc",
         "some words",
         "--model-version",
         "7",
         "--producer",
         "a maker",
-        "--doc-strings",
+        "--node-docs",
     ];
     let model = write(&said);
     for text in ["author", "me=you", "some words", "a maker", "seedcase.py:8: "] {
@@ -198,7 +198,7 @@ fn warnings_may_be_errors() {
     let report = fs::read_to_string(path("r.json")).unwrap();
     assert!(report.contains(r#""kind": "warnings""#), "{report}");
     // Nothing is dropped here, so that there is nothing to warn of.
-    assert_eq!(of(&data("writes_buffer"), &["--state", "outputs"]).code, 0);
+    assert_eq!(of(&data("writes_buffer"), &["--mutations", "outputs"]).code, 0);
     assert_eq!(of(&mlp(), &[]).code, 0);
     let model = data("writes_buffer");
     let check = ["check", "--warnings-as-errors", model.to_str().unwrap()];
@@ -309,7 +309,7 @@ fn explain_names_the_ways_out() {
         let run = pt2onnx(["explain", op]);
         assert_eq!((run.code, &*run.stdout), (4, ""), "{run:?}");
         for way in
-            ["--functions", "@pt2onnx.translation", "Registry::register", "run_decompositions()"]
+            ["--op-functions", "@pt2onnx.translation", "Registry::register", "run_decompositions()"]
         {
             assert!(run.stderr.contains(way), "{way}: {run:?}");
         }

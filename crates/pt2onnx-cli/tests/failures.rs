@@ -103,7 +103,7 @@ fn unknown_ops_are_all_listed() {
         "mylib.foo.default (node `sigmoid`",
         "(node `sigmoid_3`",
         "seedcase.py:",
-        "--functions FILE.onnxtxt",
+        "--op-functions FILE.onnxtxt",
     ];
     fails_with(&archive, 4, &places);
 }
@@ -198,27 +198,27 @@ fn names_and_dimensions_that_cannot_be() {
             "there is no value `nope` to rename: the program has none of that name, or the optimiser removed it",
         ),
         (
-            &["--dim", "s77=n"],
+            &["--rename-dim", "s77=n"],
             "`s77` is not a dynamic dimension: give one of `s18`, or an axis of an input, such as `tensor_x.0`",
         ),
-        (&["--dim", "tensor_x.2=n"], "`tensor_x` has 2 axes, so there is no axis 2"),
+        (&["--rename-dim", "tensor_x.2=n"], "`tensor_x` has 2 axes, so there is no axis 2"),
         (
-            &["--dim", "tensor_x.1=n"],
+            &["--rename-dim", "tensor_x.1=n"],
             "dimension 1 of `tensor_x` is 8, fixed at export: export with `dynamic_shapes` to make it dynamic",
         ),
         (
-            &["--dim", "s18=a", "--dim", "tensor_x.0=b"],
+            &["--rename-dim", "s18=a", "--rename-dim", "tensor_x.0=b"],
             "the dimension `s18` is given two names, `a` and `b`",
         ),
         (
-            &["--dim", "s18=?"],
+            &["--rename-dim", "s18=?"],
             "`?` cannot be the name of a dimension: give one that is not empty and does not start with `?`",
         ),
         (
             &["--dynamic-axes", r#"{"y": [0]}"#],
             "the dynamic axes name `y`, which is neither an input nor an output of the model",
         ),
-        (&["--fix", "s18=-1"], "`s18` cannot be -1: the program allows 0 and more"),
+        (&["--fix-dim", "s18=-1"], "`s18` cannot be -1: the program allows 0 and more"),
     ] {
         let model = mlp();
         let paths = [model.as_path(), Path::new("-o"), &output];

@@ -1,4 +1,4 @@
-//! `--functions-of`, and what `optimize --inline` makes of it.
+//! `--module-functions`, and what `optimize --inline` makes of it.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 #[path = "common/bundle.rs"]
@@ -32,7 +32,7 @@ fn inlined_again_they_are_the_flat_model() {
         let archive = archive.to_str().unwrap();
         for args in [
             &[archive, "-o", &flat][..],
-            &[archive, "-o", &made, "--functions-of", "all"],
+            &[archive, "-o", &made, "--module-functions", "all"],
             &["optimize", &made, "-o", &again, "--inline", "--optimize", "0"],
         ] {
             let run = pt2onnx(args);

@@ -104,11 +104,11 @@ fn optimize_with_names_and_sizes() {
         pt2onnx(["show", to]).stdout
     };
     let renamed = optimized(&[
-        "--dim",
+        "--rename-dim",
         "N=batch",
-        "--dim",
+        "--rename-dim",
         "x.1=width",
-        "--dim",
+        "--rename-dim",
         "z.0=rows",
         "--input-names",
         "a,b",
@@ -127,9 +127,9 @@ fn optimize_with_names_and_sizes() {
         assert!(renamed.contains(part), "no {part}: {renamed}");
     }
     let fixed = optimized(&[
-        "--fix",
+        "--fix-dim",
         "N=5",
-        "--fix",
+        "--fix-dim",
         "z.0=2",
         "--dynamic-axes",
         r#"{"x": {"1": "width"}}"#,
@@ -137,7 +137,7 @@ fn optimize_with_names_and_sizes() {
     assert!(fixed.contains("(float[5,width] x, float[2,4] z) => (float[5,M] y,"), "{fixed}");
     assert!(fixed.contains("{5, 3}") && !fixed.contains("Shape"), "{fixed}");
     // Also with no pass at all.
-    let off = optimized(&["--fix", "K=4", "--no-optimize"]);
+    let off = optimized(&["--fix-dim", "K=4", "--no-optimize"]);
     assert!(off.contains("(float[N,4] x,") && off.contains("Shape (middle)"), "{off}");
 }
 
@@ -197,18 +197,21 @@ fn optimize_with_names_and_sizes_that_do_not_fit() {
     let output = folder.path().join("n.onnx");
     for (args, message) in [
         (
-            &["--dim", "Q=batch"][..],
+            &["--rename-dim", "Q=batch"][..],
             "`Q` is not a dynamic dimension: give one of `K`, `M`, `N`, `P`, or an axis of an input, such as `x.0`",
         ),
         (
-            &["--dim", "q.0=batch"],
+            &["--rename-dim", "q.0=batch"],
             "`q.0` is an axis of `q`, and the model has no such value; its inputs: x, z",
         ),
-        (&["--dim", "z.1=batch"], "dimension 1 of `z` is 4, fixed at export"),
-        (&["--dim", "N=K"], "`N` cannot be called `K`, which is the name of another dimension"),
-        (&["--fix", "x.7=1"], "`x` has 2 axes, so there is no axis 7"),
-        (&["--fix", "N=-1"], "`N` cannot be -1: the program allows 0 and more"),
-        (&["--fix", "z.1=5"], "`z.1` cannot be 5"),
+        (&["--rename-dim", "z.1=batch"], "dimension 1 of `z` is 4, fixed at export"),
+        (
+            &["--rename-dim", "N=K"],
+            "`N` cannot be called `K`, which is the name of another dimension",
+        ),
+        (&["--fix-dim", "x.7=1"], "`x` has 2 axes, so there is no axis 7"),
+        (&["--fix-dim", "N=-1"], "`N` cannot be -1: the program allows 0 and more"),
+        (&["--fix-dim", "z.1=5"], "`z.1` cannot be 5"),
         (&["--rename", "nothing=a"], "there is no value `nothing` to rename"),
         (&["--rename", "x=y"], "`x` cannot be called `y`, which is the name of another output"),
         (

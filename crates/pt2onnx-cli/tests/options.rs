@@ -18,17 +18,17 @@ const ALL: &[(&str, &str, &[&str])] = &[
     ("input", "{ x = \"float32[n,3]\" }", &["--input", "x=float32[n,3]"]),
     ("method", "\"scaled\"", &["--method", "scaled"]),
     ("default-dtype", "\"float64\"", &["--default-dtype", "float64"]),
-    ("model", "\"model\"", &["--model", "model"]),
+    ("program", "\"model\"", &["--program", "model"]),
     ("opset", "18", &["--opset", "18"]),
     ("ir-version", "9", &["--ir-version", "9"]),
     ("target", "\"tensorrt\"", &["--target", "tensorrt"]),
-    ("state", "\"pairs\"", &["--state", "pairs"]),
+    ("mutations", "\"pairs\"", &["--mutations", "pairs"]),
     ("training", "\"eval\"", &["--training", "eval"]),
-    ("operators", "\"aten-fallback\"", &["--operators", "aten-fallback"]),
+    ("unsupported-ops", "\"aten-fallback\"", &["--unsupported-ops", "aten-fallback"]),
     ("aten-nodes", "true", &["--aten-nodes"]),
-    ("functions", "[\"newer.onnxtxt\"]", &["--functions", "newer.onnxtxt"]),
+    ("op-functions", "[\"newer.onnxtxt\"]", &["--op-functions", "newer.onnxtxt"]),
     ("rules", "[\"rules.onnxtxt\"]", &["--rules", "rules.onnxtxt"]),
-    ("functions-of", "[\"fc*\", \"Linear\"]", &["--functions-of", "fc*,Linear"]),
+    ("module-functions", "[\"fc*\", \"Linear\"]", &["--module-functions", "fc*,Linear"]),
     ("inline", "true", &["--inline"]),
     ("custom-opset", "{ mylib = 2 }", &["--custom-opset", "mylib=2"]),
     ("seed", "7", &["--seed", "7"]),
@@ -42,39 +42,47 @@ const ALL: &[(&str, &str, &[&str])] = &[
         &["--kv-names", "a{layer}{part}, b{layer}{part}"],
     ),
     ("rename", "{ cat = \"joined\", a = \"b\" }", &["--rename", "cat=joined", "--rename", "a=b"]),
-    ("dim", "{ s18 = \"n\", \"x.1\" = \"m\" }", &["--dim", "s18=n", "--dim", "x.1=m"]),
+    (
+        "rename-dim",
+        "{ s18 = \"n\", \"x.1\" = \"m\" }",
+        &["--rename-dim", "s18=n", "--rename-dim", "x.1=m"],
+    ),
     ("dynamic-axes", "{ x = [0] }", &["--dynamic-axes", r#"{"x": [0]}"#]),
-    ("fix", "{ n = 1 }", &["--fix", "n=1"]),
+    ("fix-dim", "{ n = 1 }", &["--fix-dim", "n=1"]),
     ("input-shape", "{ x = \"1,n\" }", &["--input-shape", "x=1,n"]),
     ("weights", "\"external\"", &["--weights", "external"]),
     ("weights-file", "\"w\"", &["--weights-file", "w"]),
     ("external-threshold", "\"2KiB\"", &["--external-threshold", "2048"]),
     ("shard-size", "1000", &["--shard-size", "1kB"]),
     ("alignment", "\"64KiB\"", &["--alignment", "65536"]),
-    ("link-outside", "true", &["--link-outside"]),
+    ("allow-external-paths", "true", &["--allow-external-paths"]),
     ("keep-initializers-as-inputs", "true", &["--keep-initializers-as-inputs"]),
     ("optimize", "1", &["--optimize", "1"]),
     ("skip-pass", "[\"gelu\", \"pad\"]", &["--skip-pass", "gelu", "--skip-pass", "pad"]),
     ("fold-limit", "9", &["--fold-limit", "9"]),
-    ("merge-weights", "true", &["--merge-weights"]),
+    ("dedup-weights", "true", &["--dedup-weights"]),
     ("cast-weights", "\"bfloat16\"", &["--cast-weights", "bfloat16"]),
     ("precision", "\"float16\"", &["--precision", "float16"]),
     ("cast-io", "true", &["--cast-io"]),
     ("quantize", "\"int8\"", &["--quantize", "int8"]),
-    ("block", "32", &["--block", "32"]),
-    ("asymmetric", "true", &["--asymmetric"]),
+    ("block-size", "32", &["--block-size", "32"]),
+    ("zero-points", "true", &["--zero-points"]),
     ("signed", "true", &["--signed"]),
     ("accuracy-level", "4", &["--accuracy-level", "4"]),
     ("compress-include", "[\"fc*\", \"Gemm\"]", &["--compress-include", "fc*,Gemm"]),
     ("compress-exclude", "[\"fc1.weight\"]", &["--compress-exclude", "fc1.weight"]),
-    ("compress-min", "16", &["--compress-min", "16"]),
-    ("calibrate", "[\"/a.npz\"]", &["--calibrate", "/a.npz"]),
-    ("calibration", "\"entropy\"", &["--calibration", "entropy"]),
-    ("metadata", "\"basic\"", &["--metadata", "basic"]),
+    ("min-elements", "16", &["--min-elements", "16"]),
+    ("calibration-data", "[\"/a.npz\"]", &["--calibration-data", "/a.npz"]),
+    ("calibration-method", "\"entropy\"", &["--calibration-method", "entropy"]),
+    ("provenance", "\"basic\"", &["--provenance", "basic"]),
     ("strip-paths", "true", &["--strip-paths"]),
-    ("doc-strings", "true", &["--doc-strings"]),
-    ("meta", "{ z = \"1\", a = \"2\" }", &["--meta", "z=1", "--meta", "a=2"]),
-    ("doc-string", "\"some words\"", &["--doc-string", "some words"]),
+    ("node-docs", "true", &["--node-docs"]),
+    (
+        "metadata-prop",
+        "{ z = \"1\", a = \"2\" }",
+        &["--metadata-prop", "z=1", "--metadata-prop", "a=2"],
+    ),
+    ("model-doc", "\"some words\"", &["--model-doc", "some words"]),
     ("model-version", "3", &["--model-version", "3"]),
     ("producer", "\"me\"", &["--producer", "me"]),
 ];
@@ -158,12 +166,15 @@ fn a_file_says_what_flags_say() {
 #[test]
 fn flags_override_the_file() {
     let folder = tempdir().unwrap();
-    let text = "opset = 18\nmetadata = 'none'\ninput-names = ['a', 'b']\n[dim]\ns18 = 'n'\n";
+    let text =
+        "opset = 18\nprovenance = 'none'\ninput-names = ['a', 'b']\n[rename-dim]\ns18 = 'n'\n";
     let path = file(folder.path(), text);
-    let flags = ["--options", &path, "--opset", "19", "--dim", "s18=m", "--input-names", "c"];
+    let flags =
+        ["--options", &path, "--opset", "19", "--rename-dim", "s18=m", "--input-names", "c"];
     let (options, model) = converted(folder.path(), &flags);
     assert!(model.is_some());
-    let shown = ["opset", "metadata", "input-names", "dim"].map(|key| options[key].to_string());
+    let shown =
+        ["opset", "provenance", "input-names", "rename-dim"].map(|key| options[key].to_string());
     assert_eq!(shown, ["19", "\"none\"", "[\"c\"]", "{\"s18\":\"m\"}"]);
 }
 

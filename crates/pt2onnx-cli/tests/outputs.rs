@@ -71,7 +71,7 @@ fn writing_that_fails_at_any_byte() {
             211,
         ),
         // The report is larger than the model.
-        ("a.pt2 -o out.onnx --metadata none --report r.json", &["out.onnx", "r.json"], 211),
+        ("a.pt2 -o out.onnx --provenance none --report r.json", &["out.onnx", "r.json"], 211),
         ("apply-weights hollow.onnx --weights a.pt2 -o out.onnx", &["out.onnx"], 307),
     ] {
         assert_eq!(run(&folder, "a.pt2 -o hollow.onnx --weights none").code, 0);
@@ -393,10 +393,14 @@ fn long_names_are_cut_in_models() {
         assert!(shown.contains("x...(4"), "{args}: {shown}");
         assert!(!shown.contains(&"x".repeat(257)), "{args}: {shown}");
     }
-    for args in ["show --whole m.onnx", "show --whole --dot m.onnx", "diff --json m.onnx n.onnx"] {
+    for args in [
+        "show --no-truncate m.onnx",
+        "show --no-truncate --dot m.onnx",
+        "diff --json m.onnx n.onnx",
+    ] {
         assert!(run(&folder, args).stdout.contains(&long), "{args}");
     }
-    let whole: Model = run(&folder, "show --whole m.onnx").stdout.parse().unwrap();
+    let whole: Model = run(&folder, "show --no-truncate m.onnx").stdout.parse().unwrap();
     assert_eq!(whole.to_string(), model.to_string());
 }
 

@@ -46,10 +46,10 @@ fn several_programs() {
     let (archive, out) = (path(&folder, "a.pt2"), path(&folder, "m.onnx"));
     fs::write(&archive, several(&["encoder", "decoder"])).unwrap();
     let which = pt2onnx([&*archive, "-o", &out]);
-    assert!(which.code == 3 && which.stderr.contains("--model NAME"), "{which:?}");
-    let other = pt2onnx([&*archive, "-o", &out, "--model", "model"]);
+    assert!(which.code == 3 && which.stderr.contains("--program NAME"), "{which:?}");
+    let other = pt2onnx([&*archive, "-o", &out, "--program", "model"]);
     assert!(other.code == 3 && other.stderr.contains("it holds: encoder, decoder"), "{other:?}");
-    assert_eq!(pt2onnx([&*archive, "-q", "-o", &out, "--model", "decoder"]).code, 0);
+    assert_eq!(pt2onnx([&*archive, "-q", "-o", &out, "--program", "decoder"]).code, 0);
     assert!(Path::new(&out).exists());
     // All of them, each in a file of its own.
     let models = path(&folder, "models");
@@ -64,7 +64,7 @@ fn several_programs() {
     fs::write(&archive, several(&["model", "extra"])).unwrap();
     let run = pt2onnx([&*archive, "-o", &out]);
     assert!(run.code == 0 && run.stderr.contains("`extra`"), "{run:?}");
-    let named = pt2onnx([&*archive, "-o", &out, "--model", "model"]);
+    let named = pt2onnx([&*archive, "-o", &out, "--program", "model"]);
     assert!(named.code == 0 && !named.stderr.contains("extra"), "{named:?}");
     // A name is no path.
     fs::write(&archive, several(&["model", "../../x"])).unwrap();

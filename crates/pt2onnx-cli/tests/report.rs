@@ -39,7 +39,8 @@ fn unknown_op() -> Vec<u8> {
 #[test]
 fn of_a_success() {
     let folder = tempdir().unwrap();
-    let (run, json, markdown) = reported(&mlp(), &folder, &["--opset", "19", "--dim", "s18=batch"]);
+    let (run, json, markdown) =
+        reported(&mlp(), &folder, &["--opset", "19", "--rename-dim", "s18=batch"]);
     assert_eq!((run.code, &*run.stderr), (0, ""));
     let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
     let expected = [
@@ -67,7 +68,7 @@ fn of_a_success() {
         ("/error", "null"),
         ("/failures", "[]"),
         ("/options/opset", "19"),
-        ("/options/dim", r#"{"s18":"batch"}"#),
+        ("/options/rename-dim", r#"{"s18":"batch"}"#),
         ("/archive/bytes", "35597"),
         ("/program/torch", r#""2.15.0+cu132""#),
         ("/program/schema", r#""8.20""#),
@@ -218,7 +219,7 @@ fn check_tells_of_each_archive_and_fails_if_one_cannot_be_converted() {
     assert_eq!(json[1]["failures"].as_array().unwrap().len(), 4);
 
     // Options count.
-    let run = run(&[&good, Path::new("--fix"), Path::new("s18=-1")]);
+    let run = run(&[&good, Path::new("--fix-dim"), Path::new("s18=-1")]);
     assert!(run.code == 2 && run.stdout.contains("cannot be -1"), "{run:?}");
 }
 
@@ -341,7 +342,7 @@ fn reports_of_a_check() {
     assert_eq!(pt2onnx(["check", json, "--report", json]).code, 2);
     let text = r#"<domain: "mylib", opset_import: ["" : 18]> foo (x) => (y) { y = Sigmoid (x) }"#;
     fs::write(path("f.md"), text).unwrap();
-    let both = pt2onnx(["check", &bad, "--functions", &path("f.md"), "--report", &path("f.md")]);
+    let both = pt2onnx(["check", &bad, "--op-functions", &path("f.md"), "--report", &path("f.md")]);
     assert!(both.code == 2 && both.stderr.contains("would overwrite"), "{both:?}");
 }
 

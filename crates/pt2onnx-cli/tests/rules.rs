@@ -1,4 +1,4 @@
-//! `--rules` and `--functions`: text of users that changes models.
+//! `--rules` and `--op-functions`: text of users that changes models.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 #[expect(dead_code, reason = "what other tests need")]
@@ -107,7 +107,7 @@ fn functions_without_calls() {
     let to = path(&folder, "m.onnx");
     let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors/newer.onnxtxt");
     let (archive, functions) = (mlp(), functions.to_str().unwrap().to_owned());
-    let args = [archive.to_str().unwrap(), "-q", "-o", &to, "--functions", &functions];
+    let args = [archive.to_str().unwrap(), "-q", "-o", &to, "--op-functions", &functions];
     assert_eq!(pt2onnx(args).code, 0);
     let calls = pt2onnx(["show", &to]).stdout;
     assert!(calls.contains("aten.sigmoid (") && calls.contains("<domain: \"aten\""), "{calls}");

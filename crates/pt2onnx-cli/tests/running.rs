@@ -116,7 +116,7 @@ fn given_inputs_and_outputs() {
 #[test]
 fn two_models() {
     let folder = folder();
-    let same = run(folder.path(), "verify a.onnx --against a.onnx --fix N=5 --seed 3");
+    let same = run(folder.path(), "verify a.onnx --against a.onnx --fix-dim N=5 --seed 3");
     assert_eq!(same.code, 0, "{same:?}");
     assert!(
         same.stdout.ends_with(
@@ -276,13 +276,14 @@ fn inputs_of_several_kinds() {
     let folder = folder();
     kinds(folder.path());
     let model = folder.path().join("kinds.onnx");
-    let random = pt2onnx(["run", model.to_str().unwrap(), "--fix", "N=1", "--fix", "u.0=3"]);
+    let random =
+        pt2onnx(["run", model.to_str().unwrap(), "--fix-dim", "N=1", "--fix-dim", "u.0=3"]);
     let heads: Vec<&str> =
         random.stdout.lines().filter_map(|l| Some(l.split_once(" = ")?.0)).collect();
     let expected = ["H: bfloat16[1, 2]", "B: bool[1]", "U: uint8[3]", "S: float64[]"];
     assert_eq!((random.code, &heads[..]), (0, &expected[..]), "{random:?}");
     // A dimension of a name is one, whichever axis names it.
-    let axis = pt2onnx(["run", model.to_str().unwrap(), "--fix", "b.0=4"]);
+    let axis = pt2onnx(["run", model.to_str().unwrap(), "--fix-dim", "b.0=4"]);
     assert!(axis.stdout.starts_with("H: bfloat16[4, 2]"), "{axis:?}");
     // What one run writes, another reads.
     let written = run(folder.path(), "run kinds.onnx -o out.safetensors");
@@ -354,10 +355,10 @@ fn inputs_that_do_not_fit() {
         ),
         ("verify a.onnx --archive m.pt2", 3, "the archive has 3 sample inputs, the model takes 2"),
         // Sizes and seeds are for random inputs.
-        ("run a.onnx --inputs in.npz --fix N=2", 2, "cannot be used with"),
+        ("run a.onnx --inputs in.npz --fix-dim N=2", 2, "cannot be used with"),
         ("run a.onnx --inputs in.npz --seed 2", 2, "cannot be used with"),
         (
-            "run a.onnx --fix M=2",
+            "run a.onnx --fix-dim M=2",
             2,
             "no dynamic dimension `M`\n  help: the dynamic dimensions of its inputs are: N\n",
         ),

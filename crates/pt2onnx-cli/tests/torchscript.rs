@@ -136,7 +136,7 @@ fn metadata_is_that_of_the_module() {
             "make.py:17: return torch.relu(self.bn(self.conv(x))) + x",
         ),
     ] {
-        let (model, _) = convert(name, &[args, &["--doc-strings"]].concat());
+        let (model, _) = convert(name, &[args, &["--node-docs"]].concat());
         let relu = origin(&model, "Relu");
         let of = |key: &str| {
             let key = format!("pkg.torch.onnx.{key}");
@@ -217,13 +217,13 @@ fn tied_weights_have_all_their_names() {
 
 #[test]
 fn state_comes_back_once() {
-    let args = ["--input", "x=float32[n,3]", "--state", "pairs"];
+    let args = ["--input", "x=float32[n,3]", "--mutations", "pairs"];
     let (model, _) = convert("counter.pt", &args);
     assert_eq!(names(&model), ["x", "count"]);
     let outputs = model.output_values().map(|v| model[v].name.as_deref().unwrap().to_owned());
     assert_eq!(outputs.collect::<Vec<_>>(), ["add", "count.next"]);
     let model = archive("counter.pt");
-    let run = pt2onnx(["check", "--state", "error", "--input", "x=float32[n,3]", &model]);
+    let run = pt2onnx(["check", "--mutations", "error", "--input", "x=float32[n,3]", &model]);
     assert_eq!(run.code, 4);
     assert!(run.stdout.contains("make.py:45: self.count += 1"), "{run:?}");
 }
@@ -242,12 +242,12 @@ fn options_of_the_other_kind_are_errors() {
         assert!(run.stderr.contains("is for TorchScript archives"), "{run:?}");
     }
     let run = pt2onnx(["check", model, "--input", "x=none"]);
-    assert!(run.code == 2 && run.stdout.contains("`--dim`"), "{run:?}");
+    assert!(run.code == 2 && run.stdout.contains("`--rename-dim`"), "{run:?}");
 }
 
 #[test]
 fn atens_ops_as_nodes_of_the_older_exporter() {
-    let (model, _) = convert("net.pt", &["--operators", "aten", "--aten-nodes"]);
+    let (model, _) = convert("net.pt", &["--unsupported-ops", "aten", "--aten-nodes"]);
     let text = model.to_string();
     for part in [
         "relu = org.pytorch.aten.ATen <operator: string = \"relu\", overload_name: string = \"\"> (batch_norm)",

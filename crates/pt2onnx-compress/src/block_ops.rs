@@ -28,7 +28,7 @@ struct Plan {
 /// Replaces the nodes that use a weight. Returns false, and changes nothing, if there is one that
 /// has no counterpart.
 pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
-    let block = cx.options.block.unwrap_or(BLOCK);
+    let block = cx.options.block_size.unwrap_or(BLOCK);
     let Some(plan) = planned(cx.edit.model, weight, own) else {
         return false;
     };

@@ -28,7 +28,7 @@ impl Cx<'_> {
     /// The block of a weight: that of the options, where scales may lie along the dimension that is
     /// summed over.
     pub fn block(&self, weight: &Weight) -> Option<usize> {
-        self.options.block.filter(|_| weight.tensor.rank() == 2)
+        self.options.block_size.filter(|_| weight.tensor.rank() == 2)
     }
 
     /// The scheme of weights that the standard's operators take. Where runtimes on CPUs compute
@@ -42,7 +42,7 @@ impl Cx<'_> {
                 Quantize::Int4 => Format::Int4,
                 Quantize::Float8 => Format::Float8,
             },
-            symmetric: !self.options.asymmetric,
+            symmetric: !self.options.zero_points,
             unsigned: match self.quantize {
                 Quantize::DynamicInt8 => !self.options.signed,
                 Quantize::StaticInt8 => !self.options.symmetric_activations && !self.options.signed,

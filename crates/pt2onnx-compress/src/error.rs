@@ -69,10 +69,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// The option that it is about, by its key: `block`.
+    /// The option that it is about, by its key: `block-size`.
     pub fn key(&self) -> &'static str {
         match self {
-            Self::Block(_) => "block",
+            Self::Block(_) => "block-size",
             Self::AccuracyLevel(_) => "accuracy-level",
             Self::Needs { option, .. } => option.key(),
             Self::Opset { .. } => "opset",

@@ -26,7 +26,7 @@ pub(crate) fn note(
     let few = all.iter().filter(|n| **n < options.min_elements).count();
     let asked = choose::weights(model, options);
     let unfit = asked.iter().filter(|w| given.contains(&w.value) && float(&&w.tensor)).count();
-    let min = options.spelling.text("{compress-min}");
+    let min = options.spelling.text("{min-elements}");
     let reasons = [
         (few, &*format!("of fewer than {} elements ({min})", options.min_elements)),
         (all.len().saturating_sub(few + unfit), "left out by options or by other uses"),

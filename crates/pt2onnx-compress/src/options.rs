@@ -113,9 +113,9 @@ pub struct Options {
     /// How to quantise weights.
     pub quantize: Option<Quantize>,
     /// Elements that share a scale; without, those of a channel do.
-    pub block: Option<usize>,
+    pub block_size: Option<usize>,
     /// Whether zero points move the range of a channel or block to where its values are.
-    pub asymmetric: bool,
+    pub zero_points: bool,
     /// Whether the codes of [`Quantize::DynamicInt8`] and [`Quantize::StaticInt8`] have a sign.
     /// ONNX Runtime's products of them are faster on processors with VNNI, and wrong on other x86
     /// processors, where they saturate.
@@ -148,8 +148,8 @@ impl Default for Options {
             precision: Precision::Keep,
             cast_io: false,
             quantize: None,
-            block: None,
-            asymmetric: false,
+            block_size: None,
+            zero_points: false,
             signed: false,
             ort: false,
             accuracy_level: None,
@@ -176,7 +176,7 @@ impl Options {
     /// The first that does not exist.
     pub fn check(&self) -> Result<(), Error> {
         let fits = |b: &usize| b.is_power_of_two() && BLOCKS.contains(b);
-        if let Some(block) = self.block.filter(|b| !fits(b)) {
+        if let Some(block) = self.block_size.filter(|b| !fits(b)) {
             return Err(Error::Block(block));
         }
         match self.accuracy_level.filter(|level| *level > 4) {
@@ -205,11 +205,11 @@ impl Options {
                 _ => {}
             }
         }
-        if self.block.is_some() && !quantised {
-            return needs("{block}", "{quantize} `int8` or `int4`");
+        if self.block_size.is_some() && !quantised {
+            return needs("{block-size}", "{quantize} `int8` or `int4`");
         }
-        if self.asymmetric && !quantised {
-            return needs("{asymmetric}", "{quantize} `int8` or `int4`");
+        if self.zero_points && !quantised {
+            return needs("{zero-points}", "{quantize} `int8` or `int4`");
         }
         let products = matches!(self.quantize, Some(Quantize::DynamicInt8 | Quantize::StaticInt8));
         if self.signed && !products {
@@ -228,7 +228,7 @@ impl Options {
                 && self.quantize.is_none()
                 && self.min_elements != Self::default().min_elements =>
             {
-                needs("{compress-min}", "{cast-weights} or {quantize}")
+                needs("{min-elements}", "{cast-weights} or {quantize}")
             }
             _ => Ok(()),
         }

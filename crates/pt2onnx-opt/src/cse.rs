@@ -29,7 +29,7 @@ const MAX_ALIKE: usize = 8;
 
 /// Nodes that passes fold others into stay apart until [`layers`] runs.
 pub(crate) fn run(graph: &mut GraphMut<'_>, options: &Options) -> Changed {
-    constants(graph.model, options.merge_weights) | Walk::default().start(graph)
+    constants(graph.model, options.dedup_weights) | Walk::default().start(graph)
 }
 
 /// Layers, and nodes whose weights have equal content. Before, each of them may take a

@@ -52,7 +52,7 @@ pub struct Options {
     pub replace_weights: bool,
     /// Whether weights of equal content are merged into one, which keeps the first one's name. To
     /// compare them, their bytes are read. Replacing that weight later replaces all of them.
-    pub merge_weights: bool,
+    pub dedup_weights: bool,
     /// Whether nodes are merged that compute the same with different weights of equal content. Only
     /// the weights of nodes that are the same otherwise are read.
     /// [`optimize_imported`](crate::optimize_imported) does so always.

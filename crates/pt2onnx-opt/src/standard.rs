@@ -40,7 +40,7 @@ impl Default for Options {
             max_read_bytes: 1 << 20,
             max_neutral_bytes: 1 << 10,
             replace_weights: true,
-            merge_weights: false,
+            dedup_weights: false,
             share_weights: false,
             join_weights: false,
             max_rounds: 16,

@@ -39,7 +39,7 @@ pub enum Error {
     NoInput { name: String, known: Vec<String> },
 
     #[error(
-        "the method writes into the attributes {}; the option `state` keeps the new values, set to `pairs`, or drops them, set to `drop`", attributes.join(", ")
+        "the method writes into the attributes {}; the option `mutations` keeps the new values, set to `pairs`, or drops them, set to `drop`", attributes.join(", ")
     )]
     Writes { attributes: Vec<String> },
 

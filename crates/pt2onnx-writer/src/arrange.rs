@@ -96,7 +96,7 @@ fn location(source: &FileRange, target: &Path, options: &SaveOptions) -> Result<
     if Identity::of(target) == Identity::of_open(&source.file, &source.path) {
         return Err(refuse("is the one to be written"));
     }
-    if folder.components().count() > shared && !options.link_outside {
+    if folder.components().count() > shared && !options.allow_external_paths {
         return Err(refuse("is not in the folder of the model or below"));
     }
     let downs = file.components().skip(shared).map(|c| match c {

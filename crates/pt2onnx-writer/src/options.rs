@@ -64,7 +64,7 @@ pub struct SaveOptions {
     pub alignment: u64,
     /// Whether [`Weights::Link`] may refer to files outside the model's folder. Many runtimes
     /// refuse to read these.
-    pub link_outside: bool,
+    pub allow_external_paths: bool,
     /// Whether weights (see [`Weights::None`]) are inputs of the graph as well, after its own, so
     /// that callers may give other values; as `keep_initializers_as_inputs` of torch.onnx.
     pub keep_initializers_as_inputs: bool,
@@ -81,7 +81,7 @@ impl Default for SaveOptions {
             threshold: 1024,
             shard_size: None,
             alignment: 4096,
-            link_outside: false,
+            allow_external_paths: false,
             keep_initializers_as_inputs: false,
             initializers: None,
         }

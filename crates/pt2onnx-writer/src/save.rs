@@ -70,7 +70,7 @@ pub fn write_file(path: impl AsRef<Path>, content: &[u8]) -> Result<(), Error> {
 pub fn check(model: &Model, options: impl Into<SaveOptions>) -> Result<(), Error> {
     let options = SaveOptions {
         // The folder of the model is not known.
-        link_outside: true,
+        allow_external_paths: true,
         ..options.into()
     };
     arranged(model, &options, Path::new("model.onnx.data"), Path::new("model.onnx")).map(drop)

@@ -328,7 +328,7 @@ fn contiguous_parts_of_files_are_linked() {
     let file = below.join("m.onnx");
     assert!(matches!(save(&m, &file, Weights::Link), Err(Error::Link { .. })));
     assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
-    let options = SaveOptions { link_outside: true, ..Weights::Link.into() };
+    let options = SaveOptions { allow_external_paths: true, ..Weights::Link.into() };
     save(&m, &file, options).unwrap();
     let outside = place(&initialisers(&file)[0]).unwrap();
     assert_eq!(outside.0, "../weights");

@@ -10,10 +10,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Each option has a method.
     let exporter = Exporter::new()
         .opset(18)
-        .dim("s18", "batch")
+        .rename_dim("s18", "batch")
         .input_names(["x", "y", "z"])
         .weights(Weights::External)
-        .meta("author", "me");
+        .metadata_prop("author", "me");
     let program = exporter.export(&archive)?;
     assert_eq!(program.model().opset, 18);
     assert!(program.warnings().is_empty());
@@ -24,10 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The same options as text.
     let text = r#"{
         "opset": 18,
-        "dim": {"s18": "batch"},
+        "rename-dim": {"s18": "batch"},
         "input-names": ["x", "y", "z"],
         "weights": "external",
-        "meta": {"author": "me"}
+        "metadata-prop": {"author": "me"}
     }"#;
     let options: Options = serde_json::from_str(text)?;
     assert_eq!(options, *exporter.options());

@@ -20,13 +20,13 @@ pub(crate) fn read(
         }
         opened => opened.map_err(Error::Archive)?,
     };
-    let program = archive.program(options.model.as_deref()).map_err(Error::Archive)?;
+    let program = archive.program(options.program.as_deref()).map_err(Error::Archive)?;
     let mut read = Read::exported(program, options)?;
     let others: Vec<String> =
         archive.models().filter(|name| *name != "model").map(|name| format!("`{name}`")).collect();
-    if options.model.is_none() && !others.is_empty() {
+    if options.program.is_none() && !others.is_empty() {
         let text = format!(
-            "the archive has other programs besides `model`, which are not in this model: {}; the option `model` names one",
+            "the archive has other programs besides `model`, which are not in this model: {}; the option `program` names one",
             others.join(", ")
         );
         read.warnings.push(Warning::new(WarningKind::Programs, text));
@@ -41,7 +41,7 @@ fn flattened(
     registry: &Registry,
     report: &mut Report,
 ) -> Result<Read, Error> {
-    if let Some(model) = &options.model {
+    if let Some(model) = &options.program {
         return Err(Error::Options(OptionError::OneProgram(model.clone())));
     }
     let archive = pt2onnx_torchscript::Archive::new(records)?;

@@ -28,7 +28,7 @@ pub(crate) fn drop_state(
         };
         format!(
             "the program writes into {first}{more}: the new values are lost, as ONNX models have no state; \
-             the option `state` keeps them, set to `outputs` or `pairs`"
+             the option `mutations` keeps them, set to `outputs` or `pairs`"
         )
     });
     program.mutations = mutations;

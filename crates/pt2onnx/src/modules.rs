@@ -1,4 +1,4 @@
-//! Functions of the calls of modules ([`Options::functions_of`](crate::Options::functions_of)).
+//! Functions of the calls of modules ([`Options::module_functions`](crate::Options::module_functions)).
 
 use crate::{Warning, WarningKind};
 use pt2onnx_ir::{Model, ModuleCall};

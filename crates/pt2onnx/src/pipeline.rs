@@ -64,7 +64,7 @@ impl Archived {
     /// more.
     fn originals(&mut self, program: &ExportedProgram, options: &Options) -> Originals {
         let (graph, archived) = (&program.graph, &self.program.graph);
-        let originals = match options.metadata {
+        let originals = match options.provenance {
             Detail::Full => Originals::of(graph, archived),
             _ => Originals::default(),
         };
@@ -97,7 +97,7 @@ fn stages(
     let mut program = run_passes(program, &source.program, &training, options, registry, report)?;
     let lost = report.stage("drop state", || {
         let statistics = training.statistics(&mut program);
-        let drops = options.state == State::Drop;
+        let drops = options.mutations == State::Drop;
         drops.then(|| lost_state::drop_state(&mut program, &statistics)).flatten()
     });
     let mut held = HeldWeights::take(&mut program, options)?;
@@ -137,7 +137,7 @@ fn stages(
     let lacking = report.stage("target", || pt2onnx_opt::fit(&mut model, options.target))?;
     warnings.extend(Warning::all(WarningKind::Target, lacking));
     report.stage("functions", || {
-        modules::outline(&mut model, &options.functions_of, &mut warnings)
+        modules::outline(&mut model, &options.module_functions, &mut warnings)
     })?;
     ir_version::set(&mut model, options.ir_version)?;
     report.stage("names", || naming::finish(&mut model, options, &renamed))?;
@@ -218,8 +218,8 @@ fn obstacles(
 /// How nodes are translated, for a model without metadata.
 fn lowering_options(options: &Options) -> pt2onnx_aten::Options<'static> {
     pt2onnx_aten::Options {
-        state: options.state,
-        operators: options.operators,
+        state: options.mutations,
+        operators: options.unsupported_ops,
         aten_nodes: options.aten_nodes,
         default_dtype: options.default_dtype.dtype(),
         assume_finite: options.assume_finite,
@@ -239,9 +239,9 @@ fn lower(
     report: &mut Report,
 ) -> Result<Lowering, Error> {
     let lowering = pt2onnx_aten::Options {
-        metadata: options.metadata,
+        metadata: options.provenance,
         originals: Some(originals),
-        modules: !options.functions_of.is_empty(),
+        modules: !options.module_functions.is_empty(),
         ..lowering_options(options)
     };
     let lowered = report.stage("lower", || pt2onnx_aten::lower(program, registry, lowering));
@@ -266,7 +266,7 @@ fn compress(
         return Ok(Compressed::default());
     }
     model.assign_names();
-    if !options.calibrate.is_empty() {
+    if !options.calibration_data.is_empty() {
         let ranges = || ranges::of_samples(model, &compression, options);
         compression.ranges = report.stage("calibrate", ranges)?;
     }

@@ -11,7 +11,12 @@ pub(crate) fn of_samples(
     compression: &pt2onnx_compress::Options,
     options: &Options,
 ) -> Result<Ranges, Error> {
-    crate::runtime::ranges(model, compression, options.calibration, &options.calibrate)
+    crate::runtime::ranges(
+        model,
+        compression,
+        options.calibration_method,
+        &options.calibration_data,
+    )
 }
 
 /// An error: there is no ONNX Runtime.
@@ -21,5 +26,5 @@ pub(crate) fn of_samples(
     _: &pt2onnx_compress::Options,
     options: &Options,
 ) -> Result<Ranges, Error> {
-    Err(crate::OptionError::NoRuntime(options.spelling.text("{calibrate}")).into())
+    Err(crate::OptionError::NoRuntime(options.spelling.text("{calibration-data}")).into())
 }

@@ -63,7 +63,7 @@ pub(crate) fn read(
     let mut given = inputs(archive, &options.method, given)?;
     name_axes(&mut given, options);
     let types = &mut Lowerings(registry, options.default_dtype);
-    let with_state = options.state == State::Pairs;
+    let with_state = options.mutations == State::Pairs;
     let flat = flatten(archive, &options.method, given, types, with_state)?;
     let by_cases = flat.by_cases.and_then(|flat| taken(flat, options).ok());
     Ok(Read { by_cases: by_cases.map(Box::new), ..taken(flat.best, options)? })
@@ -72,12 +72,12 @@ pub(crate) fn read(
 /// A flattened program with the warnings about it.
 fn taken(mut flat: Flat, options: &Options) -> Result<Read, Error> {
     let lost: Vec<String> = flat.lost.iter().map(|path| format!("`{path}`")).collect();
-    if options.state == State::Error && !lost.is_empty() {
+    if options.mutations == State::Error && !lost.is_empty() {
         return Err(pt2onnx_torchscript::Error::Writes { attributes: lost }.into());
     }
     if !lost.is_empty() {
         let text = format!(
-            "the method gives the attributes {} other values, which are lost; the option `state` keeps them, set to `pairs`",
+            "the method gives the attributes {} other values, which are lost; the option `mutations` keeps them, set to `pairs`",
             lost.join(", ")
         );
         flat.warnings.push(Note { site: None, text });

@@ -112,7 +112,7 @@ fn compare(case: &Case, exporter: fn() -> Exporter) {
     let Ok(mut flat) = exporter().export(case.archive.clone()) else {
         return;
     };
-    let made = exporter().functions_of(["all"]).export(case.archive.clone());
+    let made = exporter().module_functions(["all"]).export(case.archive.clone());
     let mut program = made.unwrap_or_else(|e| panic!("{name}: {e}"));
     let ends = |program: &OnnxProgram| {
         let model = program.model();
@@ -162,12 +162,12 @@ fn at_other_options() {
     for case in bundle("modules") {
         compare(&case, || Exporter::new().opset(15).optimize(Level::Off));
         compare(&case, || Exporter::new().opset(26).optimize(Level::Simplify));
-        compare(&case, || Exporter::new().opset(18).metadata(Detail::None));
+        compare(&case, || Exporter::new().opset(18).provenance(Detail::None));
     }
 }
 
 fn exported(name: &str, modules: &[&str]) -> OnnxProgram {
-    let exporter = Exporter::new().functions_of(modules.iter().copied());
+    let exporter = Exporter::new().module_functions(modules.iter().copied());
     exporter.export(case(name).archive).unwrap()
 }
 
@@ -225,7 +225,7 @@ fn modules_by_class_and_path() {
         (&["blocks.2.feed", "torch.nn.modules.activation.GELU"], &["GELU 3", "Feed 1"]),
         (&["blocks.*.attention.*"], &["Linear 12"]),
     ] {
-        let exporter = Exporter::new().functions_of(modules.iter().copied());
+        let exporter = Exporter::new().module_functions(modules.iter().copied());
         let made = exporter.export(case("module_blocks").archive);
         assert_eq!(calls(made.unwrap().model()), expected, "{modules:?}");
     }
@@ -250,7 +250,7 @@ fn attributes_where_values_differ() {
 #[test]
 fn modules_that_are_not_there() {
     let archive = || case("module_control").archive;
-    let failed = Exporter::new().functions_of(["Gate", "Gates"]).export(archive());
+    let failed = Exporter::new().module_functions(["Gate", "Gates"]).export(archive());
     let Err(Error::Module(error)) = failed else { panic!("{failed:?}") };
     assert_eq!(
         error.to_string(),
@@ -258,7 +258,7 @@ fn modules_that_are_not_there() {
          modules.register.<locals>.module_control.<locals>.Repeat) or a path (first, repeat, second)"
     );
     let flat = bundles::testdata().join("models/symbolic.pt2");
-    let program = Exporter::new().functions_of(["all"]).export(flat).unwrap();
+    let program = Exporter::new().module_functions(["all"]).export(flat).unwrap();
     let kinds: Vec<WarningKind> = program.warnings().iter().map(|w| w.kind).collect();
     assert!(kinds.contains(&WarningKind::Functions), "{kinds:?}");
 }
@@ -268,7 +268,8 @@ fn weights_are_applied_and_values_found() {
     let case = case("module_blocks");
     let archive = bundles::temporary(&case.archive);
     let export = |modules: &[&str]| {
-        let exporter = Exporter::new().weights(Weights::None).functions_of(modules.iter().copied());
+        let exporter =
+            Exporter::new().weights(Weights::None).module_functions(modules.iter().copied());
         let mut program = exporter.rename("add_1", "middle").export(archive.path()).unwrap();
         program.apply_weights(&read_weights(archive.path()).unwrap()).unwrap();
         program

@@ -265,7 +265,7 @@ fn sizes_in_bodies() {
         }"#,
     );
     let mut options = Options::default();
-    options.fix = vec![("N".to_owned(), 2)];
+    options.fix_dim = vec![("N".to_owned(), 2)];
     grows.rewrite(&options, None, None).unwrap();
     let given = [Tensor::vector(&[1f32, 2.0]), Tensor::scalar(3i64)];
     let sizes = grows.run(&given).unwrap()[1].to_vec::<i64>();
@@ -278,7 +278,7 @@ fn sizes_in_bodies() {
     );
     branches.set_interface(&options).unwrap();
     assert!(!branches.to_text().contains("[N]"), "{}", branches.to_text());
-    options.fix = vec![("M".to_owned(), 2)];
+    options.fix_dim = vec![("M".to_owned(), 2)];
     let error = grows.set_interface(&options).unwrap_err().to_string();
     assert!(error.contains('M'), "{error}");
 }

@@ -28,7 +28,7 @@ fn the_example_of_pytorchs_documentation() {
     let program = Exporter::new()
         .input_names(["tensor_input", "tensor_x", "list_input_index_0"])
         .output_names(OutputNames::List(vec!["output".into()]))
-        .dim("tensor_x.0", "batch_size")
+        .rename_dim("tensor_x.0", "batch_size")
         .export(mlp())
         .unwrap();
     assert_eq!(
@@ -57,14 +57,14 @@ fn dimensions() {
     let axes = |text: &str| Exporter::new().dynamic_axes(text.parse().unwrap());
     for (exporter, expected) in [
         (Exporter::new(), x("s18", "s18")),
-        (Exporter::new().dim("s18", "n"), x("n", "n")),
-        (Exporter::new().dim("linear_4.-2", "n"), x("n", "n")),
-        (Exporter::new().fix("s18", 3), x("3", "3")),
-        (Exporter::new().dim("s18", "n").fix("n", 3), x("3", "3")),
-        (Exporter::new().fix("input_list_0.0", 3), x("3", "3")),
+        (Exporter::new().rename_dim("s18", "n"), x("n", "n")),
+        (Exporter::new().rename_dim("linear_4.-2", "n"), x("n", "n")),
+        (Exporter::new().fix_dim("s18", 3), x("3", "3")),
+        (Exporter::new().rename_dim("s18", "n").fix_dim("n", 3), x("3", "3")),
+        (Exporter::new().fix_dim("input_list_0.0", 3), x("3", "3")),
         (axes(r#"{"tensor_x": {"0": "n"}}"#), x("n", "n")),
         (axes(r#"{"tensor_x": {"0": "n"}, "linear_4": [0]}"#), x("n", "linear_4_dynamic_axes_1")),
-        (axes(r#"{"linear_4": [0]}"#).fix("linear_4_dynamic_axes_1", 2), x("2", "2")),
+        (axes(r#"{"linear_4": [0]}"#).fix_dim("linear_4_dynamic_axes_1", 2), x("2", "2")),
     ] {
         assert_eq!(ends(&exporter.export(mlp()).unwrap()), expected);
     }
@@ -122,7 +122,7 @@ fn ranges_in_metadata() {
     ] {
         let archive = bundles::temporary(&bundle[case]["model.pt2"]);
         let [(symbol, name)] = dims;
-        let program = Exporter::new().dim(symbol, name).export(archive.path());
+        let program = Exporter::new().rename_dim(symbol, name).export(archive.path());
         let program = program.unwrap();
         assert_eq!(ends(&program), ends_are);
         let metadata = &program.model().graph_metadata;

@@ -32,7 +32,7 @@ fn nodes(exporter: Exporter, program: ExportedProgram) -> Vec<String> {
 }
 
 fn exporter(operators: Operators) -> Exporter {
-    Exporter::new().metadata(Detail::None).operators(operators)
+    Exporter::new().provenance(Detail::None).unsupported_ops(operators)
 }
 
 /// `cat` is a custom op, the first `linear` an ATen op that is not known.

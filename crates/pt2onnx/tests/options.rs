@@ -11,17 +11,17 @@ fn all() -> Value {
         "input": {"x": "float32[batch,3]", "1": "none"},
         "method": "decode",
         "default-dtype": "float64",
-        "model": "decoder",
+        "program": "decoder",
         "opset": 18,
         "ir-version": 9,
         "target": "tensorrt",
-        "state": "pairs",
+        "mutations": "pairs",
         "training": "eval",
-        "operators": "aten-fallback",
+        "unsupported-ops": "aten-fallback",
         "aten-nodes": true,
-        "functions": ["ops.onnxtxt"],
+        "op-functions": ["ops.onnxtxt"],
         "rules": ["rules.onnxtxt"],
-        "functions-of": ["Linear", "encoder.*"],
+        "module-functions": ["Linear", "encoder.*"],
         "inline": true,
         "custom-opset": {"mylib": 2, "other": 3},
         "seed": 7,
@@ -31,39 +31,39 @@ fn all() -> Value {
         "output-names": "from-tree",
         "kv-names": "a.{layer}.{part},b.{layer}.{part}",
         "rename": {"cat": "joined"},
-        "dim": {"s77": "batch", "x.1": "length"},
+        "rename-dim": {"s77": "batch", "x.1": "length"},
         "dynamic-axes": {"x": {"0": "batch", "-1": "width"}},
-        "fix": {"batch": 1},
+        "fix-dim": {"batch": 1},
         "input-shape": {"x": "1,3,h,?"},
         "weights": "external",
         "weights-file": "w.bin",
         "external-threshold": 1,
         "shard-size": 1000,
         "alignment": 64,
-        "link-outside": true,
+        "allow-external-paths": true,
         "keep-initializers-as-inputs": true,
         "optimize": 1,
         "skip-pass": ["gelu"],
         "fold-limit": 9,
-        "merge-weights": true,
+        "dedup-weights": true,
         "cast-weights": "bfloat16",
         "precision": "float16",
         "cast-io": true,
         "quantize": "int8",
-        "block": 32,
-        "asymmetric": true,
+        "block-size": 32,
+        "zero-points": true,
         "signed": true,
         "accuracy-level": 4,
         "compress-include": ["fc*", "Gemm"],
         "compress-exclude": ["fc1.weight"],
-        "compress-min": 16,
-        "calibrate": ["samples.npz"],
-        "calibration": "entropy",
-        "metadata": "basic",
+        "min-elements": 16,
+        "calibration-data": ["samples.npz"],
+        "calibration-method": "entropy",
+        "provenance": "basic",
         "strip-paths": true,
-        "doc-strings": true,
-        "meta": {"z": "1", "a": "2"},
-        "doc-string": "words",
+        "node-docs": true,
+        "metadata-prop": {"z": "1", "a": "2"},
+        "model-doc": "words",
         "model-version": -3,
         "producer": "me",
     })
@@ -99,20 +99,24 @@ fn every_option_is_in_the_report() {
 /// The report of a conversion that fails, as there is no archive.
 fn pt2onnx_report(options: &Options) -> pt2onnx::Report {
     let mut options = options.clone();
-    let functions = std::mem::take(&mut options.functions);
+    let functions = std::mem::take(&mut options.op_functions);
     let rules = std::mem::take(&mut options.rules);
     let exporter = Exporter::with_options(options).unwrap();
     let mut report = exporter.attempt("no/such/file.pt2").unwrap_err().report;
     // Files of functions and rules are read at once, and there are none here.
     let reported = report.options.as_mut().unwrap();
-    (reported.functions, reported.rules) = (functions, rules);
+    (reported.op_functions, reported.rules) = (functions, rules);
     *report
 }
 
 #[test]
 fn setters_set_options() {
-    let exporter = Exporter::new().opset(18).dim("s77", "batch").meta("k", "1").meta("k", "2");
-    let given = json!({"opset": 18, "dim": {"s77": "batch"}, "meta": {"k": "2"}});
+    let exporter = Exporter::new()
+        .opset(18)
+        .rename_dim("s77", "batch")
+        .metadata_prop("k", "1")
+        .metadata_prop("k", "2");
+    let given = json!({"opset": 18, "rename-dim": {"s77": "batch"}, "metadata-prop": {"k": "2"}});
     assert_eq!(*exporter.options(), serde_json::from_value(given).unwrap());
 }
 
@@ -143,15 +147,23 @@ fn wrong_options() {
             "an alignment must be a power of two of at most 1 GiB, but 0 is not",
         ),
         (
-            json!({"functions-of": "all", "opset": 14}),
-            "functions-of",
+            json!({"module-functions": "all", "opset": 14}),
+            "module-functions",
             "functions of modules need opset 15 or newer, but opset 14 is asked for",
         ),
-        (json!({"block": 33}), "block", "a block must have 16, 32, 64, 128 or 256 elements"),
+        (
+            json!({"block-size": 33}),
+            "block-size",
+            "a block must have 16, 32, 64, 128 or 256 elements",
+        ),
         (json!({"accuracy-level": 5}), "accuracy-level", "an accuracy level is a number from 0"),
         (json!({"skip-pass": ["none"]}), "skip-pass", "there is no pass `none`"),
         (json!({"custom-opset": {"a": 0}}), "custom-opset", "the domain `a` is given version 0"),
-        (json!({"functions": ["none.onnxtxt"]}), "functions", "the functions cannot be read: "),
+        (
+            json!({"op-functions": ["none.onnxtxt"]}),
+            "op-functions",
+            "the functions cannot be read: ",
+        ),
     ] {
         let options: Options = serde_json::from_value(given).unwrap();
         let error = Exporter::with_options(options).unwrap_err();
@@ -169,7 +181,7 @@ fn what_is_not_understood() {
         (json!({"opset": "18"}), "invalid type: string"),
         (json!({"optimize": 3}), "there is no level 3; give 0, 1 or 2"),
         (json!({"weights": "nowhere"}), "unknown variant `nowhere`"),
-        (json!({"functions-of": 1}), "give a word or a list of words"),
+        (json!({"module-functions": 1}), "give a word or a list of words"),
         (json!({"output-names": "tree"}), "give a list of names, or \"from-tree\""),
         (json!({"shard-size": "1XB"}), "give a number of bytes such as 4096, 64KiB or 2GB"),
         (json!({"shard-size": -1}), "give a number of bytes such as 4096"),
@@ -179,8 +191,8 @@ fn what_is_not_understood() {
         let error = serde_json::from_value::<Options>(given).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
     }
-    let word: Options = serde_json::from_value(json!({"functions-of": "all"})).unwrap();
-    assert_eq!(word.functions_of, ["all"]);
+    let word: Options = serde_json::from_value(json!({"module-functions": "all"})).unwrap();
+    assert_eq!(word.module_functions, ["all"]);
     let bytes = json!({"shard-size": "2GB", "alignment": "64KiB", "fold-limit": 5});
     let options: Options = serde_json::from_value(bytes).unwrap();
     assert_eq!((options.shard_size, options.alignment), (Some(2_000_000_000), 65536));

@@ -91,7 +91,8 @@ fn fixed_and_dynamic_batch() {
     assert_eq!(dynamic.samples.len(), 2);
     check(&mut program, &dynamic.samples);
 
-    let mut program = export(&dynamic, Exporter::new().dynamic_axes(axes).fix("batch_size", 10));
+    let mut program =
+        export(&dynamic, Exporter::new().dynamic_axes(axes).fix_dim("batch_size", 10));
     assert_eq!(ends(&program), "float[10,3,32,32] -> float[10,10]");
     assert!(dynamic_dims(&program).is_empty());
     check(&mut program, &dynamic.samples[..1]);

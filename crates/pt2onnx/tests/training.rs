@@ -15,7 +15,7 @@ const NETWORK: &str = "graph(m: f32[3] as BUFFER('bn.running_mean'), v: f32[3] a
 }";
 
 const LOST: &str = "the program writes into the buffer `steps`: the new values are lost, as ONNX models have no state; \
-    the option `state` keeps them, set to `outputs` or `pairs`";
+    the option `mutations` keeps them, set to `outputs` or `pairs`";
 
 fn export(exporter: Exporter) -> Result<OnnxProgram, Error> {
     exporter.weights(Weights::None).export(text::parse_program(NETWORK).unwrap())
@@ -45,7 +45,7 @@ fn evaluated() {
     assert!(text.contains("= BatchNormalization (") && !text.contains("Dropout"), "{text}");
 
     // Statistics do not change, so they are no outputs.
-    let program = export(exporter().state(State::Outputs)).unwrap();
+    let program = export(exporter().mutations(State::Outputs)).unwrap();
     assert!(program.warnings().is_empty());
     let text = program.to_text();
     assert!(text.contains("=> (float[s0,3] dropout_1, int64 steps)"), "{text}");

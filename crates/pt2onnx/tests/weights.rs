@@ -296,7 +296,7 @@ fn weights_are_left_out_when_a_model_is_saved() {
     let file = folder.path().join("m.onnx");
     let weights = read_weights(mlp()).unwrap();
     for detail in [pt2onnx::Detail::Full, pt2onnx::Detail::None] {
-        let mut program = Exporter::new().metadata(detail).export(mlp()).unwrap();
+        let mut program = Exporter::new().provenance(detail).export(mlp()).unwrap();
         let expected = outputs(&mut program);
         program.save_with(&file, Weights::None).unwrap();
         assert!(held(&file).iter().all(|(name, has)| !has || !weights.contains_key(name)));

@@ -304,7 +304,7 @@ def test_state(tmp_path: pathlib.Path) -> None:
     with pytest.warns(UserWarning, match="calls"):
         program = pt2onnx.export(Counter(), (x,))
     same(program(x), x * 1)
-    program = pt2onnx.export(Counter(), (x,), state="pairs")
+    program = pt2onnx.export(Counter(), (x,), mutations="pairs")
     assert len(program.input_names) == len(program.output_names) == 2
 
 

@@ -230,7 +230,7 @@ impl Bench {
             .args(["--weights", weights]);
         if weights == "link" {
             // The archive is next to the folder of the output.
-            command.arg("--link-outside");
+            command.arg("--allow-external-paths");
         }
         Run::new(weights, self.out(), &command)
     }

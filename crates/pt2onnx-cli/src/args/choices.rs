@@ -127,7 +127,10 @@ pub fn quantize() -> impl TypedValueParser<Value = compress::Quantize> {
         ),
         ("float8", "float8 (E4M3FN), restored by DequantizeLinear"),
         ("dynamic-int8", "8 bits, and products of integers"),
-        ("static-int8", "8 bits, also for activations, with scales from samples (`--calibrate`)"),
+        (
+            "static-int8",
+            "8 bits, also for activations, with scales from samples (`--calibration-data`)",
+        ),
     ])
 }
 

@@ -29,7 +29,7 @@ const AFTER: &str = "\
 Examples:
   pt2onnx model.pt2 -o model.onnx
   pt2onnx models/*.pt2 -o models/
-  pt2onnx model.pt2 -o model.onnx --opset 18 --dim s77=batch --report report.md
+  pt2onnx model.pt2 -o model.onnx --opset 18 --rename-dim s77=batch --report report.md
   pt2onnx model.pt2 -o model.onnx --options export.toml
   pt2onnx scripted.pt -o model.onnx --input x=float32[batch,3,224,224]
   pt2onnx check --target ort-cpu *.pt2
@@ -58,7 +58,7 @@ const AFTER_RUN: &str = "\
 Examples:
   pt2onnx run model.onnx
   pt2onnx run model.onnx --inputs inputs.npz -o outputs.npz
-  pt2onnx run model.onnx --fix batch=8 --seed 1";
+  pt2onnx run model.onnx --fix-dim batch=8 --seed 1";
 
 const AFTER_VERIFY: &str = "\
 Examples:
@@ -168,8 +168,8 @@ pub struct Show {
     pub raw: bool,
     /// Print names and other words of more than 256 characters whole, for programs that read the
     /// text
-    #[arg(long)]
-    pub whole: bool,
+    #[arg(long, alias = "whole")]
+    pub no_truncate: bool,
     #[command(flatten)]
     pub script: Script,
 }
@@ -420,11 +420,11 @@ mod tests {
                     "m.pt2",
                     "-o",
                     "m.onnx",
-                    "--metadata",
+                    "--provenance",
                     "basic",
-                    "--meta",
+                    "--metadata-prop",
                     "a=b=c",
-                    "--meta",
+                    "--metadata-prop",
                     "d=",
                 ],
                 true,
@@ -433,8 +433,8 @@ mod tests {
             (&["m.pt2", "-o", "m.onnx", "--optimize", "3"], false),
             (&["m.pt2", "-o", "m.onnx", "--skip-pass", "gelu"], true),
             (&["m.pt2", "-o", "m.onnx", "--skip-pass", "nope"], false),
-            (&["m.pt2", "-o", "m.onnx", "--meta", "a"], false),
-            (&["m.pt2", "-o", "m.onnx", "--meta", "=a"], false),
+            (&["m.pt2", "-o", "m.onnx", "--metadata-prop", "a"], false),
+            (&["m.pt2", "-o", "m.onnx", "--metadata-prop", "=a"], false),
             (&["ops"], true),
             (&["inspect", "m.pt2"], true),
             (&["inspect", "m.pt2", "--json"], true),
@@ -458,5 +458,45 @@ mod tests {
         }
         assert!(parse(&["ops"]).unwrap().command.is_some());
         assert!(parse(&["./ops", "-o", "m.onnx"]).unwrap().command.is_none());
+    }
+
+    /// Spellings of flags before 0.1, each with a value: hidden aliases until 0.2.
+    const OLD_SPELLINGS: &[(&str, &str, &str)] = &[
+        ("--model=x", "--program=x", CONVERT),
+        ("--dim=a=b", "--rename-dim=a=b", CONVERT),
+        ("--fix=a=1", "--fix-dim=a=1", CONVERT),
+        ("--fix=a=1", "--fix-dim=a=1", "run m.onnx"),
+        ("--meta=a=b", "--metadata-prop=a=b", CONVERT),
+        ("--metadata=none", "--provenance=none", CONVERT),
+        ("--doc-string=x", "--model-doc=x", CONVERT),
+        ("--doc-strings", "--node-docs", CONVERT),
+        ("--functions=f.onnxtxt", "--op-functions=f.onnxtxt", CONVERT),
+        ("--functions-of=all", "--module-functions=all", CONVERT),
+        ("--operators=aten", "--unsupported-ops=aten", CONVERT),
+        ("--state=pairs", "--mutations=pairs", CONVERT),
+        ("--link-outside", "--allow-external-paths", CONVERT),
+        ("--calibrate=a.npz", "--calibration-data=a.npz", CONVERT),
+        ("--calibration=entropy", "--calibration-method=entropy", CONVERT),
+        ("--block=32", "--block-size=32", CONVERT),
+        ("--asymmetric", "--zero-points", CONVERT),
+        ("--compress-min=3", "--min-elements=3", CONVERT),
+        ("--merge-weights", "--dedup-weights", CONVERT),
+        ("--whole", "--no-truncate", "show m.onnx"),
+    ];
+    const CONVERT: &str = "m.pt2 -o m.onnx";
+
+    #[test]
+    fn old_spellings_mean_the_same() {
+        let parse = |flag: &str, line: &str| {
+            let words = ["pt2onnx"].into_iter().chain(line.split(' ')).chain([flag]);
+            format!("{:?}", Cli::try_parse_from(words).unwrap())
+        };
+        let help = command().render_long_help().to_string();
+        for (old, new, line) in OLD_SPELLINGS {
+            assert_eq!(parse(old, line), parse(new, line), "{old}");
+            let flag = old.split('=').next().unwrap_or_default();
+            let shown = help.split_whitespace().any(|word| word == flag);
+            assert!(!shown, "{flag} is in --help");
+        }
     }
 }

@@ -26,11 +26,11 @@ pub struct Compress {
     #[arg(long, value_parser = choices::quantize())]
     quantize: Option<Quantize>,
     /// Elements that share a scale: 16, 32, 64, 128 or 256 [default: those of a channel]
-    #[arg(long, value_name = "N", value_parser = values::count)]
-    block: Option<usize>,
+    #[arg(long, alias = "block", value_name = "N", value_parser = values::count)]
+    block_size: Option<usize>,
     /// Give quantised weights zero points
-    #[arg(long)]
-    asymmetric: bool,
+    #[arg(long, alias = "asymmetric")]
+    zero_points: bool,
     /// Give weights of `dynamic-int8` and `static-int8` a sign: faster on processors with VNNI,
     /// wrong on older x86 ones
     #[arg(long)]
@@ -45,14 +45,14 @@ pub struct Compress {
     #[arg(long, value_name = "NAME,OP", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',')]
     compress_exclude: Vec<String>,
     /// Do not compress weights of fewer elements
-    #[arg(long, value_name = "N", value_parser = values::count)]
-    compress_min: Option<usize>,
+    #[arg(long, alias = "compress-min", value_name = "N", value_parser = values::count)]
+    min_elements: Option<usize>,
     /// Samples of the inputs for `static-int8`, by name; can be given several times
-    #[arg(long, value_name = "FILE.npz")]
-    calibrate: Vec<PathBuf>,
+    #[arg(long, alias = "calibrate", value_name = "FILE.npz")]
+    calibration_data: Vec<PathBuf>,
     /// How the ranges of activations are found from samples
-    #[arg(long, value_parser = choices::calibration())]
-    calibration: Option<Calibration>,
+    #[arg(long, alias = "calibration", value_parser = choices::calibration())]
+    calibration_method: Option<Calibration>,
 }
 
 impl Compress {
@@ -62,14 +62,14 @@ impl Compress {
         set(&mut to.precision, self.precision);
         to.cast_io |= self.cast_io;
         set_some(&mut to.quantize, self.quantize);
-        set_some(&mut to.block, self.block);
-        to.asymmetric |= self.asymmetric;
+        set_some(&mut to.block_size, self.block_size);
+        to.zero_points |= self.zero_points;
         to.signed |= self.signed;
         set_some(&mut to.accuracy_level, self.accuracy_level);
         set_list(&mut to.compress_include, self.compress_include);
         set_list(&mut to.compress_exclude, self.compress_exclude);
-        set(&mut to.compress_min, self.compress_min);
-        set_list(&mut to.calibrate, self.calibrate);
-        set(&mut to.calibration, self.calibration);
+        set(&mut to.min_elements, self.min_elements);
+        set_list(&mut to.calibration_data, self.calibration_data);
+        set(&mut to.calibration_method, self.calibration_method);
     }
 }

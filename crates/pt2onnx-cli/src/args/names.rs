@@ -28,15 +28,15 @@ pub struct Names {
     rename: Vec<(String, String)>,
     /// Name a dynamic dimension, by its symbol or an axis: `s77=batch`, `x.0=batch`; can be given
     /// several times
-    #[arg(long, value_name = "DIM=NAME", value_parser = values::pair)]
-    dim: Vec<(String, String)>,
+    #[arg(long, alias = "dim", value_name = "DIM=NAME", value_parser = values::pair)]
+    rename_dim: Vec<(String, String)>,
     /// Name axes as torch.onnx.export does: `{"x": {"0": "batch"}}`, or `{"x": [0]}` for
     /// `x_dynamic_axes_1`
     #[arg(long, value_name = "JSON")]
     dynamic_axes: Option<DynamicAxes>,
     /// Make a dynamic dimension static: `batch=1`, `s77=1`, `x.0=1`; can be given several times
-    #[arg(long, value_name = "DIM=N", value_parser = values::size)]
-    fix: Vec<(String, i64)>,
+    #[arg(long, alias = "fix", value_name = "DIM=N", value_parser = values::size)]
+    fix_dim: Vec<(String, i64)>,
     /// Sizes of all dimensions of an input: `x=1,3,h,?`. A name names the dimension, `?` leaves it
     /// as it is; can be given several times
     #[arg(long, value_name = "INPUT=SIZES", value_parser = values::shape)]
@@ -51,18 +51,18 @@ impl Names {
             output_names,
             kv_names,
             rename,
-            dim,
+            rename_dim,
             dynamic_axes,
-            fix,
+            fix_dim,
             input_shape,
         } = self;
         set(&mut options.input_names, input_names);
         set(&mut options.output_names, output_names);
         set_some(&mut options.kv_names, kv_names);
         set_list(&mut options.rename, rename);
-        set_list(&mut options.dim, dim);
+        set_list(&mut options.rename_dim, rename_dim);
         set(&mut options.dynamic_axes, dynamic_axes);
-        set_list(&mut options.fix, fix);
+        set_list(&mut options.fix_dim, fix_dim);
         set_list(&mut options.input_shape, input_shape);
     }
 }

@@ -24,8 +24,8 @@ pub struct Options {
     #[command(flatten)]
     script: Script,
     /// What to do with values that the program writes into its buffers and inputs
-    #[arg(long, value_parser = choices::state(), help_heading = "Input and output")]
-    state: Option<State>,
+    #[arg(long, alias = "state", value_parser = choices::state(), help_heading = "Input and output")]
+    mutations: Option<State>,
     /// What to do with ops that behave as in training, because the model was exported without
     /// `model.eval()`
     #[arg(long, value_parser = choices::training(), help_heading = "Input and output")]
@@ -52,20 +52,20 @@ pub struct Options {
     #[command(flatten)]
     compress: Compress,
     /// What to do with ops that have no translation
-    #[arg(long, value_parser = choices::operators(), help_heading = OPS)]
-    operators: Option<Operators>,
+    #[arg(long, alias = "operators", value_parser = choices::operators(), help_heading = OPS)]
+    unsupported_ops: Option<Operators>,
     /// Write ATen ops that have no translation as nodes `ATen` with the op in an attribute, as
     /// torch.onnx's older exporter does
     #[arg(long, help_heading = OPS)]
     aten_nodes: bool,
     /// Translate ops by functions in ONNX's textual syntax or of an ONNX model; can be given
     /// several times
-    #[arg(long, value_name = "FILE.onnxtxt", help_heading = OPS)]
-    functions: Vec<PathBuf>,
+    #[arg(long, alias = "functions", value_name = "FILE.onnxtxt", help_heading = OPS)]
+    op_functions: Vec<PathBuf>,
     /// Make functions of the calls of modules: of all, by class, or by path: `all`, `BertLayer`,
     /// `encoder.layer.*`
-    #[arg(long, value_name = "all|CLASS,PATH", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',', help_heading = OPS)]
-    functions_of: Vec<String>,
+    #[arg(long, alias = "functions-of", value_name = "all|CLASS,PATH", value_parser = NonEmptyStringValueParser::new(), value_delimiter = ',', help_heading = OPS)]
+    module_functions: Vec<String>,
     /// Replace calls of functions by their bodies
     #[arg(long, help_heading = OPS)]
     inline: bool,
@@ -84,20 +84,20 @@ pub struct Options {
     #[arg(long, help_heading = "Weights")]
     keep_initializers_as_inputs: bool,
     /// How much the model tells about the program
-    #[arg(long, value_parser = choices::metadata(), help_heading = METADATA)]
-    metadata: Option<Detail>,
+    #[arg(long, alias = "metadata", value_parser = choices::metadata(), help_heading = METADATA)]
+    provenance: Option<Detail>,
     /// Write files in stack traces without their folders
     #[arg(long, help_heading = METADATA)]
     strip_paths: bool,
     /// Write the source lines of each node into its doc_string
-    #[arg(long, help_heading = METADATA)]
-    doc_strings: bool,
+    #[arg(long, alias = "doc-strings", help_heading = METADATA)]
+    node_docs: bool,
     /// Add an entry to the model's metadata; can be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = values::key_value, help_heading = METADATA)]
-    meta: Vec<(String, String)>,
+    #[arg(long, alias = "meta", value_name = "KEY=VALUE", value_parser = values::key_value, help_heading = METADATA)]
+    metadata_prop: Vec<(String, String)>,
     /// A description of the model
-    #[arg(long, value_name = "TEXT", help_heading = METADATA)]
-    doc_string: Option<String>,
+    #[arg(long, alias = "doc-string", value_name = "TEXT", help_heading = METADATA)]
+    model_doc: Option<String>,
     /// Your version number of the model
     #[arg(long, value_name = "N", value_parser = values::model_version, help_heading = METADATA)]
     model_version: Option<i64>,
@@ -148,23 +148,23 @@ impl Options {
         set(&mut to.opset, self.opset);
         set_some(&mut to.ir_version, self.ir_version);
         set(&mut to.target, self.target);
-        set(&mut to.state, self.state);
+        set(&mut to.mutations, self.mutations);
         set(&mut to.training, self.training);
-        set(&mut to.operators, self.operators);
+        set(&mut to.unsupported_ops, self.unsupported_ops);
         to.aten_nodes |= self.aten_nodes;
-        set_list(&mut to.functions, self.functions);
-        set_list(&mut to.functions_of, self.functions_of);
+        set_list(&mut to.op_functions, self.op_functions);
+        set_list(&mut to.module_functions, self.module_functions);
         to.inline |= self.inline;
         set_list(&mut to.custom_opset, self.custom_opset);
         set_some(&mut to.seed, self.seed);
         to.assume_finite |= self.assume_finite;
         set(&mut to.weights, self.weights);
         to.keep_initializers_as_inputs |= self.keep_initializers_as_inputs;
-        set(&mut to.metadata, self.metadata);
+        set(&mut to.provenance, self.provenance);
         to.strip_paths |= self.strip_paths;
-        to.doc_strings |= self.doc_strings;
-        set_list(&mut to.meta, self.meta);
-        set_some(&mut to.doc_string, self.doc_string);
+        to.node_docs |= self.node_docs;
+        set_list(&mut to.metadata_prop, self.metadata_prop);
+        set_some(&mut to.model_doc, self.model_doc);
         set_some(&mut to.model_version, self.model_version);
         set_some(&mut to.producer, self.producer);
         to.warnings_as_errors |= self.warnings_as_errors;

@@ -35,14 +35,14 @@ pub struct Passes {
     fold_limit: Option<u64>,
     /// Write weights of equal content once; `apply-weights` then knows them by the name of the
     /// first
-    #[arg(long)]
-    merge_weights: bool,
+    #[arg(long, alias = "merge-weights")]
+    dedup_weights: bool,
 }
 
 impl Passes {
     /// Puts the flags that are given into the options.
     pub fn put(self, options: &mut Options) {
-        let Self { optimize, no_optimize, skip_pass, rules, fold_limit, merge_weights } = self;
+        let Self { optimize, no_optimize, skip_pass, rules, fold_limit, dedup_weights } = self;
         let level = optimize.or(no_optimize.then_some(0)).map(|level| match level {
             0 => Level::Off,
             1 => Level::Simplify,
@@ -52,7 +52,7 @@ impl Passes {
         set_list(&mut options.skip_pass, skip_pass);
         set_list(&mut options.rules, rules);
         set(&mut options.fold_limit, fold_limit);
-        options.merge_weights |= merge_weights;
+        options.dedup_weights |= dedup_weights;
     }
 }
 

@@ -16,8 +16,8 @@ pub struct Running {
     pub archive: Option<PathBuf>,
     /// For random inputs, the size of a dynamic dimension: its name, or an axis such as `x.0`; can
     /// be given several times [default: 2]
-    #[arg(long, value_name = "DIM=SIZE", value_parser = values::size, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
-    pub fix: Vec<(String, i64)>,
+    #[arg(long, alias = "fix", value_name = "DIM=SIZE", value_parser = values::size, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
+    pub fix_dim: Vec<(String, i64)>,
     /// The seed of random inputs, which are used without --inputs and --archive
     #[arg(long, value_name = "N", default_value_t, value_parser = values::input_seed, conflicts_with_all = ["inputs", "archive"], help_heading = "Inputs")]
     pub seed: u64,

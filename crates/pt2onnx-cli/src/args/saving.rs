@@ -25,19 +25,20 @@ pub struct Saving {
     #[arg(long, value_name = "BYTES", value_parser = values::alignment)]
     alignment: Option<u64>,
     /// Let `link` refer to files outside of the model's folder, which many runtimes refuse
-    #[arg(long)]
-    link_outside: bool,
+    #[arg(long, alias = "link-outside")]
+    allow_external_paths: bool,
 }
 
 impl Saving {
     /// Puts the flags that are given into the options.
     pub fn put(self, options: &mut Options) {
-        let Self { weights_file, external_threshold, shard_size, alignment, link_outside } = self;
+        let Self { weights_file, external_threshold, shard_size, alignment, allow_external_paths } =
+            self;
         set_some(&mut options.weights_file, weights_file);
         set(&mut options.external_threshold, external_threshold);
         set_some(&mut options.shard_size, shard_size);
         set(&mut options.alignment, alignment);
-        options.link_outside |= link_outside;
+        options.allow_external_paths |= allow_external_paths;
     }
 }
 

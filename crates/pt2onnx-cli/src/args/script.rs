@@ -23,7 +23,7 @@ pub struct Script {
     #[arg(long, value_parser = choices::default_dtype(), value_name = "TYPE", help_heading = "Input and output")]
     default_dtype: Option<DefaultDtype>,
     /// The program to convert, of an archive that has several [default: the only one, or `model`]
-    #[arg(long = "model", value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
+    #[arg(long, alias = "model", value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Input and output")]
     program: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Script {
             ("--input", !input.is_empty()),
             ("--method", method.is_some()),
             ("--default-dtype", default_dtype.is_some()),
-            ("--model", program.is_some()),
+            ("--program", program.is_some()),
         ];
         flags.into_iter().find_map(|(flag, given)| given.then_some(flag))
     }
@@ -45,6 +45,6 @@ impl Script {
         set_list(&mut to.input, self.input);
         set(&mut to.method, self.method);
         set(&mut to.default_dtype, self.default_dtype);
-        set_some(&mut to.model, self.program);
+        set_some(&mut to.program, self.program);
     }
 }

@@ -21,10 +21,10 @@ pub enum Code {
 }
 
 /// How ops of other libraries get a translation.
-pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--functions FILE.onnxtxt`), a Python function \
+pub const CUSTOM_OPS: &str = "add a translation: an ONNX function (`--op-functions FILE.onnxtxt`), a Python function \
     (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see \
     https://github.com/pt2onnx/pt2onnx/blob/main/docs/custom-ops.md; or keep the op for a runtime that knows it: \
-    `--operators fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
+    `--unsupported-ops fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
 
 pub const DAMAGED: &str = "the file may be damaged or cut short; export or copy it again";
 

@@ -125,7 +125,7 @@ fn program(failures: &[Failure]) -> CommandError {
     if failures.iter().any(lowered) {
         report.help(
             "write these parts of the model in other operations (`pt2onnx ops` lists what is supported), or keep these \
-             ops for a runtime that knows them: `--operators fallthrough`",
+             ops for a runtime that knows them: `--unsupported-ops fallthrough`",
         )
     } else {
         // The others say what to do.
@@ -204,7 +204,7 @@ fn write(error: &writer::Error) -> CommandError {
         Target { path, what } => output(format!("the output {what}")).place(path.display()),
         Link { path, what } => output(format!("the file with the weights {what}"))
             .place(path.display())
-            .help("write the model there, or give --link-outside, or write the weights: `--weights external`"),
+            .help("write the model there, or give --allow-external-paths, or write the weights: `--weights external`"),
         Overwrites { path, output, other, other_path } => {
             let what = format!("the {output} would overwrite {other}");
             let report = CommandError::new(Code::Usage, what).place(path.display());

@@ -36,7 +36,7 @@ pub(super) fn archive(error: &fx::Error) -> CommandError {
             .help("only plain tensors are read, and nothing is executed; export the model with plain tensors"),
         WhichModel { place, models } => input(format!("the archive holds several models: {}", models.join(", ")))
             .place(place)
-            .help("name the one to convert: `--model NAME`; or convert all of them into a folder: `--all -o models/`"),
+            .help("name the one to convert: `--program NAME`; or convert all of them into a folder: `--all -o models/`"),
         NoModel { place, model, models } => {
             input(format!("the archive holds no model `{model}`")).place(place).help(format!("it holds: {}", models.join(", ")))
         }

@@ -78,7 +78,7 @@ fn fold_has_a_limit() {
 fn cse() {
     run("cse", include_str!("cases/cse.txt"), |text, argument| {
         let options = Options {
-            merge_weights: argument == "merge weights",
+            dedup_weights: argument == "merge weights",
             share_weights: argument == "share weights",
             ..Options::default()
         };

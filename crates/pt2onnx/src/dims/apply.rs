@@ -22,11 +22,11 @@ pub(crate) fn apply(
     let options = &*expand(model, options)?;
     // Sizes are given by old or new names, and are held against what is known under the old ones.
     let mut fixed = Vec::new();
-    for (target, size) in &options.fix {
+    for (target, size) in &options.fix_dim {
         let found = dims_to_fix(model, scope, options, target)?;
         fixed.extend(found.into_iter().map(|dim| (target, dim, *size)));
     }
-    for (target, _) in &options.dim {
+    for (target, _) in &options.rename_dim {
         symbol_of(&dim(model, scope, target)?, target)?;
     }
     for (value, axis, _) in options.dynamic_axes.iter() {
@@ -52,7 +52,7 @@ fn dims_to_fix(
         Err(error) => error,
     };
     let mut found = Vec::new();
-    for (old, _) in options.dim.iter().filter(|(_, new)| new == target) {
+    for (old, _) in options.rename_dim.iter().filter(|(_, new)| new == target) {
         found.push(dim(model, scope, old)?);
     }
     for (value, axis, _) in options.dynamic_axes.iter().filter(|(.., new)| *new == target) {

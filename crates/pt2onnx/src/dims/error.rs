@@ -38,7 +38,7 @@ pub enum DimError {
     Name(String),
     /// A name is a number, which a dimension has as its size.
     #[error(
-        "`{target}` would be called `{name}`, which is a number: make it that size by the option `fix`"
+        "`{target}` would be called `{name}`, which is a number: make it that size by the option `fix-dim`"
     )]
     Number { target: String, name: String },
     /// A dimension has a size, and so nothing to name.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Names of dimensions, by their symbols.
 type Names = BTreeMap<String, String>;
 
-/// Gives dimensions the names that the options `dim` and `dynamic_axes` ask for.
+/// Gives dimensions the names that the options `rename-dim` and `dynamic_axes` ask for.
 ///
 /// # Errors
 /// There is no such dimension, it is static, or two dimensions that are never equal would have one
@@ -56,14 +56,14 @@ pub(super) fn rename(
     Ok(())
 }
 
-/// The names that the option `dim` gives.
+/// The names that the option `rename-dim` gives.
 fn names_of_dims(model: &Model, scope: Scope, options: &Options) -> Result<Names, DimError> {
     let mut names = Names::new();
-    for (target, name) in &options.dim {
+    for (target, name) in &options.rename_dim {
         let name = &valid(target, name)?;
         let Some(dim) = dim(model, scope, target).ok().filter(|d| !d.is_static()) else {
             // It was given a size, by this name or without need of one.
-            if options.fix.iter().any(|(fixed, _)| fixed == name) {
+            if options.fix_dim.iter().any(|(fixed, _)| fixed == name) {
                 continue;
             }
             let (target, name) = (target.clone(), name.clone());

@@ -44,13 +44,13 @@ pub(super) fn expand<'a>(
             let target = format!("{name}.{axis}");
             let options = options.to_mut();
             match size.parse() {
-                Ok(size) => options.fix.push((target, size)),
+                Ok(size) => options.fix_dim.push((target, size)),
                 Err(_) if size == "?" => {}
                 // Too large, or not whole.
                 Err(_) if size.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) => {
                     return Err(DimError::NoSize { target, text: size.to_owned() });
                 }
-                Err(_) => options.dim.push((target, size.to_owned())),
+                Err(_) => options.rename_dim.push((target, size.to_owned())),
             }
         }
     }

@@ -7,10 +7,10 @@ use pt2onnx_ir::Diagnostic;
 use std::fmt;
 
 /// How ops of other libraries get a translation.
-const CUSTOM_OPS: &str = "add a translation: an ONNX function (the option `functions` names its file), a Python function \
+const CUSTOM_OPS: &str = "add a translation: an ONNX function (the option `op-functions` names its file), a Python function \
     (`@pt2onnx.translation`) or a closure in Rust (`Registry::register`), see \
     https://github.com/pt2onnx/pt2onnx/blob/main/docs/custom-ops.md; or keep the op for a runtime that knows it: \
-    the option `operators`, set to `fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
+    the option `unsupported-ops`, set to `fallthrough`; or let PyTorch expand it before saving: `exported_program.run_decompositions()`";
 
 /// A part of the program that cannot be translated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

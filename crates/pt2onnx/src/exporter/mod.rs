@@ -48,7 +48,7 @@ impl Exporter {
         // Errors in rules are told before an archive is read.
         options.passes()?;
         let mut registry = Registry::default();
-        for path in &options.functions {
+        for path in &options.op_functions {
             let unread = |error| OptionError::FunctionFile { path: path.clone(), error };
             let bytes = pt2onnx_tensor::read(path).map_err(unread)?;
             match pt2onnx_writer::from_bytes(bytes.clone()) {

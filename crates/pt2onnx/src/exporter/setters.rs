@@ -50,9 +50,9 @@ setters! {
         default_dtype: DefaultDtype,
         opset: u32,
         target: Target,
-        state: State,
+        mutations: State,
         training: Training,
-        operators: Operators,
+        unsupported_ops: Operators,
         aten_nodes: bool,
         inline: bool,
         assume_finite: bool,
@@ -62,23 +62,23 @@ setters! {
         weights: Weights,
         external_threshold: u64,
         alignment: u64,
-        link_outside: bool,
+        allow_external_paths: bool,
         keep_initializers_as_inputs: bool,
         optimize: Level,
         fold_limit: u64,
-        merge_weights: bool,
+        dedup_weights: bool,
         precision: Precision,
         cast_io: bool,
-        asymmetric: bool,
+        zero_points: bool,
         signed: bool,
-        compress_min: usize,
-        calibration: Calibration,
-        metadata: Detail,
+        min_elements: usize,
+        calibration_method: Calibration,
+        provenance: Detail,
         strip_paths: bool,
-        doc_strings: bool,
+        node_docs: bool,
     }
     inside {
-        model: impl Into<String>,
+        program: impl Into<String>,
         ir_version: u32,
         seed: u32,
         kv_names: KvNames,
@@ -86,9 +86,9 @@ setters! {
         shard_size: u64,
         cast_weights: CastWeights,
         quantize: Quantize,
-        block: usize,
+        block_size: usize,
         accuracy_level: u8,
-        doc_string: impl Into<String>,
+        model_doc: impl Into<String>,
         model_version: i64,
         producer: impl Into<String>,
     }
@@ -97,12 +97,12 @@ setters! {
         rules: path: impl Into<PathBuf>;
         custom_opset: domain: impl Into<String>, version: u32;
         rename: old: impl Into<String>, new: impl Into<String>;
-        dim: target: impl Into<String>, name: impl Into<String>;
-        fix: target: impl Into<String>, size: i64;
+        rename_dim: target: impl Into<String>, name: impl Into<String>;
+        fix_dim: target: impl Into<String>, size: i64;
         input_shape: input: impl Into<String>, sizes: impl Into<String>;
         compress_include: pattern: impl Into<String>;
         compress_exclude: pattern: impl Into<String>;
-        calibrate: path: impl Into<PathBuf>;
+        calibration_data: path: impl Into<PathBuf>;
     }
 }
 
@@ -113,24 +113,27 @@ impl Exporter {
         self
     }
 
-    /// Sets [`Options::functions_of`].
+    /// Sets [`Options::module_functions`].
     ///
     /// ```
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
-    /// let program = pt2onnx::Exporter::new().functions_of(["Linear"]).export(archive)?;
+    /// let program = pt2onnx::Exporter::new().module_functions(["Linear"]).export(archive)?;
     /// assert!(program.model().functions.iter().all(|f| f.domain == "torch.nn.modules.linear"));
     /// # Ok::<(), pt2onnx::Error>(())
     /// ```
-    pub fn functions_of(mut self, modules: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.options.functions_of = modules.into_iter().map(Into::into).collect();
+    pub fn module_functions(
+        mut self,
+        modules: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.options.module_functions = modules.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Adds to [`Options::meta`]. If a key is given twice, the last value is used.
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+    /// Adds to [`Options::metadata_prop`]. If a key is given twice, the last value is used.
+    pub fn metadata_prop(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         let (key, value) = (key.into(), value.into());
-        self.options.meta.retain(|(k, _)| *k != key);
-        self.options.meta.push((key, value));
+        self.options.metadata_prop.retain(|(k, _)| *k != key);
+        self.options.metadata_prop.push((key, value));
         self
     }
 

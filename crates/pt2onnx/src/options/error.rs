@@ -96,7 +96,7 @@ pub enum OptionError {
     /// which leaves nothing open.
     #[error(
         "the option {0} is for TorchScript archives, but this is an exported program, which has the types of its inputs: name dynamic \
-         sizes by the option `dim`, or make them static by the option `fix`"
+         sizes by the option `rename-dim`, or make them static by the option `fix-dim`"
     )]
     OnlyTorchScript(
         /// The option.
@@ -169,7 +169,7 @@ impl OptionError {
             Self::Target(_) => "target",
             Self::IrVersion(_) => "ir-version",
             Self::Version(_) => "custom-opset",
-            Self::FunctionsOf(_) => "functions-of",
+            Self::FunctionsOf(_) => "module-functions",
             Self::Alignment(_) => "alignment",
             Self::Compress(error) => error.key(),
             Self::Twice { option, .. }
@@ -180,8 +180,8 @@ impl OptionError {
             | Self::OnlyTorchScript(option) => option.key(),
             Self::Pass(_) => "skip-pass",
             Self::RuleFile { .. } | Self::Rules { .. } => "rules",
-            Self::OneProgram(_) => "model",
-            Self::FunctionFile { .. } | Self::Functions { .. } => "functions",
+            Self::OneProgram(_) => "program",
+            Self::FunctionFile { .. } | Self::Functions { .. } => "op-functions",
         }
     }
 }

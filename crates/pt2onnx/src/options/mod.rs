@@ -41,7 +41,7 @@ pub(crate) const FUNCTIONS_SINCE: u32 = 15;
 /// shard-size = "2GB"
 /// output-names = ["logits"]
 ///
-/// [dim]
+/// [rename-dim]
 /// s77 = "batch"
 /// "x.1" = "length"
 /// ```
@@ -52,7 +52,7 @@ pub(crate) const FUNCTIONS_SINCE: u32 = 15;
 /// ```
 /// use pt2onnx::{Exporter, Options};
 ///
-/// let options: Options = serde_json::from_str(r#"{"opset": 18, "dim": {"s77": "batch"}}"#)?;
+/// let options: Options = serde_json::from_str(r#"{"opset": 18, "rename-dim": {"s77": "batch"}}"#)?;
 /// let exporter = Exporter::with_options(options)?;
 /// assert_eq!(exporter.options().opset, 18);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -74,7 +74,8 @@ pub struct Options {
     pub default_dtype: DefaultDtype,
     /// The program of an archive that has several, by its name; by default the only one, or the one
     /// called `model`.
-    pub model: Option<String>,
+    #[serde(alias = "model")]
+    pub program: Option<String>,
     /// Opset of the model, one of [`OPSETS`]; [`DEFAULT_OPSET`] by default.
     pub opset: u32,
     /// Version of the ONNX file format, one of [`IR_VERSIONS`]; by default the lowest that came
@@ -86,27 +87,31 @@ pub struct Options {
     pub target: Target,
     /// What to do with values that the program writes into buffers and inputs; [`State::Drop`] by
     /// default.
-    pub state: State,
+    #[serde(alias = "state")]
+    pub mutations: State,
     /// What to do with ops that behave as in training, because `model.eval()` was not called before
     /// export; [`Training::Preserve`] by default.
     pub training: Training,
     /// What to do with ops that have no translation; [`Operators::Onnx`] by default: report an
     /// error.
-    pub operators: Operators,
+    #[serde(alias = "operators")]
+    pub unsupported_ops: Operators,
     /// Whether ATen ops that stay as they are become nodes `ATen`, whose attributes `operator` and
     /// `overload_name` name the op and whose inputs are all its arguments, as PyTorch's TorchScript
     /// exporter writes them; false by default.
     pub aten_nodes: bool,
     /// Files of ONNX functions in ONNX's textual syntax that translate ops; none by default.
-    pub functions: Vec<PathBuf>,
+    #[serde(alias = "functions")]
+    pub op_functions: Vec<PathBuf>,
     /// Files of rewriting rules in ONNX's textual syntax ([`Rules`](pt2onnx_opt::Rules)), which the
     /// optimiser applies at every level; none by default.
     pub rules: Vec<PathBuf>,
     /// Modules of which the model has functions: `all`, their classes (`BertLayer`, or with the
     /// Python module) or paths (`encoder.layer.*`, in which `*` stands for any text without dots);
     /// none by default. Each call of such a module becomes a call of a function. Opset 15 or newer.
+    #[serde(alias = "functions-of")]
     #[serde(deserialize_with = "form::words")]
-    pub functions_of: Vec<String>,
+    pub module_functions: Vec<String>,
     /// Whether calls of functions are replaced by their bodies, which are optimised with the rest
     /// then; false by default.
     pub inline: bool,
@@ -134,16 +139,18 @@ pub struct Options {
     /// Names of dynamic dimensions, each given as its symbol (`s77`) or an axis of a value (`x.0`).
     /// A dimension has its name wherever it occurs, also in expressions: `2*batch`. Two can have
     /// one name only if they are equal whenever the model runs.
+    #[serde(alias = "dim")]
     #[serde(with = "form::pairs")]
-    pub dim: Vec<(String, String)>,
+    pub rename_dim: Vec<(String, String)>,
     /// Names of axes of inputs and outputs, in the form of `torch.onnx.export`. The first name of a
     /// dimension is used everywhere; any other name only for its axis. An axis that is static in
     /// the program cannot be named.
     pub dynamic_axes: DynamicAxes,
     /// Sizes of dynamic dimensions that become static, each given as its symbol, its name or an
     /// axis of a value.
+    #[serde(alias = "fix")]
     #[serde(with = "form::pairs")]
-    pub fix: Vec<(String, i64)>,
+    pub fix_dim: Vec<(String, i64)>,
     /// Sizes of all dimensions of inputs: `1,3,224,224`. A name stands for a dynamic dimension of
     /// that name, `?` for one that stays as it is.
     #[serde(with = "form::pairs")]
@@ -166,7 +173,8 @@ pub struct Options {
     pub alignment: u64,
     /// Whether [`Weights::Link`] may refer to files outside of the model's folder; false by
     /// default.
-    pub link_outside: bool,
+    #[serde(alias = "link-outside")]
+    pub allow_external_paths: bool,
     /// Whether parameters and persistent buffers are also inputs of the model, after its own, so
     /// that callers can pass other values; false by default. Nothing is computed from them
     /// beforehand then. If a model is only rewritten, weights that are inputs stay inputs, and the
@@ -183,7 +191,8 @@ pub struct Options {
     #[serde(deserialize_with = "form::bytes")]
     pub fold_limit: u64,
     /// Whether weights of equal content become one; false by default.
-    pub merge_weights: bool,
+    #[serde(alias = "merge-weights")]
+    pub dedup_weights: bool,
     /// A smaller type to store weights in; none by default.
     pub cast_weights: Option<CastWeights>,
     /// The element type to compute in; [`Precision::Keep`] by default.
@@ -193,9 +202,11 @@ pub struct Options {
     /// How weights are quantised; not at all by default.
     pub quantize: Option<Quantize>,
     /// How many elements share a scale; by default, those of a channel.
-    pub block: Option<usize>,
+    #[serde(alias = "block")]
+    pub block_size: Option<usize>,
     /// Whether quantised weights have zero points; false by default.
-    pub asymmetric: bool,
+    #[serde(alias = "asymmetric")]
+    pub zero_points: bool,
     /// Whether weights that products of integers take have a sign; false by default.
     pub signed: bool,
     /// The `accuracy_level` of ONNX Runtime's `MatMulNBits`; none by default.
@@ -207,24 +218,31 @@ pub struct Options {
     #[serde(deserialize_with = "form::words")]
     pub compress_exclude: Vec<String>,
     /// Weights of fewer elements are not compressed; 1024 by default.
-    pub compress_min: usize,
+    #[serde(alias = "compress-min")]
+    pub min_elements: usize,
     /// Files with samples of the inputs, on which the scales of activations are found (`.npz`);
     /// none by default.
-    pub calibrate: Vec<PathBuf>,
+    #[serde(alias = "calibrate")]
+    pub calibration_data: Vec<PathBuf>,
     /// How ranges are found from samples; [`Calibration::MinMax`] by default.
-    pub calibration: Calibration,
+    #[serde(alias = "calibration")]
+    pub calibration_method: Calibration,
     /// How much the model tells about the program; [`Detail::Full`] by default.
-    pub metadata: Detail,
+    #[serde(alias = "metadata")]
+    pub provenance: Detail,
     /// Whether stack traces in metadata name files without their folders; false by default.
     pub strip_paths: bool,
     /// Whether the `doc_string` of a node holds the source lines that it comes from; false by
     /// default.
-    pub doc_strings: bool,
+    #[serde(alias = "doc-strings")]
+    pub node_docs: bool,
     /// Entries of the model's `metadata_props`.
+    #[serde(alias = "meta")]
     #[serde(with = "form::pairs")]
-    pub meta: Vec<(String, String)>,
+    pub metadata_prop: Vec<(String, String)>,
     /// The model's `doc_string`.
-    pub doc_string: Option<String>,
+    #[serde(alias = "doc-string")]
+    pub model_doc: Option<String>,
     /// The model's `model_version`.
     pub model_version: Option<i64>,
     /// The model's `producer_name`; `pt2onnx` by default.
@@ -242,17 +260,17 @@ impl Default for Options {
             input: Vec::new(),
             method: "forward".to_owned(),
             default_dtype: DefaultDtype::default(),
-            model: None,
+            program: None,
             opset: DEFAULT_OPSET,
             ir_version: None,
             target: Target::default(),
-            state: State::default(),
+            mutations: State::default(),
             training: Training::default(),
-            operators: Operators::default(),
+            unsupported_ops: Operators::default(),
             aten_nodes: false,
-            functions: Vec::new(),
+            op_functions: Vec::new(),
             rules: Vec::new(),
-            functions_of: Vec::new(),
+            module_functions: Vec::new(),
             inline: false,
             custom_opset: Vec::new(),
             seed: None,
@@ -262,39 +280,39 @@ impl Default for Options {
             output_names: OutputNames::default(),
             kv_names: None,
             rename: Vec::new(),
-            dim: Vec::new(),
+            rename_dim: Vec::new(),
             dynamic_axes: DynamicAxes::default(),
-            fix: Vec::new(),
+            fix_dim: Vec::new(),
             input_shape: Vec::new(),
             weights: save.weights,
             weights_file: save.data_file,
             external_threshold: save.threshold,
             shard_size: save.shard_size,
             alignment: save.alignment,
-            link_outside: save.link_outside,
+            allow_external_paths: save.allow_external_paths,
             keep_initializers_as_inputs: false,
             optimize: passes.level,
             skip_pass: Vec::new(),
             fold_limit: passes.max_folded_bytes as u64,
-            merge_weights: passes.merge_weights,
+            dedup_weights: passes.dedup_weights,
             cast_weights: None,
             precision: Precision::default(),
             cast_io: false,
             quantize: None,
-            block: None,
-            asymmetric: false,
+            block_size: None,
+            zero_points: false,
             signed: false,
             accuracy_level: None,
             compress_include: Vec::new(),
             compress_exclude: Vec::new(),
-            compress_min: pt2onnx_compress::Options::default().min_elements,
-            calibrate: Vec::new(),
-            calibration: Calibration::default(),
-            metadata: Detail::default(),
+            min_elements: pt2onnx_compress::Options::default().min_elements,
+            calibration_data: Vec::new(),
+            calibration_method: Calibration::default(),
+            provenance: Detail::default(),
             strip_paths: false,
-            doc_strings: false,
-            meta: Vec::new(),
-            doc_string: None,
+            node_docs: false,
+            metadata_prop: Vec::new(),
+            model_doc: None,
             model_version: None,
             producer: None,
             spelling: Spelling::default(),
@@ -318,7 +336,7 @@ impl Options {
         if let Some((domain, _)) = self.custom_opset.iter().find(|(_, version)| *version == 0) {
             return Err(OptionError::Version(domain.clone()));
         }
-        if !self.functions_of.is_empty() && self.opset < FUNCTIONS_SINCE {
+        if !self.module_functions.is_empty() && self.opset < FUNCTIONS_SINCE {
             return Err(OptionError::FunctionsOf(self.opset));
         }
         if !is_alignment(self.alignment) {
@@ -335,11 +353,14 @@ impl Options {
     pub fn check_together(&self) -> Result<(), OptionError> {
         let text = |text| self.spelling.text(text);
         let needs = |option, with| Err(OptionError::needs(text(option), text(with)));
-        if self.link_outside && self.weights != Weights::Link {
-            return needs("{link-outside}", "{weights} `link`");
+        if self.allow_external_paths && self.weights != Weights::Link {
+            return needs("{allow-external-paths}", "{weights} `link`");
         }
-        if self.aten_nodes && self.operators == Operators::Onnx {
-            return needs("{aten-nodes}", "{operators} `aten`, `aten-fallback` or `fallthrough`");
+        if self.aten_nodes && self.unsupported_ops == Operators::Onnx {
+            return needs(
+                "{aten-nodes}",
+                "{unsupported-ops} `aten`, `aten-fallback` or `fallthrough`",
+            );
         }
         if self.shard_size == Some(0) {
             return Err(OptionError::NoShard(text("{shard-size}")));
@@ -351,8 +372,8 @@ impl Options {
                 return Err(OptionError::FromTree(text(option)));
             }
         }
-        OptionError::once(text("{meta}"), &self.meta)?;
-        OptionError::once(text("{fix}"), &self.fix)?;
+        OptionError::once(text("{metadata-prop}"), &self.metadata_prop)?;
+        OptionError::once(text("{fix-dim}"), &self.fix_dim)?;
         OptionError::once(text("{input-shape}"), &self.input_shape)?;
         OptionError::once(text("{custom-opset}"), &self.custom_opset)
     }
@@ -372,11 +393,12 @@ impl Options {
             // These are for all processors.
             return needs("{signed}", "{target} `standard`");
         }
-        match (compression.quantize == Some(Quantize::StaticInt8), self.calibrate.is_empty()) {
-            (true, true) => return needs("{quantize} `static-int8`", "{calibrate}"),
-            (false, false) => return needs("{calibrate}", "{quantize} `static-int8`"),
-            (false, true) if self.calibration != Calibration::default() => {
-                return needs("{calibration}", "{calibrate}");
+        match (compression.quantize == Some(Quantize::StaticInt8), self.calibration_data.is_empty())
+        {
+            (true, true) => return needs("{quantize} `static-int8`", "{calibration-data}"),
+            (false, false) => return needs("{calibration-data}", "{quantize} `static-int8`"),
+            (false, true) if self.calibration_method != Calibration::default() => {
+                return needs("{calibration-method}", "{calibration-data}");
             }
             _ => {}
         }
@@ -399,14 +421,14 @@ impl Options {
             precision: self.precision,
             cast_io: self.cast_io,
             quantize: self.quantize,
-            block: self.block,
-            asymmetric: self.asymmetric,
+            block_size: self.block_size,
+            zero_points: self.zero_points,
             signed: self.signed,
             ort: self.target == Target::Ort,
             accuracy_level: self.accuracy_level,
             include: self.compress_include.clone(),
             exclude: self.compress_exclude.clone(),
-            min_elements: self.compress_min,
+            min_elements: self.min_elements,
             ranges: Ranges::default(),
             symmetric_activations: self.target == Target::TensorRt,
             restored_tables: self.target == Target::TensorRt,
@@ -416,8 +438,8 @@ impl Options {
 
     /// The files that options name, and what they hold: an export reads them.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
-        let Self { functions, rules, calibrate, .. } = self;
-        let named = [("functions", functions), ("rules", rules), ("samples", calibrate)];
+        let Self { op_functions, rules, calibration_data, .. } = self;
+        let named = [("functions", op_functions), ("rules", rules), ("samples", calibration_data)];
         named.into_iter().flat_map(|(what, paths)| paths.iter().map(move |path| (what, path)))
     }
 
@@ -429,7 +451,7 @@ impl Options {
             threshold: self.external_threshold,
             shard_size: self.shard_size,
             alignment: self.alignment,
-            link_outside: self.link_outside,
+            allow_external_paths: self.allow_external_paths,
             ..SaveOptions::default()
         }
     }
@@ -474,7 +496,7 @@ impl Options {
             opset: self.opset,
             target: self.target,
             max_folded_bytes: usize::try_from(self.fold_limit).unwrap_or(usize::MAX),
-            merge_weights: self.merge_weights,
+            dedup_weights: self.dedup_weights,
             passes,
             ..pt2onnx_opt::Options::default()
         })

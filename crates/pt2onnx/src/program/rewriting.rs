@@ -35,7 +35,7 @@ impl OnnxProgram {
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
     /// let mut program = pt2onnx::Exporter::new().export(archive)?;
     /// let mut options = pt2onnx::Options::default();
-    /// options.fix = vec![("tensor_x.0".to_owned(), 4)];
+    /// options.fix_dim = vec![("tensor_x.0".to_owned(), 4)];
     /// program.rewrite(&options, Some(17), None)?;
     /// assert_eq!(program.model().opset, 17);
     /// # Ok::<(), pt2onnx::Error>(())
@@ -74,7 +74,7 @@ impl OnnxProgram {
         }
         let mut compression = options.compression();
         if !compression.is_off() {
-            if !options.calibrate.is_empty() {
+            if !options.calibration_data.is_empty() {
                 self.verified()?;
                 compression.ranges = ranges::of_samples(self.model(), &compression, options)?;
             }
@@ -215,7 +215,7 @@ impl OnnxProgram {
         names: impl IntoIterator<Item = (T, N)>,
     ) -> Result<(), Error> {
         let names = names.into_iter().map(|(t, n)| (t.into(), n.into()));
-        let options = Options { dim: names.collect(), ..Options::default() };
+        let options = Options { rename_dim: names.collect(), ..Options::default() };
         #[cfg(feature = "ort")]
         self.release();
         Ok(dims::apply(&mut self.model, Scope::of(self.imported), &Constraints::new(), &options)?)
@@ -275,7 +275,7 @@ impl OnnxProgram {
     /// # let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/mlp.pt2");
     /// let mut program = Exporter::new().export(archive)?;
     /// let mut options = Options::default();
-    /// options.fix = vec![("tensor_x.0".to_owned(), 4)];
+    /// options.fix_dim = vec![("tensor_x.0".to_owned(), 4)];
     /// options.rename = vec![("cat".to_owned(), "joined".to_owned())];
     /// program.set_interface(&options)?;
     /// assert!(program.value("joined").is_some());

@@ -44,7 +44,7 @@ fn calibrated(model: &Model, json: &str, samples: &[Tensor]) -> Result<OnnxProgr
     let mut program = program(model);
     let options = options(json);
     let mut compression = options.compression();
-    compression.ranges = program.calibrate(&compression, options.calibration, &[path])?;
+    compression.ranges = program.calibrate(&compression, options.calibration_method, &[path])?;
     program.compress(&compression)?;
     Ok(program)
 }
@@ -96,7 +96,7 @@ fn activations_of_8_bits() {
     ];
     for (text, opset, more, method, tolerance, expected) in cases {
         let json = format!(
-            r#"{{"compress-min": 100, "quantize": "static-int8", "calibration": "{method}"{more}}}"#
+            r#"{{"min-elements": 100, "quantize": "static-int8", "calibration-method": "{method}"{more}}}"#
         );
         let text = if *opset < 17 {
             text.replace("LayerNormalization (o, one)", "Mul (o, one)")
@@ -151,7 +151,7 @@ fn bias_of_zeros() {
         );
         let x: Vec<f32> = numbers(32, 3).iter().map(|x| x * 5000.0).collect();
         let x = Tensor::from_slice(vec![1, 32], &x).unwrap();
-        let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+        let json = r#"{"min-elements": 1, "quantize": "static-int8"}"#;
         let mut after = calibrated(&text.parse().unwrap(), json, std::slice::from_ref(&x)).unwrap();
         let y = after.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
         assert!((y[1] - 0.75).abs() < 0.05, "{opset}: {y:?}");
@@ -173,7 +173,7 @@ fn weights_with_one_scale() {
         );
         let model = model(20, &text);
         let inputs = inputs(&model);
-        let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+        let json = r#"{"min-elements": 1, "quantize": "static-int8"}"#;
         let got = calibrated(&model, json, &inputs).unwrap().run(&inputs).unwrap();
         let wanted = program(&model).run(&inputs).unwrap();
         let (wanted, got) = (wanted[0].to_vec::<f32>().unwrap(), got[0].to_vec::<f32>().unwrap());
@@ -205,7 +205,7 @@ fn bias_beside_tiny_weights() {
             );
             let model: Model = text.parse().unwrap();
             let x = [Tensor::from_slice(vec![1, 4, 2, 2], &numbers(16, 3)).unwrap()];
-            let json = format!(r#"{{"compress-min": 1, "quantize": "static-int8"{more}}}"#);
+            let json = format!(r#"{{"min-elements": 1, "quantize": "static-int8"{more}}}"#);
             let got = calibrated(&model, &json, &x).unwrap().run(&x).unwrap();
             let wanted = program(&model).run(&x).unwrap();
             let (wanted, got) =
@@ -219,7 +219,7 @@ fn bias_beside_tiny_weights() {
 /// Arrays of several samples, and samples that are not finite or do not fit.
 #[test]
 fn samples_may_be_several_and_must_be_finite_and_fit() {
-    let json = r#"{"compress-min": 1, "quantize": "static-int8"}"#;
+    let json = r#"{"min-elements": 1, "quantize": "static-int8"}"#;
     let scale = |model: &Model, sizes: &[usize], all: &[f32]| {
         let sample = Tensor::from_slice(sizes, all).unwrap();
         let made = calibrated(model, json, &[sample]).map_err(|e| e.to_string())?;

@@ -10,14 +10,14 @@ fn what_cannot_be_compressed_as_asked_is_an_error() {
     let plain = model(20, &TURNED.replace("y = MatMul (x, b)", "a = MatMul (x, b) y = Relu (a)"));
     for (opset, json, said) in [
         (20, r#"{"quantize": "int4"}"#, "weights of int4 need opset 21 or newer"),
-        (20, r#"{"quantize": "int8", "block": 32}"#, "blocks of 32 need opset 21 or newer"),
+        (20, r#"{"quantize": "int8", "block-size": 32}"#, "blocks of 32 need opset 21 or newer"),
         (18, r#"{"quantize": "float8"}"#, "weights of float8 need opset 19 or newer"),
         (12, r#"{"cast-weights": "bfloat16"}"#, "weights of bfloat16 need opset 13 or newer"),
         (5, r#"{"precision": "float16", "quantize": "int8"}"#, "casts need opset 6 or newer"),
         (5, r#"{"cast-weights": "float16"}"#, "casts need opset 6 or newer"),
         (5, r#"{"cast-weights": "bfloat16"}"#, "weights of bfloat16 need opset 13 or newer"),
         (12, r#"{"quantize": "dynamic-int8"}"#, "need opset 13 or newer"),
-        (20, r#"{"block": 32}"#, "the option `block` has a meaning only with `quantize`"),
+        (20, r#"{"block-size": 32}"#, "the option `block-size` has a meaning only with `quantize`"),
         (
             20,
             r#"{"signed": true, "quantize": "int8"}"#,
@@ -36,7 +36,11 @@ fn what_cannot_be_compressed_as_asked_is_an_error() {
             r#"{"quantize": "dynamic-int8", "precision": "float16"}"#,
             "only with `precision` `keep`",
         ),
-        (20, r#"{"calibration": "min-max"}"#, "the option `compress-min` has a meaning only"),
+        (
+            20,
+            r#"{"calibration-method": "min-max"}"#,
+            "the option `min-elements` has a meaning only",
+        ),
         (20, r#"{"quantize": "int8", "compress-include": ["u"]}"#, "is called `u`"),
         (20, r#"{"quantize": "int8", "compress-include": ["Relu"]}"#, "no node `Relu` takes"),
         (20, r#"{"cast-weights": "float16", "compress-exclude": ["Relu"]}"#, "no node `Relu`"),
@@ -46,7 +50,7 @@ fn what_cannot_be_compressed_as_asked_is_an_error() {
             "the option `compress-exclude` leaves nothing",
         ),
     ] {
-        let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+        let json = json.replacen('{', "{\"min-elements\": 1, ", 1);
         let mut model = plain.clone();
         model.opset = opset;
         let error = compressed(&model, &json).map(drop).unwrap_err().to_string();
@@ -67,7 +71,7 @@ fn special_numbers() {
     let (text, double) = (|numbers| of("float", numbers), |numbers| of("double", numbers));
     for (numbers, json, said) in [
         ("1, 2, inf, 3", r#"{"quantize": "int8"}"#, "the weight `w` has NaN or infinite values"),
-        ("1, 2, nan, 3", r#"{"quantize": "int4", "block": 32}"#, "the weight `w` has NaN"),
+        ("1, 2, nan, 3", r#"{"quantize": "int4", "block-size": 32}"#, "the weight `w` has NaN"),
         ("1, 2, nan, 3", r#"{"quantize": "int4", "target": "ort"}"#, "the weight `w` has NaN"),
         (
             "1, 2, 3, 70000",
@@ -75,12 +79,12 @@ fn special_numbers() {
             "the weight `w` has numbers above 65504",
         ),
     ] {
-        let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+        let json = json.replacen('{', "{\"min-elements\": 1, ", 1);
         let program = compressed(&text(numbers), &json).unwrap();
         let error = program.to_bytes().unwrap_err().to_string();
         assert!(error.contains(said), "{json}: {error}");
     }
-    let json = r#"{"quantize": "int8", "compress-min": 1}"#;
+    let json = r#"{"quantize": "int8", "min-elements": 1}"#;
     let error = compressed(&double("1, 2, 3, 1e39"), json).unwrap().to_bytes().unwrap_err();
     assert!(error.to_string().contains("the weight `w` has numbers above 3.4e38"), "{error}");
     // A mask stays what it is, and so does what is tiny.
@@ -91,20 +95,20 @@ fn special_numbers() {
         (double("0, -1.7e308, 1, 2"), "bfloat16"),
         (text("0, -1e-8, 1e-7, 0"), "float16"),
     ] {
-        let cast = format!(r#"{{"cast-weights": "{to}", "compress-min": 1}}"#);
+        let cast = format!(r#"{{"cast-weights": "{to}", "min-elements": 1}}"#);
         let program = compressed(&mask, &cast).unwrap();
         assert_eq!(constants(program.model()), constants(&mask));
         assert!(program.compressed().is_empty() && program.to_bytes().is_ok());
     }
     for json in [
         r#"{"quantize": "int8"}"#,
-        r#"{"quantize": "int8", "asymmetric": true}"#,
-        r#"{"quantize": "int4", "block": 16}"#,
-        r#"{"quantize": "int4", "target": "ort", "asymmetric": true}"#,
+        r#"{"quantize": "int8", "zero-points": true}"#,
+        r#"{"quantize": "int4", "block-size": 16}"#,
+        r#"{"quantize": "int4", "target": "ort", "zero-points": true}"#,
         r#"{"quantize": "float8"}"#,
         r#"{"cast-weights": "float16"}"#,
     ] {
-        let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+        let json = json.replacen('{', "{\"min-elements\": 1, ", 1);
         let mut program = compressed(&text("0, 2, 0, 4"), &json).unwrap();
         let x = Tensor::from_slice(vec![1, 2], &[1f32, 1.0]).unwrap();
         let y = program.run(&[x]).unwrap()[0].to_vec::<f32>().unwrap();
@@ -127,10 +131,10 @@ fn no_weight_is_fit() {
     for (text, json, said) in [
         (
             PRODUCTS,
-            r#"{"quantize": "int8", "compress-min": 1400}"#,
+            r#"{"quantize": "int8", "min-elements": 1400}"#,
             "`quantize` `int8` compresses no weight: 4 of fewer than 1400 elements",
         ),
-        (PRODUCTS, r#"{"cast-weights": "float16", "compress-min": 1400}"#, "`cast-weights` comp"),
+        (PRODUCTS, r#"{"cast-weights": "float16", "min-elements": 1400}"#, "`cast-weights` comp"),
         (
             PRODUCTS,
             r#"{"quantize": "int8", "compress-exclude": ["MatMul", "Gemm", "t"]}"#,
@@ -141,17 +145,17 @@ fn no_weight_is_fit() {
         (none, r#"{"quantize": "int8"}"#, "compresses no weight: there is none for it"),
         (&flat(1), r#"{"quantize": "int8"}"#, used),
         (&flat(1), r#"{"quantize": "dynamic-int8"}"#, used),
-        (&flat(4), r#"{"quantize": "int4", "target": "ort", "block": 256}"#, used),
+        (&flat(4), r#"{"quantize": "int4", "target": "ort", "block-size": 256}"#, used),
         (&flat(4), r#"{"quantize": "int8", "cast-weights": "float16"}"#, "`cast-weights` compr"),
     ] {
-        let min = if json.contains("min") { "{" } else { "{\"compress-min\": 2, " };
+        let min = if json.contains("min") { "{" } else { "{\"min-elements\": 2, " };
         let program = compressed(&model(20, text), &json.replacen('{', min, 1)).unwrap();
         let [warning] = program.warnings() else { panic!("{json}: {:?}", program.warnings()) };
         assert!(warning.message.contains(said), "{json}: {warning}");
     }
     for (text, json) in [
         (TIED, r#"{"quantize": "int8", "compress-include": ["MatMul"]}"#),
-        (&*flat(4), r#"{"quantize": "int8", "compress-min": 1}"#),
+        (&*flat(4), r#"{"quantize": "int8", "min-elements": 1}"#),
     ] {
         let program = compressed(&model(20, text), json).unwrap();
         assert!(program.warnings().is_empty() && program.compressed().len() == 1, "{json}");
@@ -175,15 +179,15 @@ fn stand_ins() {
         let wanted: f32 = number.parse().unwrap();
         for json in [
             r#"{"quantize": "int8"}"#,
-            r#"{"quantize": "int8", "asymmetric": true}"#,
-            r#"{"quantize": "int8", "block": 16}"#,
+            r#"{"quantize": "int8", "zero-points": true}"#,
+            r#"{"quantize": "int8", "block-size": 16}"#,
             r#"{"quantize": "int4"}"#,
-            r#"{"quantize": "int4", "block": 16, "asymmetric": true}"#,
+            r#"{"quantize": "int4", "block-size": 16, "zero-points": true}"#,
             r#"{"quantize": "int4", "target": "ort"}"#,
             r#"{"quantize": "float8"}"#,
             r#"{"quantize": "dynamic-int8"}"#,
         ] {
-            let json = json.replacen('{', "{\"compress-min\": 1, ", 1);
+            let json = json.replacen('{', "{\"min-elements\": 1, ", 1);
             let Ok(mut program) = compressed(&text.parse().unwrap(), &json) else {
                 assert!(opset < 21, "{json}");
                 continue;
@@ -220,7 +224,7 @@ fn long_sums() {
 fn outputs_and_hollow_weights() {
     let text = "<ir_version: 10, opset_import: [\"\" : 20]> g (float[1, 2] x) => (float[1, 2] y, float[2, 2] w)
         <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }";
-    let json = r#"{"quantize": "int8", "compress-min": 1}"#;
+    let json = r#"{"quantize": "int8", "min-elements": 1}"#;
     let kept = compressed(&text.parse().unwrap(), json).unwrap();
     assert!(kept.compressed().is_empty());
     let mut hollow = model(20, TURNED);

@@ -12,20 +12,26 @@ const CASES: &[Case] = &[
     (PRODUCTS, 20, r#"{"cast-weights": "bfloat16"}"#, 8e-3, &[("Cast", 3)]),
     (PRODUCTS, 20, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 2), ("Gather", 2)]),
     (PRODUCTS, 11, r#"{"quantize": "int8"}"#, 1e-2, &[("DequantizeLinear", 3)]),
-    (PRODUCTS, 20, r#"{"quantize": "int8", "asymmetric": true}"#, 1e-2, &[("DequantizeLinear", 3)]),
-    (PRODUCTS, 21, r#"{"quantize": "int8", "block": 16}"#, 1e-2, &[("DequantizeLinear", 3)]),
     (
         PRODUCTS,
-        21,
-        r#"{"quantize": "int8", "block": 32, "asymmetric": true}"#,
+        20,
+        r#"{"quantize": "int8", "zero-points": true}"#,
         1e-2,
         &[("DequantizeLinear", 3)],
     ),
-    (PRODUCTS, 21, r#"{"quantize": "int4", "block": 32}"#, 0.15, &[("DequantizeLinear", 3)]),
+    (PRODUCTS, 21, r#"{"quantize": "int8", "block-size": 16}"#, 1e-2, &[("DequantizeLinear", 3)]),
     (
         PRODUCTS,
         21,
-        r#"{"quantize": "int4", "block": 16, "asymmetric": true}"#,
+        r#"{"quantize": "int8", "block-size": 32, "zero-points": true}"#,
+        1e-2,
+        &[("DequantizeLinear", 3)],
+    ),
+    (PRODUCTS, 21, r#"{"quantize": "int4", "block-size": 32}"#, 0.15, &[("DequantizeLinear", 3)]),
+    (
+        PRODUCTS,
+        21,
+        r#"{"quantize": "int4", "block-size": 16, "zero-points": true}"#,
         0.15,
         &[("DequantizeLinear", 3)],
     ),
@@ -40,14 +46,14 @@ const CASES: &[Case] = &[
     (
         PRODUCTS,
         20,
-        r#"{"quantize": "int4", "target": "ort", "asymmetric": true, "block": 16}"#,
+        r#"{"quantize": "int4", "target": "ort", "zero-points": true, "block-size": 16}"#,
         0.15,
         &[("MatMulNBits", 2)],
     ),
     (
         PRODUCTS,
         20,
-        r#"{"quantize": "int4", "target": "ort", "block": 32, "accuracy-level": 4}"#,
+        r#"{"quantize": "int4", "target": "ort", "block-size": 32, "accuracy-level": 4}"#,
         0.15,
         &[("MatMulNBits", 2)],
     ),
@@ -63,7 +69,7 @@ const CASES: &[Case] = &[
     (
         PRODUCTS,
         21,
-        r#"{"precision": "float16", "quantize": "int4", "block": 32}"#,
+        r#"{"precision": "float16", "quantize": "int4", "block-size": 32}"#,
         0.15,
         &[("DequantizeLinear", 3)],
     ),
@@ -93,7 +99,7 @@ const CASES: &[Case] = &[
         &[("Gather", 1), ("DequantizeLinear", 1)],
     ),
     (TIED, 20, r#"{"quantize": "dynamic-int8"}"#, 3e-2, &[("Gather", 2), ("MatMulInteger", 1)]),
-    (TIED, 21, r#"{"quantize": "int4", "block": 32}"#, 0.2, &[("DequantizeLinear", 1)]),
+    (TIED, 21, r#"{"quantize": "int4", "block-size": 32}"#, 0.2, &[("DequantizeLinear", 1)]),
     (
         TIED,
         20,
@@ -105,7 +111,7 @@ const CASES: &[Case] = &[
     (
         TURNED,
         21,
-        r#"{"quantize": "int4", "block": 16}"#,
+        r#"{"quantize": "int4", "block-size": 16}"#,
         0.15,
         &[("Transpose", 0), ("DequantizeLinear", 1)],
     ),
@@ -148,7 +154,7 @@ const CASES: &[Case] = &[
 fn results_stay_near() {
     for (text, opset, json, tolerance, expected) in CASES {
         let precise = json.starts_with(r#"{"precision": "float16"}"#);
-        let min = if precise { "{" } else { "{\"compress-min\": 100, " };
+        let min = if precise { "{" } else { "{\"min-elements\": 100, " };
         let json = &json.replacen('{', min, 1);
         let model = model(*opset, text);
         let mut before = program(&model);
@@ -180,9 +186,11 @@ fn results_stay_near() {
 
 #[test]
 fn what_is_lost_is_told() {
-    let program =
-        compressed(&model(21, TURNED), r#"{"quantize": "int8", "block": 32, "compress-min": 1}"#)
-            .unwrap();
+    let program = compressed(
+        &model(21, TURNED),
+        r#"{"quantize": "int8", "block-size": 32, "min-elements": 1}"#,
+    )
+    .unwrap();
     assert!(program.compressed()[0].snr_db.is_none());
     program.to_bytes().unwrap();
     let all = program.compressed();
@@ -207,9 +215,9 @@ fn signed_codes_are_the_others_less_128() {
             };
             program.model().values().filter_map(|(_, v)| codes(v)).collect::<Vec<_>>()
         };
-        let unsigned = weights(r#"{"compress-min": 100, "quantize": "dynamic-int8"}"#);
+        let unsigned = weights(r#"{"min-elements": 100, "quantize": "dynamic-int8"}"#);
         let signed =
-            weights(r#"{"compress-min": 100, "quantize": "dynamic-int8", "signed": true}"#);
+            weights(r#"{"min-elements": 100, "quantize": "dynamic-int8", "signed": true}"#);
         assert!(unsigned.iter().any(|(dtype, _)| *dtype == DType::U8));
         let moved = unsigned.into_iter().map(|(dtype, codes)| match dtype {
             DType::U8 => (DType::I8, codes.into_iter().map(|c| c.wrapping_sub(128)).collect()),
@@ -253,7 +261,7 @@ fn computed_weights_are_compressed() {
     }
     // A warning counts them, too.
     let mut after = optimised();
-    let none = options(r#"{"cast-weights": "float16", "compress-min": 1000000}"#);
+    let none = options(r#"{"cast-weights": "float16", "min-elements": 1000000}"#);
     after.compress(&none.compression()).unwrap();
     let warning = after.warnings()[0].to_string();
     assert!(warning.contains("1 of fewer than 1000000 elements"), "{warning}");

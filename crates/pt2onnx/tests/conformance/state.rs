@@ -20,7 +20,7 @@ pub fn trials(testdata: &Path) -> Vec<Trial> {
 
 fn check(files: &bundles::Files) -> Result<(), String> {
     let archive = bundles::temporary(&files["model.pt2"]);
-    let exporter = Exporter::new().target(Target::OrtCpu).state(State::Pairs);
+    let exporter = Exporter::new().target(Target::OrtCpu).mutations(State::Pairs);
     let mut program = exporter.export(archive.path()).map_err(|e| format!("convert: {e}"))?;
     let session = program
         .session(&SessionOptions::new().threads(1), &[])

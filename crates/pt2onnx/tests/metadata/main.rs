@@ -150,7 +150,7 @@ fn as_much_as_is_asked_for() {
         (Detail::Basic, ["range_constraints", "", "namespace"]),
         (Detail::None, ["", "", ""]),
     ] {
-        assert_eq!(keys(Exporter::new().metadata(detail)), expected);
+        assert_eq!(keys(Exporter::new().provenance(detail)), expected);
     }
 }
 
@@ -173,13 +173,13 @@ fn stack_traces_without_folders() {
 fn what_the_user_says_of_the_model() {
     let archive = fs::read(testdata().join("models/mlp.pt2")).unwrap();
     let exporter = Exporter::new()
-        .meta("a", "1")
-        .meta("b", "2")
-        .meta("a", "3")
-        .doc_string("words")
+        .metadata_prop("a", "1")
+        .metadata_prop("b", "2")
+        .metadata_prop("a", "3")
+        .model_doc("words")
         .model_version(7)
         .producer("me")
-        .doc_strings(true);
+        .node_docs(true);
     let program = export(&exporter, &archive);
     let model = program.model();
     assert_eq!(
