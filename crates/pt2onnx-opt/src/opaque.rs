@@ -5,7 +5,7 @@
 
 use crate::{
     graph::GraphMut,
-    legalise::{Inexpressible, ascend, means_the_same},
+    legalise::{Inexpressible, means_the_same, upgrade},
     opsets::OPTIMISED_OPSETS,
 };
 use pt2onnx_ir::{
@@ -80,7 +80,7 @@ pub(crate) fn raise(model: &mut Model, id: NodeId, raising: Raising) {
     // What the model says of its outputs is not taken for what replaces it.
     let outputs = model[id].outputs().to_vec();
     let claims: Vec<_> = outputs.iter().map(|&v| model[v].ty.take()).collect();
-    if ascend(model, id, raising.written, raising.alike).is_err() {
+    if upgrade(model, id, raising.written, raising.alike).is_err() {
         model[id].domain = Cow::Borrowed(DOMAIN);
     }
     if model.contains(id) {
@@ -97,7 +97,7 @@ pub(crate) fn failures(graph: &mut GraphMut<'_>, written: u32) -> Vec<Inexpressi
             continue;
         }
         model[id].domain = Cow::Borrowed("");
-        let reason = ascend(model, id, written, false).err();
+        let reason = upgrade(model, id, written, false).err();
         let reason = reason.unwrap_or_else(|| "it is in the body of such a node".to_owned());
         failures.push(Inexpressible { place: model.describe(id), reason, lowest: written });
         model[id].domain = Cow::Borrowed(DOMAIN);

@@ -2,7 +2,7 @@
 
 use super::{
     error::Reason,
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use crate::analysis::rank;
 use pt2onnx_ir::{Attribute, Attributes, Builder, Model, Node, NodeId, Value, attrs};
@@ -36,9 +36,9 @@ pub(super) fn set(model: &mut Model, id: NodeId, name: &'static str, value: impl
 }
 
 /// Removes an attribute.
-pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Done, Reason> {
+pub(super) fn without(model: &mut Model, id: NodeId, name: &str) -> Result<Rewritten, Reason> {
     model[id].remove_attribute(name);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// An error if the attribute has that value, which the older form does not know.
@@ -47,11 +47,11 @@ pub(super) fn unless(
     id: NodeId,
     name: &'static str,
     refused: &str,
-) -> Result<Done, Reason> {
+) -> Result<Rewritten, Reason> {
     if model[id].read::<&str>(name)? == Some(refused) {
         Err(format!("{name} `{refused}` needs a newer opset").into())
     } else {
-        Ok(Done::Kept)
+        Ok(Rewritten::InPlace)
     }
 }
 
@@ -124,17 +124,17 @@ pub(super) fn ints_as_attribute(
     id: NodeId,
     index: usize,
     name: &'static str,
-) -> Result<Done, Reason> {
+) -> Result<Rewritten, Reason> {
     let known = known_ints(model, id, index, name)?;
     keep_inputs(model, id, index);
     if let Some(known) = known {
         set(model, id, name, known);
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The axes of a reduction become an attribute.
-pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
     if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {
         // What is done to each element is done.

@@ -1,32 +1,34 @@
-//! Legalisation: rewrites a model from the canonical opset to an older one, exactly or not at all.
+//! Legalisation: rewrites a model from the canonical opset to an older one, exactly or not at all,
+//! and nodes of older opsets into the canonical form.
 //!
-//! Each version of an operator is a step. If the older form takes the node as it is and means the
-//! same, nothing is done. Otherwise the rule of that operator and step rewrites the node. If there
-//! is no rule, the model needs a newer opset.
+//! Each version of an operator is a step. Downwards, nothing is done if the older form takes the
+//! node and means the same. Otherwise the rule of that operator and step rewrites the node. Without
+//! a rule, the model needs a newer opset.
 
-mod ascent;
-mod bridge;
 mod control;
-mod descent;
+#[cfg(test)]
+mod coverage;
+mod downgrade;
 mod early;
 mod error;
 mod exact;
 mod forms;
 mod index;
+mod insert_casts;
 mod linalg;
-mod meaning;
 mod nn;
 mod pointwise;
 mod replace;
-mod rules;
+mod semantics;
 mod shape;
-#[cfg(test)]
 mod steps;
+mod up;
+mod upgrade;
 
-pub(crate) use ascent::ascend;
-pub(crate) use descent::legalise_from;
-pub use descent::{legalise, legalise_for};
+pub(crate) use downgrade::legalise_from;
+pub use downgrade::{legalise, legalise_for};
 pub use error::{Inexpressible, LegaliseError};
 pub(crate) use index::indices::nonnegative_numbers;
-pub use meaning::means_the_same;
 pub(crate) use pointwise::floats::compute_bits;
+pub use semantics::means_the_same;
+pub(crate) use upgrade::upgrade;

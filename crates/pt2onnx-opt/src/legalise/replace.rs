@@ -5,13 +5,12 @@ use crate::rewrite;
 use pt2onnx_ir::{Builder, InsertPoint, Model, Node, NodeId, Value};
 use pt2onnx_symbolic::Constraints;
 
-/// What a rule did to a node.
-pub(super) enum Done {
-    /// The node has an older form.
-    Kept,
-    /// The node has an older form, and there are new nodes in the canonical form before or after
-    /// it.
-    Fed,
+/// How a rule rewrote a node.
+pub(super) enum Rewritten {
+    /// The node has the wanted form.
+    InPlace,
+    /// The node has the wanted form, and new nodes in the canonical form stand before or after it.
+    Surrounded,
     /// Nodes in the canonical form replace it.
     Replaced,
 }
@@ -43,14 +42,14 @@ pub(super) fn replace(
     model: &mut Model,
     id: NodeId,
     emit: impl FnOnce(&Builder, &Node) -> Result<Vec<Value>, Reason>,
-) -> Result<Done, Reason> {
+) -> Result<Rewritten, Reason> {
     let made = before(model, id, emit)?;
     let outputs = model[id].outputs().to_vec();
     for (old, new) in outputs.into_iter().zip(made) {
         rewrite::substitute(model, old, new);
     }
     if model.erase(id) {
-        Ok(Done::Replaced)
+        Ok(Rewritten::Replaced)
     } else {
         Err("not all of its outputs can be expressed in older opsets".into())
     }

@@ -1,189 +1,296 @@
-//! The test of the table of rules: each step of each operator has a rule, needs none, or is listed
-//! here.
+//! The changes of operators from opset to opset: one row for each operator and step.
 //!
-//! It needs none if the schemas tell the difference between its two forms.
+//! Steps that only add types, or attributes with defaults, have no row.
 
-use super::rules;
-use crate::opsets::OPSETS;
-use pt2onnx_ir::schema::{self, AttributeSchema, OpSchema, Param, ParamKind};
-use std::collections::BTreeSet;
+use super::{
+    control::{bodies, running},
+    early,
+    error::Reason,
+    forms::{ints_as_attribute, reduced_axes, unless, without},
+    index::{axes, indexing, indices, scatter, sorting},
+    linalg::{einsum, signal},
+    nn::{
+        affine, attention, columns, images, loss, normalization, quantization, recurrent, rotary,
+        sampling,
+    },
+    pointwise::{activation, bits, comparison, floats, integers, random},
+    replace::Rewritten,
+    shape::{padding, shapes, slicing},
+    up::{canonical, opset_7},
+};
+use pt2onnx_ir::{Model, NodeId};
 
-/// Steps without a difference in meaning that the schemas do not show: they clarify, or allow what
-/// runtimes allowed before (shapes that vary between iterations, the meaning of `auto_pad`).
-const SAME: &[(&str, u32)] = &[
-    ("AveragePool", 11),
-    ("BatchNormalization", 9),
-    // A sparse value is new.
-    ("Constant", 11),
-    ("Conv", 11),
-    ("ConvTranspose", 11),
-    ("LpPool", 11),
-    ("MaxPool", 8),
-    ("MaxPool", 11),
-    ("MaxUnpool", 11),
-    ("NegativeLogLikelihoodLoss", 13),
-    ("NonMaxSuppression", 11),
-];
-
-/// Operators that no older opset can express: their nodes fail with this step as the lowest opset.
-const NEWER: &[(&str, u32)] = &[
-    ("Acosh", 9),
-    ("Asinh", 9),
-    ("Atanh", 9),
-    ("BlackmanWindow", 17),
-    ("CenterCropPad", 18),
-    ("Compress", 9),
-    ("ConcatFromSequence", 11),
-    ("ConvInteger", 10),
-    ("Cosh", 9),
-    ("DeformConv", 19),
-    ("Det", 11),
-    ("DynamicQuantizeLinear", 11),
-    ("Erf", 9),
-    ("EyeLike", 9),
-    ("HammingWindow", 17),
-    ("HannWindow", 17),
-    ("ImageDecoder", 20),
-    ("MatMulInteger", 10),
-    ("MaxUnpool", 9),
-    ("MeanVarianceNormalization", 9),
-    ("MelWeightMatrix", 17),
-    ("NonMaxSuppression", 10),
-    ("Optional", 15),
-    ("OptionalGetElement", 15),
-    ("OptionalHasElement", 15),
-    ("OptionalHasElement", 18),
-    ("QLinearConv", 10),
-    ("QLinearMatMul", 10),
-    ("RegexFullMatch", 20),
-    ("ReverseSequence", 10),
-    ("RoiAlign", 10),
-    ("Scan", 8),
-    ("Scatter", 9),
-    ("SequenceAt", 11),
-    ("SequenceConstruct", 11),
-    ("SequenceEmpty", 11),
-    ("SequenceErase", 11),
-    ("SequenceInsert", 11),
-    ("SequenceLength", 11),
-    ("Shrink", 9),
-    ("Sinh", 9),
-    ("SplitToSequence", 11),
-    ("StringConcat", 20),
-    ("StringNormalizer", 10),
-    ("StringSplit", 20),
-    ("TensorScatter", 24),
-    ("TfIdfVectorizer", 9),
-    ("Unique", 11),
-];
-
-#[derive(Debug, PartialEq)]
-enum Step {
-    /// More types, attributes and inputs: a node without them means the same, and the schema
-    /// refuses the others.
-    Told,
-    /// The schemas say the same.
-    Equal,
-    /// Anything else.
-    Other,
+/// When a node is rewritten into the older form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// If the older form does not accept the node.
+    IfUnsupported,
+    /// Always: the older form may accept the node but mean something else. The newer form keeps the
+    /// meaning of the older one.
+    Superset,
+    /// As `Superset`: the newer form also counts the indices, which are this input, from the end.
+    /// Nodes that were written in the older form keep computed indices.
+    NegativeIndices(usize),
+    /// Always: both forms may accept a node but mean different things.
+    Always,
 }
 
-/// Attributes that only told how to compute.
-const HOW: &[&str] = &["consumed_inputs", "output_sequence"];
+/// Rewrites a node into the older form, in place or by others. The error is the reason why the
+/// older opset cannot express it.
+type Down = fn(&mut Model, NodeId) -> Result<Rewritten, Reason>;
 
-fn told(older: Option<&OpSchema>, newer: &OpSchema) -> Step {
-    let Some(older) = older.filter(|o| !o.deprecated) else {
-        return Step::Other;
-    };
-    let kinds = |ps: &[Param]| ps.iter().map(|p| (p.kind, p.homogeneous)).collect::<Vec<_>>();
-    let (shorter, longer) = (older.inputs.len(), newer.inputs.len());
-    let kept = newer.inputs.get(..shorter).map(kinds) == Some(kinds(older.inputs))
-        && kinds(older.outputs) == kinds(newer.outputs)
-        && newer.inputs[shorter..].iter().all(|p| p.kind == ParamKind::Optional);
-    let same = |a: &AttributeSchema| {
-        let new = newer.attribute(a.name);
-        new.is_some_and(|n| format!("{n:?}") == format!("{a:?}"))
-    };
-    let mut told = older.attributes.iter().filter(|a| !HOW.contains(&a.name));
-    if !kept || !told.all(same) {
-        return Step::Other;
-    }
-    let counts = |s: &OpSchema| (s.min_inputs, s.min_outputs, s.attributes.len());
-    let added = longer > shorter || counts(older) != counts(newer);
-    let types = |s: &OpSchema| s.constraints.iter().map(|c| c.types).collect::<Vec<_>>();
-    if !added && types(older) == types(newer) { Step::Equal } else { Step::Told }
+/// Rewrites a node of any form before the step into the newer one. With the flag, only into a node
+/// that [`Down`] can make the older one again.
+type Up = fn(&mut Model, NodeId, bool) -> Result<Rewritten, Reason>;
+
+/// What changed in an operator with the form that exists since `since`.
+pub(super) struct Step {
+    pub op: &'static str,
+    pub since: u32,
+    pub when: When,
+    pub down: Option<Down>,
+    pub up: Option<Up>,
+    /// Whether a node means something else in the other form, or only the older one takes it,
+    /// although both schemas accept it.
+    pub changed_meaning: Option<fn(&Model, NodeId) -> bool>,
 }
 
-#[test]
-fn every_step_is_accounted_for() {
-    let mut open = Vec::new();
-    let mut listed: BTreeSet<_> = SAME.iter().chain(NEWER).copied().collect();
-    let mut ruled: BTreeSet<_> = rules::RULES.iter().map(|r| (r.op, r.since)).collect();
-    assert_eq!(ruled.len(), rules::RULES.len(), "two rules for one step");
-    assert!(rules::RULES.is_sorted_by_key(|r| (r.op, r.since)));
-    for newer in schema::all() {
-        let step = (newer.name, newer.since);
-        let within = (OPSETS.start() + 1..=schema::CANONICAL_OPSET).contains(&newer.since);
-        if !within || newer.deprecated {
-            continue;
-        }
-        let told = told(schema::lookup(newer.name, newer.since - 1), newer);
-        match (ruled.remove(&step), listed.remove(&step), &told) {
-            (true, false, _) | (false, false, Step::Told) => {}
-            (false, true, Step::Equal | Step::Other) => {}
-            _ => open.push(format!("(\"{}\", {}), // {told:?}", newer.name, newer.since)),
-        }
-    }
-    assert!(open.is_empty(), "neither told, nor ruled, nor listed, or twice:\n{}", open.join("\n"));
-    assert!(ruled.is_empty() && listed.is_empty(), "no such steps: {ruled:?} {listed:?}");
+const fn step(op: &'static str, since: u32) -> Step {
+    Step { op, since, when: When::IfUnsupported, down: None, up: None, changed_meaning: None }
 }
 
-/// Steps before the oldest opset that is written, which `oldest` has rules for, or which mean the
-/// same.
-const OLDEST: &[(&str, u32)] = &[
-    // A default is spelt right, an output need not be there.
-    ("GRU", 3),
-    // More words.
-    ("Gemm", 6),
-    ("Add", 7),
-    ("And", 7),
-    ("BatchNormalization", 7),
-    ("Cast", 6),
-    ("Clip", 6),
-    ("Concat", 4),
-    ("Div", 7),
-    ("Dropout", 7),
-    ("Equal", 7),
-    ("Gemm", 7),
-    ("GlobalLpPool", 2),
-    ("Greater", 7),
-    ("Less", 7),
-    ("LpPool", 2),
-    ("Mul", 7),
-    ("Or", 7),
-    ("PRelu", 7),
-    ("Pad", 2),
-    ("Pow", 7),
-    ("Reshape", 5),
-    ("Selu", 6),
-    ("Split", 2),
-    ("Sub", 7),
-    ("Tile", 6),
-    ("Upsample", 7),
-    ("Xor", 7),
+const fn if_unsupported(op: &'static str, since: u32, down: Down) -> Step {
+    Step { down: Some(down), ..step(op, since) }
+}
+
+const fn superset(op: &'static str, since: u32, down: Down) -> Step {
+    Step { when: When::Superset, ..if_unsupported(op, since, down) }
+}
+
+const fn negative_indices(op: &'static str, since: u32, input: usize, down: Down) -> Step {
+    Step { when: When::NegativeIndices(input), ..if_unsupported(op, since, down) }
+}
+
+const fn always(op: &'static str, since: u32, down: Down) -> Step {
+    Step { when: When::Always, ..if_unsupported(op, since, down) }
+}
+
+impl Step {
+    const fn up(self, up: Up) -> Self {
+        Self { up: Some(up), ..self }
+    }
+
+    const fn changes(self, changed_meaning: fn(&Model, NodeId) -> bool) -> Self {
+        Self { changed_meaning: Some(changed_meaning), ..self }
+    }
+}
+
+/// Sorted by operator and opset.
+pub(super) static STEPS: &[Step] = &[
+    step("Add", 7).up(opset_7::broadcast),
+    if_unsupported("AffineGrid", 20, affine::affine_grid),
+    step("And", 7).up(opset_7::broadcast),
+    superset("ArgMax", 11, axes::axis),
+    if_unsupported("ArgMax", 12, indexing::first_index),
+    superset("ArgMin", 11, axes::axis),
+    if_unsupported("ArgMin", 12, indexing::first_index),
+    if_unsupported("Attention", 23, attention::attention),
+    if_unsupported("AveragePool", 10, images::pool),
+    if_unsupported("AveragePool", 19, images::undilated),
+    step("BatchNormalization", 7).up(opset_7::inference),
+    if_unsupported("BatchNormalization", 14, normalization::batch_in_training)
+        .up(canonical::batch_norm),
+    if_unsupported("BatchNormalization", 15, normalization::batch_of_one_type),
+    if_unsupported("Bernoulli", 15, random::bernoulli),
+    if_unsupported("BitCast", 26, floats::bit_cast),
+    if_unsupported("BitShift", 11, integers::shift),
+    if_unsupported("BitwiseAnd", 18, bits::binary),
+    if_unsupported("BitwiseNot", 18, bits::not),
+    if_unsupported("BitwiseOr", 18, bits::binary),
+    if_unsupported("BitwiseXor", 18, bits::binary),
+    step("Cast", 6).up(opset_7::cast),
+    if_unsupported("Cast", 19, |m, n| without(m, n, "saturate")),
+    if_unsupported("Cast", 24, |m, n| without(m, n, "round_mode")),
+    if_unsupported("CastLike", 15, shapes::cast_like),
+    if_unsupported("CastLike", 19, |m, n| without(m, n, "saturate")),
+    if_unsupported("CastLike", 24, |m, n| without(m, n, "round_mode")),
+    if_unsupported("Celu", 12, activation::celu),
+    step("Clip", 6).up(opset_7::clip),
+    if_unsupported("Clip", 11, comparison::clip_bounds).up(canonical::clip),
+    superset("Clip", 12, comparison::clip_of_others),
+    if_unsupported("Col2Im", 18, columns::col2im),
+    superset("Compress", 11, axes::axis),
+    step("Concat", 4).up(opset_7::concat),
+    superset("Concat", 11, axes::axis),
+    if_unsupported("Constant", 12, shapes::constant),
+    if_unsupported("ConstantOfShape", 9, shapes::expanded),
+    if_unsupported("ConstantOfShape", 20, shapes::expanded),
+    if_unsupported("CumProd", 26, running::along),
+    if_unsupported("CumSum", 11, running::along),
+    if_unsupported("DFT", 17, signal::transform),
+    always("DFT", 20, signal::axis).up(canonical::transform),
+    if_unsupported("DepthToSpace", 11, shapes::depth_to_space),
+    if_unsupported("DequantizeLinear", 10, quantization::dequantize),
+    always("DequantizeLinear", 13, quantization::axis).up(canonical::quantization),
+    if_unsupported("DequantizeLinear", 19, quantization::dequantize),
+    if_unsupported("DequantizeLinear", 21, quantization::dequantize),
+    if_unsupported("DequantizeLinear", 23, quantization::output_dtype_of_scale),
+    step("Div", 7).up(opset_7::broadcast),
+    step("Dropout", 7).up(opset_7::inference),
+    step("Dropout", 10).up(canonical::typed_dropout).changes(random::has_mask),
+    if_unsupported("Dropout", 12, random::dropout).up(canonical::dropout),
+    if_unsupported("Einsum", 12, einsum::einsum),
+    step("Equal", 7).up(opset_7::broadcast),
+    if_unsupported("Equal", 11, comparison::equal),
+    if_unsupported("Expand", 8, early::expand),
+    superset("Flatten", 11, axes::axis),
+    if_unsupported("GRU", 14, recurrent::time_first),
+    negative_indices("Gather", 11, 1, indices::indices),
+    if_unsupported("GatherElements", 11, indexing::elements),
+    if_unsupported("GatherND", 11, indexing::tuples),
+    if_unsupported("GatherND", 12, indexing::batches),
+    if_unsupported("Gelu", 20, activation::gelu),
+    step("Gemm", 7).up(opset_7::gemm),
+    if_unsupported("Gemm", 11, shapes::gemm),
+    step("GlobalLpPool", 2).up(opset_7::norm),
+    step("Greater", 7).up(opset_7::broadcast),
+    if_unsupported("Greater", 9, early::of_int64),
+    if_unsupported("GreaterOrEqual", 12, comparison::or_equal),
+    if_unsupported("GridSample", 16, sampling::grid_sample),
+    always("GridSample", 20, images::grid_sample_modes).up(canonical::grid_sample),
+    always("GroupNormalization", 21, normalization::group).up(canonical::group_norm),
+    if_unsupported("HardSwish", 14, activation::hard_swish),
+    superset("Hardmax", 11, axes::axis),
+    always("Hardmax", 13, activation::softmax).up(canonical::softmax),
+    superset("If", 11, bodies::same_sizes),
+    if_unsupported("IsInf", 10, comparison::is_inf),
+    if_unsupported("IsNaN", 9, early::is_nan),
+    if_unsupported("LSTM", 14, recurrent::time_first),
+    if_unsupported("LayerNormalization", 17, normalization::layer),
+    step("Less", 7).up(opset_7::broadcast),
+    if_unsupported("Less", 9, early::of_int64),
+    if_unsupported("LessOrEqual", 12, comparison::or_equal),
+    superset("LogSoftmax", 11, axes::axis),
+    always("LogSoftmax", 13, activation::softmax).up(canonical::softmax),
+    if_unsupported("Loop", 11, bodies::with_state),
+    step("LpPool", 2).up(opset_7::norm),
+    if_unsupported("LpPool", 18, images::pool),
+    superset("Max", 8, early::same_sizes),
+    if_unsupported("Max", 12, comparison::extremum),
+    if_unsupported("MaxPool", 10, images::pool),
+    superset("Mean", 8, early::same_sizes),
+    superset("Min", 8, early::same_sizes),
+    if_unsupported("Min", 12, comparison::extremum),
+    if_unsupported("Mish", 18, activation::mish),
+    if_unsupported("Mod", 10, integers::modulo),
+    step("Mul", 7).up(opset_7::broadcast),
+    if_unsupported("NegativeLogLikelihoodLoss", 12, loss::negative_log_likelihood),
+    if_unsupported("NonZero", 9, early::counted),
+    if_unsupported("OneHot", 9, early::one_hot),
+    negative_indices("OneHot", 11, 0, indices::one_hot),
+    step("Or", 7).up(opset_7::broadcast),
+    step("PRelu", 7).up(opset_7::slope),
+    step("Pad", 2).up(opset_7::pad),
+    if_unsupported("Pad", 11, slicing::pad).up(canonical::pad),
+    if_unsupported("Pad", 18, slicing::pad_of_all),
+    superset("Pad", 19, padding::wrap),
+    step("Pow", 7).up(opset_7::broadcast),
+    if_unsupported("Pow", 12, integers::pow),
+    if_unsupported("QuantizeLinear", 10, quantization::quantize),
+    always("QuantizeLinear", 13, quantization::axis).up(canonical::quantization),
+    if_unsupported("QuantizeLinear", 19, quantization::quantize),
+    if_unsupported("QuantizeLinear", 21, quantization::zero_point_for_output_dtype),
+    if_unsupported("RMSNormalization", 23, normalization::rms),
+    if_unsupported("RNN", 14, recurrent::time_first),
+    if_unsupported("Range", 11, shapes::range),
+    superset("ReduceL1", 11, axes::axes),
+    if_unsupported("ReduceL1", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceL2", 11, axes::axes),
+    if_unsupported("ReduceL2", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceLogSum", 11, axes::axes),
+    if_unsupported("ReduceLogSum", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceLogSumExp", 11, axes::axes),
+    if_unsupported("ReduceLogSumExp", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceMax", 11, axes::axes),
+    if_unsupported("ReduceMax", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceMean", 11, axes::axes),
+    if_unsupported("ReduceMean", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceMin", 11, axes::axes),
+    if_unsupported("ReduceMin", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceProd", 11, axes::axes),
+    if_unsupported("ReduceProd", 18, reduced_axes).up(canonical::reduction),
+    superset("ReduceSum", 11, axes::axes),
+    if_unsupported("ReduceSum", 13, reduced_axes).up(canonical::reduction),
+    superset("ReduceSumSquare", 11, axes::axes),
+    if_unsupported("ReduceSumSquare", 18, reduced_axes).up(canonical::reduction),
+    if_unsupported("Relu", 14, comparison::relu_of_integers),
+    step("Reshape", 5).up(opset_7::reshape),
+    if_unsupported("Reshape", 14, shapes::reshape),
+    if_unsupported("Resize", 10, images::upsample),
+    always("Resize", 11, images::resize_modes).up(canonical::resize),
+    if_unsupported("Resize", 13, shapes::resize_inputs)
+        .up(canonical::resize_inputs)
+        .changes(images::is_lost),
+    if_unsupported("Resize", 18, images::resize_axes),
+    superset("Resize", 19, |m, n| {
+        unless(m, n, "coordinate_transformation_mode", "half_pixel_symmetric")
+    }),
+    always("RoiAlign", 16, indexing::roi_align).up(canonical::roi_align),
+    if_unsupported("RotaryEmbedding", 23, rotary::rotary),
+    if_unsupported("Round", 11, integers::round),
+    if_unsupported("STFT", 17, signal::short_time),
+    always("Scan", 9, early::scan),
+    superset("Scan", 11, axes::scan_axes),
+    step("Scatter", 11).up(canonical::scatter),
+    if_unsupported("ScatterElements", 11, scatter::elements),
+    if_unsupported("ScatterElements", 16, scatter::sums),
+    superset("ScatterElements", 18, scatter::extremes),
+    if_unsupported("ScatterND", 11, scatter::tuples),
+    if_unsupported("ScatterND", 16, scatter::sums),
+    superset("ScatterND", 18, scatter::extremes),
+    step("Selu", 6).up(opset_7::selu),
+    if_unsupported("SequenceMap", 17, bodies::over_items),
+    if_unsupported("Shape", 15, shapes::shape),
+    if_unsupported("Sign", 9, early::sign),
+    if_unsupported("Slice", 10, slicing::slice).up(canonical::slice),
+    superset("Slice", 11, slicing::slice_axes),
+    superset("Softmax", 11, axes::axis),
+    always("Softmax", 13, activation::softmax).up(canonical::softmax),
+    if_unsupported("SoftmaxCrossEntropyLoss", 12, loss::softmax_cross_entropy),
+    step("Split", 2).up(opset_7::split),
+    superset("Split", 11, axes::axis),
+    if_unsupported("Split", 13, slicing::split_sizes),
+    if_unsupported("Split", 18, slicing::split_evenly)
+        .up(canonical::split)
+        .changes(slicing::lacks_sizes),
+    superset("Squeeze", 11, axes::axes),
+    if_unsupported("Squeeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes")).up(canonical::axes),
+    step("Sub", 7).up(opset_7::broadcast),
+    superset("Sum", 8, early::same_sizes),
+    if_unsupported("Swish", 24, activation::swish),
+    if_unsupported("ThresholdedRelu", 10, comparison::thresholded_relu),
+    step("Tile", 6).up(opset_7::tile),
+    if_unsupported("TopK", 10, sorting::top_k_number).up(canonical::top_k),
+    if_unsupported("TopK", 11, sorting::top_k_order),
+    if_unsupported("Trilu", 14, shapes::trilu),
+    superset("Unsqueeze", 11, axes::axes_of_output),
+    if_unsupported("Unsqueeze", 13, |m, n| ints_as_attribute(m, n, 1, "axes")).up(canonical::axes),
+    step("Upsample", 7).up(opset_7::upsample),
+    if_unsupported("Upsample", 9, early::scales),
+    step("Upsample", 10).up(canonical::upsample),
+    if_unsupported("Where", 9, early::select),
+    step("Xor", 7).up(opset_7::broadcast),
 ];
 
-#[test]
-fn every_step_before_is_accounted_for() {
-    let mut listed: BTreeSet<_> = OLDEST.iter().copied().collect();
-    let mut open = Vec::new();
-    for newer in schema::all().iter().filter(|s| (2..=*OPSETS.start()).contains(&s.since)) {
-        let older = schema::lookup(newer.name, newer.since - 1);
-        let told = older.map(|older| told(Some(older), newer));
-        let step = (newer.name, newer.since);
-        if told.is_some_and(|told| told != Step::Told) != listed.remove(&step) {
-            open.push(step);
-        }
-    }
-    assert!(open.is_empty() && listed.is_empty(), "not accounted for: {open:?} {listed:?}");
+/// The step of an operator to the form that exists since `since`.
+pub(super) fn at(op: &str, since: u32) -> Option<&'static Step> {
+    let found = STEPS.binary_search_by(|s| (s.op, s.since).cmp(&(op, since)));
+    found.ok().map(|i| &STEPS[i])
+}
+
+/// The rewriting of an operator's form of opset `from` into a newer one, up to opset `to`.
+pub(super) fn up(op: &str, from: u32, to: u32) -> Option<Up> {
+    let first = STEPS.partition_point(|s| (s.op, s.since) <= (op, from));
+    let newer = STEPS[first..].iter().take_while(|s| s.op == op && s.since <= to);
+    newer.filter_map(|s| s.up).next()
 }

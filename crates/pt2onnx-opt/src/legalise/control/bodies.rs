@@ -6,7 +6,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::input,
-        replace::{Done, replace},
+        replace::{Rewritten, replace},
     },
     rewrite,
 };
@@ -16,7 +16,7 @@ use pt2onnx_ir::{
 use pt2onnx_tensor::{DType, Tensor};
 
 /// Both branches of the older form have results of the same sizes.
-pub(crate) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let results: Vec<Vec<Value>> =
         model[id].regions().map(|body| model[body].output_values().collect()).collect();
     let [yes, no] = results.as_slice() else {
@@ -30,15 +30,15 @@ pub(crate) fn same_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
             return Err("branches with results of different sizes need a newer opset".into());
         }
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The older form has a state: a number that stays.
-pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let body = model[id].regions().next().ok_or("its body is missing")?;
     let mut inputs = model[id].inputs().to_vec();
     if inputs.len() > 2 {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     let ty = Some(Type::tensor(DType::I64, []));
     inputs.resize(2, None);
@@ -53,11 +53,11 @@ pub(crate) fn with_state(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
     model.set_outputs(body, &results);
     let state = model.insert_output(id, 0);
     (model[after].ty, model[state].ty) = (ty.clone(), ty);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// `SequenceMap` by a `Loop` that takes the items one after the other.
-pub(crate) fn over_items(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn over_items(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let body = node.regions().next().ok_or("its body is missing")?;
         let results: Vec<Value> = cx.model()[body].output_values().collect();

@@ -3,13 +3,13 @@
 use crate::legalise::{
     error::Reason,
     forms::{input, known_ints},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Type, attrs};
 use pt2onnx_symbolic::Expr;
 
 /// `CumSum` and `CumProd` along a known axis.
-pub(crate) fn along(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn along(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axis = known_ints(model, id, 1, "axes")?.unwrap_or_default();
     let &[axis] = axis.as_slice() else {
         return Err("its axis is missing".into());

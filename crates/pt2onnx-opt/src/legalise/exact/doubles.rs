@@ -9,7 +9,7 @@ use crate::{
         error::Reason,
         forms::input,
         nn::{recurrent::Network, sampling::grid_sample},
-        replace::{Done, replace},
+        replace::{Rewritten, replace},
     },
     target::Target,
 };
@@ -21,7 +21,12 @@ type Emit = fn(&Builder, &Node, &Windows) -> Result<Vec<Value>, Reason>;
 
 /// Replaces a node of float64 that the target has no kernel for. Where sizes are not known, nothing
 /// is done: `fit` inserts casts.
-pub(crate) fn exact(model: &mut Model, id: NodeId, opset: u32, target: Target) -> Option<Done> {
+pub(crate) fn exact(
+    model: &mut Model,
+    id: NodeId,
+    opset: u32,
+    target: Target,
+) -> Option<Rewritten> {
     if !matches!(target, Target::Ort | Target::OrtCpu) {
         return None;
     }

@@ -10,7 +10,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::input,
-        replace::{Done, replace},
+        replace::{Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Traits, Value, attrs};
@@ -28,7 +28,7 @@ const TOP_K: u32 = 11;
 /// How many nodes are looked at for one number.
 const NODES: u32 = 64;
 
-/// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Done::Kept`] if it computes
+/// Rewrites a node whose integers ONNX Runtime may compute otherwise. [`Rewritten::InPlace`] if it computes
 /// them as ONNX says. `sums` are those and the extremes made here, which are exact whatever becomes
 /// of their inputs.
 pub(crate) fn exact(
@@ -36,18 +36,18 @@ pub(crate) fn exact(
     id: NodeId,
     opset: u32,
     sums: &mut FxHashSet<Value>,
-) -> Result<Done, Reason> {
+) -> Result<Rewritten, Reason> {
     let node = &model[id];
     if node.outputs().first().is_some_and(|sum| sums.contains(sum)) {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     let exact_bits = match node.op() {
         "ReduceSum" => 53 - COUNT_BITS,
         "Min" | "Max" | "Clip" | "Sign" | "ReduceMin" | "ReduceMax" => 31,
-        _ => return Ok(Done::Kept),
+        _ => return Ok(Rewritten::InPlace),
     };
     let Some(kind) = node.input(0).and_then(|x| dtype(model, x)) else {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     };
     let bits = node.inputs().iter().flatten().map(|&x| bits(model, x)).max().unwrap_or(0);
     match (node.op(), kind) {
@@ -86,7 +86,7 @@ pub(crate) fn exact(
                 [cx.greater(x, 0), cx.less(x, 0)].map(|side| cx.cast(side, DType::I64));
             Ok(vec![cx.sub(above, below)])
         }),
-        _ => Ok(Done::Kept),
+        _ => Ok(Rewritten::InPlace),
     }
 }
 

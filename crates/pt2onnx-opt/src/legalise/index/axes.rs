@@ -5,33 +5,33 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{rank_of, set},
-        replace::Done,
+        replace::Rewritten,
     },
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// The attribute `axis` counted from the front.
-pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let Some(given) = model[id].read::<i64>("axis")?.filter(|a| *a < 0) else {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     };
     let rank = rank_of(model, id, 0)?;
     set(model, id, "axis", given + rank as i64);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The attribute `axes` counted from the front, in order.
-pub(crate) fn axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let rank = || rank_of(model, id, 0);
     let counted = counted(model, id, "axes", rank)?;
     if let Some(counted) = counted {
         set(model, id, "axes", counted);
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The attribute `axes` counted from the front of the output, in order.
-pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let rank = || {
         let new = model[id].read::<&[i64]>("axes")?.map_or(0, <[i64]>::len);
         Ok(rank_of(model, id, 0)? + new)
@@ -40,7 +40,7 @@ pub(crate) fn axes_of_output(model: &mut Model, id: NodeId) -> Result<Done, Reas
     if let Some(counted) = counted {
         set(model, id, "axes", counted);
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 fn counted(
@@ -70,7 +70,7 @@ pub(crate) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reas
 }
 
 /// Axes of `Scan`: of its inputs, and of what it stacks of its body's results.
-pub(crate) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let node = &model[id];
     let scanned = usize::try_from(attrs::Scan::num_scan_inputs(node)?).unwrap_or_default();
     let states = node.inputs().len().saturating_sub(scanned);
@@ -91,5 +91,5 @@ pub(crate) fn scan_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         let front = front.ok_or("the rank of what it scans is not known")?;
         set(model, id, name, front);
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }

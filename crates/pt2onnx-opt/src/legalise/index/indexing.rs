@@ -4,7 +4,7 @@ use super::indices::from_front;
 use crate::legalise::{
     error::Reason,
     forms::{self, input},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -61,7 +61,7 @@ pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, Re
 }
 
 /// `GatherElements`.
-pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
         let place = flat_elements(cx, data, indices, axis_of(cx, node)?)?;
@@ -71,7 +71,7 @@ pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `GatherND`.
-pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices) = (input(node, 0)?, input(node, 1)?);
         let dims = cx.shape(data);
@@ -86,7 +86,7 @@ pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `GatherND` with batch dimensions: the position in the batch becomes a part of each tuple.
-pub(crate) fn batches(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn batches(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let count @ 1.. = attrs::GatherND::read(&model[id])?.batch_dims else {
         return forms::without(model, id, "batch_dims");
     };
@@ -108,7 +108,7 @@ pub(crate) fn batches(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// Older forms return the first of several equal elements, which is the last one in reversed order.
-pub(crate) fn first_index(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn first_index(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     if !attrs::ArgMax::read(&model[id])?.select_last_index {
         return forms::without(model, id, "select_last_index");
     }
@@ -126,7 +126,7 @@ pub(crate) fn first_index(model: &mut Model, id: NodeId) -> Result<Done, Reason>
 }
 
 /// Older forms do not shift pixels by half a pixel.
-pub(crate) fn roi_align(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn roi_align(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     match attrs::RoiAlign::read(&model[id])?.coordinate_transformation_mode {
         "output_half_pixel" => forms::without(model, id, "coordinate_transformation_mode"),
         _ => Err("coordinate_transformation_mode `half_pixel` needs a newer opset".into()),

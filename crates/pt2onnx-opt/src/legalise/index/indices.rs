@@ -6,7 +6,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{constant_ints, input},
-        replace::{Done, before},
+        replace::{Rewritten, before},
     },
 };
 use pt2onnx_ir::{Builder, Def, Model, NodeId, Traits, Value, attrs};
@@ -17,22 +17,22 @@ use pt2onnx_tensor::DType;
 const DEPTH: usize = 16;
 
 /// Counts the indices along `axis` from the front.
-pub(crate) fn indices(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn indices(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     axis(model, id)?;
     let axis = usize::try_from(attrs::Gather::read(&model[id])?.axis);
     let axis = axis.map_err(|_| "its axis is out of range")?;
     let (Some(data), Some(index)) = (model[id].input(0), model[id].input(1)) else {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     };
     if nonnegative(model, index) {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     if rank(model, data).is_none() {
         return Err("the rank of its input is not known".into());
     }
     let counted = before(model, id, |cx, _| Ok(from_front(cx, index, &cx.dim(data, axis as i64))))?;
     model.replace_input(id, 1, Some(counted));
-    Ok(Done::Fed)
+    Ok(Rewritten::Surrounded)
 }
 
 /// Indices into a dimension of that size, with negative ones counted from the front.
@@ -117,10 +117,10 @@ fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
 }
 
 /// Classes counted from the front. Those that are no class become the depth, which is none either.
-pub(crate) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn one_hot(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let indices = input(&model[id], 0)?;
     if nonnegative(model, indices) {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     let counted = before(model, id, |cx, node| {
         let depth = cx.cast(cx.reshape(input(node, 1)?, &[]), cx.dtype(indices));
@@ -128,5 +128,5 @@ pub(crate) fn one_hot(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         Ok(cx.select(cx.less(counted, 0), depth, counted))
     })?;
     model.replace_input(id, 0, Some(counted));
-    Ok(Done::Fed)
+    Ok(Rewritten::Surrounded)
 }

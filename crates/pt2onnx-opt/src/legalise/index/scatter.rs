@@ -8,16 +8,16 @@ use super::{
 use crate::legalise::{
     error::Reason,
     forms::{input, set, without},
-    replace::{Done, before, replace},
+    replace::{Rewritten, before, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 /// `ScatterElements` and `ScatterND` with one of these reductions; others are kept.
-pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Done, Reason> {
+pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<Rewritten, Reason> {
     if !newer.contains(&attrs::ScatterND::read(&model[id])?.reduction) {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     match model[id].op() {
         "ScatterND" => replace(model, id, by_tuples),
@@ -25,13 +25,13 @@ pub(super) fn reduced(model: &mut Model, id: NodeId, newer: &[&str]) -> Result<D
     }
 }
 
-pub(crate) fn extremes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn extremes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     reduced(model, id, &["max", "min"])
 }
 
-pub(crate) fn sums(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn sums(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     match reduced(model, id, &["add", "mul"])? {
-        Done::Kept => without(model, id, "reduction"),
+        Rewritten::InPlace => without(model, id, "reduction"),
         done => Ok(done),
     }
 }
@@ -118,7 +118,7 @@ fn rows(
 }
 
 /// `ScatterND` into the rows of a matrix.
-pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let (data, indices, updates) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let dims = cx.shape(data);
@@ -137,7 +137,7 @@ pub(crate) fn tuples(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `Scatter`, the older name of `ScatterElements`, with indices counted from the front.
-pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     axes::axis(model, id)?;
     let (index, axis) = before(model, id, |cx, node| {
         let axis = axis_of(cx, node)?;
@@ -147,5 +147,5 @@ pub(crate) fn elements(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     model.replace_input(id, 1, Some(index));
     set(model, id, "axis", axis as i64);
     model.set_op(id, "Scatter");
-    Ok(Done::Fed)
+    Ok(Rewritten::Surrounded)
 }

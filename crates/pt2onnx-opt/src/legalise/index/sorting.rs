@@ -5,18 +5,18 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{attributes, input, ints_as_attribute, known_ints, set, without},
-        replace::{Done, replace},
+        replace::{Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// The smallest elements are the largest of the negated ones.
-pub(crate) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let largest = attrs::TopK::read(&model[id])?.largest;
     without(model, id, "sorted")?;
     without(model, id, "largest")?;
     if largest {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     let x = input(&model[id], 0)?;
     let float = dtype(model, x).is_some_and(|t| t.is_float());
@@ -36,12 +36,12 @@ pub(crate) fn top_k_order(model: &mut Model, id: NodeId) -> Result<Done, Reason>
 }
 
 /// The number of elements becomes an attribute.
-pub(crate) fn top_k_number(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn top_k_number(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let known = known_ints(model, id, 1, "numbers")?.unwrap_or_default();
     let &[k] = known.as_slice() else {
         return Err("its number of elements is missing".into());
     };
     ints_as_attribute(model, id, 1, "k")?;
     set(model, id, "k", k);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }

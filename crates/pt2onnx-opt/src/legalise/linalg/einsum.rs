@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs, einsum_terms};
 use pt2onnx_symbolic::Expr;
@@ -14,7 +14,7 @@ struct Term {
     letters: Vec<char>,
 }
 
-pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let equation = attrs::Einsum::equation(&model[id])?.to_owned();
     let (left, right) = einsum_terms(&equation);
     replace(model, id, |cx, node| {

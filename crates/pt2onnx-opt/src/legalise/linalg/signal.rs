@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{constant_ints, floats, input, keep_inputs, rank_of, set},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -15,7 +15,7 @@ const LONGEST: i64 = 512;
 
 /// In the older form, the axis is an attribute, by default 1 instead of -2, and there is no
 /// one-sided inverse.
-pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axis = match model[id].input(2) {
         Some(axis) => {
             let known = constant_ints(model, axis).filter(|v| v.len() == 1);
@@ -31,11 +31,11 @@ pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     keep_inputs(model, id, 2);
     set(model, id, "axis", axis);
     let options = attrs::DFT::read(&model[id])?;
-    if options.onesided && options.inverse { transform(model, id) } else { Ok(Done::Kept) }
+    if options.onesided && options.inverse { transform(model, id) } else { Ok(Rewritten::InPlace) }
 }
 
 /// A product with the cosines and one with the sines.
-pub(crate) fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn transform(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let axis = usize::try_from(node.read::<i64>("axis")?.unwrap_or(1)).ok();
         let options = attrs::DFT::read(node)?;
@@ -44,7 +44,7 @@ pub(crate) fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// Windows of a signal, each transformed.
-pub(crate) fn short_time(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn short_time(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let (signal, step) = (input(node, 0)?, scalar(cx, input(node, 1)?));
         let window = node.input(2);

@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{constant_ints, floats, input},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::DType;
@@ -12,7 +12,7 @@ use pt2onnx_tensor::DType;
 const MOST: i64 = 1 << 16;
 
 /// Grids for images and volumes.
-pub(crate) fn affine_grid(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn affine_grid(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| Ok(vec![grid(cx, node)?]))
 }
 

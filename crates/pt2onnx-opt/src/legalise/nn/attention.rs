@@ -3,13 +3,13 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
-pub(crate) fn attention(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn attention(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, emit)
 }
 

@@ -4,13 +4,13 @@ use super::{resample::resample, sampling::grid_sample};
 use crate::legalise::{
     error::Reason,
     forms::{attributes, constant_ints, constant_numbers, input, rank_of, set, unless, without},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
 /// Scales or sizes of some axes become those of all axes.
-pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let options = attrs::Resize::read(&model[id])?;
     if options.antialias {
         return resample(model, id);
@@ -23,7 +23,7 @@ pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason>
         without(model, id, name)?;
     }
     let Some(axes) = axes else {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     };
     if model[id].input(1).is_some() {
         return Err("`roi` with `axes` needs a newer opset".into());
@@ -77,7 +77,7 @@ pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason>
 
 /// The first form only scales, with coordinates rounded down, or up where a scale is below 1. Other
 /// modes are computed by `Gather`.
-pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let node = &model[id];
     let options = attrs::Resize::read(node)?;
     let asymmetric = options.coordinate_transformation_mode == "asymmetric";
@@ -119,7 +119,7 @@ pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason
     };
     model.set_inputs(id, &[Some(x), Some(scales)]);
     model[id].attributes = attributes([("mode", mode.as_str().into())]);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// Whether all positions are whole numbers, so that nothing is rounded: the scale is `1 / 2**k`.
@@ -129,13 +129,13 @@ fn exact(scale: f64) -> bool {
 }
 
 /// `Upsample`, the older name, if nothing becomes smaller; otherwise by `Gather`.
-pub(crate) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn upsample(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
     let all = |side: fn(f64) -> bool| known.iter().flatten().all(|&s| side(s));
     if known.is_some() && all(|s| s >= 1.0) {
         model.set_op(id, "Upsample");
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     model.set_inputs(id, &[Some(x), None, Some(scales)]);
     set(model, id, "coordinate_transformation_mode", "asymmetric");
@@ -144,7 +144,7 @@ pub(crate) fn upsample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// Dilations of 1 are removed.
-pub(crate) fn undilated(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn undilated(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     match attrs::MaxPool::read(&model[id])?.dilations {
         Some(d) if d.iter().any(|&d| d != 1) => Err("dilations need a newer opset".into()),
         _ => without(model, id, "dilations"),
@@ -152,7 +152,7 @@ pub(crate) fn undilated(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `ceil_mode` becomes pads at the end.
-pub(crate) fn pool(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn pool(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     undilated(model, id)?;
     // `MaxPool` and `LpPool` have all of these but `count_include_pad`.
     let options = attrs::AveragePool::read(&model[id])?;
@@ -241,7 +241,7 @@ fn pads_without(model: &Model, id: NodeId) -> Option<Vec<i64>> {
 }
 
 /// Older names of the modes, and images of two dimensions only.
-pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     if rank_of(model, id, 0)? != 4 {
         return grid_sample(model, id);
     }
@@ -252,5 +252,12 @@ pub(crate) fn grid_sample_modes(model: &mut Model, id: NodeId) -> Result<Done, R
     };
     let older = older.to_owned();
     set(model, id, "mode", older);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
+}
+
+/// Whether only the older form has such a `Resize`: scales beside sizes, or a mode that was dropped.
+pub(crate) fn is_lost(model: &Model, id: NodeId) -> bool {
+    let mode = model[id].read::<&str>("coordinate_transformation_mode");
+    let scaled = model[id].input(2).is_some() && model[id].input(3).is_some();
+    scaled || mode == Ok(Some("tf_half_pixel_for_nn"))
 }

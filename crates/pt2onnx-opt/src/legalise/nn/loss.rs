@@ -3,13 +3,13 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Reduction, attrs};
 
 /// `SoftmaxCrossEntropyLoss`: the loss of the logarithms of the softmax, which are the second
 /// result.
-pub(crate) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let scores = cx.log_softmax(input(node, 0)?, attrs::LogSoftmax { axis: 1 });
         let inputs = [Some(scores), node.input(1), node.input(2)];
@@ -21,7 +21,7 @@ pub(crate) fn softmax_cross_entropy(model: &mut Model, id: NodeId) -> Result<Don
 }
 
 /// `NegativeLogLikelihoodLoss`.
-pub(crate) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn negative_log_likelihood(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let (x, target) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(x);

@@ -3,12 +3,12 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
-pub(crate) fn rotary(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn rotary(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, emit)
 }
 

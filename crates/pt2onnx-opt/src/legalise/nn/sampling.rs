@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{floats, input},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Operand, Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -31,7 +31,7 @@ const CUBIC: Filter = Filter {
 };
 
 /// Images of any number of dimensions.
-pub(crate) fn grid_sample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn grid_sample(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| Ok(vec![sampled(cx, node)?]))
 }
 

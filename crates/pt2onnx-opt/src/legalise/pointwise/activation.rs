@@ -6,13 +6,13 @@ use crate::{
         error::Reason,
         forms,
         index::axes,
-        replace::{Done, replace},
+        replace::{Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Model, NodeId, attrs};
 
 /// `0.5 x (1 + erf(x / sqrt(2)))`, or the approximation by `tanh`.
-pub(crate) fn gelu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn gelu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let curve = if attrs::Gelu::read(node)?.approximate == "tanh" {
@@ -27,7 +27,7 @@ pub(crate) fn gelu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `x sigmoid(alpha x)`.
-pub(crate) fn swish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn swish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let alpha = f64::from(attrs::Swish::read(node)?.alpha);
@@ -36,7 +36,7 @@ pub(crate) fn swish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `max(0, min(1, x / 6 + 0.5)) x`.
-pub(crate) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let options = attrs::HardSigmoid { alpha: 1.0 / 6.0, beta: 0.5 };
@@ -45,7 +45,7 @@ pub(crate) fn hard_swish(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
 }
 
 /// `x tanh(softplus(x))`.
-pub(crate) fn mish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn mish(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         Ok(vec![cx.mul(x, cx.tanh(cx.softplus(x)))])
@@ -53,7 +53,7 @@ pub(crate) fn mish(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `max(0, x) + min(0, alpha (exp(x / alpha) - 1))`, which is `alpha elu(x / alpha)`.
-pub(crate) fn celu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn celu(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = node.input(0).ok_or("its input is missing")?;
         let alpha = f64::from(attrs::Celu::read(node)?.alpha);
@@ -64,13 +64,13 @@ pub(crate) fn celu(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// The older form flattens all dimensions from the axis on. Along the last axis that is not of size
 /// 1 both mean the same, so other axes are swapped with the last one.
-pub(crate) fn softmax(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn softmax(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axis = axes::explicit_axis(model, id)?;
     let rank = forms::rank_of(model, id, 0)?;
     let shape = model[id].input(0).and_then(|x| analysis::shape(model, x));
     let behind = shape.and_then(|s| s.get(axis + 1..)).unwrap_or_default();
     if axis + 1 + behind.len() == rank && behind.iter().all(|d| d.as_int() == Some(1)) {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     let op: &'static str = match model[id].op() {
         "LogSoftmax" => "LogSoftmax",

@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::input,
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Tensor};
@@ -11,7 +11,7 @@ use pt2onnx_tensor::{DType, Tensor};
 const LIMB: i64 = 1 << 32;
 
 /// `-1 - x`; for unsigned types, the largest number minus `x`.
-pub(crate) fn not(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn not(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let kind = cx.dtype(x);
@@ -21,7 +21,7 @@ pub(crate) fn not(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `And` bit by bit; from it, `a | b = a + b - (a & b)` and `a ^ b = a + b - 2 (a & b)`.
-pub(crate) fn binary(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn binary(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let kind = cx.dtype(a);

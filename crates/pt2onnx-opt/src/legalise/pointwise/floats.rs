@@ -5,7 +5,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::input,
-        replace::{Done, replace},
+        replace::{Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
@@ -17,7 +17,7 @@ fn format(dtype: DType) -> Option<FloatFormat> {
 }
 
 /// The same bits as another type. Of a float, each NaN counts as the positive quiet one.
-pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let to = schema::dtype(attrs::BitCast::to(&model[id])?);
     let from = input(&model[id], 0).map(|x| dtype(model, x))?;
     let computed = |d: &DType| {

@@ -3,7 +3,7 @@
 use crate::legalise::{
     error::Reason,
     forms::{constant_numbers, input},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs, schema};
 use pt2onnx_tensor::DType;
@@ -18,7 +18,7 @@ fn uniform(cx: &Builder, like: Value, seed: Option<f32>) -> Value {
 }
 
 /// `Dropout`: a random mask in training, otherwise nothing.
-pub(crate) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn dropout(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let training = match model[id].input(2) {
         None => false,
         Some(mode) => {
@@ -52,7 +52,7 @@ pub(crate) fn dropout(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 }
 
 /// `Bernoulli`: whether a uniform number is below the probability.
-pub(crate) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let options = attrs::Bernoulli::read(node)?;
@@ -60,4 +60,9 @@ pub(crate) fn bernoulli(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         let drawn = cx.cast(uniform(cx, x, options.seed), cx.dtype(x));
         Ok(vec![cx.cast(cx.less(drawn, x), to)])
     })
+}
+
+/// Whether a `Dropout` has a mask, which had the type of the data before.
+pub(crate) fn has_mask(model: &Model, id: NodeId) -> bool {
+    model[id].outputs().len() > 1
 }

@@ -2,14 +2,14 @@
 
 use crate::legalise::{
     error::Reason,
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
 
 /// The mode `wrap` by slices of the other end. Other modes are kept.
-pub(crate) fn wrap(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn wrap(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     if attrs::Pad::read(&model[id])?.mode != "wrap" {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     replace(model, id, |cx, node| {
         let newer = || "mode `wrap` needs a newer opset".to_owned();

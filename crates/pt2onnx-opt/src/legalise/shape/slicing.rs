@@ -10,7 +10,7 @@ use crate::{
             self, LONGEST, constant_ints, input, ints_as_attribute, keep_inputs, known_ints,
             rank_of, set,
         },
-        replace::{self, Done, replace},
+        replace::{self, Rewritten, replace},
     },
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
@@ -18,7 +18,7 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// As many parts as there are outputs; the last one may be smaller.
-pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     if model[id].input(1).is_some() {
         return forms::without(model, id, "num_outputs");
     }
@@ -39,7 +39,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason
         Some(known) => {
             let part = (known + count - 1) / count;
             let sizes: Vec<i64> = (0..count).map(|i| (known - i * part).clamp(0, part)).collect();
-            (model.add_constant(Tensor::vector(&sizes)), Done::Kept)
+            (model.add_constant(Tensor::vector(&sizes)), Rewritten::InPlace)
         }
         None => replace::before(model, id, |cx, _| {
             let size = match &size {
@@ -51,7 +51,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason
             let bounds = cx.minimum(cx.mul(part, cx.ints(&bounds)), size);
             let [starts, ends] = [(0, count), (1, count + 1)]
                 .map(|(from, to)| cx.slice(bounds, 0, &Expr::int(from), &Expr::int(to), 1));
-            Ok((cx.sub(ends, starts), Done::Fed))
+            Ok((cx.sub(ends, starts), Rewritten::Surrounded))
         })?,
     };
     model.set_inputs(id, &[Some(x), Some(sizes)]);
@@ -60,7 +60,7 @@ pub(crate) fn split_evenly(model: &mut Model, id: NodeId) -> Result<Done, Reason
 }
 
 /// The sizes of the parts become an attribute. Computed sizes need slices.
-pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     if known_ints(model, id, 1, "split").is_ok() {
         return ints_as_attribute(model, id, 1, "split");
     }
@@ -79,7 +79,7 @@ pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Done, Reason>
 }
 
 /// Bounds become attributes. Steps and computed bounds need a `Gather`.
-pub(crate) fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn slice(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let given = |i: usize| match model[id].input(i) {
         None => Some(None),
         Some(v) => constant_ints(model, v).map(Some),
@@ -96,7 +96,7 @@ pub(crate) fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         if let Some(axes) = axes {
             set(model, id, "axes", axes);
         }
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     let Some(steps) = steps else {
         return Err("computed steps need a newer opset".into());
@@ -153,7 +153,7 @@ fn between(cx: &Builder, x: Value, axis: usize, start: Value, end: Value, step: 
 }
 
 /// Pads of some axes become pads of all axes.
-pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axes = known_ints(model, id, 3, "axes")?.unwrap_or_default();
     let rank = rank_of(model, id, 0)?;
     let n = axes.len();
@@ -186,7 +186,7 @@ pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
 
 /// Pads and value become attributes. What attributes cannot express is built by `Concat` or
 /// `Gather`.
-pub(crate) fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn pad(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
     let node = &model[id];
     let mode = attrs::Pad::read(node)?.mode.to_owned();
@@ -202,7 +202,7 @@ pub(crate) fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
             keep_inputs(model, id, 1);
             set(model, id, "pads", pads);
             set(model, id, "value", value as f32);
-            Ok(Done::Kept)
+            Ok(Rewritten::InPlace)
         }
         _ if mode == "constant" => replace(model, id, |cx, node| joined(cx, node, &pads)),
         _ => replace(model, id, |cx, node| mirrored(cx, node, &pads, &mode)),
@@ -279,10 +279,10 @@ fn mirrored(cx: &Builder, node: &Node, pads: &[i64], mode: &str) -> Result<Vec<V
 }
 
 /// Known axes counted from the front.
-pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axes = known_ints(model, id, 3, "axes")?.filter(|a| a.iter().any(|&a| a < 0));
     let Some(axes) = axes else {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     };
     let rank = rank_of(model, id, 0)? as i64;
     let front = |&a: &i64| if a < 0 { a + rank } else { a };
@@ -295,5 +295,10 @@ pub(crate) fn slice_axes(model: &mut Model, id: NodeId) -> Result<Done, Reason> 
     };
     let front = model.add_constant(front);
     model.replace_input(id, 3, Some(front));
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
+}
+
+/// Whether a `Split` gives neither sizes nor their number, which newer forms need.
+pub(crate) fn lacks_sizes(model: &Model, id: NodeId) -> bool {
+    model[id].input(1).is_none() && model[id].attribute("num_outputs").is_none()
 }

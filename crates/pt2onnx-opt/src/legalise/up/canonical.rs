@@ -1,66 +1,33 @@
-//! Rewrites nodes of older forms of their operators into the canonical form: the steps of
-//! legalisation, upwards.
+//! Forms of opsets 7 and up become those of the canonical opset: each function skips all forms
+//! between. `reversible` forbids results that legalisation cannot make the older node again.
 
-use super::extensions;
 use crate::{
     analysis, eval,
     legalise::{
         error::Reason,
-        forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set},
-        replace::{Done, before, replace},
+        forms::{attributes, constant_numbers, input, keep_inputs, rank_of, set, without},
+        replace::{Rewritten, before, replace},
     },
 };
-use pt2onnx_ir::{Model, NodeId, Value, schema};
+use pt2onnx_ir::{Model, NodeId, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-/// Rewrites a node that was written for opset `written` and means something else in the canonical
-/// opset. Types of its inputs are known. With `alike`, only into one node that legalisation can
-/// make the older one again.
-///
-/// # Errors
-/// The canonical form has no such node, or too little is known of it. The node is then unchanged.
-pub(super) fn raise(
-    model: &mut Model,
-    id: NodeId,
-    written: u32,
-    alike: bool,
-) -> Result<Done, Reason> {
-    let op = model[id].op().to_owned();
-    let since = schema::lookup(&op, written).map_or(0, |s| s.since);
-    match op.as_str() {
-        "Squeeze" | "Unsqueeze" if since < 13 => ints_as_input(model, id, "axes", 1),
-        "ReduceSum" if since < 13 => reduction(model, id),
-        op if op.starts_with("Reduce") && since < 18 => reduction(model, id),
-        "Split" if since < 18 => split(model, id, alike),
-        "Softmax" | "LogSoftmax" | "Hardmax" if since < 13 => softmax(model, id, alike),
-        "Dropout" if since < 12 => dropout(model, id, since < 10 && !alike),
-        "Pad" if since < 11 => pad(model, id),
-        "Slice" if since < 10 => slice(model, id),
-        "Clip" if since < 11 => clip(model, id),
-        "TopK" if since < 10 => top_k(model, id),
-        "Upsample" => upsample(model, id, alike),
-        "Resize" if since < 11 => resize(model, id, alike),
-        "Resize" if since < 13 => resize_of_some(model, id),
-        "Scatter" => {
-            model.set_op(id, "ScatterElements");
-            Ok(Done::Kept)
-        }
-        "DFT" if since < 20 => transform(model, id),
-        "GridSample" if since < 20 => grid_sample(model, id),
-        "RoiAlign" if since < 16 => {
-            set(model, id, "coordinate_transformation_mode", "output_half_pixel");
-            Ok(Done::Kept)
-        }
-        "QuantizeLinear" | "DequantizeLinear" if since < 13 => quantization(model, id, alike),
-        "GroupNormalization" if since < 21 && !alike => group_norm(model, id),
-        "BatchNormalization" if since < 14 => batch_norm(model, id, alike),
-        _ if since == 0 && !alike => extensions::raise(model, id, written),
-        op if since > schema::CANONICAL_OPSET => {
-            Err(format!("what {op} of opset {since} has in older opsets is not known").into())
-        }
-        op => Err(format!("{op} of opset {since} has no newer form").into()),
-    }
+/// The axes become an input.
+pub(crate) fn axes(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+    ints_as_input(model, id, "axes", 1)
+}
+
+/// The operator got another name.
+pub(crate) fn scatter(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+    model.set_op(id, "ScatterElements");
+    Ok(Rewritten::InPlace)
+}
+
+/// The default mode became another one.
+pub(crate) fn roi_align(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+    set(model, id, "coordinate_transformation_mode", "output_half_pixel");
+    Ok(Rewritten::InPlace)
 }
 
 /// Integers of an attribute become an input, if they are given.
@@ -69,18 +36,18 @@ pub(super) fn ints_as_input(
     id: NodeId,
     name: &'static str,
     index: usize,
-) -> Result<Done, Reason> {
+) -> Result<Rewritten, Reason> {
     let Some(ints) = model[id].read::<&[i64]>(name)?.map(<[i64]>::to_vec) else {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     };
     let ints = model.add_constant(Tensor::vector(&ints));
     model[id].remove_attribute(name);
     put(model, id, index, ints);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// Older forms took axes of tensors without dimensions.
-fn reduction(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn reduction(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     if rank_of(model, id, 0).is_ok_and(|rank| rank == 0) {
         model[id].remove_attribute("axes");
     }
@@ -96,10 +63,10 @@ pub(super) fn put(model: &mut Model, id: NodeId, index: usize, value: Value) {
 }
 
 /// Without sizes, all parts are equal, and there are as many as outputs.
-fn split(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+pub(crate) fn split(model: &mut Model, id: NodeId, reversible: bool) -> Result<Rewritten, Reason> {
     ints_as_input(model, id, "split", 1)?;
     if model[id].input(1).is_some() {
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     let count = model[id].outputs().len() as i64;
     let size = || {
@@ -108,15 +75,19 @@ fn split(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
         shape.get(eval::axis(axis, shape.len())?).cloned()
     };
     let even = size().is_some_and(|s| s.modulo(&Expr::int(count)) == Expr::int(0));
-    if alike && !even {
+    if reversible && !even {
         return Err("the size of its parts is not known".into());
     }
     set(model, id, "num_outputs", count);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The older form flattens all dimensions from the axis on.
-fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+pub(crate) fn softmax(
+    model: &mut Model,
+    id: NodeId,
+    reversible: bool,
+) -> Result<Rewritten, Reason> {
     let rank = rank_of(model, id, 0)?;
     let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
     let axis = eval::axis(axis, rank).or((axis == rank as i64).then_some(rank));
@@ -125,9 +96,9 @@ fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     let one = |i: usize| shape.get(i).and_then(Expr::as_int) == Some(1);
     if axis + 1 == rank || axis < rank && (axis + 1..rank).all(one) {
         set(model, id, "axis", axis as i64);
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
-    if alike {
+    if reversible {
         return Err("it is over several dimensions".into());
     }
     let op: &'static str = match model[id].op() {
@@ -143,19 +114,27 @@ fn softmax(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
     })
 }
 
-/// The ratio has no meaning outside of training. The mask says that nothing is dropped; a `typed`
-/// one has the type of the data.
-fn dropout(model: &mut Model, id: NodeId, typed: bool) -> Result<Done, Reason> {
+/// The mask, which had the type of the data, is bool; it says that nothing is dropped.
+pub(crate) fn typed_dropout(
+    model: &mut Model,
+    id: NodeId,
+    reversible: bool,
+) -> Result<Rewritten, Reason> {
     model[id].remove_attribute("ratio");
     match model[id].outputs().get(1) {
-        Some(&mask) if typed && model[mask].uses().len() > 0 => {}
-        _ => return Ok(Done::Kept),
+        Some(&mask) if !reversible && model[mask].uses().len() > 0 => {}
+        _ => return Ok(Rewritten::InPlace),
     }
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let made = cx.emit("Dropout", &[Some(x)], attributes([]), 2);
         Ok(vec![made[0], cx.cast(made[1], cx.dtype(x))])
     })
+}
+
+/// The ratio has no meaning outside of training.
+pub(crate) fn dropout(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
+    without(model, id, "ratio")
 }
 
 /// A number as a scalar of the type of the first input.
@@ -167,7 +146,7 @@ fn number(model: &mut Model, id: NodeId, number: f32) -> Result<Value, Reason> {
     Ok(model.add_constant(scalar))
 }
 
-fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn pad(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     let filled = model[id].read::<f32>("value")?.filter(|v| *v != 0.0);
     let filled = filled.map(|v| number(model, id, v)).transpose()?;
     ints_as_input(model, id, "pads", 1)?;
@@ -175,18 +154,18 @@ fn pad(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
     if let Some(filled) = filled {
         put(model, id, 2, filled);
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
-fn slice(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn slice(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     for (i, name) in ["starts", "ends", "axes"].into_iter().enumerate() {
         ints_as_input(model, id, name, i + 1)?;
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The older form always has bounds, and by default the largest float32.
-fn clip(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn clip(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     let read = |name| Ok::<_, Reason>(model[id].read::<f32>(name)?);
     let bounds = [read("min")?.unwrap_or(f32::MIN), read("max")?.unwrap_or(f32::MAX)];
     let half = analysis::dtype(model, input(&model[id], 0)?) == Some(DType::F16);
@@ -198,19 +177,23 @@ fn clip(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         put(model, id, i + 1, bound);
     }
     model[id].attributes.clear();
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
-fn top_k(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn top_k(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     let count = model[id].read_required::<i64>("k")?;
     let count = model.add_constant(Tensor::vector(&[count]));
     model[id].remove_attribute("k");
     put(model, id, 1, count);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// `Upsample` of opset 9 has scales as an input, that of opset 7 as an attribute.
-fn upsample(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+pub(crate) fn upsample(
+    model: &mut Model,
+    id: NodeId,
+    reversible: bool,
+) -> Result<Rewritten, Reason> {
     if let Some(scales) = model[id].read::<&[f32]>("scales")?.map(<[f32]>::to_vec) {
         let scales = model.add_constant(Tensor::vector(&scales));
         model[id].remove_attribute("scales");
@@ -220,13 +203,13 @@ fn upsample(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> 
         set(model, id, "mode", "linear");
     }
     model.set_op(id, "Resize");
-    resize(model, id, alike)
+    resize(model, id, reversible)
 }
 
 /// The first form of `Resize`, and `Upsample`: positions are multiples of the scale, and the
 /// nearest is the one before; the one after where a scale is below 1. With scales of both kinds,
 /// there are two nodes.
-fn resize(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+pub(crate) fn resize(model: &mut Model, id: NodeId, reversible: bool) -> Result<Rewritten, Reason> {
     let (x, scales) = (input(&model[id], 0)?, input(&model[id], 1)?);
     let known = constant_numbers(model, scales);
     let interpolated = model[id].read::<&str>("mode")?.is_some_and(|mode| mode != "nearest");
@@ -239,9 +222,9 @@ fn resize(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
         model.set_inputs(id, &[Some(x), None, Some(scales)]);
         let chosen = if smaller && !interpolated { "ceil" } else { "floor" };
         form(chosen).into_iter().for_each(|(name, value)| set(model, id, name, value));
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
-    if alike {
+    if reversible {
         return Err("some of its scales may be below 1, and some above".into());
     }
     replace(model, id, |cx, _| {
@@ -260,7 +243,7 @@ fn resize(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
 }
 
 /// The scales, which were always an input, had no elements where sizes were given.
-fn resize_of_some(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn resize_inputs(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     let mode = model[id].read::<&str>("coordinate_transformation_mode")?;
     if mode == Some("tf_half_pixel_for_nn") {
         return Err("tf_half_pixel_for_nn has no newer form".into());
@@ -270,31 +253,35 @@ fn resize_of_some(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
         *scales = None;
         model.set_inputs(id, &inputs);
     }
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The attribute `axis` became an input.
-fn transform(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn transform(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     let axis = model[id].read::<i64>("axis")?.unwrap_or(1);
     let axis = model.add_constant(Tensor::scalar(axis));
     model[id].remove_attribute("axis");
     put(model, id, 2, axis);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
-fn grid_sample(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn grid_sample(model: &mut Model, id: NodeId, _: bool) -> Result<Rewritten, Reason> {
     let mode = match model[id].read::<&str>("mode")?.unwrap_or("bilinear") {
         "bilinear" => "linear",
         "bicubic" => "cubic",
         _ => "nearest",
     };
     set(model, id, "mode", mode);
-    Ok(Done::Kept)
+    Ok(Rewritten::InPlace)
 }
 
 /// The older form has one scale.
-fn quantization(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
-    let mut done = Done::Kept;
+pub(crate) fn quantization(
+    model: &mut Model,
+    id: NodeId,
+    reversible: bool,
+) -> Result<Rewritten, Reason> {
+    let mut done = Rewritten::InPlace;
     for i in [1, 2] {
         let Some(given) = model[id].input(i) else { continue };
         let sizes = analysis::shape(model, given).ok_or("the sizes of its scale are not known")?;
@@ -306,9 +293,9 @@ fn quantization(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reas
         }
         let scalar = match model[given].constant().and_then(|t| t.reshaped([])) {
             Some(scalar) => model.add_constant(scalar),
-            None if alike => return Err("its scale is not a scalar".into()),
+            None if reversible => return Err("its scale is not a scalar".into()),
             None => {
-                done = Done::Fed;
+                done = Rewritten::Surrounded;
                 before(model, id, |cx, _| Ok(cx.reshape(given, &[])))?
             }
         };
@@ -318,7 +305,14 @@ fn quantization(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reas
 }
 
 /// The older form has a scale and a bias for each group, the newer one for each channel.
-fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
+pub(crate) fn group_norm(
+    model: &mut Model,
+    id: NodeId,
+    reversible: bool,
+) -> Result<Rewritten, Reason> {
+    if reversible {
+        return Err("its scale has an element for each group".into());
+    }
     let groups = model[id].read_required::<i64>("num_groups")?;
     let x = input(&model[id], 0)?;
     let channels = analysis::shape(model, x).and_then(|s| s.get(1)?.as_int());
@@ -337,7 +331,11 @@ fn group_norm(model: &mut Model, id: NodeId) -> Result<Done, Reason> {
 
 /// The older forms train if they list statistics as outputs, used or not. Those of opset 7 may have
 /// some for each element.
-fn batch_norm(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason> {
+pub(crate) fn batch_norm(
+    model: &mut Model,
+    id: NodeId,
+    reversible: bool,
+) -> Result<Rewritten, Reason> {
     let each = model[id].read::<i64>("spatial")?.unwrap_or(1) == 0;
     let outputs = model[id].outputs();
     let trains = outputs.len() > 1;
@@ -346,14 +344,14 @@ fn batch_norm(model: &mut Model, id: NodeId, alike: bool) -> Result<Done, Reason
     }
     match (trains, each) {
         (true, true) => return Err("it trains with statistics for each element".into()),
-        (true, false) if alike => return Err("it trains".into()),
-        (false, true) if alike => return Err("it has statistics for each element".into()),
+        (true, false) if reversible => return Err("it trains".into()),
+        (false, true) if reversible => return Err("it has statistics for each element".into()),
         _ => {}
     }
     model[id].remove_attribute("spatial");
     if !trains && !each {
         keep_inputs(model, id, 5);
-        return Ok(Done::Kept);
+        return Ok(Rewritten::InPlace);
     }
     replace(model, id, |cx, node| {
         if each {

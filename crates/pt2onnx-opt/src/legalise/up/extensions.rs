@@ -1,10 +1,10 @@
-//! Rewrites nodes of operators that their opset lacks but runtimes know: the experiments of opsets
-//! 1 to 9, and what ONNX Runtime adds.
+//! Operators that their opset lacks but runtimes know: the experiments of opsets 1 to 9, and ONNX
+//! Runtime's additions.
 
 use crate::legalise::{
     error::Reason,
     forms::{attributes, input},
-    replace::{Done, replace},
+    replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, schema};
 use pt2onnx_tensor::{DType, Scalar, Tensor};
@@ -13,7 +13,7 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 ///
 /// # Errors
 /// Any other operator, or too little is known of the node.
-pub(super) fn raise(model: &mut Model, id: NodeId, written: u32) -> Result<Done, Reason> {
+pub(crate) fn upgrade(model: &mut Model, id: NodeId, written: u32) -> Result<Rewritten, Reason> {
     let emit = match model[id].op() {
         op if !schema::is_extension(op, written) => None,
         "Affine" => Some(affine as Emit),
@@ -21,7 +21,7 @@ pub(super) fn raise(model: &mut Model, id: NodeId, written: u32) -> Result<Done,
         "Crop" => Some(crop as Emit),
         "DynamicSlice" => Some(slice as Emit),
         "ImageScaler" => Some(image_scaler as Emit),
-        "LayerNormalization" => return Ok(Done::Kept),
+        "LayerNormalization" => return Ok(Rewritten::InPlace),
         "MeanVarianceNormalization" => Some(normalised as Emit),
         "ParametricSoftplus" => Some(softplus as Emit),
         "Scale" => Some(scale as Emit),

@@ -1,13 +1,13 @@
 //! Rewrites a model step by step for an older opset.
 
 use super::{
-    bridge,
     error::{Inexpressible, LegaliseError, Reason},
     exact::{doubles, wrapping},
-    meaning::fits,
+    insert_casts,
     nn::images,
-    replace::Done,
-    rules::{self, When},
+    replace::Rewritten,
+    semantics::conforms_to,
+    steps::{self, When},
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{
@@ -16,7 +16,7 @@ use pt2onnx_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How often all nodes are looked at, at most: rules that make what they replace would never end.
+/// Iteration limit: guards against rules that reproduce their own pattern.
 const ROUNDS: usize = 100;
 
 /// Rewrites a model for an older opset and sets [`Model::opset`]. Only the main graph is rewritten.
@@ -61,8 +61,8 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
     model.finish_outputs(Model::MAIN);
     let (levels, sums) = (FxHashMap::default(), FxHashSet::default());
     let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
-    let mut descent =
-        Descent { opset, written, known: known.unwrap_or_default(), target, levels, sums };
+    let mut downgrade =
+        Downgrade { opset, written, known: known.unwrap_or_default(), target, levels, sums };
     let mut failures = Vec::new();
     let mut failed = FxHashSet::default();
     for round in 1.. {
@@ -73,10 +73,10 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
                 continue;
             }
             let place = if round == ROUNDS { model.describe(node) } else { String::new() };
-            match descent.lower(model, node) {
-                Ok(Done::Kept) => {}
-                Ok(Done::Fed | Done::Replaced) if round < ROUNDS => again = true,
-                Ok(Done::Fed | Done::Replaced) => {
+            match downgrade.lower(model, node) {
+                Ok(Rewritten::InPlace) => {}
+                Ok(Rewritten::Surrounded | Rewritten::Replaced) if round < ROUNDS => again = true,
+                Ok(Rewritten::Surrounded | Rewritten::Replaced) => {
                     let reason = "its older form is made of nodes that need older forms in turn";
                     let lowest = model.opset;
                     failures.push(Inexpressible { place, reason: reason.to_owned(), lowest });
@@ -117,7 +117,7 @@ fn impossible(model: &Model) -> Option<Inexpressible> {
     })
 }
 
-struct Descent {
+struct Downgrade {
     opset: u32,
     /// The opset that the model was written for.
     written: u32,
@@ -130,13 +130,13 @@ struct Descent {
     sums: FxHashSet<Value>,
 }
 
-impl Descent {
+impl Downgrade {
     /// Rewrites one node for the opset; if the runtime does not support its operator, for one
     /// without that operator.
-    fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Done, Inexpressible> {
+    fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Rewritten, Inexpressible> {
         // What cannot be rewritten stays.
         if matches!(self.target, Target::Ort | Target::OrtCpu)
-            && let Ok(done @ Done::Replaced) =
+            && let Ok(done @ Rewritten::Replaced) =
                 wrapping::exact(model, id, self.opset, &mut self.sums)
         {
             return Ok(done);
@@ -150,11 +150,13 @@ impl Descent {
             images::windows(model, id);
         }
         let Some(&OpSchema { name: op, since: first, .. }) = forms(model, id).first() else {
-            return Ok(Done::Kept);
+            return Ok(Rewritten::InPlace);
         };
-        if self.target.lacks(model, id) && rules::at(op, first).is_some() {
+        if self.target.lacks(model, id)
+            && steps::at(op, first).is_some_and(|step| step.down.is_some())
+        {
             let (before, level) = (model[id].clone(), self.levels.get(&id).copied());
-            let done = self.descend(model, id, first - 1);
+            let done = self.step_down(model, id, first - 1);
             if let Ok(done) = done
                 && (!model.contains(id) || model[id].op() != op)
             {
@@ -168,19 +170,19 @@ impl Descent {
                 None => self.levels.remove(&id),
             };
         }
-        self.descend(model, id, self.opset)
+        self.step_down(model, id, self.opset)
     }
 
     /// Rewrites one node, step by step.
-    fn descend(
+    fn step_down(
         &mut self,
         model: &mut Model,
         id: NodeId,
         opset: u32,
-    ) -> Result<Done, Inexpressible> {
+    ) -> Result<Rewritten, Inexpressible> {
         let forms = forms(model, id);
         let newest = self.levels.get(&id).copied().unwrap_or(model.opset);
-        let mut done = Done::Kept;
+        let mut done = Rewritten::InPlace;
         let steps = forms.iter().rev().map(|form| (form.name, form.since));
         for (op, since) in steps.filter(|&(_, since)| opset < since && since <= newest) {
             let failure = |model: &Model, reason: String| Inexpressible {
@@ -189,33 +191,35 @@ impl Descent {
                 lowest: since,
             };
             let older = schema::lookup(op, since - 1);
-            let mut fit = fits(model, id, older);
-            let rule = rules::at(op, since).filter(|r| match r.when {
-                When::Needed => fit.is_err(),
-                When::Counted(input) => fit.is_err() || !self.counts(model, id, since, input),
-                When::Wider | When::Always => true,
+            let mut fit = conforms_to(model, id, older);
+            let step = steps::at(op, since).filter(|step| match step.when {
+                When::IfUnsupported => fit.is_err(),
+                When::NegativeIndices(input) => {
+                    fit.is_err() || !self.counts(model, id, since, input)
+                }
+                When::Superset | When::Always => true,
             });
-            if let Some(rule) = rule {
-                match (rule.apply)(model, id).map_err(|Reason(reason)| failure(model, reason))? {
-                    Done::Replaced => return Ok(Done::Replaced),
-                    Done::Fed => done = Done::Fed,
-                    Done::Kept => {}
+            if let Some(down) = step.and_then(|step| step.down) {
+                match down(model, id).map_err(|Reason(reason)| failure(model, reason))? {
+                    Rewritten::Replaced => return Ok(Rewritten::Replaced),
+                    Rewritten::Surrounded => done = Rewritten::Surrounded,
+                    Rewritten::InPlace => {}
                 }
                 // The node has another operator now, which has its own steps.
                 if model[id].op() != op {
                     self.levels.insert(id, since - 1);
-                    return Ok(Done::Fed);
+                    return Ok(Rewritten::Surrounded);
                 }
-                fit = fits(model, id, older);
+                fit = conforms_to(model, id, older);
             }
             if fit.is_err()
                 && let Some((newer, older)) = schema::lookup(op, since).zip(older)
             {
                 drop_defaults(model, id, newer, older);
-                fit = fits(model, id, Some(older));
-                if fit.is_err() && bridge::casts(model, id, older) {
-                    done = Done::Fed;
-                    fit = fits(model, id, Some(older));
+                fit = conforms_to(model, id, Some(older));
+                if fit.is_err() && insert_casts::casts(model, id, older) {
+                    done = Rewritten::Surrounded;
+                    fit = conforms_to(model, id, Some(older));
                 }
             }
             fit.map_err(|reason| failure(model, reason))?;
