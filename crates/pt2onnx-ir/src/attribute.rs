@@ -1,6 +1,10 @@
 //! Attribute values of nodes.
 
-use crate::{ids::RegionId, schema::AttributeKind, types::Type};
+use crate::{
+    ids::RegionId,
+    schema::{AttributeDefault, AttributeKind},
+    types::Type,
+};
 use pt2onnx_tensor::Tensor;
 use std::borrow::Cow;
 
@@ -57,6 +61,25 @@ impl Attribute {
         }
     }
 
+    /// Whether two attributes are equal: floats by their bits, tensors as `same_tensor` decides,
+    /// bodies never.
+    pub fn equals(&self, other: &Self, same_tensor: impl Fn(&Tensor, &Tensor) -> bool) -> bool {
+        use Attribute::*;
+        let bits = |floats: &[f32]| floats.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
+        match (self, other) {
+            (Float(a), Float(b)) => a.to_bits() == b.to_bits(),
+            (Int(a), Int(b)) => a == b,
+            (String(a), String(b)) => a == b,
+            (Ints(a), Ints(b)) => a == b,
+            (Strings(a), Strings(b)) => a == b,
+            (Floats(a), Floats(b)) => bits(a) == bits(b),
+            (Tensor(a), Tensor(b)) => same_tensor(a, b),
+            (Type(a), Type(b)) => a == b,
+            (Reference { name: a, .. }, Reference { name: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+
     /// The bodies that it holds.
     pub fn regions(&self) -> &[RegionId] {
         match self {
@@ -78,6 +101,21 @@ macro_rules! from {
 }
 from!(f32 => Float, i64 => Int, String => String, Tensor => Tensor, RegionId => Region, Type => Type,
       Vec<f32> => Floats, Vec<i64> => Ints, Vec<String> => Strings, Vec<Tensor> => Tensors, Vec<Type> => Types);
+
+impl From<&AttributeDefault> for Attribute {
+    fn from(default: &AttributeDefault) -> Self {
+        match default {
+            AttributeDefault::Float(x) => Attribute::Float(*x),
+            AttributeDefault::Int(x) => Attribute::Int(*x),
+            AttributeDefault::String(x) => (*x).into(),
+            AttributeDefault::Floats(xs) => (*xs).into(),
+            AttributeDefault::Ints(xs) => (*xs).into(),
+            AttributeDefault::Strings(xs) => {
+                Attribute::Strings(xs.iter().map(|x| (*x).to_owned()).collect())
+            }
+        }
+    }
+}
 
 impl From<&str> for Attribute {
     fn from(v: &str) -> Self {

@@ -178,6 +178,11 @@ impl Model {
         self.add_value(Def::Constant(tensor), Some(ty))
     }
 
+    /// The elements of a constant of int64 or int32; `None` for other values.
+    pub fn const_ints(&self, value: Value) -> Option<Vec<i64>> {
+        self[value].constant()?.to_ints()
+    }
+
     /// Replaces the tensor of a constant. Returns false, and changes nothing, if the value is not a
     /// constant or the element type or sizes differ.
     pub fn set_constant(&mut self, value: Value, tensor: Tensor) -> bool {

@@ -304,19 +304,7 @@ pub(crate) fn same_attributes(a: &Attributes, b: &Attributes) -> bool {
 }
 
 pub(crate) fn same_attribute(a: &Attribute, b: &Attribute) -> bool {
-    use Attribute::*;
-    match (a, b) {
-        (Float(a), Float(b)) => a.to_bits() == b.to_bits(),
-        (Int(a), Int(b)) => a == b,
-        (String(a), String(b)) => a == b,
-        (Ints(a), Ints(b)) => a == b,
-        (Strings(a), Strings(b)) => a == b,
-        (Floats(a), Floats(b)) => a.iter().map(|f| f.to_bits()).eq(b.iter().map(|f| f.to_bits())),
-        (Tensor(a), Tensor(b)) => same_tensor(a, b),
-        (Type(a), Type(b)) => a == b,
-        (Reference { name: a, .. }, Reference { name: b, .. }) => a == b,
-        _ => false,
-    }
+    a.equals(b, same_tensor)
 }
 
 fn is_small(t: &Tensor) -> bool {

@@ -28,15 +28,22 @@
 
 #![deny(missing_debug_implementations)]
 
-// The layers, from the bottom up. A file uses only those above it in this list. func          names
-// and arity of the functions range         ranges and interval arithmetic expr          the data
-// type: nodes, raw constructors, comparison poly          expressions as polynomials arithmetic
-// `+`, `-`, `*`, `Expr::sum`, `Expr::product`, `Expr::pow` eval          values of expressions
-// apply         `Expr::call` and what builds on it: simplified function applications, substitution
-// display       text parse         reading text normal        the normal form for proofs
-// constraints   known facts, ranges of expressions proof         proofs from known facts simplify
-// simplification by proofs sizes         sizes that tensors can have text          reading texts;
-// uses no other file
+// The layers, from the bottom up. A file uses only those above it in this list.
+// - func: names and arity of the functions
+// - range: ranges and interval arithmetic
+// - expr: the data type: nodes, raw constructors, comparison
+// - poly: expressions as polynomials
+// - arithmetic: `+`, `-`, `*`, `Expr::sum`, `Expr::product`, `Expr::pow`
+// - eval: values of expressions
+// - apply: `Expr::call` and what builds on it: simplified function applications, substitution
+// - display: text
+// - parse: reading text
+// - normal: the normal form for proofs
+// - constraints: known facts, ranges of expressions
+// - proof: proofs from known facts
+// - simplify: simplification by proofs
+// - sizes: axes and sizes of tensors
+// - text: reading texts; uses no other file
 mod apply;
 mod arithmetic;
 mod constraints;
@@ -60,4 +67,4 @@ pub use func::Func;
 pub use parse::{MAX_NESTING, MAX_TEXT, ParseError};
 pub use poly::MAX_TERMS;
 pub use range::Range;
-pub use sizes::is_possible;
+pub use sizes::{axis, is_possible};

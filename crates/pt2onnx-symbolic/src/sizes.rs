@@ -1,10 +1,16 @@
-//! Sizes of tensors.
+//! Axes and sizes of tensors.
 
 use crate::expr::Expr;
 
 /// The most elements of a tensor: no machine can hold more, and numbers of them can be added
 /// without overflow.
 const MOST_ELEMENTS: i64 = 1 << 48;
+
+/// An axis counted from the front; `None` if it is not in `-rank..rank`.
+pub fn axis(axis: i64, rank: usize) -> Option<usize> {
+    let front = if axis < 0 { axis.checked_add_unsigned(rank as u64)? } else { axis };
+    usize::try_from(front).ok().filter(|&axis| axis < rank)
+}
 
 /// Whether a tensor can have these sizes: those that are known are not negative, and their product
 /// is at most 2^48. A size of 0 counts as 1, since it may belong to a dimension that is sliced.

@@ -385,6 +385,12 @@ impl Tensor {
             .then(|| self.to_bytes().chunks_exact(size_of::<T>()).map(T::from_le).collect())
     }
 
+    /// The elements of an int64 or int32 tensor. `None` for other types, or without values.
+    pub fn to_ints(&self) -> Option<Vec<i64>> {
+        let narrow = || Some(self.to_vec::<i32>()?.into_iter().map(i64::from).collect());
+        self.to_vec::<i64>().or_else(narrow)
+    }
+
     /// A complex tensor as real/imaginary pairs in a last dimension of 2, with the same storage.
     /// Other tensors are returned unchanged.
     pub fn view_as_real(&self) -> Self {

@@ -254,8 +254,8 @@ impl<'m> Builder<'m> {
     /// there is no such dimension.
     pub fn dim(&self, value: Value, axis: i64) -> Expr {
         let shape = self.shape(value);
-        let index = if axis < 0 { axis + shape.len() as i64 } else { axis };
-        usize::try_from(index).ok().and_then(|i| shape.get(i).cloned()).unwrap_or_else(|| {
+        let index = pt2onnx_symbolic::axis(axis, shape.len());
+        index.and_then(|i| shape.get(i).cloned()).unwrap_or_else(|| {
             self.report(format!("{} has no dimension {axis}", self.describe(value)));
             Expr::int(1)
         })

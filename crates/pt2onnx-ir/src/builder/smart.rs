@@ -388,9 +388,8 @@ impl Builder<'_> {
         let (pads, axes) = (self.contents(pads)?, self.contents(axes)?);
         let mut all = vec![Expr::int(0); 2 * rank];
         for (i, axis) in axes.iter().enumerate() {
-            let axis = axis.as_int()?;
-            let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
-            *all.get_mut(axis).filter(|_| axis < rank)? = pads.get(i)?.clone();
+            let axis = pt2onnx_symbolic::axis(axis.as_int()?, rank)?;
+            *all.get_mut(axis)? = pads.get(i)?.clone();
             *all.get_mut(axis + rank)? = pads.get(i + axes.len())?.clone();
         }
         Some(all)

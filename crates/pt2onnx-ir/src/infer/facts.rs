@@ -52,8 +52,6 @@ impl Contents {
             return Some(known.clone());
         }
         let tensor = model[value].constant().filter(|t| t.rank() <= 1)?;
-        let narrow = || Some(tensor.to_vec::<i32>()?.into_iter().map(i64::from).collect());
-        let elements: Vec<i64> = tensor.to_vec::<i64>().or_else(narrow)?;
-        Some(elements.into_iter().map(Expr::int).collect())
+        Some(tensor.to_ints()?.into_iter().map(Expr::int).collect())
     }
 }

@@ -1,11 +1,7 @@
 //! Shape rules of operators that move elements: concatenation, split, gather, reshape, slice,
 //! padding.
 
-use super::{
-    facts::InferError,
-    node::{Node, normalize},
-    shape::without,
-};
+use super::{facts::InferError, node::Node, shape::without};
 use crate::types::Shape;
 use pt2onnx_symbolic::Expr;
 
@@ -89,7 +85,7 @@ pub(super) fn flatten(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     let axis = match n.int("axis").unwrap_or(1) {
         a if a == x.len() as i64 => x.len(),
-        a => normalize(a, x.len())?,
+        a => pt2onnx_symbolic::axis(a, x.len())?,
     };
     Some(vec![Expr::product(x[..axis].to_vec()), Expr::product(x[axis..].to_vec())])
 }
@@ -114,7 +110,7 @@ pub(super) fn squeeze(n: &Node) -> Option<Shape> {
         return known.then(|| x.into_iter().filter(|d| d.as_int() != Some(1)).collect());
     }
     let axes: Vec<usize> =
-        n.numbers(1)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?;
+        n.numbers(1)?.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?;
     Some(without(x, &axes, false))
 }
 
@@ -122,7 +118,8 @@ pub(super) fn unsqueeze(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let given = n.numbers(1)?;
     let rank = x.len() + given.len();
-    let mut axes: Vec<usize> = given.iter().map(|&a| normalize(a, rank)).collect::<Option<_>>()?;
+    let mut axes: Vec<usize> =
+        given.iter().map(|&a| pt2onnx_symbolic::axis(a, rank)).collect::<Option<_>>()?;
     axes.sort_unstable();
     for axis in axes {
         if axis > x.len() {
@@ -144,7 +141,11 @@ pub(super) fn pad(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axes: Vec<usize> = match n.input(3) {
         None => (0..x.len()).collect(),
-        Some(_) => n.numbers(3)?.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
+        Some(_) => n
+            .numbers(3)?
+            .iter()
+            .map(|&a| pt2onnx_symbolic::axis(a, x.len()))
+            .collect::<Option<_>>()?,
     };
     let pads = n.contents(1);
     for (i, &axis) in axes.iter().enumerate() {
@@ -166,7 +167,8 @@ pub(super) fn slice(n: &Node) -> Option<Shape> {
     let Some(given) = given else {
         return Some(x.iter().map(|_| n.unknown_dim()).collect());
     };
-    let axes: Vec<usize> = given.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?;
+    let axes: Vec<usize> =
+        given.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?;
     let (starts, ends) = (n.numbers(1), n.numbers(2));
     let steps = n.input(4).map_or(Some(vec![1; axes.len()]), |_| n.numbers(4));
     for (i, &axis) in axes.iter().enumerate() {

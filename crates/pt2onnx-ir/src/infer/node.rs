@@ -8,7 +8,7 @@ use crate::{
     node,
     types::{Shape, unknown_symbol},
 };
-use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::{Expr, axis};
 use pt2onnx_tensor::DType;
 use std::cell::{Cell, RefCell};
 
@@ -107,12 +107,6 @@ impl Node<'_> {
 
     /// The attribute `axis`, counted from the front; `None` if it is out of range.
     pub(super) fn axis(&self, default: i64, rank: usize) -> Option<usize> {
-        normalize(self.int("axis").unwrap_or(default), rank)
+        axis(self.int("axis").unwrap_or(default), rank)
     }
-}
-
-/// An axis counted from the front; `None` if it is not in `-rank..rank`.
-pub(super) fn normalize(axis: i64, rank: usize) -> Option<usize> {
-    let axis = if axis < 0 { axis + rank as i64 } else { axis };
-    usize::try_from(axis).ok().filter(|&a| a < rank)
 }

@@ -4,7 +4,7 @@ use super::{
     facts::InferError,
     images,
     moves::*,
-    node::{Node, normalize},
+    node::Node,
     shape::{product, without},
 };
 use crate::{traits::Traits, types::Shape};
@@ -113,8 +113,8 @@ fn transformed(n: &Node) -> Option<Shape> {
         return Some(x.iter().map(|_| n.unknown_dim()).collect());
     }
     let axis = match n.input(2) {
-        None => normalize(-2, x.len()),
-        Some(_) => n.numbers(2).and_then(|axis| normalize(*axis.first()?, x.len())),
+        None => pt2onnx_symbolic::axis(-2, x.len()),
+        Some(_) => n.numbers(2).and_then(|axis| pt2onnx_symbolic::axis(*axis.first()?, x.len())),
     };
     x[parts] = Expr::int(2);
     let Some(axis) = axis.filter(|&a| a != parts) else {
@@ -252,7 +252,7 @@ fn reduce(n: &Node) -> Option<Shape> {
     let axes: Vec<usize> = if given.is_empty() && n.int("noop_with_empty_axes").unwrap_or(0) == 0 {
         (0..x.len()).collect()
     } else {
-        given.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?
+        given.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?
     };
     Some(without(x, &axes, n.int("keepdims").unwrap_or(1) != 0))
 }
@@ -316,7 +316,7 @@ fn compress(n: &Node) -> Option<Shape> {
     match n.int("axis") {
         None => Some(vec![n.unknown_dim()]),
         Some(axis) => {
-            let axis = normalize(axis, x.len())?;
+            let axis = pt2onnx_symbolic::axis(axis, x.len())?;
             x[axis] = n.unknown_dim();
             Some(x)
         }
@@ -336,7 +336,7 @@ fn unique(n: &Node) -> Vec<Option<Shape>> {
                 all
             }
             Some(axis) => {
-                let axis = normalize(axis, x.len())?;
+                let axis = pt2onnx_symbolic::axis(axis, x.len())?;
                 std::mem::replace(&mut x[axis], found.clone())
             }
         };
@@ -349,7 +349,9 @@ fn resize(n: &Node) -> Option<Shape> {
     let mut x = n.shape(0)?;
     let axes: Vec<usize> = match n.ints("axes") {
         None => (0..x.len()).collect(),
-        Some(axes) => axes.iter().map(|&a| normalize(a, x.len())).collect::<Option<_>>()?,
+        Some(axes) => {
+            axes.iter().map(|&a| pt2onnx_symbolic::axis(a, x.len())).collect::<Option<_>>()?
+        }
     };
     let sizes = n
         .contents(3)

@@ -3,10 +3,7 @@
 //! What a sequence holds has sizes only if all of it has the same: an unknown size of its own would
 //! stand for a different number in each element.
 
-use super::{
-    control,
-    node::{Node, normalize},
-};
+use super::{control, node::Node};
 use crate::{
     schema,
     types::{Shape, TensorType, Type},
@@ -104,7 +101,7 @@ fn joined(n: &Node, item: Type) -> Option<Type> {
     let TensorType { dtype, shape } = item.as_tensor()?.clone();
     let stacked = n.int("new_axis").unwrap_or(0) != 0;
     let whole = |mut shape: Shape| {
-        let axis = normalize(n.int("axis")?, shape.len() + usize::from(stacked))?;
+        let axis = pt2onnx_symbolic::axis(n.int("axis")?, shape.len() + usize::from(stacked))?;
         if stacked {
             shape.insert(axis, Expr::int(0));
         }

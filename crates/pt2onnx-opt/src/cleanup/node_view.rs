@@ -96,7 +96,6 @@ impl<'a> NodeView<'a> {
 
     /// The elements of an integer constant.
     pub fn ints(&self, input: usize) -> Option<Vec<i64>> {
-        let t = self.model[self.node.input(input)?].constant()?;
-        t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
+        self.model.const_ints(self.node.input(input)?)
     }
 }

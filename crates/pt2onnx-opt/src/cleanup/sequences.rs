@@ -66,15 +66,10 @@ fn items(model: &Model, sequence: Value) -> Option<Vec<Value>> {
 
 /// The only element of an integer constant.
 fn number(model: &Model, value: Value) -> Option<i64> {
-    match ints(model, value)?.as_slice() {
+    match model.const_ints(value)?.as_slice() {
         [one] => Some(*one),
         _ => None,
     }
-}
-
-fn ints(model: &Model, value: Value) -> Option<Vec<i64>> {
-    let t = model[value].constant()?;
-    t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
 }
 
 /// The node that computes an input, if it is that operator.
@@ -146,7 +141,7 @@ fn parts(model: &Model, id: NodeId) -> Option<(usize, Vec<i64>)> {
     let each = match node.input(1) {
         None => 1,
         Some(given) if analysis::rank(model, given)? == 0 => number(model, given)?,
-        Some(given) => return Some((axis, ints(model, given)?)),
+        Some(given) => return Some((axis, model.const_ints(given)?)),
     };
     let size = size()?;
     let whole = usize::try_from(size.checked_div(each)?).ok().filter(|&n| n <= MOST)?;

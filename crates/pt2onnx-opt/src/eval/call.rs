@@ -2,6 +2,7 @@
 
 use ndarray::IxDyn;
 use pt2onnx_ir::Node;
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
 /// How an operator is evaluated.
@@ -35,8 +36,7 @@ impl<'a> Call<'a> {
 
     /// The elements of input `i`, int64 or int32.
     pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
-        let t = self.input(i)?;
-        t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
+        self.input(i)?.to_ints()
     }
 
     /// The only element of input `i`.
@@ -57,12 +57,6 @@ impl<'a> Call<'a> {
             .try_fold(1isize, |n, &s| n.checked_mul(isize::try_from(s).ok()?))?;
         (bits.div_ceil(8) <= self.max_bytes).then_some(())
     }
-}
-
-/// An axis counted from the front; `None` outside `-rank..rank`.
-pub(crate) fn axis(axis: i64, rank: usize) -> Option<usize> {
-    let counted = if axis < 0 { axis.checked_add_unsigned(rank as u64)? } else { axis };
-    usize::try_from(counted).ok().filter(|&a| a < rank)
 }
 
 /// Sorted, distinct axes counted from the front.

@@ -2,11 +2,12 @@
 
 use super::{
     array::{array, by_width, tensor},
-    call::{Call, Eval, Row, axis, dim},
+    call::{Call, Eval, Row, dim},
     elements::{Elements, Numeric, Power, Rounding, tensor_of},
 };
 use ndarray::{ArrayD, Axis, Dimension, IxDyn};
 use pt2onnx_ir::{attrs, schema};
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[

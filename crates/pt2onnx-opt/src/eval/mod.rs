@@ -26,7 +26,7 @@ mod select;
 mod shape;
 mod signal;
 
-pub(crate) use call::axis;
+pub(crate) use pt2onnx_symbolic::axis;
 pub(crate) use select::slice_positions;
 pub(crate) use shape::shape_range;
 

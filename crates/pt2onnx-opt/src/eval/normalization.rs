@@ -3,10 +3,11 @@
 
 use super::{
     array::{doubles, floats},
-    call::{Call, Eval, Row, axis, dim},
+    call::{Call, Eval, Row, dim},
 };
 use ndarray::{ArrayD, ArrayViewMut1, Axis};
 use pt2onnx_ir::attrs;
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[

@@ -4,11 +4,12 @@
 //! differs, there is no result.
 
 use super::{
-    call::{Call, Eval, Row, axis},
+    call::{Call, Eval, Row},
     elements::{Elements, Numeric, Power, Rounding, tensor_of},
 };
 use half::{bf16, f16};
 use pt2onnx_ir::{attrs, schema};
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Narrow, Tensor};
 
 pub(super) static OPS: &[Row] = &[

@@ -2,11 +2,12 @@
 
 use super::{
     array::{array, by_number, tensor},
-    call::{Call, Eval, Row, axes, axis, dim},
+    call::{Call, Eval, Row, axes, dim},
     number::{Binary, Number},
 };
 use ndarray::{Array2, ArrayD, Axis};
 use pt2onnx_ir::attrs;
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(super) static OPS: &[Row] = &[

@@ -2,12 +2,13 @@
 
 use super::{
     array::{array, by_width, doubles, floats, tensor},
-    call::{Call, Eval, Row, axis, dim},
+    call::{Call, Eval, Row, dim},
     matmul::MAX_WORK,
 };
 use crate::resize::{Axis, Taps, taps};
 use ndarray::{ArrayD, Axis as Along, Zip};
 use pt2onnx_ir::attrs;
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[("Resize", Eval::One(resize))];

@@ -3,10 +3,11 @@
 
 use super::{
     array::{array, by_width, tensor},
-    call::{Call, Eval, Row, axes, axis, broadcast, dim},
+    call::{Call, Eval, Row, axes, broadcast, dim},
 };
 use ndarray::{ArrayD, Axis, Slice};
 use pt2onnx_ir::attrs;
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 
 pub(super) static OPS: &[Row] = &[

@@ -2,11 +2,12 @@
 
 use super::{
     array::{doubles, floats},
-    call::{Call, Eval, Row, axis, dim},
+    call::{Call, Eval, Row, dim},
     matmul::MAX_WORK,
 };
 use ndarray::{ArrayD, Axis, Slice};
 use pt2onnx_ir::attrs;
+use pt2onnx_symbolic::axis;
 use pt2onnx_tensor::Tensor;
 use std::f64::consts::TAU;
 

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::{opsets::OPSETS, target::Target};
 use pt2onnx_ir::{
-    Attribute, Model, NodeId, Value, is_possible,
-    schema::{self, AttributeDefault, OpSchema},
+    Model, NodeId, Value, is_possible,
+    schema::{self, OpSchema},
 };
+use pt2onnx_tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Iteration limit: guards against rules that reproduce their own pattern.
@@ -247,17 +248,7 @@ fn forms(model: &Model, id: NodeId) -> &'static [OpSchema] {
 fn drop_defaults(model: &mut Model, id: NodeId, newer: &OpSchema, older: &OpSchema) {
     model[id].attributes.retain(|(name, value)| {
         let default = newer.attribute(name).and_then(|a| a.default.as_ref());
-        older.attribute(name).is_some() || !default.is_some_and(|d| says(value, d))
+        older.attribute(name).is_some()
+            || !default.is_some_and(|d| value.equals(&d.into(), Tensor::same))
     });
-}
-
-fn says(value: &Attribute, default: &AttributeDefault) -> bool {
-    match (value, default) {
-        (Attribute::Int(a), AttributeDefault::Int(b)) => a == b,
-        (Attribute::Float(a), AttributeDefault::Float(b)) => a.to_bits() == b.to_bits(),
-        (Attribute::String(a), AttributeDefault::String(b)) => a == b,
-        (Attribute::Ints(a), AttributeDefault::Ints(b)) => a == b,
-        (Attribute::Floats(a), AttributeDefault::Floats(b)) => a == b,
-        _ => false,
-    }
 }

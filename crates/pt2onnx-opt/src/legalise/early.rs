@@ -2,7 +2,7 @@
 
 use super::{
     error::Reason,
-    forms::{constant_ints, constant_numbers, input, keep_inputs, set},
+    forms::{constant_numbers, front, input, keep_inputs, set},
     index::indices::nonnegative,
     insert_casts,
     replace::{Rewritten, replace},
@@ -174,8 +174,7 @@ pub(super) fn one_hot(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
         let indices = cx.cast(input(node, 0)?, DType::I64);
         let rank = cx.rank(indices);
         let axis = attrs::OneHot::read(node)?.axis;
-        let axis = usize::try_from(if axis < 0 { axis + rank as i64 + 1 } else { axis });
-        let axis = axis.ok().filter(|a| *a <= rank).ok_or("its axis is out of range")?;
+        let axis = front(axis, rank + 1)?;
         let mut sizes = vec![Expr::int(depth as i64)];
         sizes.resize(rank - axis + 1, Expr::int(1));
         let classes = cx.reshape(cx.iota(&Expr::int(depth as i64)), &sizes);
@@ -190,7 +189,7 @@ pub(super) fn counted(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
     let source = model.producer(input(&model[id], 0)?).ok_or(other)?;
     let source = &model[source];
     let (ones, shape) = match source.op() {
-        "Expand" => (source.input(0).and_then(|v| constant_ints(model, v)), source.input(1)),
+        "Expand" => (source.input(0).and_then(|v| model.const_ints(v)), source.input(1)),
         _ => {
             let value = attrs::ConstantOfShape::read(source).ok().and_then(|c| c.value);
             (value.and_then(|t| t.to_vec::<i64>()), source.input(0))

@@ -55,10 +55,9 @@ pub(super) fn unless(
     }
 }
 
-/// The elements of an integer constant.
-pub(super) fn constant_ints(model: &Model, value: Value) -> Option<Vec<i64>> {
-    let tensor = model[value].constant()?;
-    tensor.to_vec::<i64>().or_else(|| widened::<i32, _>(tensor))
+/// An axis counted from the front.
+pub(super) fn front(axis: i64, rank: usize) -> Result<usize, Reason> {
+    pt2onnx_symbolic::axis(axis, rank).ok_or_else(|| "its axis is out of range".into())
 }
 
 /// A constant of these sizes, in float64 or else float32. Reports a diagnostic if there are more or
@@ -106,7 +105,7 @@ pub(super) fn known_ints(
     let Some(value) = model[id].input(index) else {
         return Ok(None);
     };
-    let known = constant_ints(model, value);
+    let known = model.const_ints(value);
     known.map(Some).ok_or_else(|| Reason(format!("computed {what} need a newer opset")))
 }
 

@@ -4,7 +4,7 @@ use super::rule::Rule;
 use crate::analysis::{number_of, rounded};
 use pt2onnx_ir::{
     Attribute, Def, Model, Node, NodeId, Traits, Use, Value,
-    schema::{self, AttributeDefault, CANONICAL_OPSET},
+    schema::{self, CANONICAL_OPSET},
 };
 use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
@@ -173,7 +173,7 @@ fn attributes(node: &Node, wanted: &Node, found: &mut Found) -> bool {
     let formal = schema::lookup(node.op(), CANONICAL_OPSET).filter(|_| node.domain.is_empty());
     let default = |name: &str| {
         let known = formal.and_then(|f| f.attributes.iter().find(|a| a.name == name));
-        known.and_then(|a| a.default.as_ref()).map(of_default)
+        known.and_then(|a| a.default.as_ref()).map(Attribute::from)
     };
     let mut names: Vec<&str> = node.attributes.iter().map(|(name, _)| &**name).collect();
     names.extend(wanted.attributes.iter().map(|(name, _)| &**name));
@@ -183,7 +183,7 @@ fn attributes(node: &Node, wanted: &Node, found: &mut Found) -> bool {
         let given = |node: &Node| node.attribute(name).cloned().or_else(|| default(name));
         match (given(wanted), given(node)) {
             (Some(Attribute::Reference { name, .. }), Some(own)) => bind(&name, own, found),
-            (Some(wanted), Some(own)) => same(&wanted, &own),
+            (Some(wanted), Some(own)) => wanted.equals(&own, equal),
             (wanted, own) => wanted.is_none() && own.is_none(),
         }
     })
@@ -191,40 +191,11 @@ fn attributes(node: &Node, wanted: &Node, found: &mut Found) -> bool {
 
 fn bind(name: &str, value: Attribute, found: &mut Found) -> bool {
     match found.attributes.iter().find(|(known, _)| known == name) {
-        Some((_, known)) => same(known, &value),
+        Some((_, known)) => known.equals(&value, equal),
         None => {
             found.attributes.push((name.to_owned(), value));
             true
         }
-    }
-}
-
-fn of_default(default: &AttributeDefault) -> Attribute {
-    match default {
-        AttributeDefault::Float(x) => Attribute::Float(*x),
-        AttributeDefault::Int(x) => Attribute::Int(*x),
-        AttributeDefault::String(x) => Attribute::String((*x).to_owned()),
-        AttributeDefault::Floats(xs) => Attribute::Floats(xs.to_vec()),
-        AttributeDefault::Ints(xs) => Attribute::Ints(xs.to_vec()),
-        AttributeDefault::Strings(xs) => {
-            Attribute::Strings(xs.iter().map(|x| (*x).to_owned()).collect())
-        }
-    }
-}
-
-fn same(a: &Attribute, b: &Attribute) -> bool {
-    let floats = |a: &[f32], b: &[f32]| {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
-    };
-    match (a, b) {
-        (Attribute::Float(a), Attribute::Float(b)) => floats(&[*a], &[*b]),
-        (Attribute::Floats(a), Attribute::Floats(b)) => floats(a, b),
-        (Attribute::Int(a), Attribute::Int(b)) => a == b,
-        (Attribute::Ints(a), Attribute::Ints(b)) => a == b,
-        (Attribute::String(a), Attribute::String(b)) => a == b,
-        (Attribute::Strings(a), Attribute::Strings(b)) => a == b,
-        (Attribute::Tensor(a), Attribute::Tensor(b)) => equal(a, b),
-        _ => false,
     }
 }
 

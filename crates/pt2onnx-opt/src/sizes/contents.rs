@@ -242,10 +242,8 @@ impl Sized<'_, '_> {
 /// The elements of a constant of integers or bools.
 fn elements(t: &Tensor) -> Option<Vec<i64>> {
     match t.dtype() {
-        DType::I64 => t.to_vec::<i64>(),
-        DType::I32 => Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()),
         DType::Bool => Some(t.to_vec::<bool>()?.into_iter().map(i64::from).collect()),
-        _ => None,
+        _ => t.to_ints(),
     }
 }
 

@@ -120,7 +120,7 @@ impl Walk<'_> {
     /// The elements of a vector that nodes compute.
     fn elements(&self, model: &Model, value: Value) -> Option<Vec<Expr>> {
         match model[value].constant() {
-            Some(t) => Some(ints(t)?.into_iter().map(Expr::int).collect()),
+            Some(t) => Some(t.to_ints()?.into_iter().map(Expr::int).collect()),
             None => self.computed.get(&value).cloned(),
         }
     }
@@ -184,11 +184,14 @@ impl Walk<'_> {
         let computed = self.computed.get(&ends)?;
         let from = analysis::shape(model, x)?;
         let axes: Vec<i64> = match node.input(3) {
-            Some(axes) => model[axes].constant().and_then(ints)?,
+            Some(axes) => model[axes].constant().and_then(Tensor::to_ints)?,
             None => (0..computed.len() as i64).collect(),
         };
         if let Some(steps) = node.input(4) {
-            model[steps].constant().and_then(ints).filter(|s| s.iter().all(|&s| s > 0))?;
+            model[steps]
+                .constant()
+                .and_then(Tensor::to_ints)
+                .filter(|s| s.iter().all(|&s| s > 0))?;
         }
         let end = |(axis, end): (&i64, &Expr)| {
             let size = from.get(eval::axis(*axis, from.len())?)?;
@@ -212,10 +215,6 @@ impl Walk<'_> {
         model.replace_input(id, 2, Some(ends));
         Some(())
     }
-}
-
-fn ints(t: &Tensor) -> Option<Vec<i64>> {
-    t.to_vec::<i64>().or_else(|| Some(t.to_vec::<i32>()?.into_iter().map(i64::from).collect()))
 }
 
 /// Replaces a value by a constant of its type with these elements.

@@ -2,7 +2,7 @@
 
 use crate::legalise::{
     error::Reason,
-    forms::{input, known_ints},
+    forms::{front, input, known_ints},
     replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Type, attrs};
@@ -17,8 +17,8 @@ pub(crate) fn along(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
         let (dims, kind) = (cx.shape(x), cx.dtype(x));
-        let axis = if axis < 0 { axis + dims.len() as i64 } else { axis };
-        let place = usize::try_from(axis).map_err(|_| "its axis is out of range")?;
+        let place = front(axis, dims.len())?;
+        let axis = place as i64;
         let slice: Vec<Expr> =
             dims.iter().enumerate().filter(|(i, _)| *i != place).map(|(_, d)| d.clone()).collect();
         let sum = node.op() == "CumSum";

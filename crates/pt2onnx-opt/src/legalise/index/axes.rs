@@ -4,7 +4,7 @@ use crate::{
     analysis::rank,
     legalise::{
         error::Reason,
-        forms::{rank_of, set},
+        forms::{front, rank_of, set},
         replace::Rewritten,
     },
 };
@@ -53,20 +53,18 @@ fn counted(
     let Some(given) = model[id].read::<&[i64]>(name)?.filter(|a| !plain(a)) else {
         return Ok(None);
     };
-    let rank = rank()? as i64;
-    let front = |&a: &i64| if a < 0 { a + rank } else { a };
-    let mut counted: Vec<i64> = given.iter().map(front).collect();
+    let rank = rank()?;
+    let front = |&axis: &i64| Ok::<_, Reason>(front(axis, rank)? as i64);
+    let mut counted: Vec<i64> = given.iter().map(front).collect::<Result<_, _>>()?;
     counted.sort_unstable();
     Ok(Some(counted))
 }
 
 /// Makes the axis explicit and counts it from the front. The older form has another default.
 pub(crate) fn explicit_axis(model: &mut Model, id: NodeId) -> Result<usize, Reason> {
-    let rank = rank_of(model, id, 0)? as i64;
-    let given = attrs::Softmax::read(&model[id])?.axis;
-    let front = if given < 0 { given + rank } else { given };
-    set(model, id, "axis", front);
-    usize::try_from(front).map_err(|_| "its axis is out of range".into())
+    let axis = front(attrs::Softmax::read(&model[id])?.axis, rank_of(model, id, 0)?)?;
+    set(model, id, "axis", axis as i64);
+    Ok(axis)
 }
 
 /// Axes of `Scan`: of its inputs, and of what it stacks of its body's results.

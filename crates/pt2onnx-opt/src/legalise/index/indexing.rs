@@ -3,7 +3,7 @@
 use super::indices::from_front;
 use crate::legalise::{
     error::Reason,
-    forms::{self, input},
+    forms::{self, front, input},
     replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
@@ -55,9 +55,7 @@ pub(super) fn axis_of(cx: &Builder, node: &pt2onnx_ir::Node) -> Result<usize, Re
     let rank = ranks.map(|s| s.len()).next();
     let rank = rank.ok_or("the rank of its input is not known")?;
     let axis = attrs::GatherElements::read(node)?.axis;
-    let front = if axis < 0 { axis + rank as i64 } else { axis };
-    let axis = usize::try_from(front).ok().filter(|a| *a < rank);
-    axis.ok_or_else(|| "its axis is out of range".into())
+    front(axis, rank)
 }
 
 /// `GatherElements`.

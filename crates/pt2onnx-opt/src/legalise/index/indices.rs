@@ -5,7 +5,7 @@ use crate::{
     analysis::{dtype, rank},
     legalise::{
         error::Reason,
-        forms::{constant_ints, input},
+        forms::input,
         replace::{Rewritten, before},
     },
 };
@@ -40,7 +40,7 @@ pub(super) fn from_front(cx: &Builder, index: Value, size: &Expr) -> Value {
     if nonnegative(&cx.model(), index) {
         return index;
     }
-    let known = constant_ints(&cx.model(), index).zip(size.as_int());
+    let known = cx.model().const_ints(index).zip(size.as_int());
     if let Some((known, size)) = known
         && let Some(tensor) = cx.constant_of(index)
         && cx.dtype(index) == DType::I64
@@ -69,7 +69,7 @@ pub(crate) fn nonnegative_numbers(model: &Model, value: Value) -> bool {
 }
 
 fn is_nonnegative(model: &Model, value: Value, depth: usize, may_wrap: bool) -> bool {
-    if let Some(known) = constant_ints(model, value) {
+    if let Some(known) = model.const_ints(value) {
         return known.iter().all(|&i| i >= 0);
     }
     let unsigned = dtype(model, value).is_some_and(|d| d.is_unsigned() || d == DType::Bool);
@@ -108,7 +108,7 @@ fn wraps(model: &Model, node: &pt2onnx_ir::Node) -> bool {
     let (Some(test), Some(sum)) = (producer(0), producer(1)) else {
         return false;
     };
-    let zero = test.input(1).and_then(|v| constant_ints(model, v));
+    let zero = test.input(1).and_then(|v| model.const_ints(v));
     test.is("Less")
         && sum.is("Add")
         && test.input(0) == node.input(2)

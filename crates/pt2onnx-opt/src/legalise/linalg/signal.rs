@@ -2,7 +2,7 @@
 
 use crate::legalise::{
     error::Reason,
-    forms::{constant_ints, floats, input, keep_inputs, rank_of, set},
+    forms::{floats, input, keep_inputs, rank_of, set},
     replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Operand, Reduction, Value, attrs};
@@ -18,7 +18,7 @@ const LONGEST: i64 = 512;
 pub(crate) fn axis(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axis = match model[id].input(2) {
         Some(axis) => {
-            let known = constant_ints(model, axis).filter(|v| v.len() == 1);
+            let known = model.const_ints(axis).filter(|v| v.len() == 1);
             known.ok_or("a computed axis needs a newer opset")?[0]
         }
         None => -2,
@@ -76,7 +76,7 @@ pub(crate) fn short_time(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
 
 /// The number that a tensor of one element holds.
 fn scalar(cx: &Builder, value: Value) -> Expr {
-    if let Some([known]) = constant_ints(&cx.model(), value).as_deref() {
+    if let Some([known]) = cx.model().const_ints(value).as_deref() {
         return Expr::int(*known);
     }
     let number = cx.unknown_dim();

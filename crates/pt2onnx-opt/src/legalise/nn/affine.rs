@@ -2,7 +2,7 @@
 
 use crate::legalise::{
     error::Reason,
-    forms::{constant_ints, floats, input},
+    forms::{floats, input},
     replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Value, attrs};
@@ -26,7 +26,7 @@ fn grid(cx: &Builder, node: &Node) -> Result<Value, Reason> {
     let column =
         |i: usize| cx.unsqueeze(cx.gather(theta, cx.scalar(i as i64, DType::I64), 2), &between);
     let kind = cx.dtype(theta);
-    let known = constant_ints(&cx.model(), sizes).unwrap_or_default();
+    let known = cx.model().const_ints(sizes).unwrap_or_default();
     let products = (0..n).map(|axis| {
         let places = match known.get(axis + 2) {
             Some(&size @ 1..=MOST) => {

@@ -3,7 +3,7 @@
 
 use crate::legalise::{
     error::Reason,
-    forms::{constant_ints, input},
+    forms::input,
     replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, Node, NodeId, Reduction, Value, attrs};
@@ -51,11 +51,11 @@ struct Axis {
 }
 
 fn axes(cx: &Builder, node: &Node) -> Result<Vec<Axis>, Reason> {
-    let given = constant_ints(&cx.model(), input(node, 1)?);
+    let given = cx.model().const_ints(input(node, 1)?);
     let made = || cx.known_shape(*node.outputs().first()?)?.get(2..).map(<[Expr]>::to_vec);
     let image = given.map(|sizes| sizes.into_iter().map(Expr::int).collect()).or_else(made);
     let image = image.ok_or("the sizes of the image are not known")?;
-    let window = constant_ints(&cx.model(), input(node, 2)?);
+    let window = cx.model().const_ints(input(node, 2)?);
     let window = window.ok_or("computed sizes of windows need a newer opset")?;
     let n = image.len();
     let options = attrs::Col2Im::read(node)?;

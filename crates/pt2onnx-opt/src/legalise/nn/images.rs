@@ -3,7 +3,7 @@
 use super::{resample::resample, sampling::grid_sample};
 use crate::legalise::{
     error::Reason,
-    forms::{attributes, constant_ints, constant_numbers, input, rank_of, set, unless, without},
+    forms::{attributes, constant_numbers, front, input, rank_of, set, unless, without},
     replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Model, NodeId, Value, attrs};
@@ -32,9 +32,7 @@ pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
     // Where each value is taken from: first come the values of all axes, then the given ones.
     let mut from: Vec<i64> = (0..rank as i64).collect();
     for (i, &axis) in axes.iter().enumerate() {
-        let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
-        let place = axis.ok().and_then(|a| from.get_mut(a));
-        *place.ok_or("its axis is out of range")? = (rank + i) as i64;
+        from[front(axis, rank)?] = (rank + i) as i64;
     }
     replace(model, id, |cx, node| {
         let whole = |all, given| cx.gather(cx.concat(&[all, given], 0), cx.ints(&from), 0);
@@ -54,7 +52,7 @@ pub(crate) fn resize_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
         });
         let sizes = node.input(3).map(|given| {
             let x = input(node, 0)?;
-            let known = constant_ints(&cx.model(), given);
+            let known = cx.model().const_ints(given);
             let dims = cx.known_shape(x);
             let known = known.zip(dims).and_then(|(known, dims)| {
                 let of = |&i: &i64| match (i as usize).checked_sub(rank) {
@@ -88,7 +86,7 @@ pub(crate) fn resize_modes(model: &mut Model, id: NodeId) -> Result<Rewritten, R
         None => node.input(2),
         Some(sizes) => {
             let dims = model[x].ty.as_ref().and_then(|t| t.as_tensor()?.shape.clone());
-            let known = constant_ints(model, sizes).zip(dims);
+            let known = model.const_ints(sizes).zip(dims);
             let whole = known.and_then(|(sizes, dims)| {
                 let times = |(size, dim): (&i64, &pt2onnx_symbolic::Expr)| {
                     let dim = dim.as_int().filter(|d| *d > 0 && size % d == 0)?;

@@ -5,7 +5,7 @@ use crate::{
     analysis,
     legalise::{
         error::Reason,
-        forms::{self, LONGEST},
+        forms::{self, LONGEST, front},
         replace::{Rewritten, replace},
     },
 };
@@ -35,9 +35,7 @@ fn widest(cx: &Builder, node: &Node) -> Result<(Value, Value), Reason> {
 fn normalised(cx: &Builder, node: &Node, x: Value) -> Result<Vec<usize>, Reason> {
     let shape = cx.known_shape(x).ok_or("the rank of the input is not known")?;
     let axis = attrs::LayerNormalization::read(node)?.axis;
-    let first = if axis < 0 { axis + shape.len() as i64 } else { axis };
-    let first = usize::try_from(first).map_err(|_| "its axis is out of range")?;
-    Ok((first..shape.len()).collect())
+    Ok((front(axis, shape.len())?..shape.len()).collect())
 }
 
 /// `x / sqrt(mean(x²) + epsilon) * scale` over the dimensions from `axis` on.

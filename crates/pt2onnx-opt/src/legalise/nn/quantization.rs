@@ -30,11 +30,10 @@ fn along(cx: &Builder, node: &Node, x: Value, parameter: Value) -> Result<Value,
     if cx.rank(parameter) == 0 {
         return Ok(parameter);
     }
-    let rank = cx.rank(x) as i64;
-    let axis = attrs::DequantizeLinear::read(node)?.axis;
-    let front = if axis < 0 { axis + rank } else { axis };
-    let mut dims = vec![Expr::int(1); rank as usize];
-    if let Some(dim) = usize::try_from(front).ok().and_then(|a| dims.get_mut(a)) {
+    let rank = cx.rank(x);
+    let mut dims = vec![Expr::int(1); rank];
+    let axis = pt2onnx_symbolic::axis(attrs::DequantizeLinear::read(node)?.axis, rank);
+    if let Some(dim) = axis.and_then(|axis| dims.get_mut(axis)) {
         *dim = cx.dim(parameter, 0);
     }
     Ok(cx.reshape(parameter, &dims))

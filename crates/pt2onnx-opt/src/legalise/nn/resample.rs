@@ -4,7 +4,7 @@
 use crate::{
     legalise::{
         error::Reason,
-        forms::{LONGEST, constant_numbers, floats, input},
+        forms::{LONGEST, constant_numbers, floats, front, input},
         replace::{Rewritten, replace},
     },
     resize::{Axis, Taps, taps},
@@ -47,8 +47,7 @@ fn axes(model: &Model, node: &Node, given: Option<&[i64]>) -> Result<Vec<Axis>, 
     let scales = scales.filter(|s| !s.is_empty());
     let mut found = Vec::new();
     for (i, &axis) in counted.iter().enumerate() {
-        let index = usize::try_from(if axis < 0 { axis + rank } else { axis });
-        let index = index.map_err(|_| "its axis is out of range")?;
+        let index = front(axis, from.len())?;
         let scale = scales.as_ref().and_then(|s| s.get(i)).map(|&s| s as f32);
         let (Some(size), Some(target)) = (from.get(index), to.get(index)) else {
             return Err(unknown().into());

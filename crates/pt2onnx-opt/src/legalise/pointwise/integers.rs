@@ -4,7 +4,7 @@ use crate::{
     analysis::dtype,
     legalise::{
         error::Reason,
-        forms::{attributes, constant_ints, input},
+        forms::{attributes, input},
         replace::{Rewritten, replace},
     },
 };
@@ -74,7 +74,7 @@ pub(crate) fn pow(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     if exponent.is_float() {
         return Err("integers to the power of floats need a newer opset".into());
     }
-    let known = constant_ints(model, input(node, 1)?);
+    let known = model.const_ints(input(node, 1)?);
     let negative =
         !exponent.is_unsigned() && known.as_ref().is_none_or(|k| k.iter().any(|&n| n < 0));
     replace(model, id, |cx, node| {

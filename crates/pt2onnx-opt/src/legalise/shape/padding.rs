@@ -2,6 +2,7 @@
 
 use crate::legalise::{
     error::Reason,
+    forms::front,
     replace::{Rewritten, replace},
 };
 use pt2onnx_ir::{Builder, Model, NodeId, Value, attrs};
@@ -22,15 +23,14 @@ pub(crate) fn wrap(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
             None => (0..shape.len() as i64).collect(),
         };
         for (i, &axis) in axes.iter().enumerate() {
-            let counted = if axis < 0 { axis + shape.len() as i64 } else { axis };
-            let dim = usize::try_from(counted).ok().and_then(|a| shape.get(a));
+            let dim = front(axis, shape.len())?;
             let (before, after) = pads.get(i).zip(pads.get(i + axes.len())).ok_or_else(newer)?;
             if (*before, *after) == (0, 0) {
                 continue;
             }
             // Negative pads, and pads above the size, are not a single slice. PyTorch refuses the
             // latter.
-            let size = dim.ok_or_else(newer)?.as_int();
+            let size = shape[dim].as_int();
             let most = size.unwrap_or(i64::MAX - 1);
             if !(0..=most).contains(before) || !(0..=most).contains(after) {
                 return Err(newer().into());
@@ -38,13 +38,13 @@ pub(crate) fn wrap(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
             let mut parts = Vec::with_capacity(3);
             if *before > 0 {
                 let (start, end) = size.map_or((-before, i64::MAX), |size| (size - before, size));
-                parts.push(slice(cx, x, start, end, counted));
+                parts.push(slice(cx, x, start, end, dim as i64));
             }
             parts.push(x);
             if *after > 0 {
-                parts.push(slice(cx, x, 0, *after, counted));
+                parts.push(slice(cx, x, 0, *after, dim as i64));
             }
-            x = cx.concat(&parts, counted as usize);
+            x = cx.concat(&parts, dim);
         }
         Ok(vec![x])
     })

@@ -4,7 +4,7 @@ use crate::{
     analysis::{self, dtype},
     legalise::{
         error::Reason,
-        forms::{attributes, constant_ints, input, set, without},
+        forms::{attributes, input, set, without},
         replace::{Rewritten, replace},
     },
 };
@@ -30,7 +30,7 @@ pub(crate) fn reshape(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
         return without(model, id, "allowzero");
     }
     let target = input(&model[id], 1)?;
-    let known = constant_ints(model, target);
+    let known = model.const_ints(target);
     match known {
         Some(known) if !known.contains(&0) => without(model, id, "allowzero"),
         Some(known) if known.contains(&-1) => {
@@ -75,7 +75,7 @@ fn copies_zeros(model: &Model, id: NodeId) -> bool {
 fn has_rest(model: &Model, target: Value) -> bool {
     let joined = model.producer(target).map(|id| &model[id]).filter(|n| n.is("Concat"));
     let parts = joined.into_iter().flat_map(|n| n.inputs().iter().flatten());
-    parts.filter_map(|&part| constant_ints(model, part)).any(|sizes| sizes.contains(&-1))
+    parts.filter_map(|&part| model.const_ints(part)).any(|sizes| sizes.contains(&-1))
 }
 
 /// A tensor without elements of `x`'s type.
@@ -125,8 +125,8 @@ pub(crate) fn range(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
     replace(model, id, |cx, node| {
         let (start, limit, delta) = (input(node, 0)?, input(node, 1)?, input(node, 2)?);
         let kind = cx.dtype(start);
-        let one = constant_ints(&cx.model(), delta).is_some_and(|d| d == [1]);
-        let zero = constant_ints(&cx.model(), start).is_some_and(|s| s == [0]);
+        let one = cx.model().const_ints(delta).is_some_and(|d| d == [1]);
+        let zero = cx.model().const_ints(start).is_some_and(|s| s == [0]);
         let span = if zero { limit } else { cx.sub(limit, start) };
         let count = if one {
             cx.cast(span, DType::I64)

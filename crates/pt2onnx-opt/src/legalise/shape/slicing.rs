@@ -7,8 +7,7 @@ use crate::{
     legalise::{
         error::Reason,
         forms::{
-            self, LONGEST, constant_ints, input, ints_as_attribute, keep_inputs, known_ints,
-            rank_of, set,
+            self, LONGEST, front, input, ints_as_attribute, keep_inputs, known_ints, rank_of, set,
         },
         replace::{self, Rewritten, replace},
     },
@@ -82,7 +81,7 @@ pub(crate) fn split_sizes(model: &mut Model, id: NodeId) -> Result<Rewritten, Re
 pub(crate) fn slice(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let given = |i: usize| match model[id].input(i) {
         None => Some(None),
-        Some(v) => constant_ints(model, v).map(Some),
+        Some(v) => model.const_ints(v).map(Some),
     };
     let steps = given(4);
     let plain = matches!(&steps, Some(None))
@@ -107,8 +106,7 @@ pub(crate) fn slice(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> 
         let axes = axes.unwrap_or_else(|| (0..rank as i64).collect());
         let mut x = input(node, 0)?;
         for (i, &axis) in axes.iter().enumerate() {
-            let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
-            let axis = axis.map_err(|_| "its axis is out of range")?;
+            let axis = front(axis, rank)?;
             let step = steps.as_ref().and_then(|s| s.get(i)).copied().unwrap_or(1);
             let element = |value: Value| {
                 let one = cx.gather(cx.cast(value, DType::I64), cx.ints(&[i as i64]), 0);
@@ -160,14 +158,13 @@ pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
     // Where each pad is taken from: the given pads, with a 0 after them.
     let mut from = vec![2 * n as i64; 2 * rank];
     for (i, &axis) in axes.iter().enumerate() {
-        let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis });
-        let axis = axis.ok().filter(|a| *a < rank).ok_or("its axis is out of range")?;
+        let axis = front(axis, rank)?;
         from[axis] = i as i64;
         from[axis + rank] = (i + n) as i64;
     }
     replace(model, id, |cx, node| {
         let given = input(node, 1)?;
-        let known = constant_ints(&cx.model(), given);
+        let known = cx.model().const_ints(given);
         let pads = match known {
             Some(mut known) => {
                 known.push(0);
