@@ -58,6 +58,8 @@ bitflags! {
         const FLOAT32 = 1 << 18;
         /// Computes on with an [`OVERFLOWING`](Self::OVERFLOWING) result in float32.
         const AFTER_OVERFLOW = 1 << 19;
+        /// A window moves over the spatial dimensions; output 1 has positions.
+        const POOL = 1 << 20;
 
         /// Elementwise, of one operand.
         const UNARY = Self::ELEMENTWISE.bits() | Self::SAME_SHAPE.bits() | Self::SPECULATABLE.bits();
@@ -102,7 +104,7 @@ operators! {
     Atan: UNARY;
     Atanh: UNARY;
     Attention:;
-    AveragePool: QUANTISABLE;
+    AveragePool: POOL QUANTISABLE;
     BatchNormalization:;
     Bernoulli: SAME_SHAPE RANDOM;
     BitCast: UNARY FLOAT32;
@@ -184,11 +186,11 @@ operators! {
     LogSoftmax: SAME_SHAPE FLOAT32;
     Loop:;
     LpNormalization: SAME_SHAPE FLOAT32;
-    LpPool: OVERFLOWING;
+    LpPool: POOL OVERFLOWING;
     MatMul: LAYER;
     MatMulInteger:;
     Max: NARY COMMUTATIVE SELECTING LIPSCHITZ AFTER_OVERFLOW;
-    MaxPool: SELECTING SHRINKING QUANTISABLE;
+    MaxPool: POOL SELECTING SHRINKING QUANTISABLE;
     MaxRoiPool:;
     MaxUnpool:;
     Mean: NARY COMMUTATIVE;

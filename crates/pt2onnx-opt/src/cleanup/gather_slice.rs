@@ -3,7 +3,7 @@
 
 use super::node_view::{Action, NodeView};
 use crate::{analysis::known, eval};
-use pt2onnx_ir::{Attributes, Use, attrs};
+use pt2onnx_ir::{Attributes, Traits, Use, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Tensor;
 
@@ -39,7 +39,7 @@ fn one_hot(n: &NodeView) -> Option<Action> {
 
 /// A `Gather` from a vector that gives another shape, instead of one that is reshaped.
 fn reshaped(n: &NodeView) -> Option<Action> {
-    let forms = ["Reshape", "Squeeze", "Unsqueeze", "Flatten"].contains(&n.node.op());
+    let forms = n.node.traits().contains(Traits::SHAPE_ONLY);
     let picked = n.node.input(0).filter(|&v| forms && n.is_used_once(v))?;
     let gather = n.producer(picked).filter(|gather| gather.node.is("Gather"))?;
     let source = gather.node.input(0).filter(|&v| n.shape(v).is_some_and(|s| s.len() == 1))?;

@@ -112,5 +112,5 @@ fn with_pads(cx: &Builder, mut window: Node, pad: &Node) -> Option<Node> {
 fn is_nonnegative(cx: &Builder, x: Value) -> bool {
     let model = cx.model();
     let producer = model.producer(x).map(|id| &model[id]);
-    producer.is_some_and(|node| ["HardSigmoid", "Relu", "Sigmoid"].iter().any(|op| node.is(op)))
+    producer.is_some_and(|node| matches!(node.op(), "HardSigmoid" | "Relu" | "Sigmoid"))
 }

@@ -2,7 +2,7 @@
 
 use super::bounds::{equal, less, lowest};
 use crate::eval;
-use pt2onnx_ir::{Builder, Node, NodeId, Value, attrs, schema};
+use pt2onnx_ir::{Builder, Node, NodeId, Traits, Value, attrs, schema};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
@@ -80,9 +80,8 @@ impl Sized<'_, '_> {
     fn moved(&self) -> Option<Vec<Expr>> {
         let node = self.node;
         Some(match node.op() {
-            "Identity" | "Squeeze" | "Unsqueeze" | "Reshape" | "Flatten" | "Transpose" => {
-                self.input(0)?
-            }
+            "Identity" | "Transpose" => self.input(0)?,
+            _ if node.traits().contains(Traits::SHAPE_ONLY) => self.input(0)?,
             "Gather" => {
                 let data = self
                     .input(0)

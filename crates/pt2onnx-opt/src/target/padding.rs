@@ -40,12 +40,10 @@ fn is_pooled(model: &Model, value: Value) -> bool {
     while let Some(value) = left.pop() {
         for at in model[value].uses() {
             let Use::Input(user, 0) = at else { continue };
-            let is = |op: &&str| model[user].is(op);
-            if ["AveragePool", "MaxPool"].iter().any(is) {
-                return true;
-            }
-            if ["Cast", "Identity", "Transpose"].iter().any(is) {
-                left.extend(model[user].outputs());
+            match model[user].op() {
+                "AveragePool" | "MaxPool" => return true,
+                "Cast" | "Identity" | "Transpose" => left.extend(model[user].outputs()),
+                _ => {}
             }
         }
     }

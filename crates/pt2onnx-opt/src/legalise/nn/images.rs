@@ -6,7 +6,7 @@ use crate::legalise::{
     forms::{attributes, constant_numbers, front, input, rank_of, set, unless, without},
     replace::{Rewritten, replace},
 };
-use pt2onnx_ir::{Model, NodeId, Value, attrs};
+use pt2onnx_ir::{Model, NodeId, Traits, Value, attrs};
 use pt2onnx_tensor::Tensor;
 
 /// Scales or sizes of some axes become those of all axes.
@@ -196,8 +196,9 @@ pub(crate) const DROPPING: u32 = 22;
 /// Older forms of pools do not say that such a window is dropped: pads and rounding down give the
 /// same windows, where sizes are known.
 pub(crate) fn windows(model: &mut Model, id: NodeId) {
-    let is_pool = ["AveragePool", "MaxPool", "LpPool"].iter().any(|op| model[id].is(op));
-    if is_pool && let Some(pads) = pads_without(model, id) {
+    if model[id].traits().contains(Traits::POOL)
+        && let Some(pads) = pads_without(model, id)
+    {
         set(model, id, "pads", pads);
         model[id].remove_attribute("ceil_mode");
     }
