@@ -58,7 +58,7 @@ bitflags! {
         const FLOAT32 = 1 << 18;
         /// Computes on with an [`OVERFLOWING`](Self::OVERFLOWING) result in float32.
         const AFTER_OVERFLOW = 1 << 19;
-        /// A window moves over the spatial dimensions; output 1 has positions.
+        /// A window moves over the spatial dimensions.
         const POOL = 1 << 20;
 
         /// Elementwise, of one operand.

@@ -34,13 +34,13 @@
 #![warn(missing_debug_implementations)]
 
 mod analysis;
+mod bounded;
 mod casts;
 mod cleanup;
 mod contrib_types;
 mod convert;
 mod cse;
 mod dead;
-mod digits;
 mod dims;
 pub mod eval;
 mod fold;
@@ -62,9 +62,9 @@ mod pass;
 mod pass_stats;
 mod pattern;
 mod pool;
-mod ranges;
 mod resize;
 mod rewrite;
+mod rounding_sensitivity;
 mod rules;
 mod sizes;
 mod slices;

@@ -6,9 +6,9 @@ use crate::{
     identity::Identity,
     inputs::{Inputs, MODEL},
     options::{SaveOptions, Weights},
+    output_file::{Destination, Device, Output, OutputFile, Replaced, Temporary, locked},
     sink::FileSink,
     stream::{DataFile, Stream},
-    target::{Destination, Device, Output, Replaced, Target, Temporary, locked},
 };
 use pt2onnx_ir::Model;
 use std::{
@@ -39,9 +39,9 @@ pub struct Batch<'a> {
     inputs: Inputs,
     /// What is to be written, by its name in errors.
     taken: Vec<(&'static str, PathBuf, Identity)>,
-    files: Vec<(Target, Temporary)>,
+    files: Vec<(OutputFile, Temporary)>,
     /// The models, which get their names last.
-    models: Vec<(Target, Temporary)>,
+    models: Vec<(OutputFile, Temporary)>,
     streams: Vec<Streamed<'a>>,
 }
 

@@ -36,13 +36,13 @@ mod identity;
 mod inputs;
 mod memory;
 mod options;
+mod output_file;
 mod parts;
 mod proto;
 mod read;
 mod save;
 mod sink;
 mod stream;
-mod target;
 mod texts;
 mod types;
 
@@ -51,13 +51,13 @@ pub use batch::{Batch, Saved};
 pub use error::Error;
 pub use inputs::Inputs;
 pub use options::{MAX_ALIGNMENT, SaveOptions, Weights, is_alignment};
+pub use output_file::Output;
 pub use proto::is_initializer;
 pub use read::{
     ExternalData, Invalid, ReadError, Reading, from_bytes, read, read_parts, read_with,
 };
 pub use save::{check, save, save_observed, write_file};
 pub use stream::{Apart, InParts, to_bytes, to_parts};
-pub use target::Output;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -1,10 +1,10 @@
 //! Merges chains of arithmetic with constants.
 
 use crate::{
-    digits,
+    bounded::is_small,
     fusion::Fusion,
     pattern::{Match, PatternError},
-    ranges::is_small,
+    rounding_sensitivity,
 };
 use pt2onnx_ir::{Builder, Value};
 use pt2onnx_tensor::{DType, Tensor};
@@ -52,7 +52,8 @@ fn merged(
     let (a, b) = (read(c)?, read(d)?);
     let fits = a.shape() == b.shape() || a.numel() == 1 || b.numel() == 1;
     let exact = a.dtype().is_int() && how != How::Quotient;
-    let decisive = || how != How::Bound && digits::decide(&cx.model(), found.output());
+    let decisive =
+        || how != How::Bound && rounding_sensitivity::is_sensitive(&cx.model(), found.output());
     let small = || is_small(&cx.model(), x);
     if !fits || !(exact || (harmless(&a, &b, how, small)? && !decisive())) {
         return None;

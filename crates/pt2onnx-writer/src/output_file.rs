@@ -31,7 +31,7 @@ impl<P: AsRef<Path>> From<P> for Output {
 
 /// Where a file is written to, and how.
 pub(crate) enum Destination {
-    File(Target),
+    File(OutputFile),
     Device(Device),
 }
 
@@ -44,7 +44,7 @@ impl Destination {
         if STDOUT.iter().any(|name| end == Path::new(name)) {
             return Ok(Self::Device(Device::Stdout));
         }
-        let target = Target::new(path, end)?;
+        let target = OutputFile::new(path, end)?;
         Ok(match &target.old {
             Some(old) if !old.is_file() => Self::Device(Device::Path(path.clone())),
             _ => Self::File(target),
@@ -137,7 +137,7 @@ fn stdout() -> io::Result<File> {
 }
 
 /// A file to be written.
-pub(crate) struct Target {
+pub(crate) struct OutputFile {
     /// As it was given.
     path: PathBuf,
     /// The file itself, to which links lead.
@@ -146,12 +146,12 @@ pub(crate) struct Target {
     old: Option<Metadata>,
 }
 
-impl Target {
+impl OutputFile {
     /// A file, and where the links end that it may be.
     fn new(path: &Path, end: PathBuf) -> Result<Self, Error> {
         let refuse = |what| Err(Error::Target { path: path.to_owned(), what });
         if path.file_name().is_none() {
-            return refuse("is no name of a file");
+            return refuse("is not a file name");
         }
         let old = fs::metadata(path).ok();
         match &old {
@@ -203,7 +203,7 @@ impl Target {
             error,
         })?;
         if let Some(old) = &self.old {
-            alike(made.file(), old)
+            copy_owner_and_mode(made.file(), old)
                 .map_err(self.error("give the new file the owner and mode of this"))?;
         }
         Ok(made)
@@ -313,7 +313,7 @@ fn writable(path: &Path, there: &Metadata) -> bool {
 
 /// Gives a new file the owner and mode of an old one.
 #[cfg(unix)]
-fn alike(new: &File, old: &Metadata) -> io::Result<()> {
+fn copy_owner_and_mode(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let there = new.metadata()?;
     let differs = |old, new| Some(old).filter(|old| *old != new);
@@ -325,7 +325,7 @@ fn alike(new: &File, old: &Metadata) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn alike(_: &File, _: &Metadata) -> io::Result<()> {
+fn copy_owner_and_mode(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
@@ -432,7 +432,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         let replace = |content: &str| {
-            let target = Target::new(&path, path.clone()).unwrap();
+            let target = OutputFile::new(&path, path.clone()).unwrap();
             let temporary = target.write(|mut out| out.write_all(content.as_bytes())).unwrap();
             target.replace(target.name(temporary).unwrap()).unwrap()
         };
@@ -447,7 +447,7 @@ mod tests {
         drop(replaced);
         assert_eq!(content().as_deref(), Some("first"));
         // A new file that cannot be renamed.
-        let target = Target::new(&path, path.clone()).unwrap();
+        let target = OutputFile::new(&path, path.clone()).unwrap();
         let gone = folder.path().join("gone");
         fs::write(&gone, "").unwrap();
         let named = TempPath::try_from_path(&gone).unwrap();

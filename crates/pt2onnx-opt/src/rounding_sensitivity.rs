@@ -9,7 +9,7 @@ use pt2onnx_tensor::DType;
 const FAR: usize = 8;
 
 /// Whether a value is rounded, compared or made an integer, perhaps after arithmetic.
-pub(crate) fn decide(model: &Model, value: Value) -> bool {
+pub(crate) fn is_sensitive(model: &Model, value: Value) -> bool {
     let mut todo = vec![value];
     let mut next = 0;
     let keeps = Traits::LIPSCHITZ | Traits::DATA_MOVEMENT;
