@@ -5,7 +5,7 @@ use pt2onnx_ir::{Def, Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What becomes of the activations of a graph.
+/// The activations of a graph that are quantised.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// The activations, in the order of the graph.
@@ -28,7 +28,7 @@ pub(crate) struct Activation {
 }
 
 impl Plan {
-    /// The plan for the main graph. Bodies stay as they are.
+    /// The plan for the main graph. Bodies stay unchanged.
     pub fn of(model: &Model, options: &Options) -> Result<Self, Error> {
         let weights = choose::weights(model, options);
         let weights = weights.into_iter().filter(|w| w.axes(model).is_some()).map(|w| w.value);
@@ -127,7 +127,7 @@ impl Work<'_> {
         self.plan.takers.insert(id);
     }
 
-    /// What no taker takes need not be quantised, except results of convolutions.
+    /// Activations without a taker need not be quantised, except results of convolutions.
     fn prune(&mut self, id: NodeId) {
         let node = &self.model[id];
         if !self.plan.takers.contains(&id) || node.traits().contains(Traits::LAYER) {

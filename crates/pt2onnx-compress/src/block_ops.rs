@@ -21,7 +21,7 @@ const BLOCK: usize = 32;
 struct Plan {
     products: Vec<NodeId>,
     tables: Vec<NodeId>,
-    /// Nodes `Transpose` of which nothing remains.
+    /// Nodes `Transpose` that disappear.
     transposes: Vec<NodeId>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, own: Axes) -> bool {
     true
 }
 
-/// What can become of each use of a weight.
+/// The possible rewriting of each use of a weight.
 fn planned(model: &Model, weight: &Weight, own: Axes) -> Option<Plan> {
     let mut plan = Plan::default();
     if weight.tensor.rank() != 2 || !matches!(weight.dtype, DType::F32 | DType::F16) {

@@ -146,8 +146,8 @@ impl Quantised {
         self.block.map_or(1, |block| self.axis.div_ceil(block))
     }
 
-    /// How many rows of a transposed matrix are read together, if scales lie along its rows: of a
-    /// part of a row, each element is a read of its own.
+    /// How many rows of a transposed matrix are read together, if scales lie along its rows: each
+    /// element of a part of a row is a separate read.
     pub fn rows(&self) -> Option<usize> {
         let turned = self.inner == 1 && !self.source.is_contiguous();
         turned.then(|| unit(&self.source).checked_div(self.axis)).flatten().filter(|rows| *rows > 0)
@@ -166,8 +166,8 @@ impl Quantised {
         }
     }
 
-    /// What codes of channels stand for, computed on all cores. In a block, they are computed with
-    /// it.
+    /// Scales and zero points of channels, computed on all cores. Those of a block are computed
+    /// with it.
     pub fn prepare(&self) -> io::Result<()> {
         if self.block.is_some() || self.params.get().is_some() {
             return Ok(());

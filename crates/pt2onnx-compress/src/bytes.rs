@@ -4,7 +4,7 @@ use crate::blocks::{Quantised, is_half_byte, scale_bytes};
 use pt2onnx_tensor::{Compute, DType, Tensor, TensorError, pack_halves};
 use std::{io, sync::Arc};
 
-/// What a tensor holds.
+/// The contents of a tensor.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// Codes, one in a byte.

@@ -17,7 +17,7 @@ use std::{io, sync::Arc};
 /// The least number that becomes infinite in bfloat16.
 const INFINITE_BF16: f32 = 3.3961775e38;
 
-/// What stands for infinity in float16: half of the largest number.
+/// Replaces infinity in float16: half of the largest number.
 const STAND_IN_F16: f32 = 32752.0;
 
 /// Elements of a weight in another float.
@@ -62,7 +62,7 @@ impl Compute for Casting {
     }
 }
 
-/// A number that float16 has. What stands for infinity leaves room for what is added to it.
+/// A number that float16 has. The replacement of infinity leaves room for sums.
 fn clamped(x: f32) -> f32 {
     if x.abs() >= STAND_IN { STAND_IN_F16.copysign(x) } else { x.clamp(-65504.0, 65504.0) }
 }
@@ -129,8 +129,8 @@ fn is_unfit(constant: &Tensor, to: CastWeights) -> bool {
     };
     let stored = constant.as_stored().map_or_else(|| constant.clone(), |(stored, _)| stored);
     let first = floats(&stored, 0, stored.numel().min(LOOKED_AT));
-    // Numbers that float32 does not have, either, stand for infinity. What cannot be read is an
-    // error when it is written.
+    // Numbers that float32 does not have, either, stand for infinity. Errors of reading appear when
+    // the weight is written.
     let first = first.ok().flatten();
     first.is_none_or(|first| {
         let largest = first.iter().filter(|x| x.is_finite()).fold(0f32, |m, x| m.max(x.abs()));

@@ -66,8 +66,8 @@ impl Weight {
         (options.include.is_empty() || is(&options.include)) && !is(&options.exclude)
     }
 
-    /// The weight with its uses as they are now: nodes may have taken the place of others. Its
-    /// elements are the original's.
+    /// The weight with its present uses: nodes may have taken the place of others. Its elements are
+    /// the original's.
     pub fn again(self, model: &Model, originals: &FxHashMap<Value, Tensor>) -> Self {
         let tensor = originals.get(&self.value).unwrap_or(&self.tensor).clone();
         if self.uses.iter().all(|(node, _)| model.contains(*node)) {
@@ -88,7 +88,7 @@ impl Weight {
         if self.tensor.has_data() { Ok(()) } else { Err(Error::NoValues(self.name.to_string())) }
     }
 
-    /// Its axes, by the first use that tells them.
+    /// Its axes, by the first use that has them.
     pub fn axes(&self, model: &Model) -> Option<Axes> {
         let mut all = self.uses.iter();
         all.find_map(|(node, index)| axes(model, *node, *index, self.tensor.rank()))

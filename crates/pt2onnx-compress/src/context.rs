@@ -1,4 +1,5 @@
-//! What the quantisation of each weight of a model shares, and matrices with swapped dimensions.
+//! State that the quantisation of all weights of a model shares, and matrices with swapped
+//! dimensions.
 
 use crate::{
     blocks::Quantised,
@@ -14,7 +15,7 @@ use pt2onnx_tensor::{DType, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What all weights of a model share.
+/// State that all weights of a model share.
 pub(crate) struct Cx<'a> {
     pub edit: Edit<'a>,
     pub options: &'a Options,

@@ -178,8 +178,8 @@ fn multiply(cx: &mut Cx<'_>, node: NodeId, Stored { codes, scales, zeros }: Stor
     take_place(edit, output, result);
 }
 
-/// What a `DynamicQuantizeLinear` that is there already makes of an input. It moves to where all
-/// users of the input can see it.
+/// The outputs of an existing `DynamicQuantizeLinear` of an input. It moves to where all users of
+/// the input can see it.
 fn quantised(edit: &mut Edit<'_>, input: Value) -> Option<[Value; 3]> {
     let node = edit.model[input].uses().find_map(|at| match at {
         Use::Input(node, 0) if edit.model[node].is("DynamicQuantizeLinear") => Some(node),

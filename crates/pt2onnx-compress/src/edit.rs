@@ -21,7 +21,7 @@ pub(crate) struct NewNode<'a> {
 }
 
 impl<'a> NewNode<'a> {
-    /// Of ONNX's own domain, without attributes.
+    /// A node of ONNX's own domain without attributes.
     pub fn of(op: &'static str, inputs: &'a [Option<Value>]) -> Self {
         Self { op, domain: "", inputs, attributes: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What cannot be compressed as asked.
+//! Requests that cannot be met.
 
 use crate::option_text::OptionText;
 
@@ -23,13 +23,13 @@ pub enum Error {
     Needs {
         /// The option, with its value if that is what needs another.
         option: OptionText,
-        /// What it needs.
+        /// The requirement.
         with: OptionText,
     },
     /// The opset cannot express the weights.
     #[error("{what} need opset {needs} or newer, but the model has opset {opset}")]
     Opset {
-        /// What is asked for: `weights of int4`.
+        /// The request: `weights of int4`.
         what: String,
         /// The first opset that has it.
         needs: u32,

@@ -26,16 +26,16 @@ const TOO_MUCH: f32 = 1.0 / 256.0;
 /// Elements that are looked at together.
 const READ: usize = 1 << 18;
 
-/// What float16 would round too much.
+/// Values that float16 would round too much.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// What was an integer, such as a position: float16 has no odd numbers above 2048.
+    /// Former integers, such as positions: float16 has no odd numbers above 2048.
     Count,
     /// Sums and squares.
     Sum,
 }
 
-/// What is known of a float32 constant.
+/// Properties of a float32 constant.
 #[derive(Clone, Copy)]
 struct Known {
     /// It has numbers that float16 has not.
@@ -65,7 +65,7 @@ impl Known {
     fn of(tensor: &Tensor) -> Self {
         let count = tensor.numel();
         let part = |i: usize| {
-            // What cannot be read is an error when it is written.
+            // Errors of reading appear when the weight is written.
             let numbers = floats(tensor, i * READ, READ.min(count - i * READ));
             let numbers = numbers.ok().flatten().unwrap_or_default();
             let mut halves = vec![f16::ZERO; numbers.len()];
@@ -196,7 +196,7 @@ impl Choice<'_> {
         kept
     }
 
-    /// What all float inputs are. Weights are nothing of the kind.
+    /// The kind that all float inputs have. Weights have none.
     fn inputs_are(&self, node: &Node) -> Option<Kept> {
         let counts = |v: &Value| self.constants.get(v).is_some_and(|known| known.counts());
         let moves = matches!(node.op(), "Add" | "Sub" | "Mul" | "Div");
@@ -246,7 +246,7 @@ impl Choice<'_> {
     fn needs_full(&self, id: NodeId) -> bool {
         let (model, node) = (self.model, &self.model[id]);
         if matches!(node.op(), "If" | "Loop" | "Scan") && node.domain.is_empty() {
-            // What goes in and out must be of one type.
+            // Inputs and results of bodies must have one type.
             let bodies = node.regions().flat_map(|region| {
                 model[region].inputs().iter().copied().chain(model[region].output_values())
             });
@@ -267,7 +267,7 @@ impl Choice<'_> {
         let mut variables = Vec::new();
         for (i, value) in inputs {
             if !self.is_float(value) {
-                // What is not known may be float32, or have it inside.
+                // An unknown type may be float32, or have it inside.
                 match model[value].ty.as_ref() {
                     Some(ty) if !contains_float(ty) => continue,
                     _ => return true,

@@ -165,7 +165,8 @@ impl Work<'_> {
             Some(half) => {
                 let made =
                     self.edit.constant(half, name.as_deref().unwrap_or("constant"), "float32");
-                // The weight keeps its name. What still computes with the old one gets the other.
+                // The weight keeps its name. Nodes that still compute with the old one get the
+                // other.
                 if name.is_some() {
                     let other = std::mem::replace(&mut self.edit.model[made].name, name);
                     self.edit.model[value].name = other;

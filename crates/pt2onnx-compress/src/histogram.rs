@@ -1,7 +1,7 @@
 //! Counts of numbers in bins that are narrow for the numbers in them: a bin is 1/256 of a power of
 //! two wide. Zeros do not count.
 
-/// Bits of a number's mantissa that tell its bin.
+/// Bits of a number's mantissa that select its bin.
 const BITS: u32 = 8;
 
 /// Bins of the numbers that share a sign and an exponent.

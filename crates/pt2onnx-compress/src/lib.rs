@@ -2,8 +2,8 @@
 //!
 //! Layer 4. [`compress`] replaces weights by smaller ones and the nodes that restore them. The new
 //! weights are tensors that are computed when they are written ([`pt2onnx_tensor::Compute`]): block
-//! by block, on all cores, from the mapped file. [`Compressed::weights`] then tells how much each
-//! weight lost.
+//! by block, on all cores, from the mapped file. [`Compressed::weights`] then has the error of each
+//! weight.
 //!
 //! ```
 //! use pt2onnx_compress::{CastWeights, Options, compress};
@@ -56,7 +56,7 @@ pub use summary::{Compressed, CompressedWeight};
 use pt2onnx_ir::Model;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The first opset whose `Cast` tells the element type by its number.
+/// The first opset whose `Cast` has the element type as a number.
 const CAST_TO_NUMBER: u32 = 6;
 
 /// Compresses a model of any opset. Functions are left alone.
@@ -82,7 +82,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         Precision::Float16 => half_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),
     };
-    // What quantisation adds, such as scales, is no weight.
+    // Constants that quantisation adds, such as scales, do not count.
     let given: FxHashSet<_> = model.values().map(|(value, _)| value).collect();
     if let Some(quantize) = options.quantize {
         match quantize {

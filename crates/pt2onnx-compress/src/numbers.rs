@@ -14,7 +14,7 @@ pub(crate) fn is_readable(dtype: DType) -> bool {
 }
 
 /// Elements that are read together: few, so that they stay in the cache, and that memory is not
-/// asked of the system. Of a transposed matrix, each column is a read of its own.
+/// asked of the system. Each column of a transposed matrix is a separate read.
 pub(crate) fn at_once(tensor: &Tensor) -> usize {
     if tensor.is_contiguous() { 1 << 14 } else { 1 << 20 }
 }
@@ -87,7 +87,7 @@ impl WeightName {
         })
     }
 
-    /// That the weight cannot be compressed. `or` says what else helps than to leave it out.
+    /// The weight cannot be compressed. `or` is what helps besides leaving it out.
     pub fn error(&self, what: &str, or: &str) -> io::Error {
         let (name, exclude) = (&self.name, self.spelling.text("{compress-exclude}"));
         let text = format!("the weight `{name}` {what}: leave it out by the option {exclude}{or}");

@@ -64,8 +64,8 @@ impl Observer {
         Some((min.max(low), max.min(high)))
     }
 
-    /// The largest magnitude that [`Calibration::Entropy`] looks at. Outliers, of which a few are
-    /// much larger than all other numbers, do not make its parts coarse.
+    /// The largest magnitude that [`Calibration::Entropy`] looks at. A few large outliers do not
+    /// make its parts coarse.
     fn reach(&self) -> f64 {
         let mut bins: Vec<Bin> = self.counts.bins().collect();
         bins.sort_by(|a, b| b.magnitudes().1.total_cmp(&a.magnitudes().1));
@@ -97,10 +97,10 @@ fn first(mut bins: impl Iterator<Item = Bin>, most: f64) -> Option<Bin> {
     })
 }
 
-/// How many bins to code, so that the codes tell most about the numbers: those whose distribution
-/// is nearest to the whole one, by the divergence of Kullback and Leibler. What lies above becomes
-/// the largest code. Numbers near 0, as activation functions make many, tell nothing: every code
-/// has them.
+/// How many bins to code, so that the codes carry most information about the numbers: those whose
+/// distribution is nearest to the whole one, by the divergence of Kullback and Leibler. Numbers
+/// above become the largest code. Numbers near 0, as activation functions make many, carry none:
+/// every code has them.
 fn nearest(bins: &[f64]) -> usize {
     let mut bins = bins.to_vec();
     if let [first, second, ..] = bins.as_mut_slice() {

@@ -1,4 +1,4 @@
-//! What to compress, and how.
+//! Options of compression.
 
 use crate::{error::Error, option_text::Spelling};
 use pt2onnx_ir::Value;
@@ -35,7 +35,7 @@ impl CastWeights {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Precision {
-    /// That of the program.
+    /// The element type of the program.
     #[default]
     Keep,
     /// float16 instead of float32, except for operators that need float32.
@@ -88,7 +88,7 @@ pub enum Calibration {
     MinMax,
     /// Without the 0.005 % of the numbers other than 0 at each end.
     Percentile,
-    /// So that the codes tell most about the distribution of the numbers.
+    /// The codes carry most information about the distribution of the numbers.
     Entropy,
 }
 
@@ -101,7 +101,7 @@ pub type Ranges = FxHashMap<Value, (f32, f32)>;
 /// Sizes of blocks: powers of two that ONNX Runtime has kernels for.
 pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 16..=256;
 
-/// What [`compress`](crate::compress) does. By default, nothing.
+/// Options of [`compress`](crate::compress). By default, it does nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// A smaller type to store weights in; a `Cast` restores them.
@@ -130,7 +130,8 @@ pub struct Options {
     pub exclude: Vec<String>,
     /// Weights of fewer elements are left alone.
     pub min_elements: usize,
-    /// For [`Quantize::StaticInt8`]: the ranges of what [`activations`](crate::activations) tells.
+    /// For [`Quantize::StaticInt8`]: the ranges of the values that
+    /// [`activations`](crate::activations) returns.
     pub ranges: Ranges,
     /// Whether quantised activations have no zero points, and sums stay floats: TensorRT needs it.
     pub symmetric_activations: bool,

@@ -35,8 +35,8 @@ pub(crate) fn quantise(
         };
         weight.has_values()?;
         let replaced = match quantize {
-            // What ONNX Runtime's operators cannot take stays as it is where the standard's cannot
-            // either.
+            // Weights that neither ONNX Runtime's operators nor the standard's can take stay
+            // unchanged.
             Quantize::Int4 if options.ort => {
                 block_ops::replace(&mut cx, &weight, axes) || cx.edit.model.opset < 21
             }

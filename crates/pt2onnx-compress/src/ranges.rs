@@ -10,10 +10,10 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// That of no numbers.
+    /// The range of no numbers.
     pub const EMPTY: Self = Self { min: f32::INFINITY, max: f32::NEG_INFINITY, check: 0.0 };
 
-    /// That of the numbers.
+    /// The range of the numbers.
     pub fn of(numbers: &[f32]) -> Self {
         let (mut min, mut max) = ([f32::INFINITY; 8], [f32::NEG_INFINITY; 8]);
         let mut check = [0.0; 8];
@@ -41,7 +41,7 @@ impl Range {
         self.check += x * 0.0;
     }
 
-    /// That of the numbers of both.
+    /// The range of the numbers of both.
     pub fn and(self, other: Self) -> Self {
         Self {
             min: self.min.min(other.min),

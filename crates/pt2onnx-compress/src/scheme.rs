@@ -4,7 +4,7 @@ use crate::{float8, ranges::Range};
 use half::{bf16, f16};
 use pt2onnx_tensor::DType;
 
-/// What numbers are stored as.
+/// The codes of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Int8,
@@ -26,7 +26,7 @@ pub(crate) struct Scheme {
     pub restored: DType,
 }
 
-/// What a code stands for: `scale * (code - zero)`.
+/// The meaning of a code: `scale * (code - zero)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Param {
     pub scale: f32,

@@ -133,9 +133,8 @@ impl Work<'_> {
 }
 
 /// The smallest scales of the weights of layers, by channel: with them, a bias has room in int32.
-/// Without room it would stay a float, of which ONNX Runtime (`WeightBiasQuantization`) makes other
-/// integers all the same. Where this makes a scale larger, the bias is so large that the products
-/// hardly count.
+/// Without room it would stay a float, which ONNX Runtime (`WeightBiasQuantization`) quantises
+/// anyway. Where a scale becomes larger, the products hardly count beside the bias.
 fn least_scales(model: &Model, layers: &[NodeId]) -> FxHashMap<Value, Vec<f32>> {
     let mut least: FxHashMap<Value, Vec<f32>> = FxHashMap::default();
     for id in layers {

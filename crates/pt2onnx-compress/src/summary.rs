@@ -1,4 +1,4 @@
-//! What became of each weight, and how much it lost.
+//! The result and error of each weight.
 
 use serde::Serialize;
 use std::{
@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// What [`compress`](crate::compress) did.
+/// The result of [`compress`](crate::compress).
 #[derive(Clone, Debug, Default)]
 pub struct Compressed {
     pub(crate) weights: Vec<(CompressedWeight, Arc<Losses>)>,
@@ -15,7 +15,7 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// What is asked for and has no effect.
+    /// Options without effect.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -41,7 +41,7 @@ impl Compressed {
 pub struct CompressedWeight {
     /// Its name.
     pub name: String,
-    /// What it is stored as: `int4, blocks of 32`.
+    /// Its storage: `int4, blocks of 32`.
     pub form: String,
     /// Bytes before.
     pub bytes: usize,

@@ -45,7 +45,7 @@ g (float[N,4] x) => (float[N,4] y)
   y = Cast <to: int = 1> (val_0)
 }
 ");
-    // Of a square that nothing sums, float16 has the same infinity.
+    // A square that nothing sums is infinite in float16, too.
     insta::assert_snapshot!(halved(
         "g (float[N,4] x) => (float[N,4] y) <float _c = {0.5}> { s = Mul (x, x) t = Mul (s, x) y = Mul (t, _c) }"
     ), @"
@@ -196,7 +196,7 @@ fn results_of_unknown_types() {
     assert!(!half.contains("Cast") && !half.contains("float16"), "{half}");
 }
 
-/// What is an input or a constant, too.
+/// Inputs and constants, too.
 #[test]
 fn outputs_keep_their_names() {
     let graph = "g (float[2] x) => (float[2] y, float[2] x, float[2] c)
@@ -320,7 +320,7 @@ g (float[1,2] x) => (float[1,2] y)
 #[test]
 fn loops_of_values_of_unknown_type_stay_as_they_are() {
     for graph in [
-        // What goes in.
+        // Inputs.
         "g (float[2] x, int64 n) => (float[2] y) <float[2] l> {
             a = local.Unknown (x)
             l = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {
@@ -328,7 +328,7 @@ fn loops_of_values_of_unknown_type_stay_as_they_are() {
             }> (n, \"\", a)
             y = Relu (l)
         }",
-        // What the body gives.
+        // Results of the body.
         "g (float[2] x, int64 n) => (float[2] y) <float[2] l> {
             l = Loop <body = b (int64 i, bool c, float[2] s) => (bool d, t) {
                 d = Identity (c) t = local.Unknown (s)

@@ -37,7 +37,7 @@ pub enum Attribute {
     },
     /// A string that is not UTF-8.
     Bytes(Vec<u8>),
-    /// Strings, not all of which are UTF-8.
+    /// Strings, some of them not UTF-8.
     BytesList(Vec<Vec<u8>>),
 }
 

@@ -232,7 +232,7 @@ struct Copier<'a> {
     origins: FxHashMap<OriginId, OriginId>,
     /// The copy of each call of a module.
     modules: FxHashMap<ModuleId, ModuleId>,
-    /// What is copied to the place of a call instead of to a function.
+    /// State of a copy to the place of a call instead of to a function.
     call: Option<Call>,
     /// Whether a body is copied within its model: what it uses from outside stays.
     within: bool,
@@ -404,7 +404,7 @@ impl<'a> Copier<'a> {
         Some(copy)
     }
 
-    /// What a value says of itself. Values of a body that takes the place of a call get new names.
+    /// Copies name, type and metadata of a value. Values of an inlined body get new names.
     fn name(&mut self, old: Value, new: Value) {
         let old = &self.from[old];
         if self.call.is_none() {

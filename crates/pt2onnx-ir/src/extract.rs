@@ -61,7 +61,7 @@ impl Model {
             }
         }
         let mut inputs: Vec<Value> = given.iter().map(|v| self.as_input(*v)).collect();
-        // What is given can be an output, as can a constant: ONNX has such models, and names stay.
+        // Inputs and constants can be outputs: ONNX has such models, and names stay.
         let place = |value: &Value| given.iter().position(|v| v == value);
         let wanted = wanted.into_iter().map(|v| place(&v).map_or(v, |i| inputs[i]));
         self.set_outputs_as_written(Self::MAIN, &wanted.collect::<Vec<_>>());

@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What a model consists of:
+//! The parts of a model:
 //!
 //! | item | what it is |
 //! | --- | --- |
@@ -35,7 +35,7 @@
 //! | [`Value`] | the id of a tensor, a sequence or an optional value; its [`Def`] says whether an input, a constant or a node gives it |
 //! | [`NodeId`], [`Node`] | a call of an operator, with inputs, outputs and attributes; it stands in one region |
 //! | [`RegionId`] | a list of nodes with inputs and outputs: [`Model::MAIN`], the body of a node, or the body of a function |
-//! | [`Type`] | an element type and sizes ([`Expr`](pt2onnx_symbolic::Expr)), as far as they are known |
+//! | [`Type`] | an element type and sizes ([`Expr`](pt2onnx_symbolic::Expr)), where known |
 //! | [`InsertPoint`], [`Builder`] | the place where new nodes go, and what emits them and infers their types |
 //! | [`OriginId`] | where in the source program a node comes from |
 //!

@@ -424,8 +424,8 @@ impl std::ops::IndexMut<RegionId> for Model {
     }
 }
 
-/// Panics for an erased node, as `Vec` does for an index out of bounds. [`Model::contains`] tells
-/// whether a node is erased.
+/// Panics for an erased node, as `Vec` does for an index out of bounds. [`Model::contains`] returns
+/// whether a node exists.
 impl std::ops::Index<NodeId> for Model {
     type Output = Node;
     #[expect(clippy::expect_used, reason = "same contract as Vec's index")]

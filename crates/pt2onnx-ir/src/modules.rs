@@ -1,4 +1,4 @@
-//! Calls of modules in the source program, of which the origins of nodes tell.
+//! Calls of modules in the source program, to which the origins of nodes refer.
 
 use crate::{
     Model, ModuleCall, Origin,
@@ -42,8 +42,8 @@ impl Model {
         known.try_fold(first, |a, b| self.common_module(a, b))
     }
 
-    /// Notes that a node also does the work of another one, which may be of another module. What
-    /// the node's metadata say of it stays as it is.
+    /// Notes that a node also does the work of another one, which may be of another module. The
+    /// node's metadata stay unchanged.
     pub fn share(&mut self, node: NodeId, with: NodeId) {
         let (Some(own), Some(other)) = (self.module_of(node), self.module_of(with)) else { return };
         let common = self.common_module(own, other).filter(|common| *common != own);

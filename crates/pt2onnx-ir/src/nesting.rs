@@ -3,11 +3,11 @@
 
 use crate::{Model, NodeId, RegionId};
 
-/// The most bodies that may be within each other: each is three messages, of which readers of
-/// protobuf take 100.
+/// The most bodies that may be within each other: each is three messages, and readers of protobuf
+/// take 100.
 pub const MAX_NESTING: usize = 32;
 
-/// What has a region as its body.
+/// The owner of a region.
 #[derive(Clone, Copy)]
 enum Owner {
     Model,

@@ -1,4 +1,4 @@
-//! Moves nodes of a region into a body of their own, for a function: the opposite of inlining.
+//! Moves nodes of a region into a new body, for a function: the opposite of inlining.
 
 use crate::{
     Attributes, Def, InsertPoint, Model, NodeId, RegionId, Use, Value, ValueData, model::Links,
@@ -6,7 +6,7 @@ use crate::{
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-/// Nodes that were moved into a body of their own.
+/// Nodes that were moved into a new body.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlined {
     /// The node that stands in their place. Its operator is empty; the caller gives it one.
@@ -15,7 +15,7 @@ pub struct Outlined {
     pub body: RegionId,
 }
 
-/// What nodes use and make.
+/// Uses and definitions of nodes.
 struct Cut {
     nodes: FxHashSet<NodeId>,
     /// The regions of the nodes' bodies, at any depth.
@@ -112,10 +112,10 @@ impl Model {
     }
 
     /// Moves neighbouring nodes of a region, given in order, into a new region. A node that can
-    /// call it takes their place. What the nodes use from outside becomes inputs: first computed
-    /// values, then constants, except for those for which `inside` is true. What is used of them
-    /// becomes outputs. Both are in the order of the nodes. Output slots must be finished
-    /// ([`Model::finish_outputs`]).
+    /// call it takes their place. Values that the nodes use from outside become inputs: first
+    /// computed values, then constants, except for those for which `inside` is true. Their values
+    /// that are used outside become outputs. Both are in the order of the nodes. Output slots must
+    /// be finished ([`Model::finish_outputs`]).
     ///
     /// ```
     /// use pt2onnx_ir::{Function, Model};
@@ -194,7 +194,7 @@ impl Model {
         self.link(to, Some(node), None);
     }
 
-    /// Moves a node to the place before another node, which may be in another region. What it uses
+    /// Moves a node to the place before another node, which may be in another region. Its inputs
     /// must be in scope there. Returns false, and changes nothing, if both are the same node.
     pub fn move_before(&mut self, node: NodeId, before: NodeId) -> bool {
         if node == before {

@@ -1,9 +1,9 @@
 //! Output slots of regions, and the `Identity` nodes that ONNX needs for some of them.
 //!
-//! ONNX demands that each output of a graph is a value of its own, and that a node of the same
-//! graph makes it. (An output of the main graph can also be an initialiser.) Passes do not have to
-//! care: a slot may hold any value, and [`Model::finish_outputs`] inserts an `Identity` for each
-//! slot whose value ONNX does not allow.
+//! ONNX demands that the outputs of a graph are distinct values that nodes of the same graph make.
+//! (An output of the main graph can also be an initialiser.) Passes do not have to care: a slot may
+//! hold any value, and [`Model::finish_outputs`] inserts an `Identity` for each slot whose value
+//! ONNX does not allow.
 //!
 //! An example: a pass removes the `Relu` of
 //!
@@ -177,7 +177,7 @@ impl Model {
 
     /// Whether a value is defined where ONNX allows outputs of the region to be defined: by a node
     /// of the region, or as an initialiser of the main graph. A constant that has a name already,
-    /// such as a weight, keeps it, so it is no output.
+    /// such as a weight, keeps it, so it cannot be an output.
     fn can_define_outputs(&self, region: RegionId, value: Value) -> bool {
         match self[value].def() {
             Def::Node(node, _) => self.contains(*node) && self[*node].region == region,
@@ -213,9 +213,9 @@ impl Model {
         new.doc_string = doc_string.or(new.doc_string.take());
     }
 
-    /// Makes the outputs of a region valid ONNX: each is a value of its own that a node of the
-    /// region makes, with the name of its slot. Inserts an `Identity` where the value in a slot
-    /// cannot be the output. [`Model::assign_names`] does this for all regions.
+    /// Makes the outputs of a region valid ONNX: distinct values that nodes of the region make,
+    /// with the names of their slots. Inserts an `Identity` where the value in a slot cannot be the
+    /// output. [`Model::assign_names`] does this for all regions.
     pub fn finish_outputs(&mut self, region: RegionId) {
         let mut order: Vec<usize> = (0..self[region].outputs.len()).collect();
         let mut places = FxHashMap::default();

@@ -43,7 +43,7 @@ impl Region {
 
 /// An output slot of a region. It may hold any value, and several slots may hold the same value.
 ///
-/// ONNX demands more: each output is a value of its own, made by a node of the region.
+/// ONNX demands more: outputs are distinct values, made by nodes of the region.
 /// [`Model::assign_names`](crate::Model::assign_names) inserts an `Identity` where this is not so.
 #[derive(Clone, Debug)]
 pub struct Output {

@@ -8,7 +8,7 @@ use crate::{
 use pt2onnx_tensor::DType;
 use smallvec::SmallVec;
 
-/// The largest axis, size, stride or number of anything that an attribute may tell.
+/// The largest axis, size, stride or count in an attribute.
 const MOST: u64 = 1 << 31;
 
 /// Attributes with integers that are data, or that may lie beyond the end of a dimension.
@@ -94,8 +94,7 @@ fn numbers(name: &str, value: &Attribute) -> Result<(), String> {
     }
 }
 
-/// Whether the axes that attributes tell are dimensions of the first input. One without dimensions
-/// counts as a vector.
+/// Checks that axes in attributes are dimensions of the first input. A scalar counts as a vector.
 fn axes(model: &Model, node: &Node, schema: &OpSchema) -> Result<(), String> {
     let op = &*node.op;
     // The first forms of `Add` and others align the second input there, which may have no

@@ -30,7 +30,7 @@ impl SharedText {
         Self { start: Some(Arc::clone(start)), end: end.into() }
     }
 
-    /// The parts of which it consists, in order.
+    /// Its parts, in order.
     pub fn parts(&self) -> SmallVec<[&str; 16]> {
         let mut parts: SmallVec<_> = self.parts_from_end().collect();
         parts.reverse();

@@ -17,7 +17,7 @@ impl Display for Model {
     }
 }
 
-/// What the text of a model has.
+/// The parts of a model's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextOptions {
@@ -300,7 +300,7 @@ impl Printer<'_> {
         format!("{}{dims} {}", onnx_name(t.dtype()), self.elements(t))
     }
 
-    /// The elements in braces. What is not printed has dots.
+    /// The elements in braces, with dots for those that are left out.
     fn elements(&self, t: &Tensor) -> String {
         match t.has_data() || t.numel() == 0 {
             false => "{...}".to_owned(),

@@ -42,7 +42,7 @@ impl Type {
         Type::Tensor(TensorType { dtype, shape: Some(shape.into()) })
     }
 
-    /// That of a tensor.
+    /// The type of a tensor.
     pub fn of(tensor: &Tensor) -> Self {
         let sizes: Vec<Expr> = tensor.shape().iter().map(|&size| Expr::int(size as i64)).collect();
         Type::tensor(tensor.dtype(), sizes)

@@ -9,7 +9,7 @@ use crate::{
 use pt2onnx_tensor::Tensor;
 use std::sync::Arc;
 
-/// What defines a value.
+/// The definition of a value.
 ///
 /// The enum is exhaustive on purpose: if a kind is added, the compiler finds each place that must
 /// handle it.
@@ -42,7 +42,7 @@ pub struct ValueData {
 }
 
 impl ValueData {
-    /// What defines it.
+    /// Its definition.
     pub fn def(&self) -> &Def {
         &self.def
     }

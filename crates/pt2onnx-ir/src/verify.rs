@@ -14,7 +14,7 @@ pub struct VerifyError {
     /// Where the error is: a node with its origin (if known), a value, or an input or output of the
     /// graph.
     pub place: String,
-    /// What is wrong there.
+    /// The problem.
     pub what: String,
 }
 
@@ -58,7 +58,7 @@ fn verify_with(model: &Model, typed: bool) -> Result<(), Vec<VerifyError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// What is wrong with inputs, outputs and nodes.
+/// Problems of inputs, outputs and nodes.
 fn ends_and_nodes(model: &Model, typed: bool) -> Vec<VerifyError> {
     let mut v = Verifier::new(model);
     v.interface(typed);
@@ -97,7 +97,7 @@ impl<'a> Verifier<'a> {
         self.error(self.model.describe(node), what);
     }
 
-    /// What is wrong with names and sizes.
+    /// Problems of names and sizes.
     fn names(mut self) -> Vec<VerifyError> {
         let nodes = self.model.all_nodes();
         let bodies = nodes.iter().flat_map(|n| self.model[*n].regions());

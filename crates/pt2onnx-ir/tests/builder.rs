@@ -1,5 +1,5 @@
-//! What the builder emits, as text: sizes at run time, legal types, smart emission, regions; and
-//! what the verifier refuses.
+//! Emitted nodes as text (sizes at run time, legal types, smart emission, regions), and models that
+//! the verifier refuses.
 
 #![expect(clippy::unwrap_used, reason = "a test: what the cases rely on stops it")]
 
@@ -314,7 +314,7 @@ NoSuchOperator: opset 20 has no operator NoSuchOperator
 "#);
 }
 
-/// What is said of a call on `x: float[2,3]` and `u`, a tensor of unknown rank.
+/// The diagnostics of a call on `x: float[2,3]` and `u`, a tensor of unknown rank.
 #[test]
 fn wrong_axes_are_diagnostics() {
     type Call = &'static dyn Fn(&Builder, Value, Value);
@@ -386,7 +386,7 @@ fn wrong_axes_are_diagnostics() {
         (&|cx, _, _| _ = cx.concat(&[], 0), "there is nothing to concatenate".to_owned()),
         (&|cx, x, _| _ = cx.reduce(Reduction::Sum, x, &[2], false), no(2)),
         (&|cx, x, _| _ = cx.reduce(Reduction::Sum, x, &[0, 0], false), twice.clone()),
-        // What is not known may be right.
+        // Unknown sizes may be right.
         (&|cx, _, u| _ = cx.gather(u, cx.ints(&[0]), 5), String::new()),
         (&|cx, _, u| _ = cx.concat(&[u, u], 5), String::new()),
         (&|cx, _, u| _ = cx.reduce(Reduction::Sum, u, &[5], false), String::new()),

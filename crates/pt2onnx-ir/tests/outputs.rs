@@ -19,7 +19,7 @@ fn node(model: &Model, op: &str) -> NodeId {
     model.all_nodes().into_iter().find(|n| model[*n].is(op)).unwrap()
 }
 
-/// What a pass that knows nothing of outputs does.
+/// Edits of a pass that ignores outputs.
 fn bypass(model: &mut Model, op: &str, input: usize) {
     let node = node(model, op);
     let (old, new) = (model[node].outputs()[0], model[node].input(input).unwrap());
@@ -81,7 +81,7 @@ fn a_constant_becomes_an_output() {
     assert_eq!(text, "g (float[1] x) => (float[1] y)\n<\n  float[1] y = {2.0}\n>\n{\n}\n");
 }
 
-/// Each output has a value of its own.
+/// Outputs are distinct values.
 #[test]
 fn a_small_constant_becomes_two_outputs() {
     let text = |size: usize| {

@@ -1,4 +1,4 @@
-//! The textual syntax: what is printed is read back, and what cannot be read is told where.
+//! The textual syntax: printed models are read back, and errors give a position.
 #![expect(clippy::panic, reason = "a test may fail so")]
 
 use pt2onnx_ir::{Model, verify};

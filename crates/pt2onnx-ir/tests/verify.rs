@@ -1,4 +1,4 @@
-//! What the verifier finds.
+//! Problems that the verifier finds.
 #![expect(clippy::unwrap_used, reason = "a test may fail so")]
 
 use pt2onnx_ir::{Attribute, Function, InsertPoint, Model, Type, verify};

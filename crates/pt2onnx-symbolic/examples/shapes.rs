@@ -23,7 +23,7 @@ fn main() -> Result<(), ParseError> {
     assert_eq!(doubled.eval(&|name| (name == "n").then_some(112)), Some(112));
     assert!(doubled.contains_symbol("n") && !doubled.contains_symbol("width"));
 
-    // What is known about symbols proves comparisons. `None` means that nothing could be proved.
+    // Facts about symbols prove comparisons. `None` means that nothing could be proved.
     let mut known = Constraints::new();
     known.constrain(&width, Range::at_least(2));
     println!("range: {}", known.range_of(&out));

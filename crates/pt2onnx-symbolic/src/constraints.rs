@@ -23,7 +23,7 @@ pub struct Constraints {
     zeros: Vec<Expr>,
     /// Symbols that are `factor * something + offset`.
     pub(crate) multiples: BTreeMap<Symbol, (i64, Expr)>,
-    /// What was simplified and proved by these facts.
+    /// Cached results of simplification and proof.
     pub(crate) simplified: Memo<Expr, Expr>,
     pub(crate) proved: Memo<(Expr, i64), bool>,
 }
@@ -34,7 +34,7 @@ impl Constraints {
         Constraints::default()
     }
 
-    /// Forgets what was simplified and proved: a new fact may tell more.
+    /// Clears the cache: a new fact may prove more.
     fn forget(&mut self) {
         self.simplified.forget();
         self.proved.forget();

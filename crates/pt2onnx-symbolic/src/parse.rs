@@ -28,7 +28,7 @@ pub enum ParseError {
     /// The text at `offset` is not what the grammar requires.
     #[error("expected {expected} at offset {offset}")]
     Expected {
-        /// What the grammar requires.
+        /// The token that the grammar requires.
         expected: &'static str,
         /// The position in the text.
         offset: usize,

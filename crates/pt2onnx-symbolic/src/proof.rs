@@ -123,8 +123,7 @@ impl Constraints {
         self.proved.get(&(expr.clone(), goal), || self.at_least(expr, goal, &Cell::new(BUDGET)))
     }
 
-    /// As [`Constraints::proves`], by other bounds and by splitting functions, of which `budget`
-    /// says how many more.
+    /// As [`Constraints::proves`], by other bounds and by splitting up to `budget` more functions.
     fn at_least(&self, expr: &Expr, goal: i64, budget: &Cell<u32>) -> bool {
         let reaches = |interval: Interval| interval.lo.is_some_and(|lo| lo >= goal.into());
         if reaches(self.interval(expr)) {

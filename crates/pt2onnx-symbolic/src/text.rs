@@ -30,7 +30,7 @@ pub const MAX_NESTING: u32 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyntaxError {
-    /// What is wrong.
+    /// The problem.
     pub what: String,
     /// Number of the line, from 1.
     pub line: usize,
@@ -40,7 +40,7 @@ pub struct SyntaxError {
     pub source: String,
 }
 
-/// Of a long line, so many characters on each side of the place are shown.
+/// Characters of a long line that are shown on each side of the place.
 const AROUND: usize = 100;
 
 impl SyntaxError {
@@ -81,7 +81,7 @@ impl fmt::Display for SyntaxError {
     }
 }
 
-/// What was parsed, or why it was not.
+/// The parsed value, or the error.
 pub type Parsed<T> = Result<T, SyntaxError>;
 
 /// A place in the text: the number of bytes before it.
@@ -152,12 +152,12 @@ impl<'a> Reader<'a> {
         token
     }
 
-    /// Whether the text goes on with `token`.
+    /// Whether the text continues with `token`.
     pub fn sees(&mut self, token: &str) -> bool {
         self.rest().starts_with(token)
     }
 
-    /// Reads `token` if the text goes on with it; returns whether it did.
+    /// Reads `token` if the text continues with it; returns whether it did.
     pub fn accept(&mut self, token: &str) -> bool {
         let rest = self.rest().strip_prefix(token);
         self.rest = rest.unwrap_or(self.rest);
@@ -166,8 +166,7 @@ impl<'a> Reader<'a> {
 
     /// Reads `token`, which must come next.
     ///
-    /// # Errors
-    /// Returns an error if the text goes on with something else.
+    /// # Errors Returns an error if the text continues with something else.
     pub fn require(&mut self, token: &str) -> Parsed<()> {
         if self.accept(token) { Ok(()) } else { Err(self.expected(&format!("`{token}`"))) }
     }

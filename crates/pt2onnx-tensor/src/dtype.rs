@@ -100,8 +100,8 @@ impl DType {
         })
     }
 
-    /// The type of the real and imaginary parts of a complex type. Other types are returned as they
-    /// are.
+    /// The type of the real and imaginary parts of a complex type. Other types are returned
+    /// unchanged.
     pub fn to_real(self) -> DType {
         match self {
             DType::C32 => DType::F16,

@@ -1,5 +1,4 @@
-//! Opening files that are read: what is no file is an error, rather than a wait or memory without
-//! end.
+//! Opens files for reading: devices and pipes are errors, rather than a wait or memory without end.
 
 use std::{
     fs::{self, File},

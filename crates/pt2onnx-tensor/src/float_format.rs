@@ -2,8 +2,8 @@
 
 use crate::DType;
 
-/// The bits of a float type, from the highest: a sign, an exponent, and a fraction (of which IEEE
-/// 754 says *trailing significand*).
+/// The bits of a float type, from the highest: a sign, an exponent, and a fraction (IEEE 754:
+/// *trailing significand*).
 ///
 /// ```
 /// use pt2onnx_tensor::{DType, FloatFormat};
@@ -20,7 +20,7 @@ pub struct FloatFormat {
     pub fraction: u32,
     /// How the exponent of 1 is spelled.
     pub bias: i32,
-    /// What the bits spell besides finite numbers.
+    /// Values besides finite numbers.
     pub non_finite: NonFinite,
 }
 
@@ -76,7 +76,7 @@ impl FloatFormat {
         (self.non_finite == NonFinite::InfinityAndNan).then(|| self.largest() + 1)
     }
 
-    /// The bits of the NaN that conversions give: positive, if NaN has a sign, and quiet. Of 8
+    /// The bits of the NaN that conversions give: positive, if NaN has a sign, and quiet. In 8
     /// bits, all others are ones.
     pub fn nan(self) -> Option<u64> {
         match self.non_finite {

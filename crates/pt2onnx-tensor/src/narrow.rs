@@ -2,7 +2,7 @@
 
 use crate::{DType, FloatFormat, NonFinite, Tensor, TensorError};
 
-/// What the bits of a narrow element mean. An element alone in a byte, in the low bits, is its
+/// The meaning of the bits of a narrow element. An element alone in a byte, in the low bits, is its
 /// *code*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Narrow {
@@ -20,8 +20,8 @@ enum Kind {
     },
 }
 
-/// Packs codes of four bits, two in each byte of `packed`, low bits first. Of an odd number, the
-/// last byte has one.
+/// Packs codes of four bits, two in each byte of `packed`, low bits first. The last byte of an odd
+/// number has one.
 pub fn pack_halves(codes: &[u8], packed: &mut [u8]) {
     let (pairs, last) = codes.as_chunks();
     for ([low, high], byte) in pairs.iter().zip(packed.iter_mut()) {

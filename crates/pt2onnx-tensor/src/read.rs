@@ -1,5 +1,4 @@
-//! Reads ranges of a tensor's elements. What is in a file is read there and not mapped, so that
-//! memory stays free.
+//! Reads ranges of a tensor's elements. Files are read, not mapped, so that memory stays free.
 
 use crate::{Compute, FileRange, Storage, Tensor};
 use std::{fs::File, io};
@@ -196,7 +195,7 @@ impl<'a> Panels<'a> {
             return parts.try_for_each(|(at, part)| self.tensor.read_stored(at, part));
         }
         // Lines are read along the dimension of the smaller step, with all that lies between their
-        // ends. Of each dimension: its size, its step in the file, and its step in `out`.
+        // ends. Each dimension has its size, its step in the file, and its step in `out`.
         let (first, second) = ((rows, down, columns), (columns, across, 1));
         let by_rows = rows > 1 && (down <= across || across > NEAR) && down <= NEAR;
         let ((long, step, to), (short, jump, aside)) =

@@ -66,8 +66,8 @@ impl Storage {
         })
     }
 
-    /// The same bytes, to be read from the first to the last. Those of a file get a mapping of
-    /// their own, whose pages are mapped together and take no memory once it is dropped.
+    /// The same bytes, to be read from the first to the last. Those of a file get a new mapping,
+    /// whose pages are mapped together and take no memory once it is dropped.
     ///
     /// # Errors
     /// The file is shorter by now, or the operating system cannot map it.

@@ -196,7 +196,7 @@ impl Tensor {
         Ok(Self::contiguous(dtype, shape, Data::Computed(compute)))
     }
 
-    /// What computes the elements, if they are not stored.
+    /// The computation of the elements, if they are not stored.
     pub fn compute(&self) -> Option<&Arc<dyn Compute>> {
         match &self.0.data {
             Data::Computed(compute) => Some(compute),

@@ -69,7 +69,7 @@ fn turn<const W: usize>(tile: &Tile, out: &mut Tile) {
     }
 }
 
-/// The same for elements of two bytes: four by four, of which a row is a word.
+/// The same for elements of two bytes: four by four, where a row is a word.
 fn turn_halves(tile: &Tile, out: &mut Tile) {
     const EVEN: u64 = 0x0000_ffff_0000_ffff;
     const LOW: u64 = 0x0000_0000_ffff_ffff;

@@ -18,10 +18,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a data file is called in errors.
+/// The name of data files in errors.
 const DATA: &str = "data file";
 
-/// What [`save`](crate::save) wrote.
+/// The result of [`save`](crate::save).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Saved {
     /// Bytes of the model file.
@@ -37,7 +37,7 @@ pub struct Saved {
 /// No file that is read may be written, and no file may be written twice.
 pub struct Batch<'a> {
     inputs: Inputs,
-    /// What is to be written, by its name in errors.
+    /// The outputs, by their names in errors.
     taken: Vec<(&'static str, PathBuf, Identity)>,
     files: Vec<(OutputFile, Temporary)>,
     /// The models, which get their names last.
@@ -197,8 +197,7 @@ impl<'a> Batch<'a> {
     /// are locked, where the system can: of two batches of the same files, one comes after the
     /// other.
     ///
-    /// # Errors
-    /// [`Error::Io`]. What went to a device cannot be taken back.
+    /// # Errors [`Error::Io`]. Bytes sent to a device cannot be taken back.
     pub fn commit(self) -> Result<(), Error> {
         let Self { files, models, streams, .. } = self;
         let sync = files.iter().chain(&models).any(|(target, _)| target.exists());

@@ -1,4 +1,4 @@
-//! What can go wrong when a model is written.
+//! Errors of writing a model.
 
 use pt2onnx_tensor::DType;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum Error {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried, such as `create a file in this folder`.
+        /// The action, such as `create a file in this folder`.
         doing: &'static str,
         /// The error.
         error: std::io::Error,
@@ -31,7 +31,7 @@ pub enum Error {
     Target {
         /// The path.
         path: PathBuf,
-        /// What is there instead.
+        /// The present contents.
         what: &'static str,
     },
     /// A data file cannot have the name.
@@ -39,7 +39,7 @@ pub enum Error {
     DataName {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The problem.
         what: &'static str,
     },
     /// [`SaveOptions::alignment`](crate::SaveOptions::alignment) is not one.
@@ -53,9 +53,9 @@ pub enum Error {
     Overwrites {
         /// The path to be written.
         path: PathBuf,
-        /// What would be written there: `output`, `data file`, `report`.
+        /// The new file: `output`, `data file`, `report`.
         output: &'static str,
-        /// What is there: `the archive to be read`.
+        /// The present file: `the archive to be read`.
         other: String,
         /// Its path, which may be another name of the file.
         other_path: PathBuf,
@@ -66,7 +66,7 @@ pub enum Error {
         .0.display()
     )]
     NoFolder(
-        /// What the model is written to.
+        /// The path of the output.
         PathBuf,
     ),
     /// The model file cannot refer to the file that weights are in.
@@ -74,7 +74,7 @@ pub enum Error {
     Link {
         /// The file with the weights.
         path: PathBuf,
-        /// What is wrong with its path.
+        /// The problem of its path.
         what: &'static str,
     },
     /// Weights without values in the archive.

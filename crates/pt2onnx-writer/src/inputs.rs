@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-/// What the model file is called in errors.
+/// The name of the model file in errors.
 pub(crate) const MODEL: &str = "output";
 
 /// Files that are read. [`Batch`](crate::Batch) refuses to write them, under whatever name: files
@@ -69,7 +69,7 @@ impl Inputs {
     }
 
     fn push(&mut self, what: &'static str, path: &Path, identity: Identity, replaceable: bool) {
-        // What is known of a file first says most.
+        // The first description of a file is the most precise.
         if self.0.iter().all(|input| input.identity != identity) {
             self.0.push(Input { what, path: path.to_owned(), identity, replaceable });
         }

@@ -1,9 +1,9 @@
 //! Memory that is used for one tensor after another.
 
-/// Buffers, which grow as they are needed.
+/// Buffers, which grow on demand.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// What is written next.
+    /// The next bytes to write.
     pub block: Vec<u8>,
     /// A part of a file.
     pub window: Vec<u8>,

@@ -55,8 +55,8 @@ pub struct SaveOptions {
     /// Tensors of fewer bytes are written to the model file; 1024 by default. Runtimes want shapes
     /// and scalars there, and alignment would waste most of their space.
     pub threshold: u64,
-    /// The most bytes of a data file; no limit by default. A larger weight has a file of its own.
-    /// If there are several files, each name has a number: `NAME.onnx-00001-of-00002.data`.
+    /// The most bytes of a data file; no limit by default. A larger weight has a separate file. If
+    /// there are several files, each name has a number: `NAME.onnx-00001-of-00002.data`.
     pub shard_size: Option<u64>,
     /// External weights start at multiples of so many bytes, for which [`is_alignment`] must hold;
     /// 4096 by default, a page, so that runtimes can map them. On Windows, files are mapped at

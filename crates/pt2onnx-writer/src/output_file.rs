@@ -87,7 +87,7 @@ fn follow(path: &Path) -> PathBuf {
     at
 }
 
-/// What is written to and not replaced: a device, a pipe, standard output.
+/// An output that is not replaced: a device, a pipe, standard output.
 pub(crate) enum Device {
     Path(PathBuf),
     Stdout,

@@ -35,7 +35,7 @@ pub(crate) struct Initialiser<'a> {
 const MANY: usize = 1 << 10;
 
 impl<'a> Parts<'a> {
-    /// Converts a model. Of the options, it needs those that say what weights become.
+    /// Converts a model. It needs the options for weights only.
     pub fn new(model: &'a Model, options: &SaveOptions) -> Result<Self, Error> {
         let mut cx = Cx::new(model, options);
         let used = cx.constants(Model::MAIN);

@@ -1,5 +1,5 @@
-//! Where a model is written to. A file is written by a thread of its own, so that the next block is
-//! computed meanwhile. A new file takes parts in any order.
+//! Where a model is written to. A separate thread writes a file, so that the next block is computed
+//! meanwhile. A new file takes parts in any order.
 
 use crate::copy::{PIECE, copy, through_memory, wide};
 use pt2onnx_tensor::FileRange;
@@ -79,7 +79,7 @@ impl Rows {
 pub(crate) struct FileSink<'a> {
     /// Whether it takes bytes out of order.
     random: bool,
-    /// What the thread does next. It takes a job when it is done with the one before.
+    /// The next job of the thread.
     jobs: SyncSender<Job>,
     /// Memory of blocks that are written.
     written: Receiver<Vec<u8>>,
@@ -89,7 +89,7 @@ pub(crate) struct FileSink<'a> {
     progress: &'a dyn Fn(u64),
 }
 
-/// What the thread is to do.
+/// A job of the thread.
 enum Job {
     Write(Vec<u8>),
     /// Write the first bytes of a block, and give its memory back.
@@ -226,7 +226,7 @@ impl Sink for FileSink<'_> {
 }
 
 /// Asks for the space of a large file at once, which makes writes faster. Where that does not work,
-/// writes ask for it, and tell what is wrong.
+/// writes ask for it, and report errors.
 fn reserve(file: &File, size: u64) {
     #[cfg(target_os = "linux")]
     if size >= wide(TOGETHER) {

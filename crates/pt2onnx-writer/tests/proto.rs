@@ -1,4 +1,4 @@
-//! What the messages hold, read back with prost.
+//! Contents of the messages, read back with prost.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use prost::Message;
@@ -370,7 +370,7 @@ fn many_nodes_stay_in_order() {
 }
 
 /// Whether the bodies of nodes of other domains see values from outside, only these know: they keep
-/// constants of their own.
+/// their constants.
 #[test]
 fn bodies_of_other_domains_have_initialisers_of_their_own() {
     let text = r#"<ir_version: 9, opset_import: ["" : 20, "other" : 1]>

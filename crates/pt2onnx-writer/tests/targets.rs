@@ -1,5 +1,4 @@
-//! What files are written to: links, devices, files with modes, files that are read, several files
-//! at once.
+//! Outputs: links, devices, files with modes, files that are read, several files at once.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -137,7 +136,7 @@ fn devices_and_pipes_are_written_to() {
         let full = save(&model(elements), "/dev/full", Weights::Auto);
         assert!(matches!(full, Err(Error::Io { doing: "write to this", .. })), "{full:?}");
     }
-    // A pipe beside the model is no data file.
+    // A pipe beside the model does not become a data file.
     let refused = save(
         &m,
         folder.path().join("m.onnx"),
@@ -247,7 +246,7 @@ fn all_files_or_none() {
     assert_eq!(files(&folder).len(), 3);
 }
 
-/// Of two programs that write the same files, one comes after the other.
+/// Two programs that write the same files take turns.
 #[test]
 fn files_get_their_names_while_the_folder_is_locked() {
     let folder = tempdir().unwrap();

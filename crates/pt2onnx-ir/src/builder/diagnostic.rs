@@ -7,7 +7,7 @@ use std::{fmt, ops::Deref};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Diagnostic {
-    /// What the caller should not have asked for.
+    /// The mistake of the caller.
     #[error("{0}")]
     Wrong(String),
     /// The expression of a size is a symbol that stands for one beyond the limits.

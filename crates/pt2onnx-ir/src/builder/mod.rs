@@ -45,7 +45,7 @@ const INTERNED_BYTES: usize = 256;
 #[derive(Debug)]
 pub struct Builder<'m> {
     state: RefCell<State<'m>>,
-    /// A cell of its own, so that it can be read while nodes are emitted.
+    /// A separate cell, readable while nodes are emitted.
     constraints: Constraints,
 }
 
@@ -53,8 +53,8 @@ pub struct Builder<'m> {
 struct State<'m> {
     model: &'m mut Model,
     at: InsertPoint,
-    /// Where each open region was opened, innermost last: emission goes on there when the region is
-    /// closed.
+    /// Where each open region was opened, innermost last: emission continues there when the region
+    /// is closed.
     outside: Vec<InsertPoint>,
     origins: SmallVec<[OriginId; 1]>,
     constants: FxHashMap<(DType, Vec<usize>, Vec<u8>), Value>,
@@ -278,8 +278,8 @@ impl<'m> Builder<'m> {
         true
     }
 
-    /// As [`Builder::has_axes`], of `value` itself. If its rank is not known, any axis that ONNX
-    /// can tell may be one.
+    /// As [`Builder::has_axes`], of `value` itself. Any axis that ONNX can express may be one of an
+    /// unknown rank.
     fn may_have_axes(&self, value: Value, axes: &[usize]) -> bool {
         let rank = self.known_shape(value).map_or(i32::MAX as usize, |shape| shape.len());
         self.has_axes(value, rank, axes)
@@ -451,7 +451,7 @@ impl<'m> Builder<'m> {
     }
 
     /// Emits a node of another domain, and imports the domain (version 1, if the model does not
-    /// import it yet). `outputs` are the types of its outputs, as far as they are known.
+    /// import it yet). `outputs` are the types of its outputs, where known.
     pub fn emit_custom(
         &self,
         domain: &str,

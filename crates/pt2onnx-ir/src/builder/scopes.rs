@@ -66,8 +66,8 @@ impl Sizes {
         self.scopes.pop();
     }
 
-    /// What the innermost scope knows of an expression. What is known outside of a scope that gives
-    /// its symbols other values is not seen.
+    /// The innermost scope's value of an expression. A scope that rebinds symbols hides outer
+    /// values of expressions over them.
     fn find<T: Copy>(&self, e: &Expr, within: impl Fn(&Scope) -> Option<&T>) -> Option<T> {
         for scope in self.scopes.iter().rev() {
             let found = within(scope).copied();

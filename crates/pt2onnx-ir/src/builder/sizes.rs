@@ -11,8 +11,8 @@ use pt2onnx_tensor::{DType, Tensor};
 
 impl Builder<'_> {
     /// Binds the sizes of `value`: expressions over their symbols can be computed from now on. The
-    /// first binding of an expression is used. A symbol that is no dimension itself is solved for,
-    /// from a dimension such as `2*s0 + 1`.
+    /// first binding of an expression is used. Other symbols are solved for, from a dimension such
+    /// as `2*s0 + 1`.
     pub fn bind_dims(&self, value: Value) {
         for (axis, dim) in self.known_shape(value).unwrap_or_default().into_iter().enumerate() {
             self.state.borrow_mut().sizes.bind(dim, Source::Dim(value, axis));

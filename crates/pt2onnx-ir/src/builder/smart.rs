@@ -19,8 +19,7 @@ impl Builder<'_> {
         let contents = self.contents(x).filter(|_| dtype == DType::I64);
         let to = crate::schema::data_type(dtype);
         let ty = Type::Tensor(crate::TensorType { dtype, shape: self.known_shape(x) });
-        // Of the 8-bit floats, PyTorch holds float8_e4m3fn only within its range; the others become
-        // infinite or NaN.
+        // PyTorch saturates float8_e4m3fn only; the other 8-bit floats become infinite or NaN.
         let mut given = attributes([("to", to.into())]);
         if matches!(dtype, DType::F8E4M3FNUZ | DType::F8E5M2 | DType::F8E5M2FNUZ) {
             given.push(("saturate".into(), 0i64.into()));
@@ -509,7 +508,7 @@ impl Builder<'_> {
         numbers
     }
 
-    /// An `Identity` of `x`: the same tensor as a value of its own.
+    /// An `Identity` of `x`: the same tensor as another value.
     pub fn identity(&self, x: Value) -> Value {
         self.emit1("Identity", &[Some(x)], Default::default())
     }

@@ -1,10 +1,10 @@
-//! What inference knows besides types, and its error.
+//! Facts that inference uses besides types, and its error.
 
 use crate::{ids::Value, model::Model};
 use pt2onnx_symbolic::{Constraints, Expr};
 use rustc_hash::FxHashMap;
 
-/// What inference knows besides the types of a node's inputs.
+/// Facts that inference uses besides the types of a node's inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// Elements of integer vectors, such as the target shape of `Reshape`.

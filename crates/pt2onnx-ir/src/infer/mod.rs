@@ -1,7 +1,7 @@
 //! Infers types: element types from the type variables of the operator's schema, shapes by a rule
 //! for each operator.
 //!
-//! A rule never guesses: what it cannot know is an unknown dimension or an unknown rank.
+//! A rule never guesses: it gives an unknown dimension or rank instead.
 
 mod control;
 mod dtype;
@@ -81,7 +81,7 @@ fn types(node: &Node) -> Vec<Option<Type>> {
         .collect()
 }
 
-/// What a `Constant` is.
+/// The type of a `Constant`.
 fn constant(node: &crate::Node) -> Option<Type> {
     match node.attributes.as_slice() {
         [(_, Attribute::String(_))] => Some(Type::tensor(DType::String, [])),

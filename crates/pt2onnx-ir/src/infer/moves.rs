@@ -105,7 +105,7 @@ pub(super) fn transpose(n: &Node) -> Option<Shape> {
 pub(super) fn squeeze(n: &Node) -> Option<Shape> {
     let x = n.shape(0)?;
     if n.input(1).is_none() {
-        // All dimensions of size 1 go: which ones, only numbers tell.
+        // Removes all dimensions of size 1, so all sizes must be numbers.
         let known = x.iter().all(|d| d.as_int().is_some());
         return known.then(|| x.into_iter().filter(|d| d.as_int() != Some(1)).collect());
     }

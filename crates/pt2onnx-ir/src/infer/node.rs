@@ -68,8 +68,8 @@ impl Node<'_> {
         self.facts.contents.of(self.model, self.input(i)?)
     }
 
-    /// Elements of input `i`, a vector, of which some may be unknown: those that a `Concat` takes
-    /// from elsewhere.
+    /// Elements of input `i`, a vector; `None` for unknown elements, which a `Concat` takes from
+    /// elsewhere.
     pub(super) fn some_contents(&self, i: usize) -> Option<Vec<Option<Expr>>> {
         let value = self.input(i)?;
         let joined = &self.model[self.model.producer(value)?];

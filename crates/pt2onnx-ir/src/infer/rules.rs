@@ -109,7 +109,7 @@ fn transformed(n: &Node) -> Option<Shape> {
     let parts = x.len().checked_sub(1)?;
     let flag = |name| n.int(name) == Some(1);
     if flag("onesided") && flag("inverse") {
-        // What comes out then depends on the opset.
+        // The result depends on the opset.
         return Some(x.iter().map(|_| n.unknown_dim()).collect());
     }
     let axis = match n.input(2) {

@@ -1,7 +1,7 @@
 //! Output types of operators that make or take sequences and optional values.
 //!
-//! What a sequence holds has sizes only if all of it has the same: an unknown size of its own would
-//! stand for a different number in each element.
+//! The items of a sequence have sizes only if all have the same: a new unknown size would stand for
+//! another number in each item.
 
 use super::{control, node::Node};
 use crate::{
@@ -60,7 +60,7 @@ fn both(a: Type, b: Type) -> Option<Type> {
     }
 }
 
-/// The type of what a body gives each time: its sizes may be others.
+/// The type of a body's result in all iterations: dynamic sizes may differ.
 fn fixed(ty: Type) -> Type {
     match ty {
         Type::Tensor(TensorType { dtype, shape: Some(shape) })
@@ -76,7 +76,7 @@ fn of(n: &Node, input: usize) -> Option<Type> {
     n.model[n.input(input)?].ty.clone()
 }
 
-/// What the first input is a sequence of.
+/// The item type of the first input.
 fn item(n: &Node) -> Option<Type> {
     match of(n, 0)? {
         Type::Sequence(item) => Some(*item),

@@ -30,7 +30,7 @@ struct Scope {
     hides: bool,
 }
 
-/// What nodes need to know of the function around them.
+/// The function around the nodes.
 pub(super) struct Signature {
     pub(super) attributes: Vec<String>,
     imports: IndexMap<String, u32>,

@@ -83,7 +83,7 @@ impl Grammar<'_, '_> {
             }
             if r.sees_string() {
                 let text = r.string()?;
-                // What is no expression of symbols is the name of one: `"0"`, `"my dim"`.
+                // Texts that do not parse as an expression are symbol names: `"0"`, `"my dim"`.
                 let parsed = Expr::parse(&text).ok().filter(|e| !e.is_static());
                 return Ok(parsed.unwrap_or_else(|| Expr::symbol(&text)));
             }

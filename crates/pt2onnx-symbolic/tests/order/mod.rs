@@ -1,4 +1,4 @@
-//! Where the order of operations shows, of which the fuzz target knows as well.
+//! Differences by the order of operations, which the fuzz target knows as well.
 
 use pt2onnx_symbolic::{Expr, View};
 

@@ -1,4 +1,4 @@
-//! What can go wrong when a model is read.
+//! Errors of reading a model.
 
 use pt2onnx_ir::MAX_NESTING;
 use pt2onnx_tensor::{DType, TensorError};
@@ -15,7 +15,7 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried, such as `opened`.
+        /// The action, such as `opened`.
         doing: &'static str,
         /// The error.
         error: std::io::Error,
@@ -35,12 +35,12 @@ pub enum ReadError {
     Invalid {
         /// The node, value or function, as it is named in the file.
         place: String,
-        /// What is wrong with it.
+        /// The problem.
         invalid: Invalid,
     },
 }
 
-/// What is wrong with a part of a model.
+/// The problem of a part of a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say it")]

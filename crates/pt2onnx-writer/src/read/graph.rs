@@ -26,11 +26,11 @@ pub(super) struct Reader {
     ir_version: i64,
     /// Values by name: the scope of a graph comes after the scopes of the graphs around it.
     scopes: Vec<FxHashMap<Name, Value>>,
-    /// What the file has but the IR does not.
+    /// Parts of the file that the IR does not have.
     pub lost: BTreeSet<&'static str>,
 }
 
-/// What a graph states about its values, by name.
+/// Statements of a graph about its values, by name.
 pub(super) type Infos = FxHashMap<String, ValueInfoProto>;
 
 impl Reader {
@@ -137,7 +137,7 @@ impl Reader {
             infos.iter().map(|info| info.name().to_owned()).collect()
         };
         let (outputs, described) = (names(&proto.output), names(&proto.value_info));
-        // What is stated with the outputs takes precedence.
+        // Statements with the outputs take precedence.
         let mut infos = Infos::default();
         for info in proto.output.into_iter().chain(proto.value_info) {
             infos.entry(info.name().to_owned()).or_insert(info);
@@ -168,7 +168,7 @@ impl Reader {
 
     /// Sets the outputs of a graph. `torch.onnx.export` repeats the name of a tensor that a program
     /// returns more than once, which ONNX does not allow: in the main graph, these outputs get
-    /// names of their own.
+    /// distinct names.
     fn outputs(&mut self, names: &[String], region: RegionId, place: &str) -> Result<()> {
         let values = names.iter().map(|name| self.find(name, place));
         let values: Vec<Value> = values.collect::<Result<_>>()?;

@@ -15,8 +15,8 @@ use std::path::Path;
 /// Reads a model. Weights, in the model's file or in others beside it, are mapped and not read: the
 /// files must not change while the model lives.
 ///
-/// Opsets, nodes, names, types, metadata and doc strings are kept as they are in the file. Types of
-/// inner values are the file's; nothing is inferred. Weights without values become
+/// Opsets, nodes, names, types, metadata and doc strings are those of the file. Types of inner
+/// values are the file's; nothing is inferred. Weights without values become
 /// [`Tensor::absent`](pt2onnx_tensor::Tensor::absent): tensors without data, and values that have a
 /// type but nothing computes.
 ///
@@ -31,8 +31,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Model> {
     Ok(warned(read_with(path, ExternalData::Mapped)?))
 }
 
-/// As [`read`], with a choice about data in other files. What is not kept is returned instead of
-/// logged.
+/// As [`read`], with a choice about data in other files. Parts that are not kept are returned
+/// instead of logged.
 ///
 /// # Errors
 /// As [`read`].

@@ -3,7 +3,7 @@
 use crate::inputs::Inputs;
 use pt2onnx_ir::Model;
 
-/// What to do about data in other files than the model's.
+/// Treatment of data in other files than the model's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExternalData {
@@ -20,7 +20,7 @@ pub enum ExternalData {
 pub struct Reading {
     /// The model.
     pub model: Model,
-    /// What the file has but the model does not keep, such as `training information`.
+    /// Parts of the file that the model does not keep, such as `training information`.
     pub lost: Vec<&'static str>,
     /// The files that were read: the model and its data.
     pub inputs: Inputs,

@@ -1,4 +1,4 @@
-//! Weights in files of their own, and in the file of the model.
+//! Weights in separate files, and in the file of the model.
 
 use super::{entry, small, vector};
 use prost::Message;

@@ -1,5 +1,5 @@
-//! Models of other producers, whole and broken. What our own writer writes is read back in the
-//! facade's conformance test.
+//! Models of other producers, whole and broken. The facade's conformance test reads back our own
+//! files.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod external;
@@ -214,8 +214,7 @@ fn outputs_of_equal_names_get_names_of_their_own() {
 fn bodies_see_what_is_around_them() {
     let mut m = small();
     let g = m.graph.as_mut().unwrap();
-    // Both branches call their output the same; one has an initialiser of its own and a body in its
-    // body.
+    // Both branches call their output the same; one has an initialiser and a body in its body.
     let mut inner = node("If", &["c"], &["r"]);
     inner.attribute = vec![
         body("then_branch", vec![node("Neg", &["y"], &["deep"])], "deep"),
@@ -341,7 +340,7 @@ fn old_models_list_initialisers_as_inputs_and_newer_ones_give_defaults() {
     let oldest = ModelProto { ir_version: Some(2), opset_import: Vec::new(), ..small() };
     assert_eq!(from_bytes(oldest.encode_to_vec()).unwrap().opset, 1);
 
-    // What has opsets and does not tell its version gets the lowest that will do.
+    // A model with opsets but no version gets the lowest one that has them.
     let model = stable(&ModelProto { ir_version: None, ..small() });
     assert_eq!((model.opset, model.ir_version()), (13, 7));
 }
