@@ -24,7 +24,7 @@ const SAME: &[(&str, u32)] = &[
     ("NonMaxSuppression", 11),
 ];
 
-/// Operators that no older opset can express: their nodes fail with this step as the lowest opset.
+/// Steps of operators that no older opset can express: nodes fail with this opset as the lowest.
 const NEWER: &[(&str, u32)] = &[
     ("Acosh", 9),
     ("Asinh", 9),

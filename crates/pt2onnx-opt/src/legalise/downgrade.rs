@@ -58,7 +58,7 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
     if !(opset..=schema::CANONICAL_OPSET).contains(&model.opset) {
         return Err(LegaliseError::Direction { from: model.opset, to: opset });
     }
-    // An `Identity` that makes an output has older forms, too.
+    // Rewrites an `Identity` that makes an output, too.
     model.finish_outputs(Model::MAIN);
     let (levels, sums) = (FxHashMap::default(), FxHashSet::default());
     let known = model.all_nodes().iter().map(|n| n.index() + 1).max();
@@ -96,7 +96,7 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
     if let Some(lowest) = failures.iter().map(|f| f.lowest).max() {
         return Err(LegaliseError::Nodes { opset, lowest, failures });
     }
-    // Nodes that one step made and a later step did not need.
+    // Removes nodes that one step made and a later step left unused.
     let made = model.nodes_in(&[Model::MAIN]).into_iter().rev();
     for node in made.filter(|n| Some(n.index()) >= known) {
         if model.contains(node) && model.is_unused(node) {
@@ -107,7 +107,7 @@ fn lower(model: &mut Model, opset: u32, target: Target, written: u32) -> Result<
     Ok(())
 }
 
-/// A node whose output has sizes that no tensor has: an older form would make it.
+/// A node with an output of impossible sizes, which an older form would make.
 fn impossible(model: &Model) -> Option<Inexpressible> {
     let sizes = |value: &Value| model[*value].ty.as_ref()?.as_tensor()?.shape.as_ref();
     model.nodes_in(&[Model::MAIN]).into_iter().find_map(|node| {
@@ -122,10 +122,10 @@ struct Downgrade {
     opset: u32,
     /// The opset that the model was written for.
     written: u32,
-    /// The nodes of lower indices were there before.
+    /// Nodes below this index were there before.
     known: usize,
     target: Target,
-    /// The opset of a node's form, where it is not the model's.
+    /// The opset of a node's form where it differs from the model's.
     levels: FxHashMap<NodeId, u32>,
     /// Sums of integers that are exact.
     sums: FxHashSet<Value>,
@@ -135,7 +135,7 @@ impl Downgrade {
     /// Rewrites one node for the opset; if the runtime does not support its operator, for one
     /// without that operator.
     fn lower(&mut self, model: &mut Model, id: NodeId) -> Result<Rewritten, Inexpressible> {
-        // What cannot be rewritten stays.
+        // Nodes that cannot be rewritten stay.
         if matches!(self.target, Target::Ort | Target::OrtCpu)
             && let Ok(done @ Rewritten::Replaced) =
                 wrapping::exact(model, id, self.opset, &mut self.sums)

@@ -88,7 +88,7 @@ pub(super) fn select(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
         let second = cx.mul(cx.cast(cx.not(condition), DType::I64), cx.number(&count));
         let mut places = cx.add(places(cx, &dims), second);
         if !nonnegative(&cx.model(), places) {
-            // So that it can be seen.
+            // Makes this visible.
             places = cx.abs(places);
         }
         Ok(vec![cx.gather(both, places, 0)])
@@ -132,7 +132,7 @@ pub(super) fn is_nan(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
     })
 }
 
-/// `Sign`: the difference of two comparisons. That of NaN is NaN.
+/// `Sign`: the difference of two comparisons; NaN for NaN.
 pub(super) fn sign(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     replace(model, id, |cx, node| {
         let x = input(node, 0)?;
@@ -201,7 +201,7 @@ pub(super) fn counted(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason
             return Err(other.into());
         }
         let [place, going] = [DType::I64, DType::Bool].map(|kind| Type::tensor(kind, []));
-        // The oldest form goes on only with a state.
+        // The oldest form needs a state.
         let (state, zero) = (place.clone(), cx.scalar(0, DType::I64));
         let always = cx.constant(Tensor::scalar(true));
         let body = cx.region(&[place, going, state], |v| {

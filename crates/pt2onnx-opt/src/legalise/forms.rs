@@ -8,8 +8,7 @@ use crate::analysis::rank;
 use pt2onnx_ir::{Attribute, Attributes, Builder, Model, Node, NodeId, Value, attrs};
 use pt2onnx_tensor::{DType, Element, Tensor};
 
-/// The longest constant that takes the place of numbers in the model. What needs a longer one needs
-/// a newer opset.
+/// The longest constant that replaces numbers in the model; longer ones need a newer opset.
 pub(super) const LONGEST: i64 = 1 << 20;
 
 /// Attributes for a node that is emitted.
@@ -136,7 +135,7 @@ pub(super) fn ints_as_attribute(
 pub(super) fn reduced_axes(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let axes = known_ints(model, id, 1, "axes")?.filter(|a| !a.is_empty());
     if axes.is_none() && attrs::ReduceSum::read(&model[id])?.noop_with_empty_axes {
-        // What is done to each element is done.
+        // The node still maps each element.
         return replace(model, id, |cx, node| {
             let x = input(node, 0)?;
             Ok(vec![match node.op() {

@@ -22,7 +22,7 @@ pub(super) fn before<T>(
     emit: impl FnOnce(&Builder, &Node) -> Result<T, Reason>,
 ) -> Result<T, Reason> {
     let node = model[id].clone();
-    // A size such as `s0 // 2 + 1` may not tell `s0`, which others are computed from.
+    // `s0` may not follow from a size such as `s0 // 2 + 1`, but other sizes need it.
     let around = if node.region() == Model::MAIN { model.inputs().to_vec() } else { Vec::new() };
     let cx = Builder::new(model, InsertPoint::Before(id), Constraints::default());
     cx.set_origins(&node.origins);

@@ -43,7 +43,7 @@ type Down = fn(&mut Model, NodeId) -> Result<Rewritten, Reason>;
 /// that [`Down`] can make the older one again.
 type Up = fn(&mut Model, NodeId, bool) -> Result<Rewritten, Reason>;
 
-/// What changed in an operator with the form that exists since `since`.
+/// The change of an operator to the form that exists since `since`.
 pub(super) struct Step {
     pub op: &'static str,
     pub since: u32,

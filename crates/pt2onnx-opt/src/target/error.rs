@@ -33,7 +33,7 @@ pub enum TargetError {
 pub struct Unrunnable {
     /// The node, with its source line if that is known.
     pub place: String,
-    /// What the runtime does not support.
+    /// The reason.
     pub reason: String,
 }
 

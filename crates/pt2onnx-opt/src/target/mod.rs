@@ -1,4 +1,4 @@
-//! Runtimes: the parts of ONNX that they do not support, and operators of their own.
+//! Runtimes: the parts of ONNX that they do not support, and their own operators.
 //!
 //! For ONNX Runtime, casts are inserted around nodes whose element type has no kernel
 //! ([`kernels`]), and quantised weights lose their sign ([`unsigned`]). Its optimiser is kept from

@@ -11,14 +11,14 @@ use pt2onnx_ir::{
 };
 use pt2onnx_tensor::{DType, Tensor};
 
-/// What a runtime supports.
+/// The operators, types and limits of a runtime.
 pub(super) struct Runtime {
     /// The newest opset that it reads.
     pub newest_opset: u32,
     /// Its operators, sorted, each with the element types of its data as bits of their
     /// discriminants. Indices, conditions and the like have the types of the standard.
     pub operators: &'static [(&'static str, u32)],
-    /// What its operators do not support.
+    /// The limits of its operators.
     pub limits: &'static [Limit],
     /// The most dimensions of a value.
     pub max_rank: usize,

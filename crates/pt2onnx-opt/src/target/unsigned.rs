@@ -28,7 +28,7 @@ fn is_view(node: &Node) -> bool {
     node.is("Transpose") || node.traits().contains(Traits::SHAPE_ONLY)
 }
 
-/// What codes move by: the highest bit of a byte.
+/// The offset of codes: the highest bit of a byte.
 const MIDDLE: u8 = 128;
 
 /// Gives products weights of uint8, where all uses of a weight are such products.
@@ -145,7 +145,7 @@ fn unsigned(tensor: &Tensor) -> Option<Tensor> {
     Tensor::computed(DType::U8, tensor.shape(), Arc::new(Moved(tensor.clone()))).ok()
 }
 
-/// What moves the numbers when they are needed.
+/// Moves the numbers on demand.
 #[derive(Debug)]
 struct Moved(Tensor);
 

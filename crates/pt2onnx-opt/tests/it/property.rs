@@ -10,7 +10,7 @@ use pt2onnx_symbolic::{Constraints, Expr};
 use pt2onnx_tensor::{DType, Tensor};
 use std::collections::{HashMap, HashSet};
 
-/// What the symbol `N` is.
+/// The value of the symbol `N`.
 const N: i64 = 3;
 
 /// A graph from numbers: each picks an operator, its operands and its attributes.

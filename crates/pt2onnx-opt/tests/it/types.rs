@@ -38,7 +38,7 @@ fn shapes_of_outputs_of_bodies_stay() {
     assert!(typed.contains("=> (float[4] t, float[4] o)"), "{typed}");
 }
 
-/// What comes out of a loop has the element type of what its body gives, if the file says nothing.
+/// The result of a loop has the element type of its body's result, if the file has none.
 #[test]
 fn results_of_loops() {
     let typed = typed(

@@ -1,5 +1,4 @@
-//! Sums and comparisons of large integers, which ONNX Runtime computes in float64 or by their lower
-//! halves.
+//! Sums and comparisons of large integers, which ONNX Runtime computes wrongly.
 //!
 //! It sums integers in float64, and takes int64 with equal upper halves for smaller or larger by
 //! their lower halves as int32. Both matter only if the numbers may be large.
@@ -19,7 +18,7 @@ use rustc_hash::FxHashSet;
 
 /// Elements of a sum are fewer than 2 to this power: then sums of 32 bits are exact in float64.
 const COUNT_BITS: u32 = 21;
-/// For a number of which nothing is known.
+/// For an unknown number.
 const ALL_BITS: u32 = 64;
 /// Numbers that 32 bits have.
 const HALF: i64 = 1 << 32;

@@ -51,8 +51,8 @@ pub(crate) fn einsum(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason>
     })
 }
 
-/// The letters of a term, in which an ellipsis stands for `count` dimensions. Each has a letter of
-/// its own, counted from the last.
+/// The letters of a term, in which an ellipsis stands for `count` dimensions. Each has its own
+/// letter, counted from the last.
 fn spelt(term: &str, count: usize) -> Vec<char> {
     let (front, back) = term.split_once("...").unwrap_or((term, ""));
     let own = (0..count as u32).rev().filter_map(|i| char::from_u32(0xE000 + i));

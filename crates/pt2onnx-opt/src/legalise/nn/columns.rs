@@ -43,7 +43,7 @@ struct Axis {
     /// The number of elements of a window, and the step between them.
     window: i64,
     dilation: i64,
-    /// What is in front of the first pixel.
+    /// The padding before the first pixel.
     before: i64,
     /// The step between windows, and their number.
     stride: i64,

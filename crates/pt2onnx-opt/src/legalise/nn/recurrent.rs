@@ -13,7 +13,7 @@ use pt2onnx_ir::{Builder, Model, Node, NodeId, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
-/// What a node computes.
+/// The computation of a node.
 #[derive(Clone, Copy)]
 enum Kind {
     Lstm,
@@ -122,8 +122,8 @@ impl Network {
         Ok(joined.collect())
     }
 
-    /// The results of one direction. Steps that are not `real` leave the states as they are, and
-    /// have a result of 0.
+    /// The results of one direction. Steps that are not `real` keep the states, and have a result
+    /// of 0.
     fn scan(
         &self,
         cx: &Builder,

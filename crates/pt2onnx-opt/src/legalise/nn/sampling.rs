@@ -151,7 +151,7 @@ impl Axis<'_, '_> {
             "reflection" => {
                 // The image lies between two mirrors, `span` apart.
                 let (start, span) = if self.options.align_corners {
-                    // Of one pixel, whose middle both cross, any distance will do.
+                    // In a single pixel, whose middle both cross, any distance will do.
                     (0.0, (self.size - 1).max(&Expr::int(1)))
                 } else {
                     (-0.5, self.size.clone())
@@ -170,8 +170,7 @@ impl Axis<'_, '_> {
         cx.minimum(cx.maximum(reflected, 0.0), last)
     }
 
-    /// Positions in the image with its margin. Those outside, and what is no number, fall on the
-    /// margin.
+    /// Positions in the image with its margin. Positions outside, and NaN, fall on the margin.
     fn position(&self, pixel: Value) -> Value {
         let cx = self.cx;
         let place = cx.add(cx.cast(pixel, DType::I64), 1i64);

@@ -16,7 +16,7 @@ fn format(dtype: DType) -> Option<FloatFormat> {
     FloatFormat::of(dtype).filter(|format| format.bits >= 8)
 }
 
-/// The same bits as another type. Of a float, each NaN counts as the positive quiet one.
+/// The same bits as another type. Each NaN counts as the positive quiet one.
 pub(crate) fn bit_cast(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let to = schema::dtype(attrs::BitCast::to(&model[id])?);
     let from = input(&model[id], 0).map(|x| dtype(model, x))?;

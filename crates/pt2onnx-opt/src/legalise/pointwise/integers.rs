@@ -85,7 +85,7 @@ pub(crate) fn pow(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
             }
             _ if negative => {
                 let power = by_squaring(cx, base, cx.abs(exponent));
-                // What is left of a fraction: 1 / 1 and 1 / -1 are whole.
+                // The whole fractions: 1 / 1 and 1 / -1.
                 let whole = cx.equal(cx.abs(base), 1);
                 let fraction = cx.and(cx.less(exponent, 0), cx.not(whole));
                 cx.select(fraction, 0, power)

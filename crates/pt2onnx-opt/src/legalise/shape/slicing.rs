@@ -181,8 +181,8 @@ pub(crate) fn pad_of_all(model: &mut Model, id: NodeId) -> Result<Rewritten, Rea
     })
 }
 
-/// Pads and value become attributes. What attributes cannot express is built by `Concat` or
-/// `Gather`.
+/// Pads and value become attributes. `Concat` or `Gather` builds padding that attributes cannot
+/// express.
 pub(crate) fn pad(model: &mut Model, id: NodeId) -> Result<Rewritten, Reason> {
     let pads = known_ints(model, id, 1, "pads")?.ok_or("its pads are missing")?;
     let node = &model[id];
