@@ -1,6 +1,6 @@
 //! Which activations of a graph are quantised, and which nodes take them so.
 
-use crate::{choose, edit::dtype, error::Error, options::Options};
+use crate::{edit::dtype, error::Error, options::Options, weight_selection};
 use pt2onnx_ir::{Def, Model, Node, NodeId, Traits, Use, Value};
 use pt2onnx_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,7 +30,7 @@ pub(crate) struct Activation {
 impl Plan {
     /// The plan for the main graph. Bodies stay unchanged.
     pub fn of(model: &Model, options: &Options) -> Result<Self, Error> {
-        let weights = choose::weights(model, options);
+        let weights = weight_selection::weights(model, options);
         let weights = weights.into_iter().filter(|w| w.axes(model).is_some()).map(|w| w.value);
         let order: Vec<NodeId> = model.nodes(Model::MAIN).collect();
         let mut work = Work {
@@ -86,7 +86,7 @@ impl Work<'_> {
         }
         let own = if convolution { 1..2 } else { 1..3 };
         if !own.contains(&taken.len())
-            || taken.len() == 2 && !choose::operator(self.options, node.op())
+            || taken.len() == 2 && !weight_selection::operator(self.options, node.op())
         {
             return;
         }
@@ -108,7 +108,7 @@ impl Work<'_> {
         };
         if !moves && !node.traits().contains(Traits::QUANTISABLE)
             || node.outputs().len() != 1
-            || !choose::operator(self.options, node.op())
+            || !weight_selection::operator(self.options, node.op())
         {
             return;
         }

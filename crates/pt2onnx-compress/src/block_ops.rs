@@ -3,11 +3,11 @@
 use crate::{
     blocks::Quantised,
     bytes::Tensors,
-    choose::{Axes, Weight, axes, permutation},
     context::{Cx, swapped},
     dequantize::{Stored, add, product, take_place},
     edit::{NewNode, dtype, with_dtype},
     scheme::Scheme,
+    weight_selection::{Axes, Weight, axes, permutation},
 };
 use pt2onnx_ir::{InsertPoint, Model, NodeId, Use};
 use pt2onnx_tensor::{DType, Tensor};

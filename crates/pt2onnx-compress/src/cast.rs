@@ -1,12 +1,12 @@
 //! Weights in a smaller float, each with a `Cast` after it.
 
 use crate::{
-    choose,
     edit::Edit,
     error::Error,
     numbers::{STAND_IN, WeightName, at_once, floats, unit},
     options::{CastWeights, Options},
     summary::{Compressed, CompressedWeight, Losses, Sums},
+    weight_selection,
 };
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use pt2onnx_ir::{Model, Value};
@@ -154,7 +154,7 @@ pub(crate) fn cast_weights(
             opset: model.opset,
         });
     }
-    let weights = choose::weights(model, options);
+    let weights = weight_selection::weights(model, options);
     let mut edit = Edit::new(model);
     for weight in weights {
         let wider = matches!(weight.dtype, DType::F32 | DType::F64);

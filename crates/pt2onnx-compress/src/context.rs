@@ -4,11 +4,11 @@
 use crate::{
     blocks::Quantised,
     bytes::Tensors,
-    choose::{Axes, Weight},
     edit::Edit,
     options::{Options, Quantize},
     scheme::{Format, Scheme},
     summary::{Compressed, CompressedWeight},
+    weight_selection::{Axes, Weight},
 };
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Tensor};

@@ -3,12 +3,12 @@
 use crate::{
     blocks::Quantised,
     bytes::Tensors,
-    choose::{self, Axes, Weight, permutation},
     context::{Cx, swapped, swapped_axes},
     edit::{Edit, NewNode, with_dtype},
     error::Error,
     options::Quantize,
     scheme::{Format, MIDDLE, Scheme},
+    weight_selection::{self, Axes, Weight, permutation},
 };
 use pt2onnx_ir::{Attribute, InsertPoint, Model, NodeId, Type, Use, Value};
 use pt2onnx_symbolic::Expr;
@@ -33,7 +33,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let (model, rank) = (&*cx.edit.model, weight.tensor.rank());
     let mut uses = weight.uses.iter();
     let one = cx.quantize == Quantize::StaticInt8
-        && uses.any(|(node, index)| choose::needs_one_scale(model, *node, *index, rank));
+        && uses.any(|(node, index)| weight_selection::needs_one_scale(model, *node, *index, rank));
     let along = |axes: Axes| match block {
         Some(_) => Some(axes.sum),
         // Older opsets have one scale for all.
@@ -48,7 +48,7 @@ pub(crate) fn replace(cx: &mut Cx<'_>, weight: &Weight, axes: Axes) -> Result<()
     let by_row = block.is_none() && axis == Some(0) && scheme.symmetric;
     let looked_up = by_row && !cx.options.restored_tables && scheme.format == Format::Int8;
     let table = |(node, index): &(NodeId, usize)| {
-        let own = choose::axes(cx.edit.model, *node, *index, weight.tensor.rank());
+        let own = weight_selection::axes(cx.edit.model, *node, *index, weight.tensor.rank());
         let rows = cx.edit.model[*node].is("Gather") && own.is_some();
         rows && looked_up
     };

@@ -2,11 +2,11 @@
 
 use crate::{
     blocks::Quantised,
-    choose::{self, Axes, Weight, permutation},
     context::{Cx, swapped_axes},
     dequantize::{self, Stored, product, store, take_place, turned},
     edit::{Edit, NewNode, dtype, with_dtype},
     error::Error,
+    weight_selection::{self, Axes, Weight, permutation},
 };
 use pt2onnx_ir::{InsertPoint, NodeId, Type, Use, Value};
 use pt2onnx_tensor::DType;
@@ -80,7 +80,7 @@ fn uses(cx: &Cx<'_>, weight: &Weight, own: Axes) -> (Uses, Vec<NodeId>) {
     let is_product = |node: NodeId, index: usize| {
         product(model, node, index).is_some_and(|(x, _)| dtype(model, x) == Some(DType::F32))
     };
-    let has = |node, index, axes| choose::axes(model, node, index, 2) == Some(axes);
+    let has = |node, index, axes| weight_selection::axes(model, node, index, 2) == Some(axes);
     let (mut products, mut tables) = (Vec::new(), Vec::new());
     for &(node, index) in weight.uses.iter().filter(|(node, _)| model.contains(*node)) {
         let turned = |perm: Vec<usize>| {

@@ -24,20 +24,19 @@ mod activations;
 mod block_ops;
 mod blocks;
 mod bytes;
+mod calibration;
 mod cast;
-mod choose;
 mod context;
 mod dequantize;
 mod dynamic;
 mod edit;
 mod error;
+mod float16_graph;
+mod float32_nodes;
 mod float8;
-mod full;
-mod half_graph;
 mod histogram;
-mod nothing;
+mod no_effect;
 mod numbers;
-mod observe;
 mod option_text;
 mod options;
 mod quantise;
@@ -45,9 +44,10 @@ mod ranges;
 mod scheme;
 mod static_int8;
 mod summary;
+mod weight_selection;
 
+pub use calibration::Observer;
 pub use error::Error;
-pub use observe::Observer;
 pub use option_text::{OptionText, Spelling};
 pub use options::{Calibration, CastWeights, Options, Precision, Quantize, Ranges};
 pub use static_int8::activations;
@@ -71,7 +71,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
     if options.is_off() {
         return Ok(done);
     }
-    choose::check_patterns(model, options)?;
+    weight_selection::check_patterns(model, options)?;
     let casts = options.precision == Precision::Float16
         || options.cast_weights == Some(CastWeights::Float16);
     if casts && model.opset < CAST_TO_NUMBER {
@@ -79,7 +79,7 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         return Err(Error::Opset { what, needs, opset });
     }
     let originals = match options.precision {
-        Precision::Float16 => half_graph::convert(model, options)?,
+        Precision::Float16 => float16_graph::convert(model, options)?,
         Precision::Keep => FxHashMap::default(),
     };
     // Constants that quantisation adds, such as scales, do not count.
@@ -99,14 +99,14 @@ pub fn compress(model: &mut Model, options: &Options) -> Result<Compressed, Erro
         // Activations may be quantised without any weight.
         if options.ranges.is_empty() {
             let option = format!("`quantize` `{}`", quantize.name());
-            nothing::note(model, options, &option, &given, 0, &mut done);
+            no_effect::note(model, options, &option, &given, 0, &mut done);
         }
     }
     if let Some(to) = options.cast_weights {
         let before = done.weights.len();
         cast::cast_weights(model, options, to, &given, &mut done)?;
         let option = options.spelling.text("{cast-weights}").to_string();
-        nothing::note(model, options, &option, &given, before, &mut done);
+        no_effect::note(model, options, &option, &given, before, &mut done);
     }
     Ok(done)
 }

@@ -1,13 +1,14 @@
 //! Quantises the weights of a graph: which form each gets.
 
 use crate::{
-    block_ops, choose,
+    block_ops,
     context::Cx,
     dequantize, dynamic,
     edit::Edit,
     error::Error,
     options::{Options, Quantize},
     summary::Compressed,
+    weight_selection,
 };
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
@@ -23,7 +24,7 @@ pub(crate) fn quantise(
     least: FxHashMap<Value, Vec<f32>>,
     done: &mut Compressed,
 ) -> Result<(), Error> {
-    let weights = choose::weights(model, options);
+    let weights = weight_selection::weights(model, options);
     let mut cx = Cx { edit: Edit::new(model), options, quantize, least, done };
     for weight in weights {
         if weight.tensor.rank() < 2 {

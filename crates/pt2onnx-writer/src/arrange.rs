@@ -3,7 +3,7 @@
 
 use crate::{
     error::{Error, MAX_MODEL},
-    identity::{Identity, folder},
+    file_identity::{Identity, folder},
     options::{SaveOptions, Weights},
     stream::Stream,
 };

@@ -3,7 +3,7 @@
 use crate::{
     arrange::{arranged, data_path},
     error::{Error, MAX_MODEL},
-    identity::Identity,
+    file_identity::Identity,
     inputs::{Inputs, MODEL},
     options::{SaveOptions, Weights},
     output_file::{Destination, Device, Output, OutputFile, Replaced, Temporary, locked},

@@ -2,7 +2,7 @@
 //! fit into little memory.
 
 use crate::{
-    memory::{Scratch, of_length},
+    scratch::{Scratch, of_length},
     sink::Sink,
 };
 use pt2onnx_tensor::Compute;

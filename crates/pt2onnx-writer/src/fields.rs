@@ -1,7 +1,7 @@
 //! The fields of a node, encoded without a message: most of them are texts, which a message would
 //! copy.
 
-use crate::texts::{
+use crate::strings::{
     encode_metadata, encode_text, field_length, metadata_length, shared_metadata, start_field,
 };
 use prost::Message;

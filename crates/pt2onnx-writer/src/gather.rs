@@ -5,7 +5,7 @@
 
 use crate::{
     copy::wide,
-    memory::{Scratch, of_length},
+    scratch::{Scratch, of_length},
     sink::{Rows, Sink},
 };
 use pt2onnx_tensor::{CACHE_LINE, Tensor, pack_halves, transpose};

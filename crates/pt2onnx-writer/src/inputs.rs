@@ -2,7 +2,7 @@
 
 use crate::{
     error::Error,
-    identity::{Identity, real},
+    file_identity::{Identity, real},
 };
 use pt2onnx_ir::Model;
 use pt2onnx_tensor::Tensor;

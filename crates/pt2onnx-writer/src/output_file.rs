@@ -2,7 +2,7 @@
 
 use crate::{
     error::Error,
-    identity::{Identity, folder, real},
+    file_identity::{Identity, folder, real},
 };
 use std::{
     collections::BTreeSet,

@@ -5,7 +5,7 @@ use crate::{
     error::Error,
     options::SaveOptions,
     proto::{Cx, Frame},
-    texts::metadata,
+    strings::metadata,
 };
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_proto::{ModelProto, TensorProto};

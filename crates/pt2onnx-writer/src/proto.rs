@@ -5,7 +5,7 @@ use crate::{
     error::Error,
     fields::NodeFields,
     options::{SaveOptions, Weights},
-    texts::{metadata, text},
+    strings::{metadata, text},
     types::{data_type, type_proto},
 };
 use bytes::Bytes;

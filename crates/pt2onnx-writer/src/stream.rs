@@ -9,11 +9,11 @@ use crate::{
     copy::wide,
     error::{Error, MAX_MODEL},
     gather::{gather, gather_int4},
-    memory::Scratch,
     options::{SaveOptions, is_alignment},
     parts::{Initialiser, Parts},
+    scratch::Scratch,
     sink::{FileSink, Sink},
-    texts::entry,
+    strings::entry,
 };
 use bytes::Bytes;
 use prost::Message;

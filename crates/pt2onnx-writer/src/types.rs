@@ -1,6 +1,6 @@
 //! Converts the IR's types to protobuf messages.
 
-use crate::{error::Error, texts::text};
+use crate::{error::Error, strings::text};
 use pt2onnx_ir::{TensorType, Type};
 use pt2onnx_proto::{
     TensorShapeProto, TypeProto,

@@ -5,7 +5,7 @@ use crate::{
     cast::Casting,
     edit::{Edit, dtype, with_dtype},
     error::Error,
-    full::{self, takes_half},
+    float32_nodes::{self, takes_half},
     numbers::WeightName,
     options::Options,
 };
@@ -20,7 +20,7 @@ pub(crate) fn convert(
     options: &Options,
 ) -> Result<FxHashMap<Value, Tensor>, Error> {
     let mut work = Work {
-        full: full::nodes(model, options)?,
+        full: float32_nodes::nodes(model, options)?,
         halves: FxHashSet::default(),
         made: FxHashMap::default(),
         originals: FxHashMap::default(),

@@ -1,6 +1,6 @@
 //! Says why an option that compresses weights has changed none.
 
-use crate::{choose, numbers, options::Options, summary::Compressed};
+use crate::{numbers, options::Options, summary::Compressed, weight_selection};
 use pt2onnx_ir::{Model, Value};
 use pt2onnx_tensor::Tensor;
 use rustc_hash::FxHashSet;
@@ -24,7 +24,7 @@ pub(crate) fn note(
     let all: Vec<usize> =
         used.filter_map(|(_, data)| data.constant().filter(float)).map(Tensor::numel).collect();
     let few = all.iter().filter(|n| **n < options.min_elements).count();
-    let asked = choose::weights(model, options);
+    let asked = weight_selection::weights(model, options);
     let unfit = asked.iter().filter(|w| given.contains(&w.value) && float(&&w.tensor)).count();
     let min = options.spelling.text("{min-elements}");
     let reasons = [

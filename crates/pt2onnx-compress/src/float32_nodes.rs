@@ -1,11 +1,11 @@
 //! Which nodes of a graph in float16 compute in float32.
 
 use crate::{
-    choose::is_named,
     edit::dtype,
     error::Error,
     numbers::{STAND_IN, floats},
     options::Options,
+    weight_selection::is_named,
 };
 use half::{f16, slice::HalfFloatSliceExt};
 use pt2onnx_ir::{
