@@ -117,10 +117,9 @@ fn name_axes(given: &mut [(String, Given)], options: &Options) {
         let name = names.next();
         for (value, axis, symbol) in options.dynamic_axes.iter() {
             let own = value == path || value == path.replace('.', "_");
-            let axis =
-                if axis < 0 { axis.saturating_add_unsigned(sizes.len() as u64) } else { axis };
             if (own || name.is_some_and(|name| name == value))
-                && let Some(size) = usize::try_from(axis).ok().and_then(|axis| sizes.get_mut(axis))
+                && let Some(axis) = pt2onnx_symbolic::axis(axis, sizes.len())
+                && let Some(size) = sizes.get_mut(axis)
                 && matches!(size, Size::Known(_))
             {
                 *size = Size::Named(symbol.to_owned());

@@ -209,10 +209,7 @@ fn move_dim(
 }
 
 fn moved_meta(meta: &TensorMeta, (from, to): (i64, i64)) -> Option<TensorMeta> {
-    let rank = meta.sizes.len() as i64;
-    let axis = |d: i64| {
-        usize::try_from(if d < 0 { d + rank } else { d }).ok().filter(|&a| (a as i64) < rank)
-    };
+    let axis = |d: i64| pt2onnx_symbolic::axis(d, meta.sizes.len());
     let (from, to) = (axis(from)?, axis(to)?);
     let moved = |all: &[Expr]| {
         let mut all = all.to_vec();

@@ -34,9 +34,7 @@ impl Cx<'_, '_> {
 /// # Errors
 /// Returns an error if `dim` is outside of `-rank..rank`.
 pub fn axis_of(rank: usize, dim: i64) -> Lowered<usize> {
-    let axis = if dim < 0 { dim + rank as i64 } else { dim };
-    let axis = usize::try_from(axis).ok().filter(|&a| a < rank);
-    axis.ok_or_else(|| {
+    pt2onnx_symbolic::axis(dim, rank).ok_or_else(|| {
         LowerError::unsupported(format!(
             "dimension {dim} is out of range for a tensor of rank {rank}"
         ))

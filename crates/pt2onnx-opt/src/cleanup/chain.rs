@@ -276,22 +276,24 @@ fn is_view(n: &NodeView) -> bool {
     }
 }
 
+/// The axes of input 1, sorted and counted from the front.
+fn axes(n: &NodeView, rank: usize) -> Option<Vec<usize>> {
+    let mut axes: Vec<usize> =
+        n.ints(1)?.iter().map(|&a| eval::axis(a, rank)).collect::<Option<_>>()?;
+    axes.sort_unstable();
+    Some(axes)
+}
+
 /// Dimensions of size 1 that both nodes add, or both remove.
 fn ones(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
-    let given = |s: &NodeView, rank: usize| {
-        let mut axes: Vec<usize> =
-            s.ints(1)?.iter().map(|&a| eval::axis(a, rank)).collect::<Option<_>>()?;
-        axes.sort_unstable();
-        Some(axes)
-    };
     let rank = |v: Value| Some(n.shape(v)?.len());
     let (start, middle, end) =
         (rank(inner.node.input(0)?)?, rank(inner.output())?, rank(n.output())?);
     // The dimensions of the larger shape that the smaller one does not have, and those of the
     // middle one.
     let (outer, kept, adds) = match (inner.node.op(), n.node.op()) {
-        ("Unsqueeze", "Unsqueeze") => (given(n, end)?, given(inner, middle)?, true),
-        ("Squeeze", "Squeeze") => (given(inner, start)?, given(n, middle)?, false),
+        ("Unsqueeze", "Unsqueeze") => (axes(n, end)?, axes(inner, middle)?, true),
+        ("Squeeze", "Squeeze") => (axes(inner, start)?, axes(n, middle)?, false),
         _ => return None,
     };
     let rest: Vec<usize> = (0..start.max(end)).filter(|i| !outer.contains(i)).collect();
@@ -303,12 +305,6 @@ fn ones(n: &NodeView, inner: &NodeView, operand: Value) -> Option<Action> {
 
 /// Whether the outer node removes the dimensions that the inner one adds.
 fn cancels(n: &NodeView, inner: &NodeView) -> bool {
-    let axes = |s: &NodeView, rank: usize| -> Option<Vec<i64>> {
-        let counted = |a: i64| if a < 0 { a + rank as i64 } else { a };
-        let mut axes: Vec<i64> = s.ints(1)?.into_iter().map(counted).collect();
-        axes.sort_unstable();
-        Some(axes)
-    };
     let squeezed = || {
         let rank = n.shape(inner.output())?.len();
         Some(axes(n, rank)? == axes(inner, rank)?)

@@ -159,8 +159,8 @@ fn reduced(model: &Model, node: &Node) -> Option<(Vec<usize>, bool)> {
         Some(axes) => model[axes].constant()?.to_vec::<i64>()?,
         None => node.read("axes").ok()??,
     };
-    let counted = |a: i64| usize::try_from(if a < 0 { a + shape.len() as i64 } else { a }).ok();
-    let mut axes: Vec<usize> = given.into_iter().map(counted).collect::<Option<_>>()?;
+    let front = |a: i64| pt2onnx_symbolic::axis(a, shape.len());
+    let mut axes: Vec<usize> = given.into_iter().map(front).collect::<Option<_>>()?;
     axes.sort_unstable();
     Some((axes, attrs::ReduceMean::read(node).ok()?.keepdims))
 }

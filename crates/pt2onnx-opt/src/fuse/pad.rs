@@ -67,7 +67,7 @@ fn with_pads(cx: &Builder, mut window: Node, pad: &Node) -> Option<Node> {
     let mut pads = options.pads.unwrap_or_else(|| vec![0; 2 * spatial]);
     let (none_yet, half) = (pads.iter().all(|&p| p == 0), axes.len());
     for (i, axis) in axes.into_iter().enumerate() {
-        let axis = usize::try_from(if axis < 0 { axis + rank as i64 } else { axis }).ok()?;
+        let axis = pt2onnx_symbolic::axis(axis, rank)?;
         let (before, after) = (*given.get(i)?, *given.get(i + half)?);
         match axis.checked_sub(2) {
             _ if before < 0 || after < 0 => return None,
