@@ -19,7 +19,7 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
             &["cx"],
             &["args"],
             &["op"],
-            &["math"],
+            &["math", "meta"],
             &["lib"],
         ],
     ),

@@ -32,6 +32,6 @@ pub use pt2onnx_lowering::{
     Given, GivenArg, LowerError, Lowered, NodeError, Number, Outputs, Param, ParamType, Parameters,
     Schema, SchemaError, SignatureError, TensorOrScalar, Unbound, arguments, op, table,
 };
-use pt2onnx_lowering::{args, cx, math};
+use pt2onnx_lowering::{args, cx, math, meta};
 pub use pt2onnx_tensor::{promote_types, result_type};
 pub use registry::{RegisterError, Registry, Translation};

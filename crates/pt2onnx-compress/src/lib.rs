@@ -1,6 +1,6 @@
 //! Compresses the weights of ONNX graphs.
 //!
-//! Layer 4. [`compress`] replaces weights by smaller ones and the nodes that restore them. The new
+//! Layer 3. [`compress`] replaces weights by smaller ones and the nodes that restore them. The new
 //! weights are tensors that are computed when they are written ([`pt2onnx_tensor::Compute`]): block
 //! by block, on all cores, from the mapped file. [`Compressed::weights`] then has the error of each
 //! weight.

@@ -11,6 +11,7 @@ pub mod cx;
 mod default;
 mod error;
 pub mod math;
+pub mod meta;
 mod op;
 mod param_type;
 mod schema;

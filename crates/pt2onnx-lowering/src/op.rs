@@ -16,6 +16,9 @@ pub struct AtenOp {
     pub lowering: &'static Row<dyn Lower>,
     #[doc(hidden)]
     pub complexity: Complexity,
+    /// Gives the types of the results where PyTorch did not record them ([`meta`](crate::meta)).
+    #[doc(hidden)]
+    pub meta: Option<&'static Row<dyn Lower>>,
 }
 
 /// What happens if a node of the op takes or gives complex tensors.
@@ -35,13 +38,13 @@ impl AtenOp {
     /// A row whose lowering gets complex tensors if it has a parameter for them.
     #[doc(hidden)]
     pub const fn new(schema: &'static str, lowering: &'static Row<dyn Lower>) -> Self {
-        Self { schema, lowering, complexity: Complexity::Same }
+        Self { schema, lowering, complexity: Complexity::Same, meta: None }
     }
 
     /// A row whose lowering runs on each part of a complex tensor.
     #[doc(hidden)]
     pub const fn by_parts(schema: &'static str, lowering: &'static Row<dyn Lower>) -> Self {
-        Self { schema, lowering, complexity: Complexity::ByParts }
+        Self { schema, lowering, complexity: Complexity::ByParts, meta: None }
     }
 
     /// A row with another lowering for complex tensors.
@@ -51,7 +54,13 @@ impl AtenOp {
         lowering: &'static Row<dyn Lower>,
         complex: &'static Row<dyn Lower>,
     ) -> Self {
-        Self { schema, lowering, complexity: Complexity::Own(complex) }
+        Self { schema, lowering, complexity: Complexity::Own(complex), meta: None }
+    }
+
+    /// The row with a meta function.
+    #[doc(hidden)]
+    pub const fn with_meta(self, meta: &'static Row<dyn Lower>) -> Self {
+        Self { meta: Some(meta), ..self }
     }
 
     /// The name: `aten::add.Tensor`.
@@ -64,13 +73,15 @@ impl AtenOp {
         !matches!(self.complexity, Complexity::Same) || self.lowering.takes_complex
     }
 
-    /// Checks that the lowering's parameters fit the schema.
+    /// Checks that the parameters of lowering and meta function fit the schema.
     ///
     /// # Errors
     /// Returns an error if the schema cannot be parsed, or names the first parameter that does not
     /// fit.
     pub fn check(&self) -> Result<(), String> {
-        self.lowering.fits(&Schema::parse(self.schema).map_err(|error| error.to_string())?)
+        let schema = Schema::parse(self.schema).map_err(|error| error.to_string())?;
+        self.lowering.fits(&schema, false)?;
+        self.meta.map_or(Ok(()), |meta| meta.fits(&schema, true))
     }
 }
 
@@ -90,11 +101,13 @@ impl std::fmt::Debug for AtenOp {
 /// op!(aten::relu6, hardtanh, min_val = 0, max_val = 6),   // arguments that the schema does not have
 /// op!(aten::expand, expand, parts),                       // complex tensors: the lowering runs on each part
 /// op!(aten::exp, exp, complex = complex_exp),             // complex tensors: another lowering runs
+/// op!(aten::clone, copy, parts, meta = meta::same),       // types of results that PyTorch did not record
 /// op!("mylib::foo(Tensor x) -> Tensor", foo),
 /// ```
 ///
 /// A lowering with a [`Complex`](crate::Complex) parameter takes complex tensors, too. For other
-/// lowerings they are an error.
+/// lowerings they are an error. A [meta function](crate::meta) is needed by lowerings that read
+/// the record, or give a list.
 #[macro_export]
 macro_rules! op {
     ($namespace:ident :: $name:ident, $function:ident $(,)?) => {
@@ -105,6 +118,18 @@ macro_rules! op {
     };
     ($schema:literal, $($row:tt)*) => {
         $crate::op!(@ $schema, $($row)*)
+    };
+    (@ $schema:expr, $function:expr, parts, meta = $meta:expr $(, $given:ident = $value:expr)* $(,)?) => {
+        $crate::op!(@ $schema, $function, parts $(, $given = $value)*)
+            .with_meta(&$crate::table::Row::new($meta, &[$((stringify!($given), &$value)),*]))
+    };
+    (@ $schema:expr, $function:expr, complex = $complex:expr, meta = $meta:expr $(, $given:ident = $value:expr)* $(,)?) => {
+        $crate::op!(@ $schema, $function, complex = $complex $(, $given = $value)*)
+            .with_meta(&$crate::table::Row::new($meta, &[$((stringify!($given), &$value)),*]))
+    };
+    (@ $schema:expr, $function:expr, meta = $meta:expr $(, $given:ident = $value:expr)* $(,)?) => {
+        $crate::op!(@ $schema, $function $(, $given = $value)*)
+            .with_meta(&$crate::table::Row::new($meta, &[$((stringify!($given), &$value)),*]))
     };
     (@ $schema:expr, $function:expr, parts $(, $given:ident = $value:expr)* $(,)?) => {
         $crate::AtenOp::by_parts($schema, &$crate::table::Row::new($function, &[$((stringify!($given), &$value)),*]))
@@ -215,9 +240,10 @@ impl<P: Parameters, F: Function<P>> Row<Bound<F, P>> {
 }
 
 impl Row<dyn Lower> {
-    /// Checks that the parameters fit a schema and the values that the row gives.
-    fn fits(&self, schema: &Schema) -> Result<(), String> {
-        (self.check)(Claims::new(schema, &self.arguments())?)
+    /// Checks that the parameters fit a schema and the values that the row gives. If `partial`, it
+    /// need not take all of them.
+    fn fits(&self, schema: &Schema, partial: bool) -> Result<(), String> {
+        (self.check)(Claims::new(schema, &self.arguments(), partial)?)
     }
 
     /// Binds the arguments and the values that the row gives to the parameters, and calls the

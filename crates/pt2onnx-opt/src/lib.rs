@@ -1,7 +1,7 @@
 //! Passes over ONNX graphs: constant folding, clean-up, common subexpressions, fusions; and older
 //! opsets.
 //!
-//! Layer 4: knows `pt2onnx-ir` and what is below it, does no IO. It works on any ONNX model,
+//! Layer 3: knows `pt2onnx-ir` and what is below it, does no IO. It works on any ONNX model,
 //! whatever made it:
 //!
 //! - [`optimize`] runs the [standard passes](Passes::standard) and your own until nothing changes.

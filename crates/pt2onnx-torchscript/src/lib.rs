@@ -1,6 +1,6 @@
 //! TorchScript archives: what `torch.jit.save` writes, flattened into programs of ATen calls.
 //!
-//! Layer 4, without knowledge of ONNX. Nothing in a file is executed: the interpreter runs the code
+//! Layer 3, without knowledge of ONNX. Nothing in a file is executed: the interpreter runs the code
 //! over types instead of values, with limits on its steps, values, nodes and nesting.
 //!
 //! ```no_run

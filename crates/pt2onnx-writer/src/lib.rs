@@ -4,7 +4,7 @@
 //! here because both share the protobuf messages, the names of external data, and the list of files
 //! that were read and must not be written ([`Inputs`]).
 //!
-//! Layer 4, and the one crate that knows both the IR and protobuf. It works on any model in
+//! Layer 3, and the one crate that knows both the IR and protobuf. It works on any model in
 //! `pt2onnx-ir`; `examples/build.rs` builds, optimises and writes one.
 //!
 //! - [`save`] writes a model, completely or not at all. Large graphs are encoded in parts, weights

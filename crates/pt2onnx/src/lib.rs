@@ -1,7 +1,7 @@
 //! Converts PyTorch programs to ONNX models: `.pt2` archives of `torch.export.save`, and `.pt`
 //! files of `torch.jit.save`.
 //!
-//! Layer 5: combines the crates below it, and is the library to use. In Python,
+//! Layer 4: combines the crates below it, and is the library to use. In Python,
 //! `torch.export.save(torch.export.export(model, args), "model.pt2")` writes an archive. The
 //! conversion needs neither Python nor PyTorch.
 //!

@@ -7,13 +7,15 @@ use crate::{
 use indexmap::IndexMap;
 use pt2onnx_aten::infer;
 use pt2onnx_fx::{ExportedProgram, Node};
-use pt2onnx_opt::Level;
+use pt2onnx_ir::{Model, Value};
+use pt2onnx_opt::eval;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_torchscript::{
     Archive, Flat, Given, Note, Size, flatten, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
+use rustc_hash::FxHashMap;
 
 /// A program, and what the user should know of how it was made.
 pub(crate) struct Read {
@@ -181,15 +183,34 @@ impl Lowerings<'_> {
         if !known || node.target.name.ends_with('_') {
             return None;
         }
-        let mut model = self.0.computation(node, facts, results).ok()?;
-        pt2onnx_opt::optimize(&mut model, &Level::Simplify.into());
+        let model = self.0.computation(node, facts, results).ok()?;
+        let known = evaluated(&model);
         let elements = model.output_values().zip(dtypes).map(|(value, dtype)| {
-            let elements = model[value].constant()?;
+            let elements = model[value].constant().or_else(|| known.get(&value))?;
             (elements.dtype() == dtype && elements.has_data()).then(|| elements.clone())
         });
         elements.collect()
     }
 }
 
+/// The values of a model that its nodes compute from constants.
+fn evaluated(model: &Model) -> FxHashMap<Value, Tensor> {
+    let mut known: FxHashMap<Value, Tensor> = FxHashMap::default();
+    for node in model.nodes(Model::MAIN).map(|id| &model[id]) {
+        let of = |v: Value| model[v].constant().or_else(|| known.get(&v));
+        let inputs = node.inputs().iter().map(|v| v.map_or(Some(None), |v| of(v).map(Some)));
+        let Some(inputs) = inputs.collect::<Option<Vec<_>>>() else { continue };
+        let results = match node.op() {
+            "Constant" => node.given_tensor().map(|tensor| vec![tensor]),
+            _ => eval::evaluate(node, &inputs, MAX_BYTES),
+        };
+        known.extend(node.outputs().iter().copied().zip(results.unwrap_or_default()));
+    }
+    known
+}
+
 /// The most elements of a result that is computed when its type is.
 const MAX_COMPUTED: i64 = 256;
+
+/// The most bytes of a value between operands and results.
+const MAX_BYTES: usize = 1 << 20;

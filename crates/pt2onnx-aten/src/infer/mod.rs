@@ -1,9 +1,8 @@
 //! Types of the results of single nodes, for programs without PyTorch's records: TorchScript.
 //!
-//! [`Registry::infer`](crate::Registry::infer) tells what `torch.export` would have recorded. A
-//! rule of `pt2onnx-meta` tells it, or else the lowering: it runs in a scratch model, and the types
-//! of what it emits are the answer if it never asks for a record. Where neither knows, it is an
-//! error.
+//! [`Registry::infer`](crate::Registry::infer) returns what `torch.export` would have recorded: the
+//! result of the meta function of the op's row, or else the types of what its lowering emits in a
+//! scratch model, if it never reads a record. Where neither is known, it is an error.
 
 mod node;
 mod scratch;
@@ -28,6 +27,6 @@ pub struct Facts<'a> {
     pub default_dtype: DType,
 }
 
-/// Gives new symbols: for sizes and integers that depend on data, and for floats if it is told
+/// Gives new symbols: for sizes and integers that depend on data, and for floats if called with
 /// `true`.
 pub type NewSymbol<'a> = dyn FnMut(bool) -> Expr + 'a;

@@ -1,4 +1,4 @@
-//! The results of a node: by its rule, or else by its lowering.
+//! The results of a node: by its meta function, or else by its lowering.
 
 use super::{
     Contents, Facts, NewSymbol, Outcome, Typed,
@@ -8,12 +8,12 @@ use crate::{
     AtenOp, LowerError, Lowered, Registry, Schema,
     args::Args,
     cx::{Call, Mode},
+    meta::is_fresh,
     registry::Custom,
-    table::Complexity,
+    table::{Complexity, Lower, Row},
 };
-use pt2onnx_fx::graph::{Argument, Device, Layout, Node, TensorMeta, ValueMeta, Values};
+use pt2onnx_fx::graph::{Argument, Device, Layout, Node, OpName, TensorMeta, ValueMeta, Values};
 use pt2onnx_ir::{Model, Type, is_unknown_symbol};
-use pt2onnx_meta::{is_fresh, rule};
 use pt2onnx_symbolic::{Expr, Symbol};
 use pt2onnx_tensor::DType;
 use rustc_hash::FxHashMap;
@@ -32,6 +32,9 @@ impl Registry {
         symbol: &mut NewSymbol,
     ) -> Lowered<Vec<Outcome>> {
         let name = node.target.schema_name();
+        if let Some(target) = self.reshaping(&node.target) {
+            return self.infer(&Node { target, ..node.clone() }, facts, symbol);
+        }
         if let Some(written) = written(node) {
             if node.arg("out").is_some() && is_empty(node.arg("out"), facts) {
                 return Err(LowerError::unsupported("its output becomes larger"));
@@ -41,24 +44,33 @@ impl Registry {
         if name == "aten::item" || name == "aten::_local_scalar_dense" {
             return item(node, facts, symbol);
         }
-        let rule = rule(name);
-        let op = self.get(name);
-        let schema = rule.or(op).and_then(|op| self.schema(op));
-        if schema.is_none()
-            && let Some(custom) =
-                self.custom(name, || node.input_names().iter().any(|n| is_complex(facts, n)))
-        {
-            return self.by_custom(custom, node, facts, symbol);
+        if let Some((op, schema)) = self.get(name).and_then(|op| Some((op, self.schema(op)?))) {
+            return match op.meta {
+                Some(meta) => self.by_meta(meta, &schema, node, facts, symbol),
+                None => self.by_lowering(op, &schema, node, facts),
+            };
         }
-        let schema = schema.ok_or_else(|| LowerError::UnknownOp {
-            op: node.target.to_string(),
-            nearest: self.nearest(name).map(str::to_owned),
-        })?;
-        match (rule, op) {
-            (Some(rule), _) => self.by_rule(rule, &schema, node, facts, symbol),
-            (None, Some(op)) => self.by_lowering(op, &schema, node, facts),
-            (None, None) => Err(unknown()),
+        let complex = || node.input_names().iter().any(|n| is_complex(facts, n));
+        match self.custom(name, complex) {
+            Some(custom) => self.by_custom(custom, node, facts, symbol),
+            None => Err(LowerError::UnknownOp {
+                op: node.target.to_string(),
+                nearest: self.nearest(name).map(str::to_owned),
+            }),
         }
+    }
+
+    /// The functional variant of an in-place op that changes the sizes of its operand: a view
+    /// (`squeeze_`), `resize_` or `resize_as_`.
+    fn reshaping(&self, op: &OpName) -> Option<OpName> {
+        let base = op.name.strip_suffix('_').filter(|_| &*op.namespace == "aten")?;
+        // `transpose_` has no overload, but `transpose.int`.
+        let variants = [&*op.overload, "int"].map(|overload| OpName::new("aten", base, overload));
+        let mut rows = variants.into_iter().map(|op| (self.get(op.schema_name()), op));
+        let (row, variant) = rows.find_map(|(row, op)| Some((row?, op)))?;
+        let schema = pt2onnx_schemas::Schema::parse(row.schema)?;
+        let is_view = schema.returns.first().is_some_and(|r| r.alias.is_some());
+        (is_view || base.starts_with("resize")).then_some(variant)
     }
 
     /// A model whose outputs are the tensors of a node's results, in order, which have the given
@@ -96,10 +108,10 @@ impl Registry {
         Ok(model)
     }
 
-    /// Runs a rule.
-    fn by_rule(
+    /// Runs a meta function.
+    fn by_meta(
         &self,
-        rule: &'static AtenOp,
+        meta: &Row<dyn Lower>,
         schema: &Schema,
         node: &Node,
         facts: &Facts,
@@ -110,7 +122,7 @@ impl Registry {
         let mut model = Model::new(pt2onnx_ir::schema::CANONICAL_OPSET);
         let driver = scratch::driver(&mut model, &graph, self, facts, Types::Torch);
         let cx = driver.cx(Call { mode: Mode::Complex, ..Call::default() });
-        let outputs = rule.lowering.call(&cx, &mut Args::bind(schema, &node.args)?.partial())?;
+        let outputs = meta.call(&cx, &mut Args::bind(schema, &node.args)?.partial())?;
         if let Some(problem) = driver.builder.take_diagnostics().into_iter().next() {
             return Err(problem.into());
         }
@@ -251,9 +263,8 @@ fn written(node: &Node) -> Option<Vec<&Argument>> {
     }
     let in_place = name.ends_with('_') && !name.ends_with("__")
         || name.starts_with("__i") && name.ends_with("__") && IN_PLACE.contains(&name);
-    let changes = rule(node.target.schema_name()).is_some();
     let this = || node.arg("self").or_else(|| node.args.first().map(|a| &a.value));
-    (in_place && !changes).then(this)?.map(|this| vec![this])
+    in_place.then(this)?.map(|this| vec![this])
 }
 
 /// The types of the values that are written into.

@@ -87,7 +87,7 @@ impl Registry {
     ) -> Result<(), RegisterError> {
         let text = schema.to_owned();
         let schema = Schema::parse(schema)?;
-        let fits = Claims::new(&schema, &[]).and_then(P::check);
+        let fits = Claims::new(&schema, &[], false).and_then(P::check);
         fits.map_err(RegisterError::Parameters)?;
         let custom = self.custom.entry(schema.name.clone()).or_default();
         custom.push(Custom::Closure {

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail so")]
 
+mod adding_an_op;
 mod checks;
 mod functional;
 mod indices;

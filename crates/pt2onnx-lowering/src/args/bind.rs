@@ -92,8 +92,7 @@ impl<'a> Args<'a> {
         Ok(Self { bound, next: 0, partial: false })
     }
 
-    /// The same arguments for a function that needs not take all of them: a rule of the type
-    /// inference.
+    /// The same arguments for a function that need not take all of them: a meta function.
     pub fn partial(self) -> Self {
         Self { partial: true, ..self }
     }

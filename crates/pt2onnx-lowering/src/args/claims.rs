@@ -11,6 +11,7 @@ pub struct Claims {
     op: String,
     offered: Vec<Offered>,
     next: usize,
+    partial: bool,
 }
 
 #[derive(Debug)]
@@ -22,8 +23,9 @@ struct Offered {
 }
 
 impl Claims {
-    /// The parameters of `schema`, then the values that the row gives.
-    pub fn new(schema: &Schema, given: &[(&str, Argument)]) -> Result<Self, String> {
+    /// The parameters of `schema`, then the values that the row gives. If `partial`, the function
+    /// need not take all of them.
+    pub fn new(schema: &Schema, given: &[(&str, Argument)], partial: bool) -> Result<Self, String> {
         let meaningful = schema.params.iter().filter(|p| !is_meaningless(schema, &p.name));
         let mut offered: Vec<Offered> = meaningful
             .map(|p| Offered {
@@ -53,7 +55,7 @@ impl Claims {
             let ty = ParamType::of(base);
             offered.push(Offered { name: (*name).to_owned(), ty, settled: false });
         }
-        Ok(Self { op: schema.name.clone(), offered, next: 0 })
+        Ok(Self { op: schema.name.clone(), offered, next: 0, partial })
     }
 
     /// Takes the next parameter for a `T`.
@@ -86,7 +88,7 @@ impl Claims {
 
     /// Checks that each parameter is taken or has a default.
     pub fn finish(self) -> Result<(), String> {
-        match self.offered.iter().find(|o| !o.settled) {
+        match self.offered.iter().find(|o| !o.settled && !self.partial) {
             None => Ok(()),
             Some(left) => Err(format!(
                 "{}: the function does not take `{}`, which has no default",

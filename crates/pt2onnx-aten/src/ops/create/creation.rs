@@ -3,6 +3,7 @@
 use crate::math::control::fold;
 use crate::math::progression::{known_counted, known_spaced, spaced};
 use crate::math::shape::counted;
+use crate::meta::{self, fresh, typed};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
     cx::Mode, op,
@@ -13,43 +14,53 @@ use pt2onnx_tensor::{DType, Scalar, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_dim_arange, dim_arange),
-    op!(aten::arange, arange, parts, start = 0, step = 1),
-    op!(aten::arange_start, arange, parts, step = 1),
-    op!(aten::arange_start_step, arange, parts),
-    op!(aten::empty_memory_format, filled, parts, value = 0),
-    op!(aten::empty_like, filled_like, parts, value = 0),
-    op!(aten::empty_permuted, empty_strided, parts),
-    op!(aten::empty_strided, empty_strided, parts),
-    op!(aten::eye, eye, parts),
-    op!(aten::eye_m, eye, parts),
-    op!(aten::fill_Scalar, fill, parts),
-    op!(aten::fill_Tensor, fill, parts),
-    op!(aten::full, full, parts),
-    op!(aten::full_like, full_like, parts),
+    op!(aten::_shape_as_tensor, shape_as_tensor),
+    op!(aten::arange, arange, parts, meta = meta_arange, start = 0, step = 1),
+    op!(aten::arange_start, arange, parts, meta = meta_arange, step = 1),
+    op!(aten::arange_start_step, arange, parts, meta = meta_arange),
+    op!(aten::empty_memory_format, filled, parts, meta = meta::new, value = 0),
+    op!(aten::empty_like, filled_like, parts, meta = meta::like, value = 0),
+    op!(aten::empty_permuted, empty_strided, parts, meta = meta::new),
+    op!(aten::empty_strided, empty_strided, parts, meta = meta::new),
+    op!(aten::eye, eye, parts, meta = meta_eye),
+    op!(aten::eye_m, eye, parts, meta = meta_eye),
+    op!(aten::fill_Scalar, fill, parts, meta = meta::same),
+    op!(aten::fill_Tensor, fill, parts, meta = meta::same),
+    op!(aten::full, full, parts, meta = meta_full),
+    op!(aten::full_like, full_like, parts, meta = meta::like),
     op!(aten::hash_tensor, hash_tensor),
-    op!(aten::linspace, linspace, parts),
-    op!(aten::linspace_Scalar_Tensor, linspace, parts),
-    op!(aten::linspace_Tensor_Scalar, linspace, parts),
-    op!(aten::linspace_Tensor_Tensor, linspace, parts),
-    op!(aten::logspace, logspace, complex = logspace_complex),
-    op!(aten::logspace_Scalar_Tensor, logspace, complex = logspace_complex),
-    op!(aten::logspace_Tensor_Scalar, logspace, complex = logspace_complex),
-    op!(aten::logspace_Tensor_Tensor, logspace, complex = logspace_complex),
-    op!(aten::new_empty, new_filled, parts, value = 0),
-    op!(aten::new_empty_strided, new_empty_strided, parts),
-    op!(aten::new_full, new_full, parts),
-    op!(aten::new_ones, new_filled, parts, value = 1),
-    op!(aten::new_zeros, new_filled, parts, value = 0),
-    op!(aten::ones, filled, parts, value = 1),
-    op!(aten::ones_like, filled_like, parts, value = 1),
-    op!(aten::scalar_tensor, scalar_tensor, parts),
-    op!(aten::tril_indices, tril_indices),
-    op!(aten::triu_indices, triu_indices),
-    op!(aten::vander, vander, complex = vander_complex),
+    op!(aten::linspace, linspace, parts, meta = meta_spaced),
+    op!(aten::linspace_Scalar_Tensor, linspace, parts, meta = meta_spaced),
+    op!(aten::linspace_Tensor_Scalar, linspace, parts, meta = meta_spaced),
+    op!(aten::linspace_Tensor_Tensor, linspace, parts, meta = meta_spaced),
+    op!(aten::logspace, logspace, complex = logspace_complex, meta = meta_spaced),
+    op!(aten::logspace_Scalar_Tensor, logspace, complex = logspace_complex, meta = meta_spaced),
+    op!(aten::logspace_Tensor_Scalar, logspace, complex = logspace_complex, meta = meta_spaced),
+    op!(aten::logspace_Tensor_Tensor, logspace, complex = logspace_complex, meta = meta_spaced),
+    op!(aten::new_empty, new_filled, parts, meta = meta_made_like, value = 0),
+    op!(aten::new_empty_strided, new_empty_strided, parts, meta = meta_made_like),
+    op!(aten::new_full, new_full, parts, meta = meta_made_like),
+    op!(aten::new_ones, new_filled, parts, meta = meta_made_like, value = 1),
+    op!(aten::new_zeros, new_filled, parts, meta = meta_made_like, value = 0),
+    op!(aten::ones, filled, parts, meta = meta::new, value = 1),
+    op!(aten::ones_like, filled_like, parts, meta = meta::like, value = 1),
+    op!(aten::scalar_tensor, scalar_tensor, parts, meta = meta_scalar_tensor),
+    op!(aten::tensor_bool, scalar_tensor, parts, meta = meta_tensor),
+    op!(aten::tensor_complex, scalar_tensor, parts, meta = meta_tensor),
+    op!(aten::tensor_float, scalar_tensor, parts, meta = meta_tensor),
+    op!(aten::tensor_int, scalar_tensor, parts, meta = meta_tensor),
+    op!(aten::tril_indices, tril_indices, meta = meta_triangle::<true>),
+    op!(aten::triu_indices, triu_indices, meta = meta_triangle::<false>),
+    op!(aten::vander, vander, complex = vander_complex, meta = meta::vander),
     op!(aten::zero, zero, parts),
-    op!(aten::zeros, filled, parts, value = 0),
-    op!(aten::zeros_like, filled_like, parts, value = 0),
+    op!(aten::zeros, filled, parts, meta = meta::new, value = 0),
+    op!(aten::zeros_like, filled_like, parts, meta = meta::like, value = 0),
 ];
+
+/// The sizes of `x` as a vector.
+fn shape_as_tensor(cx: &Cx, x: Complex) -> Lowered {
+    Ok(cx.sizes(&cx.shape(x.re)))
+}
 
 /// A tensor filled with `value`. Its type is the one that PyTorch recorded.
 fn filled(cx: &Cx, size: Vec<Expr>, _: Ignored, value: i64) -> Lowered {
@@ -365,6 +376,104 @@ fn vander_complex(cx: &Cx, x: Complex, n: Option<Expr>, increasing: bool) -> Low
 fn dim_arange(cx: &Cx, like: Value, dim: i64) -> Lowered {
     let axis = cx.axis(like, dim)?;
     Ok(counted(cx, &Expr::int(0), &cx.dim(like, axis as i64), 1))
+}
+
+arguments! {
+    struct MadeLike { input: Value, size: Vec<Expr>, dtype: Option<DType> }
+    struct Full { size: Vec<Expr>, fill_value: TensorOrScalar, dtype: Option<DType> }
+    struct Spaced { start: TensorOrScalar, end: TensorOrScalar, steps: Expr, dtype: Option<DType> }
+    struct MetaRange { start: Option<TensorOrScalar>, end: TensorOrScalar, step: Option<TensorOrScalar>, dtype: Option<DType> }
+    struct Triangle { row: i64, col: i64, offset: i64, dtype: Option<DType> }
+    struct Eye { n: Expr, m: Option<Expr>, dtype: Option<DType> }
+    struct One { s: TensorOrScalar, dtype: Option<DType> }
+    struct Data { t: TensorOrScalar, dtype: Option<DType> }
+}
+
+fn meta_made_like(cx: &Cx, args: MadeLike) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(cx.dtype(args.input)), &args.size))
+}
+
+/// Without a type, that of the number.
+fn meta_full(cx: &Cx, args: Full) -> Lowered {
+    let dtype = args.dtype.unwrap_or_else(|| cx.result_type(&[args.fill_value]));
+    Ok(typed(cx, dtype, &args.size))
+}
+
+/// `steps` numbers, floats or complex ones.
+fn meta_spaced(cx: &Cx, args: Spaced) -> Lowered {
+    let complex = |n: &TensorOrScalar| match n {
+        TensorOrScalar::Tensor(v) => cx.dtype(*v).is_complex(),
+        n => matches!(n, TensorOrScalar::Scalar(Scalar::Complex(..))),
+    };
+    let natural = if [&args.start, &args.end].into_iter().any(complex) {
+        cx.default_complex()
+    } else {
+        cx.default_float()
+    };
+    Ok(typed(cx, args.dtype.unwrap_or(natural), &[args.steps]))
+}
+
+/// int64 if all numbers are integers. `ceil((end - start) / step)` elements, which depends on data
+/// where floats do.
+fn meta_arange(cx: &Cx, args: MetaRange) -> Lowered {
+    let start = args.start.unwrap_or(Scalar::Int(0).into());
+    let step = args.step.unwrap_or(Scalar::Int(1).into());
+    let operands = [start, args.end, step];
+    let integer = |n: &TensorOrScalar| match n {
+        TensorOrScalar::Scalar(Scalar::Int(i)) => Some(Expr::int(*i)),
+        TensorOrScalar::Scalar(Scalar::Bool(b)) => Some(Expr::int((*b).into())),
+        TensorOrScalar::SymInt(e) => Some(e.clone()),
+        _ => None,
+    };
+    let float = |n: &TensorOrScalar| match n {
+        TensorOrScalar::Scalar(s) => Some(s.to_f64()),
+        _ => None,
+    };
+    let exact = operands.iter().map(integer).collect::<Option<Vec<_>>>();
+    let length = match exact.as_deref() {
+        Some([start, end, step]) => {
+            let length =
+                if step.as_int() == Some(1) { end - start } else { (end - start).ceil_div(step) };
+            cx.constraints().simplify(&Expr::max(&length, &Expr::ZERO))
+        }
+        _ => match operands.iter().map(float).collect::<Option<Vec<_>>>().as_deref() {
+            Some([start, end, step]) => Expr::int(((end - start) / step).ceil().max(0.0) as i64),
+            _ => fresh(cx),
+        },
+    };
+    let natural = if exact.is_some() { DType::I64 } else { cx.default_float() };
+    Ok(typed(cx, args.dtype.unwrap_or(natural), &[length]))
+}
+
+/// Row and column of each element of the lower or upper triangle.
+fn meta_triangle<const LOWER: bool>(cx: &Cx, args: Triangle) -> Lowered {
+    let below = |row: i64| (row + args.offset + i64::from(LOWER)).clamp(0, args.col);
+    let in_row = |row: i64| if LOWER { below(row) } else { args.col - below(row) };
+    let count: i64 = (0..args.row).map(in_row).sum();
+    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &[Expr::int(2), Expr::int(count)]))
+}
+
+fn meta_eye(cx: &Cx, args: Eye) -> Lowered {
+    let m = args.m.unwrap_or_else(|| args.n.clone());
+    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.n, m]))
+}
+
+/// A float for any number.
+fn meta_scalar_tensor(cx: &Cx, args: One) -> Lowered {
+    meta_tensor(cx, Data { t: args.s, dtype: args.dtype.or(Some(cx.default_float())) })
+}
+
+/// A number as a 0-d tensor.
+fn meta_tensor(cx: &Cx, args: Data) -> Lowered {
+    let known = match &args.t {
+        TensorOrScalar::Scalar(Scalar::Int(i)) => Some(Expr::int(*i)),
+        TensorOrScalar::SymInt(e) => Some(e.clone()),
+        _ => None,
+    };
+    let dtype = args.dtype.unwrap_or_else(|| cx.result_type(&[args.t]));
+    let value = typed(cx, dtype, &[]);
+    known.filter(|_| dtype.is_int()).into_iter().for_each(|e| cx.set_contents(value, vec![e]));
+    Ok(value)
 }
 
 checks! {

@@ -3,7 +3,10 @@
 
 use crate::math::reduce::running_sums;
 use crate::math::sort::{Order, numbers_first};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, checks, cx::Mode, op};
+use crate::meta::{self, broadcast, typed};
+use crate::{
+    AtenOp, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks, cx::Mode, op,
+};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
@@ -17,31 +20,31 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::geometric, geometric),
     op!(aten::log_normal, log_normal),
     op!(aten::multinomial, multinomial),
-    op!(aten::normal_Tensor_Tensor, normal_of),
-    op!(aten::normal_Tensor_float, normal_of),
-    op!(aten::normal_float_Tensor, normal_of),
-    op!(aten::normal_float_float, normal_of_size),
+    op!(aten::normal_Tensor_Tensor, normal_of, meta = meta_normal),
+    op!(aten::normal_Tensor_float, normal_of, meta = meta_normal),
+    op!(aten::normal_float_Tensor, normal_of, meta = meta_normal),
+    op!(aten::normal_float_float, normal_of_size, meta = meta::new),
     op!(aten::normal_functional, normal_functional, parts),
-    op!(aten::rand, rand, parts),
-    op!(aten::rand_generator, rand, parts),
-    op!(aten::rand_like, rand_like, parts),
-    op!(aten::rand_like_generator, rand_like, parts),
-    op!(aten::randint, randint, low = 0),
-    op!(aten::randint_generator, randint, low = 0),
-    op!(aten::randint_low, randint),
-    op!(aten::randint_low_generator, randint),
-    op!(aten::randint_like, randint, low = 0),
-    op!(aten::randint_like_generator, randint, low = 0),
-    op!(aten::randint_like_low_dtype, randint),
-    op!(aten::randint_like_low_generator_dtype, randint),
-    op!(aten::randn, randn, parts),
-    op!(aten::randn_generator, randn, parts),
-    op!(aten::randn_like, randn_like, parts),
-    op!(aten::randn_like_generator, randn_like, parts),
-    op!(aten::random, random),
-    op!(aten::random_to, random_to),
-    op!(aten::randperm, randperm),
-    op!(aten::randperm_generator, randperm),
+    op!(aten::rand, rand, parts, meta = meta::new),
+    op!(aten::rand_generator, rand, parts, meta = meta::new),
+    op!(aten::rand_like, rand_like, parts, meta = meta::like),
+    op!(aten::rand_like_generator, rand_like, parts, meta = meta::like),
+    op!(aten::randint, randint, meta = meta_made_integers, low = 0),
+    op!(aten::randint_generator, randint, meta = meta_made_integers, low = 0),
+    op!(aten::randint_low, randint, meta = meta_made_integers),
+    op!(aten::randint_low_generator, randint, meta = meta_made_integers),
+    op!(aten::randint_like, randint, meta = meta::like, low = 0),
+    op!(aten::randint_like_generator, randint, meta = meta::like, low = 0),
+    op!(aten::randint_like_low_dtype, randint, meta = meta::like),
+    op!(aten::randint_like_low_generator_dtype, randint, meta = meta::like),
+    op!(aten::randn, randn, parts, meta = meta::new),
+    op!(aten::randn_generator, randn, parts, meta = meta::new),
+    op!(aten::randn_like, randn_like, parts, meta = meta::like),
+    op!(aten::randn_like_generator, randn_like, parts, meta = meta::like),
+    op!(aten::random, random, meta = meta::same),
+    op!(aten::random_to, random_to, meta = meta::same),
+    op!(aten::randperm, randperm, meta = meta_permutation),
+    op!(aten::randperm_generator, randperm, meta = meta_permutation),
     op!(aten::uniform, uniform, parts),
 ];
 
@@ -313,6 +316,32 @@ fn multinomial(cx: &Cx, weights: Value, n: Expr, replacement: bool) -> Lowered {
     let drawn = cx.mul(uniform_of(cx, &dims, dtype), all);
     let passed = cx.less_or_equal(cx.unsqueeze(sums, &[last]), cx.unsqueeze(drawn, &[rank]));
     Ok(cx.reduce(Reduction::Sum, cx.cast(passed, DType::I64), &[rank], false))
+}
+
+arguments! {
+    struct MetaNormal { mean: TensorOrScalar, std: TensorOrScalar }
+    struct Permutation { n: Expr, dtype: Option<DType> }
+}
+
+/// int64 if no type is given.
+fn meta_made_integers(cx: &Cx, args: meta::New) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &args.size))
+}
+
+/// The sizes of both operands together, the type of the first tensor.
+fn meta_normal(cx: &Cx, args: MetaNormal) -> Lowered {
+    let tensors = [args.mean, args.std].into_iter().filter_map(|o| match o {
+        TensorOrScalar::Tensor(v) => Some(v),
+        _ => None,
+    });
+    let tensors: Vec<Value> = tensors.collect();
+    let first = tensors.first().ok_or_else(|| LowerError::unsupported("it has no tensor"))?;
+    let shapes: Vec<_> = tensors.iter().map(|&v| cx.shape(v)).collect();
+    Ok(typed(cx, cx.dtype(*first), &broadcast(cx, &shapes)))
+}
+
+fn meta_permutation(cx: &Cx, args: Permutation) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or(DType::I64), &[args.n]))
 }
 
 checks! {

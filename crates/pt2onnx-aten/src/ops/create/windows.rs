@@ -1,6 +1,7 @@
 //! Window functions: constants if their lengths are known at export, otherwise formulas.
 
 use crate::math::{bessel, precision::compute_type};
+use crate::meta::typed;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -8,19 +9,19 @@ use pt2onnx_tensor::{DType, Tensor};
 use std::f64::consts::PI;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::bartlett_window, bartlett, periodic = true),
-    op!(aten::bartlett_window_periodic, bartlett),
-    op!(aten::blackman_window, blackman, periodic = true),
-    op!(aten::blackman_window_periodic, blackman),
-    op!(aten::hamming_window, hamming, periodic = true),
-    op!(aten::hamming_window_periodic, hamming),
-    op!(aten::hamming_window_periodic_alpha, hamming),
-    op!(aten::hamming_window_periodic_alpha_beta, hamming),
-    op!(aten::hann_window, hann, periodic = true),
-    op!(aten::hann_window_periodic, hann),
-    op!(aten::kaiser_window, kaiser, periodic = true),
-    op!(aten::kaiser_window_beta, kaiser),
-    op!(aten::kaiser_window_periodic, kaiser),
+    op!(aten::bartlett_window, bartlett, meta = meta_window, periodic = true),
+    op!(aten::bartlett_window_periodic, bartlett, meta = meta_window),
+    op!(aten::blackman_window, blackman, meta = meta_window, periodic = true),
+    op!(aten::blackman_window_periodic, blackman, meta = meta_window),
+    op!(aten::hamming_window, hamming, meta = meta_window, periodic = true),
+    op!(aten::hamming_window_periodic, hamming, meta = meta_window),
+    op!(aten::hamming_window_periodic_alpha, hamming, meta = meta_window),
+    op!(aten::hamming_window_periodic_alpha_beta, hamming, meta = meta_window),
+    op!(aten::hann_window, hann, meta = meta_window, periodic = true),
+    op!(aten::hann_window_periodic, hann, meta = meta_window),
+    op!(aten::kaiser_window, kaiser, meta = meta_window, periodic = true),
+    op!(aten::kaiser_window_beta, kaiser, meta = meta_window),
+    op!(aten::kaiser_window_periodic, kaiser, meta = meta_window),
 ];
 
 arguments! {
@@ -140,6 +141,14 @@ fn bessel_i0(x: f64) -> f64 {
         }
     }
     sum
+}
+
+arguments! {
+    struct MetaWindow { window_length: Expr, dtype: Option<DType> }
+}
+
+fn meta_window(cx: &Cx, args: MetaWindow) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.window_length]))
 }
 
 checks! {

@@ -2,21 +2,23 @@
 
 use crate::math::index::{ByAxis, Order, by_axis, held, mask_select, only_mask, stacked};
 use crate::math::shape::{as_index, counted, flat, has_no_elements, set_recorded, settled, vector};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, checks, op};
+use crate::meta::{broadcast, fresh, sized, typed, unknown, with_size};
+use crate::{AtenOp, Cx, Lowered, TensorOrScalar, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_unsafe_index_Tensor, index, parts),
-    op!(aten::_unsafe_masked_index, masked_index, parts),
+    op!(aten::_unsafe_index_Tensor, index, parts, meta = meta_index),
+    op!(aten::_unsafe_masked_index, masked_index, parts, meta = meta_index),
     op!(aten::embedding, embedding, parts),
-    op!(aten::gather, gather, parts),
-    op!(aten::index_Tensor, index, parts),
-    op!(aten::index_select, index_select, parts),
-    op!(aten::one_hot, one_hot),
-    op!(aten::take, take, parts),
-    op!(aten::take_along_dim, take_along_dim, parts),
+    op!(aten::gather, gather, parts, meta = meta_gather),
+    op!(aten::index_Tensor, index, parts, meta = meta_index),
+    op!(aten::index_Tensor_hacked_twin, index, parts, meta = meta_index),
+    op!(aten::index_select, index_select, parts, meta = meta_index_select),
+    op!(aten::one_hot, one_hot, meta = meta_one_hot),
+    op!(aten::take, take, parts, meta = meta_as_index),
+    op!(aten::take_along_dim, take_along_dim, parts, meta = meta_take_along_dim),
 ];
 
 /// Rows of `weight`. The padding index only matters for gradients.
@@ -181,6 +183,76 @@ fn masked_index(
     let held = held(cx, x, indices);
     let found = index_by_axis(cx, x, by_axis(cx, &held)?)?;
     set_recorded(cx, cx.select(mask, found, fill))
+}
+
+arguments! {
+    struct Index { input: Value, indices: Vec<Option<Value>> }
+}
+
+fn meta_as_index(cx: &Cx, x: Value, index: Value) -> Lowered {
+    Ok(sized(cx, x, &cx.shape(index)))
+}
+
+fn meta_gather(cx: &Cx, x: Value, _dim: i64, index: Value) -> Lowered {
+    meta_as_index(cx, x, index)
+}
+
+fn meta_index_select(cx: &Cx, x: Value, dim: i64, index: Value) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    Ok(sized(cx, x, &with_size(cx, x, axis, cx.numel(index))))
+}
+
+/// Both are broadcast, except for the dimension along which elements are taken.
+fn meta_take_along_dim(cx: &Cx, x: Value, index: Value, dim: Option<i64>) -> Lowered {
+    let Some(dim) = dim else {
+        return Ok(sized(cx, x, &[cx.numel(index)]));
+    };
+    let axis = cx.axis(x, dim)?;
+    let along = cx.dim(index, axis as i64);
+    let one = |v: Value| with_size(cx, v, axis, Expr::ONE);
+    let mut size = broadcast(cx, &[one(x), one(index)]);
+    size[axis] = along;
+    Ok(sized(cx, x, &size))
+}
+
+/// The indices broadcast. Their dimensions replace the indexed ones if these are adjacent, else
+/// they come first. A mask counts as the coordinates of its true elements.
+fn meta_index(cx: &Cx, args: Index) -> Lowered {
+    let mut from = cx.shape(args.input).into_iter();
+    let (mut before, mut shapes, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    let count = fresh(cx);
+    let mut masks = 0;
+    for (i, given) in args.indices.iter().enumerate() {
+        let Some(given) = given else {
+            before.extend(from.next());
+            continue;
+        };
+        places.push((i, before.len()));
+        if matches!(cx.dtype(*given), DType::Bool | DType::U8) {
+            from.by_ref().take(cx.rank(*given)).for_each(drop);
+            shapes.push(vec![count.clone()]);
+            masks += 1;
+        } else {
+            from.next();
+            shapes.push(cx.shape(*given));
+        }
+    }
+    if masks > 1 || (masks == 1 && shapes.len() > 1) {
+        return unknown("masks beside other indices");
+    }
+    let picked = broadcast(cx, &shapes);
+    let adjacent = places.windows(2).all(|w| w[1].0 == w[0].0 + 1);
+    let at = if adjacent { places.first().map_or(0, |p| p.1) } else { 0 };
+    before.splice(at..at, picked);
+    before.extend(from);
+    Ok(sized(cx, args.input, &before))
+}
+
+/// The classes in a new last dimension.
+fn meta_one_hot(cx: &Cx, x: Value, classes: i64) -> Lowered {
+    let mut size = cx.shape(x);
+    size.push(if classes < 0 { fresh(cx) } else { Expr::int(classes) });
+    Ok(typed(cx, DType::I64, &size))
 }
 
 checks! {

@@ -2,19 +2,25 @@
 
 use crate::math::index::{coordinates, non_zero};
 use crate::math::shape::{flat, set_recorded, together, vector};
-use crate::{AtenOp, Complex, Cx, Lowered, checks, cx::Outputs, op};
+use crate::meta::{self, fresh, sized, typed};
+use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::argwhere, nonzero, complex = nonzero_complex),
-    op!(aten::masked_scatter, masked_scatter, parts),
-    op!(aten::masked_select, masked_select, parts),
-    op!(aten::nonzero, nonzero, complex = nonzero_complex),
-    op!(aten::nonzero_numpy, columns, complex = columns_complex),
-    op!(aten::nonzero_static, nonzero_static, complex = nonzero_static_complex),
-    op!(aten::r#where, columns, complex = columns_complex),
+    op!(aten::argwhere, nonzero, complex = nonzero_complex, meta = meta_nonzero),
+    op!(aten::masked_scatter, masked_scatter, parts, meta = meta::masked),
+    op!(aten::masked_select, masked_select, parts, meta = meta_masked_select),
+    op!(aten::nonzero, nonzero, complex = nonzero_complex, meta = meta_nonzero),
+    op!(aten::nonzero_numpy, columns, complex = columns_complex, meta = meta_nonzero_numpy),
+    op!(
+        aten::nonzero_static,
+        nonzero_static,
+        complex = nonzero_static_complex,
+        meta = meta_nonzero_static
+    ),
+    op!(aten::r#where, columns, complex = columns_complex, meta = meta_nonzero_numpy),
 ];
 
 /// The elements of `x` where `mask` is true, as a vector, both broadcast together: `Compress`.
@@ -83,6 +89,29 @@ fn nonzero_static_complex(cx: &Cx, x: Complex, size: Expr, fill: i64) -> Lowered
 /// [`columns`] of complex numbers.
 fn columns_complex(cx: &Cx, x: Complex) -> Lowered<Outputs> {
     columns(cx, x.truth(cx))
+}
+
+arguments! {
+    struct Static { input: Value, size: Expr }
+}
+
+fn meta_masked_select(cx: &Cx, x: Value) -> Lowered {
+    Ok(sized(cx, x, &[fresh(cx)]))
+}
+
+fn meta_nonzero(cx: &Cx, x: Value) -> Lowered {
+    Ok(typed(cx, DType::I64, &[fresh(cx), Expr::int(cx.rank(x) as i64)]))
+}
+
+fn meta_nonzero_numpy(cx: &Cx, x: Value) -> Lowered<Vec<Value>> {
+    let count = fresh(cx);
+    Ok((0..cx.rank(x).max(1))
+        .map(|_| typed(cx, DType::I64, std::slice::from_ref(&count)))
+        .collect())
+}
+
+fn meta_nonzero_static(cx: &Cx, args: Static) -> Lowered {
+    Ok(typed(cx, DType::I64, &[args.size, Expr::int(cx.rank(args.input) as i64)]))
 }
 
 checks! {

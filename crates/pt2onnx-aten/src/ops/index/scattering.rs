@@ -5,6 +5,7 @@ use crate::math::reduce::{extremes_with_nan, highest, lowest};
 use crate::math::shape::{
     as_index, broadcast_along, crop, flat, has_no_elements, set_recorded, vector,
 };
+use crate::meta;
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, Number, TensorOrScalar, arguments, checks, op,
 };
@@ -18,7 +19,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::index_fill_int_Scalar, index_fill, parts),
     op!(aten::index_fill_int_Tensor, index_fill, parts),
     op!(aten::index_reduce, index_reduce),
-    op!(aten::put, put, parts),
+    op!(aten::put, put, parts, meta = meta::same),
     op!(aten::scatter_reduce, scatter_with, complex = scatter_with_complex),
     op!(aten::scatter_src, scatter, parts),
     op!(aten::scatter_value, scatter_value, parts),

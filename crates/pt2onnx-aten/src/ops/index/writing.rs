@@ -1,14 +1,15 @@
 //! Tensors with a part replaced. Writes into views become these ops.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, counted, set_recorded};
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::copy, copy),
-    op!(aten::select_scatter, select_scatter, parts),
+    op!(aten::copy, copy, meta = meta::same),
+    op!(aten::select_scatter, select_scatter, parts, meta = meta::same),
     op!(aten::slice_scatter, slice_scatter, parts),
 ];
 

@@ -1,10 +1,11 @@
 //! Translates products of three tensors.
 
+use crate::meta::sized;
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value};
 
 pub(crate) static OPS: &[AtenOp] =
-    &[op!(aten::_trilinear, trilinear), op!(aten::bilinear, bilinear)];
+    &[op!(aten::_trilinear, trilinear), op!(aten::bilinear, bilinear, meta = meta_bilinear)];
 
 /// `y[o] = a @ weight[o] @ b + bias[o]`, by `Einsum`.
 fn bilinear(cx: &Cx, a: Value, b: Value, weight: Value, bias: Option<Value>) -> Lowered {
@@ -49,6 +50,17 @@ fn trilinear(cx: &Cx, args: TrilinearArgs) -> Lowered {
         [] => product,
         axes => cx.reduce(Reduction::Sum, product, axes, false),
     })
+}
+
+arguments! {
+    struct Bilinear { input1: Value, weight: Value }
+}
+
+fn meta_bilinear(cx: &Cx, args: Bilinear) -> Lowered {
+    let mut size = cx.shape(args.input1);
+    size.pop();
+    size.push(cx.dim(args.weight, 0));
+    Ok(sized(cx, args.input1, &size))
 }
 
 checks! {

@@ -3,15 +3,17 @@
 use crate::math::matrix::cholesky::{factor_of, solve};
 use crate::math::matrix::pivots::first_of;
 use crate::math::matrix::{identity, rows_of};
+use crate::meta::{self, sized, typed};
 use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::Value;
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_cholesky_solve_helper, cholesky_solve),
     op!(aten::cholesky_inverse, cholesky_inverse),
     op!(aten::cholesky_solve, cholesky_solve),
-    op!(aten::linalg_cholesky, linalg_cholesky),
-    op!(aten::linalg_cholesky_ex, linalg_cholesky_ex),
+    op!(aten::linalg_cholesky, linalg_cholesky, meta = meta::same),
+    op!(aten::linalg_cholesky_ex, linalg_cholesky_ex, meta = meta_cholesky),
 ];
 
 /// L with `A = L L^H`, or with `upper` U with `A = U^H U`. NaN appear where the matrix is not
@@ -42,6 +44,11 @@ fn cholesky_inverse(cx: &Cx, factor: Complex, upper: bool) -> Lowered {
     let n = rows_of(cx, factor);
     let one = identity(cx, &n, cx.dtype(factor.re));
     Ok(solve(cx, factor, one.into(), upper).value(cx))
+}
+
+/// The factor, and LAPACK's `info`.
+fn meta_cholesky(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    Ok([sized(cx, x, &cx.shape(x)), typed(cx, DType::I32, &meta::batch(cx, x, &[]))])
 }
 
 checks! {

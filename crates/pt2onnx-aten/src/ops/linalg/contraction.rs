@@ -1,11 +1,14 @@
 //! Translates contractions by labels: `Einsum`.
 
 use crate::math::reduce::{matmul_of, may_be_empty_along, sum_of_products};
+use crate::meta::{self, broadcast, typed, unknown};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
 
-pub(crate) static OPS: &[AtenOp] = &[op!(aten::einsum, einsum), op!(aten::tensordot, tensordot)];
+pub(crate) static OPS: &[AtenOp] =
+    &[op!(aten::einsum, einsum, meta = meta_einsum), op!(aten::tensordot, tensordot)];
 
 /// The letters of both alphabets, as ONNX takes them for labels.
 fn letters() -> impl Iterator<Item = char> {
@@ -224,6 +227,67 @@ fn tensordot(cx: &Cx, a: Complex, b: Complex, dims_a: Vec<i64>, dims_b: Vec<i64>
     let output = [only(&first, &second), only(&second, &first)].concat();
     let equation = Equation { terms: vec![first, second], output };
     Ok(equation.emit(cx, &[a, b])?.value(cx))
+}
+
+/// The letters of the result: those given, else those that occur once, in alphabetical order.
+fn meta_einsum(cx: &Cx, equation: String, tensors: Vec<Value>) -> Lowered {
+    let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let integers = tensors.iter().any(|&v| !cx.dtype(v).is_float() && !cx.dtype(v).is_complex());
+    let (terms, result) = match equation.split_once("->") {
+        Some((terms, result)) => (terms, result.to_owned()),
+        None => {
+            let mut letters: Vec<char> = equation.chars().filter(|c| c.is_alphabetic()).collect();
+            letters.sort_unstable();
+            let once = |c: &&char| letters.iter().filter(|l| l == c).count() == 1;
+            let dots = if equation.contains('.') { "..." } else { "" };
+            (&*equation, format!("{dots}{}", letters.iter().filter(once).collect::<String>()))
+        }
+    };
+    // The dimensions of a term, and those of `...` in it.
+    let mut size = Vec::new();
+    for letter in result.replace("...", ".").chars() {
+        let mut all = Vec::new();
+        for (term, &x) in terms.split(',').zip(&tensors) {
+            let term = term.replace("...", ".");
+            let mut dims = cx.shape(x).into_iter();
+            let more = (dims.len() + 1).saturating_sub(term.chars().count());
+            for l in term.chars() {
+                let here: Vec<Expr> = dims.by_ref().take(if l == '.' { more } else { 1 }).collect();
+                all.extend((l == letter).then_some(here));
+            }
+        }
+        size.extend(broadcast(cx, &all));
+    }
+    let dtype = meta::common_type(cx, &tensors)?;
+    let summed = terms.chars().any(|l| l.is_alphabetic() && !result.contains(l));
+    let of_products = meta_sums_products(cx, terms, &result, &tensors);
+    match &tensors[..] {
+        // Sums of integers are int64, products of matrices are not.
+        [_] if integers && summed => Ok(typed(cx, DType::I64, &size)),
+        [_, _, ..] if integers && summed && dtype != DType::I64 && !of_products => {
+            unknown("sums of narrow integers that are not of products of two tensors")
+        }
+        _ => Ok(typed(cx, dtype, &size)),
+    }
+}
+
+/// Whether two tensors are multiplied as matrices along all letters that are summed: each has them
+/// once, in the same size. What only one of them has, or has in another size than 1, is summed
+/// before.
+fn meta_sums_products(cx: &Cx, terms: &str, result: &str, tensors: &[Value]) -> bool {
+    let (Some((left, right)), [x, y]) = (terms.split_once(','), tensors) else { return false };
+    if cx.dtype(*x) != cx.dtype(*y) || terms.contains('.') {
+        return false;
+    }
+    let summed = terms.chars().filter(|l| l.is_alphabetic() && !result.contains(*l));
+    let along = |term: &str, x: Value, letter: char| {
+        let mut places = term.chars().enumerate().filter(|(_, l)| *l == letter);
+        match (places.next(), places.next()) {
+            (Some((at, _)), None) => cx.shape(x).get(at).cloned(),
+            _ => None,
+        }
+    };
+    { summed }.all(|l| along(left, *x, l).is_some_and(|n| Some(n) == along(right, *y, l)))
 }
 
 checks! {

@@ -5,6 +5,7 @@ use crate::math::matrix::iterate::{Step, iterate};
 use crate::math::matrix::jacobi::{eigh, hermitian};
 use crate::math::matrix::{batch_of, identity, rows_of, shape_with};
 use crate::math::shape::has_no_elements;
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, Lowered, checks, op};
 use pt2onnx_ir::Reduction;
 use pt2onnx_symbolic::Expr;
@@ -13,8 +14,8 @@ use pt2onnx_tensor::DType;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_matrix_exp, matrix_exp),
     op!(aten::linalg_matrix_power, matrix_power),
-    op!(aten::linalg_matrix_sqrth, matrix_sqrth),
-    op!(aten::linalg_vander, vander),
+    op!(aten::linalg_matrix_sqrth, matrix_sqrth, meta = meta::same),
+    op!(aten::linalg_vander, vander, meta = meta::vander),
     op!(aten::matrix_exp, matrix_exp),
     op!(aten::matrix_power, matrix_power),
 ];

@@ -1,10 +1,12 @@
 //! Translates products of matrices and vectors.
 
+use crate::meta::{self, sized, typed};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, arguments, checks, op,
 };
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::promote_types;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
@@ -13,19 +15,19 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_scaled_mm_v2, scaled_mm_v2),
     op!(aten::_weight_int8pack_mm, weight_int8pack_mm),
     op!(aten::addbmm, addbmm),
-    op!(aten::addmm, addmm),
-    op!(aten::addmv, addmv),
-    op!(aten::addr, addr),
-    op!(aten::baddbmm, baddbmm),
+    op!(aten::addmm, addmm, meta = meta_addmm),
+    op!(aten::addmv, addmv, meta = meta_addmv),
+    op!(aten::addr, addr, meta = meta_addr),
+    op!(aten::baddbmm, baddbmm, meta = meta_baddbmm),
     op!(aten::bmm, matmul),
     op!(aten::bmm_dtype, matmul_dtype),
     op!(aten::chain_matmul, multi_dot),
-    op!(aten::cross, cross),
+    op!(aten::cross, cross, meta = meta_cross),
     op!(aten::dot, matmul),
-    op!(aten::ger, outer),
+    op!(aten::ger, outer, meta = meta_outer),
     op!(aten::inner, inner),
-    op!(aten::kron, kron),
-    op!(aten::linalg_cross, linalg_cross),
+    op!(aten::kron, kron, meta = meta_kron),
+    op!(aten::linalg_cross, linalg_cross, meta = meta_cross),
     op!(aten::linalg_matmul, matmul),
     op!(aten::linalg_multi_dot, multi_dot),
     op!(aten::linalg_vecdot, vecdot),
@@ -34,7 +36,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::mm, matmul),
     op!(aten::mm_dtype, matmul_dtype),
     op!(aten::mv, matmul),
-    op!(aten::outer, outer),
+    op!(aten::outer, outer, meta = meta_outer),
     op!(aten::vdot, vdot),
 ];
 
@@ -402,6 +404,49 @@ fn linear(cx: &Cx, x: Complex, weight: Complex, bias: Option<Complex>) -> Lowere
     };
     let product = x.matmul(cx, transposed);
     Ok(bias.map_or(product, |bias| product.add(cx, bias)).value(cx))
+}
+
+arguments! {
+    struct Product { mat1: Value, mat2: Value }
+    struct MatVec { mat: Value }
+    struct Rank1 { input: Value, vec1: Value, vec2: Value }
+    struct Batched { batch1: Value, batch2: Value }
+}
+
+fn meta_addmm(cx: &Cx, args: Product) -> Lowered {
+    Ok(sized(cx, args.mat1, &[cx.dim(args.mat1, 0), cx.dim(args.mat2, 1)]))
+}
+
+fn meta_addmv(cx: &Cx, args: MatVec) -> Lowered {
+    Ok(sized(cx, args.mat, &[cx.dim(args.mat, 0)]))
+}
+
+fn meta_addr(cx: &Cx, args: Rank1) -> Lowered {
+    let dtype = cx.result_type(&[args.input.into(), args.vec1.into(), args.vec2.into()]);
+    Ok(typed(cx, dtype, &[cx.numel(args.vec1), cx.numel(args.vec2)]))
+}
+
+fn meta_baddbmm(cx: &Cx, args: Batched) -> Lowered {
+    let [a, b] = [args.batch1, args.batch2];
+    Ok(sized(cx, a, &[cx.dim(a, 0), cx.dim(a, 1), cx.dim(b, 2)]))
+}
+
+fn meta_outer(cx: &Cx, a: Value, b: Value) -> Lowered {
+    let dtype = cx.result_type(&[a.into(), b.into()]);
+    Ok(typed(cx, dtype, &[cx.numel(a), cx.numel(b)]))
+}
+
+/// Tensors without dimensions get some first, so they count as others for the type.
+fn meta_kron(cx: &Cx, a: Value, b: Value) -> Lowered {
+    let dtype = promote_types(cx.dtype(a), cx.dtype(b));
+    let rank = cx.rank(a).max(cx.rank(b));
+    let wide = |v: Value| std::iter::repeat_n(Expr::ONE, rank - cx.rank(v)).chain(cx.shape(v));
+    let size: Vec<Expr> = wide(a).zip(wide(b)).map(|(a, b)| a * b).collect();
+    Ok(typed(cx, dtype, &size))
+}
+
+fn meta_cross(cx: &Cx, a: Value, b: Value) -> Lowered {
+    meta::promoted(cx, a.into(), b.into())
 }
 
 checks! {

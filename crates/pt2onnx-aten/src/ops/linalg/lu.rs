@@ -4,8 +4,10 @@ use crate::math::matrix::lu::{self, determinant, factors, sign_and_log, unpack};
 use crate::math::matrix::pivots::{cabs1, first_of, permutation_matrix, permutation_of};
 use crate::math::matrix::{diagonal, empty_output, rows_of};
 use crate::math::shape::has_no_elements;
-use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, cx::Outputs, op};
+use crate::meta::{self, sized};
+use crate::{Args, AtenOp, Complex, Cx, Lowered, args::Ignored, checks, cx::Outputs, op};
 use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 use smallvec::smallvec;
 
@@ -13,8 +15,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_det, det_lu),
     op!(aten::_linalg_slogdet, slogdet_lu),
     op!(aten::_lu_with_info, lu_factor_ex),
-    op!(aten::det, det),
-    op!(aten::linalg_det, det),
+    op!(aten::det, det, meta = meta_det),
+    op!(aten::linalg_det, det, meta = meta_det),
     op!(aten::linalg_lu, linalg_lu),
     op!(aten::linalg_lu_factor, lu_factor),
     op!(aten::linalg_lu_factor_ex, lu_factor_ex),
@@ -22,7 +24,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::linalg_slogdet, slogdet),
     op!(aten::logdet, logdet),
     op!(aten::lu_solve, lu_solve),
-    op!(aten::lu_unpack, lu_unpack),
+    op!(aten::lu_unpack, lu_unpack, meta = meta_lu_unpack),
     op!(aten::slogdet, slogdet),
 ];
 
@@ -133,6 +135,21 @@ fn logdet(cx: &Cx, a: Complex) -> Lowered {
         None => Ok(cx.select(cx.less(sign.re, 0.0), f64::NAN, log)),
         Some(_) => Ok(Complex::new(log, sign.angle(cx)).value(cx)),
     }
+}
+
+/// A number for each matrix.
+fn meta_det(cx: &Cx, args: &mut Args) -> Lowered {
+    let x = args.named(cx, "input").or_else(|_| args.get(cx, "A"))?;
+    Ok(sized(cx, x, &meta::batch(cx, x, &[])))
+}
+
+/// The permutation, the lower and the upper factor.
+fn meta_lu_unpack(cx: &Cx, lu: Value) -> Lowered<[Value; 3]> {
+    let (mut size, m, n) = (cx.shape(lu), cx.dim(lu, -2), cx.dim(lu, -1));
+    size.truncate(size.len().saturating_sub(2));
+    let k = cx.constraints().simplify(&Expr::min(&m, &n));
+    let factor = |a: &Expr, b: &Expr| sized(cx, lu, &[&size[..], &[a.clone(), b.clone()]].concat());
+    Ok([factor(&m, &m), factor(&m, &k), factor(&k, &n)])
 }
 
 checks! {

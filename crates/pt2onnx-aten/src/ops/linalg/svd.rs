@@ -6,6 +6,7 @@ use crate::math::matrix::{
     as_column, as_vector, batch_of, columns_of, empty_output, rows_of, shape_with,
 };
 use crate::math::shape::has_no_elements;
+use crate::meta::{self, fresh, sized, typed, unknown};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, args::Ignored, arguments, checks,
     cx::Outputs, op,
@@ -16,20 +17,20 @@ use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_linalg_svd, linalg_svd_uv),
-    op!(aten::linalg_cond, cond),
-    op!(aten::linalg_lstsq, lstsq),
-    op!(aten::linalg_matrix_rank, matrix_rank, rtol = 0.0),
-    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank),
-    op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank),
-    op!(aten::linalg_matrix_rank_tol_tensor, matrix_rank, rtol = 0.0),
-    op!(aten::linalg_pinv, pinv, atol = 0.0),
-    op!(aten::linalg_pinv_atol_rtol_float, pinv),
-    op!(aten::linalg_pinv_atol_rtol_tensor, pinv),
-    op!(aten::linalg_pinv_rcond_tensor, pinv),
+    op!(aten::linalg_cond, cond, meta = meta_condition),
+    op!(aten::linalg_lstsq, lstsq, meta = meta_lstsq),
+    op!(aten::linalg_matrix_rank, matrix_rank, meta = meta_matrix_rank, rtol = 0.0),
+    op!(aten::linalg_matrix_rank_atol_rtol_float, matrix_rank, meta = meta_matrix_rank),
+    op!(aten::linalg_matrix_rank_atol_rtol_tensor, matrix_rank, meta = meta_matrix_rank),
+    op!(aten::linalg_matrix_rank_tol_tensor, matrix_rank, meta = meta_matrix_rank, rtol = 0.0),
+    op!(aten::linalg_pinv, pinv, meta = meta_pinv, atol = 0.0),
+    op!(aten::linalg_pinv_atol_rtol_float, pinv, meta = meta_pinv),
+    op!(aten::linalg_pinv_atol_rtol_tensor, pinv, meta = meta_pinv),
+    op!(aten::linalg_pinv_rcond_tensor, pinv, meta = meta_pinv),
     op!(aten::linalg_polar, polar),
-    op!(aten::linalg_svd, linalg_svd),
-    op!(aten::linalg_svdvals, svdvals),
-    op!(aten::pinverse, pinv, atol = 0.0, hermitian = false),
+    op!(aten::linalg_svd, linalg_svd, meta = meta_svd),
+    op!(aten::linalg_svdvals, svdvals, meta = meta_svdvals),
+    op!(aten::pinverse, pinv, meta = meta_pinv, atol = 0.0, hermitian = false),
     op!(aten::svd, svd),
 ];
 
@@ -225,6 +226,78 @@ fn cond(cx: &Cx, a: Complex, p: Option<f64>) -> Lowered {
             Err(LowerError::unsupported(what))
         }
     }
+}
+
+arguments! {
+    struct LeastSquares { input: Value, b: Value, driver: Option<String> }
+    struct Matrix { input: Value }
+}
+
+fn meta_matrix_rank(cx: &Cx, args: Matrix) -> Lowered {
+    Ok(typed(cx, DType::I64, &meta::batch(cx, args.input, &[])))
+}
+
+/// A real number for each matrix.
+fn meta_condition(cx: &Cx, x: Value) -> Lowered {
+    Ok(typed(cx, cx.dtype(x).to_real(), &meta::batch(cx, x, &[])))
+}
+
+fn meta_svdvals(cx: &Cx, x: Value) -> Lowered {
+    let count = Expr::min(&cx.dim(x, -2), &cx.dim(x, -1));
+    let count = cx.constraints().simplify(&count);
+    Ok(typed(cx, cx.dtype(x).to_real(), &meta::batch(cx, x, &[&count])))
+}
+
+/// The left vectors, the singular values, and the right vectors. Without `full`, as many as there
+/// are values.
+fn meta_svd(cx: &Cx, x: Value, full: bool) -> Lowered<[Value; 3]> {
+    let (m, n, values) = (cx.dim(x, -2), cx.dim(x, -1), meta_svdvals(cx, x)?);
+    let count = cx.dim(values, -1);
+    let [left, right] = if full { [&m, &n] } else { [&count; 2] };
+    let vectors = |sizes: [&Expr; 2]| sized(cx, x, &meta::batch(cx, x, &sizes));
+    Ok([vectors([&m, left]), values, vectors([right, &n])])
+}
+
+/// Squared residuals of one matrix are none if its rank is not full; of many matrices the
+/// translation does not give them.
+fn meta_lstsq(cx: &Cx, args: LeastSquares) -> Lowered<[Value; 4]> {
+    let LeastSquares { input: a, b, driver } = args;
+    let driver = driver.as_deref().unwrap_or("gelsy");
+    let (batch, sizes, none) = (meta::batch(cx, a, &[]), cx.shape(a), [Expr::ZERO]);
+    let [.., m, n] = sizes.as_slice() else {
+        return unknown("its first operand is not a matrix");
+    };
+    let columns = (cx.rank(b) == sizes.len()).then(|| cx.dim(b, -1));
+    let of_each = |last: Option<Expr>| batch.iter().cloned().chain(last).collect::<Vec<_>>();
+    let solution = [of_each(Some(n.clone())), Vec::from_iter(columns.clone())].concat();
+    let taller = matches!((m.as_int(), n.as_int()), (Some(m), Some(n)) if m > n);
+    let real = cx.dtype(a).to_real();
+    let residuals = match driver {
+        "gelsd" | "gelss" if taller && batch.is_empty() => vec![fresh(cx)],
+        "gels" | "gelsd" | "gelss" if taller => of_each(Some(columns.unwrap_or(Expr::ONE))),
+        _ => none.to_vec(),
+    };
+    let rank = if driver == "gels" { none.to_vec() } else { batch.clone() };
+    let values = match driver {
+        "gelsd" | "gelss" => of_each(Some(Expr::min(m, n))),
+        _ => none.to_vec(),
+    };
+    Ok([
+        sized(cx, a, &solution),
+        typed(cx, real, &residuals),
+        typed(cx, DType::I64, &rank),
+        typed(cx, real, &values),
+    ])
+}
+
+/// Rows and columns change places.
+fn meta_pinv(cx: &Cx, args: Matrix) -> Lowered {
+    let mut size = cx.shape(args.input);
+    let rank = size.len();
+    if rank >= 2 {
+        size.swap(rank - 2, rank - 1);
+    }
+    Ok(sized(cx, args.input, &size))
 }
 
 checks! {

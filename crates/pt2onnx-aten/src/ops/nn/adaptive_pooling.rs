@@ -4,6 +4,7 @@
 use crate::math::pool::{Windows, arg_of_window, largest, largest_of_windows, merge_last};
 use crate::math::reduce::{Extreme, extreme};
 use crate::math::window::{adaptive, adaptive_length, batched, product_along};
+use crate::meta::{self, sized};
 use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -12,9 +13,9 @@ use pt2onnx_tensor::{DType, Tensor};
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_adaptive_avg_pool2d, adaptive_avg_pool),
     op!(aten::_adaptive_avg_pool3d, adaptive_avg_pool),
-    op!(aten::adaptive_avg_pool1d, adaptive_avg_pool),
-    op!(aten::adaptive_avg_pool2d, adaptive_avg_pool),
-    op!(aten::adaptive_avg_pool3d, adaptive_avg_pool),
+    op!(aten::adaptive_avg_pool1d, adaptive_avg_pool, meta = meta_adaptive),
+    op!(aten::adaptive_avg_pool2d, adaptive_avg_pool, meta = meta_adaptive),
+    op!(aten::adaptive_avg_pool3d, adaptive_avg_pool, meta = meta_adaptive),
     op!(aten::adaptive_max_pool1d, adaptive_max_pool),
     op!(aten::adaptive_max_pool2d, adaptive_max_pool),
     op!(aten::adaptive_max_pool3d, adaptive_max_pool),
@@ -162,6 +163,12 @@ fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outpu
         })
         .collect();
     Ok(largest(cx, x, &spatial, &positions, 0))
+}
+
+fn meta_adaptive(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
+    let n = meta::spatial(cx, x, output_size.len())?;
+    let kept = cx.shape(x).into_iter().take(cx.rank(x) - n);
+    Ok(sized(cx, x, &kept.chain(output_size).collect::<Vec<_>>()))
 }
 
 checks! {

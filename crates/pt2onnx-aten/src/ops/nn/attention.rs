@@ -1,5 +1,6 @@
 //! Attention: scaled dot products, multi-head attention, encoder layers.
 
+use crate::meta::{sized, typed};
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
@@ -13,13 +14,17 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_native_multi_head_attention, native_multi_head_attention),
+    op!(aten::_native_multi_head_attention, native_multi_head_attention, meta = meta_multi_head),
     op!(aten::_scaled_dot_product_attention_math, attention),
     op!(aten::_scaled_dot_product_attention_math_for_mps, attention),
     op!(aten::_scaled_dot_product_cudnn_attention, fused_attention),
     op!(aten::_scaled_dot_product_efficient_attention, fused_attention),
     op!(aten::_scaled_dot_product_flash_attention, fused_attention),
-    op!(aten::_scaled_dot_product_flash_attention_for_cpu, fused_attention),
+    op!(
+        aten::_scaled_dot_product_flash_attention_for_cpu,
+        fused_attention,
+        meta = meta_flash_attention
+    ),
     op!(aten::_scaled_dot_product_fused_attention_overrideable, fused_attention),
     op!(aten::_transformer_encoder_layer_fwd, encoder_layer),
     op!(aten::scaled_dot_product_attention, attention),
@@ -359,6 +364,30 @@ fn encoder_layer(cx: &Cx, args: EncoderLayerArgs) -> Lowered {
     }
     let x = norm(cx.add(x, attention(x)?), args.norm_weight_1, args.norm_bias_1);
     Ok(norm(cx.add(x, network(x)), args.norm_weight_2, args.norm_bias_2))
+}
+
+arguments! {
+    struct MultiHead {
+        query: Value, key: Value, num_head: i64, need_weights: bool, average_attn_weights: bool,
+    }
+}
+
+/// The result, and the weights of all heads or their mean, if wanted.
+fn meta_multi_head(cx: &Cx, args: MultiHead) -> Lowered<Outputs> {
+    let [batch, from, to] =
+        [(args.query, 0), (args.query, 1), (args.key, 1)].map(|(x, i)| cx.dim(x, i));
+    let heads = (!args.average_attn_weights).then(|| Expr::int(args.num_head));
+    let size: Vec<Expr> = [batch].into_iter().chain(heads).chain([from, to]).collect();
+    let weights = args.need_weights.then(|| sized(cx, args.query, &size));
+    Ok([Some(sized(cx, args.query, &cx.shape(args.query))), weights].into())
+}
+
+/// The result, and the logarithm of the sum of each row.
+fn meta_flash_attention(cx: &Cx, q: Value) -> Lowered<[Value; 2]> {
+    let mut size = cx.shape(q);
+    let dtype = if cx.dtype(q) == DType::F64 { DType::F64 } else { DType::F32 };
+    size.pop();
+    Ok([sized(cx, q, &cx.shape(q)), typed(cx, dtype, &size)])
 }
 
 checks! {

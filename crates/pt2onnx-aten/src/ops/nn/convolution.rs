@@ -1,14 +1,15 @@
 //! Translates convolutions and transposed convolutions.
 
 use crate::math::window::{batched, per_dim};
+use crate::meta::{nth, sized, unknown};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_convolution, convolution),
-    op!(aten::_convolution_deprecated, convolution),
+    op!(aten::_convolution, convolution, meta = meta_convolution),
+    op!(aten::_convolution_deprecated, convolution, meta = meta_convolution),
     op!(aten::_convolution_mode, convolution_mode),
     op!(aten::_slow_conv2d_forward, unfolded_convolution),
     op!(aten::conv1d, convolution),
@@ -18,16 +19,16 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::conv3d, convolution),
     op!(aten::conv3d_padding, convolution_mode),
     op!(aten::conv_tbc, conv_tbc),
-    op!(aten::conv_transpose1d, convolution, transposed = true),
-    op!(aten::conv_transpose2d_input, convolution, transposed = true),
-    op!(aten::conv_transpose3d_input, convolution, transposed = true),
-    op!(aten::convolution, convolution),
+    op!(aten::conv_transpose1d, convolution, meta = meta_convolution, transposed = true),
+    op!(aten::conv_transpose2d_input, convolution, meta = meta_convolution, transposed = true),
+    op!(aten::conv_transpose3d_input, convolution, meta = meta_convolution, transposed = true),
+    op!(aten::convolution, convolution, meta = meta_convolution),
     op!(aten::slow_conv3d, unfolded_convolution),
     op!(aten::slow_conv3d_forward, unfolded_convolution),
     op!(aten::slow_conv_dilated2d, convolution),
     op!(aten::slow_conv_dilated3d, convolution),
-    op!(aten::slow_conv_transpose2d, convolution, transposed = true),
-    op!(aten::slow_conv_transpose3d, convolution, transposed = true),
+    op!(aten::slow_conv_transpose2d, convolution, meta = meta_convolution, transposed = true),
+    op!(aten::slow_conv_transpose3d, convolution, meta = meta_convolution, transposed = true),
     op!(aten::thnn_conv2d, unfolded_convolution),
 ];
 
@@ -362,6 +363,45 @@ fn conv_tbc(cx: &Cx, x: Value, weight: Value, bias: Value, pad: i64) -> Lowered 
     let result =
         cx.conv(cx.transpose(x, &[1, 2, 0]), cx.transpose(weight, &[2, 1, 0]), bias, options);
     Ok(cx.transpose(result, &[2, 0, 1]))
+}
+
+arguments! {
+    struct MetaConvArgs {
+        input: Value,
+        weight: Value,
+        stride: Vec<i64>,
+        padding: Vec<i64>,
+        output_padding: Vec<i64>,
+        groups: Option<i64>,
+        dilation: Vec<i64>,
+        transposed: bool,
+    }
+}
+
+/// `(batch, out, ..)`, or without the batch.
+fn meta_convolution(cx: &Cx, args: MetaConvArgs) -> Lowered {
+    let (x, weight) = (args.input, args.weight);
+    let n = cx.rank(weight).saturating_sub(2);
+    let mut size = cx.shape(x);
+    let Some(first) = size.len().checked_sub(n).filter(|&f| f > 0) else {
+        return unknown("it has too few dimensions");
+    };
+    size[first - 1] = if args.transposed {
+        cx.dim(weight, 1) * args.groups.unwrap_or(1)
+    } else {
+        cx.dim(weight, 0)
+    };
+    for (i, d) in size[first..].iter_mut().enumerate() {
+        let [stride, dilation] = [&args.stride, &args.dilation].map(|list| nth(list, i, 1));
+        let [padding, more] = [&args.padding, &args.output_padding].map(|list| nth(list, i, 0));
+        let reach = (cx.dim(weight, 2 + i as i64) - 1) * dilation + 1;
+        *d = if args.transposed {
+            (&*d - 1) * stride + reach + (more - 2 * padding)
+        } else {
+            (&*d + 2 * padding - reach).floor_div(&Expr::int(stride)) + 1
+        };
+    }
+    Ok(sized(cx, x, &size))
 }
 
 checks! {

@@ -1,16 +1,17 @@
 //! Dropout: the input itself in evaluation, a random mask in training. `p` is the probability that
 //! an element is dropped.
 
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, Lowered, checks, math, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::alpha_dropout, alpha_dropout),
-    op!(aten::dropout, dropout),
-    op!(aten::feature_alpha_dropout, feature_alpha_dropout),
-    op!(aten::feature_dropout, feature_dropout),
+    op!(aten::alpha_dropout, alpha_dropout, meta = meta::same),
+    op!(aten::dropout, dropout, meta = meta::same),
+    op!(aten::feature_alpha_dropout, feature_alpha_dropout, meta = meta::same),
+    op!(aten::feature_dropout, feature_dropout, meta = meta::same),
     op!(aten::native_dropout, native_dropout),
 ];
 

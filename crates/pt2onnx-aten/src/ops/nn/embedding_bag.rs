@@ -1,16 +1,21 @@
 //! Embedding bags: rows of a table, looked up and reduced bag by bag.
 
 use crate::math::precision::widened;
+use crate::meta::{sized, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_embedding_bag, embedding_bag_with_padding),
-    op!(aten::_embedding_bag_forward_only, embedding_bag_with_padding),
-    op!(aten::embedding_bag, embedding_bag),
-    op!(aten::embedding_bag_padding_idx, embedding_bag),
+    op!(aten::_embedding_bag, embedding_bag_with_padding, meta = meta_embedding_bag::<false>),
+    op!(
+        aten::_embedding_bag_forward_only,
+        embedding_bag_with_padding,
+        meta = meta_embedding_bag::<false>
+    ),
+    op!(aten::embedding_bag, embedding_bag, meta = meta_embedding_bag::<false>),
+    op!(aten::embedding_bag_padding_idx, embedding_bag, meta = meta_embedding_bag::<true>),
     op!(aten::embedding_renorm, embedding_renorm),
 ];
 
@@ -171,6 +176,31 @@ fn embedding_renorm(cx: &Cx, x: Value, indices: Value, max_norm: f64, norm_type:
     let flat = cx.reshape(cx.cast(indices, DType::I64), &[cx.numel(indices), Expr::int(1)]);
     let rows = cx.gather(shortened, cx.squeeze(flat, &[1]), 0);
     Ok(cx.scatter_nd(x, flat, rows, attrs::ScatterND::default()))
+}
+
+arguments! {
+    struct MetaBags {
+        weight: Value, indices: Value, offsets: Value, mode: i64, include_last_offset: bool,
+        padding_idx: Option<i64>,
+    }
+}
+
+/// The bags, the bag of each index, the sizes of the bags, and where the largest elements were.
+/// With `WRAPS`, a negative `padding_idx` counts from the end.
+fn meta_embedding_bag<const WRAPS: bool>(cx: &Cx, args: MetaBags) -> Lowered<[Value; 4]> {
+    if cx.rank(args.indices) != 1 {
+        return unknown("its indices are no vector");
+    }
+    let given = cx.numel(args.offsets);
+    let bags = &given - i64::from(args.include_last_offset);
+    let size = [bags.clone(), cx.dim(args.weight, 1)];
+    let index = |size: &[Expr]| sized(cx, args.indices, size);
+    let largest = if args.mode == 2 { &size[..] } else { &size[..1] };
+    // Sums without padding do not need the bag of each index.
+    let padded = args.padding_idx.is_some_and(|i| i >= 0 || WRAPS);
+    let quick = args.mode == 0 && !padded && cx.dtype(args.weight) != DType::F64;
+    let places = if quick { Expr::ZERO } else { cx.numel(args.indices) };
+    Ok([sized(cx, args.weight, &size), index(&[places]), index(&[given]), index(largest)])
 }
 
 checks! {

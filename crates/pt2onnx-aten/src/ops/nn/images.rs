@@ -2,6 +2,7 @@
 
 use crate::math::reduce::as_axis;
 use crate::math::window::{lattice, per_dim};
+use crate::meta::{self, sized, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -15,10 +16,10 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::grid_sampler, grid_sampler),
     op!(aten::grid_sampler_2d, grid_sampler),
     op!(aten::grid_sampler_3d, grid_sampler),
-    op!(aten::im2col, im2col, parts),
+    op!(aten::im2col, im2col, parts, meta = meta_im2col),
     op!(aten::native_channel_shuffle, channel_shuffle, parts),
-    op!(aten::pixel_shuffle, pixel_shuffle, parts),
-    op!(aten::pixel_unshuffle, pixel_unshuffle, parts),
+    op!(aten::pixel_shuffle, pixel_shuffle, parts, meta = meta_pixel_shuffle),
+    op!(aten::pixel_unshuffle, pixel_unshuffle, parts, meta = meta_pixel_unshuffle),
 ];
 
 /// A coordinate outside of any image, which all types of floats hold.
@@ -220,6 +221,63 @@ fn channel_shuffle(cx: &Cx, x: Value, groups: Expr) -> Lowered {
     let split = cx.reshape(x, &[&[batch.clone(), groups, per_group], rest].concat());
     let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..cx.rank(split)).collect();
     Ok(cx.reshape(cx.transpose(split, &perm), &shape))
+}
+
+arguments! {
+    struct Columns {
+        input: Value, kernel_size: Vec<i64>, dilation: Vec<i64>, padding: Vec<i64>, stride: Vec<i64>,
+    }
+}
+
+/// The elements of each window as a column.
+fn meta_im2col(cx: &Cx, args: Columns) -> Lowered {
+    let mut size = cx.shape(args.input);
+    let n = meta::spatial(cx, args.input, 2)?;
+    let spatial = size.split_off(size.len() - n);
+    let mut count = Expr::ONE;
+    let mut area = 1;
+    for (i, d) in spatial.iter().enumerate() {
+        let kernel = meta::nth(&args.kernel_size, i, 1);
+        let stride = meta::nth(&args.stride, i, 1);
+        area *= kernel;
+        count = count
+            * meta::windows(
+                d,
+                kernel,
+                stride,
+                meta::nth(&args.padding, i, 0),
+                meta::nth(&args.dilation, i, 1),
+                false,
+            )?;
+    }
+    let channels = size.pop().unwrap_or(Expr::ONE);
+    size.extend([channels * area, count]);
+    Ok(sized(cx, args.input, &size))
+}
+
+fn meta_pixel_shuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
+    let mut size = cx.shape(x);
+    let n = size.len();
+    if n < 3 {
+        return unknown("it takes images");
+    }
+    size[n - 3] = cx.constraints().simplify(&size[n - 3].floor_div(&Expr::int(factor * factor)));
+    size[n - 2] = &size[n - 2] * factor;
+    size[n - 1] = &size[n - 1] * factor;
+    Ok(sized(cx, x, &size))
+}
+
+fn meta_pixel_unshuffle(cx: &Cx, x: Value, factor: i64) -> Lowered {
+    let mut size = cx.shape(x);
+    let n = size.len();
+    if n < 3 {
+        return unknown("it takes images");
+    }
+    size[n - 3] = &size[n - 3] * (factor * factor);
+    for d in &mut size[n - 2..] {
+        *d = cx.constraints().simplify(&d.floor_div(&Expr::int(factor)));
+    }
+    Ok(sized(cx, x, &size))
 }
 
 checks! {

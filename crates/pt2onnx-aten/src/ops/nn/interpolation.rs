@@ -1,38 +1,58 @@
 //! Resampling of images: nearest, linear, cubic, Lanczos.
 
 use crate::math::resampling::{Filter, Smooth};
+use crate::meta::{sized, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_symbolic::Func;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_upsample_bicubic2d_aa, smooth, cubic = true, antialias = true),
-    op!(aten::_upsample_bicubic2d_aa_vec, smooth, cubic = true, antialias = true),
-    op!(aten::_upsample_bilinear2d_aa, smooth, antialias = true),
-    op!(aten::_upsample_bilinear2d_aa_vec, smooth, antialias = true),
-    op!(aten::_upsample_lanczos2d_aa, smooth, lanczos = true, antialias = true),
-    op!(aten::_upsample_lanczos2d_aa_vec, smooth, lanczos = true, antialias = true),
-    op!(aten::_upsample_nearest_exact1d, nearest, exact = true),
-    op!(aten::_upsample_nearest_exact1d_vec, nearest, exact = true),
-    op!(aten::_upsample_nearest_exact2d, nearest, exact = true),
-    op!(aten::_upsample_nearest_exact2d_vec, nearest, exact = true),
-    op!(aten::_upsample_nearest_exact3d, nearest, exact = true),
-    op!(aten::_upsample_nearest_exact3d_vec, nearest, exact = true),
-    op!(aten::upsample_bicubic2d, smooth, cubic = true),
-    op!(aten::upsample_bicubic2d_vec, smooth, cubic = true),
-    op!(aten::upsample_bilinear2d, smooth),
-    op!(aten::upsample_bilinear2d_vec, smooth),
-    op!(aten::upsample_linear1d, smooth),
-    op!(aten::upsample_linear1d_vec, smooth),
-    op!(aten::upsample_nearest1d, nearest),
-    op!(aten::upsample_nearest1d_vec, nearest),
-    op!(aten::upsample_nearest2d, nearest),
-    op!(aten::upsample_nearest2d_vec, nearest),
-    op!(aten::upsample_nearest3d, nearest),
-    op!(aten::upsample_nearest3d_vec, nearest),
-    op!(aten::upsample_trilinear3d, smooth),
-    op!(aten::upsample_trilinear3d_vec, smooth),
+    op!(aten::_upsample_bicubic2d_aa, smooth, meta = meta_resized, cubic = true, antialias = true),
+    op!(
+        aten::_upsample_bicubic2d_aa_vec,
+        smooth,
+        meta = meta_resized,
+        cubic = true,
+        antialias = true
+    ),
+    op!(aten::_upsample_bilinear2d_aa, smooth, meta = meta_resized, antialias = true),
+    op!(aten::_upsample_bilinear2d_aa_vec, smooth, meta = meta_resized, antialias = true),
+    op!(
+        aten::_upsample_lanczos2d_aa,
+        smooth,
+        meta = meta_resized,
+        lanczos = true,
+        antialias = true
+    ),
+    op!(
+        aten::_upsample_lanczos2d_aa_vec,
+        smooth,
+        meta = meta_resized,
+        lanczos = true,
+        antialias = true
+    ),
+    op!(aten::_upsample_nearest_exact1d, nearest, meta = meta_resized, exact = true),
+    op!(aten::_upsample_nearest_exact1d_vec, nearest, meta = meta_resized, exact = true),
+    op!(aten::_upsample_nearest_exact2d, nearest, meta = meta_resized, exact = true),
+    op!(aten::_upsample_nearest_exact2d_vec, nearest, meta = meta_resized, exact = true),
+    op!(aten::_upsample_nearest_exact3d, nearest, meta = meta_resized, exact = true),
+    op!(aten::_upsample_nearest_exact3d_vec, nearest, meta = meta_resized, exact = true),
+    op!(aten::upsample_bicubic2d, smooth, meta = meta_resized, cubic = true),
+    op!(aten::upsample_bicubic2d_vec, smooth, meta = meta_resized, cubic = true),
+    op!(aten::upsample_bilinear2d, smooth, meta = meta_resized),
+    op!(aten::upsample_bilinear2d_vec, smooth, meta = meta_resized),
+    op!(aten::upsample_linear1d, smooth, meta = meta_resized),
+    op!(aten::upsample_linear1d_vec, smooth, meta = meta_resized),
+    op!(aten::upsample_nearest1d, nearest, meta = meta_resized),
+    op!(aten::upsample_nearest1d_vec, nearest, meta = meta_resized),
+    op!(aten::upsample_nearest2d, nearest, meta = meta_resized),
+    op!(aten::upsample_nearest2d_vec, nearest, meta = meta_resized),
+    op!(aten::upsample_nearest3d, nearest, meta = meta_resized),
+    op!(aten::upsample_nearest3d_vec, nearest, meta = meta_resized),
+    op!(aten::upsample_trilinear3d, smooth, meta = meta_resized),
+    op!(aten::upsample_trilinear3d_vec, smooth, meta = meta_resized),
 ];
 
 arguments! {
@@ -289,6 +309,41 @@ fn ratios(cx: &Cx, x: Value, shape: &[Expr]) -> Option<Vec<f32>> {
         }
     };
     shape.iter().enumerate().skip(2).map(ratio).collect()
+}
+
+arguments! {
+    struct Resized { input: Value, output_size: Option<Vec<Expr>>, scale_factors: Option<Vec<f64>> }
+}
+
+/// The given size, or `floor(size * factor)`.
+fn meta_resized(cx: &Cx, args: Resized) -> Lowered {
+    let from = cx.shape(args.input);
+    let mut size: Vec<Expr> = from.iter().take(2).cloned().collect();
+    let scaled = |(d, factor): (&Expr, &f64)| match (d.as_int(), factor.fract() == 0.0) {
+        (Some(n), _) => Expr::int((n as f64 * factor).floor() as i64),
+        (None, true) => d * (*factor as i64),
+        // A factor such as 0.5 or 0.25.
+        (None, false) if (1.0 / factor).fract() == 0.0 => {
+            d.floor_div(&Expr::int((1.0 / factor) as i64))
+        }
+        _ => {
+            let size = Expr::call(Func::ToFloat, vec![d.clone()]);
+            Expr::call(Func::TruncToInt, vec![size * Expr::float(*factor)])
+        }
+    };
+    let given =
+        args.output_size.as_ref().map(Vec::len).or(args.scale_factors.as_ref().map(Vec::len));
+    if given != from.len().checked_sub(2) {
+        return unknown("it does not resize the dimensions after the first two");
+    }
+    match (args.output_size, args.scale_factors) {
+        (Some(given), _) => size.extend(given),
+        (None, Some(factors)) => {
+            size.extend(from[2..].iter().zip(&factors).map(scaled));
+        }
+        (None, None) => return unknown("it has no size"),
+    }
+    Ok(sized(cx, args.input, &size))
 }
 
 checks! {

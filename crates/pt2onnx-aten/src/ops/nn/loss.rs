@@ -7,20 +7,25 @@ use crate::math::arcs::softplus_of;
 use crate::math::distance::{pairwise_distance, pairwise_distance_complex};
 use crate::math::elementary::{exact_sigmoid, log_of};
 use crate::math::reduce::reduced;
-use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, op};
+use crate::meta::{self, typed, unknown};
+use crate::{AtenOp, Complex, Cx, Lowered, TensorOrScalar, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::binary_cross_entropy, binary_cross_entropy),
-    op!(aten::binary_cross_entropy_with_logits, binary_cross_entropy_with_logits),
+    op!(aten::binary_cross_entropy, binary_cross_entropy, meta = meta_loss),
+    op!(
+        aten::binary_cross_entropy_with_logits,
+        binary_cross_entropy_with_logits,
+        meta = meta_loss_of_logits
+    ),
     op!(aten::cosine_embedding_loss, cosine_embedding_loss),
-    op!(aten::hinge_embedding_loss, hinge_embedding_loss),
+    op!(aten::hinge_embedding_loss, hinge_embedding_loss, meta = meta_loss),
     op!(aten::huber_loss, huber_loss),
     op!(aten::kl_div, kl_div),
-    op!(aten::l1_loss, l1_loss, complex = l1_loss_complex),
-    op!(aten::margin_ranking_loss, margin_ranking_loss),
+    op!(aten::l1_loss, l1_loss, complex = l1_loss_complex, meta = meta_loss_of_distances),
+    op!(aten::margin_ranking_loss, margin_ranking_loss, meta = meta_ranking_loss),
     op!(aten::mse_loss, mse_loss),
-    op!(aten::poisson_nll_loss, poisson_nll_loss),
+    op!(aten::poisson_nll_loss, poisson_nll_loss, meta = meta_poisson_loss),
     op!(aten::smooth_l1_loss, smooth_l1_loss),
     op!(aten::soft_margin_loss, soft_margin_loss),
     op!(aten::triplet_margin_loss, triplet_margin_loss),
@@ -257,6 +262,54 @@ fn triplet_margin_loss(cx: &Cx, args: TripletMarginArgs) -> Lowered {
         far = cx.minimum(far, distance(positive, negative)?);
     }
     reduced(cx, hinge(cx, cx.sub(cx.add(near, args.margin), far)), args.reduction)
+}
+
+arguments! {
+    struct Loss { input: Value, target: Value, reduction: i64 }
+    struct LogitLoss { input: Value, target: Value, weight: Option<Value>, pos_weight: Option<Value>, reduction: i64 }
+    struct RankingLoss { input1: Value, input2: Value, target: Value, reduction: i64 }
+}
+
+/// Reduction 0 leaves all elements.
+fn meta_reduced(cx: &Cx, operands: &[TensorOrScalar], reduction: i64) -> Lowered {
+    let size = if reduction == 0 { meta::operand_sizes(cx, operands) } else { Vec::new() };
+    Ok(typed(cx, cx.result_type(operands), &size))
+}
+
+fn meta_loss(cx: &Cx, args: Loss) -> Lowered {
+    meta_reduced(cx, &[args.input.into(), args.target.into()], args.reduction)
+}
+
+/// As [`meta_loss`]. Distances of complex numbers are real.
+fn meta_loss_of_distances(cx: &Cx, args: Loss) -> Lowered {
+    let found = meta_loss(cx, args)?;
+    Ok(typed(cx, cx.dtype(found).to_real(), &cx.shape(found)))
+}
+
+/// As [`meta_loss`], and integers become floats.
+fn meta_poisson_loss(cx: &Cx, args: Loss) -> Lowered {
+    let found = meta_loss(cx, args)?;
+    Ok(typed(cx, cx.float_type(cx.dtype(found)), &cx.shape(found)))
+}
+
+fn meta_loss_of_logits(cx: &Cx, args: LogitLoss) -> Lowered {
+    let weights = [args.weight, args.pos_weight].into_iter().flatten();
+    let operands: Vec<Value> = [args.input, args.target].into_iter().chain(weights).collect();
+    if cx.dtype(args.input) != cx.dtype(args.target) {
+        return unknown("its operands have several types");
+    }
+    let found = meta_reduced(
+        cx,
+        &operands.into_iter().map(Into::into).collect::<Vec<_>>(),
+        args.reduction,
+    )?;
+    Ok(typed(cx, cx.dtype(args.input), &cx.shape(found)))
+}
+
+fn meta_ranking_loss(cx: &Cx, args: RankingLoss) -> Lowered {
+    let operands = [args.input1, args.input2, args.target].map(Into::into);
+    let found = meta_reduced(cx, &operands, args.reduction)?;
+    Ok(typed(cx, cx.float_type(cx.dtype(found)), &cx.shape(found)))
 }
 
 checks! {

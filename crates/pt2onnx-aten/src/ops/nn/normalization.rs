@@ -3,6 +3,7 @@
 use crate::math::precision::compute_type;
 use crate::math::reduce::may_be_empty_along;
 use crate::math::shape::has_no_elements;
+use crate::meta::{sized, typed, unknown};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op,
 };
@@ -13,22 +14,27 @@ use pt2onnx_tensor::DType;
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_batch_norm_impl_index, native_batch_norm),
     op!(aten::_batch_norm_no_update, native_batch_norm, training = false),
-    op!(aten::_batch_norm_with_update, native_batch_norm, training = true),
+    op!(aten::_batch_norm_with_update, native_batch_norm, meta = meta_batch_norm, training = true),
     op!(aten::_batch_norm_with_update_functional, batch_norm_with_update, training = true),
     op!(aten::_fused_rms_norm, rms_norm),
-    op!(aten::_native_batch_norm_legit, native_batch_norm),
-    op!(aten::_native_batch_norm_legit_no_stats, native_batch_norm),
+    op!(aten::_native_batch_norm_legit, native_batch_norm, meta = meta_batch_norm),
+    op!(aten::_native_batch_norm_legit_no_stats, native_batch_norm, meta = meta_batch_norm),
     op!(aten::_native_batch_norm_legit_functional, native_batch_norm_functional),
-    op!(aten::_native_batch_norm_legit_no_training, native_batch_norm, training = false),
+    op!(
+        aten::_native_batch_norm_legit_no_training,
+        native_batch_norm,
+        meta = meta_batch_norm,
+        training = false
+    ),
     op!(aten::_weight_norm, weight_norm),
     op!(aten::_weight_norm_interface, weight_norm),
     op!(aten::batch_norm, native_batch_norm),
     op!(aten::group_norm, group_norm),
     op!(aten::instance_norm, instance_norm),
     op!(aten::layer_norm, native_layer_norm),
-    op!(aten::native_batch_norm, native_batch_norm),
-    op!(aten::native_group_norm, native_group_norm),
-    op!(aten::native_layer_norm, native_layer_norm),
+    op!(aten::native_batch_norm, native_batch_norm, meta = meta_batch_norm),
+    op!(aten::native_group_norm, native_group_norm, meta = meta_group_norm),
+    op!(aten::native_layer_norm, native_layer_norm, meta = meta_layer_norm),
     op!(aten::rms_norm, rms_norm, complex = complex_rms_norm),
 ];
 
@@ -98,9 +104,8 @@ struct BatchNorm {
 }
 
 /// `(x - mean) / sqrt(variance + eps) * weight + bias` for each channel (dimension 1):
-/// `BatchNormalization`. In training, mean and variance are those of the batch, else the running
-/// ones. What float32, the type of ONNX's epsilon, does not have of `eps` is added to variances of
-/// float64.
+/// `BatchNormalization`. Mean and variance are those of the batch in training, else the running
+/// ones. Variances of float64 get the rest of `eps`: ONNX's epsilon is a float32.
 fn batch_norm(cx: &Cx, args: &BatchNormArgs) -> Lowered<BatchNorm> {
     let (x, weight, bias) = (args.input, args.weight, args.bias);
     let (mean, variance) = match (args.training, args.running_mean, args.running_var) {
@@ -157,16 +162,14 @@ fn inverse_deviation(cx: &Cx, variance: Value, eps: f64) -> Value {
     cx.reciprocal(cx.sqrt(cx.add(variance, eps)))
 }
 
-/// [`batch_norm`]: the result and, where they are used, mean and inverse deviation. Outside of
-/// training PyTorch on a CPU returns empty tensors for these.
+/// [`batch_norm`]. Outside of training PyTorch on a CPU returns empty tensors for the statistics.
 fn native_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
     let norm = batch_norm(cx, &args)?;
     Ok(saved(cx, &norm, args.eps))
 }
 
-/// The outputs of a batch normalisation: result, mean, inverse deviation and reserve. The last
-/// three are computed only if they are used, in their recorded types. They are empty if PyTorch
-/// recorded them as empty.
+/// Result, mean, inverse deviation and reserve. The last three are computed only if they are used;
+/// they are empty if PyTorch recorded them as empty.
 fn saved(cx: &Cx, norm: &BatchNorm, eps: f64) -> Outputs {
     let statistic = |i: usize, value: &dyn Fn() -> Value| {
         let meta = cx.recorded(i).filter(|_| cx.is_used(i))?;
@@ -194,9 +197,8 @@ fn batch_norm_with_update(cx: &Cx, args: BatchNormArgs) -> Lowered<Outputs> {
     with_statistics(cx, &args, 4)
 }
 
-/// The first `first` outputs of [`native_batch_norm`], then the running mean and variance after the
-/// update `running + momentum * (batch - running)`, in their recorded types. The variance for this
-/// is the unbiased one.
+/// The first `first` outputs of [`native_batch_norm`], then running mean and unbiased variance after
+/// the update `running + momentum * (batch - running)`.
 fn with_statistics(cx: &Cx, args: &BatchNormArgs, first: usize) -> Lowered<Outputs> {
     let norm = batch_norm(cx, args)?;
     let mut outputs = saved(cx, &norm, args.eps);
@@ -287,8 +289,7 @@ impl LayerNormArgs {
     }
 }
 
-/// The first `outputs` of `LayerNormalization` over the last dimensions: result, mean, inverse
-/// deviation. float64 has the first only.
+/// The first `outputs` of `LayerNormalization`: result, mean, inverse deviation (not of float64).
 fn layer_norm(cx: &Cx, args: LayerNormArgs, outputs: usize) -> Vec<Value> {
     let given = cx.dtype(args.input);
     let axes = args.axes(cx);
@@ -366,8 +367,7 @@ fn grouped(cx: &Cx, x: Value, groups: i64) -> Lowered {
     Ok(cx.reshape(x, &[batch.clone(), Expr::int(groups), per_group]))
 }
 
-/// Each group of channels normalised to mean 0 and variance 1 (`InstanceNormalization`), then scale
-/// and shift of each channel.
+/// `InstanceNormalization` of each group of channels, then scale and shift of each channel.
 fn group_norm(
     cx: &Cx,
     x: Value,
@@ -459,6 +459,34 @@ fn complex_rms_norm(
     let root = x.mul(cx, x).map(mean).shift(cx, eps).sqrt(cx);
     let result = x.mul(cx, root.reciprocal(cx));
     Ok(weight.map_or(result, |w| result.mul(cx, w)).value(cx))
+}
+
+/// The result, and mean and inverse deviation with 1 for the normalised dimensions.
+fn meta_layer_norm(cx: &Cx, args: LayerNormArgs) -> Lowered<[Value; 3]> {
+    let x = args.input;
+    let mut size = cx.shape(x);
+    let kept = size.len().saturating_sub(args.normalized_shape.len());
+    size[kept..].fill(Expr::ONE);
+    Ok([sized(cx, x, &cx.shape(x)), sized(cx, x, &size), sized(cx, x, &size)])
+}
+
+/// The result, and mean and inverse deviation of each group.
+fn meta_group_norm(cx: &Cx, args: NativeGroupNormArgs) -> Lowered<[Value; 3]> {
+    let x = args.input;
+    let size = [cx.dim(x, 0), Expr::int(args.group)];
+    Ok([sized(cx, x, &cx.shape(x)), sized(cx, x, &size), sized(cx, x, &size)])
+}
+
+/// The result, mean and inverse deviation of each channel if they are those of the batch, and
+/// cuDNN's reserve.
+fn meta_batch_norm(cx: &Cx, args: BatchNormArgs) -> Lowered<[Value; 4]> {
+    let x = args.input;
+    if args.weight.is_some_and(|w| cx.dtype(w) != cx.dtype(x)) {
+        return unknown("its weight has another type than its input");
+    }
+    let size = [if args.training { cx.dim(x, 1) } else { Expr::ZERO }];
+    let reserve = typed(cx, DType::U8, &[Expr::ZERO]);
+    Ok([sized(cx, x, &cx.shape(x)), sized(cx, x, &size), sized(cx, x, &size), reserve])
 }
 
 checks! {

@@ -2,12 +2,15 @@
 //! has seen gives scale and zero point.
 
 use crate::math::quantization::{Mapping, nearest_quantized, within};
+use crate::meta;
 use crate::{AtenOp, Cx, LowerError, Lowered, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
 
-pub(crate) static OPS: &[AtenOp] =
-    &[op!(aten::_fused_moving_avg_obs_fq_helper_functional, observe_and_quantize)];
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::_fused_moving_avg_obs_fq_helper_functional, observe_and_quantize),
+    op!(aten::fused_moving_avg_obs_fake_quant, observe_and_quantize, meta = meta::same),
+];
 
 arguments! {
     /// Arguments of [`observe_and_quantize`]. What is running, `scale` and `zero_point` have one

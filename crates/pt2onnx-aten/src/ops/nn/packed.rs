@@ -4,6 +4,7 @@
 //! step of each that has one, and so on. `batch_sizes` has, for each step, the number of sequences
 //! that have it. ONNX's networks take padded sequences and their lengths instead.
 
+use crate::meta::{fresh, sized, typed, unknown};
 use crate::{
     AtenOp, Cx, Lowered, Number, arguments, checks,
     cx::Outputs,
@@ -18,12 +19,12 @@ use pt2onnx_symbolic::{Expr, Func};
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_pack_padded_sequence, pack),
-    op!(aten::_pad_packed_sequence, pad),
-    op!(aten::gru_data, over_packed, kind = "GRU"),
-    op!(aten::lstm_data, over_packed, kind = "LSTM"),
-    op!(aten::rnn_relu_data, over_packed, kind = "Relu"),
-    op!(aten::rnn_tanh_data, over_packed, kind = "Tanh"),
+    op!(aten::_pack_padded_sequence, pack, meta = meta_pack),
+    op!(aten::_pad_packed_sequence, pad, meta = meta_unpack),
+    op!(aten::gru_data, over_packed, meta = meta_recurrent, kind = "GRU"),
+    op!(aten::lstm_data, over_packed, meta = meta_lstm, kind = "LSTM"),
+    op!(aten::rnn_relu_data, over_packed, meta = meta_recurrent, kind = "Relu"),
+    op!(aten::rnn_tanh_data, over_packed, meta = meta_recurrent, kind = "Tanh"),
 ];
 
 arguments! {
@@ -176,6 +177,54 @@ fn over_packed(cx: &Cx, args: PackedArgs) -> Lowered<Outputs> {
         *result = padded.packed(cx, *result);
     }
     Ok(recorded(cx, outputs))
+}
+
+arguments! {
+    struct MetaPadded { data: Value, batch_sizes: Value, batch_first: bool, total_length: Expr }
+    struct Recurrent { data: Value, hx: Value, bidirectional: bool }
+    struct Lstm { data: Value, hx: Vec<Value>, bidirectional: bool }
+}
+
+/// The steps of all sequences, one after the other, and the number of sequences that have each
+/// step.
+fn meta_pack(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    let steps = cx.shape(x).into_iter().skip(2);
+    let size: Vec<Expr> = std::iter::once(fresh(cx)).chain(steps).collect();
+    Ok([sized(cx, x, &size), typed(cx, DType::I64, &[fresh(cx)])])
+}
+
+/// The padded sequences, and their lengths.
+fn meta_unpack(cx: &Cx, args: MetaPadded) -> Lowered<[Value; 2]> {
+    let batch = fresh(cx);
+    let given = args.total_length;
+    let time = match cx.constraints().decide(&Expr::call(Func::Gt, vec![given.clone(), Expr::ZERO]))
+    {
+        Some(true) => given,
+        Some(false) => cx.numel(args.batch_sizes),
+        None => fresh(cx),
+    };
+    let mut size = vec![time, batch.clone()];
+    if args.batch_first {
+        size.swap(0, 1);
+    }
+    size.extend(cx.shape(args.data).into_iter().skip(1));
+    Ok([sized(cx, args.data, &size), typed(cx, DType::I64, &[batch])])
+}
+
+/// The output of each packed step, as wide as the state in each direction, and the last state.
+fn meta_recurrent(cx: &Cx, args: Recurrent) -> Lowered<[Value; 2]> {
+    let width = cx.dim(args.hx, -1) * if args.bidirectional { 2 } else { 1 };
+    let output = sized(cx, args.data, &[cx.dim(args.data, 0), width]);
+    Ok([output, sized(cx, args.hx, &cx.shape(args.hx))])
+}
+
+fn meta_lstm(cx: &Cx, args: Lstm) -> Lowered<[Value; 3]> {
+    let [hx, state] = args.hx[..] else {
+        return unknown("it takes two states");
+    };
+    let Lstm { data, bidirectional, .. } = args;
+    let [output, last] = meta_recurrent(cx, Recurrent { data, hx, bidirectional })?;
+    Ok([output, last, sized(cx, state, &cx.shape(state))])
 }
 
 checks! {

@@ -5,24 +5,25 @@ use crate::math::pool::{
 };
 use crate::math::precision::widened;
 use crate::math::window::{batched, per_dim};
+use crate::meta::{self, sized, typed};
 use crate::{AtenOp, Cx, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::avg_pool1d, avg_pool::<1>),
-    op!(aten::avg_pool2d, avg_pool::<2>),
-    op!(aten::avg_pool3d, avg_pool::<3>),
+    op!(aten::avg_pool1d, avg_pool::<1>, meta = meta_pool),
+    op!(aten::avg_pool2d, avg_pool::<2>, meta = meta_pool),
+    op!(aten::avg_pool3d, avg_pool::<3>, meta = meta_pool),
     op!(aten::fractional_max_pool2d, fractional_max_pool),
     op!(aten::fractional_max_pool3d, fractional_max_pool),
-    op!(aten::max_pool1d, max_pool::<1>),
-    op!(aten::max_pool1d_with_indices, max_pool::<1>),
-    op!(aten::max_pool2d, max_pool::<2>),
-    op!(aten::max_pool2d_with_indices, max_pool::<2>),
+    op!(aten::max_pool1d, max_pool::<1>, meta = meta_pool),
+    op!(aten::max_pool1d_with_indices, max_pool::<1>, meta = meta_pool),
+    op!(aten::max_pool2d, max_pool::<2>, meta = meta_pool),
+    op!(aten::max_pool2d_with_indices, max_pool::<2>, meta = meta_pool),
     op!(aten::max_pool2d_with_indices_backward, max_pool_backward::<2>),
-    op!(aten::max_pool3d, max_pool::<3>),
-    op!(aten::max_pool3d_with_indices, max_pool::<3>),
+    op!(aten::max_pool3d, max_pool::<3>, meta = meta_pool),
+    op!(aten::max_pool3d_with_indices, max_pool::<3>, meta = meta_pool),
     op!(aten::max_pool3d_with_indices_backward, max_pool_backward::<3>),
     op!(aten::max_unpool2d, max_unpool),
     op!(aten::max_unpool3d, max_unpool3d),
@@ -226,6 +227,34 @@ fn fractional_max_pool(
         positions.push(cx.add(cx.unsqueeze(start, &[lead + 1]), offsets));
     }
     Ok(largest(cx, x, &spatial, &positions, lead))
+}
+
+arguments! {
+    struct Pool {
+        input: Value, kernel_size: Vec<i64>, stride: Vec<i64>, padding: Vec<i64>,
+        dilation: Option<Vec<i64>>, ceil_mode: bool,
+    }
+}
+
+/// Values and indices.
+fn meta_pool(cx: &Cx, args: Pool) -> Lowered<[Value; 2]> {
+    let mut size = cx.shape(args.input);
+    let n = meta::spatial(cx, args.input, args.kernel_size.len())?;
+    let dilation = args.dilation.unwrap_or_default();
+    let first = size.len() - n;
+    for (i, d) in size[first..].iter_mut().enumerate() {
+        let kernel = meta::nth(&args.kernel_size, i, 1);
+        let stride = meta::nth(&args.stride, i, kernel);
+        *d = meta::windows(
+            d,
+            kernel,
+            stride,
+            meta::nth(&args.padding, i, 0),
+            meta::nth(&dilation, i, 1),
+            args.ceil_mode,
+        )?;
+    }
+    Ok([sized(cx, args.input, &size), typed(cx, DType::I64, &size)])
 }
 
 checks! {

@@ -4,35 +4,68 @@ use crate::math::precision::compute_type;
 use crate::math::quantization::{
     Mapping, affine, dequantize, first, nearest_quantized, quantize, within,
 };
+use crate::meta::{self, typed};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Scalar};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_fake_quantize_learnable_per_channel_affine, fake_quantize_learnable),
-    op!(aten::_fake_quantize_learnable_per_tensor_affine, fake_quantize_learnable),
-    op!(aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams, fake_quantize),
-    op!(aten::fake_quantize_per_channel_affine, fake_quantize),
-    op!(aten::fake_quantize_per_channel_affine_cachemask, fake_quantize),
-    op!(aten::fake_quantize_per_tensor_affine, fake_quantize),
-    op!(aten::fake_quantize_per_tensor_affine_tensor_qparams, fake_quantize),
-    op!(aten::fake_quantize_per_tensor_affine_cachemask, fake_quantize),
+    op!(
+        aten::_fake_quantize_learnable_per_channel_affine,
+        fake_quantize_learnable,
+        meta = meta::same
+    ),
+    op!(
+        aten::_fake_quantize_learnable_per_tensor_affine,
+        fake_quantize_learnable,
+        meta = meta::same
+    ),
+    op!(
+        aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams,
+        fake_quantize,
+        meta = meta_with_mask
+    ),
+    op!(aten::fake_quantize_per_channel_affine, fake_quantize, meta = meta::same),
+    op!(aten::fake_quantize_per_channel_affine_cachemask, fake_quantize, meta = meta_with_mask),
+    op!(aten::fake_quantize_per_tensor_affine, fake_quantize, meta = meta::same),
+    op!(aten::fake_quantize_per_tensor_affine_tensor_qparams, fake_quantize, meta = meta::same),
+    op!(aten::fake_quantize_per_tensor_affine_cachemask, fake_quantize, meta = meta_with_mask),
     op!(
         "pt2onnx::matmul_integer(Tensor a, Tensor b, Tensor a_zero_point, Tensor? b_zero_point) -> Tensor",
         matmul_integer
     ),
     op!(quantized_decomposed::_choose_qparams_per_token_asymmetric_impl, per_token_asymmetric),
-    op!(quantized_decomposed::choose_qparams_tensor, choose_qparams),
+    op!(quantized_decomposed::choose_qparams_tensor, choose_qparams, meta = meta_chosen),
     op!(quantized_decomposed::choose_qparams_per_token, per_token_symmetric),
     op!(quantized_decomposed::choose_qparams_per_token_asymmetric, per_token_asymmetric),
-    op!(quantized_decomposed::choose_qparams_symmetric_tensor, choose_qparams_symmetric),
+    op!(
+        quantized_decomposed::choose_qparams_symmetric_tensor,
+        choose_qparams_symmetric,
+        meta = meta_chosen
+    ),
     op!(quantized_decomposed::convert_element_type_no_fuse, convert_element_type),
-    op!(quantized_decomposed::dequantize_per_channel, dequantize_per_channel),
+    op!(
+        quantized_decomposed::dequantize_per_channel,
+        dequantize_per_channel,
+        meta = meta_dequantized
+    ),
     op!(quantized_decomposed::dequantize_per_channel_group, dequantize_per_channel_group),
-    op!(quantized_decomposed::dequantize_per_tensor, dequantize_per_tensor),
-    op!(quantized_decomposed::dequantize_per_tensor_tensor, dequantize_per_tensor),
-    op!(quantized_decomposed::dequantize_per_tensor_tensor2, dequantize_per_tensor),
+    op!(
+        quantized_decomposed::dequantize_per_tensor,
+        dequantize_per_tensor,
+        meta = meta_dequantized
+    ),
+    op!(
+        quantized_decomposed::dequantize_per_tensor_tensor,
+        dequantize_per_tensor,
+        meta = meta_dequantized
+    ),
+    op!(
+        quantized_decomposed::dequantize_per_tensor_tensor2,
+        dequantize_per_tensor,
+        meta = meta_dequantized
+    ),
     op!(quantized_decomposed::dequantize_per_token, dequantize_per_token),
     op!(quantized_decomposed::fake_quant_per_channel, fake_quant_per_channel),
     op!(quantized_decomposed::quantize_per_channel, quantize_per_channel),
@@ -352,6 +385,25 @@ fn per_token_asymmetric(cx: &Cx, x: Value, _dtype: DType) -> Lowered<[Value; 2]>
     let zero_point = cx.select(cx.greater(error, 0.0), cx.sub(min, low), cx.sub(max, high));
     let held = cx.clamp(zero_point, Some(Scalar::Float(min)), Some(Scalar::Float(max)));
     cast_to_recorded(cx, [scale, cx.round(held)])
+}
+
+arguments! {
+    struct Dequantized { input: Value, out_dtype: Option<DType> }
+}
+
+/// The values, and where they are within the range.
+fn meta_with_mask(cx: &Cx, x: Value) -> Lowered<[Value; 2]> {
+    Ok([meta::same(cx, x)?, typed(cx, DType::Bool, &cx.shape(x))])
+}
+
+/// A scale and a zero point.
+fn meta_chosen(cx: &Cx) -> Lowered<[Value; 2]> {
+    let one = [Expr::ONE];
+    Ok([typed(cx, DType::F64, &one), typed(cx, DType::I64, &one)])
+}
+
+fn meta_dequantized(cx: &Cx, args: Dequantized) -> Lowered {
+    Ok(typed(cx, args.out_dtype.unwrap_or(DType::F32), &cx.shape(args.input)))
 }
 
 checks! {

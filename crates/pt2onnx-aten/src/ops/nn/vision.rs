@@ -1,5 +1,6 @@
 //! torchvision: regions of interest, suppression of overlapping boxes, deformable convolutions.
 
+use crate::meta::{fresh, sized, typed};
 use crate::{AtenOp, Cx, LowerError, Lowered, Number, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
@@ -7,11 +8,11 @@ use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(torchvision::deform_conv2d, deform_conv),
-    op!(torchvision::nms, nms),
-    op!(torchvision::ps_roi_align, ps_roi_align, aligned = true),
-    op!(torchvision::ps_roi_pool, ps_roi_pool),
+    op!(torchvision::nms, nms, meta = meta_nms),
+    op!(torchvision::ps_roi_align, ps_roi_align, meta = meta_regions_of_channels, aligned = true),
+    op!(torchvision::ps_roi_pool, ps_roi_pool, meta = meta_regions_of_channels),
     op!(torchvision::roi_align, roi_align),
-    op!(torchvision::roi_pool, roi_pool),
+    op!(torchvision::roi_pool, roi_pool, meta = meta_regions),
 ];
 
 arguments! {
@@ -192,6 +193,28 @@ fn ps_roi_pool(
     let mean = cx.div(sums, cx.maximum(area, 1.0));
     cx.set_type(mean, Type::tensor(dtype, [regions, each, Expr::int(height), Expr::int(width)]));
     Ok(mean.into())
+}
+
+arguments! {
+    struct Regions { input: Value, rois: Value, pooled_height: Expr, pooled_width: Expr }
+}
+
+fn meta_nms(cx: &Cx) -> Lowered {
+    Ok(typed(cx, DType::I64, &[fresh(cx)]))
+}
+
+/// The largest element of each part of a region, and where it was.
+fn meta_regions(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
+    let size = [cx.dim(args.rois, 0), cx.dim(args.input, 1), args.pooled_height, args.pooled_width];
+    Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
+}
+
+/// Each part of a region has channels of its own.
+fn meta_regions_of_channels(cx: &Cx, args: Regions) -> Lowered<[Value; 2]> {
+    let parts = &args.pooled_height * &args.pooled_width;
+    let channels = cx.constraints().simplify(&cx.dim(args.input, 1).floor_div(&parts));
+    let size = [cx.dim(args.rois, 0), channels, args.pooled_height, args.pooled_width];
+    Ok([sized(cx, args.input, &size), typed(cx, DType::I32, &size)])
 }
 
 checks! {

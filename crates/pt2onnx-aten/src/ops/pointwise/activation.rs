@@ -5,6 +5,7 @@ use crate::math::elementary::expm1_of;
 use crate::math::erf::ndtr_of;
 use crate::math::precision::in_range;
 use crate::math::reduce::{all_hidden, log_softmax_of};
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, Number, args::Ignored, checks, op};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_tensor::{DType, Scalar};
@@ -26,7 +27,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::leaky_relu, leaky_relu),
     op!(aten::log_sigmoid, log_sigmoid),
     op!(aten::log_sigmoid_forward, log_sigmoid_forward),
-    op!(aten::log_softmax_int, log_softmax, complex = log_softmax_complex),
+    op!(aten::log_softmax_int, log_softmax, complex = log_softmax_complex, meta = meta::like),
     op!(aten::mish, mish),
     op!(aten::prelu, prelu),
     op!(aten::relu, relu),
@@ -35,7 +36,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::rrelu_with_noise_functional, rrelu_with_noise),
     op!(aten::selu, selu),
     op!(aten::silu, silu, complex = silu_complex),
-    op!(aten::softmax_int, softmax, complex = softmax_complex),
+    op!(aten::softmax_int, softmax, complex = softmax_complex, meta = meta::like),
     op!(aten::softplus, softplus),
     op!(aten::softshrink, softshrink),
     op!(aten::special_log_softmax, log_softmax, complex = log_softmax_complex),

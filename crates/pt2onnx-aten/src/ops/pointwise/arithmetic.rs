@@ -3,42 +3,49 @@
 use crate::math::arcs::{self, log_add_exp};
 use crate::math::elementary::{self, between, pow, power};
 use crate::math::precision::wide2;
+use crate::meta::{self, typed};
 use crate::{AtenOp, Complex, Cx, Lowered, Number, TensorOrScalar, checks, op};
 use pt2onnx_ir::{Value, attrs};
+use pt2onnx_tensor::promote_types;
 use pt2onnx_tensor::{DType, Scalar};
 use std::f64::consts::LN_2;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_add_relu_Scalar, add_relu),
     op!(aten::_add_relu_Tensor, add_relu),
-    op!(aten::add_Scalar, add, complex = add_complex),
-    op!(aten::add_Tensor, add, complex = add_complex),
-    op!(aten::addcdiv, addcdiv, complex = addcdiv_complex),
-    op!(aten::addcmul, addcmul, complex = addcmul_complex),
+    op!(aten::add_Scalar, add, complex = add_complex, meta = meta::promoted),
+    op!(aten::add_Tensor, add, complex = add_complex, meta = meta::promoted),
+    op!(aten::addcdiv, addcdiv, complex = addcdiv_complex, meta = meta_three),
+    op!(aten::addcmul, addcmul, complex = addcmul_complex, meta = meta_three),
     op!(aten::arctan2, atan2),
     op!(aten::atan2, atan2),
-    op!(aten::float_power_Scalar, float_power, complex = pow_complex),
-    op!(aten::float_power_Tensor_Scalar, float_power, complex = pow_complex_scalar),
-    op!(aten::float_power_Tensor_Tensor, float_power, complex = pow_complex),
+    op!(aten::float_power_Scalar, float_power, complex = pow_complex, meta = meta_doubled),
+    op!(
+        aten::float_power_Tensor_Scalar,
+        float_power,
+        complex = pow_complex_scalar,
+        meta = meta_doubled
+    ),
+    op!(aten::float_power_Tensor_Tensor, float_power, complex = pow_complex, meta = meta_doubled),
     op!(aten::heaviside, heaviside),
     op!(aten::hypot, hypot),
-    op!(aten::lerp_Scalar, lerp, complex = lerp_complex),
-    op!(aten::lerp_Tensor, lerp, complex = lerp_complex),
-    op!(aten::logaddexp, logaddexp, complex = logaddexp_complex),
+    op!(aten::lerp_Scalar, lerp, complex = lerp_complex, meta = meta::promoted),
+    op!(aten::lerp_Tensor, lerp, complex = lerp_complex, meta = meta_three),
+    op!(aten::logaddexp, logaddexp, complex = logaddexp_complex, meta = meta::promoted_to_float),
     op!(aten::logaddexp2, logaddexp2),
-    op!(aten::mul_Scalar, mul, complex = mul_complex),
-    op!(aten::mul_Tensor, mul, complex = mul_complex),
-    op!(aten::multiply_Scalar, mul, complex = mul_complex),
-    op!(aten::multiply_Tensor, mul, complex = mul_complex),
-    op!(aten::pow_Scalar, pow, complex = pow_complex),
-    op!(aten::pow_Tensor_Scalar, pow, complex = pow_complex_scalar),
-    op!(aten::pow_Tensor_Tensor, pow, complex = pow_complex),
-    op!(aten::rsub_Scalar, rsub, complex = rsub_complex),
-    op!(aten::rsub_Tensor, rsub, complex = rsub_complex),
-    op!(aten::sub_Scalar, sub, complex = sub_complex),
-    op!(aten::sub_Tensor, sub, complex = sub_complex),
-    op!(aten::subtract_Scalar, sub, complex = sub_complex),
-    op!(aten::subtract_Tensor, sub, complex = sub_complex),
+    op!(aten::mul_Scalar, mul, complex = mul_complex, meta = meta::promoted),
+    op!(aten::mul_Tensor, mul, complex = mul_complex, meta = meta::promoted),
+    op!(aten::multiply_Scalar, mul, complex = mul_complex, meta = meta::promoted),
+    op!(aten::multiply_Tensor, mul, complex = mul_complex, meta = meta::promoted),
+    op!(aten::pow_Scalar, pow, complex = pow_complex, meta = meta::promoted),
+    op!(aten::pow_Tensor_Scalar, pow, complex = pow_complex_scalar, meta = meta::promoted),
+    op!(aten::pow_Tensor_Tensor, pow, complex = pow_complex, meta = meta::promoted),
+    op!(aten::rsub_Scalar, rsub, complex = rsub_complex, meta = meta::promoted),
+    op!(aten::rsub_Tensor, rsub, complex = rsub_complex, meta = meta::promoted),
+    op!(aten::sub_Scalar, sub, complex = sub_complex, meta = meta::promoted),
+    op!(aten::sub_Tensor, sub, complex = sub_complex, meta = meta::promoted),
+    op!(aten::subtract_Scalar, sub, complex = sub_complex, meta = meta::promoted),
+    op!(aten::subtract_Tensor, sub, complex = sub_complex, meta = meta::promoted),
 ];
 
 /// `a + alpha * b`: one sum of real/imaginary pairs if both operands came as pairs, otherwise part
@@ -242,6 +249,21 @@ fn heaviside(cx: &Cx, x: Value, values: Value) -> Lowered {
     }
     let step = cx.cast(cx.greater(x, 0), dtype);
     Ok(cx.select(cx.cast(x, DType::Bool), step, cx.cast(values, dtype)))
+}
+
+fn meta_three(cx: &Cx, a: Value, b: Value, c: Value) -> Lowered {
+    let operands = [a.into(), b.into(), c.into()];
+    Ok(typed(cx, cx.result_type(&operands), &meta::operand_sizes(cx, &operands)))
+}
+
+/// float64 or its complex type.
+fn meta_doubled(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
+    let operands = [a, b];
+    Ok(typed(
+        cx,
+        promote_types(cx.result_type(&operands), DType::F64),
+        &meta::operand_sizes(cx, &operands),
+    ))
 }
 
 checks! {

@@ -1,36 +1,40 @@
 //! Changes of element type. ONNX has no devices, layouts and memory formats.
 
+use crate::meta::{self, sized};
 use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
+use pt2onnx_ir::Value;
+use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_cast_Byte, to),
-    op!(aten::_cast_Char, to),
-    op!(aten::_cast_Double, to),
-    op!(aten::_cast_Float, to),
-    op!(aten::_cast_Half, to),
-    op!(aten::_cast_Int, to),
-    op!(aten::_cast_Long, to),
-    op!(aten::_cast_Short, to),
-    op!(aten::_to_copy, to_given),
-    op!(aten::chalf, to),
-    op!(aten::to_device, to_given),
-    op!(aten::to_dtype, to_given),
-    op!(aten::to_dtype_layout, to_given),
-    op!(aten::to_other, to_given),
-    op!(aten::type_as, to_given),
-    op!(prims::convert_element_type, to_given),
+    op!(aten::_cast_Byte, to, meta = meta::like, dtype = DType::U8),
+    op!(aten::_cast_Char, to, meta = meta::like, dtype = DType::I8),
+    op!(aten::_cast_Double, to, meta = meta::like, dtype = DType::F64),
+    op!(aten::_cast_Float, to, meta = meta::like, dtype = DType::F32),
+    op!(aten::_cast_Half, to, meta = meta::like, dtype = DType::F16),
+    op!(aten::_cast_Int, to, meta = meta::like, dtype = DType::I32),
+    op!(aten::_cast_Long, to, meta = meta::like, dtype = DType::I64),
+    op!(aten::_cast_Short, to, meta = meta::like, dtype = DType::I16),
+    op!(aten::_to_copy, to, meta = meta::like),
+    op!(aten::chalf, to, meta = meta::like, dtype = DType::C32),
+    op!(aten::to_device, to, meta = meta::like),
+    op!(aten::to_dtype, to, meta = meta::like),
+    op!(aten::to_dtype_layout, to, meta = meta::like),
+    op!(aten::to_other, to, meta = meta_to_other),
+    op!(aten::type_as, to, meta = meta_to_other),
+    op!(prims::convert_element_type, to),
 ];
 
-/// `x` as the type that PyTorch recorded for the result.
-fn to(cx: &Cx, x: Complex) -> Lowered {
+/// `x` as the type that PyTorch recorded for the result. The argument is that type, or a tensor of
+/// it.
+fn to(cx: &Cx, x: Complex, _: Ignored) -> Lowered {
     let complex = cx.recorded(0).is_some_and(|m| m.dtype.is_complex());
     let converted = x.converted(cx, cx.out_dtype()?, complex);
     Ok(if complex { cx.pairs(converted) } else { converted.re })
 }
 
-/// [`to`]; the type, or a tensor of that type, is an argument.
-fn to_given(cx: &Cx, x: Complex, _: Ignored) -> Lowered {
-    to(cx, x)
+/// The sizes of `x`, the type of `other`.
+fn meta_to_other(cx: &Cx, x: Value, other: Value) -> Lowered {
+    Ok(sized(cx, other, &cx.shape(x)))
 }
 
 checks! {

@@ -1,24 +1,26 @@
 //! Complex tensors: construction, parts, conjugates.
 
+use crate::meta::{self, typed};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, op};
 use pt2onnx_ir::Value;
+use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_conj, same, complex = conj),
-    op!(aten::_conj_copy, same, complex = conj),
-    op!(aten::_conj_physical, same, complex = conj),
-    op!(aten::complex, made_of_parts, complex = made_of_parts),
-    op!(aten::conj, same, complex = conj),
-    op!(aten::conj_physical, same, complex = conj),
+    op!(aten::_conj, same, complex = conj, meta = meta::same),
+    op!(aten::_conj_copy, same, complex = conj, meta = meta::same),
+    op!(aten::_conj_physical, same, complex = conj, meta = meta::same),
+    op!(aten::complex, made_of_parts, complex = made_of_parts, meta = meta_complex),
+    op!(aten::conj, same, complex = conj, meta = meta::same),
+    op!(aten::conj_physical, same, complex = conj, meta = meta::same),
     op!(aten::imag, imag),
-    op!(aten::polar, polar, complex = polar),
+    op!(aten::polar, polar, complex = polar, meta = meta_complex),
     op!(aten::real, real),
-    op!(aten::resolve_conj, same, complex = same),
-    op!(aten::resolve_neg, same, complex = same),
-    op!(aten::view_as_complex, same, complex = same),
-    op!(aten::view_as_complex_copy, same, complex = same),
-    op!(aten::view_as_real, same, complex = same),
-    op!(aten::view_as_real_copy, same, complex = same),
+    op!(aten::resolve_conj, same, complex = same, meta = meta::same),
+    op!(aten::resolve_neg, same, complex = same, meta = meta::same),
+    op!(aten::view_as_complex, same, complex = same, meta = meta_view_as_complex),
+    op!(aten::view_as_complex_copy, same, complex = same, meta = meta_view_as_complex),
+    op!(aten::view_as_real, same, complex = same, meta = meta_view_as_real),
+    op!(aten::view_as_real_copy, same, complex = same, meta = meta_view_as_real),
 ];
 
 /// `x` itself: views, and conjugates of real tensors.
@@ -50,6 +52,24 @@ fn polar(cx: &Cx, length: Value, angle: Value) -> Lowered {
 fn conj(cx: &Cx, pairs: Value) -> Lowered {
     let signs = cx.cast(cx.vector(&[1f32, -1.0]), cx.dtype(pairs));
     Ok(cx.mul(pairs, signs))
+}
+
+fn meta_complex(cx: &Cx, a: Value, b: Value) -> Lowered {
+    Ok(typed(cx, meta::complex_of(cx.dtype(a))?, &cx.broadcast_shapes(&cx.shape(a), &cx.shape(b))))
+}
+
+/// One element of a complex tensor is two of the view.
+fn meta_view_as_real(cx: &Cx, x: Value) -> Lowered {
+    let mut size = cx.shape(x);
+    size.push(Expr::int(2));
+    Ok(typed(cx, cx.dtype(x).to_real(), &size))
+}
+
+fn meta_view_as_complex(cx: &Cx, x: Value) -> Lowered {
+    let mut size = cx.shape(x);
+    size.pop();
+    let dtype = meta::complex_of(cx.dtype(x))?;
+    Ok(typed(cx, dtype, &size))
 }
 
 checks! {

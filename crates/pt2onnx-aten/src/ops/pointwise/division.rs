@@ -1,18 +1,19 @@
 //! Quotients and remainders, element by element, with PyTorch's type promotion.
 
 use crate::math::division::{floored, floored_integers, truncated};
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::attrs;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::div_Scalar, div, complex = div_complex),
+    op!(aten::div_Scalar, div, complex = div_complex, meta = meta::promoted_to_float),
     op!(aten::div_Scalar_mode, div_mode),
-    op!(aten::div_Tensor, div, complex = div_complex),
+    op!(aten::div_Tensor, div, complex = div_complex, meta = meta::promoted_to_float),
     op!(aten::div_Tensor_mode, div_mode),
-    op!(aten::divide_Scalar, div, complex = div_complex),
+    op!(aten::divide_Scalar, div, complex = div_complex, meta = meta::promoted_to_float),
     op!(aten::divide_Scalar_mode, div_mode),
-    op!(aten::divide_Tensor, div, complex = div_complex),
+    op!(aten::divide_Tensor, div, complex = div_complex, meta = meta::promoted_to_float),
     op!(aten::divide_Tensor_mode, div_mode),
     op!(aten::floor_divide, floor_divide),
     op!(aten::floor_divide_Scalar, floor_divide),
@@ -21,8 +22,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::remainder_Scalar, remainder),
     op!(aten::remainder_Scalar_Tensor, remainder),
     op!(aten::remainder_Tensor, remainder),
-    op!(aten::true_divide_Scalar, div, complex = div_complex),
-    op!(aten::true_divide_Tensor, div, complex = div_complex),
+    op!(aten::true_divide_Scalar, div, complex = div_complex, meta = meta::promoted_to_float),
+    op!(aten::true_divide_Tensor, div, complex = div_complex, meta = meta::promoted_to_float),
 ];
 
 fn div_complex(cx: &Cx, a: Complex, b: Complex) -> Lowered {

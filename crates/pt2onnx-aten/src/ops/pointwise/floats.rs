@@ -3,6 +3,7 @@
 
 use crate::math::elementary::copysign_of;
 use crate::math::precision::{epsilon, largest, smallest};
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
@@ -11,7 +12,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::copysign_Scalar, copysign),
     op!(aten::copysign_Tensor, copysign),
     op!(aten::frexp_Tensor, frexp),
-    op!(aten::ldexp_Tensor, ldexp, complex = ldexp_complex),
+    op!(aten::ldexp_Tensor, ldexp, complex = ldexp_complex, meta = meta::promoted_to_float),
     op!(aten::nextafter, nextafter),
 ];
 

@@ -5,6 +5,7 @@ use crate::math::elementary::{
     cosh_of, expm1_of, log_of, log1p_of, pow, signbit_of, sinh_of, tan_of, trunc_of,
 };
 use crate::math::precision::{largest, wide};
+use crate::meta::{self, typed};
 use crate::{AtenOp, Complex, Cx, Lowered, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
@@ -13,11 +14,11 @@ use std::f64::consts::{LN_2, PI};
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_neg_view, neg, complex = neg),
     op!(aten::_neg_view_copy, neg, complex = neg),
-    op!(aten::abs, abs),
+    op!(aten::abs, abs, meta = meta::real),
     op!(aten::absolute, abs),
     op!(aten::acos, acos),
     op!(aten::acosh, acosh),
-    op!(aten::angle, angle),
+    op!(aten::angle, angle, meta = meta_angle),
     op!(aten::arccos, acos),
     op!(aten::arccosh, acosh),
     op!(aten::arcsin, asin),
@@ -45,9 +46,9 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::log2, log_to_base, base = 2.0),
     op!(aten::logit, logit),
     op!(aten::nan_to_num, nan_to_num, parts),
-    op!(aten::neg, neg, complex = neg),
+    op!(aten::neg, neg, complex = neg, meta = meta::same),
     op!(aten::negative, neg, complex = neg),
-    op!(aten::positive, same, complex = same),
+    op!(aten::positive, same, complex = same, meta = meta::same),
     op!(aten::rad2deg, scaled, factor = 180.0 / PI),
     op!(aten::reciprocal, reciprocal),
     op!(aten::round, round, decimals = 0),
@@ -363,6 +364,10 @@ fn nan_to_num(
     };
     let held = cx.clamp(finite, bound(neginf, -max), bound(posinf, max));
     Ok(cx.select(cx.is_nan(x), nan.unwrap_or(0.0), held))
+}
+
+fn meta_angle(cx: &Cx, x: Value) -> Lowered {
+    Ok(typed(cx, cx.float_type(cx.dtype(x)).to_real(), &cx.shape(x)))
 }
 
 checks! {

@@ -3,6 +3,7 @@
 use crate::math::arcs::log_add_exp;
 use crate::math::control::scan;
 use crate::math::reduce::{Extreme, highest, lowest, running_sums};
+use crate::meta::{self, typed};
 use crate::{AtenOp, Complex, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_tensor::{DType, Scalar};
@@ -11,9 +12,9 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
     op!(aten::cummax, cummax),
     op!(aten::cummin, cummin),
-    op!(aten::cumprod, cumprod, complex = cumprod_complex),
-    op!(aten::cumsum, cumsum, parts),
-    op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex),
+    op!(aten::cumprod, cumprod, complex = cumprod_complex, meta = meta_counted),
+    op!(aten::cumsum, cumsum, parts, meta = meta_counted),
+    op!(aten::logcumsumexp, logcumsumexp, complex = logcumsumexp_complex, meta = meta::same),
 ];
 
 /// `f(x)` in the type in which PyTorch's CPU kernels carry floats from element to element
@@ -130,6 +131,12 @@ fn logcumsumexp_complex(cx: &Cx, x: Complex, dim: i64) -> Lowered {
         of(slice).log_add_exp(cx, of(state)).parts()
     });
     Ok(cx.pairs(Complex::new(found[0], found[1])))
+}
+
+/// [`meta::like`], and integers become int64.
+fn meta_counted(cx: &Cx, args: meta::Like) -> Lowered {
+    let dtype = args.dtype.unwrap_or(meta::sum_type(cx, args.input));
+    Ok(typed(cx, dtype, &cx.shape(args.input)))
 }
 
 checks! {

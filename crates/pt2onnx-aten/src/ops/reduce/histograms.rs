@@ -3,6 +3,7 @@
 use crate::math::progression::{known_spaced, spaced};
 use crate::math::reduce::{all_axes, as_axis, neighbours, reduce, total};
 use crate::math::shape::flat;
+use crate::meta::{fresh, typed};
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, arguments, checks, op};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Value, attrs};
@@ -13,7 +14,7 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_histogramdd_bin_edges, histogramdd_edges),
     op!(aten::_histogramdd_from_bin_cts, histogramdd_counts),
     op!(aten::_histogramdd_from_bin_tensors, histogramdd_counts),
-    op!(aten::bincount, bincount),
+    op!(aten::bincount, bincount, meta = meta_bincount),
     op!(aten::histc, histc),
     op!(aten::histogram_bin_ct, histogram),
     op!(aten::histogram_bins_tensor, histogram),
@@ -253,6 +254,20 @@ fn counts(cx: &Cx, points: Value, edges: &[Value], weight: Option<Value>, densit
     });
     let share = cx.div(counts, total(cx, counts));
     widths.fold(share, |share, width| cx.div(share, width))
+}
+
+arguments! {
+    struct MetaBins { weights: Option<Value> }
+}
+
+/// Counts, or sums of weights.
+fn meta_bincount(cx: &Cx, args: MetaBins) -> Lowered {
+    let dtype = match args.weights.map(|w| cx.dtype(w)) {
+        None => DType::I64,
+        Some(DType::F32) => DType::F32,
+        Some(_) => DType::F64,
+    };
+    Ok(typed(cx, dtype, &[fresh(cx)]))
 }
 
 checks! {

@@ -4,6 +4,7 @@ use crate::math::distance::{complex_norm, norm, pairwise_distance, pairwise_dist
 use crate::math::matrix::svd::singular_values;
 use crate::math::reduce::{Extreme, all_axes, extreme, is_empty_along, may_be_empty_along, reduce};
 use crate::math::shape::rank_from;
+use crate::meta::{self, sized};
 use crate::{
     AtenOp, Complex, Cx, FromArg, LowerError, Lowered, Number, ParamType, args::Ignored, arguments,
     checks, cx::axis_of, op,
@@ -20,21 +21,21 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::cdist, cdist),
     op!(aten::cosine_similarity, cosine_similarity),
     op!(aten::dist, dist, complex = dist_complex),
-    op!(aten::frobenius_norm_dim, vector_norm),
-    op!(aten::linalg_matrix_norm, matrix_norm),
-    op!(aten::linalg_matrix_norm_str_ord, matrix_norm),
-    op!(aten::linalg_norm, linalg_norm),
-    op!(aten::linalg_norm_ord_str, matrix_norm),
-    op!(aten::linalg_vector_norm, vector_norm),
-    op!(aten::norm_Scalar, vector_norm, keepdim = false),
-    op!(aten::norm_ScalarOpt_dim, vector_norm),
-    op!(aten::norm_ScalarOpt_dim_dtype, vector_norm),
-    op!(aten::norm_ScalarOpt_dtype, vector_norm, keepdim = false),
+    op!(aten::frobenius_norm_dim, vector_norm, meta = meta::norm),
+    op!(aten::linalg_matrix_norm, matrix_norm, meta = meta::norm),
+    op!(aten::linalg_matrix_norm_str_ord, matrix_norm, meta = meta::norm),
+    op!(aten::linalg_norm, linalg_norm, meta = meta::norm),
+    op!(aten::linalg_norm_ord_str, matrix_norm, meta = meta::norm),
+    op!(aten::linalg_vector_norm, vector_norm, meta = meta::norm),
+    op!(aten::norm_Scalar, vector_norm, meta = meta::norm, keepdim = false),
+    op!(aten::norm_ScalarOpt_dim, vector_norm, meta = meta::norm),
+    op!(aten::norm_ScalarOpt_dim_dtype, vector_norm, meta = meta::norm),
+    op!(aten::norm_ScalarOpt_dtype, vector_norm, meta = meta::norm, keepdim = false),
     op!(aten::norm_except_dim, norm_except_dim),
-    op!(aten::nuclear_norm, matrix_norm, ord = "nuc"),
-    op!(aten::nuclear_norm_dim, matrix_norm, ord = "nuc"),
+    op!(aten::nuclear_norm, matrix_norm, meta = meta::norm, ord = "nuc"),
+    op!(aten::nuclear_norm_dim, matrix_norm, meta = meta::norm, ord = "nuc"),
     op!(aten::pairwise_distance, pairwise_distance, complex = pairwise_distance_complex),
-    op!(aten::pdist, pdist),
+    op!(aten::pdist, pdist, meta = meta_pdist),
     op!(aten::renorm, renorm),
 ];
 
@@ -264,6 +265,17 @@ fn renorm(cx: &Cx, x: Complex, p: f64, dim: i64, most: Number) -> Lowered {
     let scale = cx.div(most, cx.add(length, 1e-7));
     let scale = cx.select(cx.greater(length, most), scale, 1.0);
     Ok(x.times(cx, scale).value(cx))
+}
+
+arguments! {
+    struct Matrix { input: Value }
+}
+
+/// A number for each pair of rows.
+fn meta_pdist(cx: &Cx, args: Matrix) -> Lowered {
+    let n = cx.dim(args.input, 0);
+    let pairs = (&n * &(&n - 1)).floor_div(&Expr::int(2));
+    Ok(sized(cx, args.input, &[cx.constraints().simplify(&pairs)]))
 }
 
 checks! {

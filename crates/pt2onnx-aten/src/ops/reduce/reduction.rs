@@ -8,6 +8,7 @@ use crate::math::reduce::{
 };
 use crate::math::shape::flat;
 use crate::math::sort::arg_extreme;
+use crate::meta::{self, typed};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Value};
 use pt2onnx_symbolic::Expr;
@@ -16,35 +17,36 @@ use pt2onnx_tensor::{DType, Scalar};
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_aminmax, aminmax, keepdim = false),
     op!(aten::_aminmax_dim, aminmax),
-    op!(aten::all, all, keepdim = false),
-    op!(aten::all_dim, all),
-    op!(aten::all_dims, all),
+    op!(aten::_is_all_true, all, meta = meta_truth, keepdim = false),
+    op!(aten::all, all, meta = meta_truth, keepdim = false),
+    op!(aten::all_dim, all, meta = meta_truth),
+    op!(aten::all_dims, all, meta = meta_truth),
     op!(aten::amax, amax),
     op!(aten::amin, amin),
     op!(aten::aminmax, aminmax),
-    op!(aten::any, any, keepdim = false),
-    op!(aten::any_dim, any),
-    op!(aten::any_dims, any),
+    op!(aten::any, any, meta = meta_truth, keepdim = false),
+    op!(aten::any_dim, any, meta = meta_truth),
+    op!(aten::any_dims, any, meta = meta_truth),
     op!(aten::argmax, argmax),
     op!(aten::argmin, argmin),
     op!(aten::count_nonzero, count_nonzero),
     op!(aten::count_nonzero_dim_IntList, count_nonzero),
-    op!(aten::logsumexp, logsumexp, complex = logsumexp_complex),
+    op!(aten::logsumexp, logsumexp, complex = logsumexp_complex, meta = meta_logsumexp),
     op!(aten::max, amax, keepdim = false),
     op!(aten::max_dim, max_dim),
-    op!(aten::mean, mean, complex = mean_complex, keepdim = false),
-    op!(aten::mean_dim, mean, complex = mean_complex),
+    op!(aten::mean, mean, complex = mean_complex, meta = meta::mean, keepdim = false),
+    op!(aten::mean_dim, mean, complex = mean_complex, meta = meta::mean),
     op!(aten::min, amin, keepdim = false),
     op!(aten::min_dim, min_dim),
-    op!(aten::nanmean, nanmean, complex = nanmean_complex),
-    op!(aten::nansum, nansum),
-    op!(aten::prod, prod, complex = prod_complex, keepdim = false),
-    op!(aten::prod_dim_int, prod, complex = prod_complex),
-    op!(aten::special_logsumexp, logsumexp, complex = logsumexp_complex),
-    op!(aten::sum, sum, parts, keepdim = false),
-    op!(aten::sum_dim_IntList, sum, parts),
-    op!(aten::sum_to_size, sum_to_size, parts),
-    op!(aten::trace, trace, parts),
+    op!(aten::nanmean, nanmean, complex = nanmean_complex, meta = meta::mean),
+    op!(aten::nansum, nansum, meta = meta::sum),
+    op!(aten::prod, prod, complex = prod_complex, meta = meta::sum, keepdim = false),
+    op!(aten::prod_dim_int, prod, complex = prod_complex, meta = meta::sum),
+    op!(aten::special_logsumexp, logsumexp, complex = logsumexp_complex, meta = meta_logsumexp),
+    op!(aten::sum, sum, parts, meta = meta::sum, keepdim = false),
+    op!(aten::sum_dim_IntList, sum, parts, meta = meta::sum),
+    op!(aten::sum_to_size, sum_to_size, parts, meta = meta_sum_to_size),
+    op!(aten::trace, trace, parts, meta = meta_trace),
 ];
 
 arguments! {
@@ -349,6 +351,24 @@ fn trace(cx: &Cx, x: Value) -> Lowered {
         }
     };
     Ok(reduce(cx, Reduction::Sum, diagonal, &[0], false))
+}
+
+fn meta_logsumexp(cx: &Cx, args: meta::Reduced) -> Lowered {
+    Ok(typed(cx, cx.float_type(cx.dtype(args.input)), &args.sizes(cx)?))
+}
+
+/// The type is bool, but uint8 for uint8.
+fn meta_truth(cx: &Cx, args: meta::Reduced) -> Lowered {
+    let dtype = if cx.dtype(args.input) == DType::U8 { DType::U8 } else { DType::Bool };
+    Ok(typed(cx, dtype, &args.sizes(cx)?))
+}
+
+fn meta_trace(cx: &Cx, x: Value) -> Lowered {
+    Ok(typed(cx, meta::sum_type(cx, x), &[]))
+}
+
+fn meta_sum_to_size(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
+    Ok(typed(cx, meta::sum_type(cx, x), &size))
 }
 
 checks! {

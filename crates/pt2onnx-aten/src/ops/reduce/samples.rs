@@ -1,6 +1,7 @@
 //! Differences, integrals and gradients along a dimension, from samples.
 
 use crate::math::reduce::{as_axis, neighbours, reduce, running_sums};
+use crate::meta::{self, sized, typed, with_size};
 use crate::{AtenOp, Complex, Cx, FromArg, LowerError, Lowered, ParamType, arguments, checks, op};
 use pt2onnx_fx::graph::Argument;
 use pt2onnx_ir::{Reduction, Type, Value};
@@ -8,20 +9,30 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::cumulative_trapezoid_dx, cumulative_trapezoid, parts),
-    op!(aten::cumulative_trapezoid_x, cumulative_trapezoid, complex = cumulative_trapezoid_complex),
-    op!(aten::diff, diff, parts),
-    op!(aten::gradient_array, gradient, parts),
-    op!(aten::gradient_scalararray, gradient, parts),
-    op!(aten::gradient_scalarint, gradient, parts),
-    op!(aten::gradient_scalarrayarray, gradient, parts),
-    op!(aten::gradient_scalarrayint, gradient, parts),
-    op!(aten::gradient_tensorarray, gradient, parts),
-    op!(aten::gradient_tensorarrayint, gradient, parts),
-    op!(aten::trapezoid_dx, trapezoid, parts),
-    op!(aten::trapezoid_x, trapezoid, complex = trapezoid_complex),
-    op!(aten::trapz_dx, trapezoid, parts),
-    op!(aten::trapz_x, trapezoid, complex = trapezoid_complex),
+    op!(
+        aten::cumulative_trapezoid_dx,
+        cumulative_trapezoid,
+        parts,
+        meta = meta_cumulative_trapezoid
+    ),
+    op!(
+        aten::cumulative_trapezoid_x,
+        cumulative_trapezoid,
+        complex = cumulative_trapezoid_complex,
+        meta = meta_cumulative_trapezoid
+    ),
+    op!(aten::diff, diff, parts, meta = meta_diff),
+    op!(aten::gradient_array, gradient, parts, meta = meta_gradient),
+    op!(aten::gradient_scalararray, gradient, parts, meta = meta_gradient),
+    op!(aten::gradient_scalarint, gradient, parts, meta = meta_gradient),
+    op!(aten::gradient_scalarrayarray, gradient, parts, meta = meta_gradient),
+    op!(aten::gradient_scalarrayint, gradient, parts, meta = meta_gradient),
+    op!(aten::gradient_tensorarray, gradient, parts, meta = meta_gradient),
+    op!(aten::gradient_tensorarrayint, gradient, parts, meta = meta_gradient),
+    op!(aten::trapezoid_dx, trapezoid, parts, meta = meta_trapezoid),
+    op!(aten::trapezoid_x, trapezoid, complex = trapezoid_complex, meta = meta_trapezoid),
+    op!(aten::trapz_dx, trapezoid, parts, meta = meta_trapezoid),
+    op!(aten::trapz_x, trapezoid, complex = trapezoid_complex, meta = meta_trapezoid),
 ];
 
 /// Differences of neighbours along `dim`, taken `n` times. For bools: whether neighbours differ.
@@ -309,6 +320,52 @@ fn unevenly_spaced(cx: &Cx, x: &Samples, points: Value, parabolas: bool) -> [Val
     };
     let (first, last) = ([0, 1, 2].map(at), [-1, -2, -3].map(at));
     [edge(width(0), width(1), first, -1.0), inside, edge(width(-1), width(-2), last, 1.0)]
+}
+
+arguments! {
+    struct Diff { input: Value, n: i64, dim: i64, prepend: Option<Value>, append: Option<Value> }
+    struct Dims { input: Value, dim: Option<Vec<i64>> }
+    struct Trapezoid { y: Value, x: Option<Value>, dim: i64 }
+}
+
+/// The type of the trapezoids between neighbours.
+fn meta_trapezoids(cx: &Cx, args: &Trapezoid) -> DType {
+    let operands = [Some(args.y), args.x].into_iter().flatten().map(Into::into).collect::<Vec<_>>();
+    cx.float_type(cx.result_type(&operands))
+}
+
+fn meta_trapezoid(cx: &Cx, args: Trapezoid) -> Lowered {
+    let y = typed(cx, meta_trapezoids(cx, &args), &cx.shape(args.y));
+    let dim = Some(vec![args.dim]);
+    meta::mean(cx, meta::Reduced { input: y, dim, keepdim: None, dtype: None })
+}
+
+fn meta_cumulative_trapezoid(cx: &Cx, args: Trapezoid) -> Lowered {
+    let y = typed(cx, meta_trapezoids(cx, &args), &cx.shape(args.y));
+    let axis = cx.axis(y, args.dim)?;
+    Ok(sized(cx, y, &with_size(cx, y, axis, cx.dim(y, axis as i64) - 1)))
+}
+
+/// Differences of neighbours, `n` times.
+fn meta_diff(cx: &Cx, args: Diff) -> Lowered {
+    let axis = cx.axis(args.input, args.dim)?;
+    // PyTorch joins nothing then.
+    if args.n == 0 {
+        return Ok(args.input);
+    }
+    let parts: Vec<Value> =
+        [args.prepend, Some(args.input), args.append].into_iter().flatten().collect();
+    let total = Expr::sum(parts.iter().map(|&v| cx.dim(v, axis as i64)));
+    let left = cx.constraints().simplify(&Expr::max(&(total - args.n), &Expr::ZERO));
+    let operands: Vec<_> = parts.iter().map(|&v| v.into()).collect();
+    Ok(typed(cx, cx.result_type(&operands), &with_size(cx, args.input, axis, left)))
+}
+
+/// A tensor as the operand for each dimension.
+fn meta_gradient(cx: &Cx, args: Dims) -> Lowered<Vec<Value>> {
+    let count = args.dim.map_or(cx.rank(args.input), |dims| dims.len());
+    let dtype = cx.float_type(cx.dtype(args.input));
+    Ok((0..count).map(|_| typed(cx, dtype, &cx.shape(args.input))).collect())
 }
 
 checks! {

@@ -4,13 +4,16 @@ use crate::math::control::repeat;
 use crate::math::reduce::{any_true, neighbours, reduce, running_sums};
 use crate::math::shape::flat;
 use crate::math::sort::{gather_elements, sort};
-use crate::{AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, checks, op};
+use crate::meta::{fresh, sized, typed, with_size};
+use crate::{
+    AtenOp, Cx, Lowered, TensorOrScalar, args::Ignored, arguments, checks, cx::Outputs, op,
+};
 use pt2onnx_ir::{Reduction, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_unique2, unique),
+    op!(aten::_unique2, unique, meta = meta_unique),
     op!(aten::bucketize_Scalar, bucketize),
     op!(aten::bucketize_Tensor, bucketize),
     op!(aten::isin_Scalar_Tensor, isin),
@@ -18,8 +21,8 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::isin_Tensor_Tensor, isin),
     op!(aten::searchsorted_Scalar, searchsorted),
     op!(aten::searchsorted_Tensor, searchsorted),
-    op!(aten::unique_consecutive, unique_consecutive),
-    op!(aten::unique_dim, unique_dim),
+    op!(aten::unique_consecutive, unique_consecutive, meta = meta_unique),
+    op!(aten::unique_dim, unique_dim, meta = meta_unique),
 ];
 
 /// Up to this many elements, comparing with each is cheaper than bisection.
@@ -311,6 +314,33 @@ fn unique_consecutive(
     };
     let counts = || run_lengths(cx, first, &n);
     Ok([Some(cx.compress(x, first, along(axis))), if_read(cx, 1, inverse), if_read(cx, 2, counts)])
+}
+
+arguments! {
+    struct MetaUnique { input: Value, dim: Option<i64>, return_inverse: bool, return_counts: bool }
+}
+
+/// Elements or slices, where each element is, and how many there are.
+fn meta_unique(cx: &Cx, args: MetaUnique) -> Lowered<Outputs> {
+    let count = fresh(cx);
+    // With a dimension, all results are there.
+    let all = args.dim.is_some();
+    let (values, places) = match args.dim {
+        None => (vec![count.clone()], cx.shape(args.input)),
+        Some(dim) => {
+            let axis = cx.axis(args.input, dim)?;
+            let size = cx.dim(args.input, axis as i64);
+            (with_size(cx, args.input, axis, count.clone()), vec![size])
+        }
+    };
+    let second =
+        |on: bool, size: &[Expr]| typed(cx, DType::I64, if on { size } else { &[Expr::ZERO] });
+    Ok([
+        sized(cx, args.input, &values),
+        second(all || args.return_inverse, &places),
+        second(all || args.return_counts, &[count]),
+    ]
+    .into())
 }
 
 checks! {

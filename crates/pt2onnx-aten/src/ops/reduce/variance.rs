@@ -2,24 +2,25 @@
 //! of both parts' variances.
 
 use crate::math::reduce::{is_empty_along, may_be_empty_along, mean_of, reduce, size_of};
+use crate::meta;
 use crate::{AtenOp, Complex, Cx, Lowered, arguments, checks, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::std, std, keepdim = false),
-    op!(aten::std_correction, std),
-    op!(aten::std_dim, std),
-    op!(aten::std_mean, std_mean, keepdim = false),
-    op!(aten::std_mean_correction, std_mean),
-    op!(aten::std_mean_dim, std_mean),
-    op!(aten::var, var, keepdim = false),
-    op!(aten::var_correction, var),
-    op!(aten::var_dim, var),
-    op!(aten::var_mean, var_mean, keepdim = false),
-    op!(aten::var_mean_correction, var_mean),
-    op!(aten::var_mean_dim, var_mean),
+    op!(aten::std, std, meta = meta::norm, keepdim = false),
+    op!(aten::std_correction, std, meta = meta::norm),
+    op!(aten::std_dim, std, meta = meta::norm),
+    op!(aten::std_mean, std_mean, meta = meta_deviation_and_mean, keepdim = false),
+    op!(aten::std_mean_correction, std_mean, meta = meta_deviation_and_mean),
+    op!(aten::std_mean_dim, std_mean, meta = meta_deviation_and_mean),
+    op!(aten::var, var, meta = meta::norm, keepdim = false),
+    op!(aten::var_correction, var, meta = meta::norm),
+    op!(aten::var_dim, var, meta = meta::norm),
+    op!(aten::var_mean, var_mean, meta = meta_deviation_and_mean, keepdim = false),
+    op!(aten::var_mean_correction, var_mean, meta = meta_deviation_and_mean),
+    op!(aten::var_mean_dim, var_mean, meta = meta_deviation_and_mean),
 ];
 
 arguments! {
@@ -139,6 +140,10 @@ fn updated_mean(cx: &Cx, x: Value, mean: Value, axes: &[usize]) -> Value {
 fn std_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
     let [var, mean] = var_mean(cx, args)?;
     Ok([cx.sqrt(var), mean])
+}
+
+fn meta_deviation_and_mean(cx: &Cx, args: meta::Reduced) -> Lowered<[Value; 2]> {
+    Ok([meta::norm(cx, args.clone())?, meta::mean(cx, args)?])
 }
 
 checks! {

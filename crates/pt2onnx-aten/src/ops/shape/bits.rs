@@ -1,12 +1,13 @@
 //! Translates views of tensors as another element type.
 
+use crate::meta::{typed, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, checks, op};
 use pt2onnx_ir::{Value, attrs, schema::data_type};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::view_dtype, view_dtype, complex = view_complex_dtype),
+    op!(aten::view_dtype, view_dtype, complex = view_complex_dtype, meta = meta_view_dtype),
     op!(aten::view_copy_dtype, view_dtype, complex = view_complex_dtype),
 ];
 
@@ -83,6 +84,18 @@ fn double_last(sizes: &mut [Expr]) {
     if let Some(last) = sizes.last_mut() {
         *last = &*last * 2;
     }
+}
+
+/// The last size changes as the width of the elements does.
+fn meta_view_dtype(cx: &Cx, x: Value, dtype: DType) -> Lowered {
+    let (from, to) = (cx.dtype(x).bits() as i64, dtype.bits() as i64);
+    let mut size = cx.shape(x);
+    match size.last_mut() {
+        Some(last) => *last = cx.constraints().simplify(&(&*last * from).floor_div(&Expr::int(to))),
+        None if from != to => return unknown("a 0-d tensor has no size that could change"),
+        None => {}
+    }
+    Ok(typed(cx, dtype, &size))
 }
 
 checks! {

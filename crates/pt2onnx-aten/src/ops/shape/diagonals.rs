@@ -3,17 +3,19 @@
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, counted, diagonal, flat, pad_to, rank_from, set_recorded,
 };
+use crate::meta::{self, sized, typed, unknown};
 use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::{Operand, Value, attrs};
 use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::promote_types;
 use pt2onnx_tensor::{DType, Tensor};
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::block_diag, block_diag, parts),
-    op!(aten::diag, diag, parts),
-    op!(aten::diag_embed, diag_embed, parts),
-    op!(aten::diagflat, diagflat, parts),
-    op!(aten::diagonal_scatter, diagonal_scatter, parts),
+    op!(aten::block_diag, block_diag, parts, meta = meta_block_diag),
+    op!(aten::diag, diag, parts, meta = meta_diag),
+    op!(aten::diag_embed, diag_embed, parts, meta = meta_diag_embed),
+    op!(aten::diagflat, diagflat, parts, meta = meta_diagflat),
+    op!(aten::diagonal_scatter, diagonal_scatter, parts, meta = meta::same),
     op!(aten::tril, tril, parts),
     op!(aten::triu, triu, parts),
 ];
@@ -139,6 +141,40 @@ fn block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
         return Err(LowerError::unsupported("a block matrix needs at least one block"));
     }
     set_recorded(cx, cx.concat(&padded, 0))
+}
+
+fn meta_block_diag(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let dtype = tensors.iter().map(|&v| cx.dtype(v)).reduce(promote_types).unwrap_or(DType::F32);
+    let matrices = meta::all_at_least::<2>(cx, tensors)?;
+    let total = |axis| Expr::sum(matrices.iter().map(|&v| cx.dim(v, axis)));
+    Ok(typed(cx, dtype, &[total(0), total(1)]))
+}
+
+fn meta_diag(cx: &Cx, x: Value, diagonal: i64) -> Lowered {
+    let size = match &cx.shape(x)[..] {
+        [n] => vec![n + diagonal.abs(); 2],
+        [rows, columns] => vec![meta::diagonal_length(cx, rows, columns, diagonal)],
+        _ => return unknown("it takes vectors and matrices"),
+    };
+    Ok(sized(cx, x, &size))
+}
+
+fn meta_diagflat(cx: &Cx, x: Value, offset: i64) -> Lowered {
+    let n = cx.numel(x) + offset.abs();
+    Ok(sized(cx, x, &[n.clone(), n]))
+}
+
+fn meta_diag_embed(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
+    let mut size = cx.shape(x);
+    let Some(last) = size.pop() else {
+        return unknown("it takes no 0-d tensors");
+    };
+    let rank = size.len() + 2;
+    let (a, b) = (axis_of(rank, dim1)?, axis_of(rank, dim2)?);
+    let n = last + offset.abs();
+    size.insert(a.min(b), n.clone());
+    size.insert(a.max(b), n);
+    Ok(sized(cx, x, &size))
 }
 
 checks! {

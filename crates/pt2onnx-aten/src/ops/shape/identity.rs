@@ -1,6 +1,7 @@
 //! Ops that return their input, because ONNX has no aliases, gradients, devices or memory formats.
 
 use crate::math::shape::{flat, pad_to, to_recorded};
+use crate::meta;
 use crate::{AtenOp, Cx, Lowered, args::Ignored, checks, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
@@ -10,16 +11,16 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_lazy_clone, identity, complex = identity),
     op!(aten::_to_cpu, identities, parts),
     op!(aten::alias, identity, complex = identity),
-    op!(aten::alias_copy, identity, complex = identity),
-    op!(aten::clone, identity, complex = identity),
-    op!(aten::contiguous, identity, complex = identity),
+    op!(aten::alias_copy, identity, complex = identity, meta = meta::same),
+    op!(aten::clone, identity, complex = identity, meta = meta::same),
+    op!(aten::contiguous, identity, complex = identity, meta = meta::same),
     op!(aten::detach, identity, complex = identity),
     op!(aten::detach_copy, identity, complex = identity),
     op!(aten::lift, identity, complex = identity),
     op!(aten::lift_fresh, identity, complex = identity),
-    op!(aten::lift_fresh_copy, identity, complex = identity),
-    op!(aten::resize, resize, parts),
-    op!(aten::resize_as, resize, parts),
+    op!(aten::lift_fresh_copy, identity, complex = identity, meta = meta::same),
+    op!(aten::resize, resize, parts, meta = meta::resized),
+    op!(aten::resize_as, resize, parts, meta = meta::like_other),
     op!(prims::copy_strided, copy_strided, parts),
 ];
 

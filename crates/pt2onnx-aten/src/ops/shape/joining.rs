@@ -1,23 +1,24 @@
 //! Translates ops that join tensors along a dimension.
 
 use crate::math::shape::{pad_to, set_recorded};
+use crate::meta::{self, sized, typed, with_size};
 use crate::{AtenOp, Cx, LowerError, Lowered, checks, cx::axis_of, op};
 use pt2onnx_ir::Value;
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::_chunk_cat, chunk_cat, parts),
-    op!(aten::_stack, stack, parts),
-    op!(aten::cat, cat, parts),
-    op!(aten::column_stack, column_stack, parts),
-    op!(aten::concat, cat, parts),
-    op!(aten::concatenate, cat, parts),
-    op!(aten::dstack, dstack, parts),
-    op!(aten::flatten_dense_tensors, flatten_dense_tensors, parts),
-    op!(aten::hstack, hstack, parts),
-    op!(aten::row_stack, vstack, parts),
-    op!(aten::stack, stack, parts),
-    op!(aten::vstack, vstack, parts),
+    op!(aten::_stack, stack, parts, meta = meta_stack),
+    op!(aten::cat, cat, parts, meta = meta_cat),
+    op!(aten::column_stack, column_stack, parts, meta = meta_column_stack),
+    op!(aten::concat, cat, parts, meta = meta_cat),
+    op!(aten::concatenate, cat, parts, meta = meta_cat),
+    op!(aten::dstack, dstack, parts, meta = meta_stacked::<3, 2>),
+    op!(aten::flatten_dense_tensors, flatten_dense_tensors, parts, meta = meta_flattened_all),
+    op!(aten::hstack, hstack, parts, meta = meta_stacked::<1, 1>),
+    op!(aten::row_stack, vstack, parts, meta = meta_stacked::<2, 0>),
+    op!(aten::stack, stack, parts, meta = meta_stack),
+    op!(aten::vstack, vstack, parts, meta = meta_stacked::<2, 0>),
 ];
 
 /// `Concat` in the tensors' common type. As in PyTorch, empty vectors are left out, whatever the
@@ -120,6 +121,48 @@ fn chunk_cat(cx: &Cx, tensors: Vec<Value>, dim: i64, chunks: i64) -> Lowered {
         [only] => Ok(only),
         [first, ..] => Ok(cx.concat(&rows, cx.rank(first).saturating_sub(1))),
     }
+}
+
+/// Vectors without elements are left out.
+fn meta_cat(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
+    let dtype = meta::common_type(cx, &tensors)?;
+    let empty = |v: &Value| cx.rank(*v) == 1 && cx.dim(*v, 0).as_int() == Some(0);
+    let parts: Vec<Value> = tensors.iter().copied().filter(|v| !empty(v)).collect();
+    let Some(&first) = parts.first() else {
+        return Ok(typed(cx, dtype, &[Expr::ZERO]));
+    };
+    let axis = axis_of(cx.rank(first), dim)?;
+    let total = Expr::sum(parts.iter().map(|&v| cx.dim(v, axis as i64)));
+    Ok(typed(cx, dtype, &with_size(cx, first, axis, total)))
+}
+
+fn meta_stack(cx: &Cx, tensors: Vec<Value>, dim: i64) -> Lowered {
+    let dtype = meta::common_type(cx, &tensors)?;
+    let mut size = cx.shape(tensors[0]);
+    let axis = axis_of(size.len() + 1, dim)?;
+    size.insert(axis, Expr::int(tensors.len() as i64));
+    Ok(typed(cx, dtype, &size))
+}
+
+/// Joins tensors of `RANK` dimensions at least along dimension `DIM`, vectors along their only one.
+fn meta_stacked<const RANK: usize, const DIM: i64>(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let tensors = meta::all_at_least::<RANK>(cx, tensors)?;
+    let vectors = tensors.first().is_some_and(|&v| cx.rank(v) == 1);
+    meta_cat(cx, tensors, if vectors { 0 } else { DIM })
+}
+
+/// Vectors are columns.
+fn meta_column_stack(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let column = |v: Value| match cx.rank(v) {
+        0 | 1 => sized(cx, v, &[cx.numel(v), Expr::ONE]),
+        _ => v,
+    };
+    meta_cat(cx, tensors.into_iter().map(column).collect(), 1)
+}
+
+fn meta_flattened_all(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let total = Expr::sum(tensors.iter().map(|&v| cx.numel(v)));
+    Ok(typed(cx, meta::common_type(cx, &tensors)?, &[total]))
 }
 
 checks! {

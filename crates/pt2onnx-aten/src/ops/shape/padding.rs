@@ -2,23 +2,24 @@
 
 use crate::math::reduce::may_be_empty_along;
 use crate::math::shape::{has_no_elements, pad_mode, set_recorded};
-use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, checks, op};
+use crate::meta::sized;
+use crate::{AtenOp, Cx, LowerError, Lowered, TensorOrScalar, arguments, checks, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::Scalar;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_pad_circular, pad_circular, parts),
-    op!(aten::_pad_enum, pad_enum, parts),
-    op!(aten::constant_pad_nd, constant_pad, parts),
-    op!(aten::pad, pad, parts),
+    op!(aten::_pad_circular, pad_circular, parts, meta = meta_pad),
+    op!(aten::_pad_enum, pad_enum, parts, meta = meta_pad),
+    op!(aten::constant_pad_nd, constant_pad, parts, meta = meta_pad),
+    op!(aten::pad, pad, parts, meta = meta_pad),
     op!(aten::pad_sequence, pad_sequence, parts),
-    op!(aten::reflection_pad1d, reflect, parts),
-    op!(aten::reflection_pad2d, reflect, parts),
-    op!(aten::reflection_pad3d, reflect, parts),
-    op!(aten::replication_pad1d, replicate, parts),
-    op!(aten::replication_pad2d, replicate, parts),
-    op!(aten::replication_pad3d, replicate, parts),
+    op!(aten::reflection_pad1d, reflect, parts, meta = meta_pad),
+    op!(aten::reflection_pad2d, reflect, parts, meta = meta_pad),
+    op!(aten::reflection_pad3d, reflect, parts, meta = meta_pad),
+    op!(aten::replication_pad1d, replicate, parts, meta = meta_pad),
+    op!(aten::replication_pad2d, replicate, parts, meta = meta_pad),
+    op!(aten::replication_pad3d, replicate, parts, meta = meta_pad),
 ];
 
 /// `x` padded with the elements from the opposite end. `pads` begin with those of the last
@@ -223,6 +224,20 @@ fn cropped(cx: &Cx, x: Value, ends: &[Ends]) -> Value {
         { negative.iter() }.map(|&(.., end)| if end == 0 { i64::MAX } else { end }).collect();
     let axes: Vec<i64> = negative.iter().map(|(axis, ..)| *axis).collect();
     cx.slice_op(x, cx.ints(&starts), cx.ints(&stops), cx.ints(&axes), None)
+}
+
+arguments! {
+    struct MetaPad { input: Value, pad: Option<Vec<Expr>>, padding: Option<Vec<Expr>> }
+}
+
+/// Sizes from the front and the back of each dimension, from the last one on.
+fn meta_pad(cx: &Cx, args: MetaPad) -> Lowered {
+    let mut size = cx.shape(args.input);
+    let ends = args.pad.or(args.padding).unwrap_or_default();
+    for (d, ends) in size.iter_mut().rev().zip(ends.chunks(2)) {
+        *d = &*d + Expr::sum(ends.iter().cloned());
+    }
+    Ok(sized(cx, args.input, &size))
 }
 
 checks! {

@@ -4,21 +4,27 @@ use crate::math::reduce::running_sums;
 use crate::math::shape::{
     SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded, to_recorded, vector,
 };
-use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, checks, cx::Outputs, op};
+use crate::meta::{fresh, sized, unknown, with_size};
+use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::Outputs, op};
 use pt2onnx_ir::{Reduction, Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::cartesian_prod, cartesian_prod, parts),
-    op!(aten::combinations, combinations, parts),
-    op!(aten::meshgrid, meshgrid, parts, indexing = "ij"),
-    op!(aten::meshgrid_indexing, meshgrid, parts),
-    op!(aten::repeat, repeat, parts),
-    op!(aten::repeat_interleave_Tensor, interleaved_indices),
-    op!(aten::repeat_interleave_self_Tensor, repeat_interleave_each, parts),
-    op!(aten::repeat_interleave_self_int, repeat_interleave, parts),
-    op!(aten::tile, repeat, parts),
+    op!(aten::cartesian_prod, cartesian_prod, parts, meta = meta_cartesian_prod),
+    op!(aten::combinations, combinations, parts, meta = meta_combinations),
+    op!(aten::meshgrid, meshgrid, parts, meta = meta_meshgrid, indexing = "ij"),
+    op!(aten::meshgrid_indexing, meshgrid, parts, meta = meta_meshgrid),
+    op!(aten::repeat, repeat, parts, meta = meta_repeat),
+    op!(aten::repeat_interleave_Tensor, interleaved_indices, meta = meta_repeated),
+    op!(
+        aten::repeat_interleave_self_Tensor,
+        repeat_interleave_each,
+        parts,
+        meta = meta_repeat_interleave
+    ),
+    op!(aten::repeat_interleave_self_int, repeat_interleave, parts, meta = meta_repeat_each),
+    op!(aten::tile, repeat, parts, meta = meta_tile),
 ];
 
 /// `Tile`. There may be more repeats than dimensions, or (in `tile`) fewer.
@@ -197,6 +203,106 @@ fn spelled_out_choices(size: i64, r: usize, with_replacement: bool) -> Option<Ve
         rows = longer;
     }
     Some(rows)
+}
+
+arguments! {
+    struct MetaRepeated { input: Value, repeats: Value, dim: Option<i64>, output_size: Option<Expr> }
+    struct RepeatEach { input: Value, repeats: Expr, dim: Option<i64> }
+    struct Repeats { repeats: Value, output_size: Option<Expr> }
+}
+
+fn meta_repeated(cx: &Cx, args: Repeats) -> Lowered {
+    let size = args.output_size.unwrap_or_else(|| meta_total(cx, args.repeats));
+    Ok(sized(cx, args.repeats, &[size]))
+}
+
+/// The size is the sum of the repeats.
+fn meta_total(cx: &Cx, repeats: Value) -> Expr {
+    cx.contents(repeats).map_or_else(|| fresh(cx), Expr::sum)
+}
+
+fn meta_repeat_interleave(cx: &Cx, args: MetaRepeated) -> Lowered {
+    let each = cx.numel(args.repeats).as_int() == Some(1);
+    let known = cx.contents(args.repeats).and_then(|c| c.first().cloned()).filter(|_| each);
+    if let (Some(repeats), None) = (known, &args.output_size) {
+        return meta_repeat_each(cx, RepeatEach { input: args.input, repeats, dim: args.dim });
+    }
+    let size = args.output_size.unwrap_or_else(|| meta_total(cx, args.repeats));
+    meta_along(cx, args.input, args.dim, |_| size.clone())
+}
+
+fn meta_repeat_each(cx: &Cx, args: RepeatEach) -> Lowered {
+    meta_along(cx, args.input, args.dim, |d| d * &args.repeats)
+}
+
+/// `x` with a changed dimension, or as a changed vector.
+fn meta_along(cx: &Cx, x: Value, dim: Option<i64>, change: impl Fn(Expr) -> Expr) -> Lowered {
+    let Some(dim) = dim else {
+        return Ok(sized(cx, x, &[change(cx.numel(x))]));
+    };
+    let axis = cx.axis(x, dim)?;
+    if cx.rank(x) == 0 {
+        return Ok(sized(cx, x, &[change(Expr::ONE)]));
+    }
+    Ok(sized(cx, x, &with_size(cx, x, axis, change(cx.dim(x, axis as i64)))))
+}
+
+/// A vector for each dimension, in the grid of all.
+fn meta_meshgrid(cx: &Cx, tensors: Vec<Value>, indexing: String) -> Lowered<Vec<Value>> {
+    let mut size: Vec<Expr> = tensors.iter().map(|&v| cx.numel(v)).collect();
+    if indexing == "xy" && size.len() > 1 {
+        size.swap(0, 1);
+    }
+    Ok(tensors.into_iter().map(|v| sized(cx, v, &size)).collect())
+}
+
+fn meta_repeat(cx: &Cx, x: Value, repeats: Vec<Expr>) -> Lowered {
+    let from = cx.shape(x);
+    let Some(new) = repeats.len().checked_sub(from.len()) else {
+        return unknown("it has fewer repeats than its operand has dimensions");
+    };
+    let old = std::iter::repeat_n(Expr::ONE, new).chain(from);
+    let size: Vec<Expr> = old.zip(&repeats).map(|(d, r)| d * r).collect();
+    Ok(sized(cx, x, &size))
+}
+
+/// Missing repeats are 1.
+fn meta_tile(cx: &Cx, x: Value, dims: Vec<Expr>) -> Lowered {
+    let missing = cx.rank(x).saturating_sub(dims.len());
+    meta_repeat(cx, x, std::iter::repeat_n(Expr::ONE, missing).chain(dims).collect())
+}
+
+/// A row for each combination of elements of the vectors.
+fn meta_cartesian_prod(cx: &Cx, tensors: Vec<Value>) -> Lowered {
+    let count = Expr::product(tensors.iter().map(|&v| cx.numel(v)));
+    match &tensors[..] {
+        [] => unknown("it joins no tensors"),
+        [one] => Ok(sized(cx, *one, &[count])),
+        [first, ..] => Ok(sized(cx, *first, &[count, Expr::int(tensors.len() as i64)])),
+    }
+}
+
+/// A row for each choice of `r` elements.
+fn meta_combinations(cx: &Cx, x: Value, r: i64, with_replacement: bool) -> Lowered {
+    if r == 0 {
+        return Ok(sized(cx, x, &[Expr::ZERO]));
+    }
+    // More than 16 elements are not supported.
+    let (n, steps) = (cx.numel(x), 0..r.min(16));
+    let rows = match n.as_int() {
+        Some(n) => {
+            let n = if with_replacement { n.saturating_add(r).saturating_sub(1) } else { n };
+            let choose = steps
+                .fold(1_i128, |c, i| c.saturating_mul((n - i).max(0).into()) / i128::from(i + 1));
+            Expr::int(i64::try_from(choose).unwrap_or(i64::MAX))
+        }
+        // In the order in which PyTorch multiplies.
+        None => steps.fold(Expr::ONE, |rows, i| {
+            let factor = if with_replacement { &n + i } else { &n - i };
+            (rows * factor).floor_div(&Expr::int(i + 1))
+        }),
+    };
+    Ok(sized(cx, x, &[rows, Expr::int(r)]))
 }
 
 checks! {

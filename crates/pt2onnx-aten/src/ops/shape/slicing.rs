@@ -3,29 +3,30 @@
 use crate::math::shape::{
     SPELLED_OUT, axes_of, broadcast_along, constant, counted, diagonal, set_recorded, vector,
 };
-use crate::{AtenOp, Complex, Cx, LowerError, Lowered, checks, op};
+use crate::meta::{self, fresh, sized, unknown, with_size};
+use crate::{AtenOp, Complex, Cx, LowerError, Lowered, arguments, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::diagonal, diagonal, parts),
-    op!(aten::diagonal_copy, diagonal, parts),
+    op!(aten::diagonal, diagonal, parts, meta = meta_diagonal),
+    op!(aten::diagonal_copy, diagonal, parts, meta = meta_diagonal),
     op!(aten::flip, flip, parts),
     op!(aten::fliplr, fliplr, parts),
     op!(aten::flipud, flipud, parts),
-    op!(aten::linalg_diagonal, diagonal, parts),
-    op!(aten::narrow, narrow, parts),
-    op!(aten::narrow_Tensor, narrow_at),
-    op!(aten::narrow_copy, narrow, parts),
+    op!(aten::linalg_diagonal, diagonal, parts, meta = meta_diagonal),
+    op!(aten::narrow, narrow, parts, meta = meta_narrow),
+    op!(aten::narrow_Tensor, narrow_at, meta = meta_narrow_at),
+    op!(aten::narrow_copy, narrow, parts, meta = meta_narrow),
     op!(aten::roll, roll, parts),
     op!(aten::rot90, rot90, parts),
     op!(aten::select_int, select, parts),
     op!(aten::select_copy_int, select, parts),
-    op!(aten::slice_Tensor, slice, parts),
-    op!(aten::slice_copy_Tensor, slice, parts),
-    op!(aten::unfold, unfold, parts),
-    op!(aten::unfold_copy, unfold, parts),
+    op!(aten::slice_Tensor, slice, parts, meta = meta_slice),
+    op!(aten::slice_copy_Tensor, slice, parts, meta = meta_slice),
+    op!(aten::unfold, unfold, parts, meta = meta_unfold),
+    op!(aten::unfold_copy, unfold, parts, meta = meta_unfold),
 ];
 
 /// `Gather` of one element along `dim`. Negative indices count from the end in PyTorch and ONNX.
@@ -204,6 +205,64 @@ fn unfold(cx: &Cx, x: Value, dim: i64, size: i64, step: i64) -> Lowered {
     };
     let order: Vec<usize> = (0..=axis).chain(axis + 2..=rank).chain([axis + 1]).collect();
     set_recorded(cx, cx.transpose(parted, &order))
+}
+
+arguments! {
+    struct Window { input: Value, dimension: i64, size: i64, step: i64 }
+    struct MetaSlice { input: Value, dim: i64, start: Option<Expr>, end: Option<Expr>, step: Expr }
+}
+
+fn meta_diagonal(cx: &Cx, x: Value, offset: i64, dim1: i64, dim2: i64) -> Lowered {
+    let mut size = cx.shape(x);
+    let (a, b) = (axis_of(size.len(), dim1)?, axis_of(size.len(), dim2)?);
+    let length = meta::diagonal_length(cx, &size[a], &size[b], offset);
+    size.remove(a.max(b));
+    size.remove(a.min(b));
+    size.push(length);
+    Ok(sized(cx, x, &size))
+}
+
+fn meta_narrow_at(cx: &Cx, x: Value, dim: i64, _start: Value, length: Expr) -> Lowered {
+    meta_narrow(cx, x, dim, None, length)
+}
+
+fn meta_narrow(cx: &Cx, x: Value, dim: i64, start: Option<Expr>, length: Expr) -> Lowered {
+    let axis = cx.axis(x, dim)?;
+    let (size, zero) = (cx.dim(x, dim), Expr::ZERO);
+    let start = start.filter(|s| cx.constraints().prove_ge(s, &zero)).unwrap_or(zero);
+    if cx.constraints().prove_gt(&(start + &length), &size) {
+        return unknown("its range goes beyond the end");
+    }
+    Ok(sized(cx, x, &with_size(cx, x, axis, length)))
+}
+
+fn meta_slice(cx: &Cx, args: MetaSlice) -> Lowered {
+    let axis = cx.axis(args.input, args.dim)?;
+    let size = cx.dim(args.input, axis as i64);
+    let start = args.start.map_or(Ok(Expr::ZERO), |at| meta::bound(cx, &at, &size));
+    let end = match args.end {
+        Some(end) if end.as_int() != Some(i64::MAX) => meta::bound(cx, &end, &size),
+        _ => Ok(size.clone()),
+    };
+    let (Ok(start), Ok(end)) = (start, end) else {
+        // Only at run time it is known whether they count from the end.
+        return Ok(sized(cx, args.input, &with_size(cx, args.input, axis, fresh(cx))));
+    };
+    let length = cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO));
+    let length = cx.constraints().simplify(&length.ceil_div(&args.step));
+    Ok(sized(cx, args.input, &with_size(cx, args.input, axis, length)))
+}
+
+/// Windows of a dimension, in a new last one.
+fn meta_unfold(cx: &Cx, args: Window) -> Lowered {
+    let mut size = cx.shape(args.input);
+    if size.is_empty() {
+        return Ok(sized(cx, args.input, &[Expr::int(args.size)]));
+    }
+    let axis = axis_of(size.len(), args.dimension)?;
+    size[axis] = (&size[axis] - args.size).floor_div(&Expr::int(args.step)) + 1;
+    size.push(Expr::int(args.size));
+    Ok(sized(cx, args.input, &size))
 }
 
 checks! {

@@ -1,9 +1,10 @@
 //! Translates ops that split a tensor along a dimension.
 
+use crate::meta::{self, sized, unknown, with_size};
 use crate::{
     AtenOp, Cx, LowerError, Lowered,
     args::Ignored,
-    checks,
+    arguments, checks,
     cx::{Outputs, axis_of},
     op,
 };
@@ -12,27 +13,33 @@ use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::chunk, split, parts),
-    op!(aten::dsplit_array, tensor_split_at, parts, dim = 2),
-    op!(aten::dsplit_int, split, parts, dim = 2),
-    op!(aten::hsplit_array, hsplit_at, parts),
-    op!(aten::hsplit_int, hsplit, parts),
-    op!(aten::split_Tensor, split, parts),
-    op!(aten::split_sizes, split, parts),
-    op!(aten::split_copy_Tensor, split, parts),
-    op!(aten::split_with_sizes, split, parts),
-    op!(aten::split_with_sizes_copy, split, parts),
-    op!(aten::tensor_split_indices, tensor_split_at, parts),
-    op!(aten::tensor_split_sections, split, parts),
-    op!(aten::tensor_split_tensor_indices_or_sections, tensor_split_by, parts),
-    op!(aten::unbind_int, unbind, parts),
-    op!(aten::unbind_copy_int, unbind, parts),
+    op!(aten::chunk, split, parts, meta = meta_chunk),
+    op!(aten::dsplit_array, tensor_split_at, parts, meta = meta_at_indices, dim = 2),
+    op!(aten::dsplit_int, split, parts, meta = meta_in_sections, dim = 2),
+    op!(aten::hsplit_array, hsplit_at, parts, meta = meta_hsplit_array),
+    op!(aten::hsplit_int, hsplit, parts, meta = meta_hsplit_int),
+    op!(aten::split, split, parts, meta = meta_of_sizes),
+    op!(aten::split_Tensor, split, parts, meta = meta_split),
+    op!(aten::split_sizes, split, parts, meta = meta_of_sizes),
+    op!(aten::split_copy_Tensor, split, parts, meta = meta_split),
+    op!(aten::split_with_sizes, split, parts, meta = meta_of_sizes),
+    op!(aten::split_with_sizes_copy, split, parts, meta = meta_of_sizes),
+    op!(aten::tensor_split_indices, tensor_split_at, parts, meta = meta_at_indices),
+    op!(aten::tensor_split_sections, split, parts, meta = meta_in_sections),
+    op!(
+        aten::tensor_split_tensor_indices_or_sections,
+        tensor_split_by,
+        parts,
+        meta = meta_tensor_split
+    ),
+    op!(aten::unbind_int, unbind, parts, meta = meta_unbind),
+    op!(aten::unbind_copy_int, unbind, parts, meta = meta_unbind),
     op!(aten::unflatten_dense_tensors, unflatten_dense_tensors, parts),
-    op!(aten::unsafe_chunk, split, parts),
-    op!(aten::unsafe_split_Tensor, split, parts),
-    op!(aten::unsafe_split_with_sizes, split, parts),
-    op!(aten::vsplit_array, tensor_split_at, parts, dim = 0),
-    op!(aten::vsplit_int, split, parts, dim = 0),
+    op!(aten::unsafe_chunk, split, parts, meta = meta_chunk),
+    op!(aten::unsafe_split_Tensor, split, parts, meta = meta_split),
+    op!(aten::unsafe_split_with_sizes, split, parts, meta = meta_of_sizes),
+    op!(aten::vsplit_array, tensor_split_at, parts, meta = meta_at_indices, dim = 0),
+    op!(aten::vsplit_int, split, parts, meta = meta_in_sections, dim = 0),
 ];
 
 /// [`split_along`]; the number or sizes of the pieces are the recorded ones.
@@ -118,6 +125,120 @@ fn unflatten_dense_tensors(cx: &Cx, x: Value, like: Vec<Value>) -> Lowered<Vec<V
     let sizes: Vec<Expr> = like.iter().map(|&v| cx.numel(v)).collect();
     let pieces = cx.split(x, 0, &sizes).into_iter().zip(like);
     Ok(pieces.map(|(piece, like)| cx.reshape(piece, &cx.shape(like))).collect())
+}
+
+arguments! {
+    struct Sections { input: Value, sections: i64, dim: i64 }
+    struct Indices { input: Value, indices: Vec<Expr>, dim: i64 }
+}
+
+/// The parts of those sizes along `axis`.
+fn meta_parts(cx: &Cx, x: Value, axis: usize, sizes: Vec<Expr>) -> Lowered<Vec<Value>> {
+    Ok(sizes.into_iter().map(|size| sized(cx, x, &with_size(cx, x, axis, size))).collect())
+}
+
+/// Parts of `size`, the last one of what is left.
+fn meta_equal(cx: &Cx, x: Value, axis: usize, size: &Expr) -> Lowered<Vec<Value>> {
+    let total = cx.dim(x, axis as i64);
+    let count = cx.constraints().simplify(&total.ceil_div(size));
+    let Some(count) = count.as_int().or_else(|| cx.constraints().range_of(&count).as_int()) else {
+        return unknown("the number of its parts is not known");
+    };
+    if size.as_int() == Some(0) || count == 0 {
+        return meta_parts(cx, x, axis, vec![total]);
+    }
+    meta_sized_parts(cx, x, axis, size, count)
+}
+
+fn meta_split(cx: &Cx, x: Value, size: Expr, dim: i64) -> Lowered<Vec<Value>> {
+    meta_equal(cx, x, cx.axis(x, dim)?, &size)
+}
+
+/// Parts of `ceil(size / chunks)`. These are `chunks` parts if the size is larger than `(chunks -
+/// 1)^2`. PyTorch gives fewer parts of some smaller sizes; a symbolic size that may be smaller
+/// counts as larger, as it does in a program that takes all parts.
+fn meta_chunk(cx: &Cx, x: Value, chunks: i64, dim: i64) -> Lowered<Vec<Value>> {
+    let axis = cx.axis(x, dim)?;
+    let total = cx.dim(x, axis as i64);
+    if total.as_int() == Some(0) {
+        return meta_parts(cx, x, axis, vec![total; chunks.max(0) as usize]);
+    }
+    let size = cx.constraints().simplify(&total.ceil_div(&Expr::int(chunks)));
+    let count = cx.constraints().simplify(&total.ceil_div(&size));
+    let known = count.as_int().is_some() || cx.constraints().range_of(&count).as_int().is_some();
+    if known || chunks < 1 {
+        return meta_equal(cx, x, axis, &size);
+    }
+    meta_sized_parts(cx, x, axis, &size, chunks)
+}
+
+/// Parts of `size`, and one of what is left.
+fn meta_sized_parts(
+    cx: &Cx,
+    x: Value,
+    axis: usize,
+    size: &Expr,
+    count: i64,
+) -> Lowered<Vec<Value>> {
+    let mut sizes = vec![size.clone(); (count - 1).max(0) as usize];
+    let rest = cx.dim(x, axis as i64) - size * (count - 1);
+    sizes.push(cx.constraints().simplify(&rest));
+    meta_parts(cx, x, axis, sizes)
+}
+
+fn meta_of_sizes(cx: &Cx, x: Value, sizes: Vec<Expr>, dim: i64) -> Lowered<Vec<Value>> {
+    meta_parts(cx, x, cx.axis(x, dim)?, sizes)
+}
+
+/// The first parts have one element more, if the size is no multiple.
+fn meta_in_sections(cx: &Cx, args: Sections) -> Lowered<Vec<Value>> {
+    let axis = axis_of(cx.rank(args.input), args.dim)?;
+    let total = cx.dim(args.input, axis as i64);
+    let size = |i: i64| (&total + (args.sections - 1 - i)).floor_div(&Expr::int(args.sections));
+    let sizes = (0..args.sections).map(|i| cx.constraints().simplify(&size(i))).collect();
+    meta_parts(cx, args.input, axis, sizes)
+}
+
+fn meta_at_indices(cx: &Cx, args: Indices) -> Lowered<Vec<Value>> {
+    let axis = axis_of(cx.rank(args.input), args.dim)?;
+    let total = cx.dim(args.input, axis as i64);
+    let mut sizes = Vec::new();
+    let mut start = Expr::ZERO;
+    for end in args.indices.iter().chain([&total]) {
+        let end = meta::bound(cx, end, &total)?;
+        sizes.push(cx.constraints().simplify(&Expr::max(&(&end - &start), &Expr::ZERO)));
+        start = end;
+    }
+    meta_parts(cx, args.input, axis, sizes)
+}
+
+/// Vectors are split along their only dimension, others along the second one.
+fn meta_hsplit_int(cx: &Cx, input: Value, sections: i64) -> Lowered<Vec<Value>> {
+    meta_in_sections(cx, Sections { input, sections, dim: i64::from(cx.rank(input) > 1) })
+}
+
+fn meta_hsplit_array(cx: &Cx, input: Value, indices: Vec<Expr>) -> Lowered<Vec<Value>> {
+    meta_at_indices(cx, Indices { input, indices, dim: i64::from(cx.rank(input) > 1) })
+}
+
+fn meta_tensor_split(cx: &Cx, input: Value, at: Value, dim: i64) -> Lowered<Vec<Value>> {
+    match (cx.contents(at), cx.rank(at)) {
+        (Some(indices), 1) => meta_at_indices(cx, Indices { input, indices, dim }),
+        (Some(sections), _) => match sections.first().and_then(Expr::as_int) {
+            Some(sections) => meta_in_sections(cx, Sections { input, sections, dim }),
+            None => unknown("the number of its parts is not known"),
+        },
+        (None, _) => unknown("the places of its parts are not known"),
+    }
+}
+
+fn meta_unbind(cx: &Cx, x: Value, dim: i64) -> Lowered<Vec<Value>> {
+    let mut sizes = cx.shape(x);
+    let count = sizes.remove(axis_of(sizes.len(), dim)?);
+    let Some(count) = count.as_int() else {
+        return unknown("the number of its parts is not known");
+    };
+    Ok((0..count).map(|_| sized(cx, x, &sizes)).collect())
 }
 
 checks! {

@@ -2,15 +2,16 @@
 //! own elements.
 
 use crate::math::shape::{SPELLED_OUT, broadcast_along, constant, counted, flat, set_recorded};
+use crate::meta;
 use crate::{AtenOp, Cx, FromArg, LowerError, Lowered, ParamType, args::wanted, checks, op};
 use pt2onnx_fx::graph::{Argument, ValueMeta};
 use pt2onnx_ir::{Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::as_strided, as_strided, parts),
-    op!(aten::as_strided_copy, as_strided, parts),
-    op!(aten::as_strided_scatter, as_strided_scatter, parts),
+    op!(aten::as_strided, as_strided, parts, meta = meta::resized),
+    op!(aten::as_strided_copy, as_strided, parts, meta = meta::resized),
+    op!(aten::as_strided_scatter, as_strided_scatter, parts, meta = meta::same),
 ];
 
 /// A tensor, and the strides and offset that its elements have in its storage.

@@ -1,10 +1,11 @@
 //! Translates ops that reshape, broadcast and permute tensors.
 
 use crate::math::shape::{axes_of, to_recorded};
+use crate::meta::{self, broadcast, sized, unknown};
 use crate::{
     AtenOp, Complex, Cx, LowerError, Lowered,
     args::Ignored,
-    checks,
+    arguments, checks,
     cx::{Outputs, axis_of},
     op,
 };
@@ -12,23 +13,23 @@ use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_reshape_alias, reshape_by_two, parts),
-    op!(aten::_reshape_alias_copy, reshape_by_two, parts),
-    op!(aten::_reshape_copy, reshape, parts),
-    op!(aten::_unsafe_view, reshape, parts),
+    op!(aten::_reshape_alias, reshape_by_two, parts, meta = meta_view),
+    op!(aten::_reshape_alias_copy, reshape_by_two, parts, meta = meta_view),
+    op!(aten::_reshape_copy, reshape, parts, meta = meta_view),
+    op!(aten::_unsafe_view, reshape, parts, meta = meta_view),
     op!(aten::adjoint, swap_last, complex = adjoint),
-    op!(aten::atleast_1d, to_recorded, parts),
-    op!(aten::atleast_1d_Sequence, all_to_recorded, parts),
-    op!(aten::atleast_2d, to_recorded, parts),
-    op!(aten::atleast_2d_Sequence, all_to_recorded, parts),
-    op!(aten::atleast_3d, to_recorded, parts),
-    op!(aten::atleast_3d_Sequence, all_to_recorded, parts),
-    op!(aten::broadcast_tensors, broadcast_tensors, parts),
-    op!(aten::broadcast_to, expand, parts),
-    op!(aten::expand, expand, parts),
-    op!(aten::expand_as, expand, complex = expand_as_complex),
-    op!(aten::expand_copy, expand, parts),
-    op!(aten::flatten_using_ints, reshape_by_two, parts),
+    op!(aten::atleast_1d, to_recorded, parts, meta = meta::at_least::<1>),
+    op!(aten::atleast_1d_Sequence, all_to_recorded, parts, meta = meta::all_at_least::<1>),
+    op!(aten::atleast_2d, to_recorded, parts, meta = meta::at_least::<2>),
+    op!(aten::atleast_2d_Sequence, all_to_recorded, parts, meta = meta::all_at_least::<2>),
+    op!(aten::atleast_3d, to_recorded, parts, meta = meta::at_least::<3>),
+    op!(aten::atleast_3d_Sequence, all_to_recorded, parts, meta = meta::all_at_least::<3>),
+    op!(aten::broadcast_tensors, broadcast_tensors, parts, meta = meta_broadcast_tensors),
+    op!(aten::broadcast_to, expand, parts, meta = meta_expand),
+    op!(aten::expand, expand, parts, meta = meta_expand),
+    op!(aten::expand_as, expand, complex = expand_as_complex, meta = meta::like_other),
+    op!(aten::expand_copy, expand, parts, meta = meta_expand),
+    op!(aten::flatten_using_ints, reshape_by_two, parts, meta = meta_flatten),
     op!(aten::mH, swap_last, complex = adjoint),
     op!(aten::mT, swap_last, parts),
     op!(aten::matrix_H, swap_last, complex = adjoint),
@@ -39,27 +40,27 @@ pub(crate) static OPS: &[AtenOp] = &[
     op!(aten::numpy_T, reverse, parts),
     op!(aten::permute, permute, parts),
     op!(aten::permute_copy, permute, parts),
-    op!(aten::ravel, to_recorded, parts),
-    op!(aten::reshape, reshape, parts),
-    op!(aten::reshape_as, reshape, parts),
-    op!(aten::squeeze, squeeze_all, parts),
-    op!(aten::squeeze_dim, squeeze, parts),
-    op!(aten::squeeze_dims, squeeze_dims, parts),
-    op!(aten::squeeze_copy, squeeze_all, parts),
-    op!(aten::squeeze_copy_dim, squeeze, parts),
-    op!(aten::squeeze_copy_dims, squeeze_dims, parts),
+    op!(aten::ravel, to_recorded, parts, meta = meta_ravel),
+    op!(aten::reshape, reshape, parts, meta = meta_view),
+    op!(aten::reshape_as, reshape, parts, meta = meta::like_other),
+    op!(aten::squeeze, squeeze_all, parts, meta = meta_squeeze),
+    op!(aten::squeeze_dim, squeeze, parts, meta = meta_squeeze_dims),
+    op!(aten::squeeze_dims, squeeze_dims, parts, meta = meta_squeeze_dims),
+    op!(aten::squeeze_copy, squeeze_all, parts, meta = meta_squeeze),
+    op!(aten::squeeze_copy_dim, squeeze, parts, meta = meta_squeeze_dims),
+    op!(aten::squeeze_copy_dims, squeeze_dims, parts, meta = meta_squeeze_dims),
     op!(aten::swapaxes, transpose, parts),
     op!(aten::swapdims, transpose, parts),
     op!(aten::t, t, parts),
     op!(aten::t_copy, t, parts),
     op!(aten::transpose_int, transpose, parts),
     op!(aten::transpose_copy_int, transpose, parts),
-    op!(aten::unflatten_int, reshape_by_two, parts),
+    op!(aten::unflatten_int, reshape_by_two, parts, meta = meta_unflatten),
     op!(aten::unsqueeze, unsqueeze, parts),
     op!(aten::unsqueeze_copy, unsqueeze, parts),
-    op!(aten::view, reshape, parts),
-    op!(aten::view_as, reshape, parts),
-    op!(aten::view_copy, reshape, parts),
+    op!(aten::view, reshape, parts, meta = meta_view),
+    op!(aten::view_as, reshape, parts, meta = meta::like_other),
+    op!(aten::view_copy, reshape, parts, meta = meta_view),
 ];
 
 /// `Reshape` to the recorded sizes, which PyTorch computed from the parameter.
@@ -186,6 +187,96 @@ fn movedim(cx: &Cx, x: Value, from: Vec<i64>, to: Vec<i64>) -> Lowered {
 /// A new dimension of size 1 at `dim`.
 fn unsqueeze(cx: &Cx, x: Value, dim: i64) -> Lowered {
     Ok(cx.unsqueeze(x, &[axis_of(cx.rank(x) + 1, dim)?]))
+}
+
+arguments! {
+    struct Sized { input: Value, size: Option<Vec<Expr>>, shape: Option<Vec<Expr>> }
+    struct Dims { input: Value, dim: Vec<i64> }
+    struct Flattened { input: Value, start_dim: i64, end_dim: i64 }
+    struct Unflattened { input: Value, dim: i64, sizes: Vec<Expr> }
+}
+
+/// A size of -1 follows from the number of elements.
+fn meta_filled(cx: &Cx, count: Expr, size: Vec<Expr>) -> Lowered<Vec<Expr>> {
+    let minus = Expr::int(-1);
+    let Some(place) = size.iter().position(|d| *d == minus) else {
+        return Ok(size);
+    };
+    let others = Expr::product(size.iter().filter(|d| **d != minus).cloned());
+    if others.as_int() == Some(0) {
+        return unknown("-1 stands for any size, as another size is 0");
+    }
+    let mut size = size;
+    size[place] = cx.constraints().simplify(&count.floor_div(&others));
+    Ok(size)
+}
+
+fn meta_view(cx: &Cx, args: Sized) -> Lowered {
+    let size = meta_filled(cx, cx.numel(args.input), args.size.or(args.shape).unwrap_or_default())?;
+    Ok(sized(cx, args.input, &size))
+}
+
+fn meta_broadcast_tensors(cx: &Cx, tensors: Vec<Value>) -> Lowered<Vec<Value>> {
+    let shapes: Vec<_> = tensors.iter().map(|&v| cx.shape(v)).collect();
+    let size = broadcast(cx, &shapes);
+    Ok(tensors.into_iter().map(|v| sized(cx, v, &size)).collect())
+}
+
+/// -1 keeps the size.
+fn meta_expand(cx: &Cx, x: Value, size: Vec<Expr>) -> Lowered {
+    let from = cx.shape(x);
+    let Some(new) = size.len().checked_sub(from.len()) else {
+        return unknown("it has fewer sizes than its operand");
+    };
+    let kept = |(i, d): (usize, &Expr)| match i.checked_sub(new) {
+        Some(i) if d.as_int() == Some(-1) => from[i].clone(),
+        _ => d.clone(),
+    };
+    Ok(sized(cx, x, &size.iter().enumerate().map(kept).collect::<Vec<_>>()))
+}
+
+fn meta_flatten(cx: &Cx, args: Flattened) -> Lowered {
+    let mut size = cx.shape(args.input);
+    if size.is_empty() {
+        return Ok(sized(cx, args.input, &[Expr::ONE]));
+    }
+    let (a, b) = (axis_of(size.len(), args.start_dim)?, axis_of(size.len(), args.end_dim)?);
+    if a > b {
+        return unknown("its first dimension is behind its last one");
+    }
+    let merged = Expr::product(size[a..=b].iter().cloned());
+    size.splice(a..=b, [merged]);
+    Ok(sized(cx, args.input, &size))
+}
+
+fn meta_unflatten(cx: &Cx, args: Unflattened) -> Lowered {
+    let mut size = cx.shape(args.input);
+    let axis = axis_of(size.len(), args.dim)?;
+    let parts = meta_filled(cx, size[axis].clone(), args.sizes)?;
+    size.splice(axis..=axis, parts);
+    Ok(sized(cx, args.input, &size))
+}
+
+fn meta_ravel(cx: &Cx, x: Value) -> Lowered {
+    Ok(sized(cx, x, &[cx.numel(x)]))
+}
+
+fn meta_squeeze(cx: &Cx, x: Value) -> Lowered {
+    meta_squeeze_dims(cx, Dims { input: x, dim: (0..cx.rank(x) as i64).collect() })
+}
+
+/// A size that may be 1 counts as another one: PyTorch's symbols are never 1 where that would
+/// matter.
+fn meta_squeeze_dims(cx: &Cx, args: Dims) -> Lowered {
+    let one = Expr::ONE;
+    let mut size = Vec::new();
+    let axes = axes_of(cx.rank(args.input), &args.dim)?;
+    for (i, d) in cx.shape(args.input).into_iter().enumerate() {
+        if !axes.contains(&i) || cx.constraints().prove_eq(&d, &one) != Some(true) {
+            size.push(d);
+        }
+    }
+    Ok(sized(cx, args.input, &size))
 }
 
 checks! {

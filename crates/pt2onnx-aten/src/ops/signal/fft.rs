@@ -4,37 +4,38 @@ use crate::math::{
     fourier::{FEW, Signal, half},
     shape::has_no_elements,
 };
+use crate::meta::{self, typed, unknown, with_size};
 use crate::{AtenOp, Cx, LowerError, Lowered, args::Ignored, arguments, checks, cx::axis_of, op};
 use pt2onnx_ir::{Type, Value};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::DType;
 
 pub(crate) static OPS: &[AtenOp] = &[
-    op!(aten::_fft_c2c, fft_c2c),
-    op!(aten::_fft_c2r, fft_c2r),
-    op!(aten::_fft_r2c, fft_r2c),
-    op!(aten::fft_fft, fft),
-    op!(aten::fft_fft2, fft),
-    op!(aten::fft_fftfreq, fftfreq),
-    op!(aten::fft_fftn, fft),
+    op!(aten::_fft_c2c, fft_c2c, meta = meta::same),
+    op!(aten::_fft_c2r, fft_c2r, meta = meta_to_real),
+    op!(aten::_fft_r2c, fft_r2c, meta = meta_to_complex),
+    op!(aten::fft_fft, fft, meta = meta_fft),
+    op!(aten::fft_fft2, fft, meta = meta_fft),
+    op!(aten::fft_fftfreq, fftfreq, meta = meta_frequencies),
+    op!(aten::fft_fftn, fft, meta = meta_fft),
     op!(aten::fft_fftshift, fftshift, parts),
-    op!(aten::fft_hfft, hfft),
-    op!(aten::fft_hfft2, hfft),
-    op!(aten::fft_hfftn, hfft),
-    op!(aten::fft_ifft, ifft),
-    op!(aten::fft_ifft2, ifft),
-    op!(aten::fft_ifftn, ifft),
+    op!(aten::fft_hfft, hfft, meta = meta_irfft),
+    op!(aten::fft_hfft2, hfft, meta = meta_irfft),
+    op!(aten::fft_hfftn, hfft, meta = meta_irfft),
+    op!(aten::fft_ifft, ifft, meta = meta_fft),
+    op!(aten::fft_ifft2, ifft, meta = meta_fft),
+    op!(aten::fft_ifftn, ifft, meta = meta_fft),
     op!(aten::fft_ifftshift, ifftshift, parts),
-    op!(aten::fft_ihfft, ihfft),
-    op!(aten::fft_ihfft2, ihfft),
-    op!(aten::fft_ihfftn, ihfft),
-    op!(aten::fft_irfft, irfft),
-    op!(aten::fft_irfft2, irfft),
-    op!(aten::fft_irfftn, irfft),
-    op!(aten::fft_rfft, rfft),
-    op!(aten::fft_rfft2, rfft),
-    op!(aten::fft_rfftfreq, rfftfreq),
-    op!(aten::fft_rfftn, rfft),
+    op!(aten::fft_ihfft, ihfft, meta = meta_rfft),
+    op!(aten::fft_ihfft2, ihfft, meta = meta_rfft),
+    op!(aten::fft_ihfftn, ihfft, meta = meta_rfft),
+    op!(aten::fft_irfft, irfft, meta = meta_irfft),
+    op!(aten::fft_irfft2, irfft, meta = meta_irfft),
+    op!(aten::fft_irfftn, irfft, meta = meta_irfft),
+    op!(aten::fft_rfft, rfft, meta = meta_rfft),
+    op!(aten::fft_rfft2, rfft, meta = meta_rfft),
+    op!(aten::fft_rfftfreq, rfftfreq, meta = meta_half_frequencies),
+    op!(aten::fft_rfftn, rfft, meta = meta_rfft),
 ];
 
 /// The transforms of `torch.fft`.
@@ -267,6 +268,89 @@ fn frequencies(cx: &Cx, bins: Value, n: Expr, d: f64) -> Lowered {
     let result = cx.mul(cx.cast(bins, dtype), unit);
     cx.set_type(result, Type::tensor(dtype, cx.out_shape()?));
     Ok(result)
+}
+
+arguments! {
+    struct Frequencies { n: Expr, dtype: Option<DType> }
+    struct MetaFftArgs {
+        input: Value,
+        n: Option<Vec<Expr>>,
+        s: Option<Vec<Expr>>,
+        dim: Option<Vec<i64>>,
+    }
+    struct ToReal { input: Value, dim: Vec<i64>, last_dim_size: Expr }
+    struct ToComplex { input: Value, dim: Vec<i64>, onesided: bool }
+}
+
+fn meta_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
+    Ok(typed(cx, args.dtype.unwrap_or_else(|| cx.default_float()), &[args.n]))
+}
+
+fn meta_half_frequencies(cx: &Cx, args: Frequencies) -> Lowered {
+    meta_frequencies(cx, Frequencies { n: args.n.floor_div(&Expr::int(2)) + 1, dtype: args.dtype })
+}
+
+fn meta_fft(cx: &Cx, args: MetaFftArgs) -> Lowered {
+    let (dtype, size, _) = transformed(cx, &args)?;
+    Ok(typed(cx, dtype, &size))
+}
+
+/// The last transform of a real signal gives half of the frequencies.
+fn meta_rfft(cx: &Cx, args: MetaFftArgs) -> Lowered {
+    let (dtype, mut size, (last, _)) = transformed(cx, &args)?;
+    size[last] = size[last].floor_div(&Expr::int(2)) + 1;
+    Ok(typed(cx, dtype, &size))
+}
+
+/// Half of the frequencies give twice as many elements, if no length is given.
+fn meta_irfft(cx: &Cx, args: MetaFftArgs) -> Lowered {
+    let (dtype, mut size, (last, is_given)) = transformed(cx, &args)?;
+    if !is_given {
+        size[last] = (&size[last] - 1) * 2;
+    }
+    Ok(typed(cx, dtype.to_real(), &size))
+}
+
+/// Complex type and sizes of a transform, its last axis and whether its length is given. Lengths
+/// belong to the last dimensions, -1 keeps the size.
+fn transformed(cx: &Cx, args: &MetaFftArgs) -> Lowered<(DType, Vec<Expr>, (usize, bool))> {
+    let mut size = cx.shape(args.input);
+    let (rank, lengths) = (size.len(), args.n.as_ref().or(args.s.as_ref()));
+    let axes = match (&args.dim, lengths) {
+        (Some(dims), _) => dims.iter().map(|&d| axis_of(rank, d)).collect::<Lowered<Vec<_>>>()?,
+        (None, Some(s)) => (rank.saturating_sub(s.len())..rank).collect(),
+        (None, None) => (0..rank).collect(),
+    };
+    let Some(&last) = axes.last() else {
+        return unknown("it transforms no dimension");
+    };
+    let mut is_given = false;
+    for (i, &axis) in axes.iter().enumerate() {
+        let length = lengths.and_then(|s| s.get(i)).filter(|n| n.as_int() != Some(-1));
+        is_given = length.is_some();
+        size[axis] = length.unwrap_or(&size[axis]).clone();
+    }
+    let dtype = meta::complex_of(cx.float_type(cx.dtype(args.input)))?;
+    Ok((dtype, size, (last, is_given)))
+}
+
+fn meta_to_real(cx: &Cx, args: ToReal) -> Lowered {
+    let x = args.input;
+    let size = match args.dim.last() {
+        Some(&last) => with_size(cx, x, cx.axis(x, last)?, args.last_dim_size),
+        None => return unknown("it transforms no dimension"),
+    };
+    Ok(typed(cx, cx.dtype(x).to_real(), &size))
+}
+
+fn meta_to_complex(cx: &Cx, args: ToComplex) -> Lowered {
+    let x = args.input;
+    let mut size = cx.shape(x);
+    if let (true, Some(&last)) = (args.onesided, args.dim.last()) {
+        let axis = cx.axis(x, last)?;
+        size[axis] = size[axis].floor_div(&Expr::int(2)) + 1;
+    }
+    Ok(typed(cx, meta::complex_of(cx.dtype(x))?, &size))
 }
 
 checks! {

@@ -3,13 +3,17 @@
 use crate::math::fourier::{FEW, circle, of_short_frames};
 use crate::math::shape::pad_mode;
 use crate::math::window::lattice;
+use crate::meta::{self, typed, unknown, with_size};
 use crate::{AtenOp, Complex, Cx, LowerError, Lowered, args::Ignored, arguments, checks, op};
 use pt2onnx_ir::{Type, Value, attrs};
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 
-pub(crate) static OPS: &[AtenOp] =
-    &[op!(aten::istft, istft), op!(aten::stft, stft, center = false), op!(aten::stft_center, stft)];
+pub(crate) static OPS: &[AtenOp] = &[
+    op!(aten::istft, istft, meta = meta_istft),
+    op!(aten::stft, stft, meta = meta_stft, center = false),
+    op!(aten::stft_center, stft, meta = meta_stft),
+];
 
 /// How a signal is cut into frames: their length, the distance between them, and whether the
 /// transform is only the first half of the bins.
@@ -355,6 +359,48 @@ fn istft(cx: &Cx, args: IstftArgs) -> Lowered {
     let sum =
         bins.bilinear(cx, kernels, |bins, kernels| frames.overlapped(cx, bins, kernels, &span));
     Ok(sum.map(cut).div(cx, envelope.map(cut)).map(finish).value(cx))
+}
+
+arguments! {
+    struct Istft { input: Value, n_fft: i64, hop_length: Option<i64>, center: bool, length: Option<Expr>, return_complex: bool }
+    struct Stft { input: Value, n_fft: i64, hop_length: Option<i64>, window: Option<Value>, center: bool, onesided: Option<bool>, return_complex: Option<bool> }
+}
+
+/// Frequencies and frames; without `return_complex`, the two parts of the numbers.
+fn meta_stft(cx: &Cx, args: Stft) -> Lowered {
+    let x = args.input;
+    let complex = |v: Value| cx.dtype(v).is_complex();
+    let is_complex = complex(x) || args.window.is_some_and(complex);
+    let Some(samples) = cx.shape(x).last().cloned() else {
+        return unknown("it takes vectors and matrices");
+    };
+    let hop = args.hop_length.unwrap_or(args.n_fft / 4);
+    let padding = if args.center { args.n_fft / 2 * 2 } else { 0 };
+    let frames = (samples + (padding - args.n_fft)).floor_div(&Expr::int(hop)) + 1;
+    let half = args.onesided.unwrap_or(!is_complex);
+    let frequencies = Expr::int(if half { args.n_fft / 2 + 1 } else { args.n_fft });
+    let mut size = with_size(cx, x, cx.rank(x) - 1, frequencies);
+    size.push(frames);
+    let dtype = meta::complex_of(cx.dtype(x))?;
+    if args.return_complex.unwrap_or(is_complex) {
+        return Ok(typed(cx, dtype, &size));
+    }
+    size.push(Expr::int(2));
+    Ok(typed(cx, dtype.to_real(), &size))
+}
+
+/// Samples without those at either end that padding added, or as many as are asked for.
+fn meta_istft(cx: &Cx, args: Istft) -> Lowered {
+    let Istft { input: x, n_fft, hop_length, center, length, return_complex } = args;
+    let mut size = cx.shape(x);
+    let (Some(frames), Some(_)) = (size.pop(), size.pop()) else {
+        return unknown("it takes matrices and batches of them");
+    };
+    let padding = if center { n_fft / 2 * 2 } else { 0 };
+    let span = (frames - 1) * hop_length.unwrap_or(n_fft / 4) + (n_fft - padding);
+    size.push(length.unwrap_or(span));
+    let dtype = cx.dtype(x);
+    Ok(typed(cx, if return_complex { dtype } else { dtype.to_real() }, &size))
 }
 
 checks! {
