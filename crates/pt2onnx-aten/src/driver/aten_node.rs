@@ -5,8 +5,8 @@
 //! overload.
 
 use super::{
+    lower_graph::Driver,
     opaque::{Passed, pass_argument},
-    walk::Driver,
 };
 use crate::{ArgError, LowerError, Lowered, Schema};
 use pt2onnx_fx::archive::c10_number;

@@ -3,7 +3,7 @@
 //! In PyTorch, a body gets all values that it uses as operands. In ONNX, a region can use the
 //! values around it, so operands that are the same in each iteration are not passed.
 
-use super::{types::onnx_type, walk::Driver};
+use super::{lower_graph::Driver, types::onnx_type};
 use crate::{
     Cx, FromArg, LowerError, Lowered, TensorOrScalar,
     cx::{Call, Mode, Outputs, Scope},

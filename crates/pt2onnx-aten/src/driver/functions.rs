@@ -1,8 +1,8 @@
 //! Ops whose translations are ONNX functions. Their nodes become calls.
 
 use super::{
+    lower_graph::Driver,
     opaque::{Passed, pass_argument},
-    walk::Driver,
 };
 use crate::{ArgError, LowerError, Lowered, cx::Outputs};
 use pt2onnx_fx::graph::Node;

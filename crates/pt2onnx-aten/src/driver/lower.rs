@@ -1,12 +1,12 @@
 //! `lower`: translates a program to a model.
 
 use super::{
-    ahead::{self, Made},
+    lower_graph::Driver,
     metadata::Annotator,
     modules::Modules,
     options::{Options, State},
+    prefetch::{self, Prefetched},
     usage::emitted,
-    walk::Driver,
 };
 use crate::{Error, Registry};
 use pt2onnx_fx::graph::ExportedProgram;
@@ -33,7 +33,7 @@ pub fn lower<'a>(
 ) -> Result<Lowering, Error> {
     let (options, graph) = (options.into(), &program.graph);
     let annotator = || Annotator::of_program(options, graph);
-    ahead::with(graph, annotator, |made| translate(program, registry, options, made))
+    prefetch::with(graph, annotator, |made| translate(program, registry, options, made))
 }
 
 /// Translates a program, given what is made of its nodes ahead.
@@ -41,7 +41,7 @@ fn translate<'a>(
     program: &'a ExportedProgram,
     registry: &'a Registry,
     options: Options<'a>,
-    made: &mut dyn Iterator<Item = Made<'a>>,
+    made: &mut dyn Iterator<Item = Prefetched<'a>>,
 ) -> Result<Lowering, Error> {
     let state = options.state;
     let mut model = Model::new(CANONICAL_OPSET);

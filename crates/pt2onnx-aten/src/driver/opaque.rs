@@ -1,6 +1,6 @@
 //! Ops that are kept: they become nodes of a domain of their own, for runtimes that support them.
 
-use super::{types::onnx_type, walk::Driver};
+use super::{lower_graph::Driver, types::onnx_type};
 use crate::{ArgError, Cx, FromArg, LowerError, Lowered, args::brief, cx::Outputs};
 use pt2onnx_fx::graph::{Argument, Node, SymArg, ValueMeta};
 use pt2onnx_ir::{Attribute, Attributes, Type, Value, schema};

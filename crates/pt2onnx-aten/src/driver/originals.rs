@@ -49,7 +49,7 @@ struct Search<'a> {
     /// The place after the node that was found last. Passes mostly keep the order, so the search
     /// starts here.
     next: usize,
-    /// The places of all nodes. Made when a search from `next` fails.
+    /// The places of all nodes. Prefetched when a search from `next` fails.
     places: Option<FxHashMap<&'a Name, usize>>,
 }
 

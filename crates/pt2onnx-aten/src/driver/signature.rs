@@ -1,11 +1,11 @@
 //! The program's signature as inputs, constants and outputs of the model.
 
 use super::{
+    lower_graph::Driver,
     metadata::{Output, Role},
     options::State,
     state::is_written,
     types::{onnx_type, python_number},
-    walk::Driver,
 };
 use crate::{SignatureError, args::brief};
 use pt2onnx_fx::graph::{

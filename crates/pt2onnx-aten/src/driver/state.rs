@@ -2,10 +2,10 @@
 //! inputs.
 
 use super::{
+    lower_graph::Driver,
     metadata::{Output, Role},
     options::State,
     types::onnx_type,
-    walk::Driver,
 };
 use crate::SignatureError;
 use pt2onnx_fx::graph::{ExportedProgram, InputSpec, Mutation, MutationKind, Name, ValueMeta};

@@ -71,7 +71,7 @@ impl<'c, 'a> Cx<'c, 'a> {
 
     /// Whether `x` may hold NaN or infinities that the lowering must treat as PyTorch does: if it
     /// is of floats, and [`Numbers::assume_finite`] is not set.
-    pub fn minds_nan(&self, x: Value) -> bool {
+    pub fn propagates_nan(&self, x: Value) -> bool {
         !self.numbers.assume_finite && self.dtype(x).is_float()
     }
 

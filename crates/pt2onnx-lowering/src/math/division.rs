@@ -46,7 +46,7 @@ pub fn floored(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) ->
         }
         DType::F32 => by_float64(cx, a, b, number),
         DType::F64 => by_remainder(cx, a, b),
-        _ if cx.minds_nan(a) => by_remainder(cx, a, b),
+        _ if cx.propagates_nan(a) => by_remainder(cx, a, b),
         _ => by_float64(cx, a, b, number),
     };
     cx.cast(quotient, dtype)
@@ -64,7 +64,7 @@ fn by_float64(cx: &Cx, a: Value, b: Value, number: Option<f64>) -> Value {
     // An infinite divisor leaves a quotient that is not 0, and has its sign.
     let finite = match number {
         Some(number) if number.is_finite() => wide,
-        _ if !cx.minds_nan(a) => wide,
+        _ if !cx.propagates_nan(a) => wide,
         _ => cx.clamp(wide, Some(Scalar::Float(-1e300)), Some(Scalar::Float(1e300))),
     };
     let floor = cx.floor(cx.div(cx.cast(a, DType::F64), finite));
@@ -73,7 +73,7 @@ fn by_float64(cx: &Cx, a: Value, b: Value, number: Option<f64>) -> Value {
 
 /// `quotient`, and NaN where `a` is infinite and `b` is not 0.
 fn infinite_is_nan(cx: &Cx, a: Value, b: Value, number: Option<f64>, quotient: Value) -> Value {
-    if !cx.minds_nan(a) || number == Some(0.0) {
+    if !cx.propagates_nan(a) || number == Some(0.0) {
         return quotient;
     }
     let infinite = cx.is_inf(a, attrs::IsInf::default());
@@ -92,7 +92,7 @@ fn by_remainder(cx: &Cx, a: Value, b: Value) -> Value {
     let whole = cx.div(cx.sub(a, rest), b);
     let below = cx.cast(cx.less(cx.mul(cx.sign(rest), b), 0.0), dtype);
     let by_zero = cx.equal(b, 0.0);
-    if !cx.minds_nan(a) {
+    if !cx.propagates_nan(a) {
         return cx.select(by_zero, cx.div(a, b), cx.sub(cx.round(whole), below));
     }
     let whole = cx.sub(whole, below);

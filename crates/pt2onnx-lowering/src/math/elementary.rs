@@ -130,7 +130,7 @@ pub fn power(cx: &Cx, a: &TensorOrScalar, b: &TensorOrScalar, dtype: DType) -> L
     if dtype.is_float() {
         // Of float16, PyTorch computes the power itself, which differs from the root for -inf and
         // -0.
-        let plain = dtype == DType::F16 && cx.minds_nan(base);
+        let plain = dtype == DType::F16 && cx.propagates_nan(base);
         return Ok(match number {
             0.5 | -0.5 if plain => cx.pow(base, *exponent),
             1.0 => base,
@@ -228,7 +228,7 @@ pub fn length(cx: &Cx, a: Value, b: Value) -> Value {
 /// which matters if the difference is infinite.
 pub fn between(cx: &Cx, [x, end, weight]: [Value; 3]) -> Value {
     let difference = cx.sub(end, x);
-    if !cx.minds_nan(x) {
+    if !cx.propagates_nan(x) {
         return cx.add(x, cx.mul(weight, difference));
     }
     let small = cx.less(cx.abs(weight), 0.5);

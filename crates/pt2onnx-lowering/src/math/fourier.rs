@@ -179,7 +179,7 @@ impl Signal {
     /// `length`, if the transform is a sum of so few terms that those with a weight of 0 are left
     /// out. Runtimes multiply NaN and infinities with them; the kernels of PyTorch do not.
     fn small(self, cx: &Cx, length: &Expr) -> Option<i64> {
-        length.as_int().filter(|n| (1..=FEW).contains(n) && cx.minds_nan(self.value))
+        length.as_int().filter(|n| (1..=FEW).contains(n) && cx.propagates_nan(self.value))
     }
 
     /// The sums of the signal times `weights` along `axis`.

@@ -171,7 +171,7 @@ pub fn merge_last(cx: &Cx, x: Value, n: usize) -> Value {
 /// one, as in PyTorch's pools.
 pub fn arg_of_window(cx: &Cx, x: Value, axis: usize, keepdims: bool) -> Value {
     let first = arg_extreme(cx, Extreme::Max, x, axis, keepdims);
-    if !cx.minds_nan(x) {
+    if !cx.propagates_nan(x) {
         return first;
     }
     let nan = cx.is_nan(x);

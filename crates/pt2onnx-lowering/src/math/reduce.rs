@@ -102,7 +102,7 @@ impl Extreme {
 /// does not promise.
 pub fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) -> Value {
     let found = reduce(cx, of.reduction(), x, axes, keepdim);
-    if axes.is_empty() || !cx.minds_nan(x) {
+    if axes.is_empty() || !cx.propagates_nan(x) {
         return found;
     }
     cx.select(any_nan(cx, x, axes, keepdim), f64::NAN, found)
@@ -113,7 +113,7 @@ pub fn extreme(cx: &Cx, of: Extreme, x: Value, axes: &[usize], keepdim: bool) ->
 pub fn log_softmax_of(cx: &Cx, x: Value, axis: usize) -> Value {
     let axis = axis as i64;
     let logs = cx.log_softmax(x, attrs::LogSoftmax { axis });
-    if cx.dtype(x) != DType::F64 || !cx.minds_nan(x) {
+    if cx.dtype(x) != DType::F64 || !cx.propagates_nan(x) {
         return logs;
     }
     cx.add(logs, cx.mul(cx.softmax(x, attrs::Softmax { axis }), 0.0))

@@ -13,7 +13,7 @@ pub fn arg_extreme(cx: &Cx, of: Extreme, x: Value, axis: usize, keepdims: bool) 
     let x = match cx.dtype(x) {
         // ONNX orders no bools.
         DType::Bool => cx.cast(x, DType::U8),
-        dtype if cx.minds_nan(x) => {
+        dtype if cx.propagates_nan(x) => {
             let nan = cx.is_nan(x);
             let sought = if of == Extreme::Max { nan } else { cx.not(nan) };
             let there = reduce(cx, Reduction::Max, nan, &[axis], true);
@@ -56,7 +56,7 @@ pub fn numbers_first(cx: &Cx, x: Value, k: &Expr, order: Order) -> [Value; 2] {
 /// NaN, is above all. Keys of float64 have no wider type: they are sorted as numbers first, then by
 /// whether they are NaN.
 pub fn first(cx: &Cx, x: Value, k: &Expr, order: Order) -> [Value; 2] {
-    if !cx.minds_nan(x) {
+    if !cx.propagates_nan(x) {
         return numbers_first(cx, x, k, order);
     }
     let axis = order.axis;
@@ -96,7 +96,7 @@ pub fn sort(cx: &Cx, x: Value, axis: usize, descending: bool) -> [Value; 2] {
 
 /// The elements of `x` in ascending order along `axis`, with infinity instead of NaN.
 pub fn sorted_values(cx: &Cx, x: Value, axis: usize) -> Value {
-    let numbers = if cx.minds_nan(x) { cx.select(cx.is_nan(x), f64::INFINITY, x) } else { x };
+    let numbers = if cx.propagates_nan(x) { cx.select(cx.is_nan(x), f64::INFINITY, x) } else { x };
     let order = Order { axis, largest: false, sorted: true };
     numbers_first(cx, numbers, &cx.dim(x, axis as i64), order)[0]
 }

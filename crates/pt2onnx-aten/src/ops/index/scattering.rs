@@ -143,7 +143,8 @@ fn reduce(cx: &Cx, x: Value, axis: usize, places: &Places, updates: Value, how: 
         let neutral = cx.full(&shape, reduction.neutral(computed), computed);
         write(cx, x, axis, places, neutral, Reduction::None)
     };
-    let spreads = matches!(reduction, Reduction::Max | Reduction::Min) && cx.minds_nan(updates);
+    let spreads =
+        matches!(reduction, Reduction::Max | Reduction::Min) && cx.propagates_nan(updates);
     let mut result = if spreads {
         let write = |how| move |x, updates| write(cx, x, axis, places, updates, how);
         let neutral = reduction.neutral(computed);

@@ -148,7 +148,7 @@ fn accumulate(cx: &Cx, c: Complex, product: Complex, beta: Number, alpha: Number
 /// are ignored. For float16 and bfloat16 they are not: PyTorch multiplies them by 0.
 fn without_product(cx: &Cx, c: Complex, beta: Number, alpha: Number) -> Lowered<Option<Value>> {
     let shape = cx.out_shape()?;
-    if matches!(cx.dtype(c.re), DType::F16 | DType::BF16) && cx.minds_nan(c.re) {
+    if matches!(cx.dtype(c.re), DType::F16 | DType::BF16) && cx.propagates_nan(c.re) {
         return Ok(None);
     }
     Ok(match (alpha.is(0.0), beta.is(0.0)) {

@@ -66,7 +66,7 @@ fn adaptive_avg_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered {
         if from == *to {
             continue;
         }
-        if cx.minds_nan(x) {
+        if cx.propagates_nan(x) {
             result = means_of_elements(cx, result, axis, &from, to);
             continue;
         }
@@ -124,7 +124,7 @@ fn window_means(cx: &Cx, from: &Expr, to: &Expr) -> Lowered {
 /// indices in the channel.
 fn adaptive_max_pool(cx: &Cx, x: Value, output_size: Vec<Expr>) -> Lowered<Outputs> {
     let n = output_size.len();
-    let by_operator = !cx.minds_nan(x);
+    let by_operator = !cx.propagates_nan(x);
     if let Some(kernel) = even_windows(cx, x, &output_size).filter(|_| by_operator) {
         let stride = kernel.clone();
         let (padding, dilation) = (vec![0; n], vec![1; n]);

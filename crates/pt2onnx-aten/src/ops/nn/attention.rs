@@ -181,7 +181,8 @@ fn attend(cx: &Cx, [q, k, v]: [Value; 3], settings: Settings) -> Lowered<Attenti
     let softmax = |scores| cx.softmax(scores, attrs::Softmax { axis: -1 });
     // PyTorch's CPU kernel replaces the scores of later keys, and adds to those that a mask hides.
     let replaced = mask.is_none() && cx.dim(q, -1) == cx.dim(v, -1) && dropout_p == 0.0;
-    let added = allowed.filter(|_| fused && !replaced && !cx.is_used(1) && cx.minds_nan(scores));
+    let added =
+        allowed.filter(|_| fused && !replaced && !cx.is_used(1) && cx.propagates_nan(scores));
     if let Some(allowed) = allowed {
         scores = match added {
             Some(_) => cx.add(
@@ -239,7 +240,7 @@ fn hidden(cx: &Cx, scores: Value) -> Value {
 fn ignores_nan(cx: &Cx, q: Value, scores: Value, v: Value) -> bool {
     let lanes = 64 * 8 / cx.dtype(scores).bits() as i64;
     let few = cx.dim(scores, -1).as_int().is_some_and(|keys| keys < lanes);
-    few && cx.minds_nan(scores) && cx.dim(q, -1) == cx.dim(v, -1)
+    few && cx.propagates_nan(scores) && cx.dim(q, -1) == cx.dim(v, -1)
 }
 
 /// `x` with as many heads as `q`: each head is repeated, with its copies side by side.

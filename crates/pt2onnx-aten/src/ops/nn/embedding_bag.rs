@@ -141,7 +141,7 @@ impl Bags {
     /// The largest number of each column. A NaN stays if it is the first of its bag.
     fn largest(&self, cx: &Cx) -> Value {
         let (rows, none) = (self.rows, f64::NEG_INFINITY);
-        if !cx.minds_nan(rows) {
+        if !cx.propagates_nan(rows) {
             return self.reduced(cx, self.counted(cx, rows, none), none, "max");
         }
         let numbers = cx.select(cx.is_nan(rows), none, rows);

@@ -54,7 +54,7 @@ fn grid_sampler(
     };
     let grid = cx.cast(grid, cx.dtype(x));
     let (nearest, zeros) = (mode == 1, padding_mode == 0);
-    if !cx.minds_nan(grid) || !(zeros || mode == 2) {
+    if !cx.propagates_nan(grid) || !(zeros || mode == 2) {
         return Ok(cx.grid_sample(x, grid, options));
     }
     // PyTorch's kernel of three dimensions leaves out pixels outside, whatever their weights.

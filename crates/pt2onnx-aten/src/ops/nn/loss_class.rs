@@ -232,7 +232,7 @@ fn multi_margin_loss(cx: &Cx, args: MultiMarginArgs) -> Lowered {
 
 /// `max(0, x)`; 0 of NaN.
 fn positive(cx: &Cx, x: Value) -> Value {
-    if cx.minds_nan(x) { cx.select(cx.greater(x, 0), x, 0) } else { cx.maximum(x, 0) }
+    if cx.propagates_nan(x) { cx.select(cx.greater(x, 0), x, 0) } else { cx.maximum(x, 0) }
 }
 
 /// The sum of `max(0, 1 - x[label] + x[i])` over all labels and all classes `i` that are no label,

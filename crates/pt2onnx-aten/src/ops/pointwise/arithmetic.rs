@@ -163,7 +163,7 @@ fn atan2(cx: &Cx, y: TensorOrScalar, x: TensorOrScalar) -> Lowered {
 fn hypot(cx: &Cx, a: TensorOrScalar, b: TensorOrScalar) -> Lowered {
     wide2(cx, a, b, |a, b| {
         let length = elementary::hypot(cx, a, b);
-        if !cx.minds_nan(a) {
+        if !cx.propagates_nan(a) {
             return length;
         }
         let infinite = |v| cx.is_inf(v, attrs::IsInf::default());

@@ -291,7 +291,7 @@ fn neg(cx: &Cx, x: Value) -> Lowered {
 fn sign(cx: &Cx, x: Value) -> Lowered {
     Ok(match cx.dtype(x) {
         DType::Bool => x,
-        _ if cx.minds_nan(x) => cx.select(cx.is_nan(x), 0.0, cx.sign(x)),
+        _ if cx.propagates_nan(x) => cx.select(cx.is_nan(x), 0.0, cx.sign(x)),
         _ => cx.sign(x),
     })
 }

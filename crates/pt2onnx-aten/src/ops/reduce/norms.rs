@@ -197,14 +197,14 @@ fn cdist(cx: &Cx, args: CdistArgs) -> Lowered {
     if cx.dim(off, last as i64).as_int() == Some(0) {
         return Ok(cx.full(&cx.shape(off)[..last], 0, cx.dtype(off)));
     }
-    if p == 0.0 && cx.minds_nan(off) {
+    if p == 0.0 && cx.propagates_nan(off) {
         let differ = cx.minimum(cx.ceil(cx.abs(off)), 1.0);
         return Ok(reduce(cx, Reduction::Sum, differ, &[last], false));
     }
     if p == f64::INFINITY {
         let far = cx.abs(off);
         // PyTorch's kernel leaves NaN out.
-        let known = if cx.minds_nan(off) { cx.select(cx.is_nan(off), 0.0, far) } else { far };
+        let known = if cx.propagates_nan(off) { cx.select(cx.is_nan(off), 0.0, far) } else { far };
         let largest = reduce(cx, Reduction::Max, known, &[last], false);
         let empty = may_be_empty_along(cx, off, &[last]);
         return Ok(if empty { cx.maximum(largest, 0.0) } else { largest });

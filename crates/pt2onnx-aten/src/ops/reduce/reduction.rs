@@ -88,7 +88,7 @@ fn mean_complex(cx: &Cx, args: ComplexReduceArgs) -> Lowered {
         return Ok(cx.pairs(Complex::new(nan, nan)));
     }
     let mean = mean_of(cx, x.as_pairs(cx), &axes, args.keepdim);
-    Ok(if cx.minds_nan(mean) { crossed(cx, mean, mean) } else { mean })
+    Ok(if cx.propagates_nan(mean) { crossed(cx, mean, mean) } else { mean })
 }
 
 /// The sum in the recorded type, which is int64 for integers and bools.
@@ -306,7 +306,7 @@ fn logsumexp(cx: &Cx, x: Value, dims: Vec<i64>, keepdim: bool) -> Lowered {
         return Ok(cx.full(&cx.out_shape()?, f64::NEG_INFINITY, cx.dtype(x)));
     }
     let found = reduce(cx, Reduction::LogSumExp, x, &axes, keepdim);
-    if axes.is_empty() || !cx.minds_nan(x) {
+    if axes.is_empty() || !cx.propagates_nan(x) {
         return Ok(found);
     }
     Ok(cx.select(any_true(cx, cx.is_nan(x), &axes, keepdim), f64::NAN, found))

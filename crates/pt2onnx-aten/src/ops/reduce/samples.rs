@@ -158,7 +158,7 @@ fn trapezoid(cx: &Cx, y: Value, spacing: Spacing, dim: i64) -> Lowered {
         return Ok(cx.full(&cx.out_shape()?, 0, cx.out_dtype()?));
     }
     if let Spacing::Number(dx) = spacing
-        && (cx.minds_nan(y) || !cx.dtype(y).is_float())
+        && (cx.propagates_nan(y) || !cx.dtype(y).is_float())
     {
         return trapezoid_of_sum(cx, y, dx, dim);
     }

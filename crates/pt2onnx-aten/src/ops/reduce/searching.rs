@@ -37,9 +37,9 @@ fn search(cx: &Cx, sorted: Value, x: TensorOrScalar, right: bool, out_int32: boo
         number => cx.as_tensor(number, cx.result_type(std::slice::from_ref(number))),
     };
     // PyTorch's decomposition of `isin` does not find what stands before NaN, its kernel does.
-    let of_isin = cx.minds_nan(sorted) && cx.is_part_of("aten.isin.");
+    let of_isin = cx.propagates_nan(sorted) && cx.is_part_of("aten.isin.");
     let sorted = if of_isin { cx.select(cx.is_nan(sorted), f64::INFINITY, sorted) } else { sorted };
-    let ordered = of_isin || !cx.minds_nan(sorted) || is_without_nan(cx, sorted);
+    let ordered = of_isin || !cx.propagates_nan(sorted) || is_without_nan(cx, sorted);
     let (value, sorted) = cx.promote(value, sorted);
     let behind = |element, value| {
         if right { cx.greater(element, value) } else { cx.greater_or_equal(element, value) }
@@ -223,7 +223,7 @@ fn unique(
     _inverse: Ignored,
     _counts: Ignored,
 ) -> UniqueOutputs {
-    if cx.minds_nan(x) {
+    if cx.propagates_nan(x) {
         return unique_floats(cx, x);
     }
     let [values, inverse, counts] = unique_along(cx, x, None);
@@ -262,7 +262,7 @@ fn unique_dim(
     _counts: Ignored,
 ) -> UniqueOutputs {
     let axis = cx.axis(x, dim)?;
-    let [values, inverse, counts] = if cx.minds_nan(x) {
+    let [values, inverse, counts] = if cx.propagates_nan(x) {
         unique_slices_of_floats(cx, x, axis)
     } else {
         unique_along(cx, x, Some(axis))

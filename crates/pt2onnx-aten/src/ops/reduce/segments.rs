@@ -87,7 +87,7 @@ fn segment_reduce(cx: &Cx, args: SegmentArgs) -> Lowered {
         cx.scatter_elements(start, indices, data, options)
     };
     let found = match reduction {
-        "max" | "min" if cx.minds_nan(data) => {
+        "max" | "min" if cx.propagates_nan(data) => {
             let write = |how| move |start, data| scatter(start, data, how);
             extremes_with_nan(cx, [start, data], identity, write(reduction), write("max"))
         }

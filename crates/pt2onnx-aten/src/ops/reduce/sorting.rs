@@ -127,7 +127,7 @@ fn median(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     let k = (n + 1).floor_div(&Expr::int(2));
     let smallest = numbers_first(cx, x, &k, Order { axis, largest: false, sorted: true });
     let [value, index] = smallest.map(|found| last_of(cx, found, &k, axis, keepdim));
-    if !cx.minds_nan(x) {
+    if !cx.propagates_nan(x) {
         return Ok([value, index]);
     }
     let nan = any_nan(cx, x, &[axis], keepdim);
@@ -150,7 +150,7 @@ fn nanmedian(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> 
     let known = cx.cast(cx.not(cx.is_nan(x)), DType::I64);
     let known = reduce(cx, Reduction::Sum, known, &[axis], true);
     let rank = cx.div(cx.maximum(cx.sub(known, 1), 0), 2);
-    let keys = if cx.minds_nan(x) { x } else { cx.select(cx.is_nan(x), f64::INFINITY, x) };
+    let keys = if cx.propagates_nan(x) { x } else { cx.select(cx.is_nan(x), f64::INFINITY, x) };
     Ok(sort::sort(cx, keys, axis, false)
         .map(|sorted| drop_axis(cx, gather_elements(cx, sorted, rank, axis), axis, keepdim)))
 }
@@ -163,7 +163,7 @@ fn mode(cx: &Cx, x: Value, dim: i64, keepdim: bool) -> Lowered<[Value; 2]> {
     if rank == 0 {
         return Ok([x, cx.scalar(0, DType::I64)]);
     }
-    if cx.minds_nan(x) {
+    if cx.propagates_nan(x) {
         let index = mode_with_nan(cx, x, axis);
         let found = [gather_elements(cx, x, index, axis), index];
         return Ok(found.map(|v| drop_axis(cx, v, axis, keepdim)));

@@ -117,7 +117,7 @@ fn var_mean(cx: &Cx, args: VarArgs) -> Lowered<[Value; 2]> {
 /// `mean` of `x` as PyTorch computes it next to a variance: it is updated with each element's
 /// distance to it, so that an infinity makes it NaN, unless it is the last element.
 fn updated_mean(cx: &Cx, x: Value, mean: Value, axes: &[usize]) -> Value {
-    if !cx.minds_nan(x) || size_of(cx, x, axes) == Expr::int(1) {
+    if !cx.propagates_nan(x) || size_of(cx, x, axes) == Expr::int(1) {
         return mean;
     }
     let infinite = cx.cast(cx.is_inf(x, attrs::IsInf::default()), DType::I64);

@@ -216,7 +216,7 @@ fn stft(cx: &Cx, args: StftArgs) -> Lowered {
     // ONNX Runtime's transforms of lengths that are no powers of two are far less exact than
     // convolutions.
     let convolve = x.im.is_none() && dtype == DType::F32 && n_fft.count_ones() > 1 && n_fft < 4096;
-    let short = n_fft <= FEW && cx.minds_nan(x.re);
+    let short = n_fft <= FEW && cx.propagates_nan(x.re);
     let result = match convolve {
         _ if short => by_sums(cx, x, (!plain).then_some(window), &frames),
         true => {

@@ -24,7 +24,7 @@ impl Complex {
 
     /// `limit` where a part of `self` is infinite, else `finite`.
     fn at_infinity(self, cx: &Cx, finite: Self, limit: impl Fn() -> Self) -> Self {
-        if !cx.minds_nan(self.re) {
+        if !cx.propagates_nan(self.re) {
             return finite;
         }
         let infinite = cx.or(is_infinite(cx, self.re), is_infinite(cx, self.imag(cx)));
@@ -35,7 +35,7 @@ impl Complex {
     pub fn exp(self, cx: &Cx) -> Self {
         let (size, im) = (cx.exp(self.re), self.imag(cx));
         let power = Complex::polar(cx, size, im);
-        if !cx.minds_nan(size) || cx.constant_of(self.re).is_some() {
+        if !cx.propagates_nan(size) || cx.constant_of(self.re).is_some() {
             return power;
         }
         // The angle of `e^-inf` may be infinite, and an infinite number may be real.
@@ -78,7 +78,7 @@ impl Complex {
         let large = cx.cast(cx.sqrt(cx.mul(sum, 0.5)), dtype);
         let small = cx.div(cx.abs(im), cx.mul(large, 2));
         let small = cx.select(cx.equal(large, 0.0), 0.0, small);
-        let small = if cx.minds_nan(im) {
+        let small = if cx.propagates_nan(im) {
             cx.select(is_infinite(cx, im), f64::INFINITY, small)
         } else {
             small
@@ -118,7 +118,7 @@ impl Complex {
         let norm = cx.add(cx.mul(t2, u2), 1);
         let re = cx.div(cx.mul(t, cx.add(u2, 1)), norm);
         let turned = cx.div(cx.mul(u, cx.sub(1, t2)), norm);
-        if !cx.minds_nan(t) {
+        if !cx.propagates_nan(t) {
             return Complex::new(re, turned);
         }
         let limit = Complex::new(t, cx.scalar(0, cx.dtype(t)));
@@ -226,5 +226,5 @@ fn is_infinite(cx: &Cx, x: Value) -> Value {
 /// `result`, or `x` where that is 0: a part that is 0 stays 0, even if the factor that `result` has
 /// beside it is not finite.
 fn kept_zero(cx: &Cx, x: Value, result: Value) -> Value {
-    if cx.minds_nan(result) { cx.select(cx.equal(x, 0.0), x, result) } else { result }
+    if cx.propagates_nan(result) { cx.select(cx.equal(x, 0.0), x, result) } else { result }
 }

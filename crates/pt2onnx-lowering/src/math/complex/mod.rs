@@ -165,7 +165,7 @@ impl Complex {
     /// `f(a, b)` as real/imaginary pairs: a product or quotient with a real tensor `b`, which
     /// PyTorch takes for a complex one; see [`crossed`].
     pub fn by_real(self, cx: &Cx, b: Value, f: impl Fn(Value, Value) -> Value) -> Value {
-        if !cx.minds_nan(self.re) {
+        if !cx.propagates_nan(self.re) {
             return cx.pairs(self.map(|x| f(x, b)));
         }
         let pairs = self.as_pairs(cx);

@@ -138,7 +138,9 @@ pub fn sign_and_log(cx: &Cx, lu: &Lu) -> (Complex, Value) {
     let last = cx.rank(size) - 1;
     let direction = match diagonal.im {
         // PyTorch's sign of NaN is 0.
-        None if cx.minds_nan(size) => cx.select(cx.is_nan(size), 0.0, cx.sign(diagonal.re)).into(),
+        None if cx.propagates_nan(size) => {
+            cx.select(cx.is_nan(size), 0.0, cx.sign(diagonal.re)).into()
+        }
         None => cx.sign(diagonal.re).into(),
         Some(_) => {
             let zero = cx.equal(size, 0.0);

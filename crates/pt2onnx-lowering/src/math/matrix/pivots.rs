@@ -22,7 +22,7 @@ pub fn exchange(cx: &Cx, rows: Value, k: Value, column: Complex) -> (Value, Valu
     let axis = cx.rank(column.re) as i64 - 2;
     let own = cx.equal(rows, k);
     let mut sizes = cabs1(cx, column);
-    if cx.minds_nan(sizes) {
+    if cx.propagates_nan(sizes) {
         let of_nan = cx.select(own, f64::INFINITY, cx.scalar(-1.0, cx.dtype(sizes)));
         sizes = cx.select(cx.is_nan(sizes), of_nan, sizes);
     }

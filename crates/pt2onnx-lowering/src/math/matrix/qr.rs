@@ -48,12 +48,12 @@ pub fn reflect(cx: &Cx, a: Complex) -> Reflected {
         let divisor = Complex::from(one).select(cx, done, alpha.sub(cx, beta.into()));
         let own = cx.cast(cx.equal(rows, k), cx.dtype(norm));
         let v = below.div(cx, divisor).add(cx, own.into());
-        let minds_nan = cx.minds_nan(a.re);
+        let propagates_nan = cx.propagates_nan(a.re);
         let from_k =
-            if minds_nan { state[0].keep(cx, cx.greater_or_equal(rows, k)) } else { state[0] };
+            if propagates_nan { state[0].keep(cx, cx.greater_or_equal(rows, k)) } else { state[0] };
         let along = v.adjoint(cx).matmul(cx, from_k);
         let mut a = state[0].sub(cx, tau.conj(cx).mul(cx, v).mul(cx, along));
-        if minds_nan {
+        if propagates_nan {
             // The zeros of v and tau spread NaN in the columns that follow, as in LAPACK; not to
             // the column itself, nor to rows above.
             let before = cx.less_or_equal(columns, k);

@@ -1,13 +1,12 @@
-//! Translates the nodes of a program one by one, and compares each result with the type that
-//! PyTorch recorded.
+//! Lowers the nodes of a graph in order, and compares each result with its recorded type.
 
 use super::{
-    ahead::Made,
     kinds::is_symbolic,
-    known::{Known, is_complex, recorded},
     metadata::Annotator,
     modules::Modules,
+    node_facts::{NodeFacts, is_complex, recorded},
     options::{Operators, Options},
+    prefetch::Prefetched,
     types::onnx_type,
 };
 use crate::{
@@ -27,15 +26,15 @@ use pt2onnx_ir::{Builder, Origin, Type, Value, is_possible};
 use pt2onnx_symbolic::{Expr, Func, View};
 use pt2onnx_tensor::DType;
 
-/// The state while a program is translated.
+/// The state of the translation of a program.
 pub(crate) struct Driver<'a> {
     pub builder: Builder<'a>,
-    /// The graph that is being translated: the program's, or the body of a higher-order op.
+    /// The current graph: the program's, or the body of a higher-order op.
     pub scope: Scope<'a>,
     /// The parts of real/imaginary pairs.
     pub parts: Parts,
     pub registry: &'a Registry,
-    /// Which ops are kept.
+    /// Ops that are kept.
     pub operators: Operators,
     /// Whether ATen ops that are kept become nodes `ATen`.
     pub aten_nodes: bool,
@@ -43,10 +42,10 @@ pub(crate) struct Driver<'a> {
     pub errors: Error,
     /// Whether some nodes were not translated.
     pub partial: bool,
-    /// Whether a lowering failed after it had emitted nodes, which nothing uses.
+    /// Whether a lowering failed after it had emitted nodes, which are unused.
     pub abandoned: bool,
     pub(super) annotator: Annotator<'a>,
-    /// The calls of modules, if they are asked for.
+    /// Calls of modules, if they become functions.
     pub(super) modules: Option<Modules>,
 }
 
@@ -82,8 +81,7 @@ impl<'a> Driver<'a> {
         self.builder.edit(|model| self.annotator.graph(program, model));
     }
 
-    /// A context that is not for a lowering: complex tensors are errors, and no outputs are
-    /// recorded.
+    /// A context outside of a lowering: complex tensors are errors, and there are no outputs.
     pub fn context(&self) -> Cx<'_, 'a> {
         self.cx(Call::default())
     }
@@ -93,8 +91,12 @@ impl<'a> Driver<'a> {
         Cx::new(&self.builder, &self.scope, &self.parts, self.numbers, call)
     }
 
-    /// Translates the nodes of the program's graph, given what is made of each ahead.
-    pub fn program<'m: 'a>(&mut self, graph: &'a Graph, made: impl Iterator<Item = Made<'m>>) {
+    /// Translates the nodes of the program's graph, whose origins and facts are prefetched.
+    pub fn program<'m: 'a>(
+        &mut self,
+        graph: &'a Graph,
+        made: impl Iterator<Item = Prefetched<'m>>,
+    ) {
         let outer = self.annotator.enter(graph);
         for (node, (origin, known)) in graph.nodes.iter().zip(made) {
             self.node(node, origin, &known);
@@ -107,12 +109,12 @@ impl<'a> Driver<'a> {
         let (outer, has_complex) = (self.annotator.enter(graph), graph.has_complex());
         for node in &graph.nodes {
             let origin = self.annotator.origin(node);
-            self.node(node, origin, &Known::of(graph, has_complex, node));
+            self.node(node, origin, &NodeFacts::of(graph, has_complex, node));
         }
         self.annotator.leave(outer);
     }
 
-    fn node(&mut self, node: &'a Node, mut origin: Origin, known: &Known<'a>) {
+    fn node(&mut self, node: &'a Node, mut origin: Origin, known: &NodeFacts<'a>) {
         let origin = self.builder.edit(|model| {
             let describe = |frames: &[ModuleFrame]| self.annotator.of_module(frames);
             let calls = self.modules.as_mut();
@@ -121,22 +123,22 @@ impl<'a> Driver<'a> {
         });
         self.builder.set_origin(Some(origin));
         if is_opaque(node) {
-            self.stand_ins(node);
+            self.placeholders(node);
         } else if let Err(reason) = self.lower_known(node, known) {
             let site = Site::of(node);
             self.errors.nodes.push(NodeError { site, reason });
-            self.stand_ins(node);
+            self.placeholders(node);
         }
         self.builder.set_origin(None);
     }
 
     /// Translates a node.
     pub fn lower_node(&mut self, node: &'a Node) -> Lowered<()> {
-        let known = Known::of(self.scope.graph(), self.scope.has_complex(), node);
+        let known = NodeFacts::of(self.scope.graph(), self.scope.has_complex(), node);
         self.lower_known(node, &known)
     }
 
-    fn lower_known(&mut self, node: &'a Node, known: &Known<'a>) -> Lowered<()> {
+    fn lower_known(&mut self, node: &'a Node, known: &NodeFacts<'a>) -> Lowered<()> {
         let name = node.target.schema_name();
         let recorded = &known.recorded;
         if node.target.is_higher_order() {
@@ -179,8 +181,13 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Runs the lowering of a table's row, unless the results are known to be empty.
-    fn translate(&self, op: &'static AtenOp, node: &Node, known: &Known<'a>) -> Lowered<Outputs> {
+    /// Runs the lowering of a row, unless the results are known to be empty.
+    fn translate(
+        &self,
+        op: &'static AtenOp,
+        node: &Node,
+        known: &NodeFacts<'a>,
+    ) -> Lowered<Outputs> {
         let outputs = match self.empty(&known.recorded) {
             Some(empty) => empty,
             None => self.call(op, node, known)?,
@@ -239,8 +246,8 @@ impl<'a> Driver<'a> {
         lower(&self.cx(call), &mut Args::bind(schema, &node.args)?)
     }
 
-    /// Tensors without elements, if all outputs of a node are known to be such. Runtimes have bugs
-    /// with empty tensors, and there is nothing to compute.
+    /// Empty tensors, if all outputs of a node are known to be empty: runtimes have bugs with them,
+    /// and there is nothing to compute.
     fn empty(&self, results: &[Recorded]) -> Option<Outputs> {
         let mut metas = results.iter().filter_map(|(_, meta)| *meta);
         if !metas.any(|meta| meta.sizes.contains(&Expr::int(0))) {
@@ -263,7 +270,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Calls an op's lowering in the way that it takes complex tensors.
-    fn call(&self, op: &'static AtenOp, node: &Node, known: &Known<'a>) -> Lowered<Outputs> {
+    fn call(&self, op: &'static AtenOp, node: &Node, known: &NodeFacts<'a>) -> Lowered<Outputs> {
         let outputs = &known.recorded;
         let schema = self.registry.schema(op);
         let schema = schema
@@ -307,7 +314,7 @@ impl<'a> Driver<'a> {
         recorded(self.scope.graph(), node)
     }
 
-    /// Gives the results of a node their values.
+    /// Binds the results of a node to their values.
     fn define(
         &mut self,
         node: &'a Node,
@@ -319,7 +326,7 @@ impl<'a> Driver<'a> {
             let Some(value) = outputs.0.get(i).copied().flatten() else {
                 if self.scope.reads(name) && !matches!(node.outputs.get(i), Some(Argument::None)) {
                     return Err(LowerError::unsupported(format!(
-                        "its translation does not give output {i}, which the program uses"
+                        "its lowering returned no output {i}, but the program uses it"
                     )));
                 }
                 continue;
@@ -332,8 +339,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Compares a result with the recorded type, and gives it that type and its name. The recorded
-    /// type can have more exact sizes.
+    /// Compares a result with the recorded type, and sets that type, whose sizes can be more exact,
+    /// and its name.
     fn tensor(
         &mut self,
         (node, i): (&Node, usize),
@@ -351,7 +358,7 @@ impl<'a> Driver<'a> {
             let emitted = self.builder.type_of(value);
             match (&emitted, &recorded) {
                 (Some(Type::Tensor(e)), Type::Tensor(r))
-                    if is_misrecorded(node, i) && e.dtype == r.dtype =>
+                    if recorded_type_mismatch(node, i) && e.dtype == r.dtype =>
                 {
                     recorded = Type::Tensor(e.clone());
                 }
@@ -378,8 +385,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Whether element types and ranks are equal, and no size is known to be another, if the
-    /// value's type is known.
+    /// Whether element types and ranks are equal and no size is known to differ. True if the value's
+    /// type is unknown.
     fn agrees(&self, value: Value, recorded: &Type) -> bool {
         let model = self.builder.model();
         let Some(emitted) = &model[value].ty else {
@@ -402,8 +409,7 @@ impl<'a> Driver<'a> {
         let expr = match self.scope.meta(name) {
             Some(ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. }) => expr.clone(),
             Some(ValueMeta::SymBool { expr, .. }) => {
-                // A bool that is read from a tensor is recorded as `u0 == 1`, and may be used as
-                // the number.
+                // A bool read from a tensor is recorded as `u0 == 1`; programs may use `u0` too.
                 if let View::Call(Func::Eq, [number, one]) = expr.view()
                     && number.as_symbol().is_some()
                     && one.as_int() == Some(1)
@@ -418,9 +424,9 @@ impl<'a> Driver<'a> {
         self.builder.bind_scalar(expr, value);
     }
 
-    /// Gives the results of a failed node values of the recorded types, so that the nodes after it
+    /// Binds the results of a failed node to values of the recorded types, so that the nodes after it
     /// can be translated.
-    fn stand_ins(&mut self, node: &'a Node) {
+    fn placeholders(&mut self, node: &'a Node) {
         self.partial = true;
         let _ = self.builder.take_diagnostics();
         for (name, meta) in self.results(node) {
@@ -436,10 +442,9 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Whether PyTorch is known to record a wrong shape for the output: some versions take the states
-/// of recurrent layers apart for sizes that are fixed, and record `[1, 1, 2, 4]` for `[1, 2, 4]`.
-/// The inferred type counts there.
-fn is_misrecorded(node: &Node, output: usize) -> bool {
+/// Whether PyTorch records a wrong shape for the output: some versions split the states of recurrent
+/// layers with static sizes, and record `[1, 1, 2, 4]` for `[1, 2, 4]`. The inferred type is used.
+fn recorded_type_mismatch(node: &Node, output: usize) -> bool {
     let op = node.target.to_string();
     output > 0 && ["aten.lstm.", "aten.gru.", "aten.rnn_"].iter().any(|name| op.starts_with(name))
 }

@@ -1,30 +1,29 @@
-//! What is made of a program's nodes on another thread while the nodes before are translated.
+//! Computes origins and recorded types of nodes on another thread, ahead of their translation.
 
-use super::{known::Known, metadata::Annotator};
+use super::{metadata::Annotator, node_facts::NodeFacts};
 use pt2onnx_fx::graph::{Graph, Node};
 use pt2onnx_ir::Origin;
 use std::{sync::mpsc, thread};
 
-/// What is made of so many nodes is handed over at once. A graph with fewer nodes needs no other
-/// thread.
+/// Nodes handed over at once. A graph with fewer nodes needs no other thread.
 const BATCH: usize = 512;
 
-/// Size of the thread's stack in bytes: that of the main thread, as arguments nest.
+/// Stack of the thread in bytes, as large as that of the main thread because arguments nest.
 const STACK: usize = 8 << 20;
 
-/// The origin of a node, and what the program says of it.
-pub(super) type Made<'a> = (Origin, Known<'a>);
+/// The origin of a node, and its facts.
+pub(super) type Prefetched<'a> = (Origin, NodeFacts<'a>);
 
-/// Calls `take` with what is made of each node of a graph, in order. Where no thread can be
-/// started, one is enough.
+/// Calls `take` with origin and facts of each node of a graph, in order. If no thread can be
+/// started, the calling one computes them.
 pub(super) fn with<'a, R>(
     graph: &'a Graph,
     annotator: impl Fn() -> Annotator<'a> + Copy + Send,
-    take: impl FnOnce(&mut dyn Iterator<Item = Made<'a>>) -> R,
+    take: impl FnOnce(&mut dyn Iterator<Item = Prefetched<'a>>) -> R,
 ) -> R {
     let has_complex = graph.has_complex();
-    let made = move |annotator: &mut Annotator<'a>, node: &'a Node| -> Made<'a> {
-        (annotator.origin(node), Known::of(graph, has_complex, node))
+    let made = move |annotator: &mut Annotator<'a>, node: &'a Node| -> Prefetched<'a> {
+        (annotator.origin(node), NodeFacts::of(graph, has_complex, node))
     };
     let batches = graph.nodes.chunks(BATCH);
     let (sender, receiver) = mpsc::channel();

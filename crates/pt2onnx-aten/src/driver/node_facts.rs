@@ -1,18 +1,18 @@
-//! What a program says of a node, before the node is translated.
+//! Facts about a node that need no translation: recorded types, and whether it is complex.
 
 use crate::cx::Recorded;
 use pt2onnx_fx::graph::{Argument, Graph, Name, Node};
 
-/// What a program says of a node.
-pub(crate) struct Known<'a> {
+/// Facts about a node.
+pub(crate) struct NodeFacts<'a> {
     /// Names and recorded types of the results.
     pub recorded: Vec<Recorded<'a>>,
     /// Whether the node takes complex tensors or numbers, or gives complex tensors.
     pub involves_complex: bool,
 }
 
-impl<'a> Known<'a> {
-    /// Of a node of this graph; `has_complex` is the graph's [`Graph::has_complex`].
+impl<'a> NodeFacts<'a> {
+    /// The facts about a node of `graph`; `has_complex` is its [`Graph::has_complex`].
     pub fn of(graph: &'a Graph, has_complex: bool, node: &'a Node) -> Self {
         let mut values = node.args.iter().map(|a| &a.value).chain(&node.outputs);
         let involves_complex = values.any(|value| {
@@ -22,8 +22,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Names and recorded types of a node's results. A list gives several. The name is `None` if the
-/// program has none.
+/// Names and recorded types of a node's results, one for each tensor of a list. The name is `None`
+/// if nothing uses the result.
 pub(crate) fn recorded<'a>(graph: &'a Graph, node: &'a Node) -> Vec<Recorded<'a>> {
     let mut results = Vec::with_capacity(node.outputs.len());
     let mut push = |name: Option<&'a Name>| {
