@@ -17,23 +17,28 @@
 //! - [`flatten`] makes an exported program of a method. It takes the types of the inputs
 //!   ([`inputs`]), and asks [`types::Types`] for those of the results of operators.
 
+mod alias;
 mod archive;
+mod builtins;
+mod control;
+mod driver;
 mod error;
-mod interp;
+mod eval;
+mod load;
 mod note;
 mod quantized;
 mod ranges;
 pub mod schema;
+mod state;
+mod strides;
 pub mod syntax;
 pub mod types;
 mod value;
 
 pub use archive::{Archive, ClassDef, Definition, FunctionDef, SourceFile, is_torchscript};
+pub use driver::{Attempt, FlatProgram, Loaded, Policy, flatten, flatten_as, inputs, loaded};
 pub use error::{Error, NotTorchScript, Problem, Result, Site};
-pub use interp::{
-    Flat, Flattened, Given, How, Loaded, Size, flatten, flatten_as, inputs, loaded, parameters,
-    signature,
-};
+pub use load::inputs::{Given, Size, parameters, signature};
 pub use note::Note;
 
 /// The example of the README is a test.

@@ -5,11 +5,12 @@ mod common;
 
 use common::{Few, OBJECTS, archive, archive_of, module};
 use pt2onnx_fx::text;
-use pt2onnx_torchscript::{Error, Given, How, flatten_as};
+use pt2onnx_torchscript::{Error, Given, Policy, flatten_as};
 
 fn flat(body: &str, inputs: &[(&str, &str)]) -> Result<String, Error> {
     let given = inputs.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
-    let flat = flatten_as(&archive(body)?, "forward", given.collect(), &mut Few, How::default())?;
+    let flat =
+        flatten_as(&archive(body)?, "forward", given.collect(), &mut Few, Policy::default())?;
     let mut printed = text::print(&flat.program).to_string();
     flat.warnings.iter().for_each(|warning| printed.push_str(&format!("\n# {warning}")));
     Ok(printed)
@@ -18,9 +19,14 @@ fn flat(body: &str, inputs: &[(&str, &str)]) -> Result<String, Error> {
 /// The operators that a method calls, in order.
 fn calls(body: &str, inputs: &[(&str, &str)]) -> Vec<String> {
     let given = inputs.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
-    let flat =
-        flatten_as(&archive(body).unwrap(), "forward", given.collect(), &mut Few, How::default())
-            .unwrap();
+    let flat = flatten_as(
+        &archive(body).unwrap(),
+        "forward",
+        given.collect(),
+        &mut Few,
+        Policy::default(),
+    )
+    .unwrap();
     flat.program.graph.nodes.iter().map(|node| node.target.to_string()).collect()
 }
 
@@ -145,7 +151,7 @@ fn errors_name_the_line_that_source_ranges_tell() {
         let records = [("code/__torch__.py.debug_pkl", &*pickle)];
         let archive = archive_of(&module(body), OBJECTS, &records).unwrap();
         let given = vec![("x".to_owned(), Given::parse("float32[n,4]"))];
-        let error = flatten_as(&archive, "forward", given, &mut Few, How::default())
+        let error = flatten_as(&archive, "forward", given, &mut Few, Policy::default())
             .unwrap_err()
             .to_string();
         error.split(": no overload").next().unwrap().to_owned()
@@ -245,7 +251,7 @@ fn lists_of_any_sizes_are_sequences() {
     assert!(error.contains("a list or dict of another length in each branch"), "{error}");
     let sequences = |body: &str| {
         let given = X.iter().map(|(name, text)| ((*name).to_owned(), Given::parse(text)));
-        let how = How { sequences: true, ..How::default() };
+        let how = Policy { allow_sequences: true, ..Policy::default() };
         let flat = flatten_as(&archive(body)?, "forward", given.collect(), &mut Few, how)?;
         Ok::<_, Error>(text::print(&flat.program).to_string())
     };

@@ -12,7 +12,7 @@ use pt2onnx_opt::eval;
 use pt2onnx_symbolic::Expr;
 use pt2onnx_tensor::{DType, Tensor};
 use pt2onnx_torchscript::{
-    Archive, Flat, Given, Note, Size, flatten, inputs, loaded, signature,
+    Archive, Attempt, Given, Note, Size, flatten, inputs, loaded, signature,
     types::{Contents, Facts, Outcome, Typed, Types},
 };
 use rustc_hash::FxHashMap;
@@ -67,12 +67,12 @@ pub(crate) fn read(
     let types = &mut Lowerings(registry, options.default_dtype);
     let with_state = options.mutations == State::Pairs;
     let flat = flatten(archive, &options.method, given, types, with_state)?;
-    let by_cases = flat.by_cases.and_then(|flat| taken(flat, options).ok());
+    let by_cases = flat.case_split.and_then(|flat| taken(flat, options).ok());
     Ok(Read { by_cases: by_cases.map(Box::new), ..taken(flat.best, options)? })
 }
 
 /// A flattened program with the warnings about it.
-fn taken(mut flat: Flat, options: &Options) -> Result<Read, Error> {
+fn taken(mut flat: Attempt, options: &Options) -> Result<Read, Error> {
     let lost: Vec<String> = flat.lost.iter().map(|path| format!("`{path}`")).collect();
     if options.mutations == State::Error && !lost.is_empty() {
         return Err(pt2onnx_torchscript::Error::Writes { attributes: lost }.into());

@@ -1,6 +1,6 @@
 //! All schemas: the generated list, what it lacks, and the order of overloads.
 
-use super::parse::Schema;
+use crate::schema::parse::Schema;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 

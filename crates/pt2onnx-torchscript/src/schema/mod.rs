@@ -4,6 +4,6 @@ mod list;
 mod parse;
 mod types;
 
-pub use list::overloads;
-pub use parse::{Param, Return, Schema};
-pub use types::Type;
+pub use crate::schema::list::overloads;
+pub use crate::schema::parse::{Param, Return, Schema};
+pub use crate::schema::types::Type;

@@ -1,6 +1,6 @@
 //! The schema of an overload, with the types of code.
 
-use super::types::Type;
+use crate::schema::types::Type;
 use pt2onnx_fx::Name;
 
 /// The schema of an overload.

@@ -1,10 +1,10 @@
 //! Text to tokens. Lines and indentation are tokens too, as Python has them.
 
-use super::{SyntaxError, line_of};
+use crate::syntax::{SyntaxError, line_of};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Name(Arc<str>),
     Int(i64),
     Float(f64),
@@ -19,7 +19,7 @@ pub(super) enum Token {
 }
 
 /// All tokens, with the byte at which each starts.
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, SyntaxError> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, SyntaxError> {
     let mut lexer = Lexer { text, at: 0, open: 0, indents: vec![0], tokens: Vec::new() };
     lexer.run()?;
     Ok(lexer.tokens)

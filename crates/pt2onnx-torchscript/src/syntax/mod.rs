@@ -4,8 +4,8 @@ mod ast;
 mod lexer;
 mod parser;
 
-pub use ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind};
-pub use parser::parse;
+pub use crate::syntax::ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind};
+pub use crate::syntax::parser::parse;
 
 /// What is wrong with a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Tokens to code, by recursive descent with a limit.
 
-use super::{
+use crate::syntax::{
     SyntaxError,
     ast::{Call, Class, Expr, ExprKind, File, Function, Param, Stmt, StmtKind},
     lexer::{Token, tokens},

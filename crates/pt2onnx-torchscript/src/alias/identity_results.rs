@@ -1,0 +1,47 @@
+//! Operators that return their argument itself where there is nothing to do: what changes the
+//! result in place, its shape too, changes the argument.
+
+use crate::{
+    eval::{Evaluator, Step},
+    value::Value,
+};
+use pt2onnx_fx::{
+    Name,
+    views::{Shared, View},
+};
+
+impl Evaluator<'_> {
+    /// The result of such an operator; `None` where it makes another one. In a list that it makes,
+    /// arguments take the places of results that they are.
+    pub(crate) fn identity_result(
+        &mut self,
+        shared: &[Shared],
+        results: &[Value],
+    ) -> Step<Option<Value>> {
+        // A constant counts as a number only where nothing was made of it.
+        let is_kept = |shared: &&Shared| {
+            shared.view == View::Itself && !self.cx.pool_numbers.contains(&shared.of)
+        };
+        // In the order of the results.
+        let kept: Vec<&Shared> = shared.iter().filter(is_kept).collect();
+        let mut rest = kept.iter().peekable();
+        let mut argument = |result: &Name| {
+            let shared = rest.next_if(|shared| shared.result == *result)?;
+            Some(Value::Tensor(shared.of.clone()))
+        };
+        match results {
+            [Value::Tensor(result)] => Ok(argument(result)),
+            [Value::List(list)] if !kept.is_empty() => {
+                for item in self.items_mut(*list)? {
+                    if let Value::Tensor(result) = item
+                        && let Some(of) = argument(result)
+                    {
+                        *item = of;
+                    }
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+}

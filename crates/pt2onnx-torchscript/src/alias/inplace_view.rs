@@ -1,0 +1,98 @@
+//! Operators that change the sizes of a tensor in place: `x.t_()`, `x.unsqueeze_(0)`, `torch.mul(a,
+//! b, out=x)`. Their result takes the place of the tensor by all of its names.
+
+use crate::{
+    eval::{Evaluator, Step, call::Kwargs, overload::Bound, unsupported},
+    schema::Schema,
+    value::Value,
+};
+use pt2onnx_fx::{InputSpec, Name, archive::c10_number};
+
+/// Operators that turn a tensor into a view of itself: the view's name and a `_`. Sorted.
+const VIEWS_IN_PLACE: &[&str] =
+    &["as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"];
+
+impl Evaluator<'_> {
+    /// Calls such an operator; `None` if it is another one.
+    pub(crate) fn view_in_place(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        args: &[Value],
+        kwargs: &Kwargs,
+    ) -> Step<Option<Value>> {
+        let (Some(Value::Tensor(tensor)), Some(view)) = (args.first(), name.strip_suffix('_'))
+        else {
+            return Ok(None);
+        };
+        if namespace != "aten" || VIEWS_IN_PLACE.binary_search(&name).is_err() {
+            return Ok(None);
+        }
+        let made = self.operator("aten", view, args.to_vec(), kwargs.clone())?;
+        if let Value::Tensor(view) = &made {
+            self.take_place(tensor, view)?;
+        }
+        Ok(Some(made))
+    }
+
+    /// A call with `out=`: the result is written into that tensor, or takes its place if it has
+    /// other sizes.
+    pub(crate) fn in_place_of(
+        &mut self,
+        full: &str,
+        schema: &Schema,
+        mut bound: Bound,
+        at: usize,
+    ) -> Step<Value> {
+        let Some(Value::Tensor(out)) = bound.get_mut(at).and_then(Option::take) else {
+            return self.emit(schema, bound);
+        };
+        let (mut args, mut kwargs) = (Vec::new(), Kwargs::new());
+        for (value, param) in bound.into_iter().zip(&schema.params) {
+            match value {
+                Some(value) if param.keyword => kwargs.push((param.name.clone(), value)),
+                Some(value) => args.push(value),
+                None => {}
+            }
+        }
+        let (namespace, name) = full.split_once("::").unwrap_or(("aten", full));
+        let made = self.operator(namespace, name, args, kwargs)?;
+        let dtype = c10_number(self.meta(&out)?.dtype).map_or(Value::None, Value::int);
+        let made = self.operator("aten", "to", vec![made, dtype], Kwargs::new())?;
+        let Value::Tensor(name) = &made else { return Ok(made) };
+        let meta = self.meta(&self.current(&out))?.clone();
+        if self.same_type(self.meta(name)?, (meta.dtype, &meta.sizes)).is_ok() {
+            return self.operator("aten", "copy_", vec![Value::Tensor(out), made], Kwargs::new());
+        }
+        self.take_place(&out, name)?;
+        Ok(made)
+    }
+
+    /// A tensor takes the place of another one.
+    fn take_place(&mut self, old: &Name, new: &Name) -> Step<()> {
+        let object = self.object_of(old);
+        let is_state = |spec: &InputSpec| {
+            let state = matches!(spec, InputSpec::Parameter { .. } | InputSpec::Buffer { .. });
+            state && spec.name() == Some(&object)
+        };
+        if self.interface.specs.iter().any(is_state) {
+            return unsupported("changing the sizes of a parameter or buffer in place");
+        }
+        self.steps(self.memory.write_base.len() + self.memory.identity.len())?;
+        let names =
+            self.memory.write_base.keys().chain(self.memory.identity.keys()).chain([&object]);
+        let names = names.filter(|name| *name != new && self.object_of(name) == object);
+        for name in names.cloned().collect::<Vec<_>>() {
+            self.state.substitution.insert(name, new.clone());
+        }
+        self.memory.identity.insert(new.clone(), object.clone());
+        self.state.shape_mutated.insert(object);
+        Ok(())
+    }
+
+    /// The tensor that this one is by another name: that of its first value.
+    fn object_of(&self, name: &Name) -> Name {
+        let whole = self.write_base_of(name);
+        self.memory.identity.get(&whole).cloned().unwrap_or(whole)
+    }
+}

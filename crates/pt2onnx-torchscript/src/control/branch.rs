@@ -1,0 +1,145 @@
+//! Conditions that are not known: strategies to continue after one, tried in order.
+
+use super::fork_join::Body;
+use crate::{
+    error::Problem,
+    eval::{Env, Evaluator, Flow, Step},
+    state::JoinPolicy,
+    syntax::Stmt,
+    types::{Symbols, of_data},
+    value::Value,
+};
+use pt2onnx_symbolic::Expr;
+
+/// How often what follows a condition runs in each of its branches, at most.
+const MAX_TAIL_DUPLICATIONS: usize = 32;
+
+/// What is left to do after a condition that is not known.
+pub(crate) enum BranchResult<'s> {
+    /// Both branches are joined.
+    Joined,
+    /// So is what follows them.
+    End(Flow),
+    /// This branch is taken.
+    Branch(&'s [Stmt]),
+}
+
+impl Evaluator<'_> {
+    /// A condition that is not known, tried in this order:
+    ///
+    /// 1. Both branches run and are joined.
+    /// 2. Each branch also runs what follows, the last block of `continuation` first, and the
+    ///    result is that of the function or loop.
+    /// 3. Where data decide whether a tensor is empty, it is taken not to be.
+    /// 4. Where sizes of inputs decide, the error names the condition, and the whole method runs
+    ///    for each case ([`case_split`](super::case_split)).
+    pub(crate) fn eval_symbolic_branch<'s>(
+        &mut self,
+        test: &Value,
+        [then, other]: [&'s [Stmt]; 2],
+        continuation: &[&'s [Stmt]],
+        env: &mut Env,
+    ) -> Step<BranchResult<'s>> {
+        let bodies: [Body<'_>; 2] =
+            [&|ev, env| ev.block(then, env), &|ev, env| ev.block(other, env)];
+        let marks = self.state.marks();
+        let mut problem = match self.try_branches(test, bodies, env)? {
+            Ok(Flow::Next) => return Ok(BranchResult::Joined),
+            Ok(flow) => return Ok(BranchResult::End(flow)),
+            Err(problem) => problem,
+        };
+        if !continuation.is_empty() && self.budget.tail_duplications < MAX_TAIL_DUPLICATIONS {
+            self.budget.tail_duplications += 1;
+            self.state.unwind(&marks);
+            let whole = |branch| [continuation, &[branch]].concat();
+            let bodies: [Body<'_>; 2] =
+                [&|ev, env| ev.blocks(whole(then), env), &|ev, env| ev.blocks(whole(other), env)];
+            match (&problem, self.try_branches(test, bodies, env)) {
+                (_, Ok(Ok(flow))) => return Ok(BranchResult::End(flow)),
+                (_, Ok(Err(second))) => problem = second,
+                // The cases may do better.
+                (
+                    Problem::Sizes { .. },
+                    Err(Problem::Raises(_) | Problem::Type { .. } | Problem::Kind { .. }),
+                ) => {}
+                (_, Err(second)) => return Err(second),
+            }
+        }
+        let (Value::Bool(condition), Problem::Branch(_) | Problem::Unsupported(_)) =
+            (test, &problem)
+        else {
+            return Err(problem);
+        };
+        let Some(truth) = self.unless_empty(condition) else {
+            return Err(problem);
+        };
+        self.state.unwind(&marks);
+        self.note(format!("`{condition}` is taken to be {truth} as nothing is empty"));
+        Ok(BranchResult::Branch(if truth { then } else { other }))
+    }
+
+    /// Runs and joins both branches. If they cannot be joined, all but the calls is as before, and
+    /// the problem is returned, with the condition if sizes of inputs decide.
+    fn try_branches(
+        &mut self,
+        test: &Value,
+        bodies: [Body<'_>; 2],
+        env: &mut Env,
+    ) -> Step<Step<Flow>> {
+        let (snapshot, variables) = (self.state.fork(), env.fork());
+        match self.join_branches(test, bodies, env) {
+            Ok(flow) => {
+                self.state.commit(snapshot);
+                env.commit(variables);
+                Ok(Ok(flow))
+            }
+            Err(problem) => {
+                env.rewind(variables);
+                match problem {
+                    Problem::Branch(_) | Problem::Unsupported(_) => {
+                        self.state.rewind(snapshot);
+                        Ok(Err(of_sizes(test, problem)))
+                    }
+                    problem => Err(problem),
+                }
+            }
+        }
+    }
+
+    /// Runs both branches. Where sizes decide, nothing is None in one of them only, and in a run by
+    /// cases all numbers are the same.
+    fn join_branches(&mut self, test: &Value, bodies: [Body<'_>; 2], env: &mut Env) -> Step<Flow> {
+        let condition = match test {
+            Value::Bool(condition)
+                if !of_data(condition) || self.unless_empty(condition).is_some() =>
+            {
+                condition
+            }
+            _ => return self.fork_join(test, bodies, env),
+        };
+        // A size that may be 0 by its declaration is asked for that. Nothing says whether a size is
+        // even, or which of two is larger.
+        let general = !self.may_be_zero(condition) && self.is_general(condition);
+        self.saw_symbolic_branch |= general;
+        let exact = self.state.join.is_exact() || (self.policy.case_split && general);
+        let how = if exact { JoinPolicy::Exact } else { JoinPolicy::AllowNumbers };
+        let outer = std::mem::replace(&mut self.state.join, how);
+        let flow = self.fork_join(test, bodies, env);
+        self.state.join = outer;
+        flow
+    }
+
+    /// Whether a condition is about a size of an input that may be 0.
+    fn may_be_zero(&self, condition: &Expr) -> bool {
+        let least = |symbol: &str| self.state.facts.constraints.range(symbol).min;
+        condition.symbols().iter().any(|s| !Symbols::makes(s) && least(s) == Some(0))
+    }
+}
+
+/// The problem of branches that cannot be joined, with the condition if sizes of inputs decide.
+fn of_sizes(test: &Value, problem: Problem) -> Problem {
+    match test {
+        Value::Bool(condition) if !of_data(condition) => Problem::of_sizes(condition, &problem),
+        _ => problem,
+    }
+}

@@ -1,0 +1,499 @@
+//! Both branches of a condition run on the same state, and are joined into the results of a `cond`
+//! node.
+
+use super::{
+    higher_order,
+    join::{Base, Joiner},
+    phi::{Branch, Joined, Operand, Phi},
+};
+use crate::{
+    error::Problem,
+    eval::{Env, Evaluator, Flow, Step, expected, unsupported},
+    state::{Delta, State, journal::Changes, liveness::reachable},
+    types::{Contents, of_data},
+    value::{Item, Ref, Value, dyn_list::element_spec::ElementSpec},
+};
+use pt2onnx_fx::{Argument, Name, Node, TensorMeta, ValueMeta};
+use pt2onnx_symbolic::{Expr, Func, Range};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+
+/// What a branch does.
+pub(crate) type Body<'b> = &'b dyn Fn(&mut Evaluator<'_>, &mut Env) -> Step<Flow>;
+
+/// What decides between two branches.
+struct Condition {
+    predicate: Argument,
+    /// The condition, if it is one on numbers.
+    known: Option<Expr>,
+}
+
+/// What became of both branches.
+enum ForkResult {
+    Joined(Flow),
+    /// They write into this memory.
+    Writes(Vec<Name>),
+    /// They give these lists different lengths.
+    Lists(Vec<(Ref, Option<ElementSpec>)>),
+}
+
+impl Condition {
+    /// The condition, if only sizes of inputs decide.
+    fn of_sizes(&self) -> Option<Expr> {
+        self.known.clone().filter(|condition| !of_data(condition))
+    }
+
+    /// What holds in a branch.
+    fn holds(&self, branch: usize) -> Option<Expr> {
+        let known = self.known.clone()?;
+        Some(if branch == 0 { known } else { Expr::call(Func::Not, vec![known]) })
+    }
+}
+
+impl Evaluator<'_> {
+    /// Runs both branches, again with more of what they write into, until their ends can be joined.
+    pub(crate) fn fork_join(
+        &mut self,
+        test: &Value,
+        bodies: [Body<'_>; 2],
+        env: &mut Env,
+    ) -> Step<Flow> {
+        let predicate = self.predicate(test)?;
+        let known = match test {
+            Value::Bool(condition) => Some(condition.clone()),
+            _ => None,
+        };
+        let condition = Condition { predicate, known };
+        let mut memory = Vec::new();
+        loop {
+            match self.fork_join_once(&condition, bodies, env, &memory)? {
+                ForkResult::Joined(flow) => return Ok(flow),
+                ForkResult::Writes(more) => memory.extend(more),
+                ForkResult::Lists(lists) => {
+                    for (list, element) in lists {
+                        self.generalize(list, element)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs both branches. In each, copies stand for the memory that they write into.
+    fn fork_join_once(
+        &mut self,
+        condition: &Condition,
+        bodies: [Body<'_>; 2],
+        env: &mut Env,
+        memory: &[Name],
+    ) -> Step<ForkResult> {
+        let new = self.state.facts.symbols.clone().next(false);
+        let mut run = |branch: usize| {
+            let holds = condition.holds(branch);
+            self.run_branch(bodies[branch], env, memory, holds)
+        };
+        let (yes, no) = (run(0), run(1));
+        let mut outside: Vec<Name> =
+            [&yes, &no].into_iter().flatten().flat_map(|b| b.outside.iter().cloned()).collect();
+        outside.sort();
+        outside.dedup();
+        if !outside.is_empty() {
+            return Ok(ForkResult::Writes(outside));
+        }
+        let (yes, no) = match (yes, no) {
+            (Ok(yes), Ok(no)) => (yes, no),
+            // A branch that raises is an assertion that the other one is taken.
+            (Err(Problem::Raises(_)), Ok(only)) | (Ok(only), Err(Problem::Raises(_))) => {
+                return self.only(only, memory, env).map(ForkResult::Joined);
+            }
+            (Err(problem), _) | (_, Err(problem)) => return Err(problem),
+        };
+        let changed = self.live_changes(&yes, &no)?;
+        let lists = self.resized_lists(&yes.delta, &no.delta, &changed, &new);
+        if !lists.is_empty() && !self.state.join.is_exact() {
+            return Ok(ForkResult::Lists(lists));
+        }
+        let branches = [yes, no];
+        self.add_stale(&branches)?;
+        self.join_ends(condition, branches, &changed, memory, env).map(ForkResult::Joined)
+    }
+
+    /// Notes the memory that writes in branches did not reach. What the first one made is not there
+    /// in the second one.
+    fn add_stale(&mut self, [yes, no]: &[Branch; 2]) -> Step<()> {
+        self.steps(yes.delta.stale.len() + no.delta.stale.len())?;
+        let values = &self.state.facts.values;
+        let of_first =
+            |name: &Name| values.get_index_of(name).is_some_and(|at| yes.made.contains(&at));
+        let second = no.delta.stale.iter().filter(|(name, _)| !of_first(name));
+        for (name, site) in yes.delta.stale.iter().chain(second) {
+            if let Some(site) = site {
+                self.state.stale.insert(name.clone(), site.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// The lists from before that have other lengths after one branch than after the other. `new`
+    /// is the first symbol that the branches may have made.
+    fn resized_lists(
+        &self,
+        yes: &Delta,
+        no: &Delta,
+        changed: &BTreeSet<usize>,
+        new: &Expr,
+    ) -> Vec<(Ref, Option<ElementSpec>)> {
+        let mut found = Vec::new();
+        for &at in changed {
+            if !matches!(self.state.heap.get(at), Some(Item::List { .. })) {
+                continue;
+            }
+            let items = |delta| match item_after(&self.state, delta, at) {
+                Some(Item::List { items, .. }) => Some(items),
+                _ => None,
+            };
+            let (first, second) = (items(yes), items(no));
+            if first.map(Vec::len) == second.map(Vec::len) {
+                continue;
+            }
+            let elements: Vec<ElementSpec> = [no, yes]
+                .into_iter()
+                .filter_map(|delta| self.spec_of_item(item_after(&self.state, delta, at)?))
+                .collect();
+            let mut jagged = elements.iter().filter_map(|element| element.jagged_from(new));
+            let jagged = jagged.find(|element| element.jagged.is_some());
+            found.push((Ref(at), jagged.or_else(|| elements.into_iter().next())));
+        }
+        found
+    }
+
+    /// The items from before the branches that these change, and that can be read after them: if
+    /// both return from the function, what it has made for itself is lost.
+    fn live_changes(&mut self, yes: &Branch, no: &Branch) -> Step<BTreeSet<usize>> {
+        let changed = |branch: &Branch| branch.delta.heap.items.keys().copied().collect();
+        let mut all: BTreeSet<usize> = changed(yes);
+        all.append(&mut changed(no));
+        self.steps(all.len())?;
+        let older = self.state.calls.frames.last().map_or(usize::MAX, |frame| frame.heap);
+        if let (Flow::Return(a), Flow::Return(b)) = (&yes.flow, &no.flow)
+            && all.last().is_some_and(|last| *last >= older)
+        {
+            let mut live = FxHashSet::default();
+            for (value, delta) in [(a, &yes.delta), (b, &no.delta)] {
+                let item = |at| item_after(&self.state, delta, at);
+                reachable(item, older, value, &mut live);
+            }
+            self.steps(live.len())?;
+            all.retain(|at| live.contains(at));
+        }
+        Ok(all)
+    }
+
+    /// Runs a branch, in which a condition holds, and undoes it.
+    fn run_branch(
+        &mut self,
+        body: Body<'_>,
+        env: &mut Env,
+        memory: &[Name],
+        holds: Option<Expr>,
+    ) -> Step<Branch> {
+        let marks = self.state.marks();
+        let (snapshot, variables) = (self.state.fork(), env.fork());
+        let region = self.state.facts.values.len();
+        self.state.region = region;
+        self.state.path_condition.extend(holds);
+        let owned = memory.iter().try_for_each(|root| self.own(root, Value::Tensor(root.clone())));
+        let flow = owned.and_then(|()| self.deeper(|ev| body(ev, env)));
+        let copies = memory.iter().map(|root| self.current(root)).collect();
+        let made = region..self.state.facts.values.len();
+        let delta = self.state.rewind(snapshot);
+        let env = env.rewind(variables);
+        let is_new = |state: &State, name: &Name| {
+            state.facts.values.get_index_of(name).is_none_or(|at| at >= region)
+        };
+        let outside = delta.mod_set.iter().filter(|root| !is_new(&self.state, root));
+        let outside = outside.cloned().collect();
+        // What took the place of tensors that the branch has made still does after it.
+        for (old, new) in &delta.substitution {
+            if let Some(new) = new
+                && is_new(&self.state, old)
+            {
+                self.state.substitution.insert(old.clone(), new.clone());
+            }
+        }
+        if let Err(Problem::Raises(_)) = &flow {
+            self.state.end_calls(&marks);
+        }
+        let flow = flow?;
+        if !delta.shape_mutated.iter().all(|object| is_new(&self.state, object)) {
+            return unsupported("changing the sizes of a tensor in place where data decide");
+        }
+        Ok(Branch { flow, env, delta, copies, outside, made })
+    }
+
+    /// Continues after the branch that runs for certain.
+    fn only(&mut self, branch: Branch, memory: &[Name], env: &mut Env) -> Step<Flow> {
+        let Branch { flow, env: variables, delta, copies, .. } = branch;
+        env.apply(variables);
+        self.state.apply(delta);
+        for (root, copy) in memory.iter().zip(&copies) {
+            self.write_back(root, Value::Tensor(copy.clone()))?;
+        }
+        self.disown(memory, &copies);
+        Ok(flow)
+    }
+
+    /// Where a branch runs for certain, what stood for memory in it is that memory from its end on.
+    fn disown(&mut self, memory: &[Name], copies: &[Name]) {
+        for (memory, copy) in memory.iter().zip(copies) {
+            let copy = self.memory.class_of(copy).clone();
+            let mut names = self.memory.aliases_of(&copy).to_vec();
+            names.push(copy.clone());
+            for name in names {
+                if self.write_base_of(&name) == copy {
+                    self.state.substitution.insert(name, memory.clone());
+                } else {
+                    self.state.stale_views.insert(name, ());
+                }
+            }
+        }
+    }
+
+    /// Joins both branches into the results of a `cond` node, and returns what they do with the
+    /// flow.
+    fn join_ends(
+        &mut self,
+        condition: &Condition,
+        branches: [Branch; 2],
+        changed: &BTreeSet<usize>,
+        memory: &[Name],
+        env: &mut Env,
+    ) -> Step<Flow> {
+        let base = self.join_base();
+        let mut joiner = Joiner::new(base, condition.of_sizes(), &branches, memory);
+        let flow = joiner.flows()?;
+        let variables =
+            if matches!(flow, Flow::Next) { joiner.variables(env)? } else { Vec::new() };
+        joiner.items(changed)?;
+        let written = joiner.memory()?;
+        let (joined, phis) = joiner.finish();
+        for (name, value) in variables {
+            match value {
+                Some(value) => env.insert(name, value),
+                None => env.remove(&name),
+            }
+        }
+        let [yes, no] = branches.map(|branch| branch.delta);
+        self.apply_joined(joined, [&yes, &no])?;
+        self.cond(condition.predicate.clone(), &phis, [yes, no])?;
+        for (root, made) in memory.iter().zip(written) {
+            self.write_back(root, Value::Tensor(made))?;
+        }
+        Ok(flow)
+    }
+
+    fn join_base(&mut self) -> Base<'_> {
+        let Self { state, memory, numbers, names, policy, .. } = self;
+        Base::new(state, memory, &numbers.truths, names, policy.allow_sequences)
+    }
+
+    /// The state after both branches.
+    fn apply_joined(&mut self, joined: Joined, deltas: [&Delta; 2]) -> Step<()> {
+        self.steps(usize::try_from(joined.steps).unwrap_or(usize::MAX))?;
+        for size in &joined.sizes {
+            self.state.facts.constraints.constrain(size, Range::at_least(0));
+        }
+        for item in joined.made {
+            self.alloc(item)?;
+        }
+        for (at, item) in joined.items {
+            if let Some(slot) = self.state.heap.get_mut(at) {
+                *slot = item;
+            }
+        }
+        for delta in deltas {
+            self.state.heap.add_stale(delta.heap.stale.clone());
+        }
+        for (copy, of) in joined.copies {
+            self.state.heap.may_be(copy, of);
+        }
+        let [yes, no] = deltas.map(|delta| &delta.contents);
+        self.steps(yes.len() + no.len())?;
+        for name in yes.keys().chain(no.keys()) {
+            let after = |contents: &Changes<Name, Contents>| match contents.get(name) {
+                Some(contents) => contents.clone(),
+                None => self.state.facts.contents.get(name).cloned(),
+            };
+            let (a, b) = (after(yes), after(no));
+            match a.filter(|a| b.as_ref() == Some(a)) {
+                Some(contents) => self.state.set_contents(name.clone(), contents),
+                None => self.state.forget_contents(name),
+            }
+        }
+        Ok(())
+    }
+
+    /// The node whose results the phis are, if there are any.
+    pub(crate) fn cond(
+        &mut self,
+        predicate: Argument,
+        phis: &[Phi],
+        deltas: [Delta; 2],
+    ) -> Step<()> {
+        if phis.is_empty() {
+            return Ok(());
+        }
+        let mut deltas = deltas;
+        let (mut results, mut reads): ([Vec<Name>; 2], _) = (Default::default(), Vec::new());
+        for phi in phis {
+            for ((operand, delta), results) in
+                phi.operands.iter().zip(&mut deltas).zip(&mut results)
+            {
+                results.push(self.operand_tensor(operand, delta)?);
+            }
+            let operands: Vec<Name> =
+                results.iter().filter_map(|names| names.last()).cloned().collect();
+            reads.extend(self.define_phi(phi, &operands)?);
+        }
+        let [yes, no] = deltas.map(|delta| delta.nodes);
+        let [first, second] = results;
+        let bodies = [(yes, first), (no, second)].map(|(nodes, outputs)| higher_order::Body {
+            inputs: Vec::new(),
+            nodes,
+            outputs,
+        });
+        let names = ["true_graph", "false_graph"];
+        let outputs = phis.iter().map(|phi| phi.name.clone()).collect();
+        let node = self.higher_order("cond", &[predicate], bodies, &names, outputs)?;
+        self.push(node)?;
+        reads.into_iter().try_for_each(|node| self.push(node))
+    }
+
+    /// The tensor of an operand at the end of its branch.
+    fn operand_tensor(&mut self, operand: &Operand, delta: &mut Delta) -> Step<Name> {
+        match operand {
+            Operand::Tensor(name) => Ok(name.clone()),
+            Operand::Number(value) => {
+                let number = value.clone();
+                self.at_end_of(delta, |ev| ev.as_tensor(&number))
+            }
+            Operand::View(name) => self.at_end_of(delta, |ev| {
+                let name = ev.current(name);
+                if ev.state.stale_views.contains_key(&name) {
+                    ev.viewed_again(&name)
+                } else {
+                    Ok(name)
+                }
+            }),
+            Operand::Zeros(meta) => self.at_end_of(delta, |ev| ev.placeholder(meta)),
+            Operand::Sequence(item) => {
+                self.at_end_of(delta, |ev| ev.sequence_of(item).map(|(name, _)| name))
+            }
+            Operand::NoTensors(dtype) => {
+                self.at_end_of(delta, |ev| ev.sequence_of_tensors(&[], *dtype))
+            }
+        }
+    }
+
+    /// Runs at the end of a branch.
+    fn at_end_of<T>(
+        &mut self,
+        delta: &mut Delta,
+        run: impl FnOnce(&mut Self) -> Step<T>,
+    ) -> Step<T> {
+        let snapshot = self.state.fork();
+        self.state.substitution.apply(std::mem::take(&mut delta.substitution));
+        self.state.stale_views.apply(std::mem::take(&mut delta.stale_views));
+        let result = run(self);
+        let end = self.state.rewind(snapshot);
+        (delta.substitution, delta.stale_views) = (end.substitution, end.stale_views);
+        delta.nodes.extend(end.nodes);
+        self.state.stale.apply(end.stale);
+        for (name, contents) in end.contents {
+            if let Some(contents) = contents {
+                self.state.set_contents(name, contents);
+            }
+        }
+        result
+    }
+
+    /// Notes the type and memory of a result. Returns the nodes that read it as numbers.
+    fn define_phi(&mut self, phi: &Phi, operands: &[Name]) -> Step<Vec<Node>> {
+        let Some(meta) = &phi.meta else {
+            self.listed(&phi.name, operands)?;
+            return Ok(Vec::new());
+        };
+        self.state.facts.values.insert(phi.name.clone(), ValueMeta::from(meta.clone()));
+        self.memory.own(&phi.name);
+        self.copied(&phi.name, operands);
+        let mut reads = Vec::with_capacity(phi.numbers.len());
+        for symbol in &phi.numbers {
+            let (node, number) = self.read_node(&phi.name, meta.dtype, symbol.clone())?;
+            reads.push(node);
+            if let Value::Bool(truth) = number {
+                self.numbers.truths.insert(truth, phi.name.clone());
+            }
+        }
+        Ok(reads)
+    }
+
+    /// `a` if the condition holds, and `b` otherwise.
+    pub(crate) fn either(&mut self, test: &Value, a: &Name, b: &Name) -> Step<Name> {
+        let predicate = self.predicate(test)?;
+        let values = [a, b].map(|name| Value::Tensor(name.clone()));
+        match self.choose(predicate, None, &values, Default::default())? {
+            Value::Tensor(name) => Ok(name),
+            other => expected("a tensor", &other),
+        }
+    }
+
+    /// The first value if a predicate holds, and the second one otherwise; each with the nodes that
+    /// make it.
+    pub(crate) fn choose(
+        &mut self,
+        predicate: Argument,
+        sizes: Option<Expr>,
+        [a, b]: &[Value; 2],
+        nodes: [Vec<Node>; 2],
+    ) -> Step<Value> {
+        let branches = nodes.map(Branch::of_nodes);
+        let mut joiner = Joiner::new(self.join_base(), sizes, &branches, &[]);
+        let value = joiner.values(a, b)?;
+        let (joined, phis) = joiner.finish();
+        let deltas = branches.map(|branch| branch.delta);
+        self.apply_joined(joined, [&deltas[0], &deltas[1]])?;
+        self.cond(predicate, &phis, deltas)?;
+        Ok(value)
+    }
+
+    /// A tensor of zeros of this element type and as many dimensions. A size that depends on data
+    /// is 0.
+    pub(crate) fn placeholder(&mut self, meta: &TensorMeta) -> Step<Name> {
+        let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
+        self.nothing(meta.dtype, meta.sizes.iter().map(size).collect())
+    }
+
+    /// The condition of a branch as an argument.
+    pub(crate) fn predicate(&mut self, test: &Value) -> Step<Argument> {
+        if let Value::Tensor(name) = test {
+            return Ok(Argument::Tensor(self.readable(name)?));
+        }
+        let truth = self.truth_of(test)?;
+        if let Some(name) = truth.number().and_then(|e| self.numbers.truths.get(e)) {
+            return Ok(Argument::Tensor(name.clone()));
+        }
+        self.as_tensor(&truth).map(Argument::Tensor)
+    }
+
+    /// A number as a tensor without dimensions.
+    pub(crate) fn as_tensor(&mut self, number: &Value) -> Step<Name> {
+        match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
+            Value::Tensor(name) => Ok(name),
+            other => expected("a tensor", &other),
+        }
+    }
+}
+
+/// An item at the end of a branch.
+pub(crate) fn item_after<'s>(state: &'s State, delta: &'s Delta, at: usize) -> Option<&'s Item> {
+    delta.heap.items.get(&at).or_else(|| state.heap.get(at))
+}

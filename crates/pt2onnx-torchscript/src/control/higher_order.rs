@@ -1,0 +1,140 @@
+//! Bodies of higher-order ops: graphs of their own, which get all that they read as operands.
+
+use crate::{
+    alias::graph::last_of,
+    eval::{Evaluator, Step},
+};
+use indexmap::IndexSet;
+use pt2onnx_fx::{
+    ArgKind, Argument, Graph, Name, NamedArg, Node, OpName, SymArg, ValueMeta, Values,
+};
+use pt2onnx_symbolic::{Expr, Range};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// A body: its own inputs, its nodes, and the tensors that it returns.
+#[derive(Clone)]
+pub(crate) struct Body {
+    pub(crate) inputs: Vec<Name>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) outputs: Vec<Name>,
+}
+
+/// The names of all that nodes and their bodies make.
+pub(crate) fn made_by(nodes: &[Node]) -> FxHashSet<Name> {
+    let mut made = FxHashSet::default();
+    let mut open: Vec<&Node> = nodes.iter().collect();
+    while let Some(node) = open.pop() {
+        made.extend(node.output_names());
+        open.extend(node.bodies().flat_map(|body| body.nodes.iter().map(|node| &**node)));
+    }
+    made
+}
+
+impl Evaluator<'_> {
+    /// A call of a higher-order op: bodies between the arguments before them and the operands.
+    pub(crate) fn higher_order<const N: usize>(
+        &mut self,
+        op: &str,
+        first: &[Argument],
+        bodies: [Body; N],
+        names: &[&str; N],
+        results: Vec<Name>,
+    ) -> Step<Node> {
+        self.higher_order_with(op, first, bodies, names, &[], results)
+    }
+
+    /// As [`higher_order`](Self::higher_order), with arguments between the bodies and the operands.
+    pub(crate) fn higher_order_with<const N: usize>(
+        &mut self,
+        op: &str,
+        first: &[Argument],
+        bodies: [Body; N],
+        names: &[&str; N],
+        then: &[Argument],
+        results: Vec<Name>,
+    ) -> Step<Node> {
+        let mut captured: IndexSet<Name> = IndexSet::new();
+        for body in &bodies {
+            let mut made: FxHashSet<Name> = body.inputs.iter().cloned().collect();
+            let reads = body.nodes.iter().flat_map(|node| {
+                node.input_names()
+                    .into_iter()
+                    .map(|n| (n, true))
+                    .chain(node.output_names().into_iter().map(|n| (n, false)))
+                    .collect::<Vec<_>>()
+            });
+            let returns = body.outputs.iter().map(|name| (name.clone(), true));
+            for (name, read) in reads.chain(returns) {
+                if !read {
+                    made.insert(name);
+                } else if !made.contains(&name) {
+                    captured.insert(name);
+                }
+            }
+        }
+        let captured: Vec<Name> = captured.into_iter().collect();
+        let positional = |value| NamedArg { name: "".into(), kind: ArgKind::Positional, value };
+        let mut args: Vec<NamedArg> = first.iter().cloned().map(positional).collect();
+        for (body, name) in bodies.into_iter().zip(names) {
+            let name = self.fresh(name);
+            let graph = Box::new(self.graph(body, &captured));
+            args.push(positional(Argument::Graph { name, graph }));
+        }
+        args.extend(then.iter().cloned().map(positional));
+        let mut node = self.node(OpName::new("higher_order", op, ""), args)?;
+        let operands: Vec<Argument> =
+            captured.iter().map(|name| self.value_argument(name)).collect();
+        if operands.iter().all(|operand| matches!(operand, Argument::Tensor(_))) {
+            node.args.push(positional(Argument::Tensors(captured)));
+        } else {
+            node.args.extend(operands.into_iter().map(positional));
+        }
+        node.outputs = vec![Argument::Tensors(results)];
+        node.single_return = Some(false);
+        Ok(node)
+    }
+
+    fn graph(&self, body: Body, captured: &[Name]) -> Graph {
+        let mut values = Values::default();
+        let mut note = |name: &Name| {
+            if let Some(meta) = self.state.facts.values.get(name) {
+                values.insert(name.clone(), meta.clone());
+            }
+        };
+        body.inputs.iter().chain(captured).for_each(&mut note);
+        body.nodes.iter().flat_map(Node::output_names).for_each(|name| note(&name));
+        let inputs =
+            body.inputs.iter().chain(captured).map(|name| self.value_argument(name)).collect();
+        Graph {
+            nodes: body.nodes.into_iter().map(Arc::new).collect(),
+            inputs,
+            outputs: body.outputs.into_iter().map(Argument::Tensor).collect(),
+            values: Arc::new(values),
+            is_single_tensor_return: false,
+        }
+    }
+
+    /// A value as an argument.
+    fn value_argument(&self, name: &Name) -> Argument {
+        let named = name.clone();
+        match self.state.facts.values.get(name) {
+            Some(ValueMeta::SymInt { .. }) => Argument::SymInt(SymArg::Name(named)),
+            Some(ValueMeta::SymFloat { .. }) => Argument::SymFloat(SymArg::Name(named)),
+            Some(ValueMeta::SymBool { .. }) => Argument::SymBool(SymArg::Name(named)),
+            _ => Argument::Tensor(named),
+        }
+    }
+
+    /// The tensor that has taken the place of this one, or this one.
+    pub(crate) fn current(&self, name: &Name) -> Name {
+        last_of(name, &self.state.substitution)
+    }
+
+    /// A new symbol for a size.
+    pub(crate) fn size_symbol(&mut self) -> Expr {
+        let symbol = self.state.facts.symbols.next(false);
+        self.state.facts.constraints.constrain(&symbol, Range::at_least(0));
+        symbol
+    }
+}

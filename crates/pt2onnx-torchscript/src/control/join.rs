@@ -1,0 +1,635 @@
+//! The join of two states: values that differ become phis, the results of a `cond` node. It changes
+//! nothing but the supply of names and symbols; [`fork_join`](super::fork_join) emits the node.
+
+use super::phi::{Branch, Joined, Operand, Phi, plain_meta};
+use crate::{
+    alias::graph::last_of,
+    error::{Problem, Step},
+    eval::{Flow, MAX_STEPS, arith::to_float, context::Names, expected, unsupported},
+    schema::Type,
+    state::{
+        Env, JoinPolicy, State, equality::Equality, heap::Heap, journal::Journal, memory::Memory,
+    },
+    types::{Symbols, of_data},
+    value::{DynList, Item, Optional, Ref, Tuple, Value, quantized::Quantized},
+};
+use pt2onnx_fx::{
+    Name, Node, TensorMeta, ValueMeta, Values,
+    strides::{contiguous, is_contiguous},
+};
+use pt2onnx_symbolic::{Constraints, Expr, Func};
+use pt2onnx_tensor::DType;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::{
+    cell::{Cell, OnceCell},
+    collections::BTreeSet,
+    sync::Arc,
+};
+
+/// What a join reads of the state before the branches, and the supply of names and symbols.
+pub(crate) struct Base<'j> {
+    pub(crate) heap: &'j Heap,
+    pub(crate) values: &'j Values,
+    pub(crate) constraints: &'j Constraints,
+    pub(crate) substitution: &'j Journal<Name, Name>,
+    pub(crate) memory: &'j Memory,
+    /// The tensors that truth values were read from.
+    pub(crate) truths: &'j FxHashMap<Expr, Name>,
+    pub(crate) symbols: &'j mut Symbols,
+    pub(crate) names: &'j mut Names,
+    pub(crate) how: JoinPolicy,
+    pub(crate) allow_sequences: bool,
+}
+
+impl<'j> Base<'j> {
+    pub(crate) fn new(
+        state: &'j mut State,
+        memory: &'j Memory,
+        truths: &'j FxHashMap<Expr, Name>,
+        names: &'j mut Names,
+        allow_sequences: bool,
+    ) -> Self {
+        let State { heap, facts, substitution, join, .. } = state;
+        Self {
+            heap,
+            values: &facts.values,
+            constraints: &facts.constraints,
+            substitution,
+            memory,
+            truths,
+            symbols: &mut facts.symbols,
+            names,
+            how: *join,
+            allow_sequences,
+        }
+    }
+}
+
+/// A join of two branches.
+pub(crate) struct Joiner<'j> {
+    base: Base<'j>,
+    ends: &'j [Branch; 2],
+    /// The condition, if only sizes of inputs decide.
+    sizes: Option<Expr>,
+    /// The memory that both branches write into.
+    written: &'j [Name],
+    /// How much of the heap is older than the branches.
+    old: usize,
+    phis: Vec<Phi>,
+    /// The phis of pairs of tensors.
+    known: FxHashMap<[Name; 2], usize>,
+    /// The lists and dicts of both branches that became one, by both and by each of them.
+    pairs: FxHashMap<[Ref; 2], Ref>,
+    one_of: [FxHashMap<Ref, Ref>; 2],
+    /// What the nodes of each branch make.
+    made: [OnceCell<FxHashSet<Name>>; 2],
+    joined: Joined,
+}
+
+impl<'j> Joiner<'j> {
+    pub(crate) fn new(
+        base: Base<'j>,
+        sizes: Option<Expr>,
+        ends: &'j [Branch; 2],
+        written: &'j [Name],
+    ) -> Self {
+        let old = ends[0].delta.heap.old;
+        Self {
+            base,
+            ends,
+            sizes,
+            written,
+            old,
+            phis: Vec::new(),
+            known: FxHashMap::default(),
+            pairs: FxHashMap::default(),
+            one_of: Default::default(),
+            made: Default::default(),
+            joined: Joined::default(),
+        }
+    }
+
+    pub(crate) fn finish(self) -> (Joined, Vec<Phi>) {
+        (self.joined, self.phis)
+    }
+
+    /// What both branches do with the flow.
+    pub(crate) fn flows(&mut self) -> Step<Flow> {
+        let [yes, no] = self.ends;
+        match (&yes.flow, &no.flow) {
+            (Flow::Next, Flow::Next) => Ok(Flow::Next),
+            (Flow::Return(a), Flow::Return(b)) => self.values(a, b).map(Flow::Return),
+            _ => Err(Problem::Branch("only one of its branches returns".to_owned())),
+        }
+    }
+
+    /// The variables that a branch assigned; none that only one of them has.
+    pub(crate) fn variables(&mut self, env: &Env) -> Step<Vec<(Name, Option<Value>)>> {
+        let [yes, no] = self.ends;
+        let names: BTreeSet<&Name> = yes.env.keys().chain(no.env.keys()).collect();
+        let mut joined = Vec::with_capacity(names.len());
+        for name in names {
+            let after = |end: &'j Branch| match end.env.get(name) {
+                Some(value) => value.clone(),
+                None => env.get(name).cloned(),
+            };
+            let value = match (after(yes), after(no)) {
+                (Some(a), Some(b)) => Some(self.values(&a, &b)?),
+                _ => None,
+            };
+            joined.push((name.clone(), value));
+        }
+        Ok(joined)
+    }
+
+    /// The items of the heap that the branches changed.
+    pub(crate) fn items(&mut self, changed: &BTreeSet<usize>) -> Step<()> {
+        for &at in changed {
+            if let (Some(first), Some(second)) = (self.item_at(0, at), self.item_at(1, at)) {
+                let item = self.item(&first, &second)?;
+                self.joined.items.insert(at, item);
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory that both branches write into, as it is at their ends.
+    pub(crate) fn memory(&mut self) -> Step<Vec<Name>> {
+        let [yes, no] = self.ends;
+        let mut written = Vec::with_capacity(self.written.len());
+        for (a, b) in yes.copies.iter().zip(&no.copies) {
+            let operands = [a, b].map(|name| Operand::Tensor(self.current(name)));
+            written.push(self.tensor(operands)?);
+        }
+        Ok(written)
+    }
+
+    fn step(&mut self) -> Step<()> {
+        self.joined.steps += 1;
+        if self.joined.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
+    }
+
+    fn same(&mut self, a: &Value, b: &Value) -> bool {
+        let work = Cell::new(0);
+        let Base { heap, constraints, .. } = &self.base;
+        let same = Equality { heap, constraints, work: &work }.same(a, b);
+        self.joined.steps += work.get();
+        same
+    }
+
+    /// An item at the end of a branch.
+    fn item_at(&self, branch: usize, at: usize) -> Option<Item> {
+        let own = if at < self.old {
+            self.ends[branch].delta.heap.items.get(&at)
+        } else {
+            self.joined.items.get(&at)
+        };
+        own.or_else(|| self.base.heap.get(at)).cloned()
+    }
+
+    /// The value that is `a` in the first branch, and `b` in the second one.
+    pub(crate) fn values(&mut self, a: &Value, b: &Value) -> Step<Value> {
+        self.step()?;
+        Ok(match (a, b) {
+            (Value::Undef(_), other) => self.with_undef(1, other)?,
+            (other, Value::Undef(_)) => self.with_undef(0, other)?,
+            (Value::Callee(_), _) | (_, Value::Callee(_)) => a.clone(),
+            (Value::List(x), Value::List(y)) if x != y => Value::List(self.refs([*x, *y])?),
+            (Value::Dict(x), Value::Dict(y)) if x != y => Value::Dict(self.refs([*x, *y])?),
+            (Value::Str(_) | Value::UnknownStr(_), Value::UnknownStr(_)) => b.clone(),
+            (Value::UnknownStr(_), Value::Str(_)) => a.clone(),
+            (Value::Tuple(x), Value::Tuple(y)) if x.items.len() == y.items.len() => {
+                let pairs = x.items.iter().zip(&y.items);
+                let items = pairs.map(|(a, b)| self.values(a, b)).collect::<Step<_>>()?;
+                Tuple::checked(items, x.class.clone())?
+            }
+            _ if self.same(a, b) => a.clone(),
+            (Value::Tensor(x), Value::Tensor(y)) => Value::Tensor(self.tensors([x, y])?),
+            (Value::Quantized(x), Value::Quantized(y))
+                if (x.kind, &x.scheme) == (y.kind, &y.scheme) =>
+            {
+                let operands = [self.read(0, &x.ints), self.read(1, &y.ints)];
+                let ints = self.tensor(operands)?;
+                Value::Quantized(Arc::new(Quantized { ints, ..(**x).clone() }))
+            }
+            (Value::Int(x), Value::Int(y))
+                if !self.base.how.is_exact()
+                    && let Some(size) = self.size(x, y) =>
+            {
+                Value::Int(size)
+            }
+            (Value::Int(_), Value::Int(_))
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Float(_), Value::Float(_))
+                if !self.base.how.is_exact() =>
+            {
+                self.number([a, b])?
+            }
+            (Value::None | Value::Optional(_), _) | (_, Value::None | Value::Optional(_))
+                if self.base.how.allows_optional() =>
+            {
+                self.optional([a, b])?
+            }
+            _ => {
+                let text =
+                    format!("it makes {} in one branch and {} in the other", a.kind(), b.kind());
+                return Err(Problem::Branch(text));
+            }
+        })
+    }
+
+    /// The list or dict that is one or the other. A change of it does not reach those that others
+    /// know.
+    fn refs(&mut self, pair: [Ref; 2]) -> Step<Ref> {
+        if let Some(known) = self.pairs.get(&pair) {
+            return Ok(*known);
+        }
+        let [x, y] = pair;
+        let (Some(first), Some(second)) = (self.item_at(0, x.0), self.item_at(1, y.0)) else {
+            return Err(lengths());
+        };
+        let item = if [&first, &second].iter().any(|item| matches!(item, Item::DynList(_))) {
+            Item::DynList(self.sequences(&first, &second)?)
+        } else {
+            self.item(&first, &second)?
+        };
+        let made = Ref(self.base.heap.len() + self.joined.made.len());
+        self.joined.made.push(item);
+        self.pairs.insert(pair, made);
+        for (of, known) in pair.into_iter().zip(&mut self.one_of) {
+            if of.0 < self.old {
+                self.joined.copies.push((made, of));
+            } else if let Some(other) = known.insert(of, made) {
+                // Both are one list in this branch.
+                self.joined.copies.extend([(made, other), (other, made)]);
+            }
+        }
+        Ok(made)
+    }
+
+    fn item(&mut self, first: &Item, second: &Item) -> Step<Item> {
+        Ok(match (first, second) {
+            (Item::List { items: a, element }, Item::List { items: b, .. })
+                if a.len() == b.len() =>
+            {
+                let items = a.iter().zip(b).map(|(a, b)| self.values(a, b)).collect::<Step<_>>()?;
+                Item::List { items, element: element.clone() }
+            }
+            (Item::Dict(a), Item::Dict(b)) if a.len() == b.len() => {
+                let mut entries = Vec::with_capacity(a.len());
+                for ((key, a), (other, b)) in a.iter().zip(b) {
+                    if !self.same(key, other) {
+                        return Err(lengths());
+                    }
+                    entries.push((key.clone(), self.values(a, b)?));
+                }
+                Item::Dict(entries)
+            }
+            (Item::Object { attributes: a, .. }, Item::Object { class, attributes: b, path }) => {
+                let mut attributes = b.clone();
+                attributes.retain(|name, _| a.contains_key(name));
+                for (name, value) in &mut attributes {
+                    if let Some(first) = a.get(name) {
+                        *value = self.values(first, value)?;
+                    }
+                }
+                Item::Object { class: class.clone(), attributes, path: path.clone() }
+            }
+            (Item::DynList(a), Item::DynList(b)) if a.is_like(b) => {
+                let tensor = if a.tensor == b.tensor {
+                    a.tensor.clone()
+                } else {
+                    let operands = [self.read(0, &a.tensor), self.read(1, &b.tensor)];
+                    self.tensor(operands)?
+                };
+                Item::DynList(DynList { tensor, ..b.clone() })
+            }
+            (Item::Dict(_), Item::Dict(_)) => return Err(lengths()),
+            _ => Item::DynList(self.sequences(first, second)?),
+        })
+    }
+
+    /// The size that is `a` if the condition holds, and `b` otherwise; `None` if data decide.
+    fn size(&self, a: &Expr, b: &Expr) -> Option<Expr> {
+        let condition = self.sizes.as_ref()?;
+        let choice = || Expr::call(Func::Where, vec![condition.clone(), a.clone(), b.clone()]);
+        (!of_data(a) && !of_data(b)).then(choice)
+    }
+
+    fn number(&mut self, numbers: [&Value; 2]) -> Step<Value> {
+        let operands = numbers.map(|number| {
+            // A truth value that was read from a tensor is that tensor.
+            let truth = match number {
+                Value::Bool(e) => self.base.truths.get(e),
+                _ => None,
+            };
+            let is_scalar = |name: &&Name| match self.base.values.get(*name) {
+                Some(ValueMeta::Tensor(meta)) => meta.dtype == DType::Bool && meta.sizes.is_empty(),
+                _ => false,
+            };
+            match truth.filter(is_scalar) {
+                Some(name) => Operand::Tensor(self.current(name)),
+                None => Operand::Number(number.clone()),
+            }
+        });
+        let at = self.phi(operands)?;
+        let is_float = matches!(numbers[0], Value::Float(_));
+        let symbol = self.base.symbols.next(is_float);
+        self.phis[at].numbers.push(symbol.clone());
+        Ok(match numbers[0] {
+            Value::Bool(_) => Value::Bool(Expr::call(Func::Eq, vec![symbol, Expr::ONE])),
+            Value::Float(_) => Value::Float(to_float(&symbol)),
+            _ => Value::Int(symbol),
+        })
+    }
+
+    /// Values of which one may be None.
+    fn optional(&mut self, values: [&Value; 2]) -> Step<Value> {
+        let [(a, x), (b, y)] = values.map(Optional::parts);
+        let present = match (a.as_int(), b.as_int(), &self.sizes) {
+            (Some(1), Some(0), Some(condition)) => condition.clone(),
+            (Some(0), Some(1), Some(condition)) => Expr::call(Func::Not, vec![condition.clone()]),
+            _ => match self.values(&Value::Bool(a), &Value::Bool(b))? {
+                Value::Bool(present) => present,
+                other => return expected("a truth value", &other),
+            },
+        };
+        Ok(Optional::of(present, self.values(&x, &y)?))
+    }
+
+    /// A value that only one of the branches makes. Nobody reads it after the other one, which
+    /// makes something of the same type.
+    fn with_undef(&mut self, branch: usize, value: &Value) -> Step<Value> {
+        self.step()?;
+        let zero = match value {
+            Value::Tensor(name) => {
+                if let Some(root) = self.memory_in(branch, name) {
+                    return Ok(Value::Tensor(root));
+                }
+                if !self.makes(branch, name) {
+                    return Ok(value.clone());
+                }
+                let zeros = Operand::Zeros(self.meta(name)?.clone());
+                let operands = in_order(branch, Operand::Tensor(self.current(name)), zeros);
+                return self.tensor(operands).map(Value::Tensor);
+            }
+            Value::Tuple(tuple) => {
+                let items = tuple.items.iter().map(|item| self.with_undef(branch, item));
+                return Tuple::checked(items.collect::<Step<_>>()?, tuple.class.clone());
+            }
+            Value::List(list) if list.0 >= self.old => {
+                self.list_with_undef(branch, *list)?;
+                return Ok(value.clone());
+            }
+            Value::Optional(optional) => {
+                let present = Value::Bool(optional.present.clone());
+                let present = self.with_undef(branch, &present)?;
+                let value = self.with_undef(branch, &optional.value)?;
+                return Ok(match present {
+                    Value::Bool(present) => Optional::of(present, value),
+                    _ => value,
+                });
+            }
+            Value::Int(_) => Value::int(0),
+            Value::Float(_) => Value::float(0.0),
+            Value::Bool(_) => Value::bool(false),
+            other => return Ok(other.clone()),
+        };
+        if value.number().is_some_and(of_data) {
+            self.number(in_order(branch, value, &zero))
+        } else {
+            Ok(value.clone())
+        }
+    }
+
+    /// The same for the elements of a list that the branch has made.
+    fn list_with_undef(&mut self, branch: usize, list: Ref) -> Step<()> {
+        if self.joined.items.contains_key(&list.0) {
+            return Ok(());
+        }
+        match self.item_at(branch, list.0) {
+            Some(Item::List { mut items, element }) => {
+                // A list that holds itself ends there.
+                let unchanged = Item::List { items: items.clone(), element: element.clone() };
+                self.joined.items.insert(list.0, unchanged);
+                for item in &mut items {
+                    *item = self.with_undef(branch, item)?;
+                }
+                self.joined.items.insert(list.0, Item::List { items, element });
+            }
+            Some(Item::DynList(parts)) if self.base.allow_sequences => {
+                let tensor = match parts.sequence {
+                    Some(dtype) => {
+                        let own = Operand::Tensor(parts.tensor.clone());
+                        self.sequence(in_order(branch, own, Operand::NoTensors(dtype)))
+                    }
+                    None => match self.with_undef(branch, &Value::Tensor(parts.tensor.clone()))? {
+                        Value::Tensor(tensor) => tensor,
+                        other => return expected("a tensor", &other),
+                    },
+                };
+                if let Some(lengths) = parts.lengths {
+                    self.with_undef(branch, &Value::List(lengths))?;
+                }
+                self.joined.items.insert(list.0, Item::DynList(DynList { tensor, ..parts }));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a node of a branch makes a tensor.
+    fn makes(&self, branch: usize, name: &Name) -> bool {
+        let nodes = &self.ends[branch].delta.nodes;
+        let made =
+            self.made[branch].get_or_init(|| nodes.iter().flat_map(Node::output_names).collect());
+        made.contains(name)
+    }
+
+    /// The memory that both branches write into and that a tensor is in a branch.
+    fn memory_in(&self, branch: usize, name: &Name) -> Option<Name> {
+        let memory = self.base.memory;
+        let base = memory.write_base_of(&self.current(name));
+        let mut all = self.written.iter().zip(&self.ends[branch].copies);
+        let found = all.find(|(root, copy)| **root == base || memory.write_base_of(copy) == base);
+        found.map(|(root, _)| root.clone())
+    }
+
+    fn tensors(&mut self, [x, y]: [&Name; 2]) -> Step<Name> {
+        match (self.memory_in(0, x), self.memory_in(1, y)) {
+            (Some(first), Some(second)) if first == second => Ok(first),
+            _ => {
+                let operands = [self.read(0, x), self.read(1, y)];
+                self.tensor(operands)
+            }
+        }
+    }
+
+    /// A tensor as it is read at the end of a branch.
+    fn read(&self, branch: usize, name: &Name) -> Operand {
+        if self.written.is_empty() {
+            return Operand::Tensor(self.current(name));
+        }
+        let delta = &self.ends[branch].delta;
+        let mut name = name;
+        for _ in 0..=delta.substitution.len() + self.base.substitution.len() {
+            let next = match delta.substitution.get(name) {
+                Some(next) => next.as_ref(),
+                None => self.base.substitution.get(name),
+            };
+            let Some(next) = next else { break };
+            name = next;
+        }
+        match delta.stale_views.get(name) {
+            Some(Some(())) => Operand::View(name.clone()),
+            _ => Operand::Tensor(self.current(name)),
+        }
+    }
+
+    /// The tensor that has taken the place of this one before the branches, or this one.
+    fn current(&self, name: &Name) -> Name {
+        last_of(name, self.base.substitution)
+    }
+
+    fn meta(&self, name: &Name) -> Step<&'j TensorMeta> {
+        match self.base.values.get(name) {
+            Some(ValueMeta::Tensor(meta)) => Ok(meta),
+            _ => Err(Problem::Unbound(name.to_string())),
+        }
+    }
+
+    /// A tensor with the elements of one or the other.
+    fn tensor(&mut self, operands: [Operand; 2]) -> Step<Name> {
+        let at = self.phi(operands)?;
+        Ok(self.phis[at].name.clone())
+    }
+
+    /// The position of a phi; of the same tensors there is one.
+    fn phi(&mut self, operands: [Operand; 2]) -> Step<usize> {
+        let names = match operands.each_ref().map(Operand::name) {
+            [Some(x), Some(y)] => Some([x.clone(), y.clone()]),
+            _ => None,
+        };
+        if let Some(at) = names.as_ref().and_then(|names| self.known.get(names)) {
+            return Ok(*at);
+        }
+        let meta = self.joined_meta(&operands)?;
+        let name = self.base.names.fresh("cond");
+        let at = self.phis.len();
+        self.known.extend(names.map(|names| (names, at)));
+        self.phis.push(Phi { name, meta: Some(meta), operands, numbers: Vec::new() });
+        Ok(at)
+    }
+
+    /// The sequence that is one of these.
+    fn sequence(&mut self, operands: [Operand; 2]) -> Name {
+        let name = self.base.names.fresh("cond");
+        let phi = Phi { name: name.clone(), meta: None, operands, numbers: Vec::new() };
+        self.phis.push(phi);
+        name
+    }
+
+    /// The type of a phi.
+    fn joined_meta(&mut self, operands: &[Operand; 2]) -> Step<TensorMeta> {
+        let [a, b] = [self.operand_meta(&operands[0])?, self.operand_meta(&operands[1])?];
+        if a.dtype != b.dtype || a.sizes.len() != b.sizes.len() {
+            return Err(Problem::Branch(format!(
+                "it makes a tensor of {} and {} dimensions in one branch, of {} and {} in the other",
+                a.dtype,
+                a.sizes.len(),
+                b.dtype,
+                b.sizes.len()
+            )));
+        }
+        let constraints = self.base.constraints;
+        let plain = [&a, &b].map(|meta| is_contiguous(meta, constraints)) == [Some(true); 2];
+        let mut meta = a;
+        for (size, other) in meta.sizes.iter_mut().zip(&b.sizes) {
+            if constraints.prove_eq(size, other) != Some(true) {
+                if self.base.how.is_exact() {
+                    return Err(lengths());
+                }
+                *size = match self.size(size, other) {
+                    Some(size) => size,
+                    None => {
+                        let symbol = self.base.symbols.next(false);
+                        self.joined.sizes.push(symbol.clone());
+                        symbol
+                    }
+                };
+            }
+        }
+        meta.strides = if plain { contiguous(&meta.sizes) } else { Vec::new() };
+        meta.requires_grad = false;
+        Ok(meta)
+    }
+
+    fn operand_meta(&self, operand: &Operand) -> Step<TensorMeta> {
+        match operand {
+            Operand::Tensor(name) | Operand::View(name) => self.meta(name).cloned(),
+            Operand::Zeros(like) => {
+                let size = |e: &Expr| if of_data(e) { Expr::ZERO } else { e.clone() };
+                Ok(plain_meta(like.dtype, like.sizes.iter().map(size).collect()))
+            }
+            Operand::Number(value) => Ok(plain_meta(
+                match value {
+                    Value::Int(_) => DType::I64,
+                    Value::Float(_) => DType::F64,
+                    _ => DType::Bool,
+                },
+                Vec::new(),
+            )),
+            Operand::Sequence(_) | Operand::NoTensors(_) => Err(lengths()),
+        }
+    }
+
+    /// A list that each branch has made in another way, as a sequence.
+    fn sequences(&mut self, a: &Item, b: &Item) -> Step<DynList> {
+        if !self.base.allow_sequences || self.base.how.is_exact() {
+            return Err(lengths());
+        }
+        let (a, first) = self.as_sequence(a)?;
+        let (b, second) = self.as_sequence(b)?;
+        if first != second {
+            return Err(lengths());
+        }
+        Ok(DynList::of_sequence(self.sequence([a, b]), first))
+    }
+
+    /// A list of tensors of one element type as a sequence.
+    fn as_sequence(&self, list: &Item) -> Step<(Operand, DType)> {
+        match list {
+            Item::DynList(parts) if let Some(dtype) = parts.sequence => {
+                Ok((Operand::Tensor(parts.tensor.clone()), dtype))
+            }
+            Item::DynList(parts) if parts.element == Type::Tensor => {
+                Ok((Operand::Sequence(list.clone()), self.meta(&parts.tensor)?.dtype))
+            }
+            Item::List { items, .. } => {
+                let dtype = |item: &Value| match item {
+                    Value::Tensor(name) => Ok(self.meta(name)?.dtype),
+                    _ => Err(lengths()),
+                };
+                let dtypes = items.iter().map(dtype).collect::<Step<Vec<DType>>>()?;
+                let first = *dtypes.first().ok_or_else(lengths)?;
+                if dtypes.iter().any(|dtype| *dtype != first) {
+                    return unsupported(
+                        "a list of tensors of several types, whose length is not known",
+                    );
+                }
+                Ok((Operand::Sequence(list.clone()), first))
+            }
+            _ => Err(lengths()),
+        }
+    }
+}
+
+/// What the branches have: the first of the two in this branch, the other one in the other branch.
+fn in_order<T>(branch: usize, own: T, other: T) -> [T; 2] {
+    if branch == 0 { [own, other] } else { [other, own] }
+}
+
+/// The problem that lists have no common length.
+pub(crate) fn lengths() -> Problem {
+    Problem::Branch("it makes a list or dict of another length in each branch".to_owned())
+}

@@ -1,0 +1,102 @@
+//! Branches at their ends, and the phis that a join makes of them.
+
+use crate::{
+    eval::Flow,
+    state::{Delta, journal::Changes},
+    value::{Item, Ref, Value},
+};
+use pt2onnx_fx::{Device, Layout, Name, Node, TensorMeta, strides::contiguous};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use std::{collections::BTreeMap, ops::Range};
+
+/// A branch at its end.
+pub(crate) struct Branch {
+    pub(crate) flow: Flow,
+    /// The variables that it assigned.
+    pub(crate) env: Changes<Name, Value>,
+    pub(crate) delta: Delta,
+    /// What stands for the memory that both branches write into.
+    pub(crate) copies: Vec<Name>,
+    /// Other memory from outside that it writes into.
+    pub(crate) outside: Vec<Name>,
+    /// The positions of the values that were made in it.
+    pub(crate) made: Range<usize>,
+}
+
+impl Branch {
+    /// A branch that changes nothing, with these nodes.
+    pub(crate) fn of_nodes(nodes: Vec<Node>) -> Self {
+        Self {
+            flow: Flow::Next,
+            env: Changes::default(),
+            delta: Delta { nodes, ..Delta::default() },
+            copies: Vec::new(),
+            outside: Vec::new(),
+            made: 0..0,
+        }
+    }
+}
+
+/// A result of `cond`.
+#[derive(Clone, Debug)]
+pub(crate) struct Phi {
+    pub(crate) name: Name,
+    /// Its type; none for a sequence.
+    pub(crate) meta: Option<TensorMeta>,
+    /// What it is in each branch.
+    pub(crate) operands: [Operand; 2],
+    /// The symbols of the numbers that are read from it.
+    pub(crate) numbers: Vec<Expr>,
+}
+
+/// What a phi is in a branch.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    Tensor(Name),
+    /// A view of memory that the branch writes into, which is made again at its end.
+    View(Name),
+    Number(Value),
+    /// A tensor that nobody reads: of this element type and as many dimensions.
+    Zeros(TensorMeta),
+    /// A list of tensors as a sequence.
+    Sequence(Item),
+    /// A sequence without tensors.
+    NoTensors(DType),
+}
+
+impl Operand {
+    pub(crate) fn name(&self) -> Option<&Name> {
+        match self {
+            Self::Tensor(name) | Self::View(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The state after both branches, where it is not as before.
+#[derive(Debug, Default)]
+pub(crate) struct Joined {
+    /// Lists and dicts that are one of two, in the order of their positions.
+    pub(crate) made: Vec<Item>,
+    pub(crate) items: BTreeMap<usize, Item>,
+    /// Lists and dicts, and those that they may be.
+    pub(crate) copies: Vec<(Ref, Ref)>,
+    /// New symbols of sizes.
+    pub(crate) sizes: Vec<Expr>,
+    /// What the join took of the budget.
+    pub(crate) steps: u64,
+}
+
+/// The type of a tensor on the CPU whose elements are in order.
+pub(crate) fn plain_meta(dtype: DType, sizes: Vec<Expr>) -> TensorMeta {
+    TensorMeta {
+        dtype,
+        strides: contiguous(&sizes),
+        sizes,
+        storage_offset: Expr::ZERO,
+        requires_grad: false,
+        device: Device { kind: "cpu".into(), index: None },
+        layout: Layout::Strided,
+    }
+}

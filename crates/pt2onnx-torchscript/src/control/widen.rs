@@ -1,0 +1,162 @@
+//! The forms of variables that loops change: a tuple, a value that may be None, or one that only a
+//! trip makes.
+
+use crate::{
+    control::loop_carried::{Carried, Place, leaves},
+    error::Problem,
+    eval::{Evaluator, Step},
+    value::{Item, Optional, Ref, Value},
+};
+use pt2onnx_fx::Name;
+use std::sync::Arc;
+
+impl Evaluator<'_> {
+    /// What a variable begins with, so that it has the form of a value that it gets later.
+    /// Placeholders are never read.
+    pub(crate) fn initial_value(&mut self, before: Option<&Value>, later: &Value) -> Step<Value> {
+        let before = before.cloned().unwrap_or(Value::None);
+        Ok(match (&before, later) {
+            (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
+                let mut items = Vec::with_capacity(b.items.len());
+                for (a, b) in a.items.iter().zip(&b.items) {
+                    items.push(self.initial_value(Some(a), b)?);
+                }
+                self.tuple(items, b.class.clone())?
+            }
+            (Value::Undef(_), Value::Tuple(b)) => {
+                let mut items = Vec::with_capacity(b.items.len());
+                for b in &b.items {
+                    items.push(self.initial_value(Some(&before), b)?);
+                }
+                self.tuple(items, b.class.clone())?
+            }
+            (Value::Undef(_), Value::Tensor(name)) => {
+                let meta = self.meta(name)?.clone();
+                Value::Tensor(self.placeholder(&meta)?)
+            }
+            (Value::Str(_), Value::UnknownStr(_)) => later.clone(),
+            (Value::Undef(_), Value::Int(_)) => Value::int(0),
+            (Value::Undef(_), Value::Float(_)) => Value::float(0.0),
+            (Value::Undef(_), Value::Bool(_)) => Value::bool(false),
+            (Value::None | Value::Optional(_), _) | (_, Value::None | Value::Optional(_)) => {
+                let ((present, value), (_, later)) =
+                    (Optional::parts(&before), Optional::parts(later));
+                let value = match (&value, &later) {
+                    (Value::Undef(_), _) => self.initial_value(Some(&value), &later)?,
+                    _ => value,
+                };
+                Value::Optional(Arc::new(Optional { present, value }))
+            }
+            _ => before,
+        })
+    }
+
+    /// Whether a variable needs another form before the loop, to be able to hold what it has after
+    /// a trip.
+    pub(crate) fn form(&self, name: &Name, before: &Value, after: &Value) -> Step<bool> {
+        let leaf = |value: &Value| matches!(value, Value::Tensor(_)) || value.number().is_some();
+        Ok(match (before, after) {
+            (Value::Callee(_), _) | (_, Value::Undef(_)) => false,
+            (Value::Str(_), Value::UnknownStr(_)) => true,
+            (Value::UnknownStr(_), Value::Str(_)) => false,
+            (Value::Undef(_), Value::Tuple(_)) => true,
+            (Value::Undef(_), other) if leaf(other) => true,
+            (Value::Tuple(a), Value::Tuple(b)) if a.items.len() == b.items.len() => {
+                let mut other = false;
+                for (a, b) in a.items.iter().zip(&b.items) {
+                    other |= self.form(name, a, b)?;
+                }
+                other
+            }
+            (Value::Optional(maybe), other) => {
+                let (_, other) = Optional::parts(other);
+                self.form(name, &maybe.value, &other)?
+            }
+            (Value::None, Value::None) => false,
+            (Value::None, other) | (other, Value::None | Value::Optional(_))
+                if self.state.join.allows_optional()
+                    && (leaf(other)
+                        || matches!(
+                            other,
+                            Value::Undef(_) | Value::Tuple(_) | Value::Optional(_)
+                        )) =>
+            {
+                true
+            }
+            // That they have the same type is seen later.
+            (a, b) if leaf(a) && leaf(b) => false,
+            (a, b) if self.same(a, b) => false,
+            (a, _) => {
+                let text = format!("`{name}`, which it changes, is {}", a.kind());
+                return Err(Problem::Loop(text));
+            }
+        })
+    }
+
+    /// Whether an attribute or element is not carried, or not in the form that it has after a trip.
+    pub(crate) fn is_changed(
+        &self,
+        (of, place): (Ref, &Place),
+        (before, after): (&Value, &Value),
+        carried: &[Carried],
+    ) -> Step<bool> {
+        if carried.iter().any(|c| c.slot.is_member(of, Some(place))) {
+            return self.form(&place.name(), before, after);
+        }
+        Ok(match (before, after) {
+            (Value::Undef(_) | Value::Callee(_), _) => false,
+            // It is only written into.
+            (Value::Tensor(a), Value::Tensor(b)) => {
+                self.write_base_of(&self.current(a)) != self.write_base_of(&self.current(b))
+            }
+            (a, b) => !self.same(a, b),
+        })
+    }
+
+    /// What an attribute or element begins with, so that it has the form of a value that it gets
+    /// later.
+    pub(crate) fn initial_member(&mut self, of: Ref, place: &Place, later: &Value) -> Step<Value> {
+        let before = self.value_at(of, place).unwrap_or(Value::None);
+        if !self.form(&place.name(), &before, later)? {
+            if leaves(&before).is_empty() {
+                let text = format!("`{}`, which it changes, is {}", place.name(), before.kind());
+                return Err(Problem::Loop(text));
+            }
+            return Ok(before);
+        }
+        let initial_value = self.initial_value(Some(&before), later)?;
+        self.set_value_at(of, place, initial_value.clone());
+        Ok(initial_value)
+    }
+
+    /// What an object, list or dict has at a place.
+    pub(crate) fn value_at(&self, of: Ref, place: &Place) -> Option<Value> {
+        match (self.state.heap.get(of.0)?, place) {
+            (Item::Object { attributes, .. }, Place::Attribute(name)) => attributes.get(name),
+            (Item::List { items, .. }, Place::Element(at)) => items.get(*at),
+            (Item::Dict(entries), Place::Element(at)) => entries.get(*at).map(|(_, value)| value),
+            _ => None,
+        }
+        .cloned()
+    }
+
+    pub(crate) fn set_value_at(&mut self, of: Ref, place: &Place, value: Value) {
+        if matches!(place, Place::Element(_)) {
+            self.state.heap.changes(of);
+        }
+        let slot = match (self.state.heap.get_mut(of.0), place) {
+            (Some(Item::Object { attributes, .. }), Place::Attribute(name)) => {
+                attributes.insert(name.clone(), value);
+                return;
+            }
+            (Some(Item::List { items, .. }), Place::Element(at)) => items.get_mut(*at),
+            (Some(Item::Dict(entries)), Place::Element(at)) => {
+                entries.get_mut(*at).map(|(_, value)| value)
+            }
+            _ => None,
+        };
+        if let Some(slot) = slot {
+            *slot = value;
+        }
+    }
+}

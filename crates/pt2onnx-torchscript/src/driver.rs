@@ -1,0 +1,498 @@
+//! From the archive to the program: loads the module, runs the method, and puts the parts together.
+
+use crate::{
+    archive::Archive,
+    control::case_split::Cases,
+    error::{Error, Problem, Result},
+    eval::context::RunPolicy,
+    eval::{Evaluator, Step},
+    load::{
+        inputs::{Given, GivenInputs, method_of, parameters},
+        module_state::{AttributeValue, ModuleState, unsettled},
+        pickle::Role,
+        traced::traced_inputs,
+        value_numbering::ValueNumbering,
+    },
+    note::Note,
+    schema::Type,
+    syntax::Function,
+    types::Types,
+    value::{Item, Optional, Value},
+};
+use indexmap::IndexMap;
+use pt2onnx_fx::{
+    Argument, Constant, ExportedProgram, Graph, GraphSignature, InputSpec, Name, OutputSpec,
+    SCHEMA_MAJOR, ValueMeta,
+};
+use pt2onnx_symbolic::Range;
+use pt2onnx_tensor::Tensor;
+use std::sync::Arc;
+
+/// The bytes of the stack on which the interpreter runs.
+const STACK: usize = 128 << 20;
+/// How many calls are run at most to learn the types of state.
+const MAX_CALLS: usize = 6;
+
+/// A flattened program.
+#[derive(Debug)]
+pub struct Attempt {
+    /// The program.
+    pub program: ExportedProgram,
+    /// What the user should know.
+    pub warnings: Vec<Note>,
+    /// The paths of attributes whose new values the program does not give.
+    pub lost: Vec<String>,
+    /// Whether sizes decide somewhere, so that [`Policy::case_split`] may give another program.
+    pub saw_symbolic_branch: bool,
+    /// The steps of the evaluator that it took.
+    pub steps: u64,
+}
+
+/// What is made of a method.
+#[derive(Debug)]
+pub struct FlatProgram {
+    /// The program to translate.
+    pub best: Attempt,
+    /// The same with a whole program for each case, if sizes decide between branches: something in
+    /// the first one may have no translation.
+    pub case_split: Option<Attempt>,
+}
+
+/// How a method is flattened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The program is that of the calls after the first one: attributes to which the method gives
+    /// tensors of another type or size, or other numbers, are inputs of the types that they have
+    /// then. Those that stay the same from the second call on are fixed.
+    pub with_state: bool,
+    /// Where sizes decide between branches that differ in more than the elements of tensors, the
+    /// whole method is flattened for each case. Otherwise this is done only where the branches
+    /// cannot be joined.
+    pub case_split: bool,
+    /// Where nothing else can be made of a list of tensors, as its elements have several sizes or
+    /// it has other lengths in the branches of a condition, it is a sequence: one value, to which
+    /// tensors may be appended, and which nothing but a result may use.
+    pub allow_sequences: bool,
+}
+
+/// The policies, in the order in which they are tried.
+const POLICIES: &[Policy] = &[
+    Policy { with_state: false, case_split: false, allow_sequences: false },
+    Policy { with_state: false, case_split: true, allow_sequences: false },
+    Policy { with_state: false, case_split: false, allow_sequences: true },
+];
+
+/// Flattens a method of the saved module by the first policy by which it can be. What `given` does
+/// not have of the inputs, a trace has itself.
+///
+/// # Errors
+/// The archive is damaged, types of inputs are missing, or the method has something that cannot be
+/// flattened: the error of the last policy that allows no sequences.
+pub fn flatten(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+    with_state: bool,
+) -> Result<FlatProgram> {
+    let mut failure = None;
+    for policy in POLICIES {
+        let policy = Policy { with_state, ..*policy };
+        let mut flat = |policy| flatten_as(archive, method, given.clone(), types, policy);
+        match flat(policy) {
+            Ok(best) => {
+                let can_split = failure.is_none() && best.saw_symbolic_branch;
+                let split = Policy { case_split: true, ..policy };
+                let case_split = can_split.then(|| flat(split).ok()).flatten();
+                return Ok(FlatProgram { best, case_split });
+            }
+            Err(error) => {
+                let ends = match &error {
+                    Error::Run { problem, .. } => {
+                        matches!(problem, Problem::Steps(_) | Problem::Memory(_))
+                    }
+                    _ => true,
+                };
+                if failure.is_none() && ends {
+                    return Err(error);
+                }
+                if failure.is_none() || !policy.allow_sequences {
+                    failure = Some(error);
+                }
+            }
+        }
+    }
+    Err(failure.unwrap_or_else(|| Error::Run { site: Box::default(), problem: unsettled() }))
+}
+
+/// Flattens a method in one way.
+///
+/// # Errors
+/// Those of [`flatten`], and state whose type changes with each call.
+pub fn flatten_as(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+    policy: Policy,
+) -> Result<Attempt> {
+    on_large_stack(move || flatten_here(archive, method, given, types, policy))
+}
+
+/// What is known of the inputs of a method: what `given` tells, and of other parameters what the
+/// trace tells. The paths begin with names of parameters and are in their order.
+///
+/// # Errors
+/// There is no such method or input, or the archive is damaged.
+pub fn inputs(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+) -> Result<Vec<(String, Given)>> {
+    let params = parameters(archive, method)?;
+    let mut given = GivenInputs::rename(given, &params)?;
+    // What the user tells of a parameter replaces all that the trace tells of it.
+    let traced = traced_inputs(archive, method)?;
+    let mut told = GivenInputs::rename(traced, &params).unwrap_or_default();
+    fn top(path: &str) -> &str {
+        path.split('.').next().unwrap_or(path)
+    }
+    told.retain(|(path, _)| !given.iter().any(|(other, _)| top(other) == top(path)));
+    told.append(&mut given);
+    let position = |path: &str| params.iter().position(|(name, _)| name == top(path));
+    told.sort_by_cached_key(|(path, _)| {
+        let numbers = path.split('.').skip(1).map_while(|part| part.parse::<usize>().ok());
+        (position(path), numbers.collect::<Vec<_>>())
+    });
+    Ok(told)
+}
+
+/// What an archive holds beside its code.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The paths of the modules and the names of their classes in Python; the path of the root is
+    /// empty.
+    pub modules: Vec<(String, String)>,
+    /// Tensors by their paths: parameters, buffers, other attributes and constants of the code.
+    pub tensors: IndexMap<String, Tensor>,
+}
+
+/// Reads the objects of an archive.
+///
+/// # Errors
+/// The archive is damaged, or has objects that cannot be read.
+pub fn loaded(archive: &Archive, types: &mut dyn Types) -> Result<Loaded> {
+    on_large_stack(move || {
+        let mut ev = Evaluator::new(archive, types, RunPolicy::default());
+        ev.load_module()?;
+        let modules = ev.state.heap.iter().filter_map(|item| match item {
+            Item::Object { class, path, .. } if class.is_module() => {
+                Some((path.to_string(), class.python_name()))
+            }
+            _ => None,
+        });
+        let modules = modules.collect();
+        let constants =
+            ev.interface.constants.into_iter().filter_map(|(name, constant)| match constant {
+                Constant::Tensor(tensor) => Some((name, tensor)),
+                Constant::Opaque { .. } => None,
+            });
+        Ok(Loaded { modules, tensors: ev.interface.weights.into_iter().chain(constants).collect() })
+    })
+}
+
+/// Runs the interpreter in a thread of its own, which has a large stack.
+fn on_large_stack<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        let thread = thread.map_err(|error| Error::Thread(error.to_string()))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn flatten_here(
+    archive: &Archive,
+    method: &str,
+    given: Vec<(String, Given)>,
+    types: &mut dyn Types,
+    policy: Policy,
+) -> Result<Attempt> {
+    let function = method_of(archive, method)?;
+    let inputs = GivenInputs::of(inputs(archive, method, given)?);
+    let call = (method, &*function, &inputs);
+    let (mut state, mut numbering, mut first) =
+        (ModuleState::default(), ValueNumbering::default(), None);
+    let mut saved = None;
+    let (mut cases, mut calls) = (Cases::default(), 0);
+    let Policy { with_state, case_split, allow_sequences } = policy;
+    while calls < MAX_CALLS {
+        let run = RunPolicy {
+            cases: cases.conditions(),
+            case_split,
+            assume_exact_chunks: cases.assume_exact_chunks,
+            allow_sequences,
+        };
+        let mut ev = Evaluator::new(archive, types, run);
+        let (outputs, found) = match ev.call_root(call, &state) {
+            Ok(called) => called,
+            Err(error) => {
+                cases.record(error)?;
+                continue;
+            }
+        };
+        calls += 1;
+        if !with_state {
+            let mutations = ev.mutations(&found);
+            let lost = ev.lost_attributes(&found);
+            return Ok(Attempt { lost, ..ev.finish(mutations, outputs) });
+        }
+        let before = state.clone();
+        let saved = saved.get_or_insert_with(|| ev.saved_state(&found));
+        if ev.record_state(&found, &mut state).map_err(|problem| ev.error(problem))? {
+            // The state is more than what this run took for it.
+            if first.is_none() {
+                first = Some(ev.first_numbers(&outputs, &state, &mut numbering));
+            }
+            continue;
+        }
+        let mut mutations = ev.mutations(&found);
+        let pairs = ev.state_outputs(&before);
+        mutations.extend(pairs.map_err(|problem| ev.error(problem))?);
+        let now = ev.first_numbers(&outputs, &state, &mut numbering);
+        ev.explain_state(&state, saved, now.is_some() && first == Some(now));
+        return Ok(ev.finish(mutations, outputs));
+    }
+    Err(Evaluator::new(archive, types, RunPolicy::default()).error(unsettled()))
+}
+
+impl Evaluator<'_> {
+    fn load_module(&mut self) -> Result<Value> {
+        let archive = self.cx.archive;
+        if let Some(pickle) = archive.pickle("constants.pkl")? {
+            let pool = self.load(&pickle, "constants", Role::Constant);
+            let pool = pool.map_err(|problem| self.error(problem))?;
+            self.cx.pool = self.sequence(&pool).unwrap_or_default();
+        }
+        match archive.pickle("data.pkl")? {
+            Some(pickle) => {
+                let root = self.load(&pickle, "data", Role::Attribute);
+                root.map_err(|problem| self.error(problem))
+            }
+            None => Err(self.error(Problem::Unbound("data.pkl".to_owned()))),
+        }
+    }
+
+    /// Loads the module and calls a method of it. Returns the tensors of its result, and the
+    /// attributes as the method found them.
+    fn call_root(
+        &mut self,
+        (method, function, told): (&str, &Function, &GivenInputs),
+        state: &ModuleState,
+    ) -> Result<(Vec<Argument>, Vec<AttributeValue>)> {
+        let root = self.load_module()?;
+        let args = self.arguments(function, told)?;
+        self.assume(state).map_err(|problem| self.error(problem))?;
+        let found = self.attributes();
+        let result = self.run_cases(&root, method, &args);
+        let result = result.map_err(|problem| self.error(problem))?;
+        self.state.calls.outside = "what it returns";
+        let mut outputs = Vec::new();
+        let flat = self.outputs(&result, &mut outputs, 32).and_then(|()| self.check_fresh_state());
+        flat.map_err(|problem| self.error(problem))?;
+        if outputs.is_empty() {
+            let empty = self.empty_sequences(&result, &mut outputs);
+            empty.map_err(|problem| self.error(problem))?;
+        }
+        if outputs.is_empty() {
+            let nothing = Problem::Unsupported("a method that returns no tensor".to_owned());
+            return Err(self.error(nothing));
+        }
+        Ok((outputs, found))
+    }
+
+    /// The terms of all results and of the state, if the program only computes.
+    fn first_numbers(
+        &self,
+        outputs: &[Argument],
+        state: &ModuleState,
+        numbering: &mut ValueNumbering,
+    ) -> Option<Vec<usize>> {
+        let mut names: Vec<Name> = outputs.iter().filter_map(Argument::name).cloned().collect();
+        for slot in state.keys() {
+            match self.attribute_now(slot) {
+                Some(Value::Tensor(name)) => names.push(name),
+                Some(value) if value.number().is_some() => {}
+                _ => return None,
+            }
+        }
+        self.numbers_of(&names, numbering)
+    }
+
+    /// The attributes that the method has given new tensors.
+    fn mutations(&self, before: &[AttributeValue]) -> Vec<OutputSpec> {
+        let mut mutations = Vec::new();
+        for AttributeValue { slot, value } in before {
+            let new = self.attribute_now(slot);
+            let (Value::Tensor(old), Some(Value::Tensor(new))) = (value, new) else { continue };
+            let held = self.interface.state_inputs.iter().any(|(_, name, _)| name == old);
+            if new == *old || held || !self.is_ordinary(value, &Value::Tensor(new.clone())) {
+                continue;
+            }
+            let spec = self.interface.specs.iter().find(|spec| spec.name() == Some(old));
+            let spec = match spec {
+                Some(InputSpec::Parameter { target, .. }) => {
+                    OutputSpec::ParameterMutation { name: new, target: target.clone() }
+                }
+                Some(InputSpec::Buffer { target, .. }) => {
+                    OutputSpec::BufferMutation { name: new, target: target.clone() }
+                }
+                _ => continue,
+            };
+            mutations.push(spec);
+        }
+        mutations
+    }
+
+    /// The tensors of a result, in order. Numbers become tensors.
+    fn outputs(&mut self, value: &Value, found: &mut Vec<Argument>, depth: usize) -> Step<()> {
+        self.step()?;
+        if depth == 0 {
+            return Err(Problem::Depth(32));
+        }
+        match value {
+            Value::Tensor(name) => {
+                self.check_fresh(name)?;
+                self.reads_conditional(&self.current(name))?;
+                found.push(Argument::Tensor(self.current(name)));
+            }
+            Value::Quantized(quantized) => {
+                for part in self.quantized_parts(quantized)? {
+                    self.outputs(&part, found, depth - 1)?;
+                }
+            }
+            Value::None => {}
+            Value::List(list) if self.dyn_list(*list).is_some() => {
+                found.push(self.list_output(*list)?);
+            }
+            Value::Tuple(_) | Value::List(_) => {
+                for item in self.sequence(value).unwrap_or_default() {
+                    self.outputs(&item, found, depth - 1)?;
+                }
+            }
+            Value::Dict(dict) => {
+                for (_, item) in self.entries(*dict).to_vec() {
+                    self.outputs(&item, found, depth - 1)?;
+                }
+            }
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+                let tensor =
+                    self.operator("prim", "NumToTensor", vec![value.clone()], Vec::new())?;
+                self.outputs(&tensor, found, depth - 1)?;
+            }
+            Value::Object(object) => {
+                let Some(Item::Object { attributes, .. }) = self.state.heap.get(object.0) else {
+                    return Ok(());
+                };
+                for item in attributes.values().cloned().collect::<Vec<_>>() {
+                    self.outputs(&item, found, depth - 1)?;
+                }
+            }
+            Value::Optional(maybe) => self.optional_outputs(maybe, found, depth)?,
+            Value::Str(_) | Value::UnknownStr(_) | Value::Device(_) | Value::Enum(_) => {}
+            other => return crate::eval::expected("tensors and numbers as results", other),
+        }
+        Ok(())
+    }
+
+    /// The tensors of what data may make None, each as an optional one.
+    fn optional_outputs(
+        &mut self,
+        maybe: &Optional,
+        found: &mut Vec<Argument>,
+        depth: usize,
+    ) -> Step<()> {
+        let mut inner = Vec::new();
+        self.outputs(&maybe.value, &mut inner, depth - 1)?;
+        let present = Value::Bool(maybe.present.clone());
+        let present = self.operator("prim", "NumToTensor", vec![present], Vec::new())?;
+        for output in inner {
+            let is_tensor = |name: &Name| {
+                matches!(self.state.facts.values.get(name), Some(ValueMeta::Tensor(_)))
+            };
+            if !output.name().is_some_and(is_tensor) {
+                return crate::eval::unsupported(
+                    "a list of unknown length that data may make None",
+                );
+            }
+            let present = self.argument(&present, &Type::Tensor)?;
+            found.push(self.one_value("optional", [("self", output), ("present", present)])?);
+        }
+        Ok(())
+    }
+
+    /// The ranges of the sizes of inputs.
+    fn ranges(&self) -> Vec<(String, Range)> {
+        let mut ranges: Vec<(String, Range)> = Vec::new();
+        for spec in &self.interface.specs {
+            let InputSpec::UserInput(Argument::Tensor(name)) = spec else { continue };
+            let Some(ValueMeta::Tensor(meta)) = self.state.facts.values.get(name) else { continue };
+            for symbol in meta.sizes.iter().flat_map(|size| size.symbols()) {
+                let symbol = symbol.to_string();
+                if !ranges.iter().any(|(known, _)| *known == symbol) {
+                    let least = self.state.facts.constraints.range(&symbol).min.unwrap_or(0);
+                    ranges.push((symbol, Range::at_least(least)));
+                }
+            }
+        }
+        ranges
+    }
+
+    fn finish(self, mutations: Vec<OutputSpec>, results: Vec<Argument>) -> Attempt {
+        // Parameters and buffers in the order of the state dict, then constants and the user's
+        // inputs.
+        let rank = |spec: &InputSpec| match spec {
+            InputSpec::Parameter { .. } | InputSpec::Buffer { .. } => 0,
+            InputSpec::TensorConstant { .. } => 1,
+            _ => 2,
+        };
+        let ranges = self.ranges();
+        let mut inputs: Vec<_> =
+            self.interface.specs.into_iter().zip(self.interface.inputs).collect();
+        inputs.sort_by_key(|(spec, _)| rank(spec));
+        let (specs, inputs) = inputs.into_iter().unzip();
+        let written = mutations.iter().filter_map(OutputSpec::name);
+        let mut outputs: Vec<Argument> = written.cloned().map(Argument::Tensor).collect();
+        let mut output_specs = mutations;
+        output_specs.extend(results.iter().cloned().map(OutputSpec::UserOutput));
+        outputs.extend(results);
+        let graph = Graph {
+            nodes: self.state.nodes.into_iter().map(Arc::new).collect(),
+            inputs,
+            outputs,
+            values: Arc::new(self.state.facts.values),
+            is_single_tensor_return: false,
+        };
+        let program = ExportedProgram {
+            graph,
+            signature: GraphSignature { inputs: specs, outputs: output_specs },
+            constraints: self.state.facts.constraints,
+            range_constraints: ranges,
+            guards: Vec::new(),
+            module_call_graph: Vec::new(),
+            state: self.interface.weights,
+            constants: self.interface.constants,
+            mutations: Vec::new(),
+            torch_version: format!("TorchScript {}", self.cx.archive.version()),
+            schema_version: (SCHEMA_MAJOR, 0),
+            verifiers: Vec::new(),
+            opset_version: IndexMap::default(),
+        };
+        Attempt {
+            program,
+            warnings: self.state.warnings,
+            lost: Vec::new(),
+            steps: self.budget.steps,
+            saw_symbolic_branch: self.saw_symbolic_branch,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Calls: of names that are built in, functions, classes and methods.
+
+use crate::{
+    archive::{ClassDef, FunctionDef},
+    error::Problem,
+    eval::{Env, Evaluator, Flow, Step, expected, unsupported},
+    schema::Type,
+    state::frame::Frame,
+    syntax::{Call, Expr, ExprKind},
+    value::{Callee, Item, Value},
+};
+use indexmap::IndexMap;
+use pt2onnx_fx::{ModuleFrame, Name};
+use std::sync::Arc;
+
+/// Arguments by name.
+pub(crate) type Kwargs = Vec<(Name, Value)>;
+
+impl Evaluator<'_> {
+    pub(crate) fn call(&mut self, call: &Call, env: &Env) -> Step<Value> {
+        if let ExprKind::Name(name) = &call.callee.kind
+            && !env.contains_key(name)
+        {
+            return self.word(name, call, env);
+        }
+        let callee = self.eval(&call.callee, env)?;
+        let args = self.eval_all(&call.args, env)?;
+        let mut kwargs = Kwargs::with_capacity(call.kwargs.len());
+        for (name, value) in &call.kwargs {
+            kwargs.push((name.clone(), self.eval(value, env)?));
+        }
+        self.set_at(call.callee.at);
+        self.apply(&callee, args, kwargs)
+    }
+
+    /// A call of a name that is built in: `annotate(List[int], [])`.
+    fn word(&mut self, name: &str, call: &Call, env: &Env) -> Step<Value> {
+        let typed = |at: usize| call.args.get(at).map_or(Type::Any, Type::of);
+        let missing = || Problem::Kind { expected: "an argument", found: "none".to_owned() };
+        match name {
+            "annotate" | "unchecked_cast" => {
+                let value = self.eval(call.args.get(1).ok_or_else(missing)?, env)?;
+                return match (name, &value) {
+                    ("annotate", _) => self.annotate(&typed(0), value),
+                    (_, Value::Optional(maybe)) if !matches!(typed(0), Type::Optional(_)) => {
+                        Ok(maybe.value.clone())
+                    }
+                    _ => Ok(value),
+                };
+            }
+            "uninitialized" => return Ok(Value::Undef("an uninitialised value".into())),
+            "isinstance" => {
+                let value = self.eval(call.args.first().ok_or_else(missing)?, env)?;
+                if let Value::Optional(_) = value {
+                    return expected("a value of one type", &value);
+                }
+                let types = match call.args.get(1).map(|e| &e.kind) {
+                    Some(ExprKind::Tuple(types) | ExprKind::List(types)) => {
+                        types.iter().map(Type::of).collect()
+                    }
+                    _ => vec![typed(1)],
+                };
+                return Ok(Value::bool(types.iter().any(|ty| self.is_instance(&value, ty))));
+            }
+            "getattr" => {
+                let base = self.eval(call.args.first().ok_or_else(missing)?, env)?;
+                let Some(ExprKind::Str(name)) = call.args.get(1).map(|e| &e.kind) else {
+                    return unsupported("getattr of a computed name");
+                };
+                return self.attribute(&base, &(**name).into());
+            }
+            "fork" => {
+                let callee = self.eval(call.args.first().ok_or_else(missing)?, env)?;
+                let args = self.eval_all(call.args.get(1..).unwrap_or_default(), env)?;
+                return self.apply(&callee, args, Kwargs::new());
+            }
+            _ => {}
+        }
+        let args = self.eval_all(&call.args, env)?;
+        match (name, args.first()) {
+            ("int", Some(value)) => self.as_whole(value),
+            ("float", Some(value)) => self.real_of(value),
+            ("bool", Some(value)) => self.truth_of(value),
+            ("str", Some(value)) => Ok(self.text_of(value).value()),
+            ("print", _) => Ok(Value::None),
+            ("sorted" | "len" | "complex" | "abs" | "min" | "max", _) => {
+                self.operator("aten", name, args, Kwargs::new())
+            }
+            ("range", _) => {
+                let items = self.range(&args)?;
+                self.list(items, Some(Type::Int))
+            }
+            _ => Err(Problem::Unbound(name.to_owned())),
+        }
+    }
+
+    /// Calls a value.
+    pub(crate) fn apply(
+        &mut self,
+        callee: &Value,
+        args: Vec<Value>,
+        kwargs: Kwargs,
+    ) -> Step<Value> {
+        let Value::Callee(callee) = callee else {
+            return match callee {
+                Value::Object(_) => self.method(callee, "forward", args, kwargs),
+                other => expected("a function", other),
+            };
+        };
+        match &**callee {
+            Callee::Namespace(path) => self.named(path, args, kwargs),
+            Callee::Function(def) => self.function(def, None, args, kwargs, Env::default()),
+            Callee::Closure(def, seen) => {
+                self.function(def, None, args, kwargs, seen.iter().cloned().collect())
+            }
+            Callee::Class(class) => self.construct(&class.clone(), args, kwargs),
+            Callee::Method(value, name) => self.method(value, name, args, kwargs),
+            Callee::Unbound(class, name) if name == "__new__" => self.new_object(class, "".into()),
+            Callee::Unbound(class, name) => {
+                let Some(function) = class.class.method(name) else {
+                    return Err(Problem::Unbound(format!("{}.{name}", class.name)));
+                };
+                let def = FunctionDef { file: class.file, function: function.clone() };
+                self.function(&def, None, args, kwargs, Env::default())
+            }
+        }
+    }
+
+    /// `torch.add`, `ops.prim.data`, `torch.autograd.grad`.
+    fn named(&mut self, path: &str, args: Vec<Value>, kwargs: Kwargs) -> Step<Value> {
+        let (namespace, name) = path.rsplit_once('.').unwrap_or(("", path));
+        match namespace.strip_prefix("ops.") {
+            Some(namespace) => self.operator(namespace, name, args, kwargs),
+            None if namespace.starts_with("torch") => self.operator("aten", name, args, kwargs),
+            None => Err(Problem::Unbound(path.to_owned())),
+        }
+    }
+
+    pub(crate) fn new_object(&mut self, class: &Arc<ClassDef>, path: Name) -> Step<Value> {
+        let attributes = IndexMap::default();
+        let object = Item::Object { class: class.clone(), attributes, path };
+        Ok(Value::Object(self.alloc(object)?))
+    }
+
+    fn construct(
+        &mut self,
+        class: &Arc<ClassDef>,
+        mut args: Vec<Value>,
+        kwargs: Kwargs,
+    ) -> Step<Value> {
+        if class.class.base.as_deref() == Some("NamedTuple") {
+            let fields: Vec<(Name, Option<Expr>)> =
+                class.class.attributes.iter().map(|(n, _, d)| (n.clone(), d.clone())).collect();
+            for (name, default) in fields.iter().skip(args.len()) {
+                let given = kwargs.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+                let value = match (given, default) {
+                    (Some(value), _) => value,
+                    (None, Some(default)) => self.eval(default, &Env::default())?,
+                    (None, None) => return Err(Problem::Unbound(format!("{}.{name}", class.name))),
+                };
+                args.push(value);
+            }
+            return self.tuple(args, Some(class.clone()));
+        }
+        let object = self.new_object(class, "".into())?;
+        if class.class.method("__init__").is_some() {
+            self.method(&object, "__init__", args, kwargs)?;
+        }
+        Ok(object)
+    }
+
+    pub(crate) fn has_method(&self, value: &Value, name: &str) -> bool {
+        match value {
+            Value::Object(object) => match self.state.heap.get(object.0) {
+                Some(Item::Object { class, .. }) => class.class.method(name).is_some(),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Calls a method of an object, or an operator as the method of a plain value.
+    pub(crate) fn method(
+        &mut self,
+        value: &Value,
+        name: &str,
+        mut args: Vec<Value>,
+        kwargs: Kwargs,
+    ) -> Step<Value> {
+        args.insert(0, value.clone());
+        let Value::Object(object) = value else {
+            return match value {
+                Value::Packed(packed) => self.packed_method(packed, name, &args, &kwargs),
+                Value::Undef(what) => unsupported(format!("a call of {what}.{name}")),
+                _ => self.operator("aten", name, args, kwargs),
+            };
+        };
+        let Some(Item::Object { class, path, .. }) = self.state.heap.get(object.0) else {
+            return Err(Problem::Unbound(name.to_owned()));
+        };
+        let (class, path) = (class.clone(), path.clone());
+        let Some(function) = class.class.method(name) else {
+            return Err(Problem::Unbound(format!("{}.{name}", class.name)));
+        };
+        let def = FunctionDef { file: class.file, function: function.clone() };
+        let module = class.is_module().then(|| self.module_frame(path, &class.python_name()));
+        self.function(&def, module, args, kwargs, Env::default())
+    }
+
+    /// The frame of a call of a module. As PyTorch does, it marks each further call. A method that
+    /// another method of the module calls is part of that call.
+    fn module_frame(&mut self, path: Name, class: &str) -> ModuleFrame {
+        let around = self.state.calls.frames.iter().rev().find_map(|frame| frame.module.as_ref());
+        if let Some(around) = around.filter(|around| around.path == path) {
+            return around.clone();
+        }
+        let calls = self.names.calls.entry(path.clone()).or_default();
+        let mark = if *calls > 0 { format!("@{calls}") } else { String::new() };
+        *calls += 1;
+        let key = format!("L__self___{}{mark}", path.replace('.', "_")).into();
+        ModuleFrame { key, path, ty: class.into() }
+    }
+
+    fn function(
+        &mut self,
+        def: &FunctionDef,
+        module: Option<ModuleFrame>,
+        args: Vec<Value>,
+        kwargs: Kwargs,
+        mut env: Env,
+    ) -> Step<Value> {
+        let function = &def.function;
+        let mut given = args.into_iter();
+        for param in &function.params {
+            let by_name = || kwargs.iter().find(|(name, _)| *name == param.name);
+            let value = match (given.next(), by_name(), &param.default) {
+                (Some(value), ..) => value,
+                (None, Some((_, value)), _) => value.clone(),
+                (None, None, Some(default)) => self.eval(default, &Env::default())?,
+                (None, None, None) => {
+                    return Err(Problem::Unbound(format!("argument {}", param.name)));
+                }
+            };
+            let value = match &param.ty {
+                Some(ty) => self.annotate(&Type::of(ty), value)?,
+                None => value,
+            };
+            env.insert(param.name.clone(), value);
+        }
+        if given.next().is_some() {
+            return unsupported(format!("a call of {} with more arguments", function.name));
+        }
+        let (file, at) = (def.file, function.at);
+        let (name, heap) = (function.name.clone(), self.state.heap.len());
+        self.state.calls.frames.push(Frame { file, function: name, at, heap, module });
+        // If it fails, the frame stays, so that the message can name it.
+        let flow = self.deeper(|ev| ev.block(&function.body, &mut env))?;
+        self.state.calls.frames.pop();
+        Ok(match flow {
+            Flow::Return(value) => value,
+            Flow::Next => Value::None,
+        })
+    }
+
+    pub(crate) fn is_instance(&self, value: &Value, ty: &Type) -> bool {
+        match (ty, value) {
+            (Type::Any, _) => true,
+            (Type::Optional(inner), _) => {
+                matches!(value, Value::None) || self.is_instance(value, inner)
+            }
+            (Type::Union(types), _) => types.iter().any(|ty| self.is_instance(value, ty)),
+            (Type::List(inner), Value::List(list)) if self.dyn_list(*list).is_some() => {
+                **inner == Type::Any || self.element(value).as_ref() == Some(&**inner)
+            }
+            (Type::List(inner), Value::List(list)) => {
+                let items = self.items(*list);
+                match self.element(value) {
+                    Some(element) if items.is_empty() => **inner == Type::Any || element == **inner,
+                    _ => items.iter().all(|item| self.is_instance(item, inner)),
+                }
+            }
+            (Type::Tuple(types), Value::Tuple(tuple)) => {
+                types.is_empty()
+                    || (types.len() == tuple.items.len()
+                        && types.iter().zip(&tuple.items).all(|(t, v)| self.is_instance(v, t)))
+            }
+            (Type::Dict(key, item), Value::Dict(dict)) => self
+                .entries(*dict)
+                .iter()
+                .all(|(k, v)| self.is_instance(k, key) && self.is_instance(v, item)),
+            (Type::Named(name), Value::Object(object)) => match self.state.heap.get(object.0) {
+                Some(Item::Object { class, .. }) => *class.name == **name,
+                _ => false,
+            },
+            (Type::Named(name), Value::Tuple(tuple)) => {
+                tuple.class.as_ref().is_some_and(|class| *class.name == **name)
+            }
+            (Type::Named(name), Value::Enum(member)) => member.class == **name,
+            (Type::Tensor, Value::Tensor(_))
+            | (Type::Int, Value::Int(_))
+            | (Type::Float, Value::Float(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Complex, Value::Complex(..))
+            | (Type::Number, Value::Int(_) | Value::Float(_) | Value::Complex(..))
+            | (Type::Str, Value::Str(_) | Value::UnknownStr(_))
+            | (Type::Device, Value::Device(_))
+            | (Type::None, Value::None) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Known contents of tensors: arithmetic on sizes that goes through tensors, as traces have it
+//! (`NumToTensor`, `mul`, `int`).
+
+use crate::{
+    eval::{Evaluator, arith},
+    types::{Contents, MAX_CONTENTS, Typed},
+    value::{Value, known},
+};
+use pt2onnx_fx::{Argument, Name, Node, SymArg, ValueMeta};
+use pt2onnx_symbolic::{Expr, Func, View};
+use pt2onnx_tensor::{DType, Element, Scalar, Tensor};
+
+/// The elements of a tensor as expressions, if it is small and of a type that numbers have.
+pub(crate) fn elements(tensor: &Tensor) -> Option<Vec<Expr>> {
+    if tensor.numel() > MAX_CONTENTS || !tensor.has_data() {
+        return None;
+    }
+    fn ints<T: Element + Into<i64>>(tensor: &Tensor) -> Option<Vec<Expr>> {
+        Some(tensor.to_vec::<T>()?.into_iter().map(|i| Expr::int(i.into())).collect())
+    }
+    match tensor.dtype() {
+        DType::I64 => ints::<i64>(tensor),
+        DType::I32 => ints::<i32>(tensor),
+        DType::I16 => ints::<i16>(tensor),
+        DType::I8 => ints::<i8>(tensor),
+        DType::U8 => ints::<u8>(tensor),
+        DType::Bool => Some(tensor.to_vec::<bool>()?.into_iter().map(Expr::bool).collect()),
+        DType::F32 => {
+            let floats = tensor.to_vec::<f32>()?.into_iter();
+            Some(floats.map(|f| Expr::float(f.into())).collect())
+        }
+        DType::F64 => Some(tensor.to_vec::<f64>()?.into_iter().map(Expr::float).collect()),
+        _ => None,
+    }
+}
+
+/// The bytes of known numbers as elements of this type; `None` if there is no conversion.
+pub(crate) fn encode(
+    elements: &[Expr],
+    numbers: &[f64],
+    dtype: DType,
+    wide: bool,
+) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for (element, &number) in elements.iter().zip(numbers) {
+        let scalar = match element.as_int() {
+            Some(i) if wide || !dtype.is_float() => Scalar::Int(i),
+            _ => Scalar::Float(number),
+        };
+        bytes.extend_from_slice(&scalar.to_tensor(dtype)?.to_bytes());
+    }
+    Some(bytes)
+}
+
+/// The complex number in a tensor.
+pub(crate) fn complex_number(contents: &Contents) -> Option<Value> {
+    match contents {
+        Contents::Exact(tensor) if tensor.dtype().is_complex() => {
+            match elements(&tensor.view_as_real())?.as_slice() {
+                [re, im] => Some(Value::Complex(known(re)?, known(im)?)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+impl Evaluator<'_> {
+    /// The contents of a result that is computed from known contents, as expressions.
+    pub(crate) fn sizes_of(&self, node: &Node, meta: &ValueMeta) -> Option<Contents> {
+        let ValueMeta::Tensor(meta) = meta else {
+            return None;
+        };
+        if &*node.target.namespace != "aten" || meta.sizes.len() > 1 {
+            return None;
+        }
+        let length = meta.sizes.first().map_or(Some(1), Expr::as_int);
+        let length = usize::try_from(length?).ok().filter(|&n| n <= 64)?;
+        let integer = meta.dtype.is_int() || meta.dtype == DType::Bool;
+        let mut elements = self.computed(node, meta.dtype, meta.sizes.len(), length)?;
+        // In float64, these of two float32 are exact enough to be rounded once.
+        let name = plain_name(node);
+        if meta.dtype == DType::F32 && ROUNDED.contains(&name) {
+            elements.iter_mut().for_each(|e| *e = single(e));
+        }
+        let fits = elements.len() == length
+            && (!integer || elements.iter().all(|e| e.is_integer() || e.is_boolean()));
+        // Floats of fewer bits than 64 would have to be rounded.
+        let exact = |e: &Expr| {
+            integer || meta.dtype == DType::F64 || known(e).is_none_or(|f| f64::from(f as f32) == f)
+        };
+        let wide = !matches!(meta.dtype, DType::I8 | DType::U8 | DType::I16);
+        (fits && wide && elements.iter().all(exact)).then_some(Contents::Exprs(elements))
+    }
+
+    /// Parts of a tensor with the contents that they take from it, where it is a vector of known
+    /// contents.
+    pub(crate) fn with_contents(&self, node: &Node, mut parts: Vec<Typed>) -> Vec<Typed> {
+        let split = SPLITS.contains(&node.target.name.trim_start_matches("unsafe_"));
+        let Some(Argument::Tensor(whole)) = node.arg("self").filter(|_| split) else {
+            return parts;
+        };
+        let vector = self.meta(whole).is_ok_and(|meta| meta.sizes.len() == 1);
+        let Some(mut left) = self.elements_of(whole).filter(|_| vector) else {
+            return parts;
+        };
+        for part in &mut parts {
+            let ValueMeta::Tensor(meta) = &part.meta else { return parts };
+            let length = meta.sizes.first().map_or(Some(1), Expr::as_int);
+            let Some(length) = length.and_then(|n| usize::try_from(n).ok()) else { return parts };
+            if meta.sizes.len() > 1 || length > left.len() {
+                return parts;
+            }
+            let elements = left.drain(..length).collect();
+            part.contents.get_or_insert(Contents::Exprs(elements));
+        }
+        parts
+    }
+
+    /// The elements of a result of this type, by the name of the operator.
+    fn computed(&self, node: &Node, dtype: DType, rank: usize, length: usize) -> Option<Vec<Expr>> {
+        let operand = |name: &str| self.operand(node.arg(name)?);
+        let name = plain_name(node);
+        match name {
+            "scalar_tensor" => Some(converted(operand("s")?, dtype)),
+            "detach" | "clone" | "to" | "contiguous" | "alias" | "_to_copy" | "type_as" | "cpu"
+            | "float" | "lift_fresh" | "squeeze" | "unsqueeze" | "view" | "reshape" | "flatten"
+            | "double" | "long" => Some(converted(operand("self")?, dtype)),
+            "floor" | "ceil" | "neg" | "trunc" | "abs" => {
+                operand("self")?.into_iter().map(|e| unary(name, e, dtype)).collect()
+            }
+            "add" | "sub" | "mul" | "div" | "floor_divide" | "remainder" | "rsub" | "eq" | "ne"
+            | "lt" | "le" | "gt" | "ge" | "maximum" | "minimum" | "__and__" | "__or__" | "max"
+            | "min"
+                if node.arg("other").is_some() =>
+            {
+                self.binary(node, dtype, length)
+            }
+            "stack" | "cat" => self.elements_joined(node),
+            "select" if rank == 0 => {
+                let items = operand("self")?;
+                let index = from_start(int_arg(node, "index", 0)?, items.len());
+                Some(vec![items.get(usize::try_from(index).ok()?)?.clone()])
+            }
+            "slice" if int_arg(node, "step", 1)? == 1 => {
+                let items = operand("self")?;
+                let start = from_start(int_arg(node, "start", 0)?, items.len());
+                let start = usize::try_from(start.max(0)).ok()?.min(items.len());
+                Some(items.get(start..start.checked_add(length)?)?.to_vec())
+            }
+            "prod" if rank == 0 => Some(vec![Expr::product(&operand("self")?)]),
+            "sum" if rank == 0 => Some(vec![Expr::sum(&operand("self")?)]),
+            "max" | "min" if rank == 0 && node.arg("dim").is_none() => {
+                let mut items = operand("self")?.into_iter();
+                let first = items.next()?;
+                let extreme = items.try_fold(first, |a, b| self.arithmetic(name, a, b, dtype))?;
+                Some(vec![extreme])
+            }
+            "reciprocal" => {
+                let inverse = |e: Expr| known(&e).map(|f| Expr::float(1.0 / f));
+                operand("self")?.into_iter().map(inverse).collect()
+            }
+            _ => None,
+        }
+    }
+
+    /// The elements of a result of arithmetic or a comparison; an operand of one element is
+    /// broadcast.
+    fn binary(&self, node: &Node, dtype: DType, length: usize) -> Option<Vec<Expr>> {
+        if int_arg(node, "alpha", 1)? != 1 {
+            return None;
+        }
+        let mut a = self.operand(node.arg("self")?)?;
+        let mut b = self.operand(node.arg("other")?)?;
+        let op = match (plain_name(node), node.arg("rounding_mode")) {
+            ("div", Some(Argument::String(mode))) if mode == "floor" => "floordiv",
+            ("div", Some(Argument::String(_))) => "trunc_div",
+            ("floor_divide", _) => "floordiv",
+            ("maximum", _) => "max",
+            ("minimum", _) => "min",
+            ("rsub", _) => {
+                std::mem::swap(&mut a, &mut b);
+                "sub"
+            }
+            (name, _) => name,
+        };
+        if dtype == DType::F32 || self.in_single(node) {
+            a.iter_mut().chain(&mut b).for_each(|e| *e = single(e));
+        }
+        let pick = |v: &[Expr], i| v.get(if v.len() == 1 { 0 } else { i }).cloned();
+        (0..length).map(|i| self.arithmetic(op, pick(&a, i)?, pick(&b, i)?, dtype)).collect()
+    }
+
+    /// The elements of vectors or numbers that are joined along the first dimension.
+    fn elements_joined(&self, node: &Node) -> Option<Vec<Expr>> {
+        let Argument::Tensors(names) = node.arg("tensors")? else { return None };
+        if int_arg(node, "dim", 0)? != 0 {
+            return None;
+        }
+        let parts: Vec<_> =
+            names.iter().map(|name| self.elements_of(name)).collect::<Option<_>>()?;
+        Some(parts.concat())
+    }
+
+    /// Whether a node computes in float32: it has such a tensor, and none of float64.
+    fn in_single(&self, node: &Node) -> bool {
+        let has = |dtype| {
+            let is = |name: &Name| self.meta(name).is_ok_and(|meta| meta.dtype == dtype);
+            node.input_names().iter().any(is)
+        };
+        has(DType::F32) && !has(DType::F64)
+    }
+
+    /// The elements of an argument: of a tensor, or the number that it is.
+    fn operand(&self, argument: &Argument) -> Option<Vec<Expr>> {
+        match argument {
+            Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) => self.elements_of(name),
+            Argument::Int(i) => Some(vec![Expr::int(*i)]),
+            Argument::Float(f) => Some(vec![Expr::float(*f)]),
+            Argument::Bool(b) => Some(vec![Expr::bool(*b)]),
+            Argument::SymInt(SymArg::Expr(e)) => Some(vec![e.clone()]),
+            Argument::SymFloat(SymArg::Name(name)) => self.number_named(name),
+            Argument::SymInt(SymArg::Name(name)) => self.number_named(name),
+            _ => None,
+        }
+    }
+
+    fn number_named(&self, name: &Name) -> Option<Vec<Expr>> {
+        match self.state.facts.values.get(name)? {
+            ValueMeta::SymInt { expr, .. } | ValueMeta::SymFloat { expr, .. } => {
+                Some(vec![expr.clone()])
+            }
+            _ => None,
+        }
+    }
+
+    fn arithmetic(&self, op: &str, a: Expr, b: Expr, dtype: DType) -> Option<Expr> {
+        let (a, b) = (as_value(a), as_value(b));
+        if op == "trunc_div" {
+            let (x, y) = (a.number()?, b.number()?);
+            let positive = self.constraints().prove_ge(x, &Expr::ZERO)
+                && self.constraints().prove_gt(y, &Expr::ZERO);
+            let floor = positive && x.is_integer() && y.is_integer();
+            return floor.then(|| x.floor_div(y));
+        }
+        let value = arith::binary(op, &a, &b).ok()??;
+        let e = value.number()?;
+        Some(if dtype.is_float() { arith::to_float(e) } else { e.clone() })
+    }
+}
+
+/// Operators whose results are what they take their operand apart into, in order.
+const SPLITS: &[&str] = &["chunk", "split", "split_with_sizes", "unbind"];
+
+/// Operators whose results in float32 are those in float64, rounded.
+const ROUNDED: &[&str] =
+    &["add", "div", "mul", "reciprocal", "rsub", "sub", "to", "_to_copy", "float"];
+
+/// The name of an operator, without the `_` of one that writes.
+fn plain_name(node: &Node) -> &str {
+    let name = &*node.target.name;
+    if name.starts_with("__") { name } else { name.trim_end_matches('_') }
+}
+
+/// An integer argument; `None` if it is given and is no known integer.
+fn int_arg(node: &Node, name: &str, default: i64) -> Option<i64> {
+    match node.arg(name) {
+        None | Some(Argument::None) => Some(default),
+        Some(Argument::Int(i)) => Some(*i),
+        _ => None,
+    }
+}
+
+/// An index that counts from the end if it is negative, as one from the start.
+fn from_start(index: i64, length: usize) -> i64 {
+    if index < 0 { index + length as i64 } else { index }
+}
+
+/// An element of the result of `floor` and the like.
+fn unary(name: &str, e: Expr, dtype: DType) -> Option<Expr> {
+    match arith::unary(name, &as_value(e)).ok()?? {
+        Value::Int(e) if !dtype.is_int() => Some(arith::to_float(&e)),
+        other => other.number().cloned(),
+    }
+}
+
+/// A number, rounded to float32.
+fn single(e: &Expr) -> Expr {
+    match known(e) {
+        Some(f) if f64::from(f as f32) != f => Expr::float(f64::from(f as f32)),
+        None if !is_single(e) => Expr::call(Func::ToSingle, vec![e.clone()]),
+        _ => e.clone(),
+    }
+}
+
+/// Whether an expression over sizes that float32 can hold has such a value, or one that rounds down
+/// to the same integer: sums and products of sizes with short numbers, and quotients of integers.
+fn is_single(e: &Expr) -> bool {
+    let short = |f: f64| (f * 1024.0).fract() == 0.0 && f.abs() < 16384.0;
+    match e.view() {
+        View::Int(_) | View::Symbol(_) => true,
+        View::Float(f) => short(f),
+        View::Rational(n, d) => short(n as f64 / d as f64),
+        View::Add(items) | View::Mul(items) => items.iter().all(is_single),
+        View::Pow(..) => e.is_integer(),
+        View::Call(Func::ToSingle, _) => true,
+        View::Call(Func::IntTrueDiv | Func::FloatTrueDiv | Func::ToFloat, args) => {
+            args.iter().all(is_single)
+        }
+        View::Call(..) => e.is_integer() || e.is_boolean(),
+    }
+}
+
+/// An expression as the value of the kind that it has.
+fn as_value(e: Expr) -> Value {
+    if e.is_integer() { Value::Int(e) } else { Value::Float(e) }
+}
+
+/// Elements after a conversion of the element type.
+fn converted(items: Vec<Expr>, dtype: DType) -> Vec<Expr> {
+    let convert = |e: Expr| {
+        if dtype.is_float() {
+            arith::to_float(&e)
+        } else if dtype == DType::Bool {
+            match known(&e) {
+                Some(f) => Expr::bool(f != 0.0),
+                None if e.is_boolean() => e,
+                None => Expr::call(Func::Ne, vec![e, Expr::ZERO]),
+            }
+        } else {
+            arith::truncated(&e).unwrap_or(e)
+        }
+    };
+    items.into_iter().map(convert).collect()
+}

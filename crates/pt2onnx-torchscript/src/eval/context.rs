@@ -1,0 +1,83 @@
+//! The parts of the evaluator that branches do not change.
+
+use crate::{archive::Archive, ranges::Origin, types::Types, value::Value};
+use indexmap::IndexMap;
+use pt2onnx_fx::{Argument, Constant, InputSpec, Name};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::Tensor;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// What is the same for all of a run.
+pub(crate) struct Context<'a> {
+    pub(crate) archive: &'a Archive,
+    pub(crate) types: &'a mut dyn Types,
+    /// `CONSTANTS`.
+    pub(crate) pool: Vec<Value>,
+    /// Those of them that are tensors without dimensions.
+    pub(crate) pool_numbers: FxHashSet<Name>,
+    /// Where parts of the code come from, by file and position.
+    pub(crate) origins: FxHashMap<(usize, u32), Option<Arc<Origin>>>,
+}
+
+/// Choices that hold for a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunPolicy {
+    /// The conditions on sizes for whose cases the whole method runs.
+    pub(crate) cases: Vec<Expr>,
+    /// Whether the method runs for the cases of each condition on sizes whose branches differ in
+    /// more than the elements of tensors.
+    pub(crate) case_split: bool,
+    /// Whether chunks are taken to be as many as they are asked for.
+    pub(crate) assume_exact_chunks: bool,
+    /// Whether a list becomes a sequence where nothing else can be made of it.
+    pub(crate) allow_sequences: bool,
+}
+
+/// Inputs and weights of the program.
+#[derive(Default)]
+pub(crate) struct Interface {
+    pub(crate) inputs: Vec<Argument>,
+    pub(crate) specs: Vec<InputSpec>,
+    /// Parameters and buffers by their paths.
+    pub(crate) weights: IndexMap<String, Tensor>,
+    pub(crate) constants: IndexMap<String, Constant>,
+    /// Inputs of state: the attribute's path, the input and its name in the model.
+    pub(crate) state_inputs: Vec<(String, Name, Name)>,
+}
+
+/// What a run has used of its limits.
+#[derive(Default)]
+pub(crate) struct Budget {
+    pub(crate) steps: u64,
+    /// Elements of all lists.
+    pub(crate) elements: usize,
+    /// How often what follows a condition ran in each of its branches.
+    pub(crate) tail_duplications: usize,
+}
+
+/// Makes names, each once.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// How often each name was taken.
+    taken: FxHashMap<String, usize>,
+    /// How often each module was called.
+    pub(crate) calls: FxHashMap<Name, usize>,
+}
+
+impl Names {
+    /// A name that nothing has yet.
+    pub(crate) fn fresh(&mut self, wish: &str) -> Name {
+        let legal = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '_' };
+        let wish: String = wish.chars().map(legal).collect();
+        loop {
+            let count = self.taken.entry(wish.clone()).or_default();
+            let name = if *count == 0 { wish.clone() } else { format!("{wish}_{count}") };
+            *count += 1;
+            if *count == 1 || !self.taken.contains_key(&name) {
+                self.taken.entry(name.clone()).or_insert(1);
+                return name.into();
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Calls of operators become nodes, and their results values.
+
+use crate::{
+    error::Problem,
+    eval::{Evaluator, MAX_NODES, Step, overload::Bound, unsupported},
+    schema::{Schema, Type},
+    types::{Contents, Outcome, Typed},
+    value::Value,
+};
+use pt2onnx_fx::{
+    ArgKind, Argument, Name, NamedArg, Node, OpName, SymArg, TensorMeta, ValueMeta, views,
+};
+use pt2onnx_symbolic::{Constraints, Expr};
+use std::sync::Arc;
+
+impl Evaluator<'_> {
+    /// Calls an operator by its overload, and adds its node.
+    pub(crate) fn emit(&mut self, schema: &Schema, bound: Bound) -> Step<Value> {
+        if let Some(chosen) = self.guarded_call(schema, &bound)? {
+            return Ok(chosen);
+        }
+        let mut node = self.node_of_call(schema, &bound)?;
+        self.written(schema, &bound)?;
+        self.check_part_count(schema, &bound)?;
+        if let Some(chunks) = self.fewer_chunks(schema, &bound)? {
+            return Ok(chunks);
+        }
+        let outcomes = match self.cx.types.results(&node, &mut self.state.facts) {
+            Ok(outcomes) => outcomes,
+            Err(why) => match self.parts(schema, &bound)? {
+                Some(parts) => return Ok(parts),
+                None => return Err(Problem::Type { op: node.target.to_string(), why }),
+            },
+        };
+        self.note_squeezed(&node)?;
+        let mut results = self.results(&mut node, schema, &bound, outcomes)?;
+        let shared = views::shared(&node, &self.state.facts.values, self.constraints());
+        self.note_conditional(&node, &shared);
+        self.lay_out(&node, &shared);
+        if let Some(itself) = self.identity_result(&shared, &results)? {
+            return Ok(itself);
+        }
+        self.note_views(&node);
+        self.push(node)?;
+        match results.len() {
+            0 => Ok(Value::None),
+            1 => Ok(results.remove(0)),
+            _ => self.tuple(results, None),
+        }
+    }
+
+    /// The node of a call, still without results.
+    fn node_of_call(&mut self, schema: &Schema, bound: &Bound) -> Step<Node> {
+        let mut args = Vec::with_capacity(bound.len());
+        for (value, param) in bound.iter().zip(&schema.params) {
+            if let Some(value) = value {
+                args.push(NamedArg {
+                    name: param.name.clone(),
+                    kind: if param.keyword { ArgKind::Keyword } else { ArgKind::Positional },
+                    value: self.argument(value, &param.ty)?,
+                });
+            }
+        }
+        let overload = if schema.overload.is_empty() { "default" } else { &schema.overload };
+        self.node(OpName::new(&schema.namespace, &schema.name, overload), args)
+    }
+
+    /// Adds results of these types to a node, and returns their values.
+    fn results(
+        &mut self,
+        node: &mut Node,
+        schema: &Schema,
+        bound: &Bound,
+        outcomes: Vec<Outcome>,
+    ) -> Step<Vec<Value>> {
+        let single = outcomes.len() == 1;
+        let mut values = Vec::with_capacity(outcomes.len());
+        for (at, outcome) in outcomes.into_iter().enumerate() {
+            let alias = schema.returns.get(at).and_then(|r| r.alias);
+            let root = alias.and_then(|alias| self.alias_of(schema, bound, alias));
+            let (output, value) = match outcome {
+                Outcome::None => (Argument::None, Value::None),
+                Outcome::One(typed) => {
+                    let name = if single {
+                        node.name.clone()
+                    } else {
+                        self.fresh(&format!("{}_{at}", node.name))
+                    };
+                    if let Some(whole) = alias.and_then(|a| self.written_of(schema, bound, a))
+                        && let ValueMeta::Tensor(meta) = &typed.meta
+                        && self.meta(&whole)?.sizes == meta.sizes
+                    {
+                        self.memory.write_base.insert(name.clone(), whole);
+                    }
+                    self.result(name, typed, root.as_ref(), node)?
+                }
+                Outcome::List(items) => self.list_result(items, root.as_ref(), node)?,
+            };
+            node.outputs.push(output);
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    /// Names the tensors of a result that is a list of them.
+    fn list_result(
+        &mut self,
+        items: Vec<Typed>,
+        root: Option<&Name>,
+        node: &Node,
+    ) -> Step<(Argument, Value)> {
+        self.steps(items.len())?;
+        let mut names = Vec::with_capacity(items.len());
+        let mut values = Vec::with_capacity(items.len());
+        for (i, typed) in self.with_contents(node, items).into_iter().enumerate() {
+            let name = self.fresh(&format!("{}_{i}", node.name));
+            let (_, value) = self.result(name.clone(), typed, root, node)?;
+            names.push(name);
+            values.push(value);
+        }
+        Ok((Argument::Tensors(names), self.list(values, Some(Type::Tensor))?))
+    }
+
+    /// Keeps a node that makes views, so that they can be made again.
+    fn note_views(&mut self, node: &Node) {
+        let is_view = |name: &Name| self.memory.is_view(name);
+        let views: Vec<Name> = node.output_names().into_iter().filter(is_view).collect();
+        if !views.is_empty() {
+            let made = Arc::new(node.clone());
+            self.memory.views.extend(views.into_iter().map(|name| (name, made.clone())));
+        }
+    }
+
+    /// Tells of sizes that `squeeze` keeps although they may be 1: types with fewer dimensions
+    /// would be for that size only. So does `cov` with the number of variables.
+    fn note_squeezed(&mut self, node: &Node) -> Step<()> {
+        let op = &*node.target.name;
+        let squeezes = matches!(op, "corrcoef" | "cov" | "squeeze" | "squeeze_");
+        let (true, Some(Argument::Tensor(tensor))) = (squeezes, node.arg("self")) else {
+            return Ok(());
+        };
+        let rank = self.meta(tensor)?.sizes.len() as i64;
+        let dims = match node.arg("dim") {
+            _ if !op.starts_with("squeeze") => (0..rank - 1).collect(),
+            Some(Argument::Int(dim)) => vec![*dim],
+            Some(Argument::Ints(dims)) => dims.clone(),
+            _ => (0..rank).collect(),
+        };
+        let mut kept = Vec::new();
+        for dim in dims {
+            if let Some(size) = self.size_along(tensor, dim)?
+                && self.is_one(&size).is_none()
+            {
+                kept.push(format!("`{size}`"));
+            }
+        }
+        kept.sort();
+        kept.dedup();
+        if !kept.is_empty() {
+            self.note(format!("`{op}` keeps {}, taken not to be 1", kept.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// The result of an op of ours: a sequence or an optional tensor, of which nothing but the
+    /// program's results may be made.
+    pub(crate) fn one_value(
+        &mut self,
+        op: &str,
+        args: impl IntoIterator<Item = (&'static str, Argument)>,
+    ) -> Step<Argument> {
+        let given = |(name, value): (&str, _)| NamedArg {
+            name: name.into(),
+            kind: ArgKind::Positional,
+            value,
+        };
+        let args = args.into_iter().map(given).collect();
+        let mut node = self.node(OpName::new("pt2onnx", op, "default"), args)?;
+        let output = Argument::Tensor(node.name.clone());
+        node.outputs.push(output.clone());
+        self.push(node)?;
+        Ok(output)
+    }
+
+    /// A node without results, with a name of its own.
+    pub(crate) fn node(&mut self, target: OpName, args: Vec<NamedArg>) -> Step<Node> {
+        let name = self.fresh(&target.name.clone());
+        let meta = self.node_meta();
+        Ok(Node { name, target, args, outputs: Vec::new(), single_return: None, meta })
+    }
+
+    pub(crate) fn push(&mut self, node: Node) -> Step<()> {
+        if self.state.nodes.len() >= MAX_NODES {
+            return Err(Problem::Memory(MAX_NODES));
+        }
+        self.state.nodes.push(node);
+        Ok(())
+    }
+
+    /// Names a result, and remembers its type, contents and memory.
+    fn result(
+        &mut self,
+        name: Name,
+        typed: Typed,
+        root: Option<&Name>,
+        node: &Node,
+    ) -> Step<(Argument, Value)> {
+        let found = match &typed.meta {
+            ValueMeta::Tensor(_) => {
+                let contents = typed.contents.or_else(|| self.sizes_of(node, &typed.meta));
+                let root = root.cloned().unwrap_or_else(|| name.clone());
+                self.memory.share(name.clone(), root);
+                if let Some(contents) = contents {
+                    self.set_contents(name.clone(), contents);
+                }
+                (Argument::Tensor(name.clone()), Value::Tensor(name.clone()))
+            }
+            ValueMeta::SymInt { expr, .. } => {
+                (Argument::SymInt(SymArg::Name(name.clone())), Value::Int(expr.clone()))
+            }
+            ValueMeta::SymFloat { expr, .. } => {
+                (Argument::SymFloat(SymArg::Name(name.clone())), Value::Float(expr.clone()))
+            }
+            ValueMeta::SymBool { expr, .. } => {
+                (Argument::SymBool(SymArg::Name(name.clone())), Value::Bool(expr.clone()))
+            }
+            ValueMeta::CustomObj { .. } => {
+                return unsupported("an operator that returns an object");
+            }
+        };
+        self.state.facts.values.insert(name, typed.meta);
+        Ok(found)
+    }
+
+    /// The type of a tensor.
+    pub(crate) fn meta(&self, name: &Name) -> Step<&TensorMeta> {
+        match self.state.facts.values.get(name) {
+            Some(ValueMeta::Tensor(meta)) => Ok(meta),
+            _ => Err(Problem::Unbound(name.to_string())),
+        }
+    }
+
+    /// Notes the elements of a tensor.
+    pub(crate) fn set_contents(&mut self, name: Name, contents: Contents) {
+        self.memory.set_known(&name);
+        self.state.set_contents(name, contents);
+    }
+
+    /// The elements of a small tensor, in order, if they are known.
+    pub(crate) fn elements_of(&self, name: &Name) -> Option<Vec<Expr>> {
+        match self.state.facts.contents.get(name)? {
+            Contents::Exprs(elements) => Some(elements.clone()),
+            Contents::Exact(tensor) => crate::eval::const_eval::elements(tensor),
+        }
+    }
+
+    /// What is proved of sizes.
+    pub(crate) fn constraints(&self) -> &Constraints {
+        &self.state.facts.constraints
+    }
+}

@@ -1,0 +1,388 @@
+//! Evaluates expressions other than calls.
+
+use crate::{
+    archive::Definition,
+    error::Problem,
+    eval::{Env, Evaluator, Step, expected},
+    schema::Type,
+    syntax::{Expr, ExprKind},
+    value::{Callee, EnumMember, Item, Tuple, Value},
+};
+use pt2onnx_fx::Name;
+use std::sync::Arc;
+
+impl Evaluator<'_> {
+    pub(crate) fn eval(&mut self, expr: &Expr, env: &Env) -> Step<Value> {
+        self.step()?;
+        self.deeper(|ev| ev.eval_kind(expr, env))
+    }
+
+    pub(crate) fn eval_all(&mut self, exprs: &[Expr], env: &Env) -> Step<Vec<Value>> {
+        exprs.iter().map(|expr| self.eval(expr, env)).collect()
+    }
+
+    fn eval_kind(&mut self, expr: &Expr, env: &Env) -> Step<Value> {
+        Ok(match &expr.kind {
+            ExprKind::Name(name) => return self.name(name, env),
+            ExprKind::None => Value::None,
+            ExprKind::Bool(value) => Value::bool(*value),
+            ExprKind::Int(value) => Value::int(*value),
+            ExprKind::Float(value) => Value::float(*value),
+            ExprKind::Complex(re, im) => Value::Complex(*re, *im),
+            ExprKind::Str(text) => Value::Str(text.clone()),
+            ExprKind::Neg(inner) => match self.eval(inner, env)? {
+                Value::Int(e) => Value::Int(-e),
+                Value::Float(e) => match crate::value::known(&e) {
+                    Some(f) => Value::float(-f),
+                    None => Value::Float(-e),
+                },
+                Value::Complex(re, im) => Value::Complex(-re, -im),
+                other => return expected("a number", &other),
+            },
+            ExprKind::Attr(base, name) => {
+                let base = self.eval(base, env)?;
+                return self.attribute(&base, name);
+            }
+            ExprKind::Index(base, index) => {
+                let (base, index) = (self.eval(base, env)?, self.eval(index, env)?);
+                return self.get_item(&base, &index);
+            }
+            ExprKind::Slice(base, start, end) => {
+                let base = self.eval(base, env)?;
+                let bound = |ev: &mut Self, e: &Option<Box<Expr>>| match e {
+                    Some(e) => ev.eval(e, env),
+                    None => Ok(Value::None),
+                };
+                let (start, end) = (bound(self, start)?, bound(self, end)?);
+                return self.slice(&base, &start, &end, &Value::int(1));
+            }
+            ExprKind::Call(call) => return self.call(call, env),
+            ExprKind::Tuple(items) => {
+                let items = self.eval_all(items, env)?;
+                return self.tuple(items, None);
+            }
+            ExprKind::List(items) => {
+                let items = self.eval_all(items, env)?;
+                return self.list(items, None);
+            }
+            ExprKind::Dict(entries) => {
+                let mut made = Vec::with_capacity(entries.len());
+                for (key, value) in entries {
+                    made.push((self.eval(key, env)?, self.eval(value, env)?));
+                }
+                return self.dict(made);
+            }
+        })
+    }
+
+    /// A tuple.
+    pub(crate) fn tuple(
+        &mut self,
+        items: Vec<Value>,
+        class: Option<Arc<crate::archive::ClassDef>>,
+    ) -> Step<Value> {
+        self.steps(items.len())?;
+        Tuple::checked(items, class)
+    }
+
+    fn name(&mut self, name: &Name, env: &Env) -> Step<Value> {
+        if let Some(value) = env.get(name) {
+            return Ok(match value {
+                Value::Tensor(tensor) => Value::Tensor(self.current(tensor)),
+                other => other.clone(),
+            });
+        }
+        Ok(match &**name {
+            "torch" | "ops" | "CONSTANTS" | "__torch__" => {
+                Value::callee(Callee::Namespace(name.to_string()))
+            }
+            "inf" => Value::float(f64::INFINITY),
+            "nan" => Value::float(f64::NAN),
+            "infj" => Value::Complex(0.0, f64::INFINITY),
+            "nanj" => Value::Complex(0.0, f64::NAN),
+            _ => return Err(Problem::Unbound(name.to_string())),
+        })
+    }
+
+    pub(crate) fn attribute(&mut self, base: &Value, name: &Name) -> Step<Value> {
+        match base {
+            Value::Callee(callee) => match &**callee {
+                Callee::Namespace(path) => self.member(path, name),
+                Callee::Class(class) => match class.class.values.iter().find(|(n, _)| n == name) {
+                    Some((_, value)) if class.class.base.as_deref() == Some("Enum") => {
+                        let value = self.eval(value, &Env::default())?;
+                        Ok(Value::Enum(Arc::new(EnumMember {
+                            class: class.name.clone(),
+                            name: name.clone(),
+                            value,
+                        })))
+                    }
+                    _ => Ok(Value::callee(Callee::Unbound(class.clone(), name.clone()))),
+                },
+                _ => Err(Problem::Unbound(name.to_string())),
+            },
+            Value::Object(object) => {
+                let Some(Item::Object { class, attributes, .. }) = self.state.heap.get(object.0)
+                else {
+                    return Err(Problem::Unbound(name.to_string()));
+                };
+                if let Some(value) = attributes.get(name) {
+                    return Ok(value.clone());
+                }
+                let class = class.clone();
+                let mut constants = class.class.attributes.iter();
+                match constants.find(|(n, _, value)| n == name && value.is_some()) {
+                    Some((_, _, Some(value))) => self.eval(value, &Env::default()),
+                    _ if class.class.method(name).is_some() => self.bound(base, name),
+                    _ => Err(Problem::Unbound(format!("{}.{name}", class.name))),
+                }
+            }
+            Value::Enum(member) => match &**name {
+                "name" => Ok(Value::str(&member.name)),
+                "value" => Ok(member.value.clone()),
+                _ => Err(Problem::Unbound(name.to_string())),
+            },
+            Value::Tuple(tuple) => {
+                let fields = tuple.class.as_ref().map(|class| &class.class.attributes);
+                let at = fields.and_then(|fields| fields.iter().position(|(n, ..)| n == name));
+                match at.and_then(|at| tuple.items.get(at)) {
+                    Some(item) => Ok(item.clone()),
+                    None => self.bound(base, name),
+                }
+            }
+            Value::Tensor(_) | Value::Device(_) => match self.property(base, name)? {
+                Some(value) => Ok(value),
+                None => self.bound(base, name),
+            },
+            _ => self.bound(base, name),
+        }
+    }
+
+    fn bound(&self, base: &Value, name: &Name) -> Step<Value> {
+        Ok(Value::callee(Callee::Method(base.clone(), name.clone())))
+    }
+
+    /// `CONSTANTS.c0`, `ops.prim`, `__torch__.m.f`.
+    fn member(&mut self, path: &str, name: &Name) -> Step<Value> {
+        if path == "CONSTANTS" {
+            let index: Option<usize> = name.strip_prefix('c').and_then(|n| n.parse().ok());
+            let value = index.and_then(|index| self.cx.pool.get(index));
+            return value.cloned().ok_or_else(|| Problem::Unbound(format!("CONSTANTS.{name}")));
+        }
+        let full = format!("{path}.{name}");
+        Ok(Value::callee(match self.cx.archive.definition(&full) {
+            Some(Definition::Class(class)) => Callee::Class(class.clone()),
+            Some(Definition::Function(function)) => Callee::Function(function.clone()),
+            None => Callee::Namespace(full),
+        }))
+    }
+
+    /// `annotate(T, value)`, and `x : T = value`: gives lists their type, and converts tensors to
+    /// numbers.
+    pub(crate) fn annotate(&mut self, ty: &Type, value: Value) -> Step<Value> {
+        match (&value, ty.given()) {
+            (Value::List(list), Type::List(inner)) => {
+                let inner = (**inner).clone();
+                if let Some(Item::List { element, .. }) = self.state.heap.get_mut(list.0) {
+                    element.get_or_insert(inner);
+                }
+                Ok(value)
+            }
+            (
+                Value::Tensor(_),
+                Type::Int | Type::Float | Type::Number | Type::Bool | Type::Complex,
+            ) => self.scalar_of(&value, ty.given()),
+            (Value::Int(e), Type::Float) => Ok(Value::Float(crate::eval::arith::to_float(e))),
+            _ => Ok(value),
+        }
+    }
+
+    pub(crate) fn get_item(&mut self, base: &Value, index: &Value) -> Step<Value> {
+        match base {
+            Value::Object(object) => self.module_item(*object, index),
+            Value::Tensor(_) => self.operator(
+                "aten",
+                "select",
+                vec![base.clone(), Value::int(0), index.clone()],
+                vec![],
+            ),
+            Value::Dict(dict) => {
+                let entries = self.entries(*dict).to_vec();
+                self.steps(entries.len())?;
+                let found = self.place_of(entries.iter().map(|(key, _)| key), index)?;
+                match found.and_then(|at| entries.get(at)) {
+                    Some((_, value)) => Ok(value.clone()),
+                    None => Err(Problem::Raises("KeyError".to_owned())),
+                }
+            }
+            Value::Str(_) | Value::UnknownStr(_) => {
+                self.operator("aten", "__getitem__", vec![base.clone(), index.clone()], vec![])
+            }
+            Value::List(list) => {
+                if let Some(parts) = self.dyn_list(*list) {
+                    return self.part(&parts, index);
+                }
+                let items = self.items(*list);
+                if matches!(index, Value::Int(_)) && index.as_int().is_none() {
+                    let items = items.to_vec();
+                    return self.any_of(items, index);
+                }
+                let at = position(index, items.len())?;
+                items.get(at).cloned().ok_or_else(out_of_range)
+            }
+            Value::Tuple(tuple) => {
+                let at = position(index, tuple.items.len())?;
+                tuple.items.get(at).cloned().ok_or_else(out_of_range)
+            }
+            _ => expected("a list, tuple or dict", base),
+        }
+    }
+
+    pub(crate) fn set_item(&mut self, base: &Value, index: &Value, value: Value) -> Step<()> {
+        match base {
+            Value::List(list) => {
+                if let Some(parts) = self.dyn_list(*list) {
+                    return self.set_part(*list, &parts, index, &value);
+                }
+                if matches!(index, Value::Int(_)) && index.as_int().is_none() {
+                    return self.set_any_of(*list, index, &value);
+                }
+                let at = position(index, self.items(*list).len())?;
+                if let Some(slot) = self.items_mut(*list)?.get_mut(at) {
+                    *slot = value;
+                }
+                Ok(())
+            }
+            Value::Dict(dict) => {
+                let entries = self.entries(*dict).to_vec();
+                self.steps(entries.len())?;
+                let at = self.place_of(entries.iter().map(|(key, _)| key), index)?;
+                let entries = self.entries_mut(*dict)?;
+                match at.and_then(|at| entries.get_mut(at)) {
+                    Some(entry) => entry.1 = value,
+                    None => entries.push((index.clone(), value)),
+                }
+                Ok(())
+            }
+            _ => expected("a list or dict", base),
+        }
+    }
+
+    pub(crate) fn slice(
+        &mut self,
+        base: &Value,
+        start: &Value,
+        end: &Value,
+        step: &Value,
+    ) -> Step<Value> {
+        let pick = |length: usize| -> Step<Vec<usize>> {
+            let known = |value: &Value| match value {
+                Value::None => Ok(None),
+                _ => value
+                    .as_int()
+                    .map_or_else(|| expected("a known integer", value), |i| Ok(Some(i))),
+            };
+            let (start, end, step) = (known(start)?, known(end)?, known(step)?.unwrap_or(1));
+            positions(length, start, end, step)
+        };
+        match base {
+            Value::List(list) => {
+                if let Some(parts) = self.dyn_list(*list) {
+                    return self.slice_dyn_list(&parts, start, end, step);
+                }
+                let at = pick(self.items(*list).len())?;
+                self.steps(at.len())?;
+                let items = at.into_iter().filter_map(|i| self.items(*list).get(i).cloned());
+                let items = items.collect();
+                let element = self.element(base);
+                self.list(items, element)
+            }
+            Value::Tuple(tuple) => {
+                let at = pick(tuple.items.len())?;
+                let items = at.into_iter().filter_map(|i| tuple.items.get(i).cloned()).collect();
+                self.tuple(items, None)
+            }
+            Value::Str(_) | Value::UnknownStr(_) => {
+                let args = [base, start, end, step].map(Value::clone).to_vec();
+                self.operator("aten", "slice", args, vec![])
+            }
+            _ => expected("a list, tuple or str", base),
+        }
+    }
+
+    /// The type of the elements of a list, if it was said or numbers tell it.
+    pub(crate) fn element(&self, list: &Value) -> Option<Type> {
+        match list {
+            Value::List(list) => match self.state.heap.get(list.0) {
+                Some(Item::List { element: None, items }) => match items.first() {
+                    Some(Value::Int(_)) => Some(Type::Int),
+                    Some(Value::Float(_)) => Some(Type::Float),
+                    Some(Value::Bool(_)) => Some(Type::Bool),
+                    _ => None,
+                },
+                Some(Item::List { element, .. }) => element.clone(),
+                Some(Item::DynList(parts)) => Some(parts.element.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether a condition is true; `None` if that depends on data or cannot be proved.
+    pub(crate) fn truth(&mut self, value: &Value) -> Step<Option<bool>> {
+        Ok(match value {
+            Value::Bool(e) | Value::Int(e) => self.decide(e),
+            Value::Float(e) => crate::value::known(e).map(|f| f != 0.0),
+            Value::None => Some(false),
+            Value::Str(text) => Some(!text.is_empty()),
+            Value::Tensor(name) => match self.elements_of(name).as_deref() {
+                Some([only]) => self.decide(only),
+                _ => None,
+            },
+            _ => return expected("a condition", value),
+        })
+    }
+}
+
+/// The positions that a slice of Python takes.
+pub(crate) fn positions(
+    length: usize,
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+) -> Step<Vec<usize>> {
+    if step == 0 {
+        return Err(Problem::Raises("ValueError: slice step cannot be zero".to_owned()));
+    }
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    // Where counting may begin and end: one before the first element if it goes backwards.
+    let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
+    let fit = |at: i64| {
+        let at = if at < 0 { at.saturating_add(length) } else { at };
+        at.clamp(least, most)
+    };
+    let (first, last) = if step > 0 { (0, length) } else { (length - 1, -1) };
+    let (start, end) = (start.map_or(first, fit), end.map_or(last, fit));
+    let (from, to) = if step > 0 { (start, end) } else { (-start, -end) };
+    let stride = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX);
+    let at = (from..to).step_by(stride).map(|at| if step > 0 { at } else { -at });
+    Ok(at.filter_map(|at| usize::try_from(at).ok()).collect())
+}
+
+fn out_of_range() -> Problem {
+    Problem::Raises("IndexError".to_owned())
+}
+
+/// The position of an index, which may count from the end.
+pub(crate) fn position(index: &Value, length: usize) -> Step<usize> {
+    let Some(at) = index.as_int() else {
+        return expected("a known integer", index);
+    };
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let at = if at < 0 { at.saturating_add(length) } else { at };
+    if (0..length).contains(&at) {
+        usize::try_from(at).map_err(|_| out_of_range())
+    } else {
+        Err(out_of_range())
+    }
+}

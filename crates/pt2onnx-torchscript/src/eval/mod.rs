@@ -1,0 +1,229 @@
+//! The evaluator: runs a method over types, and flattens it into a graph of ATen calls.
+
+pub(crate) mod arith;
+pub(crate) mod autocast;
+pub(crate) mod call;
+pub(crate) mod const_eval;
+pub(crate) mod context;
+pub(crate) mod emit;
+pub(crate) mod expr;
+pub(crate) mod module;
+pub(crate) mod origin;
+pub(crate) mod overload;
+pub(crate) mod stmt;
+pub(crate) mod to_fx;
+
+use crate::{
+    alias::graph::{ConditionalAlias, MayAlias},
+    archive::Archive,
+    error::{Error, Problem},
+    schema::Type,
+    state::{
+        State,
+        memory::{Memory, ReadNumbers},
+    },
+    types::Types,
+    value::{Item, Ref, Value},
+};
+use context::{Budget, Context, Interface, Names, RunPolicy};
+use pt2onnx_fx::Name;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub(crate) use crate::{error::Step, state::Env};
+
+/// The most steps of a program: statements, expressions and elements of lists.
+pub(crate) const MAX_STEPS: u64 = 20_000_000;
+/// The most items of the heap and elements of its lists.
+const MAX_VALUES: usize = 4_000_000;
+/// How deeply expressions, statements and calls may nest together.
+const MAX_DEPTH: usize = 400;
+/// The most nodes of the program.
+pub(crate) const MAX_NODES: usize = 400_000;
+
+/// The abstract interpreter. What a branch or loop body may change is in `state`; the other parts
+/// are constant for a run, or only grow.
+pub(crate) struct Evaluator<'a> {
+    pub(crate) cx: Context<'a>,
+    pub(crate) policy: RunPolicy,
+    pub(crate) state: State,
+    pub(crate) memory: Memory,
+    pub(crate) may_alias: MayAlias,
+    pub(crate) conditional: ConditionalAlias,
+    pub(crate) numbers: ReadNumbers,
+    pub(crate) names: Names,
+    pub(crate) interface: Interface,
+    pub(crate) budget: Budget,
+    /// Whether branches of a condition on sizes were joined.
+    pub(crate) saw_symbolic_branch: bool,
+}
+
+/// What a statement does with the flow of control.
+pub(crate) enum Flow {
+    Next,
+    Return(Value),
+}
+
+impl<'a> Evaluator<'a> {
+    pub(crate) fn new(archive: &'a Archive, types: &'a mut dyn Types, policy: RunPolicy) -> Self {
+        let mut state = State::default();
+        state.calls.outside = "loading";
+        Self {
+            cx: Context {
+                archive,
+                types,
+                pool: Vec::new(),
+                pool_numbers: FxHashSet::default(),
+                origins: FxHashMap::default(),
+            },
+            policy,
+            state,
+            memory: Memory::default(),
+            may_alias: MayAlias::default(),
+            conditional: ConditionalAlias::default(),
+            numbers: ReadNumbers::default(),
+            names: Names::default(),
+            interface: Interface::default(),
+            budget: Budget::default(),
+            saw_symbolic_branch: false,
+        }
+    }
+
+    /// The error of a problem where the interpreter is now.
+    pub(crate) fn error(&self, problem: Problem) -> Error {
+        Error::Run { site: Box::new(self.site()), problem }
+    }
+
+    /// Counts a step.
+    pub(crate) fn step(&mut self) -> Step<()> {
+        self.steps(1)
+    }
+
+    /// Counts steps.
+    pub(crate) fn steps(&mut self, count: usize) -> Step<()> {
+        let count = (count as u64).saturating_add(self.state.work.take());
+        self.budget.steps = self.budget.steps.saturating_add(count);
+        if self.state.heap.stale_read() {
+            let text = "a list or dict that a condition or loop on data chose, and that is changed by another name,";
+            return unsupported(text);
+        }
+        if self.budget.steps > MAX_STEPS { Err(Problem::Steps(MAX_STEPS)) } else { Ok(()) }
+    }
+
+    /// Runs something that may nest.
+    pub(crate) fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        if self.state.calls.depth >= MAX_DEPTH {
+            return Err(Problem::Depth(MAX_DEPTH));
+        }
+        self.state.calls.depth += 1;
+        let result = run(self);
+        self.state.calls.depth -= 1;
+        result
+    }
+
+    pub(crate) fn alloc(&mut self, item: Item) -> Step<Ref> {
+        let elements = match &item {
+            Item::List { items, .. } => items.len(),
+            Item::Dict(entries) => entries.len(),
+            Item::Object { attributes, .. } => attributes.len(),
+            Item::DynList(_) => 0,
+        };
+        self.budget.elements = self.budget.elements.saturating_add(elements + 1);
+        if self.budget.elements > MAX_VALUES {
+            return Err(Problem::Memory(MAX_VALUES));
+        }
+        self.state.heap.push(item);
+        Ok(Ref(self.state.heap.len() - 1))
+    }
+
+    /// Refuses a list of so many elements before it is made.
+    pub(crate) fn room(&mut self, count: usize) -> Step<()> {
+        self.steps(count)?;
+        if self.budget.elements.saturating_add(count) > MAX_VALUES {
+            Err(Problem::Memory(MAX_VALUES))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn list(&mut self, items: Vec<Value>, element: Option<Type>) -> Step<Value> {
+        Ok(Value::List(self.alloc(Item::List { items, element })?))
+    }
+
+    pub(crate) fn dict(&mut self, entries: Vec<(Value, Value)>) -> Step<Value> {
+        Ok(Value::Dict(self.alloc(Item::Dict(entries))?))
+    }
+
+    /// The items of a list.
+    pub(crate) fn items(&self, list: Ref) -> &[Value] {
+        self.state.heap.reads(list);
+        match self.state.heap.get(list.0) {
+            Some(Item::List { items, .. }) => items,
+            _ => &[],
+        }
+    }
+
+    /// The items of a list, to be changed. What is added counts.
+    pub(crate) fn items_mut(&mut self, list: Ref) -> Step<&mut Vec<Value>> {
+        self.budget.elements = self.budget.elements.saturating_add(1);
+        if self.budget.elements > MAX_VALUES {
+            return Err(Problem::Memory(MAX_VALUES));
+        }
+        self.state.heap.changes(list);
+        match self.state.heap.get_mut(list.0) {
+            Some(Item::List { items, .. }) => Ok(items),
+            _ => Err(Problem::Kind { expected: "a list", found: "another value".to_owned() }),
+        }
+    }
+
+    /// The entries of a dict.
+    pub(crate) fn entries(&self, dict: Ref) -> &[(Value, Value)] {
+        self.state.heap.reads(dict);
+        match self.state.heap.get(dict.0) {
+            Some(Item::Dict(entries)) => entries,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn entries_mut(&mut self, dict: Ref) -> Step<&mut Vec<(Value, Value)>> {
+        self.budget.elements = self.budget.elements.saturating_add(1);
+        if self.budget.elements > MAX_VALUES {
+            return Err(Problem::Memory(MAX_VALUES));
+        }
+        self.state.heap.changes(dict);
+        match self.state.heap.get_mut(dict.0) {
+            Some(Item::Dict(entries)) => Ok(entries),
+            _ => Err(Problem::Kind { expected: "a dict", found: "another value".to_owned() }),
+        }
+    }
+
+    /// The items of a list or tuple.
+    pub(crate) fn sequence(&self, value: &Value) -> Option<Vec<Value>> {
+        match value {
+            Value::List(list) if self.dyn_list(*list).is_some() => None,
+            Value::List(list) => Some(self.items(*list).to_vec()),
+            Value::Tuple(tuple) => Some(tuple.items.clone()),
+            _ => None,
+        }
+    }
+
+    /// A name that nothing has yet.
+    pub(crate) fn fresh(&mut self, wish: &str) -> Name {
+        self.names.fresh(wish)
+    }
+}
+
+/// The problem that a value is of another kind.
+pub(crate) fn expected<T>(expected: &'static str, found: &Value) -> Step<T> {
+    let unknown = found.number().is_some_and(|number| crate::value::known(number).is_none());
+    let found = if unknown {
+        format!("{} that inputs, data or sizes decide", found.kind())
+    } else {
+        found.kind().to_owned()
+    };
+    Err(Problem::Kind { expected, found })
+}
+
+/// The problem that something is not supported.
+pub(crate) fn unsupported<T>(what: impl Into<String>) -> Step<T> {
+    Err(Problem::Unsupported(what.into()))
+}

@@ -1,0 +1,105 @@
+//! Where nodes come from: modules, and lines of the user's source or else of the archive's code.
+
+use crate::{
+    error::Site,
+    eval::Evaluator,
+    note::Note,
+    ranges::{Line, Origin},
+    state::frame::Frame,
+};
+use pt2onnx_fx::{ModuleFrame, NodeMeta};
+use std::sync::Arc;
+
+impl Evaluator<'_> {
+    /// Where a node comes from.
+    pub(crate) fn node_meta(&mut self) -> Arc<NodeMeta> {
+        let mut modules: Vec<ModuleFrame> = Vec::new();
+        for module in self.state.calls.frames.iter().filter_map(|frame| frame.module.as_ref()) {
+            if modules.last() != Some(module) {
+                modules.push(module.clone());
+            }
+        }
+        let places: Vec<(usize, u32)> =
+            self.state.calls.frames.iter().map(|f| (f.file, f.at)).collect();
+        for (file, at) in places {
+            let archive = self.cx.archive;
+            self.cx
+                .origins
+                .entry((file, at))
+                .or_insert_with(|| archive.origin(file, at).map(Arc::new));
+        }
+        let known = |frame: &Frame| self.cx.origins.get(&(frame.file, frame.at)).cloned().flatten();
+        Arc::new(NodeMeta {
+            stack_trace: Some(self.stack_trace(known).into()),
+            nn_module_stack: modules.into(),
+            ..NodeMeta::default()
+        })
+    }
+
+    /// Where the interpreter is now.
+    pub(crate) fn site(&self) -> Site {
+        let Some(frame) = self.state.calls.frames.last() else {
+            let place = self.cx.archive.place().to_string();
+            return Site {
+                function: self.state.calls.outside.to_owned(),
+                place,
+                ..Site::default()
+            };
+        };
+        let origin = |f: &Frame| self.cx.archive.origin(f.file, f.at).map(Arc::new);
+        let module = self.state.calls.frames.iter().rev().find_map(|f| f.module.as_ref());
+        Site {
+            function: frame.function.to_string(),
+            module: module.map(|m| m.path.to_string()).unwrap_or_default(),
+            place: String::new(),
+            stack_trace: self.stack_trace(origin),
+        }
+    }
+
+    /// Tells the user something about the place where the interpreter is now.
+    pub(crate) fn note(&mut self, text: String) {
+        let site = Some(self.site());
+        self.state.warnings.push(Note { site, text });
+    }
+
+    /// The stack in Python's form, outermost frame first: the user's lines, or those of the
+    /// archive's code if it does not tell them.
+    fn stack_trace(&self, origin: impl Fn(&Frame) -> Option<Arc<Origin>>) -> String {
+        let origins: Vec<_> =
+            self.state.calls.frames.iter().map(|frame| (frame, origin(frame))).collect();
+        let known = origins.iter().any(|(_, origin)| origin.is_some());
+        let mut lines: Vec<String> = Vec::new();
+        for (frame, origin) in origins {
+            match origin.as_deref() {
+                Some(Origin::Line(line)) => lines.push(text(line, &frame.function)),
+                // A stack has all frames around it.
+                Some(Origin::Stack(stack)) => {
+                    lines = stack.iter().map(|line| text(line, &frame.function)).collect();
+                }
+                None if known => {}
+                None => {
+                    let Some(file) = self.cx.archive.files().get(frame.file) else { continue };
+                    let (line, code) = file.line(frame.at);
+                    let (file, code) = (file.path.clone(), code.trim().to_owned());
+                    let line = Line { file, line: line as u64, function: None, code };
+                    lines.push(text(&line, &frame.function));
+                }
+            }
+        }
+        lines.join("\n  ")
+    }
+
+    pub(crate) fn set_at(&mut self, at: u32) {
+        if let Some(frame) = self.state.calls.frames.last_mut() {
+            frame.at = at;
+        }
+    }
+}
+
+/// `File "model.py", line 12, in forward`, and the line's text.
+fn text(line: &Line, function: &str) -> String {
+    let Line { file, line: number, function: own, code } = line;
+    let function = own.as_deref().unwrap_or(function);
+    let place = format!("File \"{file}\", line {number}, in {function}");
+    if code.is_empty() { place } else { format!("{place}\n    {code}") }
+}

@@ -1,0 +1,439 @@
+//! ModuleState: attributes that a method gives tensors of other types or sizes, or other numbers. Later
+//! calls see what the first one left.
+
+use crate::{
+    error::Problem,
+    eval::{Evaluator, Step, unsupported},
+    note::Note,
+    schema::Type,
+    value::{Item, Value},
+};
+use indexmap::IndexMap;
+use pt2onnx_fx::{InputSpec, Name, OutputSpec};
+use pt2onnx_symbolic::{Expr, Range};
+use pt2onnx_tensor::DType;
+
+/// How deeply lists and tuples of state may nest.
+const MAX_NESTING: usize = 8;
+
+/// An attribute: the object's place in the heap, which is the same whenever the archive is loaded,
+/// and its name.
+pub(crate) type Slot = (usize, Name);
+
+/// What attributes hold when the method is called.
+pub(crate) type ModuleState = IndexMap<Slot, StateType>;
+
+/// What an attribute holds when the method is called.
+#[derive(Clone, Debug)]
+pub(crate) enum StateType {
+    /// A tensor: an input of the model.
+    Tensor(DType, Vec<Expr>),
+    /// A number that changes from call to call: a 0-d input of the model.
+    Number(DType),
+    /// The same in all calls but the first.
+    Fixed(Value),
+    List(Vec<StateType>, Option<Type>),
+    Tuple(Vec<StateType>),
+}
+
+/// An attribute as the method found it.
+pub(crate) struct AttributeValue {
+    pub(crate) slot: Slot,
+    pub(crate) value: Value,
+}
+
+impl Evaluator<'_> {
+    /// All attributes of objects that may be state.
+    pub(crate) fn attributes(&self) -> Vec<AttributeValue> {
+        let mut found = Vec::new();
+        for (at, item) in self.state.heap.iter().enumerate() {
+            if let Item::Object { attributes, .. } = item {
+                let slots = attributes.iter().filter(|(_, value)| {
+                    !matches!(value, Value::Object(_) | Value::Callee(_) | Value::Packed(_))
+                });
+                found.extend(slots.map(|(name, value)| AttributeValue {
+                    slot: (at, name.clone()),
+                    value: value.clone(),
+                }));
+            }
+        }
+        found
+    }
+
+    pub(crate) fn attribute_now(&self, slot: &Slot) -> Option<Value> {
+        match self.state.heap.get(slot.0)? {
+            Item::Object { attributes, .. } => attributes.get(&slot.1).cloned(),
+            _ => None,
+        }
+    }
+
+    fn path_of(&self, slot: &Slot) -> String {
+        match self.state.heap.get(slot.0) {
+            Some(Item::Object { path, .. }) if !path.is_empty() => format!("{path}.{}", slot.1),
+            _ => slot.1.to_string(),
+        }
+    }
+
+    /// Gives attributes what they hold before a later call.
+    pub(crate) fn assume(&mut self, state: &ModuleState) -> Step<()> {
+        for (slot, held) in state {
+            let path = self.path_of(slot);
+            if let Some(old) = self.attribute_now(slot) {
+                self.drop_input(slot, &old);
+            }
+            let value = self.assumed(held, &path)?;
+            if let Some(Item::Object { attributes, .. }) = self.state.heap.get_mut(slot.0) {
+                attributes.insert(slot.1.clone(), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the input of a tensor that only this attribute held.
+    fn drop_input(&mut self, slot: &Slot, old: &Value) {
+        let others = self.attributes();
+        let mut others = others.iter().filter(|found| found.slot != *slot);
+        if !others.any(|found| self.same(&found.value, old))
+            && let Value::Tensor(name) = old
+            && let Some(at) = self.interface.specs.iter().position(|spec| spec.name() == Some(name))
+        {
+            self.interface.specs.remove(at);
+            self.interface.inputs.remove(at);
+        }
+    }
+
+    fn assumed(&mut self, held: &StateType, path: &str) -> Step<Value> {
+        let parts = |ev: &mut Self, items: &[StateType]| -> Step<Vec<Value>> {
+            let items = items.iter().enumerate();
+            items.map(|(at, held)| ev.assumed(held, &format!("{path}.{at}"))).collect()
+        };
+        Ok(match held {
+            StateType::Fixed(value) => value.clone(),
+            StateType::Tensor(dtype, sizes) => Value::Tensor(self.state_input(path, *dtype, sizes)),
+            StateType::Number(dtype) => {
+                let name = self.state_input(path, *dtype, &[]);
+                self.scalar_of(&Value::Tensor(name), &Type::Number)?
+            }
+            StateType::Tuple(items) => {
+                let items = parts(self, items)?;
+                self.tuple(items, None)?
+            }
+            StateType::List(items, element) => {
+                let items = parts(self, items)?;
+                self.list(items, element.clone())?
+            }
+        })
+    }
+
+    fn state_input(&mut self, path: &str, dtype: DType, sizes: &[Expr]) -> Name {
+        for symbol in sizes.iter().flat_map(Expr::symbols) {
+            self.state.facts.constraints.constrain(&Expr::symbol(&symbol), Range::at_least(0));
+        }
+        let wish = format!("b_{}", path.replace('.', "_"));
+        let name = self.new_input(&wish, dtype, sizes.to_vec());
+        let taken = |spec: &InputSpec| match spec {
+            InputSpec::Buffer { target, .. } | InputSpec::Parameter { target, .. } => {
+                **target == *path
+            }
+            _ => false,
+        };
+        let target = if self.interface.specs.iter().any(taken) {
+            Name::from(format!("{path}.state"))
+        } else {
+            Name::from(path)
+        };
+        self.interface.state_inputs.push((path.to_owned(), name.clone(), target.clone()));
+        self.interface.specs.push(InputSpec::Buffer {
+            name: name.clone(),
+            target,
+            persistent: false,
+        });
+        name
+    }
+
+    /// Learns from a run what later calls find in attributes. Returns whether they find something
+    /// else than this run did.
+    pub(crate) fn record_state(
+        &mut self,
+        before: &[AttributeValue],
+        state: &mut ModuleState,
+    ) -> Step<bool> {
+        let mut changed = false;
+        for AttributeValue { slot, value: old } in before {
+            let Some(new) = self.attribute_now(slot) else { continue };
+            if self.same(old, &new) || self.is_ordinary(old, &new) && !state.contains_key(slot) {
+                continue;
+            }
+            let path = self.path_of(slot);
+            let Some(held) = self.held(&new, MAX_NESTING) else {
+                return unsupported(format!(
+                    "the attribute `{path}`, which becomes {}, as state",
+                    new.kind()
+                ));
+            };
+            let known = match state.get(slot) {
+                Some(known) => Some(known.clone()),
+                None if self.is_empty(old) => None,
+                None => match old {
+                    Value::Tensor(_) => self.held(old, MAX_NESTING),
+                    _ => None,
+                },
+            };
+            let next = match &known {
+                Some(known) => match self.of_both(known, &held, &path) {
+                    Some(joined) => joined,
+                    None => {
+                        let text = format!(
+                            "the attribute `{path}`, whose type changes from call to call,"
+                        );
+                        return unsupported(text);
+                    }
+                },
+                None => held,
+            };
+            if !state.get(slot).is_some_and(|known| self.equal(known, &next)) {
+                state.insert(slot.clone(), next);
+                changed = true;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Whether a tensor is replaced by one of the same type and sizes, which needs no second run.
+    pub(crate) fn is_ordinary(&self, old: &Value, new: &Value) -> bool {
+        match (old, new) {
+            (Value::Tensor(a), Value::Tensor(b)) => match (self.meta(a), self.meta(b)) {
+                (Ok(a), Ok(b)) => (a.dtype, &a.sizes) == (b.dtype, &b.sizes),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn is_empty(&self, value: &Value) -> bool {
+        match value {
+            Value::Tensor(name) => {
+                self.meta(name).is_ok_and(|meta| meta.sizes.contains(&Expr::ZERO))
+            }
+            _ => false,
+        }
+    }
+
+    /// What a value is to a later call; `None` if it cannot be state.
+    fn held(&self, value: &Value, depth: usize) -> Option<StateType> {
+        let all = |items: &[Value]| -> Option<Vec<StateType>> {
+            items.iter().map(|item| self.held(item, depth.checked_sub(1)?)).collect()
+        };
+        Some(match value {
+            Value::Tensor(name) => {
+                let meta = self.meta(name).ok()?;
+                StateType::Tensor(meta.dtype, meta.sizes.clone())
+            }
+            Value::Int(e) | Value::Bool(e) | Value::Float(e) if of_data(e) => {
+                StateType::Number(number_type(value)?)
+            }
+            Value::None
+            | Value::Int(_)
+            | Value::Bool(_)
+            | Value::Float(_)
+            | Value::Str(_)
+            | Value::Enum(_)
+            | Value::Device(_) => StateType::Fixed(value.clone()),
+            Value::Tuple(tuple) => StateType::Tuple(all(&tuple.items)?),
+            Value::List(list) => StateType::List(all(self.items(*list))?, self.element(value)),
+            _ => return None,
+        })
+    }
+
+    fn equal(&self, a: &StateType, b: &StateType) -> bool {
+        let all = |a: &[StateType], b: &[StateType]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.equal(a, b))
+        };
+        match (a, b) {
+            (StateType::Tensor(a, x), StateType::Tensor(b, y)) => a == b && x == y,
+            (StateType::Number(a), StateType::Number(b)) => a == b,
+            (StateType::Fixed(a), StateType::Fixed(b)) => self.same(a, b),
+            (StateType::Tuple(a), StateType::Tuple(b))
+            | (StateType::List(a, _), StateType::List(b, _)) => all(a, b),
+            _ => false,
+        }
+    }
+
+    /// What holds before each call, given what held before one and after it.
+    fn of_both(&self, a: &StateType, b: &StateType, path: &str) -> Option<StateType> {
+        let all = |a: &[StateType], b: &[StateType]| -> Option<Vec<StateType>> {
+            let pairs = a.iter().zip(b).enumerate();
+            let joined = pairs.map(|(at, (a, b))| self.of_both(a, b, &format!("{path}.{at}")));
+            (a.len() == b.len()).then(|| joined.collect()).flatten()
+        };
+        Some(match (a, b) {
+            (StateType::Tensor(a, x), StateType::Tensor(b, y)) if a == b && x.len() == y.len() => {
+                let sizes = x.iter().zip(y).enumerate().map(|(at, (x, y))| {
+                    let equal = self.state.facts.constraints.prove_eq(x, y) == Some(true);
+                    let symbol = || {
+                        let legal = |c: char| if c.is_alphanumeric() { c } else { '_' };
+                        let name: String = path.chars().map(legal).collect();
+                        Expr::symbol(&format!("{}_{at}", name.trim_start_matches('_')))
+                    };
+                    if equal && !of_data(x) { x.clone() } else { symbol() }
+                });
+                StateType::Tensor(*a, sizes.collect())
+            }
+            (StateType::Fixed(x), StateType::Fixed(y)) if self.same(x, y) => a.clone(),
+            (StateType::Fixed(x), StateType::Fixed(y)) if number_type(x)? == number_type(y)? => {
+                StateType::Number(number_type(x)?)
+            }
+            (StateType::Number(x), StateType::Number(y)) if x == y => a.clone(),
+            (StateType::Number(x), StateType::Fixed(y))
+            | (StateType::Fixed(y), StateType::Number(x))
+                if *x == number_type(y)? =>
+            {
+                StateType::Number(*x)
+            }
+            (StateType::Tuple(a), StateType::Tuple(b)) => StateType::Tuple(all(a, b)?),
+            (StateType::List(a, element), StateType::List(b, _)) => {
+                StateType::List(all(a, b)?, element.clone())
+            }
+            _ => return None,
+        })
+    }
+
+    /// The outputs of what is held: the values that a later call finds.
+    pub(crate) fn state_outputs(&mut self, state: &ModuleState) -> Step<Vec<OutputSpec>> {
+        let mut outputs = Vec::new();
+        for slot in state.keys() {
+            let path = self.path_of(slot);
+            if let Some(value) = self.attribute_now(slot) {
+                self.state_output(&value, &path, &mut outputs)?;
+            }
+        }
+        Ok(outputs)
+    }
+
+    fn state_output(
+        &mut self,
+        value: &Value,
+        path: &str,
+        outputs: &mut Vec<OutputSpec>,
+    ) -> Step<()> {
+        if let Some(items) = self.sequence(value) {
+            for (at, item) in items.iter().enumerate() {
+                self.state_output(item, &format!("{path}.{at}"), outputs)?;
+            }
+            return Ok(());
+        }
+        let input = self.interface.state_inputs.iter().find(|(held, ..)| held == path);
+        let Some((_, _, target)) = input.cloned() else {
+            return Ok(());
+        };
+        let name = match value {
+            Value::Tensor(name) => name.clone(),
+            number => {
+                match self.operator("prim", "NumToTensor", vec![number.clone()], Vec::new())? {
+                    Value::Tensor(name) => name,
+                    other => return crate::eval::expected("a tensor", &other),
+                }
+            }
+        };
+        outputs.push(OutputSpec::BufferMutation { name, target });
+        Ok(())
+    }
+
+    /// What attributes hold in the archive.
+    pub(crate) fn saved_state(&self, found: &[AttributeValue]) -> ModuleState {
+        let held = found.iter().map(|found| (found, self.held(&found.value, MAX_NESTING)));
+        held.filter_map(|(found, held)| Some((found.slot.clone(), held?))).collect()
+    }
+
+    /// Whether a value is one of those that the model takes.
+    fn is_case_of(&self, value: &StateType, held: &StateType) -> bool {
+        let all = |a: &[StateType], b: &[StateType]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.is_case_of(a, b))
+        };
+        match (value, held) {
+            (StateType::Tensor(a, x), StateType::Tensor(b, y)) => {
+                let fits = |(x, y): (&Expr, &Expr)| {
+                    x == y
+                        || y.as_symbol().is_some()
+                            && !self.state.facts.constraints.prove_ge(y, &Expr::ONE)
+                };
+                a == b && x.len() == y.len() && x.iter().zip(y).all(fits)
+            }
+            (StateType::Fixed(value), StateType::Number(dtype)) => {
+                number_type(value) == Some(*dtype)
+            }
+            (StateType::Tuple(a), StateType::Tuple(b))
+            | (StateType::List(a, _), StateType::List(b, _)) => all(a, b),
+            _ => false,
+        }
+    }
+
+    /// Says of each state what the model takes for it.
+    pub(crate) fn explain_state(&mut self, state: &ModuleState, saved: &ModuleState, alike: bool) {
+        for (slot, held) in state {
+            let fits = saved.get(slot).is_some_and(|saved| self.is_case_of(saved, held));
+            let path = self.path_of(slot);
+            let text = match held {
+                StateType::Fixed(_) => continue,
+                StateType::Number(dtype) => {
+                    format!("`{path}` is a number that changes: the model takes it as {dtype}[]")
+                }
+                StateType::Tensor(dtype, sizes) => {
+                    let sizes: Vec<String> = sizes.iter().map(Expr::to_string).collect();
+                    format!(
+                        "`{path}` is {dtype}[{}] after the first call, and the model takes it so",
+                        sizes.join(",")
+                    )
+                }
+                StateType::Tuple(_) | StateType::List(..) => {
+                    format!(
+                        "`{path}` holds other tensors after the first call, and the model takes those"
+                    )
+                }
+            };
+            let first = match (fits, alike) {
+                (true, _) => "begin with the module's value",
+                (_, true) => "begin with zeros, which give what the first call gives",
+                (_, false) => {
+                    "the first call of the module finds none, and may compute something else than the model does with any start"
+                }
+            };
+            self.state
+                .warnings
+                .push(Note { site: None, text: format!("the state {text}; {first}") });
+        }
+    }
+
+    /// The paths of attributes that change without being kept.
+    pub(crate) fn lost_attributes(&self, before: &[AttributeValue]) -> Vec<String> {
+        let lost = before.iter().filter(|AttributeValue { slot, value: old }| {
+            self.attribute_now(slot)
+                .is_some_and(|new| !self.same(old, &new) && !self.is_ordinary(old, &new))
+        });
+        lost.map(|found| self.path_of(&found.slot)).collect()
+    }
+}
+
+/// Whether an expression depends on data: its symbol means something else in another run.
+fn of_data(e: &Expr) -> bool {
+    let numbered = |s: &str, prefix: &str| {
+        s.strip_prefix(prefix)
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    e.symbols().iter().any(|s| numbered(s, "u") || numbered(s, "zuf"))
+}
+
+/// The element type of a tensor that holds this number.
+fn number_type(value: &Value) -> Option<DType> {
+    match value {
+        Value::Int(_) => Some(DType::I64),
+        Value::Float(_) => Some(DType::F64),
+        Value::Bool(_) => Some(DType::Bool),
+        _ => None,
+    }
+}
+
+/// The problem that the types of state do not settle.
+pub(crate) fn unsettled() -> Problem {
+    Problem::Unsupported("state whose type changes with each call".to_owned())
+}

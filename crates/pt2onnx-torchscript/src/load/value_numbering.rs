@@ -1,0 +1,152 @@
+//! Whether a first call computes what later calls compute from zeros: both programs are compared as
+//! terms.
+
+use crate::eval::Evaluator;
+use pt2onnx_fx::{Argument, InputSpec, Name, Node, SymArg, ValueMeta};
+use pt2onnx_symbolic::Expr;
+use pt2onnx_tensor::DType;
+use rustc_hash::FxHashMap;
+
+/// Numbers of terms that both programs share.
+#[derive(Default)]
+pub(crate) struct ValueNumbering(FxHashMap<String, usize>);
+
+/// What is known of the values of one program.
+struct Reader<'t> {
+    terms: &'t mut ValueNumbering,
+    of: FxHashMap<Name, usize>,
+    /// Types of the values that are all zeros.
+    zeros: FxHashMap<usize, DType>,
+}
+
+impl ValueNumbering {
+    fn number(&mut self, text: String) -> usize {
+        let next = self.0.len();
+        *self.0.entry(text).or_insert(next)
+    }
+}
+
+impl Evaluator<'_> {
+    /// The terms of results, if the program only computes: `held` inputs are zeros. `None` if it
+    /// also writes or branches.
+    pub(crate) fn numbers_of(
+        &self,
+        results: &[Name],
+        terms: &mut ValueNumbering,
+    ) -> Option<Vec<usize>> {
+        let mut reader = Reader { terms, of: FxHashMap::default(), zeros: FxHashMap::default() };
+        for spec in &self.interface.specs {
+            let (name, text) = match spec {
+                InputSpec::Parameter { name, target }
+                | InputSpec::Buffer { name, target, .. }
+                | InputSpec::TensorConstant { name, target } => (name, format!("weight {target}")),
+                InputSpec::UserInput(Argument::Tensor(name)) => (name, format!("input {name}")),
+                _ => continue,
+            };
+            let known = self.interface.state_inputs.iter().any(|(_, held, _)| held == name);
+            let zero = known.then(|| self.zero(name)).flatten();
+            reader.define(name, text, zero);
+        }
+        for node in &self.state.nodes {
+            self.read(&mut reader, node)?;
+        }
+        results.iter().map(|name| reader.of.get(name).copied()).collect()
+    }
+
+    /// The term of a tensor of zeros, and its element type.
+    fn zero(&self, name: &Name) -> Option<(String, DType)> {
+        let Some(ValueMeta::Tensor(meta)) = self.state.facts.values.get(name) else {
+            return None;
+        };
+        let sizes: Vec<String> = meta.sizes.iter().map(Expr::to_string).collect();
+        Some((format!("zeros {} {}", meta.dtype, sizes.join(",")), meta.dtype))
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, node: &Node) -> Option<()> {
+        let op = &*node.target.name;
+        let writes = op.ends_with('_') && !op.ends_with("__");
+        if writes || &*node.target.namespace != "aten" {
+            return None;
+        }
+        let mut zeros = matches!(op, "zeros" | "zeros_like" | "new_zeros");
+        let reads = node.input_names();
+        if MOVES.contains(&op) && !reads.is_empty() {
+            let zero =
+                |name: &Name| reader.of.get(name).is_some_and(|t| reader.zeros.contains_key(t));
+            zeros = reads.iter().all(zero);
+        }
+        let mut text = format!("{}(", node.target);
+        for arg in &node.args {
+            let mut value = arg.value.clone();
+            reader.rename(&mut value)?;
+            text.push_str(&format!("{}={value:?};", arg.name));
+        }
+        for (at, name) in node.output_names().into_iter().enumerate() {
+            let zero = zeros.then(|| self.zero(&name)).flatten();
+            reader.define(&name, format!("{text}{at}"), zero);
+        }
+        Some(())
+    }
+}
+
+impl Reader<'_> {
+    fn define(&mut self, name: &Name, text: String, zero: Option<(String, DType)>) {
+        let (text, dtype) = match zero {
+            Some((text, dtype)) => (text, Some(dtype)),
+            None => (text, None),
+        };
+        let number = self.terms.number(text);
+        self.of.insert(name.clone(), number);
+        self.zeros.extend(dtype.map(|dtype| (number, dtype)));
+    }
+
+    /// Replaces names by the numbers of their terms. `None` if something has no term.
+    fn rename(&self, value: &mut Argument) -> Option<()> {
+        let term = |name: &mut Name| {
+            *name = Name::from(format!("%{}", self.of.get(name)?));
+            Some(())
+        };
+        match value {
+            Argument::Tensor(name) | Argument::OptionalTensor(Some(name)) => term(name),
+            Argument::Tensors(names) => names.iter_mut().try_for_each(term),
+            Argument::OptionalTensors(names) => names.iter_mut().flatten().try_for_each(term),
+            Argument::Graph { .. } | Argument::NestedTensors(_) => None,
+            Argument::SymInts(items) => {
+                let named = items.iter().any(|item| matches!(item, SymArg::Name(_)));
+                (!named).then_some(())
+            }
+            other => match other.name() {
+                Some(_) => None,
+                None => Some(()),
+            },
+        }
+    }
+}
+
+/// Ops that only move elements: zeros stay zeros.
+const MOVES: &[&str] = &[
+    "alias",
+    "cat",
+    "chunk",
+    "clone",
+    "contiguous",
+    "detach",
+    "expand",
+    "flatten",
+    "index_select",
+    "narrow",
+    "permute",
+    "repeat",
+    "reshape",
+    "select",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "t",
+    "to",
+    "transpose",
+    "unbind",
+    "unsqueeze",
+    "view",
+];

@@ -1,0 +1,174 @@
+//! The heap: lists, dicts and objects, addressed by index. A list or dict that a condition or loop
+//! on data chose is a copy of what it chose from, and a change reaches only one of them: reading
+//! the others afterwards is an error.
+
+use crate::value::{Item, Ref};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::{cell::Cell, collections::BTreeMap};
+
+use super::journal::{Changes, Journal};
+
+/// Items that changed since a fork, by their position.
+pub(crate) type ItemChanges = BTreeMap<usize, Item>;
+
+/// The items, and which of them are copies. Items are never removed: those that a branch made are
+/// not reachable after it has been undone.
+#[derive(Debug, Default)]
+pub(crate) struct Heap {
+    items: Vec<Item>,
+    /// What items held at the last fork, if they changed since, and how many items there were.
+    undo: Option<(ItemChanges, usize)>,
+    /// What items may be in PyTorch, and the other way round.
+    sources: FxHashMap<Ref, FxHashSet<Ref>>,
+    copies: FxHashMap<Ref, FxHashSet<Ref>>,
+    /// Items that a change did not reach.
+    stale: Journal<Ref, ()>,
+    /// Whether such an item was read.
+    stale_read: Cell<bool>,
+}
+
+/// What was recorded before a fork.
+#[derive(Debug)]
+pub(crate) struct HeapFork(Option<(ItemChanges, usize)>, Option<Changes<Ref, ()>>);
+
+/// What changed since a fork.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeapDelta {
+    pub(crate) items: ItemChanges,
+    pub(crate) stale: Changes<Ref, ()>,
+    /// How many items there were at the fork.
+    pub(crate) old: usize,
+}
+
+impl Heap {
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter()
+    }
+
+    pub(crate) fn push(&mut self, item: Item) {
+        self.items.push(item);
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&Item> {
+        self.items.get(at)
+    }
+
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Item> {
+        let item = self.items.get_mut(at)?;
+        if let Some((undo, old)) = &mut self.undo
+            && at < *old
+        {
+            undo.entry(at).or_insert_with(|| item.clone());
+        }
+        Some(item)
+    }
+
+    /// What an item was at the last fork; `None` for one that was made since.
+    pub(crate) fn before(&self, at: usize) -> Option<&Item> {
+        match &self.undo {
+            Some((undo, old)) if at < *old => undo.get(&at).or_else(|| self.items.get(at)),
+            _ => None,
+        }
+    }
+
+    /// The items that changed since the last fork, as they were before, in order.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (usize, &Item)> {
+        self.undo.iter().flat_map(|(undo, _)| undo.iter().map(|(at, item)| (*at, item)))
+    }
+
+    pub(crate) fn fork(&mut self) -> HeapFork {
+        let outer = self.undo.replace((ItemChanges::default(), self.items.len()));
+        HeapFork(outer, self.stale.fork())
+    }
+
+    /// Undoes the changes since a fork, and returns the newest items.
+    pub(crate) fn rewind(&mut self, fork: HeapFork) -> HeapDelta {
+        let (mut items, old) = std::mem::replace(&mut self.undo, fork.0).unwrap_or_default();
+        for (at, item) in &mut items {
+            if let Some(slot) = self.items.get_mut(*at) {
+                std::mem::swap(slot, item);
+            }
+        }
+        HeapDelta { items, stale: self.stale.rewind(fork.1), old }
+    }
+
+    /// Keeps the changes since a fork.
+    pub(crate) fn commit(&mut self, fork: HeapFork) {
+        let inner = std::mem::replace(&mut self.undo, fork.0);
+        if let (Some((undo, old)), Some((items, _))) = (&mut self.undo, inner) {
+            for (at, item) in items.into_iter().filter(|(at, _)| at < old) {
+                undo.entry(at).or_insert(item);
+            }
+        }
+        self.stale.commit(fork.1);
+    }
+
+    /// Notes that an item may be another one in PyTorch.
+    pub(crate) fn may_be(&mut self, copy: Ref, other: Ref) {
+        self.sources.entry(copy).or_default().insert(other);
+        self.copies.entry(other).or_default().insert(copy);
+        if self.stale.contains_key(&other) {
+            self.stale.insert(copy, ());
+        }
+    }
+
+    /// Notes a change of an item, which reaches neither what it may be nor what may be one of
+    /// these.
+    pub(crate) fn changes(&mut self, item: Ref) {
+        self.reads(item);
+        if !self.sources.contains_key(&item) && !self.copies.contains_key(&item) {
+            return;
+        }
+        let mut whole = vec![item];
+        let mut at = 0;
+        while let Some(of) = whole.get(at) {
+            let sources: Vec<Ref> = self.sources.get(of).into_iter().flatten().copied().collect();
+            whole.extend(sources.into_iter().filter(|source| make_stale(&mut self.stale, *source)));
+            at += 1;
+        }
+        while let Some(of) = whole.pop() {
+            let copies: Vec<Ref> = self.copies.get(&of).into_iter().flatten().copied().collect();
+            whole.extend(copies.into_iter().filter(|copy| make_stale(&mut self.stale, *copy)));
+        }
+        self.stale.remove(&item);
+    }
+
+    /// Makes items stale again, and others not.
+    pub(crate) fn apply_stale(&mut self, stale: Changes<Ref, ()>) {
+        self.stale.apply(stale);
+    }
+
+    /// Notes that items are stale, as they are after a branch.
+    pub(crate) fn add_stale(&mut self, stale: Changes<Ref, ()>) {
+        for (item, is_stale) in stale {
+            if is_stale.is_some() {
+                self.stale.insert(item, ());
+            }
+        }
+    }
+
+    /// Notes that an item is read.
+    pub(crate) fn reads(&self, item: Ref) {
+        if self.stale.contains_key(&item) {
+            self.stale_read.set(true);
+        }
+    }
+
+    /// Whether an item was read that a change did not reach, since this was last asked.
+    pub(crate) fn stale_read(&self) -> bool {
+        self.stale_read.take()
+    }
+}
+
+/// Whether an item becomes stale that was not.
+fn make_stale(stale: &mut Journal<Ref, ()>, item: Ref) -> bool {
+    let is_new = !stale.contains_key(&item);
+    if is_new {
+        stale.insert(item, ());
+    }
+    is_new
+}

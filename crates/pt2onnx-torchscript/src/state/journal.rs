@@ -1,0 +1,155 @@
+//! Maps whose changes can be undone, at a cost of what changed.
+
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+
+/// Values by the keys that changed since a fork; `None`: the key has no value.
+pub(crate) type Changes<K, V> = FxHashMap<K, Option<V>>;
+
+/// A map that keeps what its keys held at the last fork, if there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal<K, V> {
+    now: FxHashMap<K, V>,
+    undo: Option<Changes<K, V>>,
+}
+
+impl<K, V> Default for Journal<K, V> {
+    fn default() -> Self {
+        Self { now: FxHashMap::default(), undo: None }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> Journal<K, V> {
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.now.get(key)
+    }
+
+    pub(crate) fn contains_key(&self, key: &K) -> bool {
+        self.now.contains_key(key)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.now.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.now.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.now.iter()
+    }
+
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        let old = self.now.insert(key.clone(), value);
+        if let Some(undo) = &mut self.undo {
+            undo.entry(key).or_insert(old);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &K) {
+        if let (Some(old), Some(undo)) = (self.now.remove(key), &mut self.undo) {
+            undo.entry(key.clone()).or_insert(Some(old));
+        }
+    }
+
+    /// Begins to record changes. Returns what was recorded before, for `rewind` or `commit`.
+    pub(crate) fn fork(&mut self) -> Option<Changes<K, V>> {
+        self.undo.replace(FxHashMap::default())
+    }
+
+    /// Undoes the changes since a fork; returns the newest values.
+    pub(crate) fn rewind(&mut self, outer: Option<Changes<K, V>>) -> Changes<K, V> {
+        let mut changes = std::mem::replace(&mut self.undo, outer).unwrap_or_default();
+        for (key, slot) in &mut changes {
+            *slot = match slot.take() {
+                Some(old) => self.now.insert(key.clone(), old),
+                None => self.now.remove(key),
+            };
+        }
+        changes
+    }
+
+    /// Keeps the changes since a fork.
+    pub(crate) fn commit(&mut self, outer: Option<Changes<K, V>>) {
+        let inner = std::mem::replace(&mut self.undo, outer).unwrap_or_default();
+        if let Some(undo) = &mut self.undo {
+            for (key, old) in inner {
+                undo.entry(key).or_insert(old);
+            }
+        }
+    }
+
+    pub(crate) fn apply(&mut self, changes: Changes<K, V>) {
+        for (key, value) in changes {
+            match value {
+                Some(value) => self.insert(key, value),
+                None => self.remove(&key),
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> Extend<(K, V)> for Journal<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        entries.into_iter().for_each(|(key, value)| self.insert(key, value));
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> FromIterator<(K, V)> for Journal<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        Self { now: entries.into_iter().collect(), undo: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn contents(journal: &Journal<u8, u8>) -> Vec<(u8, u8)> {
+        let mut entries: Vec<_> = journal.iter().map(|(k, v)| (*k, *v)).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    fn change(journal: &mut Journal<u8, u8>, changes: &[(u8, Option<u8>)]) {
+        for (key, value) in changes {
+            match value {
+                Some(value) => journal.insert(*key, *value),
+                None => journal.remove(key),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn forks_are_undone_and_applied(
+            start in prop::collection::vec((0u8..8, any::<u8>()), 0..8),
+            outer in prop::collection::vec((0u8..8, any::<Option<u8>>()), 0..8),
+            inner in prop::collection::vec((0u8..8, any::<Option<u8>>()), 0..8),
+            keeps: bool,
+        ) {
+            let mut journal: Journal<u8, u8> = start.into_iter().collect();
+            let first = contents(&journal);
+            let root = journal.fork();
+            change(&mut journal, &outer);
+            let before = contents(&journal);
+            let fork = journal.fork();
+            change(&mut journal, &inner);
+            let after = contents(&journal);
+            if keeps {
+                journal.commit(fork);
+            } else {
+                let changes = journal.rewind(fork);
+                prop_assert_eq!(contents(&journal), before);
+                journal.apply(changes);
+            }
+            prop_assert_eq!(contents(&journal), after.clone());
+            let changes = journal.rewind(root);
+            prop_assert_eq!(contents(&journal), first);
+            journal.apply(changes);
+            prop_assert_eq!(contents(&journal), after);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Which tensors share memory, by name. It only grows, as names are never used twice.
+
+use pt2onnx_fx::{Argument, Name, Node};
+use pt2onnx_symbolic::Expr;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Which tensors share memory.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Tensors that may share memory have the same class, which has the name of one of them.
+    alias_class: FxHashMap<Name, Name>,
+    /// The tensors of each class that has more than the one that it is called after.
+    aliases: FxHashMap<Name, Vec<Name>>,
+    /// The tensors of each class whose elements were known at some time since the last write.
+    known: FxHashMap<Name, Vec<Name>>,
+    /// The tensors that were written into, by the names of the results of the writes.
+    pub(crate) write_base: FxHashMap<Name, Name>,
+    /// The tensors that others have become in place, with other sizes, by what they became.
+    pub(crate) identity: FxHashMap<Name, Name>,
+    /// The nodes that made views, by the names of their results.
+    pub(crate) views: FxHashMap<Name, Arc<Node>>,
+    /// All classes that operators wrote into.
+    pub(crate) written: FxHashSet<Name>,
+}
+
+impl Memory {
+    /// Notes a tensor with memory of its own.
+    pub(crate) fn own(&mut self, name: &Name) {
+        self.alias_class.insert(name.clone(), name.clone());
+    }
+
+    /// Notes a tensor that may share the memory of a class.
+    pub(crate) fn share(&mut self, name: Name, class: Name) {
+        if name != class {
+            self.aliases.entry(class.clone()).or_default().push(name.clone());
+        }
+        self.alias_class.insert(name, class);
+    }
+
+    /// The class of a tensor's memory.
+    pub(crate) fn class_of<'n>(&'n self, name: &'n Name) -> &'n Name {
+        self.alias_class.get(name).unwrap_or(name)
+    }
+
+    /// Whether a tensor is in the class of another one.
+    pub(crate) fn is_view(&self, name: &Name) -> bool {
+        self.class_of(name) != name
+    }
+
+    /// The other tensors of a class.
+    pub(crate) fn aliases_of(&self, class: &Name) -> &[Name] {
+        self.aliases.get(class).map_or(&[], Vec::as_slice)
+    }
+
+    /// Notes that the elements of a tensor are known.
+    pub(crate) fn set_known(&mut self, name: &Name) {
+        let class = self.class_of(name).clone();
+        self.known.entry(class).or_default().push(name.clone());
+    }
+
+    /// The tensors of a class whose elements may be known. They are dropped if this is for good.
+    pub(crate) fn known_of(&mut self, class: &Name, drops: bool) -> Vec<Name> {
+        if drops {
+            self.known.remove(class).unwrap_or_default()
+        } else {
+            self.known.get(class).cloned().unwrap_or_default()
+        }
+    }
+
+    /// The tensor that this one is, if it is the result of a write into it.
+    pub(crate) fn write_base_of(&self, name: &Name) -> Name {
+        self.write_base.get(name).unwrap_or(name).clone()
+    }
+}
+
+/// The values that numbers were read from.
+#[derive(Default)]
+pub(crate) struct ReadNumbers {
+    /// The results of nodes that symbols which depend on data stand for.
+    pub(crate) sources: FxHashMap<String, Argument>,
+    /// The tensors that symbols were read from.
+    pub(crate) read_from: FxHashMap<String, Name>,
+    /// The tensors that truth values were read from.
+    pub(crate) truths: FxHashMap<Expr, Name>,
+}

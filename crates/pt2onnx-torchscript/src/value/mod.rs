@@ -1,0 +1,282 @@
+//! Values of the interpreter. Numbers may be symbolic; a tensor is the name of a value of the
+//! graph.
+
+pub(crate) mod dyn_list;
+pub(crate) mod quantized;
+
+use crate::{
+    archive::{ClassDef, FunctionDef},
+    error::{Problem, Step},
+    schema::Type,
+    value::quantized::{Packed, Quantized},
+};
+use indexmap::IndexMap;
+use pt2onnx_fx::{Device, Name};
+use pt2onnx_symbolic::{Expr, View};
+use pt2onnx_tensor::DType;
+use std::sync::Arc;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    None,
+    /// A truth value: 0, 1 or a relation.
+    Bool(Expr),
+    Int(Expr),
+    /// A number or an expression.
+    Float(Expr),
+    Complex(f64, f64),
+    Str(Arc<str>),
+    /// A text of values that are not known. Messages may show it, nothing else may read it.
+    UnknownStr(Arc<str>),
+    Tensor(Name),
+    Quantized(Arc<Quantized>),
+    /// Weights that an operator takes in one object.
+    Packed(Arc<Packed>),
+    List(Ref),
+    Dict(Ref),
+    Tuple(Arc<Tuple>),
+    Object(Ref),
+    Enum(Arc<EnumMember>),
+    Device(Arc<Device>),
+    /// What is None or not, as data say.
+    Optional(Arc<Optional>),
+    /// Functions, classes and methods are values while they are called.
+    Callee(Arc<Callee>),
+    /// What nothing may read: `uninitialized(T)`, objects of C++. It says what it is.
+    Undef(Arc<str>),
+}
+
+/// A place in the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ref(pub(crate) usize);
+
+/// A tuple; that of a NamedTuple has its class.
+#[derive(Debug)]
+pub(crate) struct Tuple {
+    pub(crate) items: Vec<Value>,
+    pub(crate) class: Option<Arc<ClassDef>>,
+    /// How deeply tuples nest in it.
+    depth: usize,
+}
+
+impl Tuple {
+    pub(crate) fn new(items: Vec<Value>, class: Option<Arc<ClassDef>>) -> Self {
+        let depth = |item: &Value| match item {
+            Value::Tuple(tuple) => tuple.depth,
+            _ => 0,
+        };
+        let depth = 1 + items.iter().map(depth).max().unwrap_or(0);
+        Self { items, class, depth }
+    }
+
+    /// A tuple as a value. Its depth has a limit, because tuples are dropped recursively.
+    pub(crate) fn checked(items: Vec<Value>, class: Option<Arc<ClassDef>>) -> Step<Value> {
+        const MOST: usize = 40;
+        let tuple = Self::new(items, class);
+        if tuple.depth > MOST {
+            Err(Problem::Depth(MOST))
+        } else {
+            Ok(Value::Tuple(Arc::new(tuple)))
+        }
+    }
+}
+
+/// A value that is None unless a condition holds.
+#[derive(Debug)]
+pub(crate) struct Optional {
+    pub(crate) present: Expr,
+    pub(crate) value: Value,
+}
+
+impl Optional {
+    /// A value that is there if a condition holds.
+    pub(crate) fn of(present: Expr, value: Value) -> Value {
+        match present.as_int() {
+            Some(0) => Value::None,
+            Some(_) => value,
+            None => Value::Optional(Arc::new(Self { present, value })),
+        }
+    }
+
+    /// Whether a value is there, and what it is then.
+    pub(crate) fn parts(value: &Value) -> (Expr, Value) {
+        match value {
+            Value::None => (Expr::bool(false), Value::Undef("None".into())),
+            Value::Optional(maybe) => (maybe.present.clone(), maybe.value.clone()),
+            other => (Expr::bool(true), other.clone()),
+        }
+    }
+}
+
+/// A member of an Enum.
+#[derive(Debug)]
+pub(crate) struct EnumMember {
+    pub(crate) class: String,
+    pub(crate) name: Name,
+    pub(crate) value: Value,
+}
+
+/// What can be called, or is a part of the name of it.
+#[derive(Debug)]
+pub(crate) enum Callee {
+    /// `torch`, `ops.prim`, `__torch__.m`.
+    Namespace(String),
+    Function(FunctionDef),
+    Class(Arc<ClassDef>),
+    /// A method of an object or of a plain value.
+    Method(Value, Name),
+    /// A function of a class: `__torch__.C.f`.
+    Unbound(Arc<ClassDef>, Name),
+    /// A function within a function, with the names that it sees.
+    Closure(FunctionDef, Arc<[(Name, Value)]>),
+}
+
+/// What values refer to.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    List {
+        items: Vec<Value>,
+        element: Option<Type>,
+    },
+    /// A list whose length is not known.
+    DynList(DynList),
+    Dict(Vec<(Value, Value)>),
+    Object {
+        class: Arc<ClassDef>,
+        attributes: IndexMap<Name, Value>,
+        path: Name,
+    },
+}
+
+/// The elements of a list whose length is not known: the parts of a tensor along a dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DynList {
+    pub(crate) tensor: Name,
+    pub(crate) dim: i64,
+    /// How long each part is, except for a shorter last one; `None`: the dimension is not in the
+    /// parts.
+    pub(crate) size: Option<Expr>,
+    /// The list of how long the parts are, if their lengths differ.
+    pub(crate) lengths: Option<Ref>,
+    /// The type of the elements: tensors, or the numbers that 0-d parts hold.
+    pub(crate) element: Type,
+    /// Their element type, if `tensor` is the list itself as one value, a sequence: tensors of any
+    /// sizes.
+    pub(crate) sequence: Option<DType>,
+}
+
+impl DynList {
+    /// The rows of a tensor, of any number: parts along the first dimension that do not have it.
+    pub(crate) fn rows(tensor: Name, element: Type) -> Self {
+        Self { tensor, dim: 0, size: None, lengths: None, element, sequence: None }
+    }
+
+    /// A list that is one value.
+    pub(crate) fn of_sequence(tensor: Name, dtype: DType) -> Self {
+        Self { sequence: Some(dtype), ..Self::rows(tensor, Type::Tensor) }
+    }
+
+    /// Whether both divide their tensors in the same way.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let plain = self.sequence.is_none() && other.sequence.is_none();
+        plain && (self.dim, &self.size, self.lengths) == (other.dim, &other.size, other.lengths)
+    }
+}
+
+impl Value {
+    pub(crate) fn bool(value: bool) -> Self {
+        Self::Bool(Expr::bool(value))
+    }
+
+    pub(crate) fn int(value: i64) -> Self {
+        Self::Int(Expr::int(value))
+    }
+
+    pub(crate) fn float(value: f64) -> Self {
+        Self::Float(Expr::float(value))
+    }
+
+    pub(crate) fn str(text: &str) -> Self {
+        Self::Str(text.into())
+    }
+
+    pub(crate) fn tuple(items: Vec<Value>) -> Self {
+        Self::Tuple(Arc::new(Tuple::new(items, None)))
+    }
+
+    pub(crate) fn callee(callee: Callee) -> Self {
+        Self::Callee(Arc::new(callee))
+    }
+
+    /// The type, as messages name it.
+    pub(crate) fn kind(&self) -> &str {
+        match self {
+            Self::None => "None",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Float(_) => "float",
+            Self::Complex(..) => "complex",
+            Self::Str(_) => "str",
+            Self::UnknownStr(_) => "the text of a value that is not known",
+            Self::Tensor(_) => "Tensor",
+            Self::Quantized(_) => "a quantised tensor",
+            Self::Packed(_) => "packed weights",
+            Self::List(_) => "List",
+            Self::Dict(_) => "Dict",
+            Self::Tuple(_) => "Tuple",
+            Self::Object(_) => "an object",
+            Self::Enum(_) => "an Enum",
+            Self::Device(_) => "Device",
+            Self::Optional(_) => "a value that data may make None",
+            Self::Callee(_) => "a function",
+            Self::Undef(what) => what,
+        }
+    }
+
+    /// The expression of a number.
+    pub(crate) fn number(&self) -> Option<&Expr> {
+        match self {
+            Self::Bool(e) | Self::Int(e) | Self::Float(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// The value of an integer that is known.
+    pub(crate) fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(e) => e.as_int(),
+            _ => None,
+        }
+    }
+
+    /// The value of a truth value that is known.
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(e) => e.as_int().map(|i| i != 0),
+            _ => None,
+        }
+    }
+
+    /// The value of a number that is known.
+    pub(crate) fn as_f64(&self) -> Option<f64> {
+        self.number().and_then(known)
+    }
+
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The value of an expression that is a number.
+pub(crate) fn known(expr: &Expr) -> Option<f64> {
+    match expr.view() {
+        View::Int(i) => Some(i as f64),
+        View::Float(f) => Some(f),
+        View::Rational(n, d) => Some(n as f64 / d as f64),
+        _ => None,
+    }
+}
